@@ -1,0 +1,1 @@
+"""Finds the bottleneck of a multi-tier system in what an experiment measured."""

@@ -1,0 +1,110 @@
+# Ntier: where is the bottleneck, how sure are we, and where does it go when we add a server?
+# `make` alone prints the help. Variables are given as NAME=value; they become the options of `ntier` with the same name.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+VENV   := .venv/bin
+NTIER  := $(VENV)/ntier
+REPORT := $(VENV)/ntier-analysis
+RESULTS ?= results
+STORE  ?= $(RESULTS)/store
+TERRAFORM ?= $(or $(shell command -v terraform),$(shell command -v tofu))
+export TERRAFORM
+
+# NAME=value -> --name 'value', for those that were given
+option  = $(if $($(1)),--$(2) '$(subst ','\'',$($(1)))')
+OPTIONS = $(call option,TOPO,topo) $(call option,USERS,users) $(call option,MIX,mix) $(call option,PHASES,phases) \
+          $(call option,REPS,reps) $(call option,MIDDLEWARE,middleware) $(call option,TARGET,target) \
+          $(call option,SCALE,scale) $(call option,SEARCH,search) $(call option,SEED,seed) $(call option,NAME,name) \
+          $(call option,DATA,data) --results '$(RESULTS)' $(if $(JSON),--json)
+
+.PHONY: help
+help: ## this page
+	@echo 'Ntier finds the bottleneck of a multi-tier system by experiment.'
+	@echo
+	@echo '  make sweep TOPO=1/1/1/1M                   the main job, from a bare machine to a report'
+	@echo '  make sweep TOPO=1/1/1/1M USERS=1000:13000:1000 PHASES=standard'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo 'Variables: TOPO USERS MIX PHASES REPS MIDDLEWARE TARGET SCALE SEARCH SEED NAME DATA RESULTS (make plan shows what they mean).'
+
+# ---- set-up -------------------------------------------------------------------------------------------------------
+
+.PHONY: setup venv doctor purge lock
+setup: ## installs all that the others need; does nothing and takes seconds when all is there
+	@setup/setup.sh
+
+venv:
+	@setup/bootstrap.sh
+
+doctor: venv ## what this machine has and lacks, with the command that mends it
+	@$(NTIER) doctor $(if $(JSON),--json)
+
+purge: ## removes what set-up and sweeps made on this machine, results excepted; lists it first (YES=1: does not ask)
+	@setup/purge.sh $(if $(YES),--yes)
+
+lock: ## resolves requirements.in into requirements.txt
+	@setup/lock.sh
+
+# ---- experiments --------------------------------------------------------------------------------------------------
+
+.PHONY: plan sweep up deploy status down smoke
+plan: venv ## what a sweep would do (nodes, trials, time, disk, memory); touches nothing
+	@$(NTIER) plan $(OPTIONS)
+
+sweep: setup ## up, deploy, all trials, collect, ingest, report; goes on with a sweep that was interrupted
+	@$(NTIER) sweep $(OPTIONS)
+
+up: setup ## provisions the nodes
+	@$(NTIER) up $(OPTIONS)
+
+deploy: setup ## installs, configures, starts and verifies the system on them
+	@$(NTIER) deploy $(OPTIONS)
+
+status: venv ## what runs, and how far the sweeps are
+	@$(NTIER) status --results '$(RESULTS)' $(if $(JSON),--json)
+
+down: venv ## destroys the nodes
+	@$(NTIER) down
+
+SMOKE := --topo 1/1/1/1M --users 1000,3000 --phases smoke --name smoke --results '$(RESULTS)'
+smoke: setup ## the experiment of the continuous integration: a small topology, two loads, short phases, the full path
+	@$(NTIER) sweep $(SMOKE)
+
+# ---- after measuring ----------------------------------------------------------------------------------------------
+
+.PHONY: ingest report notebooks
+ingest: venv ## raw results -> store
+	@$(REPORT) ingest --raw '$(RESULTS)/raw' --store '$(STORE)' $(SWEEP)
+
+report: venv ## store -> report of each sweep (or SWEEP=...)
+	@$(REPORT) report --store '$(STORE)' --out '$(RESULTS)/reports' $(SWEEP)
+
+notebooks: venv ## executes all notebooks on the store
+	@$(VENV)/python notebooks/run.py --store '$(STORE)' --out '$(RESULTS)/notebooks'
+
+# ---- tests --------------------------------------------------------------------------------------------------------
+
+.PHONY: test test-fast test-nodes lint bench
+test: test-fast test-nodes ## all tests, the smoke experiment included
+
+test-fast: lint ## the tests that need no nodes
+	$(VENV)/python setup/build.py
+	$(TERRAFORM) -chdir=terraform/modules/topology init -input=false >/dev/null
+	$(TERRAFORM) -chdir=terraform/modules/topology test
+	mvn -B -q verify
+	$(VENV)/pytest -m 'not nodes'
+
+test-nodes: setup ## the experiments on real nodes
+	$(VENV)/pytest -m nodes
+
+lint: venv
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+	$(VENV)/lint-imports
+
+bench: venv ## the side-by-side benchmarks
+	$(VENV)/python analysis/bench/density.py

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Makes sure that lxcfs and incusd answer. With systemd they are ordinary services; without it (containers, cloud
+# workspaces) they are started here, also after kill -9 of everything: a dead lxcfs leaves a mount that only fails.
+# Prints a line only if something had to be done.
+set -euo pipefail
+
+seconds=${NTIER_DAEMON_SECONDS:-60} # incusd needs about 6 s, more if it has nodes to restart
+log=/var/log/incus/incusd.log
+
+fail() { printf 'error: %s\n' "$1" >&2; exit 1; }
+answers() { timeout 10 incus query /1.0 >/dev/null 2>&1; }
+mounted() { grep -q ' /var/lib/lxcfs fuse.lxcfs ' /proc/self/mounts; }
+lxcfs_works() { mounted && timeout 5 head -c1 /var/lib/lxcfs/proc/uptime >/dev/null 2>&1; }
+
+start_lxcfs() {
+  echo 'setup: starting lxcfs'
+  while mounted; do umount -l /var/lib/lxcfs; done
+  mkdir -p /var/lib/lxcfs
+  rm -f /run/lxcfs.pid
+  setsid --fork lxcfs /var/lib/lxcfs >/var/log/lxcfs.log 2>&1 </dev/null
+  for _ in $(seq 50); do lxcfs_works && return; sleep 0.1; done
+  fail "lxcfs does not start: see /var/log/lxcfs.log"
+}
+
+start_incusd() {
+  local group=root incusd
+  echo 'setup: starting incusd'
+  getent group incus-admin >/dev/null && group=incus-admin
+  incusd=$(PATH=$PATH:/usr/libexec/incus:/opt/incus/bin command -v incusd) || fail 'incusd is not installed: run make setup'
+  mkdir -p "$(dirname "$log")"
+  ulimit -n 1048576 2>/dev/null || true # as in the distribution's unit: some files per node
+  setsid --fork "$incusd" --group "$group" --logfile "$log" >>"$log.out" 2>&1 </dev/null
+  timeout "$seconds" incus admin waitready --timeout "$seconds" || fail "incusd does not answer after $seconds s: see $log"
+}
+
+if answers && { lxcfs_works || [[ -d /run/systemd/system ]]; }; then
+  exit 0
+fi
+[[ $(id -u) == 0 ]] || fail 'Incus does not answer. As root, run  make setup  (or become a member of the group incus-admin)'
+if [[ -d /run/systemd/system ]]; then
+  systemctl start lxcfs.service incus.service
+  timeout "$seconds" incus admin waitready --timeout "$seconds" || fail 'incus.service does not answer: see  journalctl -u incus'
+else
+  lxcfs_works || start_lxcfs
+  answers || start_incusd
+fi

@@ -1,0 +1,1 @@
+"""Statistics on plain arrays: numbers in, numbers out."""

@@ -1,0 +1,1 @@
+"""The Parquet store: the only place, with the command line, that touches the disk."""

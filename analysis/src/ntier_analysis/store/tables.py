@@ -1,0 +1,97 @@
+"""Reads and writes the store's Parquet files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.store.schema import SORT_BY, STORE_SCHEMA, TABLES
+
+
+def to_table(name: str, frame: pd.DataFrame) -> pa.Table:
+    """Frame -> table with exactly the columns of the schema, sorted. A missing column is null; an unknown column or a
+    value of the wrong type raises DataError naming it."""
+    schema = TABLES[name]
+    unknown = [c for c in frame.columns if c not in schema.names]
+    if unknown:
+        raise DataError(f"table {name}: unknown column {unknown[0]!r}; allowed are {', '.join(schema.names)}")
+    frame = frame.sort_values([c for c in SORT_BY[name] if c in frame.columns], kind="stable")
+    arrays = []
+    for field in schema:
+        if field.name not in frame.columns:
+            arrays.append(pa.nulls(len(frame), field.type))
+            continue
+        try:
+            arrays.append(_array(frame[field.name], field.type))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
+            raise DataError(f"table {name}, column {field.name}: {error}") from error
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(column: pd.Series, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(kind):
+        values = pa.array(column.astype(object), type=pa.string(), from_pandas=True)
+        return values.dictionary_encode()
+    return pa.array(column, type=kind, from_pandas=True)
+
+
+def write_table(store: Path, name: str, sweep: str, frame: pd.DataFrame) -> Path:
+    """Replaces `<store>/<table>/<sweep>.parquet` at once (temporary file, fsync, rename)."""
+    folder = store / name
+    folder.mkdir(parents=True, exist_ok=True)
+    final = folder / f"{sweep}.parquet"
+    temporary = folder / f".{sweep}.parquet.tmp"
+    pq.write_table(to_table(name, frame), temporary, compression="zstd", compression_level=3)
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    temporary.replace(final)
+    return final
+
+
+def sweeps(store: Path) -> list[str]:
+    """Names of the sweeps that the store holds, sorted. Raises DataError if there is no store."""
+    folder = store / "trials"
+    if not folder.is_dir():
+        raise DataError(f"{store}: not a store (no folder trials in it); make one with: ntier-analysis ingest")
+    return sorted(p.stem for p in folder.glob("*.parquet"))
+
+
+def read_table(
+    store: Path,
+    name: str,
+    sweep: str | None = None,
+    *,
+    columns: list[str] | None = None,
+    filters: list | None = None,
+) -> pd.DataFrame:
+    """One table of one sweep (or of all) as a frame; labels are plain strings. Raises DataError for a file that is
+    missing, torn, or of a later schema. `filters` as in pyarrow.parquet.read_table."""
+    if name not in TABLES:
+        raise DataError(f"unknown table {name!r}; allowed are {', '.join(TABLES)}")
+    names = [sweep] if sweep is not None else sweeps(store)
+    parts = [_read(store / name / f"{n}.parquet", columns, filters) for n in names]
+    if not parts:
+        return TABLES[name].empty_table().to_pandas()
+    return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+
+
+def _read(path: Path, columns: list[str] | None, filters: list | None) -> pd.DataFrame:
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; make it with: ntier-analysis ingest")
+    try:
+        table = pq.ParquetFile(path).schema_arrow if columns is None else None
+        version = (table or pq.read_schema(path)).metadata or {}
+        if int(version.get(b"ntier_store_schema", b"1")) > STORE_SCHEMA:
+            raise DataError(f"{path}: written by a later version of the store; ingest again with this one")
+        data = pq.read_table(path, columns=columns, filters=filters)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: not readable as Parquet ({error}); rebuild it with: ntier-analysis ingest") from error
+    frame = data.to_pandas(strings_to_categorical=False)
+    for column in frame.select_dtypes("category"):
+        frame[column] = frame[column].astype("str")
+    return frame

@@ -1,0 +1,1 @@
+"""What limits the throughput: saturation, verdict per trial and per sweep, with its evidence."""

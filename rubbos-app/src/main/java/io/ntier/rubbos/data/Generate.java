@@ -1,0 +1,88 @@
+package io.ntier.rubbos.data;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Command line: writes a data set. Exit codes: 0 done, 1 could not write, 2 wrong call. */
+public final class Generate {
+    private static final String USAGE = """
+            usage: java -jar rubbos-data.jar --profile %s --seed N --reference-time EPOCH_S --out DIR
+                   java -jar rubbos-data.jar --dictionary-only --out DIR
+            Writes one tab-separated file per table, dictionary.txt (search words) and data.json (rows and bytes) to DIR.
+            Dates are relative to the reference time (epoch seconds; give the time of loading). Same arguments, same bytes.
+            """.formatted(String.join("|", Profile.names()));
+    private static final List<String> OPTIONS = List.of("--profile", "--seed", "--reference-time", "--out");
+    private static final String DICTIONARY_ONLY = "--dictionary-only";
+    /** Keeps all dates within four-digit years, far inside what DATETIME holds (1973..9999). */
+    private static final long REFERENCE_TIME_MIN_S = 100_000_000L;
+    private static final long REFERENCE_TIME_MAX_S = 253_402_300_799L;
+
+    private Generate() {
+    }
+
+    public static void main(String[] args) {
+        try {
+            Map<String, String> options = parse(args);
+            Path out = Path.of(required(options, "--out"));
+            if (options.containsKey(DICTIONARY_ONLY)) {
+                Files.createDirectories(out);
+                Files.write(out.resolve("dictionary.txt"), Words.dictionary());
+                return;
+            }
+            long start = System.nanoTime();
+            Profile profile = Profile.named(required(options, "--profile"));
+            long seed = number("--seed", required(options, "--seed"), Long.MIN_VALUE, Long.MAX_VALUE);
+            long time = number("--reference-time", required(options, "--reference-time"), REFERENCE_TIME_MIN_S, REFERENCE_TIME_MAX_S);
+            new DataSet(profile, seed, time, out).write();
+            System.out.print(Files.readString(out.resolve("data.json")));
+            System.err.printf("generated in %.1f s%n", (System.nanoTime() - start) / 1e9);
+        } catch (IllegalArgumentException e) {
+            System.err.println(e.getMessage());
+            System.err.print(USAGE);
+            System.exit(2);
+        } catch (IOException e) {
+            System.err.println("cannot write: " + e);
+            System.exit(1);
+        }
+    }
+
+    static Map<String, String> parse(String[] args) {
+        Map<String, String> options = new HashMap<>();
+        for (int i = 0; i < args.length; i++) {
+            if (args[i].equals(DICTIONARY_ONLY)) {
+                options.put(args[i], "");
+            } else if (!OPTIONS.contains(args[i])) {
+                throw new IllegalArgumentException("unknown option " + args[i]);
+            } else if (++i == args.length) {
+                throw new IllegalArgumentException(args[i - 1] + " needs a value");
+            } else {
+                options.put(args[i - 1], args[i]);
+            }
+        }
+        return options;
+    }
+
+    private static String required(Map<String, String> options, String name) {
+        String value = options.get(name);
+        if (value == null) {
+            throw new IllegalArgumentException(name + " is missing");
+        }
+        return value;
+    }
+
+    static long number(String name, String value, long low, long high) {
+        try {
+            long number = Long.parseLong(value);
+            if (number >= low && number <= high) {
+                return number;
+            }
+        } catch (NumberFormatException ignored) {
+            // the same answer as for a number out of range
+        }
+        throw new IllegalArgumentException(name + " " + value + ": not a whole number in " + low + ".." + high);
+    }
+}

@@ -1,0 +1,43 @@
+package io.ntier.rubbos.data;
+
+import java.util.List;
+
+/**
+ * How much data, and of what shape.
+ *
+ * @param users           regular users user1..userN (the load generator logs in as one of 500,000); user 0 comes on top
+ * @param authors         author1..authorN, with access 1
+ * @param days            age of the oldest story, days before the reference time
+ * @param newDays         stories younger than this are in {@code stories}, the others in {@code old_stories} (one month)
+ * @param storiesPerDay   inclusive range, uniform
+ * @param commentsPerStory inclusive range, uniform
+ * @param rootShare       probability that a comment answers the story and not an earlier comment. RUBBoS does not state it;
+ *                        0.3 gives threads of depth 4.4 in the mean (11 at most in standard), hence now and then the
+ *                        "more than nine self-joins" of the paper
+ * @param textMaxChars    longest body of a story or comment; lengths are uniform (the RUBBoS client's rule for new texts)
+ */
+record Profile(String name, int users, int authors, int days, int newDays, Range storiesPerDay, Range commentsPerStory,
+               double rootShare, int textMaxChars) {
+
+    /** Inclusive. */
+    record Range(int low, int high) {
+        int draw(Draws draws) {
+            return draws.between(low, high);
+        }
+    }
+
+    /** Users, authors, stories per day and comments per story of RUBBoS; {@code small} and {@code tiny} are cuts of it. */
+    static final List<Profile> ALL = List.of(
+            new Profile("tiny", 500, 50, 40, 30, new Range(6, 10), new Range(20, 50), 0.3, 1023),
+            new Profile("small", 500_000, 50, 180, 30, new Range(15, 25), new Range(20, 50), 0.3, 1023),
+            new Profile("standard", 500_000, 50, 1095, 30, new Range(15, 25), new Range(20, 50), 0.3, 1023));
+
+    static List<String> names() {
+        return ALL.stream().map(Profile::name).toList();
+    }
+
+    static Profile named(String name) {
+        return ALL.stream().filter(p -> p.name.equals(name)).findFirst().orElseThrow(() -> new IllegalArgumentException(
+                "--profile " + name + ": unknown; allowed: " + String.join(", ", names())));
+    }
+}

@@ -1,0 +1,59 @@
+package io.ntier.shardingsphere;
+
+import com.zaxxer.hikari.HikariDataSource;
+import com.zaxxer.hikari.metrics.IMetricsTracker;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.LongAdder;
+
+/**
+ * One database behind the proxy and what it is doing.
+ *
+ * <p>The proxy takes a connection from the replica's pool for each statement and returns it when the result was read, so
+ * the pool's own events count statements. As in C-JDBC, a statement that still waits for a connection is not pending.
+ */
+final class Replica implements IMetricsTracker {
+    private final String name;
+    private final HikariDataSource pool;
+    private final AtomicInteger pending = new AtomicInteger();
+    private final LongAdder executed = new LongAdder();
+    private final LongAdder chosen = new LongAdder();
+
+    /** Counts the statements of {@code pool} from now on. */
+    Replica(final String name, final HikariDataSource pool) {
+        this.name = name;
+        this.pool = pool;
+        pool.setMetricsTrackerFactory((poolName, stats) -> this);
+    }
+
+    String name() {
+        return name;
+    }
+
+    /** Statements that hold a connection now. */
+    int pending() {
+        return pending.get();
+    }
+
+    /** Counts one read that the policy sent here. */
+    void markChosen() {
+        chosen.increment();
+    }
+
+    @Override
+    public void recordConnectionAcquiredNanos(final long elapsedNanos) {
+        pending.incrementAndGet();
+    }
+
+    @Override
+    public void recordConnectionUsageMillis(final long elapsedMillis) {
+        pending.decrementAndGet();
+        executed.increment();
+    }
+
+    /** One line of the status file; the columns are {@link StatusWriter#HEADER}. */
+    String statusLine(final long nowMs) {
+        int awaiting = pool.getHikariPoolMXBean().getThreadsAwaitingConnection();
+        return String.format("%d.%03d,%s,%d,%d,%d,%d,%d%n", nowMs / 1000, nowMs % 1000, name,
+                pending.get(), awaiting, pool.getMaximumPoolSize(), executed.sum(), chosen.sum());
+    }
+}

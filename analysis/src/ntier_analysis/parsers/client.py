@@ -1,0 +1,105 @@
+"""What the client writes: interactions (JTL), think times, users' lives, the heartbeat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.parsers.csvfile import read_csv
+
+JTL = {
+    "timeStamp": "count",
+    "elapsed": "count",
+    "label": "text",
+    "responseCode": "text",
+    "threadName": "text",
+    "success": "text",
+    "failureMessage": "text",
+    "bytes": "count",
+    "Connect": "count",
+}
+
+
+def interactions(path: Path) -> pd.DataFrame:
+    """JMeter's JTL -> `start_s, t_s` (completion), `interaction, response_time_ms, ok, bytes, connect_ms, code,
+    failure`; one row per interaction, in order of completion. Times: epoch s; JMeter writes the start
+    (sampleresult.timestamp.start=true). Raises DataError naming the line."""
+    raw = read_csv(path, JTL)
+    success = raw["success"].str.lower()
+    odd = ~success.isin(["true", "false"])
+    if odd.any():
+        line = int(odd.to_numpy().argmax())
+        raise DataError(f"{path}:{line + 2}: success is {raw['success'][line]!r}, expected true or false")
+    if (raw["elapsed"] < 0).any():
+        line = int((raw["elapsed"] < 0).to_numpy().argmax())
+        raise DataError(f"{path}:{line + 2}: elapsed is {raw['elapsed'][line]}, expected >= 0")
+    start = raw["timeStamp"].to_numpy() / 1000
+    frame = pd.DataFrame(
+        {
+            "start_s": start,
+            "t_s": start + raw["elapsed"].to_numpy() / 1000,
+            "interaction": raw["label"],
+            "response_time_ms": raw["elapsed"].astype(float),
+            "ok": success == "true",
+            "bytes": raw["bytes"],
+            "connect_ms": raw["Connect"].astype(float),
+            "code": raw["responseCode"],
+            "failure": raw["failureMessage"],
+        }
+    )
+    frame = frame.sort_values("t_s", kind="stable", ignore_index=True)
+    frame.attrs["torn_lines"] = raw.attrs["torn_lines"]
+    return frame
+
+
+def thinks(path: Path) -> pd.DataFrame:
+    """`start_s, end_s, user, state, drawn_ms, actual_ms`; one row per think, also those that were interrupted."""
+    raw = read_csv(
+        path, {"t_start_ms": "number", "user": "count", "state": "text", "drawn_ms": "number", "actual_ms": "number"}
+    )
+    for name in ("drawn_ms", "actual_ms"):
+        wrong = ~(raw[name] >= 0)
+        if wrong.any():
+            line = int(wrong.to_numpy().argmax())
+            raise DataError(f"{path}:{line + 2}: {name} is {raw[name][line]}, expected >= 0")
+    start = raw["t_start_ms"] / 1000
+    return pd.DataFrame(
+        {
+            "start_s": start,
+            "end_s": start + raw["actual_ms"] / 1000,
+            "user": raw["user"],
+            "state": raw["state"],
+            "drawn_ms": raw["drawn_ms"],
+            "actual_ms": raw["actual_ms"],
+        }
+    )
+
+
+def users(path: Path) -> pd.DataFrame:
+    """`user, start_s, end_s, pending_s`: the life of each emulated user; pending = how long the interaction that was
+    cut off at its end had been waiting (0 = none)."""
+    raw = read_csv(path, {"user": "count", "t_start_ms": "number", "t_end_ms": "number"}, others="number")
+    twice = raw["user"].duplicated()
+    if twice.any():
+        line = int(twice.to_numpy().argmax())
+        raise DataError(f"{path}:{line + 2}: user {raw['user'][line]} occurs twice")
+    pending = raw["pending_ms"].fillna(0) / 1000 if "pending_ms" in raw else np.zeros(len(raw))
+    return pd.DataFrame(
+        {
+            "user": raw["user"],
+            "start_s": raw["t_start_ms"] / 1000,
+            "end_s": raw["t_end_ms"] / 1000,
+            "pending_s": pending,
+        }
+    )
+
+
+PROGRESS = ("t_s", "users", "completed", "errors", "response_time_mean_ms", "content_checked", "content_wrong")
+
+
+def progress(path: Path) -> pd.DataFrame:
+    """The heartbeat, one row per second: the columns of `PROGRESS`; counts are cumulative since the start."""
+    return read_csv(path, dict.fromkeys(PROGRESS, "number"))

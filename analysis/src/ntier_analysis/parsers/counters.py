@@ -1,0 +1,72 @@
+"""Cumulative counters -> rates, for all collectors alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.errors import DataError
+
+GAP = 2.0
+"""An interval longer than this many nominal ones is a gap: its value is NaN, it is neither 0 nor the last value held.
+(At most one sample lost; the same limit as check C1.)"""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The readings' times: `t` (n,), `dt` (n - 1,) their distances in s, `gap` (n - 1,) whether the distance is a gap."""
+
+    t: np.ndarray
+    dt: np.ndarray
+    gap: np.ndarray
+    nominal_s: float
+
+
+def clock(path: Path, t: np.ndarray, nominal_s: float) -> Clock:
+    """Refuses duplicate and unordered times (DataError naming the line): a file that was written twice over, or
+    altered, must never be counted twice."""
+    dt = np.diff(t)
+    bad = np.flatnonzero(~(dt > 0))
+    if bad.size:
+        line = int(bad[0]) + 3
+        kind = "is repeated" if dt[bad[0]] == 0 else "goes back"
+        raise DataError(f"{path}:{line}: time {t[bad[0] + 1]!r} {kind} (times must increase)")
+    return Clock(t, dt, dt > GAP * nominal_s, nominal_s)
+
+
+def deltas(counter: np.ndarray, at: Clock) -> tuple[np.ndarray, int]:
+    """Differences of a cumulative counter, NaN in gaps and where it ran backwards; and how often it did that."""
+    delta = np.diff(counter.astype(float))
+    backwards = delta < 0
+    delta[at.gap | backwards] = np.nan
+    return delta, int(backwards.sum())
+
+
+def tidy(at: Clock, columns: dict[tuple[str, str, str, str], np.ndarray], *, gauge: bool = False) -> pd.DataFrame:
+    """{(resource, item, metric, unit): values} -> long frame `t_s, resource, item, metric, value, unit, interval_s`.
+
+    Rates have one value per interval (n - 1), gauges one per reading (n)."""
+    t = at.t if gauge else at.t[1:]
+    interval = np.full(len(t), np.nan) if gauge else at.dt
+    parts = []
+    for (resource, item, metric, unit), values in columns.items():
+        parts.append(
+            pd.DataFrame(
+                {
+                    "t_s": t,
+                    "resource": resource,
+                    "item": item,
+                    "metric": metric,
+                    "value": np.asarray(values, dtype=float),
+                    "unit": unit,
+                    "interval_s": interval,
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)
+
+
+TIDY = ["t_s", "resource", "item", "metric", "value", "unit", "interval_s"]

@@ -1,0 +1,118 @@
+"""What the host's samplers write: CPU, memory and I/O of each node's control group, the host's CPU and pressure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.parsers.counters import clock, deltas, tidy
+from ntier_analysis.parsers.csvfile import read_csv
+
+CGROUP_CPU = (
+    "usage_user_ns usage_system_ns usage_ns throttled_ns nr_periods nr_throttled quota_us period_us".split()
+)
+CGROUP_MEM_IO = "memory_bytes memory_cache_bytes oom_kills swap_bytes io_read_bytes io_write_bytes".split()
+HOST_STAT = "user nice system idle iowait irq softirq steal".split()
+NOMINAL_CPU_S = 0.1
+NOMINAL_SLOW_S = 1.0
+
+
+def cgroup_cpu(path: Path, capacity_cores: float) -> tuple[pd.DataFrame, int]:
+    """-> tidy samples of resource `cpu`, and how often a counter ran backwards.
+
+    utilization_pct = used CPU time / (interval x quota) x 100; without a quota, `capacity_cores` takes its place. It is
+    not clipped: above 100 it tells of a wrong quota or of the scheduler's accounting (see docs/validity.md, saturation).
+    throttled_pct = throttled periods / periods that the interval spans x 100: in such a period the node used all of its
+    quota and wanted more. NaN without a quota, and in an interval in which the quota changed."""
+    kinds = dict.fromkeys(CGROUP_CPU, "number") | {"usage_ns": "count", "quota_us": "count", "period_us": "count"}
+    raw = read_csv(path, {"t_s": "number"} | kinds)
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_CPU_S)
+    step, backwards = {}, 0
+    for name in CGROUP_CPU[:6]:
+        step[name], n = deltas(raw[name].to_numpy(), at)
+        backwards += n
+    quota, period = raw["quota_us"].to_numpy(float), raw["period_us"].to_numpy(float)
+    limited = quota > 0
+    cores = np.where(limited, quota / np.where(period > 0, period, 1), capacity_cores)
+    changed = np.diff(cores) != 0
+    used = step["usage_ns"] / 1e9 / at.dt
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # An interval of dt spans dt/period periods, give or take one at its ends.
+        spanned = np.maximum(np.maximum(at.dt * 1e6 / period[1:] - 1, step["nr_periods"]), 1)
+        throttled = np.where(limited[1:], 100 * step["nr_throttled"] / spanned, np.nan)
+    throttled[changed] = np.nan
+    capacity = np.where(changed, np.nan, cores[1:])
+    columns = {
+        ("cpu", "", "utilization_pct", "pct"): 100 * used / capacity,
+        ("cpu", "", "system_pct", "pct"): 100 * step["usage_system_ns"] / 1e9 / at.dt / capacity,
+        ("cpu", "", "used_cores", "cores"): used,
+        ("cpu", "", "quota_cores", "cores"): np.where(changed | ~limited[1:], np.nan, cores[1:]),
+        ("cpu", "", "throttled_pct", "pct"): throttled,
+    }
+    return tidy(at, columns), backwards
+
+
+def cgroup_mem_io(path: Path, memory_bytes: int | None) -> tuple[pd.DataFrame, int]:
+    """-> tidy samples of `memory` and `disk` of a node, and how often a counter ran backwards."""
+    raw = read_csv(path, {"t_s": "number"} | dict.fromkeys(CGROUP_MEM_IO, "number"))
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_SLOW_S)
+    gauges = {
+        ("memory", "", "used_bytes", "bytes"): raw["memory_bytes"],
+        ("memory", "", "cache_bytes", "bytes"): raw["memory_cache_bytes"],
+        ("memory", "", "swap_bytes", "bytes"): raw["swap_bytes"],
+        ("memory", "", "oom_kills", "count"): raw["oom_kills"],
+    }
+    if memory_bytes:
+        anonymous = raw["memory_bytes"] - raw["memory_cache_bytes"]
+        gauges["memory", "", "used_pct", "pct"] = 100 * anonymous / memory_bytes
+    rates, backwards = {}, 0
+    for name, metric in (("io_read_bytes", "read_bytes_per_s"), ("io_write_bytes", "write_bytes_per_s")):
+        step, n = deltas(raw[name].to_numpy(), at)
+        backwards += n
+        rates["disk", "", metric, "bytes_per_s"] = step / at.dt
+    return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
+
+
+def host_stat(path: Path) -> tuple[pd.DataFrame, int]:
+    """/proc/stat of the host -> tidy samples of `cpu`: utilization_pct (user, nice, system, irq, softirq), iowait_pct,
+    steal_pct; and how often a counter ran backwards. Neither iowait nor steal is busy: the first is idle time, the
+    second was never ours. The kernel's iowait may run backwards by itself; only that is not counted."""
+    raw = read_csv(path, {"t_s": "number"} | dict.fromkeys(HOST_STAT, "number"))
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_CPU_S)
+    step, backwards = {}, 0
+    for name in HOST_STAT:
+        step[name], n = deltas(raw[name].to_numpy(), at)
+        backwards += n if name not in ("iowait", "idle") else 0
+        if name in ("iowait", "idle"):
+            step[name] = np.where(at.gap, np.nan, np.maximum(np.diff(raw[name].to_numpy()), 0))
+    total = sum(step.values())
+    busy = sum(step[name] for name in ("user", "nice", "system", "irq", "softirq"))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        columns = {
+            ("cpu", "", "utilization_pct", "pct"): 100 * busy / total,
+            ("cpu", "", "iowait_pct", "pct"): 100 * step["iowait"] / total,
+            ("cpu", "", "steal_pct", "pct"): 100 * step["steal"] / total,
+        }
+    return tidy(at, columns), backwards
+
+
+PRESSURE = {"cpu": "cpu", "io": "disk", "memory": "memory"}
+
+
+def pressure(path: Path) -> tuple[pd.DataFrame, int]:
+    """Pressure stall information of the host -> tidy samples `pressure_pct` of cpu, disk and memory: share of the
+    interval in which some task waited. Columns `<cpu|io|memory>_some_us`: cumulative microseconds.
+
+    The kernel counts tasks that a quota has stopped as waiting: beside a pegged node with a quota the cpu pressure of
+    an otherwise idle host is near 100 % (docs/validity.md, H2)."""
+    totals = {f"{name}_some_us": "number" for name in PRESSURE}
+    raw = read_csv(path, {"t_s": "number"} | totals)
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_SLOW_S)
+    columns, backwards = {}, 0
+    for name, resource in PRESSURE.items():
+        step, n = deltas(raw[f"{name}_some_us"].to_numpy(), at)
+        backwards += n
+        columns[resource, "", "pressure_pct", "pct"] = 100 * step / 1e6 / at.dt
+    return tidy(at, columns), backwards

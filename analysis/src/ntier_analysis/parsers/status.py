@@ -1,0 +1,108 @@
+"""Counters and pools of the services: MySQL, Apache, Tomcat, the middleware (1 s, written on their node)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.parsers.counters import TIDY, clock, deltas, tidy
+from ntier_analysis.parsers.csvfile import read_csv
+
+NOMINAL_S = 1.0
+
+MYSQL_GAUGES = {
+    "threads_running": ("queue", "threads_running", "count"),
+    "threads_connected": ("pool", "connections", "count"),
+    "threads_cached": ("pool", "threads_cached", "count"),
+    "innodb_row_lock_current_waits": ("lock", "row_lock_waiting", "count"),
+    "innodb_buffer_pool_pages_dirty": ("memory", "buffer_pool_dirty_pages", "count"),
+    "innodb_buffer_pool_pages_free": ("memory", "buffer_pool_free_pages", "count"),
+    "innodb_buffer_pool_pages_data": ("memory", "buffer_pool_data_pages", "count"),
+    "innodb_buffer_pool_pages_total": ("memory", "buffer_pool_total_pages", "count"),
+}
+"""Status variables that are readings; every other one is a cumulative counter."""
+MYSQL_LIMIT = "max_connections"
+
+
+def mysql_status(path: Path) -> tuple[pd.DataFrame, int]:
+    """SHOW GLOBAL STATUS, one column per variable -> tidy samples (`questions_per_s` and so on, resources query, lock,
+    memory, queue, pool), and how often a counter ran backwards (a restart)."""
+    raw = read_csv(path, {"t_s": "number"}, others="number")
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
+    gauges, rates, backwards = {}, {}, 0
+    for column in raw.columns.drop("t_s"):
+        name = column.lower()
+        if name == MYSQL_LIMIT:
+            continue
+        if name in MYSQL_GAUGES:
+            resource, metric, unit = MYSQL_GAUGES[name]
+            gauges[resource, "", metric, unit] = raw[column]
+            continue
+        step, n = deltas(raw[column].to_numpy(), at)
+        backwards += n
+        resource = "lock" if "lock" in name else "memory" if "buffer_pool" in name else "query"
+        rates[resource, "", f"{name}_per_s", "per_s"] = step / at.dt
+    return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
+
+
+def apache_status(path: Path) -> tuple[pd.DataFrame, int]:
+    """-> tidy samples: pool `workers` with utilization_pct = busy / limit, requests per s. The limit is the column
+    max_workers if the file has it, else busy + idle (the workers that exist just then)."""
+    raw = read_csv(
+        path,
+        {"t_s": "number", "busy_workers": "number", "idle_workers": "number", "total_accesses": "number"},
+        others="number",
+    )
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
+    limit = raw["max_workers"] if "max_workers" in raw else raw["busy_workers"] + raw["idle_workers"]
+    gauges = _pool("workers", raw["busy_workers"], limit)
+    step, backwards = deltas(raw["total_accesses"].to_numpy(), at)
+    rates = {("query", "", "requests_per_s", "per_s"): step / at.dt}
+    return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
+
+
+def tomcat_status(path: Path) -> tuple[pd.DataFrame, int]:
+    """-> tidy samples: pools `threads` and `connections` (utilization_pct, active, waiting), garbage collection and
+    compilation as share of the interval."""
+    columns = "t_s busy_threads max_threads pool_active pool_waiting pool_size gc_count gc_ms jit_ms".split()
+    raw = read_csv(path, dict.fromkeys(columns, "number"))
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
+    gauges = _pool("threads", raw["busy_threads"], raw["max_threads"])
+    gauges |= _pool("connections", raw["pool_active"], raw["pool_size"])
+    gauges["pool", "connections", "waiting", "count"] = raw["pool_waiting"]
+    rates, backwards = {}, 0
+    for name, metric in (("gc_ms", "gc_pct"), ("jit_ms", "jit_pct")):
+        step, n = deltas(raw[name].to_numpy(), at)
+        backwards += n
+        rates["jvm", "", metric, "pct"] = step / 10 / at.dt
+    return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
+
+
+def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
+    """One line per second and replica -> tidy samples per replica (item): pool utilization_pct = connections in use /
+    pool size, pending statements, awaiting a connection, statements per s."""
+    columns = dict.fromkeys("t_s pending awaiting executed_total pool_size".split(), "number")
+    raw = read_csv(path, {"replica": "text"} | columns)
+    if raw.duplicated(["t_s", "replica"]).any():
+        line = int(raw.duplicated(["t_s", "replica"]).to_numpy().argmax())
+        raise DataError(f"{path}:{line + 2}: time {raw['t_s'][line]!r} of {raw['replica'][line]} is repeated")
+    parts, backwards = [], 0
+    for replica, rows in raw.groupby("replica", sort=True):
+        at = clock(path, rows["t_s"].to_numpy(), NOMINAL_S)
+        used = np.minimum(rows["pending"] - rows["awaiting"], rows["pool_size"])
+        gauges = _pool(str(replica), used, rows["pool_size"])
+        gauges["pool", str(replica), "pending", "count"] = rows["pending"]
+        gauges["pool", str(replica), "waiting", "count"] = rows["awaiting"]
+        step, n = deltas(rows["executed_total"].to_numpy(), at)
+        backwards += n
+        rates = {("query", str(replica), "statements_per_s", "per_s"): step / at.dt}
+        parts += [tidy(at, gauges, gauge=True), tidy(at, rates)]
+    return (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)), backwards
+
+
+def _pool(item: str, used: pd.Series, limit: pd.Series) -> dict:
+    share = 100 * used / limit.where(limit > 0)
+    return {("pool", item, "utilization_pct", "pct"): share, ("pool", item, "active", "count"): used}

@@ -1,0 +1,162 @@
+"""sysstat's JSON (`sadf -j -U FILE -- -A`) -> tidy samples.
+
+sysstat is the source of network, disk, memory and queue. Its CPU is the source only on a machine without a quota: in a
+container /proc/stat is lxcfs's view, whose idle counter runs backwards, and a pegged node then reads 2-5 %
+(metric `busy_pct` there, never `utilization_pct`)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pandas as pd
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.parsers.counters import TIDY
+from ntier_analysis.parsers.csvfile import read_bytes
+
+KIB = 1024
+_IGNORED_INTERFACES = ("lo", "veth", "docker", "incusbr", "ntierbr", "virbr", "tap")
+
+# group -> {sysstat's field: (resource, metric, unit, factor)}
+FLAT = {
+    "memory": {
+        "memused-percent": ("memory", "used_pct", "pct", 1),
+        "avail": ("memory", "available_bytes", "bytes", KIB),
+        "swpused": ("memory", "swap_bytes", "bytes", KIB),
+    },
+    "swap-pages": {
+        "pswpin": ("memory", "swap_in_per_s", "per_s", 1),
+        "pswpout": ("memory", "swap_out_per_s", "per_s", 1),
+    },
+    "paging": {"majflt": ("memory", "major_faults_per_s", "per_s", 1)},
+    "process-and-context-switch": {"cswch": ("cpu", "context_switches_per_s", "per_s", 1)},
+    "queue": {
+        "runq-sz": ("queue", "runnable", "count", 1),
+        "blocked": ("queue", "blocked", "count", 1),
+        "ldavg-1": ("queue", "load_average_1m", "count", 1),
+    },
+}
+NETWORK_FLAT = {
+    "net-etcp": {
+        "retrans": ("network", "tcp_retransmits_per_s", "per_s", 1),
+        "atmptf": ("network", "tcp_failed_connects_per_s", "per_s", 1),
+    },
+    "net-tcp": {
+        "active": ("network", "tcp_opened_per_s", "per_s", 1),
+        "passive": ("network", "tcp_accepted_per_s", "per_s", 1),
+    },
+    "net-sock": {"tcpsck": ("network", "tcp_sockets", "count", 1)},
+}
+DISK = {
+    "tps": ("disk", "operations_per_s", "per_s", 1),
+    "rkB": ("disk", "read_bytes_per_s", "bytes_per_s", KIB),
+    "wkB": ("disk", "write_bytes_per_s", "bytes_per_s", KIB),
+    "aqu-sz": ("disk", "queue", "count", 1),
+    "await": ("disk", "wait_ms", "ms", 1),
+}
+INTERFACE = {
+    "rxkB": ("network", "rx_bytes_per_s", "bytes_per_s", KIB),
+    "txkB": ("network", "tx_bytes_per_s", "bytes_per_s", KIB),
+    "rxpck": ("network", "rx_packets_per_s", "per_s", 1),
+    "txpck": ("network", "tx_packets_per_s", "per_s", 1),
+    "ifutil-percent": ("network", "utilization_pct", "pct", 1),
+}
+
+
+def sysstat(path: Path, *, own_machine: bool) -> pd.DataFrame:
+    """-> tidy samples (1 s resolution of the times, t_s = end of the interval).
+
+    `own_machine`: the node is a machine of its own without a quota, so sysstat's CPU and disk count as utilization;
+    otherwise they are `busy_pct`, since they show a part of the host. Raises DataError naming file and record."""
+    host = _host(path)
+    wide: dict[tuple[str, str, str, str], dict[int, float]] = {}
+    times, intervals = [], []
+    for number, record in enumerate(host["statistics"]):
+        try:
+            t, interval = _time(record["timestamp"])
+            times.append(t)
+            intervals.append(interval)
+            for key, value in _values(record, own_machine):
+                wide.setdefault(key, {})[number] = value
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"{path}: record {number + 1}: {type(error).__name__} {error}") from error
+    _refuse_repeats(path, times)
+    return _long(wide, np.array(times, dtype=float), np.array(intervals, dtype=float))
+
+
+def _host(path: Path) -> dict[str, Any]:
+    try:
+        document = orjson.loads(read_bytes(path))
+        host = document["sysstat"]["hosts"][0]
+        if not isinstance(host["statistics"], list):
+            raise TypeError("statistics is not a list")
+    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError) as error:
+        raise DataError(f"{path}: not sysstat's JSON ({type(error).__name__} {error})") from error
+    return host
+
+
+def _time(stamp: dict[str, Any]) -> tuple[float, float]:
+    if not stamp.get("utc", 0):
+        raise ValueError("the times are local; convert with sadf -U")
+    moment = datetime.fromisoformat(f"{stamp['date']}T{stamp['time']}").replace(tzinfo=UTC)
+    return moment.timestamp(), float(stamp["interval"])
+
+
+def _values(record: dict[str, Any], own_machine: bool):
+    busy = "utilization_pct" if own_machine else "busy_pct"
+    for cpu in record.get("cpu-load", ()):
+        if cpu["cpu"] == "all":
+            idle = cpu["idle"] + cpu["iowait"] + cpu["steal"]
+            yield ("cpu", "", busy, "pct"), 100 - idle
+            yield ("cpu", "", "iowait_pct", "pct"), cpu["iowait"]
+            yield ("cpu", "", "steal_pct", "pct"), cpu["steal"]
+    for group, fields in FLAT.items():
+        yield from _fields(record.get(group), "", fields)
+    network = record.get("network", {})
+    for group, fields in NETWORK_FLAT.items():
+        yield from _fields(network.get(group), "", fields)
+    for disk in record.get("disk", ()):
+        if not disk["disk-device"].startswith("loop"):
+            yield from _fields(disk, disk["disk-device"], DISK)
+            yield ("disk", disk["disk-device"], busy, "pct"), disk["util-percent"]
+    for interface in network.get("net-dev", ()):
+        if not interface["iface"].startswith(_IGNORED_INTERFACES):
+            yield from _fields(interface, interface["iface"], INTERFACE)
+
+
+def _fields(group: dict[str, float] | None, item: str, fields: dict[str, tuple[str, str, str, float]]):
+    for name, (resource, metric, unit, factor) in fields.items():
+        if group is not None and name in group:
+            yield (resource, item, metric, unit), group[name] * factor
+
+
+def _refuse_repeats(path: Path, times: list[float]) -> None:
+    for number, (before, after) in enumerate(zip(times, times[1:], strict=False), start=2):
+        if after <= before:
+            what = "is repeated" if after == before else "goes back"
+            raise DataError(f"{path}: record {number}: time {after:.0f} {what}")
+
+
+def _long(wide: dict[tuple[str, str, str, str], dict[int, float]], t: np.ndarray, dt: np.ndarray) -> pd.DataFrame:
+    """An item that is absent from a record (a disk that came later) has no row there; nothing is shifted."""
+    parts = []
+    for (resource, item, metric, unit), values in wide.items():
+        rows = np.fromiter(values, dtype=int)
+        parts.append(
+            pd.DataFrame(
+                {
+                    "t_s": t[rows],
+                    "resource": resource,
+                    "item": item,
+                    "metric": metric,
+                    "value": np.fromiter(values.values(), dtype=float),
+                    "unit": unit,
+                    "interval_s": dt[rows],
+                }
+            )
+        )
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)

@@ -1,0 +1,47 @@
+"""Access log of the web tier: what the web server says it answered, for the cross-check against the client's log."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.parsers.csvfile import read_bytes
+
+# t_s (start, epoch) duration_us status bytes_sent app_node "request line"
+_LINE = re.compile(rb'^(\d+\.\d+) (\d+) (\d{3}) (\d+|-) (\S+) "([A-Z]+) (\S+)[^"]*"$')
+_IMAGES = (b".gif", b".png", b".jpg", b".jpeg", b".svg", b".ico")
+
+
+def access_log(path: Path) -> pd.DataFrame:
+    """-> `start_s, t_s` (completion), `status, bytes, app_node, image` (flag), in the file's order.
+
+    Lines that do not follow the format are counted in `frame.attrs["garbled_lines"]` (their numbers), never dropped
+    silently: the check of completeness (C5) fails on them."""
+    start, duration, status, size, nodes, image, garbled = [], [], [], [], [], [], []
+    for number, line in enumerate(read_bytes(path).splitlines(), start=1):
+        match = _LINE.match(line)
+        if not match:
+            garbled.append(number)
+            continue
+        start.append(float(match[1]))
+        duration.append(int(match[2]))
+        status.append(int(match[3]))
+        size.append(0 if match[4] == b"-" else int(match[4]))
+        nodes.append(match[5].decode())
+        image.append(match[7].partition(b"?")[0].lower().endswith(_IMAGES))
+    begun = np.array(start, dtype=float)
+    frame = pd.DataFrame(
+        {
+            "start_s": begun,
+            "t_s": begun + np.array(duration, dtype=float) / 1e6,
+            "status": np.array(status, dtype=int),
+            "bytes": np.array(size, dtype=int),
+            "app_node": nodes,
+            "image": np.array(image, dtype=bool),
+        }
+    )
+    frame.attrs["garbled_lines"] = garbled
+    return frame

@@ -1,0 +1,201 @@
+"""One raw trial: its manifest and its files, each parsed once, when it is first asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pandas as pd
+from pydantic import ValidationError
+
+from ntier_analysis.contracts import Manifest, Node
+from ntier_analysis.errors import DataError
+from ntier_analysis.parsers import client, host, status, sysstat, weblog
+
+PHASES = ("ramp_up", "run", "ramp_down")
+
+# collector -> (parser, nominal interval in s); the CPU sampler is apart, since it needs the node's capacity
+STATUS = {
+    "mysql_status": status.mysql_status,
+    "apache_status": status.apache_status,
+    "tomcat_status": status.tomcat_status,
+    "middleware_status": status.middleware_status,
+}
+NOMINAL_S = {"cgroup_cpu": host.NOMINAL_CPU_S, "host_stat": host.NOMINAL_CPU_S}
+"""Sampling intervals, s; every other collector writes once a second."""
+
+
+class RawTrial:
+    """A folder `results/raw/<sweep>/<trial>/`. Raises DataError where its files do not follow the contract."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            self.manifest = Manifest.read(folder)
+        except OSError as error:
+            raise DataError(f"{folder / 'manifest.json'}: cannot be read ({error})") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(p) for p in first["loc"])
+            raise DataError(f"{folder / 'manifest.json'}: {where or 'file'}: {first['msg']}") from error
+
+    # ---- phases and nodes ---------------------------------------------------------------------------------------------
+
+    @property
+    def run(self) -> tuple[float, float]:
+        """Start and end of the run phase, epoch s."""
+        return self.bounds("run")
+
+    def bounds(self, phase: str) -> tuple[float, float]:
+        found = next((p for p in self.manifest.phases if p.name == phase), None)
+        if found is None or found.start_s is None or found.end_s is None or not found.end_s > found.start_s:
+            raise DataError(f"{self.folder / 'manifest.json'}: phase {phase} has no start and end")
+        return found.start_s, found.end_s
+
+    def phase_of(self, t: np.ndarray) -> np.ndarray:
+        """Label of each time: ramp_up, run, ramp_down or outside (ends are exclusive)."""
+        labels = np.full(len(t), "outside", dtype=object)
+        for phase in self.manifest.phases:
+            if phase.start_s is not None and phase.end_s is not None:
+                labels[(t >= phase.start_s) & (t < phase.end_s)] = phase.name
+        return labels
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        return {n.name: n for n in self.manifest.nodes}
+
+    @property
+    def host_cores(self) -> int:
+        if self.manifest.host is None:
+            raise DataError(f"{self.folder / 'manifest.json'}: host is missing (number of cores)")
+        return self.manifest.host.cores
+
+    def capacity_cores(self, node: str) -> float:
+        """CPU capacity in cores: the node's limit, or all of the host's cores if it has none."""
+        found = self.nodes.get(node)
+        return found.cpu_cores if found is not None and found.cpu_cores else float(self.host_cores)
+
+    @property
+    def clients(self) -> list[str]:
+        return sorted(p.name for p in (self.folder / "clients").glob("*") if p.is_dir())
+
+    # ---- files --------------------------------------------------------------------------------------------------------
+
+    def path(self, relative: str) -> Path | None:
+        """The file, compressed or not; None if there is none."""
+        plain = self.folder / relative
+        packed = plain.with_name(plain.name + ".zst")
+        return plain if plain.is_file() else packed if packed.is_file() else None
+
+    def required(self, relative: str) -> Path:
+        found = self.path(relative)
+        if found is None:
+            raise DataError(f"{self.folder / relative}: file is missing")
+        return found
+
+    def _of_clients(self, name: str, parser) -> pd.DataFrame:
+        if not self.clients:
+            raise DataError(f"{self.folder / 'clients'}: no client wrote anything")
+        parts = [parser(self.required(f"clients/{c}/{name}")).assign(client=c) for c in self.clients]
+        joined = pd.concat(parts, ignore_index=True)
+        joined.attrs["torn_lines"] = sum(p.attrs.get("torn_lines", 0) for p in parts)
+        return joined
+
+    @cached_property
+    def interactions(self) -> pd.DataFrame:
+        return self._of_clients("interactions.jtl.csv", client.interactions)
+
+    @cached_property
+    def thinks(self) -> pd.DataFrame:
+        return self._of_clients("thinks.csv", client.thinks)
+
+    @cached_property
+    def users(self) -> pd.DataFrame:
+        return self._of_clients("users.csv", client.users)
+
+    @cached_property
+    def progress(self) -> pd.DataFrame:
+        return self._of_clients("progress.csv", client.progress)
+
+    @cached_property
+    def _sources(self) -> dict[tuple[str, str], tuple[pd.DataFrame, int]]:
+        return {}
+
+    def samples_of(self, node: str, collector: str) -> tuple[pd.DataFrame, int]:
+        """Tidy samples of one collector of one node (`host` = the machine beneath), and how often one of its counters
+        ran backwards. Raises DataError if the file is missing or wrong."""
+        key = node, collector
+        if key not in self._sources:
+            self._sources[key] = self._parse(node, collector)
+        return self._sources[key]
+
+    def _parse(self, node: str, collector: str) -> tuple[pd.DataFrame, int]:
+        if collector == "sysstat":
+            path = self.required(f"nodes/{node}/sysstat.json")
+            return sysstat.sysstat(path, own_machine=self.manifest.target != "local"), 0
+        path = self.required(f"nodes/{node}/{collector}.csv")
+        if collector == "cgroup_cpu":
+            return host.cgroup_cpu(path, self.capacity_cores(node))
+        if collector == "cgroup_mem_io":
+            found = self.nodes.get(node)
+            return host.cgroup_mem_io(path, found.memory_bytes if found else None)
+        if collector == "host_stat":
+            return host.host_stat(path)
+        if collector == "pressure":
+            return host.pressure(path)
+        if collector in STATUS:
+            return STATUS[collector](path)
+        raise DataError(f"{path}: unknown collector {collector!r}; known are {', '.join(self.known_collectors)}")
+
+    known_collectors = ("cgroup_cpu", "cgroup_mem_io", "host_stat", "pressure", "sysstat", *STATUS)
+
+    def collectors(self) -> list[tuple[str, str]]:
+        """(node, collector) that the manifest says were started, and those whose files are there beside."""
+        declared = [(n, c) for n, names in self.manifest.collectors.items() for c in names]
+        found = []
+        for folder in sorted((self.folder / "nodes").glob("*")):
+            for file in sorted(folder.iterdir()):
+                name = file.name.removesuffix(".zst")
+                stem = name.removesuffix(".csv") if name.endswith(".csv") else name.removesuffix(".json")
+                if stem in self.known_collectors and name in (f"{stem}.csv", "sysstat.json"):
+                    found.append((folder.name, stem))
+        return list(dict.fromkeys(declared + found))
+
+    def web_logs(self) -> dict[str, pd.DataFrame]:
+        """Access log of each web node. Raises DataError if one is missing."""
+        return {
+            name: weblog.access_log(self.required(f"nodes/{name}/logs/access.log"))
+            for name, node in self.nodes.items()
+            if node.tier == "web"
+        }
+
+    def facts(self, node: str, moment: str) -> dict:
+        """`facts_before.json` or `facts_after.json` of a node."""
+        path = self.required(f"nodes/{node}/facts_{moment}.json")
+        try:
+            return orjson.loads(path.read_bytes())
+        except orjson.JSONDecodeError as error:
+            raise DataError(f"{path}: not JSON ({error})") from error
+
+    def altered_files(self) -> list[str]:
+        """Files that are missing or differ from the manifest's size or SHA-256. Empty = all as sealed."""
+        wrong = []
+        for entry in self.manifest.files:
+            path = self.folder / entry.path
+            if not path.resolve().is_relative_to(self.folder.resolve()):
+                wrong.append(f"{entry.path} (outside the trial)")
+            elif not path.is_file():
+                wrong.append(f"{entry.path} (missing)")
+            elif path.stat().st_size != entry.bytes:
+                wrong.append(f"{entry.path} ({path.stat().st_size} bytes, sealed with {entry.bytes})")
+            elif _sha256(path) != entry.sha256:
+                wrong.append(f"{entry.path} (SHA-256 differs)")
+        return wrong
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

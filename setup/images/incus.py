@@ -1,0 +1,61 @@
+"""The few calls of the Incus client that image building needs, all within the project `ntier`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+PROJECT = "ntier"
+DIGEST = "user.ntier.digest"
+
+
+class IncusError(RuntimeError):
+    """A call of the client that failed; the message has the call and what it said."""
+
+
+def run(*arguments: str, stdin: str | None = None, log: Any = None) -> str:
+    """`incus --project ntier ARGUMENTS`; returns its output. Raises IncusError. `log`: a file that gets a copy."""
+    command = ["incus", "--project", PROJECT, *arguments]
+    done = subprocess.run(command, input=stdin or "", capture_output=True, text=True)
+    if log:
+        log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
+        log.flush()
+    if done.returncode:
+        raise IncusError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def image_list() -> list[dict]:
+    return json.loads(run("image", "list", "--format", "json"))
+
+
+def images() -> dict[str, dict]:
+    """Alias -> image of the project."""
+    return {alias["name"]: image for image in image_list() for alias in image["aliases"]}
+
+
+def instances() -> dict[str, dict]:
+    return {instance["name"]: instance for instance in json.loads(run("list", "--format", "json"))}
+
+
+def exists(instance: str) -> bool:
+    return instance in instances()
+
+
+def delete_instance(name: str) -> None:
+    if exists(name):
+        run("delete", "--force", name)
+
+
+def replace_alias(alias: str, fingerprint: str, log: Any = None) -> None:
+    """Points `alias` to the new image and removes the one it pointed to; at no time is the alias without an image for
+    longer than one call."""
+    old = images().get(alias)
+    if old and old["fingerprint"] == fingerprint:
+        return
+    if old:
+        run("image", "alias", "delete", alias, log=log)
+    run("image", "alias", "create", alias, fingerprint, log=log)
+    if old and len(old["aliases"]) == 1:
+        run("image", "delete", old["fingerprint"], log=log)

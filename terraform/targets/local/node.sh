@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# One node of the local target: an Incus container with its own address, that answers SSH with a host key we made.
+#   node.sh create NAME IMAGE ADDRESS [MEMORY_BYTES]   (replaces what is left of an earlier attempt)
+#   node.sh delete NAME
+#   node.sh guard NAME...        before the nodes are made: removes our own leftovers, refuses to work beside others'
+#   node.sh clear                removes every node of the project, ours or not (make down)
+#   node.sh known-hosts FILE NAME...
+# NTIER_STATE: the machine-wide state. Every node that we begin to make has a folder there, so that whatever a killed
+# run leaves behind is known to be ours.
+set -euo pipefail
+
+state=${NTIER_STATE:-/var/lib/ntier}
+nodes=${NTIER_NODES:-$state/local/nodes}
+wait_seconds=30 # a node answers after 1-2 s; more only if the machine is very busy
+
+fail() { printf 'error: %s\n' "$1" >&2; exit 1; }
+incus() { command incus --project ntier "$@" </dev/null; }
+# Image building has nodes of its own, named build-*: they come and go by themselves.
+present() { incus list --format csv --columns n | { grep -v '^build-' || true; }; }
+
+create() {
+  local name=$1 image=$2 address=$3 memory=${4:-} folder=$nodes/$1
+  local key=$folder/ssh_host_ed25519_key options=()
+  [[ -r $state/ssh/id_ed25519.pub ]] || fail "$state/ssh/id_ed25519.pub is missing: run make setup"
+  mkdir -p "$folder"
+  exec 9>"$folder/lock"
+  flock --wait 60 9 || fail "another process is making or deleting node $name"
+  incus delete --force "$name" >/dev/null 2>&1 || true
+  rm -f "$key" "$key.pub"
+  ssh-keygen -q -t ed25519 -N '' -C "$name" -f "$key"
+  printf '%s,%s %s\n' "$address" "$name" "$(cut -d' ' -f1,2 "$key.pub")" >"$folder/known_hosts"
+  [[ -z $memory ]] || options+=(--config "limits.memory=$memory")
+  incus launch "$image" "$name" --quiet --config "environment.NTIER_ADDRESS=$address/16" \
+    --config environment.NTIER_GATEWAY=198.18.0.1 "${options[@]}" ||
+    fail "node $name could not be made from image $image (make setup builds the images)"
+  put_keys "$name" "$key" || fail "node $name does not take its keys: incus --project ntier console $name --show-log"
+  wait_for_ssh "$name" "$address"
+}
+
+put_keys() { # one archive through one call; the node's sshd tries until its key is there
+  local name=$1 key=$2 tree
+  tree=$(mktemp -d)
+  mkdir -p -m 0755 "$tree/etc/ssh"
+  mkdir -p -m 0700 "$tree/root/.ssh"
+  install -m 0600 "$key" "$tree/etc/ssh/"
+  install -m 0644 "$key.pub" "$tree/etc/ssh/"
+  install -m 0600 "$state/ssh/id_ed25519.pub" "$tree/root/.ssh/authorized_keys"
+  tar -C "$tree" --create --owner=0 --group=0 etc/ssh/ssh_host_ed25519_key etc/ssh/ssh_host_ed25519_key.pub \
+    root/.ssh/authorized_keys |
+    command incus --project ntier exec "$name" --disable-stdin=false -- tar -C / --extract
+  rm -r "$tree"
+}
+
+wait_for_ssh() {
+  local name=$1 address=$2 end=$((SECONDS + wait_seconds))
+  until timeout 1 bash -c "read -r banner </dev/tcp/$address/22" 2>/dev/null; do
+    ((SECONDS < end)) || fail "node $name ($address) does not answer SSH after $wait_seconds s"
+    sleep 0.1
+  done
+}
+
+delete() {
+  local name=$1 folder=$nodes/$1
+  mkdir -p "$folder"
+  exec 9>"$folder/lock"
+  flock --wait 60 9 || fail "another process is making or deleting node $name"
+  if present | grep -qx -- "$name"; then
+    incus delete --force "$name"
+  fi
+  rm -r "$folder"
+}
+
+guard() {
+  local wanted=" $* " name strangers=()
+  for name in $(present); do
+    if [[ $wanted == *" $name "* && -d $nodes/$name ]]; then
+      continue # terraform keeps it, or makes it anew
+    elif [[ -d $nodes/$name ]]; then
+      delete "$name"
+    else
+      strangers+=("$name")
+    fi
+  done
+  ((${#strangers[@]} == 0)) ||
+    fail "Incus project ntier has nodes that this deployment did not make: ${strangers[*]}. Remove them with  make down"
+}
+
+clear_all() {
+  local name
+  for name in $(present); do delete "$name"; done
+  rm -rf "$nodes"
+}
+
+known_hosts() {
+  local file=$1 name
+  shift
+  for name in "$@"; do cat "$nodes/$name/known_hosts"; done >"$file.new"
+  mv "$file.new" "$file"
+}
+
+case ${1:-} in
+  create) shift; create "$@" ;;
+  delete) shift; delete "$@" ;;
+  guard) shift; guard "$@" ;;
+  clear) clear_all ;;
+  known-hosts) shift; known_hosts "$@" ;;
+  *) fail "unknown command '${1:-}'; allowed: create, delete, guard, clear, known-hosts" ;;
+esac

@@ -1,0 +1,112 @@
+"""Inventory plug-in: Ntier's `nodes.json` (the output `nodes` of a Terraform target) as hosts and groups."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+
+from ansible.errors import AnsibleParserError
+from ansible.plugins.inventory import BaseInventoryPlugin
+
+DOCUMENTATION = r"""
+name: nodes
+short_description: Hosts and groups from Ntier's nodes.json
+description:
+  - Reads a file whose name ends in C(nodes.json), a list of nodes as C(terraform output -json nodes) prints it.
+  - Each node is a host; each tier (web, app, middleware, db, client) is a group.
+  - Nodes are reached as root by SSH with the deployment's own key and its own file of host keys.
+options:
+  state:
+    description:
+      - Folder that holds C(ssh/id_ed25519). The host keys are in C(known_hosts) beside the nodes file.
+      - Empty means the folder above the one that holds the nodes file.
+    type: path
+    default: ""
+    env:
+      - name: NTIER_STATE
+"""
+
+TIERS = ("web", "app", "middleware", "db", "client")
+REQUIRED = ("name", "tier", "index", "node_type", "address", "role")
+OPTIONAL = ("cpu_cores", "memory_bytes", "image")
+
+
+class InventoryModule(BaseInventoryPlugin):
+    NAME = "nodes"
+
+    def verify_file(self, path: str) -> bool:
+        return super().verify_file(path) and path.endswith("nodes.json")
+
+    def parse(self, inventory, loader, path, cache=True):
+        super().parse(inventory, loader, path, cache)
+        nodes = read_nodes(path)
+        folder = os.path.dirname(os.path.abspath(path))
+        state = os.environ.get("NTIER_STATE") or os.path.dirname(folder)
+        for tier in TIERS:
+            inventory.add_group(tier)
+        for node in nodes:
+            inventory.add_host(node["name"], group=node["tier"])
+            for key, value in host_variables(node, folder, state).items():
+                inventory.set_variable(node["name"], key, value)
+
+
+def read_nodes(path: str) -> list[dict]:
+    """The checked list of nodes. Raises AnsibleParserError naming the file, the node and the key."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            nodes = json.load(file)
+    except (OSError, ValueError) as error:
+        raise AnsibleParserError(f"{path}: not readable as JSON: {error}") from error
+    if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
+        raise AnsibleParserError(f"{path}: expected a list of nodes (terraform output -json nodes)")
+    seen: set[str] = set()
+    for position, node in enumerate(nodes):
+        place = f"{path}: node {position} ({node.get('name', 'no name')})"
+        missing = [key for key in REQUIRED if node.get(key) in (None, "")]
+        unknown = sorted(set(node) - set(REQUIRED) - set(OPTIONAL))
+        if missing or unknown:
+            raise AnsibleParserError(f"{place}: missing {missing}, unknown {unknown}; allowed: {REQUIRED + OPTIONAL}")
+        if node["tier"] not in TIERS:
+            raise AnsibleParserError(f"{place}: tier {node['tier']!r}; allowed: {', '.join(TIERS)}")
+        if node["name"] in seen:
+            raise AnsibleParserError(f"{place}: a second node of this name")
+        seen.add(node["name"])
+    return nodes
+
+
+def host_variables(node: dict, folder: str, state: str) -> dict:
+    """Connection and hardware of one node, as Ansible's host variables."""
+    options = {
+        "UserKnownHostsFile": os.path.join(folder, "known_hosts"),
+        "GlobalKnownHostsFile": "/dev/null",
+        "StrictHostKeyChecking": "yes",
+        "IdentitiesOnly": "yes",
+        "BatchMode": "yes",
+    }
+    return {
+        "ansible_host": node["address"],
+        "ansible_user": "root",
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "ansible_ssh_private_key_file": os.path.join(state, "ssh", "id_ed25519"),
+        "ansible_ssh_common_args": " ".join(f"-o {key}={value}" for key, value in options.items()),
+        "ntier_tier": node["tier"],
+        "ntier_role": node["role"],
+        "ntier_controller_address": source_address(node["address"]),
+        "address": node["address"],
+        "index": node["index"],
+        "node_type": node["node_type"],
+        "cpu_cores": node.get("cpu_cores"),
+        "memory_bytes": node.get("memory_bytes"),
+    }
+
+
+def source_address(address: str) -> str:
+    """The address this machine uses towards `address` (nothing is sent); empty if there is no route."""
+    try:
+        family = socket.getaddrinfo(address, 22, type=socket.SOCK_DGRAM)[0][0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 22))
+            return probe.getsockname()[0]
+    except OSError:
+        return ""

@@ -1,0 +1,1 @@
+"""Figures: frames in, `Drawing` out. They show; they never judge."""

@@ -1,0 +1,81 @@
+"""A drawing: a figure with what it shows in words, its data, and where they come from."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.figure import Figure
+
+mpl.rcParams["svg.hashsalt"] = "ntier"  # equal data give equal bytes
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the numbers of a figure come from; written into the file's metadata."""
+
+    sweep: str
+    topology: str
+    trials: tuple[str, ...]
+    scale: float
+    commit: str = "unknown"
+    command: str = ""
+
+    def text(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """`name`: stem of its files. `finding`: one sentence that says what is to be seen (also the alternative text).
+    `caption`: what is drawn, with n, bandwidth and scale where they apply. `data`: the drawn values, tidy."""
+
+    name: str
+    figure: Figure
+    finding: str
+    caption: str
+    data: pd.DataFrame
+    extra: dict = field(default_factory=dict)
+
+
+def save(drawing: Drawing, origin: Origin, folder: Path) -> list[Path]:
+    """Writes `<name>.png`, `<name>.pdf` and `<name>.csv` into `folder`; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / drawing.name
+    common = {"Title": drawing.finding, "Creator": "Ntier"}
+    with mpl.rc_context({"pdf.fonttype": 42}):
+        png, pdf, csv = (stem.with_name(stem.name + end) for end in (".png", ".pdf", ".csv"))
+        drawing.figure.savefig(
+            png, dpi=300, metadata=common | {"Description": drawing.caption, "Source": origin.text()}
+        )
+        pdf_info = common | {"Subject": drawing.caption, "Keywords": origin.text(), "CreationDate": None}
+        drawing.figure.savefig(pdf, metadata=pdf_info)
+    write_csv(drawing.data, csv, origin)
+    return [png, pdf, csv]
+
+
+def svg(drawing: Drawing, origin: Origin) -> bytes:
+    """The figure as SVG text with real text elements."""
+    target = io.BytesIO()
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        meta = {"Title": drawing.finding, "Description": drawing.caption, "Source": origin.text(), "Date": None}
+        drawing.figure.savefig(target, format="svg", metadata=meta)
+    return target.getvalue()
+
+
+def write_csv(frame: pd.DataFrame, path: Path, origin: Origin | None = None) -> Path:
+    """CSV with the origin in a first line that starts with `#`. Text that a spreadsheet would run as a formula is
+    prefixed with an apostrophe."""
+    safe = frame.copy()
+    for column in safe.select_dtypes(include=["object", "string"]):
+        text = safe[column]
+        safe[column] = text.where(~text.astype(str).str.match(r"[=+\-@\t\r]"), "'" + text.astype(str))
+    with path.open("w", newline="") as file:
+        if origin is not None:
+            file.write(f"# {origin.text()}\n")
+        safe.to_csv(file, index=False, float_format="%.6g")
+    return path

@@ -1,0 +1,264 @@
+"""What a sweep shows over the users: throughput, response times, utilization, pools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.style import (
+    COLUMN_IN,
+    INVALID_COLOR,
+    LAW_COLOR,
+    PAGE_IN,
+    THRESHOLD_PCT,
+    TIERS,
+    styled,
+    thousands,
+    tier_look,
+    tier_order,
+    users_ticks,
+)
+
+
+BAND_FROM = 0.05
+"""Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Pooled throughput of the loads beyond the knee, 1/s; `at_least`: the sweep did not bracket the knee."""
+
+    throughput_per_s: float
+    low_per_s: float
+    high_per_s: float
+    knee_users: float | None
+    at_least: bool = False
+
+
+def throughput(trials: pd.DataFrame, plateau: Plateau | None) -> Drawing:
+    """Throughput and goodput against users with 95 % intervals, the interactive law and the pooled plateau.
+
+    trials: columns of the store's table trials, one sweep."""
+    valid = trials[trials["valid"]]
+    scale = float(trials["scale"].iloc[0])
+    with styled():
+        figure = Figure(figsize=(COLUMN_IN, 2.5))
+        axes = figure.subplots()
+        _law(axes, trials, plateau)
+        if plateau is not None:
+            axes.axhspan(plateau.low_per_s, plateau.high_per_s, color=LAW_COLOR, alpha=0.18, linewidth=0)
+            axes.axhline(plateau.throughput_per_s, color=LAW_COLOR, linewidth=0.8, label="pooled plateau")
+            if plateau.knee_users:
+                axes.axvline(plateau.knee_users, color=LAW_COLOR, linewidth=0.6, linestyle=":")
+        _with_intervals(axes, valid, "throughput_per_s", TIERS["middleware"].color, "o", "throughput")
+        if valid["goodput_per_s"].notna().any():
+            _with_intervals(axes, valid, "goodput_per_s", TIERS["app"].color, "^", "goodput")
+        _invalid_marks(axes, trials, "throughput_per_s")
+        axes.set(xlabel="users (nominal)", ylabel="interactions/s (measured)", xlim=(0, None))
+        axes.set_ylim(0, 1.35 * trials[["throughput_per_s", "throughput_high_per_s"]].max(axis=None))
+        users_ticks(axes.xaxis, trials["users"])
+        _nominal_axis(axes, scale)
+        axes.legend(loc="lower right")
+    return Drawing(
+        "throughput", figure, _throughput_finding(valid, plateau), _throughput_caption(trials), _loads(trials)
+    )
+
+
+def response_time(trials: pd.DataFrame) -> Drawing:
+    """Percentiles of the response time against users, logarithmic; missing where a percentile has too few samples."""
+    valid = trials[trials["valid"]]
+    looks = {"p99": ("#08306b", "v"), "p95": ("#2171b5", "s"), "mean": ("black", "o"), "p50": ("#6baed6", "^")}
+    with styled():
+        figure = Figure(figsize=(COLUMN_IN, 2.5))
+        axes = figure.subplots()
+        for name, (color, marker) in looks.items():
+            means = valid.groupby("users")[f"response_time_{name}_ms"].mean().dropna()
+            if len(means):
+                line = "--" if name == "mean" else "-"
+                axes.plot(means.index, means, color=color, marker=marker, linestyle=line, label=name)
+        slo_ms = trials["slo_ms"].dropna()
+        if len(slo_ms):
+            axes.axhline(slo_ms.iloc[0], color=LAW_COLOR, linewidth=0.8, linestyle=":")
+            axes.annotate(f"objective {slo_ms.iloc[0] / 1000:g} s", (1, slo_ms.iloc[0]), xycoords=("axes fraction", "data"),
+                          xytext=(0, 2), textcoords="offset points", ha="right", fontsize=6.5, color=LAW_COLOR)  # fmt: skip
+        _invalid_marks(axes, trials, "response_time_mean_ms")
+        axes.set(xlabel="users (nominal)", ylabel="response time [ms]", yscale="log", xlim=(0, None))
+        users_ticks(axes.xaxis, trials["users"])
+        axes.legend(loc="upper left", ncols=2)
+    counts = valid["interactions"]
+    caption = (
+        f"Response time of successful interactions as the client sees it, closed loop; n = {_span(counts)} "
+        f"per trial, percentiles with too few are not shown; scale {trials['scale'].iloc[0]:g}: below "
+        f"saturation it is longer than at scale 1." + _invalid_text(trials)
+    )
+    return Drawing("response-time", figure, _response_finding(valid), caption, _loads(trials))
+
+
+def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:
+    """Mean CPU utilization of each node, and its saturation with 95 % intervals, against users.
+
+    saturation: the store's table at one threshold and resource, with the trials' column valid."""
+    valid = saturation[saturation["valid"]]
+    nodes = _nodes(saturation)
+    with styled():
+        figure = Figure(figsize=(PAGE_IN, 2.4))
+        left, right = figure.subplots(1, 2, sharex=True)
+        for node, tier in nodes:
+            look, rows = tier_look(tier), valid[valid["node"] == node]
+            means = rows.groupby("users")["utilization_mean_pct"].mean()
+            style = {"color": look.color, "marker": look.marker, "linestyle": look.line}
+            left.plot(means.index, means, label=node, **style)
+            shares = rows.groupby("users")[["saturation", "saturation_low", "saturation_high"]].mean()
+            right.plot(shares.index, shares["saturation"], **style)
+            if shares["saturation"].max() >= BAND_FROM:
+                right.fill_between(shares.index, shares["saturation_low"], shares["saturation_high"],
+                                   color=look.color, alpha=0.15, linewidth=0)  # fmt: skip
+        left.set(xlabel="users (nominal)", ylabel="mean CPU utilization [%]", ylim=(0, 103), xlim=(0, None))
+        right.set(xlabel="users (nominal)", ylabel=f"saturation (share ≥ {THRESHOLD_PCT:g} %)", ylim=(-0.02, 1.03))
+        _invalid_marks(left, saturation, "utilization_mean_pct", label=None)
+        _invalid_marks(right, saturation, "saturation")
+        users_ticks(left.xaxis, saturation["users"])
+        figure.legend(loc="outside right center")
+    n = saturation["n"]
+    caption = (
+        f"Mean utilization and saturation of every node's CPU in the run phase, counted from n = {_span(n)} "
+        f"samples per node and trial (worth {saturation['n_effective'].min():,.0f} to "
+        f"{saturation['n_effective'].max():,.0f} independent ones); bands are 95 % intervals (left out for "
+        f"nodes that stay below {BAND_FROM:g}); scale {scale:g}."
+    )
+    columns = ["users", "trial", "valid", "node", "tier", "utilization_mean_pct", "saturation", "saturation_low",
+               "saturation_high", "n", "n_effective"]  # fmt: skip
+    finding = _utilization_finding(valid)
+    return Drawing("utilization", figure, finding, caption + _invalid_text(saturation), saturation[columns])
+
+
+def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
+    """Mean utilization of each soft resource (threads, connections) against users.
+
+    saturation: the store's table at one threshold, rows of resource pool, with the trials' column valid."""
+    valid = saturation[saturation["valid"]]
+    with styled():
+        figure = Figure(figsize=(COLUMN_IN, 2.5))
+        axes = figure.subplots()
+        groups = sorted(valid.groupby(["tier", "node", "item"]), key=lambda g: (tier_order(g[0][0]), g[0][1:]))
+        for number, ((tier, node, item), rows) in enumerate(groups):
+            look = tier_look(tier)
+            means = rows.groupby("users")["utilization_mean_pct"].mean()
+            line = ("-", "--", ":", "-.")[number % 4]
+            axes.plot(means.index, means, color=look.color, marker=look.marker, linestyle=line,
+                      label=f"{node} {item}".strip())  # fmt: skip
+        axes.set(xlabel="users (nominal)", ylabel="mean share of the pool in use [%]", ylim=(0, 103), xlim=(0, None))
+        _invalid_marks(axes, saturation, "utilization_mean_pct")
+        users_ticks(axes.xaxis, saturation["users"])
+        if len(groups) <= 10:
+            axes.legend(loc="best")
+    top = valid.loc[valid["utilization_mean_pct"].idxmax()]
+    finding = (
+        f"Most used pool: {top['item']} of {top['node']}, {top['utilization_mean_pct']:.0f} % in use on average at "
+        f"{top['users']:,} users. A full pool above a saturated resource is a symptom, not the cause."
+    )
+    n = saturation["n"]
+    caption = (
+        f"Soft resources: threads and connections in use as a share of their pool, mean over the run phase, n = {_span(n)} "
+        f"samples per trial; scale {scale:g}." + _invalid_text(saturation)
+    )
+    columns = ["users", "trial", "valid", "node", "tier", "item", "utilization_mean_pct", "saturation", "n"]
+    return Drawing("pools", figure, finding, caption, saturation[columns])
+
+
+def law(trials: pd.DataFrame) -> tuple[float, float, float]:
+    """Real users per nominal user, think time (s), and response time (s) of the lowest valid load."""
+    first = (trials[trials["valid"]] if trials["valid"].any() else trials).sort_values("users").iloc[0]
+    return first["users_real"] / first["users"], first["think_time_s"], first["response_time_mean_ms"] / 1000.0
+
+
+def _law(axes, trials: pd.DataFrame, plateau: Plateau | None) -> None:
+    share, think_s, response_s = law(trials)
+    users = np.array([0.0, trials["users"].max()])
+    axes.plot(users, users * share / (think_s + response_s), color=LAW_COLOR, linewidth=0.9, linestyle="--",
+              label="N / (Z + R)")  # fmt: skip
+
+
+def _with_intervals(axes, trials: pd.DataFrame, column: str, color: str, marker: str, label: str) -> None:
+    means = trials.groupby("users")[column].mean()
+    axes.plot(means.index, means, color=color, marker=marker, label=label)
+    if column == "throughput_per_s":
+        low = (trials[column] - trials["throughput_low_per_s"]).clip(lower=0)
+        high = (trials["throughput_high_per_s"] - trials[column]).clip(lower=0)
+        axes.errorbar(trials["users"], trials[column], [low, high], color=color, fmt="none", linewidth=0.8)
+
+
+def _invalid_marks(axes, rows: pd.DataFrame, column: str, label: str | None = "INVALID trial") -> None:
+    bad = rows[~rows["valid"].astype(bool)].dropna(subset=[column])
+    if len(bad):
+        axes.plot(bad["users"], bad[column], color=INVALID_COLOR, marker="x", linestyle="none", label=label)
+
+
+def _nominal_axis(axes, scale: float) -> None:
+    if scale != 1.0:
+        right = axes.secondary_yaxis("right", functions=(lambda x: x / scale, lambda x: x * scale))
+        right.set_ylabel(f"nominal (÷ scale {scale:g})", color=LAW_COLOR)
+        right.tick_params(colors=LAW_COLOR)
+        right.spines["right"].set_visible(True)
+
+
+def _nodes(rows: pd.DataFrame) -> list[tuple[str, str]]:
+    pairs = rows[["node", "tier"]].drop_duplicates().itertuples(index=False)
+    return sorted(pairs, key=lambda p: (tier_order(p.tier), len(p.node), p.node))
+
+
+def _loads(trials: pd.DataFrame) -> pd.DataFrame:
+    columns = ["users", "users_real", "trial", "rep", "valid", "invalid_reasons", "throughput_per_s", "throughput_low_per_s",
+               "throughput_high_per_s", "goodput_per_s", "response_time_mean_ms", "response_time_p50_ms",
+               "response_time_p95_ms", "response_time_p99_ms", "interactions", "errors", "scale"]  # fmt: skip
+    return trials[columns].sort_values(["users", "rep"])
+
+
+def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None) -> str:
+    if plateau is None:
+        return "Throughput grows with the users over the whole sweep; no plateau was reached."
+    at = f" from about {plateau.knee_users:,.0f} users on" if plateau.knee_users else ""
+    value = f"{plateau.throughput_per_s:.1f} [{plateau.low_per_s:.1f}, {plateau.high_per_s:.1f}] interactions/s"
+    return f"Throughput follows N/(Z+R), then levels off at {'at least ' if plateau.at_least else ''}{value}{at}."
+
+
+def _throughput_caption(trials: pd.DataFrame) -> str:
+    _, think_s, response_s = law(trials)
+    n = trials["interactions"]
+    return (
+        f"Interactions per second of the run phase with 95 % intervals from 10 batches, n = {_span(n)} "
+        f"interactions per trial, {len(trials)} trials; dashed: N/(Z+R) with Z = {think_s:g} s and R = "
+        f"{response_s * 1000:.0f} ms of the lowest load; grey band: plateau pooled over its trials; scale "
+        f"{trials['scale'].iloc[0]:g}." + _invalid_text(trials)
+    )
+
+
+def _response_finding(valid: pd.DataFrame) -> str:
+    ends = valid.sort_values("users").iloc[[0, -1]]
+    low, high = (f"{r.response_time_mean_ms:,.0f} ms at {r.users:,} users" for r in ends.itertuples())
+    return f"The mean response time grows from {low} to {high}."
+
+
+def _utilization_finding(valid: pd.DataFrame) -> str:
+    top = valid.loc[valid.groupby("users")["saturation"].idxmax()]
+    last = top.sort_values("users").iloc[-1]
+    others = valid[(valid["users"] == last["users"]) & (valid["node"] != last["node"])]
+    text = f"At {last['users']:,} users {last['node']} is the most saturated node ({last['saturation']:.2f})"
+    if others.empty:
+        return text + "."
+    second = others.loc[others["saturation"].idxmax()]
+    return text + f"; the next, {second['node']}, has {second['saturation']:.2f}."
+
+
+def _span(counts: pd.Series) -> str:
+    low, high = counts.min(), counts.max()
+    return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+
+
+def _invalid_text(rows: pd.DataFrame) -> str:
+    bad = sorted(set(rows.loc[~rows["valid"].astype(bool), "users"]))
+    return f" INVALID trials (x): {', '.join(thousands(u) for u in bad)} users." if bad else ""

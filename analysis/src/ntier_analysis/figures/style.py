@@ -1,0 +1,83 @@
+"""One look for all figures: sizes, and a colour, marker and line per tier that also differ without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+
+import matplotlib as mpl
+from matplotlib.style import context
+
+COLUMN_IN = 3.33
+PAGE_IN = 7.0
+"""Widths of a column and of the page of a two-column paper, inches."""
+DENSITY_MAP = "cividis"
+LAW_COLOR = "#555555"
+INVALID_COLOR = "#8c8c8c"
+THRESHOLD_PCT = 95.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a tier is drawn. `color` is one of the Okabe-Ito palette, which colour-blind readers can tell apart."""
+
+    color: str
+    marker: str
+    line: str | tuple
+
+
+_OKABE_ITO = dict(
+    zip(
+        ("black", "orange", "sky", "green", "yellow", "blue", "vermilion", "purple"),
+        mpl.color_sequences["okabe_ito"],
+        strict=True,
+    )
+)
+
+
+def _look(name: str, marker: str, line: str | tuple) -> Look:
+    return Look(mpl.colors.to_hex(_OKABE_ITO[name]), marker, line)
+
+
+TIERS: dict[str, Look] = {
+    "web": _look("sky", "o", ":"),
+    "app": _look("green", "^", "--"),
+    "middleware": _look("blue", "D", "-."),
+    "db": _look("vermilion", "s", "-"),
+    "client": _look("black", "x", (0, (1, 3))),
+    "host": _look("purple", "+", (0, (1, 3))),
+}
+"""In the order of the request's way; other tiers get `OTHER`."""
+OTHER = Look("#555555", "*", "-")
+
+
+def tier_look(tier: str) -> Look:
+    return TIERS.get(tier, OTHER)
+
+
+def tier_order(tier: str) -> int:
+    """Sort key: web, app, middleware, db, client, host, then others."""
+    names = list(TIERS)
+    return names.index(tier) if tier in names else len(names)
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Applies our style sheet while a figure is made."""
+    with as_file(files("ntier_analysis.figures") / "ntier.mplstyle") as path, context(["default", path]):
+        yield
+
+
+def users_ticks(axis, loads) -> None:
+    """Ticks at the measured loads in thousands, at most eight of them, written 4 k."""
+    marks = sorted({float(u) for u in loads})
+    step = max(1, -(-len(marks) // 8))
+    shown = marks[::-1][::step][::-1]
+    axis.set_ticks(shown, [thousands(u) for u in shown])
+
+
+def thousands(users: float) -> str:
+    """4000 -> 4 k, 1500 -> 1.5 k, 800 -> 800."""
+    return f"{users / 1000:g} k" if users >= 1000 else f"{users:g}"

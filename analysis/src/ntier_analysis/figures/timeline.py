@@ -1,0 +1,74 @@
+"""Throughput over the time of a trial, with its phases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, PAGE_IN, TIERS, styled
+
+MEAN_S = 5
+"""Width of the moving mean drawn over the 1-s counts, seconds."""
+
+
+def timeline(interactions: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
+    """Completions per second from the start of ramp-up to the end of ramp-down, one panel per trial.
+
+    interactions: columns trial, t_s, ok. trials: rows of the store's table trials that are to be drawn."""
+    counts = [_counts(interactions[interactions["trial"] == t.trial], t) for t in trials.itertuples()]
+    with styled():
+        figure = Figure(figsize=(PAGE_IN, 0.7 + 1.1 * len(trials)))
+        panels = figure.subplots(len(trials), 1, squeeze=False, sharex=True)[:, 0]
+        for axes, trial, frame in zip(panels, trials.itertuples(), counts, strict=True):
+            _panel(axes, trial, frame)
+        panels[-1].set_xlabel("seconds since the start of the run phase")
+        figure.supylabel("interactions/s", fontsize=8)
+        entries = {
+            label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries))
+    data = pd.concat(counts, ignore_index=True)
+    run = trials.sort_values("users").iloc[-1]
+    caption = (
+        f"Interactions completed in each second (n = {len(data):,} seconds) and their {MEAN_S}-s moving mean; only the run phase "
+        f"(white) is analysed; scale {run.scale:g}."
+    )
+    shown = ", ".join(f"{u:,}" for u in trials["users"])
+    return Drawing("timeline", figure, f"Throughput over the time of the trials at {shown} users.", caption, data)
+
+
+def _counts(rows: pd.DataFrame, trial) -> pd.DataFrame:
+    start = np.floor(trial.ramp_up_start_s - trial.run_start_s)
+    end = np.ceil(trial.ramp_down_end_s - trial.run_start_s)
+    edges = np.arange(start, end + 1)
+    time_s = rows["t_s"].to_numpy() - trial.run_start_s
+    ok = rows["ok"].to_numpy(dtype=bool)
+    good, _ = np.histogram(time_s[ok], edges)
+    bad, _ = np.histogram(time_s[~ok], edges)
+    return pd.DataFrame(
+        {"trial": trial.trial, "users": trial.users, "t_s": edges[:-1], "completed_per_s": good, "errors_per_s": bad}
+    )
+
+
+def _panel(axes, trial, frame: pd.DataFrame) -> None:
+    run_s = trial.run_end_s - trial.run_start_s
+    axes.axvspan(frame["t_s"].min(), 0, color="0.93", linewidth=0)
+    axes.axvspan(run_s, frame["t_s"].max() + 1, color="0.93", linewidth=0)
+    middle = frame["t_s"] + 0.5
+    axes.step(middle, frame["completed_per_s"], where="mid", color="0.65", linewidth=0.6, label="each second")
+    smooth = frame["completed_per_s"].rolling(MEAN_S, center=True, min_periods=MEAN_S).mean()
+    axes.plot(middle, smooth, color=TIERS["middleware"].color, label=f"{MEAN_S}-s mean")
+    axes.plot(
+        [0, run_s], [trial.throughput_per_s] * 2, color=LAW_COLOR, linestyle="--", linewidth=0.9, label="run mean"
+    )
+    bad = frame[frame["errors_per_s"] > 0]
+    if len(bad):  # an empty line that is not clipped would break the layout
+        axes.plot(bad["t_s"] + 0.5, np.zeros(len(bad)), "v", color=TIERS["db"].color, markersize=3, label="errors",
+                  clip_on=False, zorder=5)  # fmt: skip
+    title = f"{trial.users:,} users ({trial.users_real:,} real)"
+    axes.set_title(title + ("" if trial.valid else ": INVALID, " + str(trial.invalid_reasons)), loc="left",
+                   color="black" if trial.valid else INVALID_COLOR)  # fmt: skip
+    axes.set(ylim=(0, None))
+    axes.margins(x=0)

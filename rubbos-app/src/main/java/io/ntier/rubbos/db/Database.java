@@ -1,0 +1,93 @@
+package io.ntier.rubbos.db;
+
+import com.zaxxer.hikari.HikariConfig;
+import java.sql.Connection;
+import java.sql.Driver;
+import java.sql.SQLException;
+import java.util.Properties;
+
+/** Where the database is and how the driver talks to it; opens connections. */
+public final class Database {
+    /**
+     * Connector/J: nothing on the wire but RUBBoS' own statements (no questions about session state, no SET autocommit), and no
+     * text parsed twice. Anything here may be overridden in the JDBC URL.
+     */
+    private static final String[][] MYSQL_DEFAULTS = {
+        {"cachePrepStmts", "true"},
+        {"prepStmtCacheSize", "128"},
+        {"prepStmtCacheSqlLimit", "4096"},
+        {"cacheServerConfiguration", "true"},
+        {"cacheResultSetMetadata", "true"},
+        {"useLocalSessionState", "true"},
+        {"elideSetAutoCommits", "true"},
+        {"alwaysSendSetIsolation", "false"},
+        {"enableQueryTimeouts", "false"},
+        {"maintainTimeStats", "false"},
+        {"connectionAttributes", "none"},
+        {"tcpKeepAlive", "true"},
+        {"connectTimeout", "5000"},
+    };
+
+    private final Driver driver;
+    private final String url;
+    private final Properties properties = new Properties();
+
+    /** @param serverStatements whether statements are prepared on the server (binary protocol) or filled in by the driver (text) */
+    public Database(String url, String user, String password, boolean serverStatements) {
+        if (!url.startsWith("jdbc:mysql:")) {
+            throw new IllegalArgumentException("jdbc_url " + url + ": unknown DBMS; allowed: jdbc:mysql://HOST:PORT/SCHEMA");
+        }
+        this.url = url;
+        driver = mysqlDriver();
+        properties.setProperty("user", user);
+        properties.setProperty("password", password);
+        for (String[] option : MYSQL_DEFAULTS) {
+            setUnlessInUrl(option[0], option[1]);
+        }
+        setUnlessInUrl("useServerPrepStmts", Boolean.toString(serverStatements));
+    }
+
+    private static Driver mysqlDriver() {
+        // The driver's clean-up thread would outlive the application; we close our connections ourselves.
+        System.setProperty("com.mysql.cj.disableAbandonedConnectionCleanup", "true");
+        try {
+            return (Driver) Class.forName("com.mysql.cj.jdbc.Driver").getDeclaredConstructor().newInstance();
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("the MySQL driver is missing", e);
+        }
+    }
+
+    private void setUnlessInUrl(String name, String value) {
+        if (!url.contains(name + '=')) {
+            properties.setProperty(name, value);
+        }
+    }
+
+    /** A new connection in autocommit mode. */
+    public Connection open() throws SQLException {
+        return driver.connect(url, properties);
+    }
+
+    static boolean isClosed(Connection connection) {
+        try {
+            return connection.isClosed();
+        } catch (SQLException e) {
+            return true;
+        }
+    }
+
+    static void closeQuietly(Connection connection) {
+        try {
+            connection.close();
+        } catch (SQLException ignored) {
+            // It is given up anyway.
+        }
+    }
+
+    /** Url, driver and properties for a pool that opens connections itself. */
+    void configure(HikariConfig pool) {
+        pool.setJdbcUrl(url);
+        pool.setDriverClassName(driver.getClass().getName());
+        pool.setDataSourceProperties(properties);
+    }
+}

@@ -1,0 +1,68 @@
+package io.ntier.rubbos.db;
+
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The database as one request sees it: runs statements with bound values and counts them. */
+public final class Db {
+    /** Makes a value of the current row. */
+    @FunctionalInterface
+    public interface Row<T> {
+        T read(ResultSet row) throws SQLException;
+    }
+
+    private final Connection connection;
+    private int statements;
+
+    /** @param connection null for an interaction that needs none */
+    public Db(Connection connection) {
+        this.connection = connection;
+    }
+
+    /** All rows, in the order of the database. Values are bound, never part of the text. */
+    public <T> List<T> list(String sql, Row<T> reader, Object... values) throws SQLException {
+        statements++;
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            for (int i = 0; i < values.length; i++) {
+                bind(statement, i + 1, values[i]);
+            }
+            try (ResultSet rows = statement.executeQuery()) {
+                List<T> list = new ArrayList<>();
+                while (rows.next()) {
+                    list.add(reader.read(rows));
+                }
+                return list;
+            }
+        }
+    }
+
+    /** The first row, or null if there is none. */
+    public <T> T first(String sql, Row<T> reader, Object... values) throws SQLException {
+        List<T> list = list(sql, reader, values);
+        return list.isEmpty() ? null : list.get(0);
+    }
+
+    private static void bind(PreparedStatement statement, int index, Object value) throws SQLException {
+        if (value instanceof Integer number) {
+            statement.setInt(index, number);
+        } else if (value instanceof Long number) {
+            statement.setLong(index, number);
+        } else {
+            statement.setString(index, (String) value);
+        }
+    }
+
+    /** Statements executed so far. */
+    public int statements() {
+        return statements;
+    }
+
+    /** Pattern of LIKE for texts that start with the given one; its wildcards stand for themselves. */
+    public static String startsWith(String text) {
+        return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + '%';
+    }
+}

@@ -1,0 +1,61 @@
+package io.ntier.rubbos.interactions;
+
+import io.ntier.rubbos.db.Db;
+import io.ntier.rubbos.db.Story;
+import io.ntier.rubbos.html.FormHtml;
+import io.ntier.rubbos.html.Page;
+import io.ntier.rubbos.html.Paging;
+import io.ntier.rubbos.html.StoryHtml;
+import io.ntier.rubbos.web.Params;
+import java.sql.SQLException;
+import java.time.YearMonth;
+import java.util.List;
+
+/** The stories of one day, from old_stories if stories has none; without parameters only the form that asks for the day. */
+public final class OlderStories implements Interaction {
+    static final String STORIES_OF_DAY = storiesOfDay("stories");
+    static final String OLD_STORIES_OF_DAY = storiesOfDay("old_stories");
+    /** The original loses the first row of its result (it moves the cursor once too often). Kept: users meet the same links. */
+    private static final int ROWS_LOST = 1;
+
+    private static String storiesOfDay(String table) {
+        return """
+                SELECT s.id, s.title, s.body, s.date, s.category, users.nickname FROM %s s, users \
+                WHERE s.date >= ? AND s.date <= ? AND s.writer = users.id \
+                ORDER BY s.date DESC LIMIT ? OFFSET ?""".formatted(table);
+    }
+
+    @Override
+    public void answer(Params params, Db db, Page page) throws SQLException {
+        FormHtml.day(page);
+        if (!params.has("day") && !params.has("month") && !params.has("year")) {
+            return;
+        }
+        int day = params.number("day", 1, 31);
+        int month = params.number("month", 1, 12);
+        int year = params.number("year", 1970, 9999);
+        int size = params.storiesPerPage();
+        int pageNumber = params.page();
+        if (!YearMonth.of(year, month).isValidDay(day)) {
+            StoryHtml.none(page, "no such day in this month");
+            return;
+        }
+        String date = "%04d-%02d-%02d".formatted(year, month, day);
+        List<Story> stories = stories(db, STORIES_OF_DAY, date, size, pageNumber);
+        if (stories.isEmpty()) {
+            stories = stories(db, OLD_STORIES_OF_DAY, date, size, pageNumber);
+        }
+        if (stories.isEmpty()) {
+            StoryHtml.none(page, "no story of this day");
+        } else {
+            StoryHtml.lines(page, stories.subList(ROWS_LOST, stories.size()),
+                    new Paging("OlderStories?day=" + day + "&month=" + month + "&year=" + year, pageNumber, size));
+        }
+    }
+
+    private static List<Story> stories(Db db, String sql, String date, int size, int pageNumber) throws SQLException {
+        return db.list(sql, row ->
+                new Story(row.getLong(1), row.getString(2), row.getString(3), row.getString(4), row.getString(6)),
+                date + " 00:00:00", date + " 23:59:59", size, (long) size * pageNumber);
+    }
+}

@@ -1,0 +1,54 @@
+package io.ntier.rubbos.web;
+
+import io.ntier.rubbos.interactions.BrowseCategories;
+import io.ntier.rubbos.interactions.BrowseStoriesInCategory;
+import io.ntier.rubbos.interactions.Interaction;
+import io.ntier.rubbos.interactions.OlderStories;
+import io.ntier.rubbos.interactions.Search;
+import io.ntier.rubbos.interactions.SearchInComments;
+import io.ntier.rubbos.interactions.SearchInStories;
+import io.ntier.rubbos.interactions.SearchInUsers;
+import io.ntier.rubbos.interactions.StoriesOfTheDay;
+import io.ntier.rubbos.interactions.ViewComment;
+import io.ntier.rubbos.interactions.ViewStory;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Which URL leads to which interaction: /rubbos/servlet/edu.rice.rubbos.servlets.NAME. */
+public final class Routes {
+    public static final String PREFIX = "/servlet/edu.rice.rubbos.servlets.";
+
+    /** Chooses the interaction by the request's parameters. */
+    @FunctionalInterface
+    public interface Route {
+        Interaction choose(Params params);
+    }
+
+    private Routes() {
+    }
+
+    /** Servlet name -> interaction. Each servlet has a connection pool of its own (pool_mode per_servlet). */
+    public static Map<String, Route> all() {
+        Map<String, Route> routes = new LinkedHashMap<>();
+        routes.put("StoriesOfTheDay", always(new StoriesOfTheDay()));
+        routes.put("BrowseCategories", always(new BrowseCategories()));
+        routes.put("BrowseStoriesByCategory", always(new BrowseStoriesInCategory()));
+        routes.put("OlderStories", always(new OlderStories()));
+        routes.put("ViewStory", always(new ViewStory()));
+        routes.put("ViewComment", always(new ViewComment()));
+        routes.put("Search", search());
+        return routes;
+    }
+
+    private static Route always(Interaction interaction) {
+        return params -> interaction;
+    }
+
+    /** One servlet for four interactions: parameter type says what to search; without words there is only the form. */
+    private static Route search() {
+        Interaction form = new Search();
+        List<Interaction> byType = List.of(new SearchInStories(), new SearchInComments(), new SearchInUsers());
+        return params -> params.has("search") ? byType.get(params.number("type", SearchInStories.TYPE, SearchInUsers.TYPE)) : form;
+    }
+}

@@ -2,11 +2,12 @@
 # One node of the local target: an Incus container with its own address, that answers SSH with a host key we made.
 #   node.sh create NAME IMAGE ADDRESS [MEMORY_BYTES]   (replaces what is left of an earlier attempt)
 #   node.sh delete NAME
-#   node.sh guard NAME...        before the nodes are made: removes our own leftovers, refuses to work beside others'
+#   node.sh guard                before the nodes are made: refuses to work beside strangers, removes our own leftovers,
+#                                brings stopped and vanished nodes back; NTIER_SPECS has a line "NAME IMAGE ADDRESS MEMORY" for each
+#   node.sh known-hosts NAME...  the host keys of these nodes into local/known_hosts
 #   node.sh clear                removes every node of the project, ours or not (make down)
-#   node.sh known-hosts FILE NAME...
 # NTIER_STATE: the machine-wide state. Every node that we begin to make has a folder there, so that whatever a killed
-# run leaves behind is known to be ours.
+# run leaves behind is known to be ours; the file `made` in it says that the node was finished, and from what.
 set -euo pipefail
 
 state=${NTIER_STATE:-/var/lib/ntier}
@@ -16,17 +17,21 @@ wait_seconds=30 # a node answers after 1-2 s; more only if the machine is very b
 fail() { printf 'error: %s\n' "$1" >&2; exit 1; }
 incus() { command incus --project ntier "$@" </dev/null; }
 # Image building has nodes of its own, named build-*: they come and go by themselves.
+running() { incus list --format csv --columns n status=running; }
 present() { incus list --format csv --columns n | { grep -v '^build-' || true; }; }
 
 create() {
   local name=$1 image=$2 address=$3 memory=${4:-} folder=$nodes/$1
-  local key=$folder/ssh_host_ed25519_key options=()
+  local key=$folder/ssh_host_ed25519_key made="$image $address $memory" options=()
   [[ -r $state/ssh/id_ed25519.pub ]] || fail "$state/ssh/id_ed25519.pub is missing: run make setup"
   mkdir -p "$folder"
   exec 9>"$folder/lock"
   flock --wait 60 9 || fail "another process is making or deleting node $name"
+  if [[ -f $folder/made && $(<"$folder/made") == "$made" ]] && running | grep -qx -- "$name"; then
+    return # a run that was killed had come this far, or the guard was first
+  fi
+  rm -f "$folder/made" "$key" "$key.pub"
   incus delete --force "$name" >/dev/null 2>&1 || true
-  rm -f "$key" "$key.pub"
   ssh-keygen -q -t ed25519 -N '' -C "$name" -f "$key"
   printf '%s,%s %s\n' "$address" "$name" "$(cut -d' ' -f1,2 "$key.pub")" >"$folder/known_hosts"
   [[ -z $memory ]] || options+=(--config "limits.memory=$memory")
@@ -35,6 +40,7 @@ create() {
     fail "node $name could not be made from image $image (make setup builds the images)"
   put_keys "$name" "$key" || fail "node $name does not take its keys: incus --project ntier console $name --show-log"
   wait_for_ssh "$name" "$address"
+  printf '%s' "$made" >"$folder/made"
 }
 
 put_keys() { # one archive through one call; the node's sshd tries until its key is there
@@ -71,29 +77,42 @@ delete() {
 }
 
 guard() {
-  local wanted=" $* " name strangers=()
-  for name in $(present); do
-    if [[ $wanted == *" $name "* && -d $nodes/$name ]]; then
-      continue # terraform keeps it, or makes it anew
+  local present running strangers=() wanted=() name image address memory pids=() pid
+  present=$(present) running=$(running)
+  while read -r name image address memory; do
+    [[ -n $name ]] || continue
+    wanted+=("$name")
+    [[ -d $nodes/$name ]] || continue # terraform makes it
+    if ! grep -qx -- "$name" <<<"$present" || [[ ! -f $nodes/$name/made ]]; then
+      create "$name" "$image" "$address" "$memory" &
+      pids+=($!)
+    elif ! grep -qx -- "$name" <<<"$running"; then
+      { incus start "$name" && wait_for_ssh "$name" "$address"; } &
+      pids+=($!)
+    fi
+  done <<<"${NTIER_SPECS:-}"
+  for name in $present; do
+    if [[ " ${wanted[*]} " == *" $name "* && -d $nodes/$name ]]; then
+      continue
     elif [[ -d $nodes/$name ]]; then
-      delete "$name"
+      (delete "$name")
     else
       strangers+=("$name")
     fi
   done
+  for pid in "${pids[@]}"; do wait "$pid" || fail 'a node of the deployment does not come back'; done
   ((${#strangers[@]} == 0)) ||
     fail "Incus project ntier has nodes that this deployment did not make: ${strangers[*]}. Remove them with  make down"
 }
 
 clear_all() {
   local name
-  for name in $(present); do delete "$name"; done
+  for name in $(present); do (delete "$name"); done
   rm -rf "$nodes"
 }
 
 known_hosts() {
-  local file=$1 name
-  shift
+  local file=$state/local/known_hosts name
   for name in "$@"; do cat "$nodes/$name/known_hosts"; done >"$file.new"
   mv "$file.new" "$file"
 }
@@ -101,7 +120,7 @@ known_hosts() {
 case ${1:-} in
   create) shift; create "$@" ;;
   delete) shift; delete "$@" ;;
-  guard) shift; guard "$@" ;;
+  guard) guard ;;
   clear) clear_all ;;
   known-hosts) shift; known_hosts "$@" ;;
   *) fail "unknown command '${1:-}'; allowed: create, delete, guard, clear, known-hosts" ;;

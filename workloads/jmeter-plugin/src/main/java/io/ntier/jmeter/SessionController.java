@@ -1,0 +1,315 @@
+package io.ntier.jmeter;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.jmeter.JMeter;
+import org.apache.jmeter.control.GenericController;
+import org.apache.jmeter.samplers.SampleResult;
+import org.apache.jmeter.samplers.Sampler;
+import org.apache.jmeter.services.FileServer;
+import org.apache.jmeter.testbeans.TestBean;
+import org.apache.jmeter.testelement.TestElement;
+import org.apache.jmeter.testelement.TestStateListener;
+import org.apache.jmeter.testelement.ThreadListener;
+import org.apache.jmeter.threads.JMeterContext;
+import org.apache.jmeter.threads.JMeterContextService;
+import org.apache.jmeter.threads.JMeterThread;
+import org.apache.jorphan.util.JMeterStopTestNowException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * JMeter controller that runs its child samplers as a Markov chain: each thread is a user, each child sampler a state, found by
+ * its name in the mix. The user starts at its time in the schedule and runs until the end of the ramp-down. A sample that fails
+ * leads home (the mix's first state) without a think; a {@link PageReader} beside the samplers adds the page rules of RUBBoS.
+ */
+public class SessionController extends GenericController implements TestBean, TestStateListener, ThreadListener {
+    private static final long serialVersionUID = 1;
+    private static final Logger LOG = LoggerFactory.getLogger(SessionController.class);
+
+    private String mix;
+    private String authorMix;
+    private double authorShare;
+    private long seed = 1;
+    private int firstUser;
+    private int users = 1;
+    private int maxTransitions = 1000;
+    private long startEpochMs;
+    private double rampUpS;
+    private double runS = 60;
+    private double rampDownS;
+    private String out;
+
+    private transient Trial trial;
+    private transient User user;
+    private transient Sampler[] samplers;
+
+    /** Each thread works on a copy; all of them share the trial. */
+    @Override
+    public Object clone() {
+        SessionController copy = (SessionController) super.clone();
+        copy.trial = trial;
+        return copy;
+    }
+
+    @Override
+    public void testStarted() {
+        try {
+            trial = new Trial(setup());
+        } catch (RuntimeException e) {
+            throw fail(e.getMessage());
+        }
+    }
+
+    private Trial.Setup setup() {
+        if (!(authorShare >= 0 && authorShare <= 1)) {
+            throw new IllegalArgumentException("author share " + authorShare + " is not in 0..1");
+        }
+        if (maxTransitions < 1) {
+            throw new IllegalArgumentException("at most " + maxTransitions + " transitions per session: must be 1 or more");
+        }
+        Mix userMix = Mix.read(file(mix));
+        Mix authors = isBlank(authorMix) ? userMix : Mix.read(file(authorMix));
+        long startMs = startEpochMs == 0 ? System.currentTimeMillis() : startEpochMs;
+        Schedule schedule = Schedule.of(startMs, rampUpS, runS, rampDownS, users);
+        return new Trial.Setup(userMix, authors, authorShare, seed, firstUser, maxTransitions, schedule, isBlank(out) ? null : directory());
+    }
+
+    private Path directory() {
+        try {
+            return Files.createDirectories(file(out));
+        } catch (IOException e) {
+            throw new IllegalArgumentException("output directory '" + out + "' cannot be made: " + e, e);
+        }
+    }
+
+    /** A file name is relative to the test plan, as for JMeter's own elements. */
+    static Path file(String name) {
+        return FileServer.getFileServer().getResolvedFile(name == null ? "" : name).toPath();
+    }
+
+    /** JMeter hands over null for a field that is missing in the plan. */
+    static boolean isBlank(String text) {
+        return text == null || text.isBlank();
+    }
+
+    /** A request that cannot be met ends a command-line run with exit code 2; a GUI or embedded run only stops. */
+    static JMeterStopTestNowException fail(String message) {
+        LOG.error(message);
+        if (JMeter.isNonGUI()) {
+            System.err.println("ntier: " + message); // NOSONAR the user of the command line must see it
+            Runtime.getRuntime().exit(2);
+        }
+        return new JMeterStopTestNowException(message);
+    }
+
+    @Override
+    public Sampler next() {
+        if (isDone()) {
+            return null;
+        }
+        fireIterEvents();
+        JMeterContext context = JMeterContextService.getContext();
+        boolean go = user == null ? begin(context) : goOn(context);
+        if (!go || user.trialEnded() || !user.beginRequest()) {
+            setDone(true);
+            return null;
+        }
+        return samplers[user.walk.state()];
+    }
+
+    private boolean begin(JMeterContext context) {
+        if (trial == null) {
+            throw fail("the session controller '" + getName() + "' was not started with the test");
+        }
+        int index = context.getThreadNum();
+        try {
+            Thread.sleep(Math.max(0, trial.setup.schedule().startOf(index) - System.currentTimeMillis()));
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return false;
+        }
+        if (trial.ended()) {
+            return false;
+        }
+        JMeterThread thread = context.getThread();
+        user = trial.newUser(index, thread::interrupt);
+        samplers = samplersOf(user.author ? trial.setup.authors() : trial.setup.users());
+        context.getVariables().putObject(User.VARIABLE, user);
+        return true;
+    }
+
+    /** Takes the step that the page reader did not, if there is none, and lets go of the last page: 13,000 of them are much memory. */
+    private boolean goOn(JMeterContext context) {
+        SampleResult last = context.getPreviousResult();
+        if (!user.takeStep()) {
+            if (!user.endRequest()) {
+                return false;
+            }
+            boolean ok = last != null && last.isSuccessful();
+            user.interaction(last == null ? 0 : last.getTime(), ok);
+            user.advance(ok ? Walk.Outcome.OK : Walk.Outcome.ERROR, state -> Walk.Request.READY);
+            user.takeStep();
+        }
+        if (JMeter.isNonGUI()) {
+            context.setPreviousResult(null);
+        }
+        return true;
+    }
+
+    private Sampler[] samplersOf(Mix states) {
+        Map<String, Sampler> children = new HashMap<>();
+        for (TestElement child : getSubControllers()) {
+            if (child instanceof Sampler) {
+                children.put(child.getName(), (Sampler) child);
+            }
+        }
+        Sampler[] byState = new Sampler[states.size()];
+        List<String> missing = new ArrayList<>();
+        for (int state = 0; state < byState.length; state++) {
+            byState[state] = children.get(states.name(state));
+            if (byState[state] == null) {
+                missing.add(states.name(state));
+            }
+        }
+        if (!missing.isEmpty()) {
+            throw fail("the plan has no sampler for the state(s) " + String.join(", ", missing) + " of the mix (there are: "
+                    + String.join(", ", children.keySet()) + ")");
+        }
+        return byState;
+    }
+
+    @Override
+    public void threadStarted() {
+        // The user's life begins at its own start time, in next().
+    }
+
+    @Override
+    public void threadFinished() {
+        if (user != null) {
+            user.end();
+        }
+    }
+
+    @Override
+    public void testEnded() {
+        try {
+            if (trial != null) {
+                trial.close();
+            }
+        } catch (IOException e) {
+            LOG.error("The logs cannot be written: {}", e.toString());
+        }
+    }
+
+    @Override
+    public void testStarted(String host) {
+        testStarted();
+    }
+
+    @Override
+    public void testEnded(String host) {
+        testEnded();
+    }
+
+    public String getMix() {
+        return mix;
+    }
+
+    public void setMix(String mix) {
+        this.mix = mix;
+    }
+
+    public String getAuthorMix() {
+        return authorMix;
+    }
+
+    public void setAuthorMix(String authorMix) {
+        this.authorMix = authorMix;
+    }
+
+    public double getAuthorShare() {
+        return authorShare;
+    }
+
+    public void setAuthorShare(double authorShare) {
+        this.authorShare = authorShare;
+    }
+
+    public long getSeed() {
+        return seed;
+    }
+
+    public void setSeed(long seed) {
+        this.seed = seed;
+    }
+
+    public int getFirstUser() {
+        return firstUser;
+    }
+
+    public void setFirstUser(int firstUser) {
+        this.firstUser = firstUser;
+    }
+
+    public int getUsers() {
+        return users;
+    }
+
+    public void setUsers(int users) {
+        this.users = users;
+    }
+
+    public int getMaxTransitions() {
+        return maxTransitions;
+    }
+
+    public void setMaxTransitions(int maxTransitions) {
+        this.maxTransitions = maxTransitions;
+    }
+
+    public long getStartEpochMs() {
+        return startEpochMs;
+    }
+
+    public void setStartEpochMs(long startEpochMs) {
+        this.startEpochMs = startEpochMs;
+    }
+
+    public double getRampUpS() {
+        return rampUpS;
+    }
+
+    public void setRampUpS(double rampUpS) {
+        this.rampUpS = rampUpS;
+    }
+
+    public double getRunS() {
+        return runS;
+    }
+
+    public void setRunS(double runS) {
+        this.runS = runS;
+    }
+
+    public double getRampDownS() {
+        return rampDownS;
+    }
+
+    public void setRampDownS(double rampDownS) {
+        this.rampDownS = rampDownS;
+    }
+
+    public String getOut() {
+        return out;
+    }
+
+    public void setOut(String out) {
+        this.out = out;
+    }
+}

@@ -1,0 +1,24 @@
+package io.ntier.jmeter;
+
+/** Form and defaults of {@link SessionController} in JMeter's GUI. */
+public class SessionControllerBeanInfo extends FormBeanInfo {
+    public SessionControllerBeanInfo() {
+        super(SessionController.class);
+        createPropertyGroup("chain", new String[] {"mix", "authorMix", "authorShare", "maxTransitions"});
+        createPropertyGroup("who", new String[] {"users", "firstUser", "seed"});
+        createPropertyGroup("schedule", new String[] {"startEpochMs", "rampUpS", "runS", "rampDownS"});
+        createPropertyGroup("logs", new String[] {"out"});
+        defaultValue("mix", "");
+        defaultValue("authorMix", "");
+        defaultValue("authorShare", 0.0);
+        defaultValue("maxTransitions", 1000);
+        defaultValue("users", 1);
+        defaultValue("firstUser", 0);
+        defaultValue("seed", 1L);
+        defaultValue("startEpochMs", 0L);
+        defaultValue("rampUpS", 0.0);
+        defaultValue("runS", 60.0);
+        defaultValue("rampDownS", 0.0);
+        defaultValue("out", "");
+    }
+}

@@ -1,0 +1,50 @@
+package io.ntier.jmeter;
+
+import java.util.concurrent.ThreadLocalRandom;
+import org.apache.jmeter.testbeans.TestBean;
+import org.apache.jmeter.testelement.AbstractTestElement;
+import org.apache.jmeter.threads.JMeterContext;
+import org.apache.jmeter.timers.Timer;
+
+/**
+ * JMeter timer with negative-exponential think times (TPC-W's, see {@link ThinkTime}). Under a {@link SessionController} it waits itself,
+ * as JMeter's Synchronizing Timer does, so that draw and actual time can be logged and the wait ends with the trial;
+ * elsewhere it returns the draw and JMeter waits.
+ */
+public class ThinkTimer extends AbstractTestElement implements Timer, TestBean {
+    private static final long serialVersionUID = 1;
+
+    private double meanMs;
+    private double cap;
+
+    /** ms that JMeter still has to wait. */
+    @Override
+    public long delay() {
+        ThinkTime thinkTime = new ThinkTime(meanMs, cap);
+        JMeterContext context = getThreadContext();
+        User user = (User) context.getVariables().getObject(User.VARIABLE);
+        if (user == null) {
+            return thinkTime.drawMs(ThreadLocalRandom.current());
+        }
+        if (!user.thinkThenRequest(thinkTime)) {
+            context.getThread().stop();
+        }
+        return 0;
+    }
+
+    public double getMeanMs() {
+        return meanMs;
+    }
+
+    public void setMeanMs(double meanMs) {
+        this.meanMs = meanMs;
+    }
+
+    public double getCap() {
+        return cap;
+    }
+
+    public void setCap(double cap) {
+        this.cap = cap;
+    }
+}

@@ -1,0 +1,155 @@
+package io.ntier.jmeter;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.Set;
+import java.util.SplittableRandom;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * What all users of one test run share: mixes, schedule, counters, the logs, the heartbeat and the stop at the end.
+ * Logs (in the output directory): thinks.csv (one line per think), users.csv (one line per user, at its end), progress.csv (each
+ * second). Times are epoch ms or s with a fraction.
+ */
+final class Trial implements Closeable {
+    /**
+     * @param users mix of ordinary users
+     * @param authors mix of authors
+     * @param authorShare probability that a user is an author, for life
+     * @param seed of all draws
+     * @param firstUser number of this client's first user
+     * @param maxTransitions transitions after which a session ends in any case
+     * @param schedule starts and end
+     * @param out directory of the logs; null: none are written
+     */
+    record Setup(Mix users, Mix authors, double authorShare, long seed, int firstUser, int maxTransitions, Schedule schedule, Path out) { }
+
+    private static final Logger LOG = LoggerFactory.getLogger(Trial.class);
+    private static final long BEAT_MS = 1000;
+    /** A request may start just when the end strikes; the stop is repeated until nobody is left. */
+    private static final long STOP_AGAIN_MS = 100;
+
+    final Setup setup;
+    final Counters counters = new Counters();
+    private final RecordFile thinks;
+    private final RecordFile users;
+    private final RecordFile progress;
+    private final Set<User> running = ConcurrentHashMap.newKeySet();
+    private final ScheduledExecutorService clock;
+    private final Thread atExit = new Thread(this::closeQuietly, "ntier-close");
+
+    Trial(Setup setup) {
+        this.setup = setup;
+        thinks = file("thinks.csv", "t_start_ms,user,state,drawn_ms,actual_ms");
+        users = file("users.csv", "user,t_start_ms,t_end_ms,pending_ms,pending_state,author,sessions,interactions,errors,lost");
+        progress = file("progress.csv", Counters.HEADER);
+        clock = Executors.newScheduledThreadPool(2, task -> {
+            Thread thread = new Thread(task, "ntier-clock");
+            thread.setDaemon(true);
+            thread.setPriority(Thread.MAX_PRIORITY);
+            return thread;
+        });
+        long now = System.currentTimeMillis();
+        clock.scheduleAtFixedRate(this::beat, BEAT_MS - now % BEAT_MS, BEAT_MS, TimeUnit.MILLISECONDS);
+        clock.scheduleWithFixedDelay(this::stopUsers, Math.max(0, setup.schedule().endMs() - now), STOP_AGAIN_MS, TimeUnit.MILLISECONDS);
+        Runtime.getRuntime().addShutdownHook(atExit);
+    }
+
+    private RecordFile file(String name, String header) {
+        return setup.out() == null ? null : new RecordFile(setup.out().resolve(name), header);
+    }
+
+    /** Epoch time in microseconds. */
+    static long nowUs() {
+        Instant now = Instant.now();
+        return now.getEpochSecond() * 1_000_000 + now.getNano() / 1000;
+    }
+
+    /** Microseconds as ms with three decimals. */
+    static String ms(long us) {
+        String text = Long.toString(us);
+        if (text.length() < 4) {
+            text = "0000".substring(text.length()) + text;
+        }
+        int point = text.length() - 3;
+        return text.substring(0, point) + "." + text.substring(point);
+    }
+
+    User newUser(int index, Runnable interrupt) {
+        int id = setup.firstUser() + index;
+        SplittableRandom role = Streams.of(setup.seed(), id, Streams.Purpose.ROLE);
+        User user = new User(this, id, role.nextDouble() < setup.authorShare(), interrupt);
+        running.add(user);
+        counters.users.incrementAndGet();
+        return user;
+    }
+
+    boolean ended() {
+        return System.currentTimeMillis() >= setup.schedule().endMs();
+    }
+
+    void logThink(long startUs, int user, String state, long drawnMs, long actualUs) {
+        if (thinks != null) {
+            thinks.append(ms(startUs) + "," + user + "," + state + "," + drawnMs + "," + ms(actualUs) + "\n");
+        }
+    }
+
+    void logUser(User user, String line) {
+        if (running.remove(user)) {
+            counters.users.decrementAndGet();
+            if (users != null) {
+                users.append(line);
+            }
+        }
+    }
+
+    private void beat() {
+        try {
+            if (progress != null) {
+                progress.append(counters.beat(nowUs() / 1e6));
+                progress.flush();
+                thinks.flush();
+                users.flush();
+            }
+        } catch (UncheckedIOException e) {
+            LOG.error("The logs cannot be written: {}", e.toString());
+        }
+    }
+
+    private void stopUsers() {
+        running.forEach(User::stop);
+    }
+
+    private void closeQuietly() {
+        try {
+            finish();
+        } catch (IOException e) {
+            LOG.error("The logs cannot be written: {}", e.toString());
+        }
+    }
+
+    private synchronized void finish() throws IOException {
+        clock.shutdownNow();
+        running.forEach(User::end);
+        if (progress != null) {
+            progress.append(counters.beat(nowUs() / 1e6));
+            thinks.close();
+            users.close();
+            progress.close();
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        Runtime.getRuntime().removeShutdownHook(atExit);
+        finish();
+    }
+}

@@ -1,0 +1,146 @@
+package io.ntier.jmeter;
+
+import java.util.SplittableRandom;
+import java.util.function.IntFunction;
+
+/**
+ * One emulated user: its walk, its random streams, and what it is doing (thinking or waiting for a reply). Used by its own
+ * thread; only {@link #stop} and {@link #end} come from others.
+ */
+final class User {
+    /** Name of the JMeter variable (an object) that holds the thread's user. */
+    static final String VARIABLE = "ntier.user";
+
+    final int id;
+    final boolean author;
+    final Walk walk;
+    final SplittableRandom parameterDraws;
+    final SplittableRandom checkDraws;
+    private final Trial trial;
+    private final SplittableRandom thinkDraws;
+    private final Runnable interrupt;
+    private final long startUs = Trial.nowUs();
+    private long interactions;
+    private long errors;
+    private boolean stepped;
+    private boolean ended;
+    private boolean stopped;
+    private long requestStartUs;
+    private long pendingUs = -1;
+
+    /** @param interrupt aborts the request under way */
+    User(Trial trial, int id, boolean author, Runnable interrupt) {
+        this.trial = trial;
+        this.id = id;
+        this.author = author;
+        this.interrupt = interrupt;
+        Trial.Setup setup = trial.setup;
+        walk = new Walk(author ? setup.authors() : setup.users(), Streams.of(setup.seed(), id, Streams.Purpose.CHOICES), setup.maxTransitions());
+        thinkDraws = Streams.of(setup.seed(), id, Streams.Purpose.THINKS);
+        parameterDraws = Streams.of(setup.seed(), id, Streams.Purpose.PARAMETERS);
+        checkDraws = Streams.of(setup.seed(), id, Streams.Purpose.CHECKS);
+    }
+
+    Counters counters() {
+        return trial.counters;
+    }
+
+    /** Thinks before the next request, if one is due, and marks the request's start. False if the user must stop instead. */
+    boolean thinkThenRequest(ThinkTime thinkTime) {
+        endRequest();
+        boolean go = walk.thinkFor() == null || think(thinkTime.drawMs(thinkDraws));
+        return go && beginRequest();
+    }
+
+    private boolean think(long drawnMs) {
+        long beginUs = Trial.nowUs();
+        long begin = System.nanoTime();
+        boolean whole = true;
+        try {
+            long leftMs = trial.setup.schedule().endMs() - beginUs / 1000;
+            whole = drawnMs < leftMs;
+            Thread.sleep(Math.max(0, Math.min(drawnMs, leftMs)));
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            whole = false;
+        }
+        trial.logThink(beginUs, id, walk.thinkFor(), drawnMs, (System.nanoTime() - begin) / 1000);
+        return whole;
+    }
+
+    synchronized boolean beginRequest() {
+        requestStartUs = Trial.nowUs();
+        return !stopped;
+    }
+
+    /** The request under way is over. False if there was none, or if the user was stopped and the request is booked as pending. */
+    synchronized boolean endRequest() {
+        boolean requesting = requestStartUs > 0;
+        requestStartUs = 0;
+        return requesting && !stopped;
+    }
+
+    /** Counts the interaction just completed. */
+    void interaction(long elapsedMs, boolean ok) {
+        interactions++;
+        errors += ok ? 0 : 1;
+        trial.counters.interaction(elapsedMs, ok);
+    }
+
+    /** Goes on to the next state. */
+    boolean advance(Walk.Outcome outcome, IntFunction<Walk.Request> request) {
+        stepped = true;
+        return walk.advance(outcome, request);
+    }
+
+    /** True, once, if {@link #advance} was called since the last time. */
+    boolean takeStep() {
+        boolean taken = stepped;
+        stepped = false;
+        return taken;
+    }
+
+    String stateName(int state) {
+        return (author ? trial.setup.authors() : trial.setup.users()).name(state);
+    }
+
+    /** Waits before a request is tried again; false if the trial ended meanwhile. */
+    boolean pause(long pauseMs) {
+        try {
+            Thread.sleep(Math.max(0, Math.min(pauseMs, trial.setup.schedule().endMs() - System.currentTimeMillis())));
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        return !trial.ended() && !Thread.currentThread().isInterrupted();
+    }
+
+    boolean trialEnded() {
+        return trial.ended();
+    }
+
+    /** Stops the user at the end of the trial: a request under way is booked as pending and aborted. */
+    void stop() {
+        boolean requesting;
+        synchronized (this) {
+            if (!stopped && requestStartUs > 0) {
+                pendingUs = Math.max(0, Trial.nowUs() - requestStartUs);
+            }
+            stopped = true;
+            requesting = pendingUs >= 0;
+        }
+        if (requesting) {
+            interrupt.run();
+        }
+    }
+
+    /** Ends the user's life: its line goes into users.csv, once. */
+    synchronized void end() {
+        if (ended) {
+            return;
+        }
+        ended = true;
+        String pending = pendingUs < 0 ? "," : Trial.ms(pendingUs) + "," + walk.stateName();
+        trial.logUser(this, id + "," + Trial.ms(startUs) + "," + Trial.ms(Trial.nowUs()) + "," + pending + "," + (author ? 1 : 0) + ","
+                + walk.sessions() + "," + interactions + "," + errors + "," + walk.lost() + "\n");
+    }
+}

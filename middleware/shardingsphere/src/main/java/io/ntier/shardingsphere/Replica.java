@@ -54,6 +54,6 @@ final class Replica implements IMetricsTracker {
     String statusLine(final long nowMs) {
         int awaiting = pool.getHikariPoolMXBean().getThreadsAwaitingConnection();
         return String.format("%d.%03d,%s,%d,%d,%d,%d,%d%n", nowMs / 1000, nowMs % 1000, name,
-                pending.get(), awaiting, pool.getMaximumPoolSize(), executed.sum(), chosen.sum());
+                pending.get() + awaiting, awaiting, pool.getMaximumPoolSize(), executed.sum(), chosen.sum());
     }
 }

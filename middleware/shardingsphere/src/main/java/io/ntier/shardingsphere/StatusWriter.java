@@ -14,8 +14,9 @@ import org.slf4j.LoggerFactory;
 /** Appends one line per replica and second to a CSV file, until the process ends. */
 final class StatusWriter {
     /**
-     * t_s: UTC epoch; pending: statements that hold a connection; awaiting: threads waiting for one; pool_size: most
-     * connections of the pool; executed_total, chosen_total: statements done, reads sent here by the policy, since the start.
+     * t_s: UTC epoch; pending: statements sent to the replica and not done; awaiting: those of them that wait for a
+     * connection; pool_size: most connections of the pool; executed_total, chosen_total: statements done, reads sent here by
+     * the policy, since the start.
      */
     static final String HEADER = "t_s,replica,pending,awaiting,pool_size,executed_total,chosen_total\n";
 
@@ -25,7 +26,7 @@ final class StatusWriter {
         this.file = file;
     }
 
-    /** Starts writing at full seconds. The file may be truncated by others at any time: each second opens it anew. */
+    /** Starts writing at full seconds. Each second opens the file anew, so that another program may replace it. */
     static void start(final Path file) throws IOException {
         StatusWriter writer = new StatusWriter(file);
         if (Files.notExists(file) || Files.size(file) == 0) {

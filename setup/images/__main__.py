@@ -1,5 +1,210 @@
-import sys, yaml, base, incus
+"""Builds the images that are missing or stale. Usage: python setup/images [--help]"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-spec = yaml.safe_load((Path(__file__).parent / "images.yml").read_text())
-n=sys.argv[1]
-base.build(n, spec["bases"][n], spec["base_packages"], "try", sys.stdout)
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import base
+import digests
+import golden
+import incus
+
+import build as artefacts
+
+PARALLEL = 3  # package installation waits for the network and the disk as much as for a core
+DEFAULT_PROFILE = "small"
+BUILDERS = "198.18.200"  # network of the build nodes' addresses
+
+
+@dataclass
+class Step:
+    """One image or artefact: what it is made of, what must be there before, and how it is made."""
+
+    name: str
+    digest: str
+    make: Callable[[Any], object]
+    """Gets the open log file."""
+    needs: list[str] = field(default_factory=list)
+    is_image: bool = True
+
+
+def plan(spec: dict, profiles: dict[str, list[str]]) -> dict[str, Step]:
+    """All steps by name, each after those it needs. `profiles`: DBMS -> data profiles wanted."""
+    role_digests = install_digests(spec)
+    tool = digests.of(files=["setup/images/seal.sh", "setup/images/load.yml", "ansible/playbooks/install.yml"])
+    steps: dict[str, Step] = {}
+    for name, one in spec["bases"].items():
+        steps[f"base-{name}"] = base_step(name, one, spec["base_packages"])
+    for name, one in spec["artefacts"].items():
+        steps[name] = Step(name, "", partial(artefacts.build, name, one), is_image=False)
+    for name, one in spec["images"].items():
+        parts = {role: role_digests[role] for role in ("common", "monitor", name)}
+        digest = digests.of(steps[f"base-{one['base']}"].digest, tool, sorted(parts.items()))
+        node = golden.BuildNode(name, address(len(steps)), role=name, tier=one["tier"])
+        make = partial(golden.build, node, one["base"], digest, parts)
+        steps[name] = Step(name, digest, make, [f"base-{one['base']}", *one["artefacts"]])
+    for dbms, profile in ((d, p) for d in spec["data"] for p in profiles.get(d, [])):
+        one, name = spec["data"][dbms], f"{dbms}-{profile}"
+        digest = digests.of(steps[dbms].digest, tool, profile, files=[one["load"], *one["sources"]])
+        node = golden.BuildNode(name, address(len(steps)), role=dbms, tier="db")
+        make = partial(golden.build_data, node, dbms, digests.ROOT / one["generator"], profile, digest)
+        steps[name] = Step(name, digest, make, [dbms, *one["artefacts"]])
+    return steps
+
+
+def address(number: int) -> str:
+    return f"{BUILDERS}.{number + 1}"
+
+
+def base_step(name: str, one: dict, packages: list[str]) -> Step:
+    inputs = ["setup/images/rootfs", "setup/images/customize.sh", "setup/images/base.py"]
+    digest = digests.of(name, one, packages, base.mirrors(), base.apt_options(one), files=inputs)
+    return Step(f"base-{name}", digest, partial(base.build, name, one, packages, digest))
+
+
+def install_digests(spec: dict) -> dict[str, str]:
+    """Role -> what its install tasks depend on. Deployment compares it with the stamp in the node."""
+    sources = {"common": [], "monitor": []} | {name: one["sources"] for name, one in spec["images"].items()}
+    return {role: digests.of_role(role, files) for role, files in sources.items()}
+
+
+def with_needs(steps: dict[str, Step], wanted: list[str]) -> list[str]:
+    """`wanted` and all they need, in the order of `steps`."""
+    todo, seen = list(wanted), set()
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += steps[name].needs
+    return [name for name in steps if name in seen]
+
+
+def stale(steps: dict[str, Step], wanted: list[str], rebuild: bool) -> list[str]:
+    """The steps to make: wanted images that are absent or of another digest, and the artefacts those need."""
+    made = {alias: image["properties"].get(incus.DIGEST) for alias, image in incus.images().items()}
+    needed = [steps[name] for name in with_needs(steps, wanted)]
+    images = [s for s in needed if s.is_image and (rebuild or made.get(s.name) != s.digest)]
+    parts = {need for s in images for need in s.needs if not steps[need].is_image}
+    return [name for name in steps if name in parts or steps[name] in images]
+
+
+class Screen:
+    """Plain lines with the seconds since the start."""
+
+    def __init__(self) -> None:
+        self.begin = time.monotonic()
+        self.lock = threading.Lock()
+
+    def say(self, text: str) -> None:
+        with self.lock:
+            print(f"setup: {time.monotonic() - self.begin:4.0f} s  {text}", flush=True)
+
+
+def make_all(steps: dict[str, Step], names: list[str], screen: Screen) -> list[str]:
+    """Makes the named steps, several at a time; returns the names that failed (with all that needed them)."""
+    futures: dict[str, Future] = {}
+
+    def work(step: Step) -> None:
+        for need in step.needs:
+            if need in futures:
+                futures[need].result()
+        make_one(step, screen)
+
+    with ThreadPoolExecutor(PARALLEL) as pool:  # in the order of the plan: what a step waits for is already at work
+        for name in names:
+            futures[name] = pool.submit(work, steps[name])
+    return [name for name, future in futures.items() if future.exception()]
+
+
+def make_one(step: Step, screen: Screen) -> None:
+    log = golden.STATE / "logs" / f"setup-{step.name.replace('/', '-')}.log"
+    begin = time.monotonic()
+    screen.say(f"{step.name} ...")
+    try:
+        with log.open("w") as file:
+            step.make(file)
+    except Exception as error:
+        tail = "\n".join(f"    {line}" for line in log.read_text(errors="replace").splitlines()[-15:])
+        screen.say(f"{step.name}: failed: {short(error)}\n{tail}\n  its log: {log}")
+        raise
+    screen.say(f"{step.name}: done in {time.monotonic() - begin:.0f} s")
+
+
+def short(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"{Path(error.cmd[0]).name} ended with {error.returncode}"
+    return str(error)
+
+
+def note(spec: dict) -> None:
+    """What other parts read: fingerprint of each image (Terraform), digest of each role (deployment)."""
+    fingerprints = {alias: image["fingerprint"] for alias, image in incus.images().items()}
+    for path, content in (
+        (golden.STATE / "images.json", fingerprints),
+        (golden.STATE / "local/install_digests.json", {"ntier_install_digests": install_digests(spec)}),
+    ):
+        text = json.dumps(content, indent=1, sort_keys=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+def arguments(spec: dict) -> argparse.Namespace:
+    roles = [*(f"base-{name}" for name in spec["bases"]), *spec["images"]]
+    loaded = {f"{dbms}-{profile}": (dbms, profile) for dbms, one in spec["data"].items() for profile in one["profiles"]}
+    allowed = ", ".join([*roles, *loaded])
+    parser = argparse.ArgumentParser(prog="setup/setup.sh", description="Builds the images that are missing or stale.")
+    parser.add_argument(
+        "--images", help=f"comma-separated; default: all, with data of profile {DEFAULT_PROFILE}: {allowed}"
+    )
+    parser.add_argument("--rebuild", action="store_true", help="also those that are up to date (newer packages)")
+    parser.add_argument("--check", action="store_true", help="only say what would be built; exit code 1 if anything")
+    given = parser.parse_args()
+    default = [*roles, *(name for name, (_, profile) in loaded.items() if profile == DEFAULT_PROFILE)]
+    given.names = given.images.split(",") if given.images else default
+    unknown = [name for name in given.names if name not in roles and name not in loaded]
+    if unknown:
+        parser.error(f"--images: unknown image {unknown[0]!r}; allowed: {allowed}")
+    given.profiles = {
+        dbms: [loaded[n][1] for n in given.names if n in loaded and loaded[n][0] == dbms] for dbms in spec["data"]
+    }
+    return given
+
+
+def main() -> int:
+    spec = artefacts.load()
+    given = arguments(spec)
+    steps = plan(spec, given.profiles)
+    names = stale(steps, given.names, given.rebuild)
+    if given.check:
+        print("\n".join(name for name in names if steps[name].is_image))
+        return 1 if names else 0
+    failed: list[str] = []
+    if names:
+        with (golden.STATE / "setup.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a second set-up waits, then finds everything done
+            names = stale(steps, given.names, given.rebuild)
+            screen = Screen()
+            screen.say(f"images to build: {', '.join(name for name in names if steps[name].is_image)}")
+            failed = make_all(steps, names, screen)
+    note(spec)
+    if failed:
+        print(f"error: not built: {', '.join(failed)} (logs: {golden.STATE}/logs/setup-*.log)", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

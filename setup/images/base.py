@@ -19,6 +19,7 @@ import yaml
 MIRROR = "http://mirror.example.org/debian"
 SECURITY = "http://mirror.example.org/debian-security"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+SCRATCH = "/var/tmp"  # noqa: S108 (a folder of our own is made in it); /tmp may be memory
 ROOT = Path(__file__).parent / "rootfs"
 # Acquire options of the host that a node behind the same network needs too.
 HOST_OPTIONS = ("Acquire::http::Proxy", "Acquire::https::Proxy", "Acquire::Check-Valid-Until", "Acquire::Check-Date")
@@ -31,7 +32,7 @@ def sources(base: dict) -> list[str]:
 
 
 def mirrors() -> tuple[str, str]:
-    """(mirror, security mirror): the settings, else what this machine uses itself if it is a Debian, else Debian's own."""
+    """(mirror, security mirror): the settings, else what this machine uses itself (Debian), else Debian's own."""
     found = {"main": MIRROR, "security": SECURITY}
     call = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Identifier: Packages"]
     for line in subprocess.run(call, capture_output=True, text=True).stdout.splitlines():
@@ -46,7 +47,7 @@ def mirrors() -> tuple[str, str]:
 
 
 def reachable_mirror(uri: str) -> str | None:
-    """`uri` as a node can use it: a list of mirrors (as cloud images have) gives its first; a disk or DVD gives None."""
+    """`uri` as a node can use it: of a list of mirrors (as cloud images have) the first; None for a disk or DVD."""
     parts = urlparse(uri)
     if parts.scheme in ("http", "https"):
         return uri.rstrip("/")
@@ -58,14 +59,17 @@ def reachable_mirror(uri: str) -> str | None:
 def apt_options(base: dict) -> list[str]:
     """Options of the node's apt: the base's own and the host's."""
     dump = subprocess.run(["apt-config", "dump", *HOST_OPTIONS], capture_output=True, text=True).stdout
-    own = [f"{name} {value.rstrip(';')}" for name, _, value in (line.partition(" ") for line in dump.splitlines())
-           if value not in ('"";', "")]
+    own = [
+        f"{name} {value.rstrip(';')}"
+        for name, _, value in (line.partition(" ") for line in dump.splitlines())
+        if value not in ('"";', "")
+    ]
     return sorted({*own, *base.get("apt_options", [])})
 
 
 def build(name: str, base: dict, packages: list[str], digest: str, log: Any) -> None:
     """Builds and imports the image `base-<name>`. Takes about 25 s."""
-    with tempfile.TemporaryDirectory(prefix="ntier-base-", dir=os.environ.get("TMPDIR", "/var/tmp")) as scratch:
+    with tempfile.TemporaryDirectory(prefix="ntier-base-", dir=os.environ.get("TMPDIR", SCRATCH)) as scratch:
         tar = Path(scratch) / "root.tar"
         command = [
             "mmdebstrap", "--variant=apt", f"--include={','.join(packages)}", "--dpkgopt=force-unsafe-io",
@@ -93,7 +97,10 @@ def host_certificates() -> list[str]:
     return [f"--customize-hook=copy-in {added} /usr/local/share"]
 
 
-TEMPLATES = {"/etc/hostname": "{{ container.name }}\n", "/etc/hosts": "127.0.0.1 localhost\n127.0.1.1 {{ container.name }}\n"}
+TEMPLATES = {
+    "/etc/hostname": "{{ container.name }}\n",
+    "/etc/hosts": "127.0.0.1 localhost\n127.0.1.1 {{ container.name }}\n",
+}
 
 
 def metadata(path: Path, suite: str) -> None:

@@ -1,0 +1,37 @@
+"""What an image or an artefact is made of, as one hash: it is made again only if that changes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+IGNORED = {"target", "__pycache__", ".pytest_cache", "test", "tests", "bench", "README.md"}
+# The parts of a role that its tasks/install.yml may use; configuration is done at deployment, not in images.
+ROLE_PARTS = ("tasks/install.yml", "files", "vars", "defaults", "handlers")
+
+
+def of(*parts: object, files: Iterable[str | Path] = ()) -> str:
+    """Hash of the parts' text and of the files' (or folders') names and bytes; what does not exist counts as absent."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{part}\n".encode())
+    for path in files:
+        for file in walk(ROOT / path):
+            digest.update(f"{file.relative_to(ROOT)} {file.stat().st_size} {file.stat().st_mode & 0o111:o}\n".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def walk(path: Path) -> list[Path]:
+    """The files below `path`, in a fixed order, without what builds and tests leave there."""
+    if path.is_file():
+        return [path]
+    found = (f for f in path.rglob("*") if f.is_file() and not IGNORED & set(f.relative_to(path).parts))
+    return sorted(found)
+
+
+def of_role(role: str, sources: list[str]) -> str:
+    """What the role's install tasks depend on."""
+    return of("role", role, files=[*(f"ansible/roles/{role}/{part}" for part in ROLE_PARTS), *sources])

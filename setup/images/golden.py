@@ -1,0 +1,126 @@
+"""Golden images: a build node, the same role's install tasks as in deployment, then published."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import digests
+import incus
+
+HERE = Path(__file__).parent
+STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
+NODE = digests.ROOT / "terraform/targets/local/node.sh"
+LOAD_ON_NODE = "/mnt/ntier-load"
+
+
+@dataclass(frozen=True)
+class BuildNode:
+    """A node that lives as long as an image is built on it."""
+
+    image: str
+    address: str
+    role: str
+    tier: str
+
+    @property
+    def name(self) -> str:
+        return f"build-{self.image}"
+
+    @property
+    def folder(self) -> Path:
+        return STATE / "images" / self.image
+
+    def start(self, source: str, log: Any) -> None:
+        """Made like every node of the target: same script, same keys."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, "NTIER_NODES": str(STATE / "images/nodes"), "NTIER_STATE": str(STATE)}
+        call([str(NODE), "create", self.name, source, self.address], log, env=environment)
+        known = STATE / "images/nodes" / self.name / "known_hosts"
+        shutil.copy(known, self.folder / "known_hosts")
+        node = {"name": self.name, "tier": self.tier, "index": 1, "node_type": "normal", "address": self.address}
+        (self.folder / "nodes.json").write_text(json.dumps([{**node, "role": self.role}]))
+
+    def play(self, playbook: Path, variables: dict, log: Any) -> None:
+        """Runs a playbook on the node. Connections are not shared with a former node at the same address."""
+        with tempfile.TemporaryDirectory(prefix="ntier-") as sockets:
+            environment = {
+                **os.environ,
+                "ANSIBLE_CONFIG": str(digests.ROOT / "ansible/ansible.cfg"),
+                "ANSIBLE_SSH_CONTROL_PATH_DIR": sockets,
+                "ANSIBLE_NOCOLOR": "1",
+                "NTIER_STATE": str(STATE),
+            }
+            command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(self.folder / "nodes.json")]
+            command += [str(playbook), "-e", json.dumps(variables)]
+            call(command, log, cwd=digests.ROOT / "ansible", env=environment)
+
+    def publish(self, digest: str, log: Any) -> None:
+        """Cleans the node, stops it and makes it the image; a first clone unpacks it in the pool, so that `up` need not."""
+        seal = (HERE / "seal.sh").read_text()
+        output = incus.run("exec", self.name, "--", "sh", "-s", stdin=seal, log=log)
+        packages, _, dates = output.partition("---\n")
+        (self.folder / "packages.tsv").write_text(packages)
+        incus.run("stop", self.name, "--timeout", "30", log=log)
+        properties = [
+            f"{incus.DIGEST}={digest}",
+            f"user.ntier.apt_date={dates.strip()}",
+            f"description=Ntier {self.image}",
+        ]
+        said = incus.run("publish", self.name, "--compression=zstd", *properties, log=log)
+        fingerprint = re.search(r"[0-9a-f]{64}", said)[0]
+        incus.run("create", fingerprint, f"{self.name}-unpack", log=log)
+        incus.run("delete", f"{self.name}-unpack", log=log)
+        incus.replace_alias(self.image, fingerprint, log)
+
+    def remove(self) -> None:
+        incus.delete_instance(self.name)
+        shutil.rmtree(STATE / "images/nodes" / self.name, ignore_errors=True)
+
+
+def call(command: list[str], log: Any, **options: Any) -> None:
+    log.write(f"$ {' '.join(command)}\n")
+    log.flush()
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, **options)
+
+
+def build(node: BuildNode, base: str, digest: str, role_digests: dict[str, str], log: Any) -> None:
+    """Base image -> golden image of a role."""
+    try:
+        node.start(f"base-{base}", log)
+        node.play(Path("playbooks/install.yml"), {"ntier_install_digests": role_digests}, log)
+        node.publish(digest, log)
+    finally:
+        node.remove()
+
+
+def build_data(node: BuildNode, dbms: str, generator: Path, profile: str, digest: str, log: Any) -> None:
+    """Golden image of a DBMS -> the same with data. Dates in the data are relative to now."""
+    data = STATE / "data" / f"{dbms}-{profile}"
+    shutil.rmtree(data, ignore_errors=True)
+    data.mkdir(parents=True)
+    now = str(int(time.time()))
+    options = ["--profile", profile, "--seed", "1", "--reference-time", now, "--out", str(data)]
+    call(["java", "-Xmx2g", "-jar", str(generator), *options], log)
+    for path in (data, *data.iterdir()):
+        path.chmod(0o755 if path.is_dir() else 0o644)  # MySQL reads them through a mount, with another owner
+    try:
+        node.start(dbms, log)
+        disk = ["config", "device", "add", node.name, "data", "disk", f"source={data}", f"path={LOAD_ON_NODE}"]
+        incus.run(*disk, "readonly=true", "shift=true", log=log)
+        node.play(HERE / "load.yml", {"mysql_load_on_node": LOAD_ON_NODE}, log)
+        incus.run("config", "device", "remove", node.name, "data", log=log)
+        node.publish(digest, log)
+    finally:
+        node.remove()
+        for table in data.glob("*.tsv"):  # the image has them; dictionary.txt and data.json stay
+            table.unlink()

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Everything that the other targets need: Python environment, controller (Incus and tools), node images.
+# Does only what is missing; with everything in place it takes a second or two. Options (--images, --rebuild, --check)
+# are those of setup/images.
+#   NTIER_STATE (/var/lib/ntier), NTIER_POOL_SIZE (40GiB), NTIER_DEBIAN_MIRROR, NTIER_SECURITY_MIRROR, NTIER_PYTHON
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+export NTIER_STATE=${NTIER_STATE:-/var/lib/ntier}
+stamp=$NTIER_STATE/controller.digest
+log=$NTIER_STATE/logs/setup-controller.log
+
+inputs() { cat setup/controller.yml setup/daemons.sh setup/preseed.yml.j2 setup/profile.yml requirements.txt | sha256sum; }
+
+controller_ready() { # what the playbook last made is still there and answers
+  [[ -f $stamp && $(<"$stamp") == "$(inputs)" ]] || return 1
+  command -v incus mmdebstrap mkfs.btrfs sar java mvn zstd >/dev/null || return 1
+  setup/daemons.sh || return 1
+  local resource
+  for resource in storage-pools/ntier networks/ntierbr0 projects/ntier; do
+    incus query "/1.0/$resource" >/dev/null 2>&1 || return 1
+  done
+}
+
+setup/bootstrap.sh
+if ! controller_ready; then
+  [[ $(id -u) == 0 ]] || { echo 'error: setting up the controller needs root: sudo make setup' >&2; exit 2; }
+  mkdir -p -m 0700 "$NTIER_STATE" "$NTIER_STATE/logs"
+  echo "setup: controller (packages, Incus, pool, bridge); log: $log"
+  if ! ANSIBLE_NOCOLOR=1 ANSIBLE_LOCALHOST_WARNING=0 .venv/bin/ansible-playbook --inventory localhost, setup/controller.yml >"$log" 2>&1; then
+    grep -A12 -m1 -E '^\[ERROR\]|^fatal:' "$log" >&2 || tail -n 20 "$log" >&2
+    echo "error: setting up the controller failed; its log: $log" >&2
+    exit 1
+  fi
+  inputs >"$stamp"
+fi
+exec .venv/bin/python setup/images "$@"

@@ -122,7 +122,7 @@ final class DataSet {
     private void writeComments(TableFile table, long published) throws IOException {
         Draws draws = new Draws(seed, "comments", storyId);
         int count = profile.commentsPerStory().draw(draws);
-        Discussion discussion = Discussion.draw(draws, count, profile.rootShare());
+        Discussion discussion = Discussion.draw(draws, count, profile.rootShare(), profile.replyWindow());
         depthSum += discussion.depth();
         depthMax = Math.max(depthMax, discussion.depth());
         int span = (int) Math.min(COMMENTS_SPAN_S, referenceTime - published);

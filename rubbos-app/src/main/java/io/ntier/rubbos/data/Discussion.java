@@ -2,12 +2,12 @@ package io.ntier.rubbos.data;
 
 /** Who answers whom among the comments of one story: comment i answers comment parents[i] (an earlier one), or the story if -1. */
 record Discussion(int[] parents, int[] children) {
-    static Discussion draw(Draws draws, int comments, double rootShare) {
+    static Discussion draw(Draws draws, int comments, double rootShare, int replyWindow) {
         int[] parents = new int[comments];
         int[] children = new int[comments];
         for (int i = 0; i < comments; i++) {
             boolean root = i == 0 || draws.unit() < rootShare;
-            parents[i] = root ? -1 : draws.below(i);
+            parents[i] = root ? -1 : draws.between(Math.max(0, i - replyWindow), i - 1);
             if (!root) {
                 children[parents[i]]++;
             }

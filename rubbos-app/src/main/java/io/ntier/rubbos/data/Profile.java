@@ -11,13 +11,14 @@ import java.util.List;
  * @param newDays         stories younger than this are in {@code stories}, the others in {@code old_stories} (one month)
  * @param storiesPerDay   inclusive range, uniform
  * @param commentsPerStory inclusive range, uniform
- * @param rootShare       probability that a comment answers the story and not an earlier comment. RUBBoS does not state it;
- *                        0.3 gives threads of depth 4.4 in the mean (11 at most in standard), hence now and then the
- *                        "more than nine self-joins" of the paper
+ * @param rootShare       probability that a comment answers the story and not an earlier comment
+ * @param replyWindow     an answer goes to one of this many comments before it. RUBBoS states neither; 0.2 and 5 make
+ *                        threads 7.5 levels deep in the mean, and 1 story in 3 needs the "more than nine self-joins"
+ *                        that the paper met
  * @param textMaxChars    longest body of a story or comment; lengths are uniform (the RUBBoS client's rule for new texts)
  */
 record Profile(String name, int users, int authors, int days, int newDays, Range storiesPerDay, Range commentsPerStory,
-               double rootShare, int textMaxChars) {
+               double rootShare, int replyWindow, int textMaxChars) {
 
     /** Inclusive. */
     record Range(int low, int high) {
@@ -28,9 +29,9 @@ record Profile(String name, int users, int authors, int days, int newDays, Range
 
     /** Users, authors, stories per day and comments per story of RUBBoS; {@code small} and {@code tiny} are cuts of it. */
     static final List<Profile> ALL = List.of(
-            new Profile("tiny", 500, 50, 40, 30, new Range(6, 10), new Range(20, 50), 0.3, 1023),
-            new Profile("small", 500_000, 50, 180, 30, new Range(15, 25), new Range(20, 50), 0.3, 1023),
-            new Profile("standard", 500_000, 50, 1095, 30, new Range(15, 25), new Range(20, 50), 0.3, 1023));
+            new Profile("tiny", 500, 50, 40, 30, new Range(6, 10), new Range(20, 50), 0.2, 5, 1023),
+            new Profile("small", 500_000, 50, 180, 30, new Range(15, 25), new Range(20, 50), 0.2, 5, 1023),
+            new Profile("standard", 500_000, 50, 1095, 30, new Range(15, 25), new Range(20, 50), 0.2, 5, 1023));
 
     static List<String> names() {
         return ALL.stream().map(Profile::name).toList();

@@ -154,7 +154,9 @@ class RawTrial:
 
     def collectors(self) -> list[tuple[str, str]]:
         """(node, collector) that the manifest says were started, and those whose files are there beside."""
-        declared = [(n, c) for n, names in self.manifest.collectors.items() for c in names]
+        declared = [
+            pair for n, names in self.manifest.collectors.items() for c in names for pair in self._declared(n, c)
+        ]
         found = []
         for folder in sorted((self.folder / "nodes").glob("*")):
             for file in sorted(folder.iterdir()):
@@ -163,6 +165,12 @@ class RawTrial:
                 if stem in self.known_collectors and name in (f"{stem}.csv", "sysstat.json"):
                     found.append((folder.name, stem))
         return list(dict.fromkeys(declared + found))
+
+    def _declared(self, node: str, collector: str) -> list[tuple[str, str]]:
+        """The host's sampler writes a file per node."""
+        if node == "host" and collector.startswith("cgroup_"):
+            return [(name, collector) for name in self.nodes]
+        return [(node, collector)]
 
     def web_logs(self) -> dict[str, pd.DataFrame]:
         """Access log of each web node. Raises DataError if one is missing."""

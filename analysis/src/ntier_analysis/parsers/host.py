@@ -10,9 +10,7 @@ import pandas as pd
 from ntier_analysis.parsers.counters import clock, deltas, tidy
 from ntier_analysis.parsers.csvfile import read_csv
 
-CGROUP_CPU = (
-    "usage_user_ns usage_system_ns usage_ns throttled_ns nr_periods nr_throttled quota_us period_us".split()
-)
+CGROUP_CPU = "usage_user_ns usage_system_ns usage_ns throttled_ns nr_periods nr_throttled quota_us period_us".split()
 CGROUP_MEM_IO = "memory_bytes memory_cache_bytes oom_kills swap_bytes io_read_bytes io_write_bytes".split()
 HOST_STAT = "user nice system idle iowait irq softirq steal".split()
 NOMINAL_CPU_S = 0.1

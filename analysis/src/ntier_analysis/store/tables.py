@@ -40,13 +40,28 @@ def _array(column: pd.Series, kind: pa.DataType) -> pa.Array:
     return pa.array(column, type=kind, from_pandas=True)
 
 
-def write_table(store: Path, name: str, sweep: str, frame: pd.DataFrame) -> Path:
-    """Replaces `<store>/<table>/<sweep>.parquet` at once (temporary file, fsync, rename)."""
+def fingerprint(store: Path, sweep: str) -> str | None:
+    """What the sweep's tables were made from (`inputs` of write_table); None if a table is missing or torn."""
+    found = set()
+    for name in TABLES:
+        try:
+            metadata = pq.read_schema(store / name / f"{sweep}.parquet").metadata or {}
+        except (OSError, pa.ArrowException):
+            return None
+        found.add(metadata.get(b"ntier_inputs", b"").decode())
+    return found.pop() if len(found) == 1 else None
+
+
+def write_table(store: Path, name: str, sweep: str, frame: pd.DataFrame, *, inputs: str = "") -> Path:
+    """Replaces `<store>/<table>/<sweep>.parquet` at once (temporary file, fsync, rename). `inputs`: a digest of what
+    it was made from."""
     folder = store / name
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"{sweep}.parquet"
     temporary = folder / f".{sweep}.parquet.tmp"
-    pq.write_table(to_table(name, frame), temporary, compression="zstd", compression_level=3)
+    table = to_table(name, frame)
+    table = table.replace_schema_metadata({**table.schema.metadata, b"ntier_inputs": inputs.encode()})
+    pq.write_table(table, temporary, compression="zstd", compression_level=3)
     with temporary.open("rb") as file:
         os.fsync(file.fileno())
     temporary.replace(final)

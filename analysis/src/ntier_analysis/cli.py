@@ -1,0 +1,160 @@
+"""`ntier-analysis`: raw trials -> store -> verdict -> report. Heavy imports happen inside the commands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ntier_analysis.errors import DataError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Finds the bottleneck of a multi-tier system in what an experiment measured.",
+)
+
+Store = Annotated[Path, typer.Option("--store", help="Folder of the Parquet store.")]
+Sweeps = Annotated[list[str] | None, typer.Argument(help="Names of sweeps; default: all.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+STORE = Path("results/store")
+
+
+@app.command()
+def validate(trial: Annotated[Path, typer.Argument(help="Folder of a raw trial.")], json: AsJson = False) -> None:
+    """Checks whether a raw trial counts (docs/validity.md). Exit code 0 also if it does not."""
+    from ntier_analysis.trial import RawTrial
+    from ntier_analysis.validity.registry import validate as run
+
+    found = run(RawTrial(trial))
+    if json:
+        print(found.model_dump_json(indent=1))
+        return
+    from ntier_analysis.texts import checks_text
+
+    print(checks_text(found))
+
+
+@app.command()
+def ingest(
+    sweeps: Sweeps = None,
+    raw: Annotated[Path, typer.Option(help="Folder of the raw results.")] = Path("results/raw"),
+    store: Store = STORE,
+    force: Annotated[bool, typer.Option(help="Rebuild also what did not change.")] = False,
+    revalidate: Annotated[
+        bool, typer.Option(help="Run the validity checks again, whatever the manifest says.")
+    ] = False,
+) -> None:
+    """Raw trials -> store. Exit code 1 if a file could not be read (the others are stored)."""
+    from ntier_analysis.ingest import ingest_sweep, sweep_folders
+
+    problems = 0
+    for folder in sweep_folders(raw, sweeps or []):
+        done = ingest_sweep(folder, store, force=force, revalidate=revalidate)
+        state = "unchanged" if done.unchanged else f"{done.trials} trials, {done.valid} valid"
+        print(f"{done.sweep}: {state}")
+        for problem in done.problems:
+            print(f"error: {problem}", file=sys.stderr)
+        problems += len(done.problems)
+    if problems:
+        raise typer.Exit(1)
+
+
+@app.command()
+def verdict(
+    store: Annotated[Path, typer.Argument(help="Folder of the store.")] = STORE,
+    sweep: Annotated[list[str] | None, typer.Option(help="Only this sweep (may be repeated).")] = None,
+    json: AsJson = False,
+) -> None:
+    """What limits each sweep's throughput, how sure that is, and why."""
+    from ntier_analysis.verdict.store import verdicts
+
+    found = verdicts(store, sweep or [])
+    if json:
+        import orjson
+
+        from ntier_analysis.verdict.tables import as_json
+
+        document = {"sweeps": [as_json(v) for v in found]}
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+        return
+    from ntier_analysis.texts import verdict_text
+
+    print("\n\n".join(verdict_text(v) for v in found) or "the store holds no sweep")
+
+
+@app.command("import")
+def import_(
+    folder: Annotated[Path, typer.Argument(help="Folder with trials.csv, samples.csv and maybe interactions.csv.")],
+    store: Store = STORE,
+) -> None:
+    """Adds measurements of another system to the store (columns: results/README.md)."""
+    from ntier_analysis.importing import import_folder
+
+    for line in import_folder(folder, store):
+        print(line)
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(help="SQL; the store's tables are views of their names.")],
+    store: Store = STORE,
+    csv: Annotated[bool, typer.Option(help="Print CSV instead of a table.")] = False,
+) -> None:
+    """Runs SQL (DuckDB) on the store, read-only."""
+    from ntier_analysis.store.query import run
+
+    frame = run(store, query)
+    print(frame.to_csv(index=False), end="") if csv else print(frame.to_string(index=False))
+
+
+@app.command()
+def check(
+    store: Annotated[Path, typer.Argument(help="Folder of the store.")],
+    expected: Annotated[Path, typer.Argument(help="JSON: {sweep: {key of the verdict: expected value}}.")],
+) -> None:
+    """Compares verdicts with what is expected; exit code 3 if an expectation does not hold."""
+    from ntier_analysis.expectation import differences
+
+    wrong = differences(store, expected)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    if wrong:
+        raise typer.Exit(3)
+    print("all expectations hold")
+
+
+@app.command()
+def report(
+    sweeps: Sweeps = None,
+    store: Store = STORE,
+    out: Annotated[Path, typer.Option(help="Folder of the reports.")] = Path("results/reports"),
+) -> None:
+    """Store -> report of each sweep (HTML, Markdown, figures, tables)."""
+    from ntier_analysis.report import write_report
+    from ntier_analysis.store.tables import sweeps as stored
+
+    names = stored(store)
+    unknown = [s for s in sweeps or [] if s not in names]
+    if unknown:
+        raise DataError(f"no sweep {unknown[0]!r} in {store}; there are: {', '.join(names) or 'none'}")
+    for name in sweeps or names:
+        print(write_report(store, name, out))
+
+
+def main() -> None:
+    try:
+        app()
+    except DataError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,272 @@
+"""Raw trials -> store. Verifies the hashes of sealed trials; the newest attempt of a trial counts; rebuilding from raw
+gives equal tables."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.contracts import Check, Manifest, Outcome, State, Validity
+from ntier_analysis.errors import DataError
+from ntier_analysis.statistics import throughput as rates
+from ntier_analysis.store.schema import STORE_SCHEMA, TABLES
+from ntier_analysis.store.tables import fingerprint, write_table
+from ntier_analysis.trial import RawTrial
+from ntier_analysis.validity.generator import user_seconds
+from ntier_analysis.validity.registry import validate
+from ntier_analysis.verdict.tables import judge
+
+RULES = 1
+"""Raised when the same raw files give other tables, so that stores are rebuilt."""
+_ATTEMPT = re.compile(r"(?P<trial>.+?)(?:\.a(?P<attempt>\d+))?")
+
+
+@dataclass
+class Ingested:
+    """What became of one sweep: number of trials and of valid ones, problems (one sentence each), whether it was
+    unchanged since the last time."""
+
+    sweep: str
+    trials: int = 0
+    valid: int = 0
+    problems: list[str] = field(default_factory=list)
+    unchanged: bool = False
+
+
+def sweep_folders(raw: Path, names: list[str]) -> list[Path]:
+    """The sweeps in `raw`, or those named. Raises DataError naming what there is."""
+    if not raw.is_dir():
+        raise DataError(f"{raw}: no such folder of raw results")
+    found = {p.name: p for p in sorted(raw.iterdir()) if p.is_dir()}
+    unknown = [n for n in names if n not in found]
+    if unknown:
+        raise DataError(f"no sweep {unknown[0]!r} in {raw}; there are: {', '.join(found) or 'none'}")
+    return [found[n] for n in names] if names else list(found.values())
+
+
+def attempts(sweep: Path) -> dict[str, list[Path]]:
+    """Trial -> folders of its attempts, oldest first."""
+    found: dict[str, list[tuple[int, Path]]] = {}
+    for folder in sorted(p for p in sweep.iterdir() if p.is_dir() and not p.name.startswith(".")):
+        match = _ATTEMPT.fullmatch(folder.name)
+        if match and (folder / "manifest.json").exists():
+            found.setdefault(match["trial"], []).append((int(match["attempt"] or 1), folder))
+    return {trial: [path for _, path in sorted(folders)] for trial, folders in found.items()}
+
+
+def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: bool = False) -> Ingested:
+    """Rebuilds the tables of one sweep, unless its manifests are what they were at the last time."""
+    trials = attempts(sweep)
+    result = Ingested(sweep.name, len(trials))
+    inputs = _inputs(trials, revalidate)
+    if not force and fingerprint(store, sweep.name) == inputs:
+        result.unchanged = True
+        return result
+    frames: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
+    for name, folders in trials.items():
+        try:
+            parts = trial_tables(RawTrial(folders[-1]), len(folders), revalidate=revalidate)
+        except DataError as error:
+            result.problems.append(str(error))
+            continue
+        result.problems += parts.problems
+        for table, frame in parts.tables.items():
+            frames[table].append(frame.assign(sweep=sweep.name, trial=name))
+    tables = {t: _joined(t, parts) for t, parts in frames.items()}
+    result.valid = int(tables["trials"]["valid"].sum()) if len(tables["trials"]) else 0
+    tables |= judge(sweep.name, tables["trials"], tables["samples"], tables["nodes"], tables["interactions"])
+    for name, frame in tables.items():
+        write_table(store, name, sweep.name, frame, inputs=inputs if not result.problems else "")
+    return result
+
+
+def _joined(table: str, parts: list[pd.DataFrame]) -> pd.DataFrame:
+    if parts:
+        return pd.concat(parts, ignore_index=True)
+    return TABLES[table].empty_table().to_pandas()
+
+
+def _inputs(trials: dict[str, list[Path]], revalidate: bool) -> str:
+    digest = hashlib.sha256(f"{STORE_SCHEMA} {RULES} {revalidate}".encode())
+    for name, folders in sorted(trials.items()):
+        digest.update(f"{name} {len(folders)}\n".encode())
+        digest.update((folders[-1] / "manifest.json").read_bytes())
+    return digest.hexdigest()
+
+
+# ---- one trial -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class TrialTables:
+    tables: dict[str, pd.DataFrame]
+    problems: list[str] = field(default_factory=list)
+
+
+def trial_tables(trial: RawTrial, attempts_n: int = 1, *, revalidate: bool = False) -> TrialTables:
+    """The rows of one trial, without its keys. A file that cannot be read makes the trial invalid and is a problem."""
+    manifest, problems = trial.manifest, []
+    altered = trial.altered_files()
+    validity = manifest.validity
+    if altered:
+        problems.append(f"{trial.folder}: not as it was sealed: {'; '.join(altered[:3])}")
+        validity = _with(validity, _broken("P2", "All files are there and as sealed", "files", "; ".join(altered[:5])))
+        return TrialTables(_manifest_tables(trial, validity, attempts_n), problems)
+    if manifest.state is State.COLLECTED and (validity is None or revalidate):
+        validity = validate(trial)
+    tables = _manifest_tables(trial, validity, attempts_n)
+    if manifest.state is not State.COLLECTED:
+        return TrialTables(tables, problems)
+    for part in (_client_tables, _sample_tables):
+        try:
+            part(trial, tables, problems)
+        except DataError as error:
+            problems.append(str(error))
+    if problems and manifest.valid:
+        validity = _with(validity, _broken("P2", "All files can be read", "unreadable", problems[0]))
+        tables |= _manifest_tables(trial, validity, attempts_n, measured=tables["trials"])
+    return TrialTables(tables, problems)
+
+
+def _broken(id_: str, title: str, reason: str, detail: str) -> Check:
+    return Check(id=id_, title=title, required=True, outcome=Outcome.FAIL, reason=reason, detail=detail)
+
+
+def _with(validity: Validity | None, check: Check) -> Validity:
+    kept = [c for c in validity.checks if c.id != check.id] if validity else []
+    return Validity(valid=False, checks=[*kept, check])
+
+
+def _manifest_tables(
+    trial: RawTrial, validity: Validity | None, attempts_n: int, measured: pd.DataFrame | None = None
+) -> dict[str, pd.DataFrame]:
+    manifest = trial.manifest
+    valid = manifest.state is State.COLLECTED and validity is not None and validity.valid
+    reasons = list(dict.fromkeys(validity.reasons)) if validity else []
+    if manifest.state is not State.COLLECTED:
+        reasons = [str(manifest.state.value)]
+    row = _identity(manifest) | {
+        "valid": valid,
+        "invalid_reasons": ", ".join(reasons),
+        "attempts": attempts_n,
+    }
+    trials = pd.DataFrame([row]) if measured is None else measured.assign(**{k: [v] for k, v in row.items()})
+    return {
+        "trials": trials,
+        "checks": pd.DataFrame([_check_row(c) for c in validity.checks] if validity else []),
+        "nodes": pd.DataFrame(
+            [
+                {
+                    "node": n.name,
+                    "tier": n.tier,
+                    "node_type": n.node_type,
+                    "role": n.role,
+                    "cpu_cores": n.cpu_cores,
+                    "memory_bytes": n.memory_bytes,
+                }
+                for n in manifest.nodes
+            ]
+        ).astype({"memory_bytes": "Int64"}),
+    }
+
+
+def _identity(manifest: Manifest) -> dict:
+    phases = {p.name: p for p in manifest.phases}
+    run, up, down = (phases.get(n) for n in ("run", "ramp_up", "ramp_down"))
+    copied = (
+        "topology mix middleware users users_real scale rep seed attempt data_profile target git_commit slo_ms"
+    ).split()
+    return {name: getattr(manifest, name) for name in copied} | {
+        "think_time_s": manifest.think_time_s,
+        "state": manifest.state.value,
+        "failure": manifest.failure or "",
+        "run_start_s": run.start_s if run else None,
+        "run_end_s": run.end_s if run else None,
+        "ramp_up_start_s": up.start_s if up else None,
+        "ramp_down_end_s": down.end_s if down else None,
+    }
+
+
+def _check_row(check: Check) -> dict:
+    return check.model_dump() | {"outcome": check.outcome.value}
+
+
+def _client_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: list[str]) -> None:
+    frame, (start, end) = trial.interactions, trial.run
+    names = ["t_s", "interaction", "response_time_ms", "ok", "bytes", "client"]
+    tables["interactions"] = frame[names].assign(phase=trial.phase_of(frame["t_s"].to_numpy()))
+    row = summary(frame, start, end, trial.manifest.slo_ms)
+    users = trial.users
+    cut = users[(users["pending_s"] > 0) & (users["end_s"] - users["pending_s"] < end) & (users["end_s"] >= end)]
+    row["pending"] = int(((frame["start_s"] < end) & (frame["t_s"] >= end)).sum()) + len(cut)
+    completed = row["interactions"] + row["errors"]
+    row["think_measured_s"] = user_seconds(trial)["think"] / completed if completed else float("nan")
+    tables["trials"] = tables["trials"].assign(**{k: [v] for k, v in row.items()})
+    tables["thinks"] = _think_table(trial)
+
+
+def summary(frame: pd.DataFrame, start: float, end: float, slo_ms: float | None) -> dict:
+    """Throughput, goodput and response times of the run phase from `t_s, response_time_ms, ok`. Errors are no
+    throughput, and their times enter no percentile."""
+    run = frame[(frame["t_s"] >= start) & (frame["t_s"] < end)]
+    good = run[run["ok"]]
+    times, response = good["t_s"].to_numpy(), good["response_time_ms"].to_numpy()
+    found = rates.throughput(times, start, end)
+    within = int((response <= slo_ms).sum()) if slo_ms else len(response)
+    return {
+        "throughput_per_s": found.value,
+        "throughput_low_per_s": found.low,
+        "throughput_high_per_s": found.high,
+        "goodput_per_s": within / (end - start),
+        "response_time_mean_ms": float(response.mean()) if len(response) else float("nan"),
+        "response_time_p50_ms": rates.percentile(response, 0.50),
+        "response_time_p95_ms": rates.percentile(response, 0.95),
+        "response_time_p99_ms": rates.percentile(response, 0.99),
+        "errors": len(run) - len(good),
+        "interactions": len(good),
+        "idc": rates.dispersion(run["t_s"].to_numpy(), start, end),
+    }
+
+
+def _think_table(trial: RawTrial) -> pd.DataFrame:
+    thinks = trial.thinks.assign(phase=trial.phase_of(trial.thinks["end_s"].to_numpy()))
+    thinks["overshoot"] = thinks["actual_ms"] - thinks["drawn_ms"]
+    groups = thinks.groupby(["phase", "state"], sort=True)
+    return groups.agg(
+        n=("drawn_ms", "size"),
+        drawn_mean_ms=("drawn_ms", "mean"),
+        actual_mean_ms=("actual_ms", "mean"),
+        overshoot_mean_ms=("overshoot", "mean"),
+        overshoot_max_ms=("overshoot", "max"),
+    ).reset_index()
+
+
+def _sample_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], problems: list[str]) -> None:
+    """All collectors' samples. One unreadable file is a problem; the others are kept."""
+    parts = []
+    for node, collector in trial.collectors():
+        try:
+            frame, _ = trial.samples_of(node, collector)
+        except DataError as error:
+            problems.append(str(error))
+            continue
+        tier = trial.nodes[node].tier if node in trial.nodes else node
+        source = "cgroup" if collector.startswith("cgroup") else collector
+        parts.append(frame.assign(node=node, tier=tier, source=source))
+    if not parts:
+        return
+    frame = pd.concat(parts, ignore_index=True)
+    frame["phase"] = trial.phase_of(frame["t_s"].to_numpy())
+    repeated = frame.duplicated(["node", "source", "resource", "item", "metric", "t_s"])
+    if repeated.any():
+        first = frame[repeated].iloc[0]
+        raise DataError(
+            f"{trial.folder}: {first['metric']} of {first['node']} occurs twice at {first['t_s']!r} ({first['source']})"
+        )
+    frame["value"] = frame["value"].replace([np.inf, -np.inf], np.nan)
+    tables["samples"] = frame

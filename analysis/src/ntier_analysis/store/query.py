@@ -1,0 +1,31 @@
+"""SQL on the store: one DuckDB view per table, nothing else of the disk within reach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.store.schema import TABLES
+from ntier_analysis.store.tables import sweeps
+
+
+def run(store: Path, query: str) -> pd.DataFrame:
+    """Result of one query. Raises DataError with DuckDB's message."""
+    import duckdb
+
+    sweeps(store)
+    connection = duckdb.connect()
+    folder = str(store.resolve())
+    connection.execute("SET allowed_directories = [?]", [folder])
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    for table in TABLES:
+        if any((store / table).glob("*.parquet")):
+            files = f"{folder}/{table}/*.parquet".replace("'", "''")
+            connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{files}')")  # noqa: S608
+    try:
+        return connection.execute(query).df()
+    except duckdb.Error as error:
+        raise DataError(f"SQL: {error}") from error

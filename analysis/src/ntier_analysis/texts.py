@@ -1,0 +1,56 @@
+"""Plain text for a person at the terminal."""
+
+from __future__ import annotations
+
+import math
+
+from ntier_analysis.contracts import Check, Outcome, Validity
+from ntier_analysis.verdict.sweep import SweepVerdict
+from ntier_analysis.verdict.trial import Bottleneck
+
+
+def checks_text(found: Validity) -> str:
+    """One line per check (* = required), then the verdict."""
+    lines = [_check_line(c) for c in found.checks]
+    reasons = ", ".join(dict.fromkeys(found.reasons))
+    lines.append("valid" if found.valid else f"INVALID: {reasons}")
+    return "\n".join(lines)
+
+
+def _check_line(c: Check) -> str:
+    star = "*" if c.required else " "
+    value = "" if c.value is None else f"{c.value:.4g}"
+    limit = "" if c.limit is None else f"limit {c.limit:.4g} {c.unit}".rstrip()
+    mark = {Outcome.PASS: "pass", Outcome.FAIL: "FAIL", Outcome.UNDECIDABLE: "  ? "}[c.outcome]
+    return f"{star} {mark} {c.id:13} {value:>8} {limit:22} {c.title}: {c.detail}".rstrip(": ")
+
+
+def verdict_text(v: SweepVerdict) -> str:
+    """The verdict of a sweep with its evidence, and one line per trial."""
+    found = v.max_throughput
+    lines = [f"{v.sweep} ({v.topology}): {_named(v.verdict, v.kind, v.bottlenecks)}"]
+    if found is not None:
+        interval = f" ({found.low:.1f} to {found.high:.1f})" if math.isfinite(found.low) else ""
+        lines.append(f"  maximum throughput {'at least ' if v.at_least else ''}{found.value:.1f}/s{interval}")
+    lines += [f"  - {text}" for text in v.evidence]
+    lines.append(f"  {'trial':16} {'users':>6} {'X/s':>8} {'R ms':>8} {'lost':>6}  verdict")
+    for load, t in v.trials:
+        lost = f"{100 * t.lost:.1f}%" if math.isfinite(t.lost) else "-"
+        named = _named(t.verdict, t.kind, t.bottlenecks) if load.valid else f"invalid: {load.invalid_reasons}"
+        lines.append(
+            f"  {load.trial:16} {load.users:6d} {load.throughput_per_s:8.1f} {1000 * load.response_s:8.0f} {lost:>6}  {named}"
+        )
+    for step in v.migration:
+        a, b = step["from"], step["to"]
+        lines.append(
+            f"  migration: {a['tier']} {a['resource']} at {step['from_users']} users -> {b['tier']} {b['resource']} "
+            f"at {step['to_users']}"
+        )
+    return "\n".join(lines)
+
+
+def _named(verdict: str, kind: str, found: list[Bottleneck]) -> str:
+    listed = " and ".join(
+        f"{b.tier} {b.resource} {100 * b.saturation:.0f} % ({100 * b.low:.0f} to {100 * b.high:.0f})" for b in found
+    )
+    return " ".join(filter(None, [verdict, kind if kind != "stable" else "", listed]))

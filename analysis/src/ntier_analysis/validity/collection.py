@@ -1,0 +1,165 @@
+"""C, P: are the measurements complete, on one clock, and from one system?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ntier_analysis.contracts import Outcome
+from ntier_analysis.trial import NOMINAL_S, RawTrial
+from ntier_analysis.validity.registry import Finding, check, exact, undecidable
+
+MISSING_PCT = 1.0
+GAP_INTERVALS = {0.1: 3.0, 1.0: 2.0}
+"""Longest gap in nominal intervals: 0.3 s at 10 Hz, 2 s at 1 Hz."""
+INTERVAL_OFF_PCT = 5.0
+OFFSET_MS, DRIFT_MS, UNCERTAIN_MS = 50.0, 20.0, 100.0
+LOG_SHARE, LOG_COUNT = 0.001, 5
+
+
+def readings(trial: RawTrial) -> dict[tuple[str, str], tuple[np.ndarray, float]]:
+    """(node, collector) -> times of its readings in the run phase, nominal interval in s; clients' heartbeat too."""
+    start, end = trial.run
+    found = {}
+    for node, collector in trial.collectors():
+        frame, _ = trial.samples_of(node, collector)
+        found[node, collector] = np.unique(frame["t_s"].to_numpy()), NOMINAL_S.get(collector, 1.0)
+    for name, beats in trial.progress.groupby("client"):
+        found[str(name), "progress"] = np.unique(beats["t_s"].to_numpy()), 1.0
+    return {key: (t[(t >= start) & (t < end)], nominal) for key, (t, nominal) in found.items()}
+
+
+@check("C1", "Collectors: readings missing", "collector_gap")
+def alive(trial: RawTrial) -> Finding:
+    """At most 1 % of the expected readings, and always one (the ends of the run fall between two readings)."""
+    start, end = trial.run
+    worst, where, n = 0.0, "", 0
+    for (node, collector), (t, nominal) in readings(trial).items():
+        expected = (end - start) / nominal
+        missing = 100 * max(0.0, expected - len(t) - 1) / expected
+        n += len(t)
+        if missing > worst:
+            worst, where = missing, f"{collector} of {node}: {len(t)} of {expected:.0f} readings"
+    return exact(worst, MISSING_PCT, "pct", where or "all there", n)
+
+
+@check("C1.gap", "Collectors: longest gap, in units of its limit", "collector_gap")
+def gaps(trial: RawTrial) -> Finding:
+    start, end = trial.run
+    worst, where, n = 0.0, "", 0
+    for (node, collector), (t, nominal) in readings(trial).items():
+        longest = float(np.diff(np.concatenate([[start], t, [end]])).max())
+        limit = GAP_INTERVALS[nominal] * nominal
+        # Rounded to whole seconds (sysstat) or taken at any moment of the second: 50 ms of slack.
+        share = longest / (limit + 0.05 * (nominal >= 1))
+        n += len(t)
+        if share > worst:
+            worst, where = share, f"{collector} of {node} was silent for {longest:.2f} s, allowed are {limit:g} s"
+    return exact(worst, 1.0, "", where, n)
+
+
+@check("C2", "Collectors: median interval off its nominal", "collector_interval")
+def interval(trial: RawTrial) -> Finding:
+    worst, where, n = 0.0, "all on time", 0
+    for (node, collector), (t, nominal) in readings(trial).items():
+        if len(t) < 3:
+            continue  # C1 has failed then
+        off = 100 * abs(float(np.median(np.diff(t))) / nominal - 1)
+        n += len(t) - 1
+        if off > worst:
+            worst, where = off, f"{collector} of {node} reads every {np.median(np.diff(t)):.3f} s"
+    return exact(worst, INTERVAL_OFF_PCT, "pct", where, n)
+
+
+@check("C3", "Counters that ran backwards, services or nodes that were restarted", "restarted")
+def steady_services(trial: RawTrial) -> Finding:
+    events, n = [], 0
+    for node, collector in trial.collectors():
+        _, backwards = trial.samples_of(node, collector)
+        n += 1
+        if backwards:
+            events.append(f"{collector} of {node}: {backwards} counters ran backwards")
+    for node in trial.nodes:
+        events += _restarts(node, trial.facts(node, "before"), trial.facts(node, "after"))
+    return exact(float(len(events)), 0.0, "events", "; ".join(events[:3]) or "none", n)
+
+
+def _restarts(node: str, before: dict, after: dict) -> list[str]:
+    events = [f"{node} was restarted ({key})" for key in ("boot_id", "boot_s") if before.get(key) != after.get(key)]
+    later = {s["unit"]: s for s in after.get("services", [])}
+    for service in before.get("services", []):
+        now = later.get(service["unit"])
+        if now is None:
+            events.append(f"{node}: {service['unit']} is gone")
+        elif any(now.get(k) != service.get(k) for k in ("main_pid", "active_enter_s", "n_restarts", "state")):
+            events.append(f"{node}: {service['unit']} was restarted")
+    return events
+
+
+@check("C4", "Clock offset of a node", "clock")
+def clock_offset(trial: RawTrial) -> Finding:
+    """What is certain of it: |offset| less half of the shortest round trip."""
+    worst, where, unsure = 0.0, "", 0.0
+    offsets = trial.manifest.clock_offsets_s
+    missing = [name for name in trial.nodes if name not in offsets]
+    if missing:
+        return undecidable(f"no offset was measured for {', '.join(missing)}")
+    for name, found in offsets.items():
+        for moment in ("before", "after"):
+            half = 1000 * found[f"rtt_{moment}"] / 2
+            certain = max(0.0, abs(1000 * found[f"offset_{moment}"]) - half)
+            unsure = max(unsure, half)
+            if certain > worst:
+                worst, where = certain, f"{name} is off by {1000 * found[f'offset_{moment}']:.1f} ms {moment} the trial"
+    if unsure > UNCERTAIN_MS:
+        return undecidable(f"offsets are uncertain by {unsure:.0f} ms, more than a sample")
+    return exact(worst, OFFSET_MS, "ms", where or f"none (known to {unsure:.1f} ms)", len(offsets))
+
+
+@check("C4.drift", "Clock drift of a node over the trial", "clock")
+def clock_drift(trial: RawTrial) -> Finding:
+    worst, where = 0.0, "none"
+    for name, found in trial.manifest.clock_offsets_s.items():
+        half = 500 * (found["rtt_before"] + found["rtt_after"])
+        certain = max(0.0, abs(1000 * (found["offset_after"] - found["offset_before"])) - half)
+        if certain > worst:
+            worst, where = certain, f"{name} drifted by at least {certain:.1f} ms"
+    if not trial.manifest.clock_offsets_s:
+        return undecidable("no offset was measured")
+    return exact(worst, DRIFT_MS, "ms", where, len(trial.manifest.clock_offsets_s))
+
+
+@check("C5", "Interactions in the client's log against the web server's", "incomplete_log")
+def logs_agree(trial: RawTrial) -> Finding:
+    """Pages whose request began and was answered within the run phase. The client's record lasts a little longer than
+    the server's (network, logo), hence the count of 5 beside 0.1 %."""
+    start, end = trial.run
+    seen = trial.interactions
+    ours = int(((seen["t_s"] >= start) & (seen["t_s"] < end)).sum())
+    theirs, garbled = 0, 0
+    for log in trial.web_logs().values():
+        pages = log[~log["image"]]
+        theirs += int(((pages["t_s"] >= start) & (pages["t_s"] < end)).sum())
+        garbled += len(log.attrs["garbled_lines"])
+    if garbled:
+        return Finding(Outcome.FAIL, garbled, 0, "lines", None, None, f"{garbled} lines of the web log are garbled")
+    limit = LOG_SHARE * ours + LOG_COUNT
+    return exact(float(abs(ours - theirs)), limit, "interactions", f"client {ours}, web server {theirs}", ours)
+
+
+@check("P2", "All files are there and as sealed", "files")
+def files(trial: RawTrial) -> Finding:
+    missing = []
+    for node, collector in trial.collectors():
+        name = "sysstat.json" if collector == "sysstat" else f"{collector}.csv"
+        if trial.path(f"nodes/{node}/{name}") is None:
+            missing.append(f"nodes/{node}/{name}")
+    declared = [n for n in trial.nodes if n not in trial.manifest.collectors]
+    missing += [f"collectors of {name} (none in the manifest)" for name in declared]
+    missing += [f"{f} (empty)" for f in _empty_clients(trial)]
+    wrong = missing + trial.altered_files()
+    return exact(float(len(wrong)), 0.0, "files", "; ".join(wrong[:5]) or "complete", len(trial.manifest.files))
+
+
+def _empty_clients(trial: RawTrial) -> list[str]:
+    names = [n.name for n in trial.manifest.nodes if n.tier == "client"]
+    return [f"clients/{name}" for name in names if name not in trial.clients]

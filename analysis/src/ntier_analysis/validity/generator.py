@@ -1,0 +1,182 @@
+"""G, E, M: was the load what it was meant to be, and were the answers right?"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from ntier_analysis.contracts import Outcome
+from ntier_analysis.trial import RawTrial
+from ntier_analysis.validity.registry import Finding, check, exact, sampled, undecidable
+
+UNACCOUNTED_PCT = 1.0
+OVERSHOOT_SHARE = 0.005
+OVERSHOOT_P99_MS = 50.0
+CLIENT_BUSY_PCT = 80.0
+CLIENT_THROTTLED_PCT = 1.0
+ERRORS_PCT = 1.0
+ERRORS_WINDOW_PCT, WINDOW_S = 5.0, 5.0
+CONTENT_N = 200
+THINKS_N, THINKS_P = 2000, 0.001
+
+
+def clipped_s(start: np.ndarray, end: np.ndarray, window: tuple[float, float]) -> float:
+    """Seconds of the intervals [start, end) that lie inside the window, summed."""
+    inside = np.minimum(end, window[1]) - np.maximum(start, window[0])
+    return float(inside[inside > 0].sum())
+
+
+def user_seconds(trial: RawTrial) -> dict[str, float]:
+    """The ledger of the run phase, user-seconds: `think`, `response`, `pending` (begun, never completed), `total` =
+    users x duration. What is missing is the generator's own lag; it has no sampling noise."""
+    run = trial.run
+    users = trial.users
+    return {
+        "think": clipped_s(trial.thinks["start_s"].to_numpy(), trial.thinks["end_s"].to_numpy(), run),
+        "response": clipped_s(trial.interactions["start_s"].to_numpy(), trial.interactions["t_s"].to_numpy(), run),
+        "pending": clipped_s((users["end_s"] - users["pending_s"]).to_numpy(), users["end_s"].to_numpy(), run),
+        "total": trial.manifest.users_real * (run[1] - run[0]),
+    }
+
+
+@check("G1", "User-seconds that nothing accounts for", "generator_lag")
+def unaccounted(trial: RawTrial) -> Finding:
+    ledger = user_seconds(trial)
+    share = 100 * (1 - (ledger["think"] + ledger["response"] + ledger["pending"]) / ledger["total"])
+    detail = (
+        f"{share:.2f} % of {ledger['total']:.0f} user-seconds were neither thinking ({ledger['think']:.0f} s) nor "
+        f"waiting ({ledger['response'] + ledger['pending']:.0f} s): the generator lagged or counted twice"
+    )
+    found = exact(abs(share), UNACCOUNTED_PCT, "pct", detail, trial.manifest.users_real)
+    return Finding(found.outcome, share, UNACCOUNTED_PCT, "pct", found.n, None, detail)
+
+
+def _overshoot_ms(trial: RawTrial) -> np.ndarray:
+    thinks, (start, end) = trial.thinks, trial.run
+    inside = (thinks["end_s"] >= start) & (thinks["end_s"] < end)
+    return (thinks["actual_ms"] - thinks["drawn_ms"])[inside].to_numpy()
+
+
+@check("G2", "Think times: mean of actual - drawn", "generator_lag")
+def overshoot(trial: RawTrial) -> Finding:
+    late = _overshoot_ms(trial)
+    if len(late) < 2:
+        return undecidable(f"{len(late)} thinks ended in the run phase", n=len(late))
+    mean, error = float(late.mean()), float(late.std(ddof=1) / np.sqrt(len(late)))
+    limit = OVERSHOOT_SHARE * 1000 * trial.manifest.think_time_s
+    return sampled(mean, limit, error, "ms", f"thinks lasted {mean:.1f} ms longer than drawn", len(late))
+
+
+@check("G2.p99", "Think times: 99th percentile of actual - drawn", "generator_lag")
+def overshoot_tail(trial: RawTrial) -> Finding:
+    late = _overshoot_ms(trial)
+    if len(late) < 100:
+        return undecidable(f"{len(late)} thinks ended in the run phase, 100 are needed", n=len(late), required=False)
+    tail = float(np.percentile(late, 99))
+    return exact(tail, OVERSHOOT_P99_MS, "ms", f"1 % of the thinks lasted more than {tail:.0f} ms too long", len(late))
+
+
+def _client_cpu(trial: RawTrial, metric: str) -> tuple[float, str, int, np.ndarray]:
+    """1-s means of a CPU metric of the busiest client (by 95th percentile): p95, name, n, all values."""
+    worst: tuple[float, str, int, np.ndarray] = (float("nan"), "", 0, np.array([]))
+    start, end = trial.run
+    for name in trial.clients:
+        frame, _ = trial.samples_of(name, "cgroup_cpu")
+        frame = frame[(frame["metric"] == metric) & (frame["t_s"] >= start) & (frame["t_s"] < end)].dropna()
+        seconds = frame.groupby(np.floor(frame["t_s"] - start))["value"].mean().to_numpy()
+        p95 = float(np.percentile(seconds, 95)) if len(seconds) else float("nan")
+        if len(worst[3]) == 0 or p95 > worst[0]:
+            worst = (p95, name, len(seconds), seconds)
+    return worst
+
+
+@check("G3", "Client CPU, 95th percentile of 1-s means", "generator_saturated")
+def client_busy(trial: RawTrial) -> Finding:
+    p95, name, n, _ = _client_cpu(trial, "utilization_pct")
+    return exact(p95, CLIENT_BUSY_PCT, "pct", f"{name} used {p95:.0f} % of its capacity", n)
+
+
+@check("G3.throttled", "Client stopped by its quota", "generator_saturated")
+def client_throttled(trial: RawTrial) -> Finding:
+    shares = []
+    for name in trial.clients:
+        node = trial.nodes.get(name)
+        if node is not None and node.cpu_cores:
+            _, _, _, seconds = _client_cpu(trial, "throttled_pct")
+            shares.append(float(seconds.mean()) if len(seconds) else float("nan"))
+    if not shares:
+        return Finding(Outcome.PASS, 0.0, CLIENT_THROTTLED_PCT, "pct", detail="the clients have no quota")
+    return exact(max(shares), CLIENT_THROTTLED_PCT, "pct", f"throttled in {max(shares):.1f} % of the periods")
+
+
+@check("G4", "Users that lived through the whole run", "users_missing")
+def users_alive(trial: RawTrial) -> Finding:
+    users, (start, end) = trial.users, trial.run
+    alive = int(((users["start_s"] <= start) & (users["end_s"] >= end)).sum())
+    planned = trial.manifest.users_real
+    outcome = Outcome.PASS if alive == planned else Outcome.FAIL
+    return Finding(outcome, alive, planned, "users", len(users), None, f"{alive} of {planned} users, whole run")
+
+
+@check("G5", "Drawn think times follow the truncated exponential", "think_distribution", required=False)
+def think_distribution(trial: RawTrial) -> Finding:
+    """Only thinks that began before the end of the run: later ones are cut off, which prefers the short ones."""
+    drawn = trial.thinks.loc[trial.thinks["start_s"] < trial.run[1], "drawn_ms"].to_numpy()
+    if len(drawn) < THINKS_N:
+        return undecidable(f"{len(drawn)} thinks, {THINKS_N} are needed; pooled over the sweep", n=len(drawn))
+    mean = 1000 * trial.manifest.think_time_s
+    p = float(stats.kstest(drawn, "expon", args=(0, mean)).pvalue)
+    outcome = Outcome.PASS if p > THINKS_P else Outcome.FAIL
+    text = f"mean of the drawn {drawn.mean():.0f} ms, Kolmogorov-Smirnov p = {p:.3g}"
+    return Finding(outcome, p, THINKS_P, "p", len(drawn), None, text)
+
+
+def _in_run(trial: RawTrial):
+    frame, (start, end) = trial.interactions, trial.run
+    return frame[(frame["t_s"] >= start) & (frame["t_s"] < end)]
+
+
+@check("E1", "Interactions that failed, whole run", "errors")
+def errors(trial: RawTrial) -> Finding:
+    run = _in_run(trial)
+    n, wrong = len(run), int((~run["ok"]).sum())
+    if n == 0:
+        return Finding(Outcome.FAIL, 100.0, ERRORS_PCT, "pct", 0, None, "nothing was completed in the run phase")
+    codes = run.loc[~run["ok"], "code"].value_counts().head(3)
+    seen = "; ".join(f"{count} x {code or 'no code'}" for code, count in codes.items())
+    share = wrong / n
+    error = np.sqrt(max(share * (1 - share), 1 / n) / n)
+    return sampled(100 * share, ERRORS_PCT, 100 * error, "pct", f"{wrong} of {n} failed" + f" ({seen})" * bool(seen), n)
+
+
+@check("E1.window", f"Interactions that failed, worst {WINDOW_S:.0f} s", "errors")
+def errors_window(trial: RawTrial) -> Finding:
+    run, start = _in_run(trial), trial.run[0]
+    if run.empty:
+        return undecidable("nothing was completed in the run phase")
+    part = np.floor((run["t_s"] - start) / WINDOW_S)
+    total = run.groupby(part)["ok"].size()
+    wrong = total - run.groupby(part)["ok"].sum()
+    worst = (wrong / total).idxmax()
+    n, k = int(total[worst]), int(wrong[worst])
+    text = f"{k} of {n} failed between second {worst * WINDOW_S:.0f} and {(worst + 1) * WINDOW_S:.0f}"
+    found = sampled(100 * k / n, ERRORS_WINDOW_PCT, 100 * np.sqrt(k) / n, "pct", text, n)
+    if found.outcome is Outcome.UNDECIDABLE:  # a few errors in a window of a few interactions; E1 judges their number
+        return Finding(Outcome.UNDECIDABLE, found.value, found.limit, "pct", n, found.standard_error, text, False)
+    return found
+
+
+@check("E2", "Sampled pages with wrong content", "wrong_content")
+def content(trial: RawTrial) -> Finding:
+    """Over all phases. Fewer than 200 pages cannot show that there is nothing wrong: undecidable, and then not
+    required, since E1 still stands guard."""
+    last = trial.progress.groupby("client")[["content_checked", "content_wrong"]].max().sum()
+    checked, wrong = int(last["content_checked"]), int(last["content_wrong"])
+    text = f"{wrong} of {checked} sampled pages were not what was asked for"
+    if wrong:
+        return Finding(Outcome.FAIL, wrong, 0, "pages", checked, None, text)
+    if checked < CONTENT_N:
+        return Finding(
+            Outcome.UNDECIDABLE, 0, 0, "pages", checked, None, f"{text}; {CONTENT_N} are needed", required=False
+        )
+    return Finding(Outcome.PASS, 0, 0, "pages", checked, None, text)

@@ -1,0 +1,118 @@
+"""The registry of checks and the three outcomes. Rules and sources of each check: docs/validity.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ntier_analysis.contracts import Check, Outcome, Validity
+from ntier_analysis.errors import DataError
+from ntier_analysis.trial import RawTrial
+
+SIGNIFICANT = 3.0
+"""Standard errors beyond which a deviation is not chance."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check saw. `required` overrides the registry's, for a check that only sometimes must pass."""
+
+    outcome: Outcome
+    value: float | None = None
+    limit: float | None = None
+    unit: str = ""
+    n: int | None = None
+    standard_error: float | None = None
+    detail: str = ""
+    required: bool | None = None
+
+
+@dataclass(frozen=True)
+class _Registered:
+    id: str
+    title: str
+    required: bool
+    reason: str
+    function: Callable[[RawTrial], Finding]
+
+
+_REGISTRY: dict[str, _Registered] = {}
+
+
+def check(id_: str, title: str, reason: str, *, required: bool = True):
+    """Registers a function RawTrial -> Finding."""
+
+    def register(function: Callable[[RawTrial], Finding]) -> Callable[[RawTrial], Finding]:
+        if id_ in _REGISTRY:
+            raise ValueError(f"check {id_} is registered twice")
+        _REGISTRY[id_] = _Registered(id_, title, required, reason, function)
+        return function
+
+    return register
+
+
+def exact(value: float, limit: float, unit: str, detail: str, n: int | None = None) -> Finding:
+    """A deterministic check: fails beyond the limit; a value that is not a number is undecidable."""
+    if math.isnan(value):
+        return Finding(Outcome.UNDECIDABLE, None, limit, unit, n, None, detail)
+    outcome = Outcome.PASS if value <= limit else Outcome.FAIL
+    return Finding(outcome, value, limit, unit, n, None, detail)
+
+
+def sampled(value: float, limit: float, standard_error: float, unit: str, detail: str, n: int) -> Finding:
+    """A sampled quantity whose target is 0: fails beyond the limit and beyond three standard errors; beyond the limit
+    alone is undecidable."""
+    if math.isnan(value):
+        return Finding(Outcome.UNDECIDABLE, None, limit, unit, n, None, detail)
+    if abs(value) <= limit:
+        outcome = Outcome.PASS
+    elif abs(value) > SIGNIFICANT * standard_error:
+        outcome = Outcome.FAIL
+    else:
+        outcome = Outcome.UNDECIDABLE
+    error = None if math.isnan(standard_error) else standard_error
+    return Finding(outcome, value, limit, unit, n, error, detail)
+
+
+def undecidable(detail: str, *, n: int | None = None, required: bool | None = None) -> Finding:
+    return Finding(Outcome.UNDECIDABLE, n=n, detail=detail, required=required)
+
+
+def registered() -> list[_Registered]:
+    """All checks, in the order of their registration."""
+    from ntier_analysis.validity import collection, generator, host, results  # noqa: F401  (they register themselves)
+
+    return list(_REGISTRY.values())
+
+
+def validate(trial: RawTrial) -> Validity:
+    """Runs all checks. One that throws is undecidable, with the error in its detail."""
+    checks = [_run(entry, trial) for entry in registered()]
+    return Validity(valid=all(c.outcome is Outcome.PASS for c in checks if c.required), checks=checks)
+
+
+def _run(entry: _Registered, trial: RawTrial) -> Check:
+    try:
+        found = entry.function(trial)
+    except DataError as error:
+        found = undecidable(str(error).replace(f"{trial.folder}/", ""))
+    except Exception as error:  # a checker that throws must not decide: it is reported, and the trial does not count
+        found = undecidable(f"the check itself failed: {type(error).__name__}: {error}")
+    return Check(
+        id=entry.id,
+        title=entry.title,
+        required=entry.required if found.required is None else found.required,
+        outcome=found.outcome,
+        value=_finite(found.value),
+        limit=found.limit,
+        unit=found.unit,
+        n=found.n,
+        standard_error=_finite(found.standard_error),
+        reason="" if found.outcome is Outcome.PASS else entry.reason,
+        detail=found.detail,
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)

@@ -1,0 +1,240 @@
+"""What limits a topology, over a range of users: plateau, knee, bottlenecks and their migration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import stats
+
+from ntier_analysis.statistics.laws import MIN_PLATEAU, asymptote, demand, knee_users, pool
+from ntier_analysis.statistics.throughput import Interval, of_batches
+from ntier_analysis.verdict.saturation import Saturation
+from ntier_analysis.verdict.trial import LIMITED, TIERS, Bottleneck, Load, Verdict, judge_trial
+
+LOW_RESPONSE = 0.1
+"""The lowest load gives R0 if its response time is below this share of the think time; else it is saturated itself."""
+BELOW, ABOVE = 0.8, 1.0
+ON_PLATEAU = 1.1
+"""Loads from 1.1 times the knee on: below, a rounded knee still costs some per cent of the maximum."""
+DROP = 0.05
+UNSATURATED_PCT = 90.0
+
+
+@dataclass
+class SweepVerdict:
+    """`at_least`: the maximum is only a lower bound, since too few loads lie on the plateau."""
+
+    sweep: str
+    topology: str
+    verdict: str
+    kind: str = ""
+    bottlenecks: list[Bottleneck] = field(default_factory=list)
+    max_throughput: Interval | None = None
+    at_least: bool = True
+    knee_users: float = float("nan")
+    knee_bracketed: bool = False
+    trials: list[tuple[Load, Verdict]] = field(default_factory=list)
+    migration: list[dict] = field(default_factory=list)
+    evidence: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class TrialData:
+    """One trial as the verdict needs it."""
+
+    load: Load
+    saturations: list[Saturation]
+    nodes: dict[str, str]
+    used_cores: dict[str, float] = field(default_factory=dict)
+    """Mean CPU use of each node in cores (absolute, not per quota); may be empty."""
+    capacity_cores: dict[str, float] = field(default_factory=dict)
+
+
+def judge_sweep(sweep: str, topology: str, trials: list[TrialData], scale: float = 1.0) -> SweepVerdict:
+    """Only valid trials count; invalid ones are listed."""
+    ordered = sorted(trials, key=lambda t: (t.load.users_real, t.load.trial))
+    valid = [t for t in ordered if t.load.valid and np.isfinite(t.load.response_s) and t.load.throughput_per_s > 0]
+    base_s = base_response(valid)
+    judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base_s)) for t in ordered]
+    result = SweepVerdict(sweep, topology, "unknown", trials=judged)
+    invalid = [load for load, _ in judged if not load.valid]
+    if invalid:
+        names = "; ".join(f"{load.trial} ({load.invalid_reasons or 'not collected'})" for load in invalid)
+        result.evidence.append(f"{len(invalid)} of {len(judged)} trials are invalid and do not count: {names}")
+    if not valid:
+        result.evidence.append("there is no valid trial")
+        return result
+    limited = [t for t in valid if t.load.lost(base_s) >= LIMITED]
+    if not limited:
+        _unlimited(result, valid, base_s)
+    else:
+        members = _plateau(result, valid, limited, base_s, scale)
+        verdicts = {load.trial: verdict for load, verdict in judged}
+        _combine(result, [verdicts[t.load.trial] for t in members])
+        result.migration = migrations([(t.load, verdicts[t.load.trial]) for t in limited])
+    result.evidence += _demands(valid)
+    return result
+
+
+def base_response(valid: list[TrialData]) -> float:
+    """Mean response time without waiting, s: that of the lowest load, 0 (unknown) if that load waits itself."""
+    if not valid:
+        return 0.0
+    lowest = min(valid, key=lambda t: t.load.users_real).load
+    return lowest.response_s if lowest.response_s <= LOW_RESPONSE * lowest.think_s else 0.0
+
+
+def _unlimited(result: SweepVerdict, valid: list[TrialData], base_s: float) -> None:
+    top = valid[-1].load
+    result.verdict = "none"
+    result.max_throughput = _interval([valid[-1]])[0]
+    bound = asymptote(top.users_real, top.think_s, base_s)
+    result.evidence.append(
+        f"throughput follows N/(Z+R0) up to the highest load ({top.users} users: {top.throughput_per_s:.1f}/s of "
+        f"{bound:.1f}/s): nothing limits yet, the maximum is at least this"
+    )
+
+
+def _interval(trials: list[TrialData]) -> tuple[Interval, float]:
+    """Pooled throughput; without batch rates (imported data) from the trials' means alone."""
+    rates = [t.load.rates for t in trials if t.load.rates is not None and len(t.load.rates) > 1]
+    if len(rates) == len(trials):
+        return pool(rates)
+    return of_batches(np.array([t.load.throughput_per_s for t in trials]), len(trials)), float("nan")
+
+
+def _plateau(
+    result: SweepVerdict, valid: list[TrialData], limited: list[TrialData], base_s: float, scale: float
+) -> list[TrialData]:
+    """Finds the loads beyond the knee, pools them, and says whether the knee is bracketed."""
+    think_s = limited[0].load.think_s
+    members = limited
+    for _ in range(20):
+        level = float(np.median([t.load.throughput_per_s for t in members]))
+        knee = knee_users(level, think_s, base_s)
+        new = [t for t in limited if t.load.users_real >= ON_PLATEAU * knee] or limited[-1:]
+        if new == members:
+            break
+        members = new
+    pooled, p = _interval(members)
+    retrograde = None
+    while len(members) > MIN_PLATEAU and p < 0.01 and _falls(members):
+        retrograde, members = members[-1].load, members[:-1]
+        pooled, p = _interval(members)
+    result.max_throughput, result.at_least = pooled, len({t.load.users for t in members}) < MIN_PLATEAU
+    result.knee_users = knee_users(pooled.value, think_s, base_s) / scale
+    _describe(result, valid, members, p, scale)
+    if retrograde is not None:
+        result.evidence.append(f"retrograde: from {retrograde.users} users on throughput falls by more than {DROP:.0%}")
+    return members
+
+
+def _falls(members: list[TrialData]) -> bool:
+    rest = np.mean([t.load.throughput_per_s for t in members[:-1]])
+    return bool(members[-1].load.throughput_per_s < (1 - DROP) * rest)
+
+
+def _describe(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], p: float, scale: float) -> None:
+    found, knee = result.max_throughput, result.knee_users * scale
+    assert found is not None
+    names = ", ".join(str(t.load.users) for t in members)
+    width = f" (95 % interval {found.low:.1f} to {found.high:.1f})" if np.isfinite(found.low) else ""
+    result.evidence.append(
+        f"maximum throughput {'at least ' if result.at_least else ''}{found.value:.1f}/s{width}: mean of "
+        f"{len(members)} trials beyond the knee ({names} users)"
+    )
+    if np.isfinite(p) and p < 0.01:
+        result.evidence.append(f"these differ by more than chance (p = {p:.2g}): the interval is widened by it")
+    users = np.array(sorted({t.load.users_real for t in valid}))
+    below, above = users[users <= BELOW * knee], users[users > ABOVE * knee]
+    near = (users[users > knee].min() - users[users <= knee].max()) if len(above) and (users <= knee).any() else np.inf
+    result.knee_bracketed = len(below) >= 2 and len(above) >= 3
+    result.evidence.append(
+        f"knee at {result.knee_users:.0f} users (N/(Z+R0) meets the maximum): {len(below)} loads below 0.8 of it, "
+        f"{len(above)} above" + (f", the nearest {near / scale:.0f} users apart" if np.isfinite(near) else "")
+    )
+    if not result.knee_bracketed:
+        result.evidence.append("the knee is not bracketed: 2 loads below and 3 above are needed")
+
+
+def _combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
+    """The verdict of most of the plateau's trials; bottlenecks with their mean saturation."""
+    votes = Counter((v.verdict, v.kind, tuple(sorted((b.tier, b.resource) for b in v.bottlenecks))) for v in verdicts)
+    (name, kind, keys), count = votes.most_common(1)[0]
+    if 2 * count <= len(verdicts) and len(votes) > 1:
+        seen = "; ".join(f"{n} x {v[0]} {' and '.join(' '.join(k) for k in v[2])}" for v, n in votes.most_common())
+        result.evidence.append(f"the trials beyond the knee disagree: {seen}")
+        return
+    agree = [
+        v for v in verdicts if v.verdict == name and tuple(sorted((b.tier, b.resource) for b in v.bottlenecks)) == keys
+    ]
+    result.verdict, result.kind = name, kind
+    result.bottlenecks = [_pooled(key, agree) for key in keys]
+    result.bottlenecks.sort(key=lambda b: -b.saturation)
+    result.evidence.append(f"{count} of {len(verdicts)} trials beyond the knee agree: {name}")
+    for b in result.bottlenecks:
+        result.evidence.append(
+            f"{b.tier} {b.resource} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, 95 % "
+            f"interval {100 * b.low:.0f} to {100 * b.high:.0f} %"
+        )
+
+
+def _pooled(key: tuple[str, str], verdicts: list[Verdict]) -> Bottleneck:
+    found = [b for v in verdicts for b in v.bottlenecks if (b.tier, b.resource) == key]
+    shares = np.array([b.saturation for b in found])
+    down = np.sqrt(sum((b.saturation - b.low) ** 2 for b in found)) / len(found)
+    up = np.sqrt(sum((b.high - b.saturation) ** 2 for b in found)) / len(found)
+    if len(found) > 2:  # what the trials differ among themselves
+        spread = float(stats.t.ppf(0.975, len(found) - 1) * shares.std(ddof=1) / np.sqrt(len(found)))
+        down, up = max(down, spread), max(up, spread)
+    mean = float(shares.mean())
+    nodes = Counter(n for b in found for n in b.nodes)
+    named = tuple(sorted(n for n, count in nodes.items() if 2 * count > len(found)))
+    item = Counter(b.item for b in found).most_common(1)[0][0]
+    return Bottleneck(*key, named, mean, max(0.0, mean - down), min(1.0, mean + up), item)
+
+
+def migrations(limited: list[tuple[Load, Verdict]]) -> list[dict]:
+    """Changes of the (leading) bottleneck from one load to the next."""
+    found = []
+    named = [(load, v.bottlenecks[0]) for load, v in limited if v.bottlenecks]
+    for (a, before), (b, after) in zip(named, named[1:], strict=False):
+        if (before.tier, before.resource) != (after.tier, after.resource) and a.users != b.users:
+            found.append(
+                {
+                    "from_users": a.users,
+                    "to_users": b.users,
+                    "from": {"tier": before.tier, "resource": before.resource},
+                    "to": {"tier": after.tier, "resource": after.resource},
+                }
+            )
+    return found
+
+
+def _demands(valid: list[TrialData]) -> list[str]:
+    """Utilization law: which node should limit, and at which throughput, from the loads below its saturation."""
+    names = [n for n, tier in valid[0].nodes.items() if tier in TIERS and n in valid[0].capacity_cores]
+    limits = []
+    for name in names:
+        capacity = valid[0].capacity_cores[name]
+        points = [
+            (t.load.throughput_per_s, t.used_cores[name])
+            for t in valid
+            if name in t.used_cores and 100 * t.used_cores[name] / capacity < UNSATURATED_PCT
+        ]
+        if len({x for x, _ in points}) < 2:
+            continue
+        x, y = (np.array(c) for c in zip(*points, strict=True))
+        fit = demand(x, y, 0.02 * np.maximum(y, 0.01 * capacity))
+        if fit.demand_s > 0:
+            limits.append(((capacity - fit.idle_cores) / fit.demand_s, name, fit))
+    if not limits:
+        return []
+    limit, name, fit = min(limits)
+    return [
+        f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
+        f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} cores idle: "
+        f"of all CPUs it would be the first to saturate, at {limit:.1f}/s"
+    ]

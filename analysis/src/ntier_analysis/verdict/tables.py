@@ -1,0 +1,186 @@
+"""Between the store's tables and the verdict's values, and the JSON of contract 5."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
+from ntier_analysis.verdict.saturation import Saturation, saturation_table, saturations
+from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
+from ntier_analysis.verdict.trial import Bottleneck, Load, Verdict
+
+
+def sweep_verdict(
+    sweep: str,
+    trials: pd.DataFrame,
+    samples: pd.DataFrame,
+    nodes: pd.DataFrame,
+    interactions: pd.DataFrame | None = None,
+) -> SweepVerdict:
+    """Tables of one sweep -> its verdict."""
+    data, _ = _trial_data(trials, samples, nodes, interactions)
+    topology = str(trials["topology"].iloc[0]) if len(trials) else ""
+    scale = float(trials["scale"].iloc[0]) if len(trials) and pd.notna(trials["scale"].iloc[0]) else 1.0
+    return judge_sweep(sweep, topology, data, scale)
+
+
+def judge(
+    sweep: str,
+    trials: pd.DataFrame,
+    samples: pd.DataFrame,
+    nodes: pd.DataFrame,
+    interactions: pd.DataFrame | None = None,
+) -> dict[str, pd.DataFrame]:
+    """Tables of one sweep -> tables `verdicts` and `saturation`."""
+    data, found = _trial_data(trials, samples, nodes, interactions)
+    topology = str(trials["topology"].iloc[0]) if len(trials) else ""
+    scale = float(trials["scale"].iloc[0]) if len(trials) and pd.notna(trials["scale"].iloc[0]) else 1.0
+    judged = judge_sweep(sweep, topology, data, scale)
+    users = {t.load.trial: t.load.users for t in data}
+    tables = [saturation_table(s).assign(sweep=sweep, trial=name, users=users[name]) for name, s in found.items() if s]
+    saturation = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"sweep": pd.Series(dtype=str)})
+    return {"verdicts": verdict_table(judged), "saturation": saturation}
+
+
+def _trial_data(
+    trials: pd.DataFrame, samples: pd.DataFrame, nodes: pd.DataFrame, interactions: pd.DataFrame | None
+) -> tuple[list[TrialData], dict[str, list[Saturation]]]:
+    wanted = samples["metric"].isin(["utilization_pct", "throttled_pct", "used_cores"])
+    by_trial = {str(k): v for k, v in samples[wanted].groupby("trial", sort=False)}
+    done = {str(k): v for k, v in interactions.groupby("trial", sort=False)} if interactions is not None else {}
+    data, found = [], {}
+    for _, row in trials.sort_values(["users", "trial"]).iterrows():
+        name = str(row["trial"])
+        load = _load(row, done.get(name))
+        rows = by_trial.get(name)
+        measured = rows is not None and math.isfinite(load.start_s)
+        found[name] = saturations(rows, load.start_s, load.end_s) if measured else []
+        data.append(_data(load, found[name], rows if measured else None, nodes[nodes["trial"] == name]))
+    return data, found
+
+
+def _data(load: Load, found: list[Saturation], rows: pd.DataFrame | None, nodes: pd.DataFrame) -> TrialData:
+    tiers = dict(zip(nodes["node"], nodes["tier"], strict=True))
+    if not tiers and rows is not None:
+        tiers = dict(zip(rows["node"], rows["tier"], strict=True))
+    capacity = {n: float(c) for n, c in zip(nodes["node"], nodes["cpu_cores"], strict=True) if pd.notna(c)}
+    used: dict[str, float] = {}
+    if rows is not None:
+        inside = rows[(rows["metric"] == "used_cores") & (rows["t_s"] >= load.start_s) & (rows["t_s"] < load.end_s)]
+        used = inside.groupby("node")["value"].mean().dropna().to_dict()
+    return TrialData(load, found, tiers, used, capacity)
+
+
+def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
+    def number(name: str, otherwise: float = float("nan")) -> float:
+        value = row.get(name)
+        return float(value) if value is not None and pd.notna(value) else otherwise
+
+    start, end = number("run_start_s"), number("run_end_s")
+    rates = None
+    if done is not None and (end - start) / BATCHES >= MIN_BATCH_S:
+        rates = batch_rates(done.loc[done["ok"].astype(bool), "t_s"].to_numpy(), start, end)
+    users = number("users")
+    valid = row.get("valid")
+    return Load(
+        trial=str(row["trial"]),
+        users=int(users),
+        users_real=number("users_real", users * number("scale", 1.0)),
+        throughput_per_s=number("throughput_per_s"),
+        response_s=number("response_time_mean_ms") / 1000,
+        think_s=number("think_time_s", 7.0),
+        start_s=start,
+        end_s=end,
+        valid=bool(valid) if valid is not None and pd.notna(valid) else True,
+        invalid_reasons=str(row.get("invalid_reasons") or ""),
+        pending=int(number("pending", 0)),
+        rates=rates,
+        think_measured_s=number("think_measured_s"),
+    )
+
+
+# ---- out -----------------------------------------------------------------------------------------------------------
+
+
+def verdict_table(judged: SweepVerdict) -> pd.DataFrame:
+    """One row per bottleneck (or one without), for each trial and for the sweep."""
+    rows = _rows("sweep", "", None, judged.verdict, judged.kind, judged.bottlenecks, judged.evidence)
+    for load, v in judged.trials:
+        rows += _rows("trial", load.trial, load.users, v.verdict, v.kind, v.bottlenecks, v.evidence)
+    return pd.DataFrame(rows).assign(sweep=judged.sweep).astype({"users": "Int64"})
+
+
+def _rows(
+    scope: str, trial: str, users: int | None, verdict: str, kind: str, found: list[Bottleneck], evidence: list[str]
+) -> list[dict]:
+    common = {"scope": scope, "trial": trial, "users": users, "verdict": verdict, "kind": kind}
+    common["evidence"] = "\n".join(evidence)
+    if not found:
+        return [common]
+    return [
+        common
+        | {
+            "tier": b.tier,
+            "resource": b.resource,
+            "nodes": ", ".join(b.nodes),
+            "saturation": b.saturation,
+            "saturation_low": b.low,
+            "saturation_high": b.high,
+        }
+        for b in found
+    ]
+
+
+def as_json(judged: SweepVerdict) -> dict[str, Any]:
+    """One element of `sweeps` in contract 5; null = unknown. Keys beyond the contract: max_throughput_at_least,
+    knee_bracketed, evidence, and per trial valid, invalid_reasons, kind, lost_share, evidence."""
+    found = judged.max_throughput
+    return {
+        "sweep": judged.sweep,
+        "topology": judged.topology,
+        "max_throughput_per_s": _number(found.value) if found else None,
+        "max_throughput_interval": [_number(found.low), _number(found.high)] if found else [None, None],
+        "max_throughput_at_least": judged.at_least,
+        "knee_users": None if math.isnan(judged.knee_users) else round(judged.knee_users),
+        "knee_bracketed": judged.knee_bracketed,
+        "verdict": judged.verdict,
+        "bottlenecks": [_bottleneck(b) for b in judged.bottlenecks],
+        "kind": judged.kind or None,
+        "trials": [_trial(load, v) for load, v in judged.trials],
+        "migration": judged.migration,
+        "evidence": judged.evidence,
+    }
+
+
+def _trial(load: Load, v: Verdict) -> dict[str, Any]:
+    return {
+        "trial": load.trial,
+        "users": load.users,
+        "verdict": v.verdict,
+        "kind": v.kind or None,
+        "bottlenecks": [_bottleneck(b) for b in v.bottlenecks],
+        "valid": load.valid,
+        "invalid_reasons": [r for r in load.invalid_reasons.split(", ") if r],
+        "throughput_per_s": _number(load.throughput_per_s),
+        "lost_share": _number(v.lost),
+        "evidence": v.evidence,
+    }
+
+
+def _bottleneck(b: Bottleneck) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "tier": b.tier,
+        "resource": b.resource,
+        "nodes": list(b.nodes),
+        "saturation": _number(b.saturation),
+        "interval": [_number(b.low), _number(b.high)],
+    }
+    return found | ({"item": b.item} if b.item else {})
+
+
+def _number(value: float) -> float | None:
+    return None if value is None or not np.isfinite(value) else round(float(value), 6)

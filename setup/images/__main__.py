@@ -118,13 +118,16 @@ def make_all(steps: dict[str, Step], names: list[str], screen: Screen) -> list[s
     """Makes the named steps, several at a time; returns the names that failed (with all that needed them)."""
     futures: dict[str, Future] = {}
 
+    at_work = threading.Semaphore(PARALLEL)
+
     def work(step: Step) -> None:
         for need in step.needs:
             if need in futures:
                 futures[need].result()
-        make_one(step, screen)
+        with at_work:
+            make_one(step, screen)
 
-    with ThreadPoolExecutor(PARALLEL) as pool:  # in the order of the plan: what a step waits for is already at work
+    with ThreadPoolExecutor(len(names)) as pool:  # in the order of the plan: what a step needs is submitted before it
         for name in names:
             futures[name] = pool.submit(work, steps[name])
     return [name for name, future in futures.items() if future.exception()]

@@ -65,7 +65,7 @@ class BuildNode:
             call(command, log, cwd=digests.ROOT / "ansible", env=environment)
 
     def publish(self, digest: str, log: Any) -> None:
-        """Cleans the node, stops it and makes it the image; a first clone unpacks it in the pool, so that `up` need not."""
+        """Cleans and stops the node, makes it the image; a first clone unpacks it in the pool so that `up` need not."""
         seal = (HERE / "seal.sh").read_text()
         output = incus.run("exec", self.name, "--", "sh", "-s", stdin=seal, log=log)
         packages, _, dates = output.partition("---\n")

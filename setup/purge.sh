@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Removes what set-up and sweeps made on this machine, results excepted. Lists it first and asks, unless --yes is given.
+# Installed packages stay (their names are printed), and so does everything in Incus that is not ours.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+name=${NTIER_NAME:-ntier} # of our project and pool in Incus; the bridge is ${name}br0. Other than ntier: the tests
+bridge=${name}br0
+state=${NTIER_STATE:-/var/lib/ntier}
+apt_source=/etc/apt/sources.list.d/ntier-backports.sources
+yes=
+
+case ${1:-} in
+  '') ;;
+  --yes) yes=1 ;;
+  *) printf "error: unknown option '%s'; allowed: --yes\n" "$1" >&2; exit 2 ;;
+esac
+
+ours() { incus --project "$name" "$@" </dev/null; }
+exists() { incus query "/1.0/$1" >/dev/null 2>&1; }
+instances() { ours list --format csv --columns n; }
+images() { ours image list --format csv --columns F; }
+readable() { ours image list --format csv --columns lu | paste -sd' '; }
+size() { du -sh "$1" 2>/dev/null | cut -f1; }
+
+incus_there=
+if command -v incus >/dev/null && incus query /1.0 >/dev/null 2>&1; then
+  incus_there=1
+elif [[ -e /var/lib/incus/disks/$name.img || -e $state/controller.digest ]]; then
+  echo 'error: Incus does not answer, so what is in it cannot be removed. Start it with  setup/daemons.sh' >&2
+  exit 1
+fi
+
+folders=() # of this checkout and of the machine
+for folder in "$state" .venv build .terraform terraform/targets/local/.terraform terraform/modules/topology/.terraform; do
+  [[ -e $folder ]] && folders+=("$folder")
+done
+
+found=
+say() { found=1; printf '  %-9s %s\n' "$1" "$2"; }
+echo 'This is removed:'
+if [[ $incus_there ]]; then
+  if exists "projects/$name"; then
+    [[ -z $(instances) ]] || say nodes "$(instances | paste -sd' ')"
+    [[ -z $(images) ]] || say images "$(readable)"
+    say project "$name (Incus)"
+  fi
+  exists "storage-pools/$name" && say pool "$name (Incus), $(size "/var/lib/incus/disks/$name.img")"
+  exists "networks/$bridge" && say bridge "$bridge (Incus)"
+fi
+for folder in "${folders[@]}"; do say folder "$folder, $(size "$folder")"; done
+[[ $name == ntier && -e $apt_source ]] && say file "$apt_source"
+if [[ -z $found ]]; then
+  echo '  nothing is here'
+  exit 0
+fi
+echo 'This stays: results/, installed packages, the Incus and lxcfs daemons, and whatever else is in Incus.'
+
+if [[ -z $yes ]]; then
+  [[ -t 0 ]] || { echo 'error: no terminal to ask on; nothing was removed. Use --yes' >&2; exit 2; }
+  read -r -p 'Remove it? [y/N] ' answer
+  [[ $answer == [yY]* ]] || { echo 'Nothing was removed.'; exit 1; }
+fi
+
+packages=$(cat "$state/packages" 2>/dev/null | paste -sd' ' || true)
+if [[ $incus_there ]] && exists "projects/$name"; then
+  for node in $(instances); do ours delete --force "$node"; done
+  for image in $(images); do ours image delete "$image"; done
+  printf '{config: {}, devices: {}}' | incus --project "$name" profile edit default
+  incus project delete "$name"
+fi
+if [[ $incus_there ]]; then # a user who put something of their own on our pool or bridge gets Incus's refusal to read
+  exists "storage-pools/$name" && incus storage delete "$name"
+  exists "networks/$bridge" && incus network delete "$bridge"
+fi
+[[ $name == ntier ]] && rm -f "$apt_source"
+rm -rf -- "${folders[@]}"
+echo 'Removed.'
+[[ -z $packages ]] || echo "Packages that set-up installed and that stay: $packages"

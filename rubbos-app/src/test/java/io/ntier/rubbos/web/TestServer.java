@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.catalina.Context;
+import org.apache.catalina.startup.ContextConfig;
 import org.apache.catalina.startup.Tomcat;
 
 /** The application in an embedded Tomcat on a free port of the loopback address. */
@@ -25,7 +26,8 @@ final class TestServer implements AutoCloseable {
         tomcat.setBaseDir(folder.toString());
         tomcat.setPort(port);
         tomcat.getConnector().setProperty("address", "127.0.0.1");
-        Context context = tomcat.addWebapp("/rubbos", new File("src/main/webapp").getAbsolutePath());
+        Context context = tomcat.addContext("/rubbos", new File("src/main/webapp").getAbsolutePath());
+        context.addLifecycleListener(new ContextConfig());
         context.setParentClassLoader(TestServer.class.getClassLoader());
         tomcat.start();
         base = "http://127.0.0.1:" + tomcat.getConnector().getLocalPort() + "/rubbos";

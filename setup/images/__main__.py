@@ -45,7 +45,7 @@ class Step:
 def plan(spec: dict, profiles: dict[str, list[str]]) -> dict[str, Step]:
     """All steps by name, each after those it needs. `profiles`: DBMS -> data profiles wanted."""
     role_digests = install_digests(spec)
-    tool = digests.of(files=["setup/images/seal.sh", "setup/images/load.yml", "ansible/playbooks/install.yml"])
+    tool = digests.of(files=["setup/images/seal.sh", "setup/images/load.yml", "setup/images/install.yml"])
     steps: dict[str, Step] = {}
     for name, one in spec["bases"].items():
         steps[f"base-{name}"] = base_step(name, one, spec["base_packages"])

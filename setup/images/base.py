@@ -11,7 +11,6 @@ import time
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 import incus
 import yaml
@@ -48,11 +47,11 @@ def mirrors() -> tuple[str, str]:
 
 def reachable_mirror(uri: str) -> str | None:
     """`uri` as a node can use it: of a list of mirrors (as cloud images have) the first; None for a disk or DVD."""
-    parts = urlparse(uri)
-    if parts.scheme in ("http", "https"):
+    scheme, _, path = uri.partition(":")
+    if scheme in ("http", "https"):
         return uri.rstrip("/")
-    if parts.scheme == "mirror+file" and Path(parts.path).is_file():
-        return Path(parts.path).read_text().split()[0].rstrip("/")
+    if scheme == "mirror+file" and Path(path).is_file():
+        return Path(path).read_text().split()[0].rstrip("/")
     return None
 
 

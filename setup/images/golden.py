@@ -97,7 +97,7 @@ def build(node: BuildNode, base: str, digest: str, role_digests: dict[str, str],
     """Base image -> golden image of a role."""
     try:
         node.start(f"base-{base}", log)
-        node.play(Path("playbooks/install.yml"), {"ntier_install_digests": role_digests}, log)
+        node.play(HERE / "install.yml", {"ntier_install_digests": role_digests}, log)
         node.publish(digest, log)
     finally:
         node.remove()

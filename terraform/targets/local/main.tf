@@ -5,6 +5,7 @@ module "topology" {
   topology   = var.topology
   scale      = var.scale
   clients    = var.clients
+  network    = var.network
   node_types = var.node_types # null: the module's own
 }
 

@@ -12,10 +12,11 @@ set -euo pipefail
 
 state=${NTIER_STATE:-/var/lib/ntier}
 nodes=${NTIER_NODES:-$state/local/nodes}
+project=${NTIER_NAME:-ntier} # other than ntier: the tests
 wait_seconds=30 # a node answers after 1-2 s; more only if the machine is very busy
 
 fail() { printf 'error: %s\n' "$1" >&2; exit 1; }
-incus() { command incus --project ntier "$@" </dev/null; }
+incus() { command incus --project "$project" "$@" </dev/null; }
 # Image building has nodes of its own, named build-*: they come and go by themselves.
 running() { incus list --format csv --columns n status=running; }
 present() { incus list --format csv --columns n | { grep -v '^build-' || true; }; }
@@ -38,7 +39,7 @@ create() {
   incus launch "$image" "$name" --quiet --config "environment.NTIER_ADDRESS=$address/16" \
     --config environment.NTIER_GATEWAY=198.18.0.1 "${options[@]}" ||
     fail "node $name could not be made from image $image (make setup builds the images)"
-  put_keys "$name" "$key" || fail "node $name does not take its keys: incus --project ntier console $name --show-log"
+  put_keys "$name" "$key" || fail "node $name does not take its keys: incus --project $project console $name --show-log"
   wait_for_ssh "$name" "$address"
   printf '%s' "$made" >"$folder/made"
 }
@@ -53,7 +54,7 @@ put_keys() { # one archive through one call; the node's sshd tries until its key
   install -m 0600 "$state/ssh/id_ed25519.pub" "$tree/root/.ssh/authorized_keys"
   tar -C "$tree" --create --owner=0 --group=0 etc/ssh/ssh_host_ed25519_key etc/ssh/ssh_host_ed25519_key.pub \
     root/.ssh/authorized_keys |
-    command incus --project ntier exec "$name" --disable-stdin=false -- tar -C / --extract
+    command incus --project "$project" exec "$name" --disable-stdin=false -- tar -C / --extract
   rm -r "$tree"
 }
 
@@ -102,7 +103,7 @@ guard() {
   done
   for pid in "${pids[@]}"; do wait "$pid" || fail 'a node of the deployment does not come back'; done
   ((${#strangers[@]} == 0)) ||
-    fail "Incus project ntier has nodes that this deployment did not make: ${strangers[*]}. Remove them with  make down"
+    fail "Incus project $project has nodes that this deployment did not make: ${strangers[*]}. Remove them with  make down"
 }
 
 clear_all() {

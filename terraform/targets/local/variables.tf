@@ -59,6 +59,12 @@ variable "node_types" {
   default = null
 }
 
+variable "network" {
+  description = "Network of the nodes' addresses, within the bridge's; see modules/topology."
+  type        = string
+  default     = "198.18.0.0/16"
+}
+
 variable "state_dir" {
   description = "Machine-wide state; the same as the environment variable NTIER_STATE."
   type        = string

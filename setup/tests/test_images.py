@@ -1,0 +1,197 @@
+"""Which images are built, when, and in what order; without building any."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import base
+import digests
+import incus
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def images(monkeypatch):
+    """The program setup/images as a module."""
+    spec = importlib.util.spec_from_file_location("ntier_images", ROOT / "setup/images/__main__.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "ntier_images", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """A checkout with one role."""
+    monkeypatch.setattr(digests, "ROOT", tmp_path)
+    role = tmp_path / "ansible/roles/web"
+    for path, text in {
+        "tasks/install.yml": "a",
+        "tasks/configure.yml": "b",
+        "files/reset": "c",
+        "tests/t.yml": "d",
+    }.items():
+        (role / path).parent.mkdir(parents=True, exist_ok=True)
+        (role / path).write_text(text)
+    (tmp_path / "static").mkdir()
+    (tmp_path / "static/index.html").write_text("hello")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "changes"),
+    [
+        ("ansible/roles/web/tasks/install.yml", True),
+        ("ansible/roles/web/files/reset", True),
+        ("static/index.html", True),
+        ("ansible/roles/web/tasks/configure.yml", False),
+        ("ansible/roles/web/tests/t.yml", False),
+    ],
+)
+def test_only_what_is_installed_makes_an_image_stale(tree, path, changes):
+    before = digests.of_role("web", ["static"])
+    (tree / path).write_text("changed")
+    assert (digests.of_role("web", ["static"]) != before) is changes
+
+
+def test_digest_sees_names_and_permissions(tree):
+    before = digests.of(files=["static"])
+    (tree / "static/index.html").rename(tree / "static/other.html")
+    renamed = digests.of(files=["static"])
+    (tree / "static/other.html").chmod(0o755)
+    assert len({before, renamed, digests.of(files=["static"])}) == 3
+
+
+def test_build_leftovers_do_not_count(tree):
+    before = digests.of(files=["static"])
+    (tree / "static/target").mkdir()
+    (tree / "static/target/rubbos.war").write_text("built")
+    assert digests.of(files=["static"]) == before
+
+
+def step(images, name, needs=(), is_image=True, make=None):
+    return images.Step(name, f"digest of {name}", make or (lambda log: None), list(needs), is_image)
+
+
+@pytest.fixture
+def steps(images):
+    found = [
+        step(images, "base"),
+        step(images, "jar", is_image=False),
+        step(images, "app", ["base", "jar"]),
+        step(images, "web", ["base"]),
+        step(images, "data", ["app", "jar"]),
+    ]
+    return {s.name: s for s in found}
+
+
+def have(monkeypatch, steps, *names):
+    present = {n: {"properties": {incus.DIGEST: steps[n].digest}} for n in names}
+    monkeypatch.setattr(incus, "images", lambda: present)
+
+
+def test_nothing_is_built_when_all_is_there(images, steps, monkeypatch):
+    have(monkeypatch, steps, "base", "app", "web", "data")
+    assert images.stale(steps, ["web", "data"], rebuild=False) == []
+
+
+def test_artefacts_are_built_only_for_images_that_are(images, steps, monkeypatch):
+    have(monkeypatch, steps, "base", "app", "data")
+    assert images.stale(steps, ["web", "data"], rebuild=False) == ["web"]
+    have(monkeypatch, steps, "base", "app", "web")
+    assert images.stale(steps, ["web", "data"], rebuild=False) == ["jar", "data"]
+
+
+def test_an_image_brings_what_it_needs(images, steps, monkeypatch):
+    have(monkeypatch, steps)
+    assert images.stale(steps, ["data"], rebuild=False) == ["base", "jar", "app", "data"]
+
+
+def test_a_failure_stops_what_needs_it_and_nothing_else(images, steps, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(images.golden, "STATE", tmp_path)
+    (tmp_path / "logs").mkdir()
+    made = []
+
+    def maker(name):
+        def make(log):
+            log.write(f"making {name}\n")
+            if name == "jar":
+                raise subprocess.CalledProcessError(3, ["/usr/bin/mvn"])
+            made.append(name)
+
+        return make
+
+    for name, one in steps.items():
+        one.make = maker(name)
+    failed = images.make_all(steps, list(steps), images.Screen())
+    assert failed == ["jar", "app", "data"]
+    assert sorted(made) == ["base", "web"]
+    out = capsys.readouterr().out
+    assert "jar: failed: mvn ended with 3" in out
+    assert "making jar" in out
+    assert str(tmp_path / "logs/setup-jar.log") in out
+
+
+def test_plan_covers_every_tier_and_each_step_follows_its_needs(images):
+    spec = images.artefacts.load()
+    names = list(images.plan(spec, {"mysql": ["tiny", "small"]}))
+    assert {
+        "base-trixie",
+        "base-sid",
+        "web",
+        "app",
+        "shardingsphere",
+        "mysql",
+        "client",
+        "mysql-tiny",
+        "mysql-small",
+    } <= set(names)
+    for position, name in enumerate(names):
+        assert set(images.plan(spec, {"mysql": ["tiny", "small"]})[name].needs) <= set(names[:position])
+
+
+def test_profiles_differ(images):
+    steps = images.plan(images.artefacts.load(), {"mysql": ["tiny", "small"]})
+    assert steps["mysql-tiny"].digest != steps["mysql-small"].digest
+
+
+def test_unknown_image_is_an_error_that_names_the_allowed_ones():
+    done = subprocess.run(
+        [sys.executable, ROOT / "setup/images", "--images", "web,apache"], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert "'apache'" in done.stderr
+    assert "mysql-small" in done.stderr
+
+
+def test_unknown_module_is_an_error_that_names_the_allowed_ones():
+    done = subprocess.run([sys.executable, ROOT / "setup/build.py", "rubbos"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "'rubbos'" in done.stderr
+    assert "rubbos-app" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        ("http://mirror.example.org/debian/", "http://mirror.example.org/debian"),
+        ("cdrom://[Debian 13]/", None),
+        ("mirror+file:{list}", "https://mirror.example.org/debian"),
+        ("mirror+file:/nowhere", None),
+    ],
+)
+def test_mirror_that_a_node_can_use(tmp_path, uri, expected):
+    mirrors = tmp_path / "debian.list"
+    mirrors.write_text("https://mirror.example.org/debian/\nhttps://second.example.org/debian/\n")
+    assert base.reachable_mirror(uri.format(list=mirrors)) == expected
+
+
+def test_setting_overrides_the_mirror(monkeypatch):
+    monkeypatch.setitem(os.environ, "NTIER_DEBIAN_MIRROR", "http://mirror.example.org/debian")
+    assert base.mirrors()[0] == "http://mirror.example.org/debian"

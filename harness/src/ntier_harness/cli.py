@@ -1,0 +1,239 @@
+"""`ntier`: plans, runs and records experiments. Commands are thin; a heavy import is inside the one that needs it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ntier_harness.lab import Lab
+    from ntier_harness.spec import Spec
+
+EPILOG = """\b
+Examples:
+  ntier doctor                                  what this machine has and lacks
+  ntier plan  --topo 1/1/1/1M                   what a sweep would do; touches nothing
+  ntier sweep --topo 1/1/1/1M                   the main job: from nodes to a report
+  ntier sweep --topo 1/2/1/2M --users 1000:9000:2000 --phases standard --reps 3
+  ntier down                                    destroys the nodes; results stay
+"""
+
+SPEC_OPTIONS = [
+    click.option(
+        "--topo", metavar="W/A/C/D+DBMS", help="Topology: 1/1/1/1M is one web, app, middleware and MySQL node each."
+    ),
+    click.option(
+        "--users", metavar="LIST", help="Nominal users: first:last:step or a list with commas. Default 1000:13000:1000."
+    ),
+    click.option("--mix", metavar="NAME", help="Mix of interactions (workloads/mixes). Default browse_only."),
+    click.option(
+        "--phases",
+        metavar="NAME|a/b/c",
+        help="Ramp-up/run/ramp-down: smoke, short, standard, paper, or seconds. Default short.",
+    ),
+    click.option("--reps", metavar="N", help="Repetitions of each load. Default 1."),
+    click.option("--middleware", metavar="NAME", help="Default shardingsphere."),
+    click.option("--target", metavar="NAME", help="Where nodes run. Default local."),
+    click.option(
+        "--scale", metavar="auto|S", help="Share of a core that a normal node gets; users are multiplied by it too."
+    ),
+    click.option("--search", metavar="NAME", help="Which loads: grid (all of --users)."),
+    click.option("--seed", metavar="N", help="Seed of all random choices. Default 1."),
+    click.option(
+        "--name", metavar="NAME", help="Last part of the sweep's name. Default: what differs from the defaults."
+    ),
+    click.option("--data", metavar="PROFILE", help="Data profile: tiny, small, standard. Default small."),
+    click.option(
+        "--set", "set", metavar="NAME=VALUE", multiple=True, help="A soft resource: --set web_max_workers=60."
+    ),
+]
+RESULTS = click.option("--results", default="results", show_default=True, metavar="DIR", help="Folder of results.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Data as JSON on stdout.")
+
+
+def spec_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed([*SPEC_OPTIONS, RESULTS, JSON]):
+        command = option(command)
+    return command
+
+
+class Commands(click.Group):
+    """Names the nearest command on a typo."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        from ntier_harness.errors import unknown
+
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise unknown("command", args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
+@click.version_option(package_name="ntier-harness", prog_name="ntier")
+def cli() -> None:
+    """Finds the bottleneck of a multi-tier system by experiment: provisions nodes, drives them with users, measures."""
+
+
+def read_spec(options: dict[str, Any]) -> Spec:
+    import os
+
+    from ntier_harness.paths import Paths
+    from ntier_harness.spec import make_spec
+
+    return make_spec(options, Paths.find().workloads, os.cpu_count() or 1)
+
+
+def make_lab(results: str = "results", *, as_json: bool = False) -> Lab:
+    import shlex
+
+    from ntier_harness.lab import Lab
+    from ntier_harness.paths import Paths
+    from ntier_harness.runner import Runner
+    from ntier_harness.screen import make_screen
+    from ntier_harness.targets.local import Local
+
+    runner, paths = Runner(), Paths.find(results)
+    screen = make_screen(as_json=as_json)
+    runner.stop.on_first = lambda: screen.say("stopping: collecting what there is (a second Ctrl-C stops at once)")
+    runner.stop.install()
+    command = shlex.join(["ntier", *sys.argv[1:]])
+    return Lab(runner, paths, Local(runner, paths), screen, command)
+
+
+@cli.command()
+@spec_options
+@click.option(
+    "--attempts",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 20),
+    help="Attempts of a trial that fails or is invalid.",
+)
+def sweep(as_json: bool, results: str, attempts: int, **options: Any) -> None:
+    """Up, deploy, all trials, collect, ingest, report. Goes on with a sweep that was interrupted."""
+    spec = read_spec(options)
+    lab = make_lab(results, as_json=as_json)
+    from ntier_harness import show, sweep
+
+    show.before_work(lab, spec)
+    sys.exit(sweep.run(lab, spec, attempts))
+
+
+@cli.command()
+@spec_options
+def plan(as_json: bool, results: str, **options: Any) -> None:
+    """What a sweep would do: nodes, trials, time, disk, memory. Touches nothing."""
+    spec = read_spec(options)
+    lab = make_lab(results, as_json=as_json)
+    from ntier_harness import show
+
+    data = show.plan_data(lab, spec)
+    click.echo(json.dumps(data, indent=1) if as_json else show.plan_text(data))
+
+
+@cli.command()
+@spec_options
+def up(as_json: bool, results: str, **options: Any) -> None:
+    """Provisions the nodes."""
+    from ntier_harness import operate
+
+    operate.up(make_lab(results, as_json=as_json), read_spec(options), options)
+
+
+@cli.command()
+@spec_options
+@click.option("--check", is_flag=True, help="Ansible's check mode: says what would change, changes nothing.")
+def deploy(as_json: bool, results: str, check: bool, **options: Any) -> None:
+    """Installs, configures, starts and verifies the system on the nodes that are up."""
+    from ntier_harness import operate
+
+    operate.deploy_only(make_lab(results, as_json=as_json), options, read_spec, check=check)
+
+
+@cli.command()
+def down() -> None:
+    """Destroys the nodes. Results stay."""
+    from ntier_harness import operate
+
+    operate.down(make_lab())
+
+
+@cli.command()
+@RESULTS
+@JSON
+def status(results: str, as_json: bool) -> None:
+    """What runs, and how far the sweeps are."""
+    from ntier_harness import operate
+
+    operate.status(make_lab(results, as_json=as_json), as_json=as_json)
+
+
+@cli.command()
+@JSON
+def doctor(as_json: bool) -> None:
+    """What this machine has and lacks, with the command that mends it. Exit code 1 if something needed is missing."""
+    from ntier_harness import doctor
+
+    findings = doctor.examine(make_lab(as_json=as_json))
+    click.echo(json.dumps([f.__dict__ for f in findings], indent=1) if as_json else doctor.text(findings))
+    sys.exit(1 if any(f.level == "fail" for f in findings) else 0)
+
+
+@cli.command()
+@click.argument("node")
+@click.argument("command", nargs=-1)
+def shell(node: str, command: tuple[str, ...]) -> None:
+    """A shell (or one COMMAND) on a node: ntier shell db1."""
+    from ntier_harness import operate
+
+    operate.shell(make_lab(), node, list(command))
+
+
+@cli.command()
+@click.argument("node")
+@click.option("--follow", "-f", is_flag=True, help="Goes on printing.")
+def logs(node: str, follow: bool) -> None:
+    """The journal of a node: ntier logs app1 -f."""
+    from ntier_harness import operate
+
+    operate.shell(make_lab(), node, ["journalctl", "--no-pager", "-n", "200", *(["-f"] if follow else [])])
+
+
+@cli.command(hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def campaign() -> None:
+    from ntier_harness.errors import RequestError
+
+    raise RequestError("campaign: is not built yet; run its sweeps one by one with ntier sweep")
+
+
+def main() -> None:
+    """Entry point: errors become one line and the promised exit code."""
+    from ntier_harness.errors import Interrupted, RequestError, WorkError
+
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        sys.exit(0)
+    except (RequestError, click.UsageError) as error:
+        click.echo(f"error: {error.format_message() if isinstance(error, click.UsageError) else error}", err=True)
+        sys.exit(2)
+    except WorkError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1)
+    except (Interrupted, KeyboardInterrupt, click.Abort):
+        click.echo("interrupted; the same command goes on where it stopped", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

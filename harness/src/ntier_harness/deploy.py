@@ -1,0 +1,188 @@
+"""Deployment: Ansible with the experiment's variables, and the warm-up that follows it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+from ntier_harness import durable
+from ntier_harness.catalog import Phases
+from ntier_harness.errors import WorkError
+from ntier_harness.lab import Lab
+from ntier_harness.load import REMOTE, Generator, Run
+from ntier_harness.spec import Spec
+from ntier_harness.trial import reset
+
+SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
+WARM_S = 30.0  # the JIT compilers of app, middleware and client settle; the buffer pool fills
+WARM_LEAST = 300  # served interactions; below this a warm-up did not reach the pages
+WARM_USERS_PER_CORE = 10  # of the host; they hardly think, so that the limits-free nodes work all the time
+WARM_THINK_MS = 100.0
+LEAD_S = 7.0
+
+
+def write_secrets(file: Path) -> None:
+    """Passwords of this deployment, made once; YAML that only its owner can read."""
+    if not file.exists():
+        text = "".join(f"{name}: {secrets.token_urlsafe(24)}\n" for name in SECRETS)
+        durable.write(file, text, mode=0o600)
+
+
+def digest(lab: Lab, variables: dict[str, Any]) -> str:
+    """What a deployment is made of: variables, nodes, and the files that install and configure them."""
+    h = hashlib.sha256(json.dumps(variables, sort_keys=True).encode())
+    h.update(lab.paths.nodes.read_bytes())
+    for path in sorted(
+        p for p in (lab.paths.root / "ansible").rglob("*") if p.is_file() and "__pycache__" not in p.parts
+    ):
+        h.update(path.relative_to(lab.paths.root).as_posix().encode())
+        h.update(path.read_bytes())
+    return h.hexdigest()
+
+
+def in_force(lab: Lab) -> dict[str, Any]:
+    try:
+        return json.loads(lab.paths.in_force.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def identity(lab: Lab) -> dict[str, Any]:
+    """Which processes serve: a restart of one of them, or of its node, changes this."""
+    facts = dict(zip((n.name for n in lab.nodes.all), lab.runner.parallel(lab.nodes.facts, lab.nodes.all), strict=True))
+    return {
+        name: [f.get("boot_s") or f["boot_id"], sorted([s["unit"], s["main_pid"]] for s in f["services"])]
+        for name, f in facts.items()
+    }
+
+
+def is_deployed(lab: Lab, wanted: str) -> bool:
+    """Whether what is in force is what is wanted, and healthy."""
+    if in_force(lab).get("digest") != wanted:
+        return False
+    try:
+        lab.nodes.connect()
+        reset(lab)
+    except WorkError as error:
+        lab.screen.say(f"deploy again: {error}")
+        return False
+    return True
+
+
+def deploy(lab: Lab, variables: dict[str, Any], *, force: bool = False) -> bool:
+    """Installs, configures, starts and verifies; does nothing if it is in force and healthy. Returns whether it ran."""
+    write_secrets(lab.paths.secrets)
+    durable.write(lab.paths.deployment, json.dumps(variables, indent=1))
+    wanted = digest(lab, variables)
+    if not force and is_deployed(lab, wanted):
+        return False
+    durable.remove(lab.paths.in_force)
+    playbook(lab, "deploy")
+    lab.nodes.connect()
+    durable.write(lab.paths.in_force, json.dumps({"digest": wanted, "deployed_s": lab.runner.now()}))
+    return True
+
+
+def playbook(lab: Lab, name: str, *arguments: str) -> None:
+    """Runs one playbook on the nodes. Raises WorkError with host, task and message of the first failed task."""
+    began = lab.runner.monotonic()
+    log = lab.paths.logs / f"ansible-{name}.jsonl"
+    log.unlink(missing_ok=True)
+    argv = [
+        str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(lab.paths.nodes), f"playbooks/{name}.yml",
+        "-e", f"@{lab.paths.deployment}", "-e", f"@{lab.paths.secrets}", *arguments,
+    ]  # fmt: skip
+    env = {
+        "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl",
+        "ANSIBLE_NOCOLOR": "1",
+        "NTIER_STATE": str(lab.paths.state),
+    }
+    reader = Events(lab)
+    code = lab.runner.lines(argv, reader.line, log=log, cwd=lab.paths.root / "ansible", env=env)
+    os.chmod(log, 0o600)
+    if code:
+        raise WorkError(
+            f"{name}: {reader.failure or reader.last or f'ansible-playbook ended with {code}'}; its log: {log}"
+        )
+    lab.screen.say(f"{name}: {reader.tasks} tasks in {lab.runner.monotonic() - began:.0f} s")
+
+
+class Events:
+    """Reads the lines of the jsonl callback: tasks as progress, the first failure as the reason."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.tasks = 0
+        self.failure = ""
+        self.last = ""
+
+    def line(self, text: str) -> None:
+        try:
+            event = json.loads(text)
+        except ValueError:
+            self.last = text.strip() or self.last
+            return
+        kind = event.get("_event", "")
+        if kind == "v2_playbook_on_task_start":
+            self.tasks += 1
+            self.lab.screen.step(f"task {self.tasks}: {event.get('task', {}).get('name', '')}")
+        elif kind in ("v2_runner_on_failed", "v2_runner_on_unreachable") and not self.failure:
+            for host, result in event.get("hosts", {}).items():
+                message = str(result.get("msg") or result.get("stderr") or "failed").strip()
+                if not result.get("ignore_errors"):
+                    self.failure = f"{host}: task {event.get('task', {}).get('name', '?')!r}: {message[:400]}"
+
+
+def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
+    """Drives the system, without limits, for WARM_S, unless these very processes have been warmed up.
+
+    Returns what was done ({seconds, interactions, t_s}); it goes into the manifest of each trial."""
+    record = in_force(lab)
+    serving = identity(lab)
+    if record.get("warm") and record.get("warm_identity") == serving:
+        return record["warm"]
+    lab.screen.say(f"warm-up: {WARM_S:g} s without limits")
+    began = lab.runner.now()
+    with contextlib.suppress(FileNotFoundError):
+        (lab.paths.logs / ".progress.client1").unlink()
+    completed = drive(lab, spec, WARM_S)
+    if completed < WARM_LEAST:
+        raise WorkError(
+            f"warm-up: only {completed} interactions were served in {WARM_S:g} s, at least {WARM_LEAST} are needed"
+        )
+    warm = {"t_s": began, "seconds": WARM_S, "interactions": completed}
+    durable.write(lab.paths.in_force, json.dumps(record | {"warm": warm, "warm_identity": serving}))
+    return warm
+
+
+def drive(lab: Lab, spec: Spec, seconds: float) -> int:
+    """Load beside any trial, for `seconds`; returns the interactions served. Raises WorkError if a client fails."""
+    runner = lab.runner
+    users = WARM_USERS_PER_CORE * (os.cpu_count() or 1)
+    phases = Phases("warm", 2.0, seconds, 0.0)
+    directory = f"{REMOTE}/warm-up"
+    reset(lab)
+    run = Run(directory, users, phases, spec.mix, spec.seed, runner.now() + LEAD_S, WARM_THINK_MS)
+    clean = f"rm -rf {directory}"
+    runner.parallel(lambda c: lab.nodes.call(c, clean), lab.nodes.clients)
+    generator = Generator(lab.nodes, run, lab.paths.logs)
+    generator.start()
+    generator.watch()
+    try:
+        runner.sleep(LEAD_S)
+        end, completed = run.start_s + phases.total_s, 0
+        while runner.now() < end:
+            runner.sleep(min(1.0, max(0.01, end - runner.now())))
+            completed = generator.poll().completed
+            lab.screen.step(f"warm-up: {completed} interactions")
+    finally:
+        with runner.stop.deferred():
+            generator.finish(5.0)
+            runner.parallel(lambda c: lab.nodes.call(c, clean, check=False), lab.nodes.clients)
+    return completed

@@ -1,0 +1,188 @@
+"""What this machine has and lacks, one finding per line, each with the command that mends it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ntier_harness.lab import Lab, memory_info
+from ntier_harness.screen import size
+from ntier_harness.targets.local import NETWORK
+
+NEEDED_DISK = 12_000_000_000  # base and golden images, data, the pool's copies
+NEEDED_MEMORY = 4_000_000_000  # 1/1/1/1M with a client: 2.3 GB resident, and room for page cache
+DOWNLOADS = 900_000_000  # packages of both distributions' images, Maven artefacts, JMeter; once
+JAVA_LEAST = 17
+IMAGES = ("web", "app", "shardingsphere", "mysql-small", "client")  # of the default sweep
+STEAL_S = 1.0
+
+
+@dataclass
+class Finding:
+    what: str
+    level: str  # ok | warn | fail
+    detail: str
+    mend: str = ""
+
+
+def examine(lab: Lab) -> list[Finding]:
+    """All findings; nothing is changed."""
+    return [
+        *resources(lab),
+        cgroups(),
+        steal(),
+        privileges(),
+        *programs(lab),
+        incus(lab),
+        bridge(lab),
+        apt(lab),
+        downloads(lab),
+    ]
+
+
+def needs(what: str, enough: bool, detail: str, mend: str) -> Finding:
+    """`ok`, or `fail` with what mends it."""
+    return Finding(what, "ok" if enough else "fail", detail, "" if enough else mend)
+
+
+def resources(lab: Lab) -> list[Finding]:
+    cores, memory = os.cpu_count() or 1, memory_info()["MemAvailable"]
+    place = lab.paths.state if lab.paths.state.exists() else Path("/var/lib")
+    free = shutil.disk_usage(place).free
+    more_memory = f"free memory: {size(NEEDED_MEMORY)} are needed for 1/1/1/1M"
+    more_disk = f"free {size(NEEDED_DISK - free)} there, or set NTIER_STATE to another disk"
+    return [
+        needs("cores", cores >= 2, f"{cores}", "use a machine with 2 cores or more"),
+        needs("memory", memory >= NEEDED_MEMORY, f"{size(memory)} available", more_memory),
+        needs("disk", free >= NEEDED_DISK, f"{size(free)} free in {place}", more_disk),
+    ]
+
+
+def cgroups() -> Finding:
+    version = 2 if Path("/sys/fs/cgroup/cgroup.controllers").exists() else 1
+    cpu = (
+        version == 2 or Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").exists() or Path("/sys/fs/cgroup/cpuacct").exists()
+    )
+    return Finding(
+        "cgroup", "ok" if cpu else "fail", f"version {version}", "" if cpu else "mount the cpu and cpuacct controllers"
+    )
+
+
+def steal() -> Finding:
+    """Share of CPU time that the hypervisor gave to others, over one second."""
+
+    def read() -> list[int]:
+        return [int(n) for n in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+
+    before = read()
+    time.sleep(STEAL_S)
+    delta = [b - a for a, b in zip(before, read(), strict=True)]
+    total = max(1, sum(delta))
+    stolen, busy = 100 * delta[7] / total, 100 * (total - delta[3] - delta[4]) / total
+    level = "ok" if stolen <= 1 and busy <= 30 else "warn"
+    mend = "" if level == "ok" else "stop other work on this machine while a sweep runs: its trials would be invalid"
+    return Finding("host load", level, f"steal {stolen:.1f} %, busy {busy:.0f} % over {STEAL_S:g} s", mend)
+
+
+def privileges() -> Finding:
+    root = os.geteuid() == 0
+    return Finding(
+        "privileges", "ok" if root else "fail", "root" if root else "not root", "" if root else "run with sudo"
+    )
+
+
+def programs(lab: Lab) -> list[Finding]:
+    """Programs with the command that brings them; `make setup` brings those it can."""
+    terraform = lab.target.terraform if shutil.which(lab.target.terraform) else shutil.which("tofu")
+    detail = first_line(lab, [terraform, "version"]) if terraform else "neither terraform nor tofu"
+    findings = [needs("terraform", bool(terraform), detail, "install Terraform or OpenTofu from its makers")]
+    javac = shutil.which("javac")
+    version = int((re.findall(r"\d+", first_line(lab, [javac, "-version"])) or ["0"])[0]) if javac else 0
+    detail = f"javac {version}" if javac else "missing"
+    findings.append(needs("jdk", version >= JAVA_LEAST, detail, "apt-get install default-jdk-headless"))
+    for name, command in (("maven", "mvn"), ("ssh", "ssh"), ("sysstat", "sar"), ("git", "git"), ("mmdebstrap",) * 2):
+        there = shutil.which(command)
+        findings.append(Finding(name, "ok" if there else "warn", there or "missing", "" if there else "make setup"))
+    return findings
+
+
+def first_line(lab: Lab, argv: list[str | None]) -> str:
+    done = lab.runner.run([a for a in argv if a], check=False, timeout=30)
+    return (done.out or done.err).strip().splitlines()[0] if (done.out or done.err).strip() else ""
+
+
+def incus(lab: Lab) -> Finding:
+    if not shutil.which("incus"):
+        return Finding("incus", "warn", "missing", "make setup")
+    done = lab.runner.run(["incus", "query", "/1.0"], check=False, timeout=20)
+    if done.code:
+        return Finding("incus", "warn", f"does not answer: {done.problem}", "make setup")
+    argv = ["incus", "--project", "ntier", "image", "list", "--format", "csv", "--columns", "l"]
+    image = lab.runner.run(argv, check=False, timeout=20)
+    missing = [name for name in IMAGES if name not in image.out.split()]
+    detail = "answers" + (f"; images not built yet: {', '.join(missing)}" if missing else ", all images are built")
+    return Finding("incus", "warn" if missing else "ok", detail, "make setup" if missing else "")
+
+
+def bridge(lab: Lab) -> Finding:
+    """The experiment's addresses must not be in use for anything else."""
+    if not shutil.which("ip"):
+        return Finding("network", "warn", "the program ip is missing", "apt-get install iproute2")
+    done = lab.runner.run(["ip", "-o", "-4", "addr", "show"], check=False)
+    taken = [line.split()[1] for line in done.out.splitlines() if re.search(r" inet 198\.1[89]\.", line)]
+    others = sorted({name for name in taken if name != "ntierbr0"})
+    level = "fail" if others else "ok"
+    return Finding("network", level, f"{NETWORK}: " + (f"used by {', '.join(others)}" if others else "free or ours"),
+                   f"free {NETWORK} on {', '.join(others)}" if others else "")  # fmt: skip
+
+
+def apt(lab: Lab) -> Finding:
+    """Whether the host's own package sources answer (a connection, nothing is fetched)."""
+    if not shutil.which("apt-get"):
+        return Finding("apt", "fail", "not a Debian-like system", "use Debian 12 or newer, or Ubuntu 24.04 or newer")
+    done = lab.runner.run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"], check=False)
+    hosts = dict.fromkeys(re.findall(r"(https?)://([^/:\s]+)(?::(\d+))?", done.out))
+    proxy = lab.runner.run(["apt-config", "dump", "Acquire::http::Proxy"], check=False).out
+    if re.search(r'Proxy "https?://', proxy):
+        hosts = dict.fromkeys(re.findall(r"(https?)://([^/:\s\"]+)(?::(\d+))?", proxy))
+    for scheme, host, port in hosts:
+        try:
+            socket.create_connection((host, int(port or (443 if scheme == "https" else 80))), timeout=5).close()
+        except OSError as error:
+            return Finding(
+                "apt",
+                "warn",
+                f"a package source does not answer: {error}",
+                "check /etc/apt/sources.list and the network",
+            )
+    return Finding(
+        "apt", "ok" if hosts else "warn", f"{len(hosts)} source host(s) answer", "" if hosts else "apt-get update"
+    )
+
+
+def downloads(lab: Lab) -> Finding:
+    built = (lab.paths.root / "build").exists() and incus(lab).level == "ok"
+    detail = "images are built: nothing to fetch" if built else f"first set-up fetches about {size(DOWNLOADS)}"
+    return Finding("download", "ok", detail)
+
+
+def text(findings: list[Finding]) -> str:
+    lines = []
+    for f in findings:
+        lines.append(f"{f.level:<5} {f.what:<12} {f.detail}")
+        if f.mend:
+            lines.append(f"{'':5} {'':12} -> {f.mend}")
+    worst = (
+        "fail"
+        if any(f.level == "fail" for f in findings)
+        else "warn"
+        if any(f.level == "warn" for f in findings)
+        else "ok"
+    )
+    closing = {"ok": "all is there", "warn": "nothing stands in the way", "fail": "something needed is missing"}[worst]
+    return "\n".join([*lines, closing])

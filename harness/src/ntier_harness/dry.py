@@ -1,0 +1,393 @@
+"""The runner's dry twin: the same calls on a simulated machine with its own clock, for tests of plan, trial and ledger.
+
+The machine (`World`) lives in a folder, so that it outlives a crashed harness as a real one would: nodes keep their
+limits, JMeter goes on, collectors too. Programs are simulated by name; an unknown one is an error."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import shlex
+import tarfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from ntier_analysis.contracts.nodes import Node
+
+from ntier_harness.errors import WorkError
+from ntier_harness.runner import Done, Runner, Stop
+from ntier_harness.targets.local import Local
+
+EPOCH_S = 1_800_000_000.0
+COST_S = 0.01  # simulated time of an ordinary command
+COSTS_S = {"terraform": 2.0, "ansible-playbook": 5.0, "ntier-analysis": 0.5}
+COLLECTORS = {
+    "web": ["apache_status"],
+    "app": ["tomcat_status"],
+    "middleware": ["middleware_status"],
+    "db": ["mysql_status"],
+}
+SERVICE_S = 0.05  # demand of one interaction at the simulated bottleneck, s, at scale 0.1
+
+
+class World:
+    """State of the simulated machine, on disk after every change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "world.json"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.state: dict[str, Any] = {"now": EPOCH_S, "nodes": {}, "spawned": [], "faults": [], "log": []}
+        if self.file.exists():
+            self.state = json.loads(self.file.read_text())
+
+    def save(self) -> None:
+        self.file.write_text(json.dumps(self.state))
+
+    @property
+    def now(self) -> float:
+        return self.state["now"]
+
+    def node(self, name: str) -> dict[str, Any]:
+        return self.state["nodes"][name]
+
+    def advance(self, seconds: float) -> None:
+        """Time goes on; faults whose moment has come happen."""
+        self.state["now"] += seconds
+        for fault in [f for f in self.state["faults"] if f["t_s"] <= self.now]:
+            self.state["faults"].remove(fault)
+            self.happen(fault)
+        self.save()
+
+    def happen(self, fault: dict[str, Any]) -> None:
+        kind, node = fault["kind"], self.state["nodes"].get(fault["node"], {})
+        self.state["log"].append({**fault, "t_s": self.now})
+        if kind == "node_stop":
+            node.update(running=False, jmeter=None, collecting=None)
+        elif kind == "client_kill" and node.get("jmeter"):
+            node["jmeter"]["killed_s"] = self.now
+        elif kind == "collector_kill":
+            node["dead"] = {fault["collector"]: self.now}
+        elif kind == "quota_lost":
+            node["allowance"] = ""
+        elif kind == "service_restart":
+            node["main_pid"] = node.get("main_pid", 100) + 1
+
+
+class DryTarget(Local):
+    """The local target where it looks at the kernel, answered by the world."""
+
+    runner: DryRunner
+
+    def require_privileges(self) -> None:
+        """A simulated machine needs none."""
+
+    def quota(self, node: Node) -> float | None:
+        if not self.present(node):
+            raise FileNotFoundError(node.name)
+        text = self.runner.world.node(node.name)["allowance"]
+        quota, _, period = text.partition("/")
+        return int(quota[:-2]) / int(period[:-2]) if text else None
+
+    def present(self, node: Node) -> bool:
+        return bool(self.runner.world.state["nodes"].get(node.name, {}).get("running"))
+
+    def newest(self, node: Node, directory: str) -> dict[str, float] | None:
+        state = self.runner.world.node(node.name)
+        if state.get("collecting") != directory:
+            return {}
+        names = {c: f"{c}.csv" for c in COLLECTORS.get(node.tier, [])} | {"sysstat": "sysstat.sa"}
+        return {f: state.get("dead", {}).get(c, self.runner.world.now) for c, f in names.items()}
+
+
+class DrySpawned:
+    """A simulated program that runs beside us."""
+
+    def __init__(self, runner: DryRunner, entry: dict[str, Any], lines: Callable[[], list[str]]) -> None:
+        self._runner, self._entry, self._lines, self.pid = runner, entry, lines, 4242
+
+    def poll(self) -> int | None:
+        return None if self._entry in self._runner.world.state["spawned"] else 0
+
+    def lines(self) -> list[str]:
+        return self._lines()
+
+    def stop(self, wait_s: float = 3.0) -> int | None:
+        if self._entry in self._runner.world.state["spawned"]:
+            self._runner.world.state["spawned"].remove(self._entry)
+            self._runner.world.save()
+        return 0
+
+
+class DryRunner(Runner):
+    """`stop_at_s`: simulated time at which the person presses Ctrl-C. `invalid`: reasons that `validate` gives, one per
+    call, empty = valid; then every trial whose run phase met no fault is valid."""
+
+    def __init__(
+        self, folder: Path, stop: Stop | None = None, *, stop_at_s: float | None = None, invalid: Iterable[str] = ()
+    ) -> None:
+        super().__init__(stop)
+        self.world = World(folder)
+        self.stop_at_s = stop_at_s
+        self.invalid = list(invalid)
+        self.ran: list[str] = []
+
+    def now(self) -> float:
+        return self.world.now
+
+    def monotonic(self) -> float:
+        return self.world.now
+
+    def sleep(self, seconds: float) -> None:
+        self.stop.check()
+        if self.stop_at_s is not None and self.world.now <= self.stop_at_s < self.world.now + seconds:
+            self.world.advance(self.stop_at_s - self.world.now)
+            self.stop.request()
+            self.stop_at_s = None
+            self.stop.check()
+        self.world.advance(max(0.0, seconds))
+
+    def parallel(self, do: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        return [do(item) for item in items]
+
+    def run(self, argv: list[str], *, input: str | None = None, timeout: float = 60, cwd: Path | None = None,
+            env: dict[str, str] | None = None, check: bool = True) -> Done:  # fmt: skip
+        name = Path(argv[0]).name
+        self.ran.append(f"{name} {argv[-1]}")
+        self.stop.check()
+        self.world.advance(COSTS_S.get(name, COST_S))
+        code, out = getattr(self, "_" + name.replace("-", "_"), self._unknown)(argv, input)
+        done = Done(argv, code, out if code == 0 else "", "" if code == 0 else out)
+        if check and code:
+            raise WorkError(f"{' '.join(argv[:4])}: {done.problem}")
+        return done
+
+    def fetch(self, argv: list[str], file: Path, timeout: float = 60) -> None:
+        self.world.advance(COST_S)
+        if Path(argv[0]).name == "sadf":
+            file.write_text('{"sysstat": {"hosts": []}}')
+            return
+        node, words = self._node(argv)
+        if not node or not node["running"]:
+            raise WorkError(f"ssh {argv[-1]}: no answer")
+        file.write_bytes(self._pack(node, words[-1]))
+
+    def lines(self, argv: list[str], on_line: Callable[[str], None], *, log: Path, cwd: Path | None = None,
+              env: dict[str, str] | None = None, timeout: float = 1800) -> int:  # fmt: skip
+        done = self.run(argv, check=False)
+        log.write_text(done.out + done.err)
+        for line in (done.out + done.err).splitlines():
+            on_line(line)
+        return done.code
+
+    def spawn(self, argv: list[str], output: Path | None = None) -> Any:
+        entry = {"argv": [str(a) for a in argv], "t_s": self.world.now}
+        self.world.state["spawned"].append(entry)
+        self.world.save()
+        if any("sampler.py" in a for a in argv):
+            self._sample(Path(argv[3]), [a.split("=")[0] for a in argv[4:]])
+        if Path(argv[0]).name == "sadc":
+            Path(argv[-1]).write_bytes(b"sa" * 100)
+        seen = 0
+
+        def progress() -> list[str]:
+            nonlocal seen
+            node, _ = self._node(argv)
+            lines = self._progress(node["jmeter"]) if node and node.get("jmeter") else []
+            seen, new = len(lines), lines[seen:]
+            return new
+
+        return DrySpawned(self, entry, progress if argv[0] == "ssh" else list)
+
+    def exchange(self, argv: list[str], n: int) -> tuple[float, float]:
+        return (0.0001, 0.0004)
+
+    def end_orphans(self, programs: Iterable[str], marks: Iterable[str]) -> int:
+        before = self.world.state["spawned"]
+        self.world.state["spawned"] = []
+        self.world.save()
+        return len(before)
+
+    # ---- programs -----------------------------------------------------------------------------------------------
+
+    def _unknown(self, argv: list[str], _input: str | None) -> tuple[int, str]:
+        raise AssertionError(f"the dry twin does not know {argv}")
+
+    def _git(self, argv: list[str], _input: str | None) -> tuple[int, str]:
+        return 0, "0" * 40 if "rev-parse" in argv else ""
+
+    def _terraform(self, argv: list[str], _input: str | None) -> tuple[int, str]:
+        nodes = self.world.state["nodes"]
+        if "version" in argv:
+            return 0, '{"terraform_version": "1.11.4"}'
+        if "apply" in argv:
+            for i, tier in enumerate(("client", "web", "app", "middleware", "db"), 1):
+                node = nodes.setdefault(f"{tier}1", {"address": f"198.18.{i}.1", "tier": tier, "allowance": ""})
+                node["running"] = True
+        if "destroy" in argv:
+            nodes.clear()
+        if "output" not in argv:
+            return 0, ""
+        listed = [
+            {"name": n, "tier": s["tier"], "index": 1, "node_type": "normal", "address": s["address"],
+             "role": s["tier"],
+             "cpu_cores": None if s["tier"] == "client" else 0.2} for n, s in nodes.items()
+        ]  # fmt: skip
+        return 0, json.dumps(listed)
+
+    def _ansible_playbook(self, argv: list[str], _input: str | None) -> tuple[int, str]:
+        down = [n for n, s in self.world.state["nodes"].items() if not s["running"]]
+        if down:
+            failed = {
+                "_event": "v2_runner_on_unreachable",
+                "task": {"name": "Wait"},
+                "hosts": {down[0]: {"msg": "unreachable"}},
+            }
+            return 4, json.dumps(failed)
+        return 0, json.dumps({"_event": "v2_playbook_on_task_start", "task": {"name": "Packages"}})
+
+    def _incus(self, argv: list[str], _input: str | None) -> tuple[int, str]:
+        if "--version" in argv:
+            return 0, "6.0.4"
+        name = argv[argv.index("set") + 1]
+        if not self.world.node(name)["running"] and argv[-1] != "limits.cpu.allowance=":
+            return 1, "Error: node does not run"
+        self.world.node(name)["allowance"] = argv[-1].partition("=")[2]
+        self.world.save()
+        return 0, ""
+
+    def _sadf(self, argv: list[str], _input: str | None) -> tuple[int, str]:
+        return 0, "{}"
+
+    def _ntier_analysis(self, argv: list[str], _input: str | None) -> tuple[int, str]:
+        command = argv[1]
+        if command == "validate":
+            manifest = json.loads((Path(argv[2]) / "manifest.json").read_text())
+            return 0, json.dumps(self._validity(manifest))
+        folder = Path(argv[argv.index("--store" if command == "ingest" else "--out") + 1])
+        raw = Path(argv[argv.index("--raw") + 1]) if command == "ingest" else None
+        write_if_changed(folder / f"{command}.json", store_of(raw) if raw else {"report": argv[-1]})
+        return 0, ""
+
+    def _validity(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        run = next(p for p in manifest["phases"] if p["name"] == "run")
+        met = [f for f in self.world.state["log"] if run["start_s"] <= f["t_s"] < run["end_s"]]
+        reason = met[0]["kind"] if met else (self.invalid.pop(0) if self.invalid else "")
+        check = {
+            "id": "X1",
+            "title": "simulated",
+            "required": True,
+            "outcome": "fail" if reason else "pass",
+            "reason": reason,
+        }
+        return {"valid": not reason, "checks": [check]}
+
+    # ---- nodes --------------------------------------------------------------------------------------------------
+
+    def _node(self, argv: list[str]) -> tuple[dict[str, Any] | None, list[str]]:
+        address = next(a for a in argv if a.startswith("root@"))[5:]
+        node = next((s for s in self.world.state["nodes"].values() if s["address"] == address), None)
+        return node, shlex.split(argv[-1])
+
+    def _ssh(self, argv: list[str], input: str | None) -> tuple[int, str]:
+        node, words = self._node(argv)
+        if node is None or not node["running"]:
+            return 255, "no route"
+        if "-O" in argv or "-fN" in argv:
+            return 0, ""
+        command = argv[-1]
+        try:
+            return self._on_node(node, command, words, input)
+        finally:
+            self.world.save()
+
+    def _on_node(self, node: dict[str, Any], command: str, words: list[str], input: str | None) -> tuple[int, str]:
+        if command.startswith("ntier-node reset"):
+            node["collecting"] = None
+            node.pop("dead", None)
+        elif words[:2] == ["ntier-node", "facts"]:
+            service = {
+                "unit": f"{node['tier']}.service",
+                "main_pid": node.get("main_pid", 100),
+                "n_restarts": 0,
+                "state": "active",
+            }
+            return 0, json.dumps({"boot_id": "b", "services": [service], "packages": {"sysstat": "12.7.5"}})
+        elif words[:2] == ["ntier-node", "start"]:
+            node["collecting"] = words[2]
+            return 0, json.dumps({"collectors": ["sysstat", *COLLECTORS.get(node["tier"], [])]})
+        elif words[:2] == ["ntier-node", "stop"]:
+            node["collecting"] = None
+        elif words[0].endswith("run-jmeter"):
+            node["jmeter"]["dir"] = words[1]
+        elif "ntier.properties" in command:
+            pairs = dict(line.split("=", 1) for line in (input or "").splitlines())
+            keys = ("start_epoch_ms", "ramp_up_s", "run_s", "ramp_down_s", "users", "think_mean_ms")
+            node["jmeter"] = {k: float(pairs[f"ntier.{k}"]) for k in keys}
+        elif "jmeter.rc" in command:
+            return 0, self._exit(node)
+        elif "kill -9" in command:
+            node["jmeter"] = None
+        return 0, ""
+
+    def _exit(self, node: dict[str, Any]) -> str:
+        jmeter = node.get("jmeter")
+        if not jmeter or "killed_s" in jmeter:
+            return "137"
+        end = jmeter["start_epoch_ms"] / 1000 + sum(jmeter[k] for k in ("ramp_up_s", "run_s", "ramp_down_s"))
+        return "0" if self.world.now >= end else ""
+
+    def _progress(self, jmeter: dict[str, float]) -> list[str]:
+        """Heartbeats until now: the closed system's law, with a bottleneck of 1 / SERVICE_S."""
+        start = jmeter["start_epoch_ms"] / 1000
+        now = min(self.world.now, jmeter.get("killed_s", math.inf))
+        rate = min(jmeter["users"] / (jmeter["think_mean_ms"] / 1000 + SERVICE_S), 1 / SERVICE_S)
+        return [
+            f"{start + i:.3f},{jmeter['users']:.0f},{rate * i:.0f},0,100,0,0"
+            for i in range(max(0, int(now - start) + 1))
+        ]
+
+    def _pack(self, node: dict[str, Any], directory: str) -> bytes:
+        files = {"end.json": "{}", "sysstat.sa": "sa" * 100, "logs/service.log": "ready\n"}
+        files |= {f"{c}.csv": "t_s,value\n1,2\n" for c in COLLECTORS.get(node["tier"], [])}
+        if node.get("jmeter") and node["tier"] == "client":
+            lines = self._progress(node["jmeter"])
+            files["progress.csv"] = "t_s,users,completed,errors\n" + "\n".join(lines)
+            files["interactions.jtl.csv"] = "timeStamp,elapsed,label\n" + "\n".join(
+                f"{line[:10]},100,Browse" for line in lines
+            )
+            files["thinks.csv"] = "t_start_ms,user,state,drawn_ms,actual_ms\n"
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w|") as tar:
+            for name, text in files.items():
+                info = tarfile.TarInfo(f"./{name}")
+                info.size = len(text.encode())
+                tar.addfile(info, io.BytesIO(text.encode()))
+        return out.getvalue()
+
+    def _sample(self, out: Path, nodes: list[str]) -> None:
+        for name in nodes:
+            (out / name).mkdir(parents=True, exist_ok=True)
+            (out / name / "cgroup_cpu.csv").write_text("t_s,usage_ns\n1,2\n")
+        (out / "latest.json").write_text(json.dumps({"busy": {nodes[-1]: 0.5}}))
+
+
+def store_of(raw: Path) -> dict[str, Any]:
+    """What a store would hold: the newest attempt of each trial that is valid, by its manifest alone."""
+    from ntier_harness import ledger
+
+    rows = {}
+    for sweep in sorted(p for p in raw.iterdir() if p.is_dir()):
+        for trial, attempts in ledger.attempts(sweep).items():
+            valid = [a for a in attempts if a.outcome == "valid"]
+            if valid:
+                rows[f"{sweep.name}/{trial}"] = valid[-1].directory.name
+    return rows
+
+
+def write_if_changed(file: Path, data: dict[str, Any]) -> None:
+    text = json.dumps(data, sort_keys=True)
+    if not file.exists() or file.read_text() != text:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)

@@ -1,0 +1,26 @@
+"""Errors a person sees, and the exit code each one becomes (contracts: 1 failed, 2 request wrong, 130 interrupted)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RequestError(Exception):
+    """The request was wrong; nothing was touched. Exit code 2."""
+
+
+class WorkError(Exception):
+    """Something failed while working; the ledger keeps what was done. Exit code 1."""
+
+
+class Interrupted(Exception):
+    """The person asked to stop; the same command goes on later. Exit code 130."""
+
+
+def unknown(option: str, value: object, allowed: Iterable[object], more: str = "") -> RequestError:
+    """An error that names the option, its value, what is allowed and, if there is one, the nearest allowed name."""
+    names = [str(a) for a in allowed]
+    near = difflib.get_close_matches(str(value), names, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return RequestError(f"{option}: {str(value)!r} is unknown{hint}; allowed are {', '.join(names) or 'none'}{more}")

@@ -1,0 +1,96 @@
+"""What every part of a run needs at hand: runner, target, nodes, screen, and the facts that go into each manifest."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ntier_analysis.contracts.manifest import Host
+from ntier_analysis.contracts.nodes import read_nodes
+
+from ntier_harness.errors import WorkError
+from ntier_harness.paths import Paths
+from ntier_harness.runner import Runner
+from ntier_harness.screen import Screen
+from ntier_harness.ssh import Nodes
+from ntier_harness.targets.local import Local
+
+HOST_STATUS_KEYS = ("MemTotal", "MemAvailable", "SwapTotal")
+
+
+@dataclass
+class Lab:
+    """One machine's experiment, for one use of the command."""
+
+    runner: Runner
+    paths: Paths
+    target: Local
+    screen: Screen
+    command: str = ""
+    host: Host | None = None
+    commit: str | None = None
+    clean: bool | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+    _nodes: Nodes | None = None
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes that are up. Raises WorkError if there are none."""
+        if self._nodes is None:
+            try:
+                self._nodes = Nodes(self.runner, self.paths, read_nodes(self.paths.nodes))
+            except FileNotFoundError:
+                raise WorkError("no nodes are up; run: make up TOPO=...") from None
+            except ValueError as error:
+                raise WorkError(f"{self.paths.nodes} does not follow the contract: {error}") from None
+        return self._nodes
+
+    def forget_nodes(self) -> None:
+        self._nodes = None
+
+    def describe(self) -> None:
+        """Reads what is the same for all trials of this run: host, commit, versions of the tools."""
+        self.host = host(self.runner)
+        git = ["git", "-C", str(self.paths.root)]
+        head = self.runner.run([*git, "rev-parse", "HEAD"], check=False)
+        if head.code == 0:
+            self.commit = head.out.strip()
+            self.clean = not self.runner.run([*git, "status", "--porcelain"], check=False).out.strip()
+        terraform = self.runner.run([self.target.terraform, "version", "-json"], check=False)
+        if terraform.code == 0:
+            self.versions["terraform"] = json.loads(terraform.out).get("terraform_version", "unknown")
+        incus = self.runner.run(["incus", "--version"], check=False)
+        if incus.code == 0:
+            self.versions["incus"] = incus.out.strip()
+
+
+def memory_info() -> dict[str, int]:
+    """/proc/meminfo, bytes."""
+    info = {}
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        info[key] = int(value.split()[0]) * 1024
+    return info
+
+
+def host(_runner: Runner) -> Host:
+    memory = memory_info()
+    facts: dict[str, Any] = {k: memory[k] for k in HOST_STATUS_KEYS if k in memory}
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            facts["cpu_model"] = line.partition(":")[2].strip()
+            break
+    facts["load_average"] = list(os.getloadavg())
+    release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
+    return Host(
+        cores=os.cpu_count() or 1,
+        memory_bytes=memory["MemTotal"],
+        kernel=platform.release(),
+        os=release.get("PRETTY_NAME", platform.system()),
+        cgroup_version=2 if Path("/sys/fs/cgroup/cgroup.controllers").exists() else 1,
+        facts=facts,
+    )

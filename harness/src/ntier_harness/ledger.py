@@ -1,0 +1,178 @@
+"""The ledger is the manifests on disk: `results/raw/<sweep>/<trial>[.a<n>]/manifest.json`. Resuming is reading them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ntier_analysis.contracts.manifest import FileEntry, Manifest, State
+
+from ntier_harness import durable
+from ntier_harness.errors import RequestError
+from ntier_harness.plan import Trial
+from ntier_harness.spec import Spec
+
+INTERRUPTED = "interrupted"
+_DIR = re.compile(r"(u\d{5,}\.r\d\d)(?:\.a(\d+))?")
+# What must be equal for trials to stand in one sweep: manifest field -> option that sets it.
+SAME = {"target": "target", "scale": "scale", "seed": "seed", "data_profile": "data", "soft_resources": "set"}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt of a trial as found on disk. `manifest` is None when the file is torn: the attempt then failed."""
+
+    directory: Path
+    trial: str
+    number: int
+    manifest: Manifest | None
+    problem: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """`valid`, `invalid`, `failed`, `interrupted`, or `running` (also: its harness died)."""
+        m = self.manifest
+        if m is None:
+            return "failed"
+        if m.state is State.COLLECTED:
+            return "valid" if m.valid else "invalid"
+        if m.state is State.FAILED:
+            return INTERRUPTED if (m.failure or "").startswith(INTERRUPTED) else "failed"
+        return "running"
+
+
+def attempts(sweep_dir: Path) -> dict[str, list[Attempt]]:
+    """All attempts of a sweep by trial key, oldest first."""
+    found: dict[str, list[Attempt]] = {}
+    for directory in sorted(sweep_dir.glob("u*")) if sweep_dir.is_dir() else []:
+        match = _DIR.fullmatch(directory.name)
+        if not match or not directory.is_dir():
+            continue
+        manifest, problem = None, ""
+        try:
+            manifest = Manifest.read(directory)
+        except (OSError, ValueError) as error:
+            problem = f"{directory / 'manifest.json'}: {str(error).splitlines()[0]}"
+        attempt = Attempt(directory, match[1], int(match[2] or 1), manifest, problem)
+        found.setdefault(match[1], []).append(attempt)
+    for list_ in found.values():
+        list_.sort(key=lambda a: a.number)
+    return found
+
+
+def counted(attempts_: list[Attempt]) -> list[Attempt]:
+    """Attempts that count against the limit: an interruption says nothing about the trial."""
+    return [a for a in attempts_ if a.outcome != INTERRUPTED]
+
+
+def next_attempt(trial: Trial, found: dict[str, list[Attempt]], limit: int) -> int | None:
+    """Number of the attempt to make now, or None if the trial is done (valid, or out of attempts)."""
+    mine = found.get(trial.key, [])
+    if any(a.outcome == "valid" for a in mine) or len(counted(mine)) >= limit:
+        return None
+    return max((a.number for a in mine), default=0) + 1
+
+
+def check_same_experiment(spec: Spec, found: dict[str, list[Attempt]], soft: dict[str, Any]) -> None:
+    """Raises RequestError if the sweep's folder holds trials of another experiment."""
+    mine = {
+        "target": spec.target,
+        "scale": spec.scale,
+        "seed": spec.seed,
+        "data_profile": spec.data_profile,
+        "soft_resources": soft,
+    }
+    phases = [spec.phases.ramp_up_s, spec.phases.run_s, spec.phases.ramp_down_s]
+    for list_ in found.values():
+        for m in (a.manifest for a in list_ if a.manifest):
+            differing = [f"{option} ({getattr(m, f)} there)" for f, option in SAME.items() if getattr(m, f) != mine[f]]
+            if [p.planned_s for p in m.phases] != phases:
+                differing.append(f"phases ({'/'.join(f'{p.planned_s:g}' for p in m.phases)} there)")
+            if differing:
+                raise RequestError(
+                    f"name: sweep {spec.sweep} exists with other {', '.join(differing)}; give another --name, "
+                    f"or remove {list_[0].directory.parent}"
+                )
+
+
+def create(sweep_dir: Path, name: str, manifest: Manifest) -> Path:
+    """Makes the folder of an attempt with its manifest inside, at once: a folder without a manifest never exists."""
+    sweep_dir.mkdir(parents=True, exist_ok=True)
+    temporary = sweep_dir / f".{name}.new"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    save(temporary, manifest)
+    durable.rename(temporary, sweep_dir / name)
+    return sweep_dir / name
+
+
+def save(directory: Path, manifest: Manifest) -> None:
+    durable.write(directory / "manifest.json", manifest.model_dump_json(indent=1))
+
+
+def note(directory: Path, manifest: Manifest, step: str, event: str, t_s: float, detail: Any = None) -> None:
+    """Adds a step to the manifest and saves it."""
+    manifest.steps.append({"step": step, "t_s": t_s, "event": event} | ({"detail": detail} if detail else {}))
+    save(directory, manifest)
+
+
+def file_entries(directory: Path) -> list[FileEntry]:
+    """Every file of a trial but the manifest itself, with size and SHA-256, ordered by path."""
+    entries = []
+    for path in sorted(
+        p for p in directory.rglob("*") if p.is_file() and p.parent / p.name != directory / "manifest.json"
+    ):
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        entries.append(FileEntry(path=path.relative_to(directory).as_posix(), bytes=path.stat().st_size, sha256=digest))
+    return entries
+
+
+def seal(directory: Path, manifest: Manifest, state: State) -> None:
+    """The last write of an attempt: state and files with hashes; from then on nothing in it changes."""
+    for path in directory.rglob(".*.tmp"):
+        path.unlink()
+    manifest.files = file_entries(directory)
+    manifest.state = state
+    save(directory, manifest)
+    make_readonly(directory)
+
+
+def make_readonly(directory: Path) -> None:
+    durable.step(f"readonly {directory.name}")
+    for path in [*directory.rglob("*"), directory]:
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode & ~0o222)
+
+
+def recover(raw: Path, now_s: float) -> list[str]:
+    """Puts in order what a crash left: half-made folders go, unsealed attempts become `failed: interrupted`, sealed
+    ones read-only. Call only under the lock. Returns the names of the attempts that were marked."""
+    marked = []
+    for sweep_dir in sorted(p for p in raw.iterdir() if p.is_dir()) if raw.is_dir() else []:
+        for half in sweep_dir.glob(".*.new"):
+            shutil.rmtree(half)
+        for attempt in (a for list_ in attempts(sweep_dir).values() for a in list_):
+            m = attempt.manifest
+            if m is None:
+                continue
+            if m.state in (State.COLLECTED, State.FAILED):
+                if os.stat(attempt.directory).st_mode & 0o222:
+                    make_readonly(attempt.directory)
+                continue
+            last = m.steps[-1]["step"] if m.steps else "plan"
+            m.failure = f"{INTERRUPTED}: the harness ended during {last}"
+            m.steps.append({"step": last, "t_s": now_s, "event": "error", "detail": m.failure})
+            seal(attempt.directory, m, State.FAILED)
+            marked.append(f"{sweep_dir.name}/{attempt.directory.name}")
+    return marked
+
+
+def local_time(t_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(t_s))

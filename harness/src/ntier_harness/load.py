@@ -1,0 +1,181 @@
+"""The load of one trial: JMeter on every client node, started for one common moment, watched by its heartbeat."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ntier_analysis.contracts.nodes import Node
+
+from ntier_harness.catalog import Mix, Phases
+from ntier_harness.errors import WorkError
+from ntier_harness.runner import Spawned
+from ntier_harness.ssh import Nodes
+from ntier_harness.targets.local import guard
+
+HEARTBEAT_S = 5.0  # progress.csv has a line each second; longer silence means that the client hangs
+REMOTE = "/run/ntier"
+HEAP_BYTES_PER_USER = 200_000  # 13,000 users fit in 3.2 GB with the JVM's own 600 MB
+HEAP_BASE_BYTES = 256 * 2**20
+TIMEOUT_MS = 120_000  # a request that takes longer is an error; the slowest search seen in the original took 103 s
+
+
+@dataclass(frozen=True)
+class Run:
+    """One use of the generator: a trial or a warm-up."""
+
+    directory: str
+    users: int
+    phases: Phases
+    mix: Mix
+    seed: int
+    start_s: float
+    think_mean_ms: float
+
+
+@dataclass
+class Progress:
+    """The newest heartbeat of all clients together; `silent_s` since the last new line of the slowest."""
+
+    users: int = 0
+    completed: int = 0
+    errors: int = 0
+    response_time_ms: float = 0.0
+    t_s: float = 0.0
+    throughput_per_s: float = 0.0
+
+
+def shares(users: int, clients: int) -> list[int]:
+    """Users of each client; they differ by one at most."""
+    return [users // clients + (i < users % clients) for i in range(clients)]
+
+
+def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> dict[str, Any]:
+    """`ntier.properties` of one client: every number of the plan."""
+    heap = math.ceil((HEAP_BASE_BYTES + users * HEAP_BYTES_PER_USER) / 2**20)
+    return {
+        "ntier.host": web.address,
+        "ntier.port": 80,
+        "ntier.path": "/rubbos",
+        "ntier.users": users,
+        "ntier.first_user": first_user,
+        "ntier.seed": seed,
+        "ntier.mix": f"/opt/ntier/workloads/mixes/{run.mix.file.name}",
+        "ntier.start_epoch_ms": round(run.start_s * 1000),
+        "ntier.ramp_up_s": f"{run.phases.ramp_up_s:g}",
+        "ntier.run_s": f"{run.phases.run_s:g}",
+        "ntier.ramp_down_s": f"{run.phases.ramp_down_s:g}",
+        "ntier.think_mean_ms": f"{run.think_mean_ms:g}",
+        "ntier.timeout_ms": TIMEOUT_MS,
+        "ntier.out": run.directory,
+        "ntier.jvm_heap": f"{heap}m",
+    }
+
+
+@dataclass
+class Generator:
+    """JMeter on the client nodes for one run."""
+
+    nodes: Nodes
+    run: Run
+    local_dir: Path
+    tails: dict[str, Spawned] = field(default_factory=dict)
+    latest: dict[str, dict[str, float]] = field(default_factory=dict)
+    heard_s: dict[str, float] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Writes each client's properties and starts its JMeter, which waits for the common start.
+
+        Raises WorkError if the web node is not one of ours or a client does not start."""
+        web = self.nodes.tier("web")[0]
+        guard(web.address, self.nodes.all)
+        split = shares(self.run.users, len(self.nodes.clients))
+
+        def one(item: tuple[int, Node]) -> None:
+            i, client = item
+            values = properties(self.run, web, split[i], sum(split[:i]), self.run.seed + i)
+            text = "".join(f"{k}={v}\n" for k, v in values.items())
+            file = self.local_dir / "config" / (f"{client.name}.properties" if i else "ntier.properties")
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+            directory = self.run.directory
+            self.nodes.call(client, f"mkdir -p {directory} && cat > {directory}/ntier.properties", input=text)
+            self.nodes.call(client, f"/opt/ntier/bin/run-jmeter {directory}", timeout=30)
+
+        self.nodes.runner.parallel(one, list(enumerate(self.nodes.clients)))
+
+    def watch(self) -> None:
+        """Follows each client's heartbeat through one connection that stays open."""
+        for client in self.nodes.clients:
+            output = self.local_dir / f".progress.{client.name}"
+            folder = self.run.directory
+            command = f"tail -n +1 --pid=$(cat {folder}/jmeter.pid) -F {folder}/progress.csv 2>/dev/null"
+            self.tails[client.name] = self.nodes.spawn(client, command, output)
+            self.heard_s[client.name] = max(self.run.start_s, self.nodes.runner.now())
+
+    def poll(self) -> Progress:
+        """Reads new heartbeats. Raises WorkError if a client has been silent for HEARTBEAT_S."""
+        now = self.nodes.runner.now()
+        before = self._sum()
+        for name, tail in self.tails.items():
+            lines = [line for line in tail.lines() if line[:1].isdigit()]
+            if lines:
+                row = next(csv.reader([lines[-1]]))
+                keys = ("t_s", "users", "completed", "errors", "response_time_mean_ms")
+                self.latest[name] = dict(zip(keys, (float(v or 0) for v in row), strict=False))
+                self.heard_s[name] = now
+            elif now - self.heard_s[name] > HEARTBEAT_S:
+                raise WorkError(self._silence(name, now - self.heard_s[name]))
+        progress = self._sum()
+        if progress.t_s > before.t_s > 0:
+            progress.throughput_per_s = (progress.completed - before.completed) / (progress.t_s - before.t_s)
+        return progress
+
+    def _silence(self, name: str, seconds: float) -> str:
+        client = next(c for c in self.nodes.clients if c.name == name)
+        code = self.exit_code(client)
+        return (
+            f"client_exit {code}: JMeter on {name} ended early"
+            if code is not None
+            else (f"client_silent: no heartbeat from {name} for {seconds:.0f} s")
+        )
+
+    def _sum(self) -> Progress:
+        rows = list(self.latest.values())
+        if not rows:
+            return Progress()
+        completed = sum(r["completed"] for r in rows)
+        mean = sum(r["response_time_mean_ms"] for r in rows) / len(rows)
+        users, errors = (int(sum(r[k] for r in rows)) for k in ("users", "errors"))
+        return Progress(users, int(completed), errors, mean, max(r["t_s"] for r in rows))
+
+    def exit_code(self, client: Node) -> int | None:
+        """JMeter's exit code, None while it runs. A JVM that is gone without one was killed: 137."""
+        directory = self.run.directory
+        test = f"cat {directory}/jmeter.rc 2>/dev/null || kill -0 $(cat {directory}/jmeter.pid) 2>/dev/null || echo 137"
+        out = self.nodes.call(client, test, check=False, timeout=15).out.strip()
+        return int(out) if out.lstrip("-").isdigit() else None
+
+    def finish(self, wait_s: float) -> dict[str, int | None]:
+        """Waits for the clients to end by themselves, then stops those that did not. Exit codes by client."""
+        codes: dict[str, int | None] = {}
+        end = self.nodes.runner.monotonic() + wait_s
+        for client in self.nodes.clients:
+            while (code := self.exit_code(client)) is None and self.nodes.runner.monotonic() < end:
+                self.nodes.runner.sleep(0.3)
+            codes[client.name] = code
+        for name, tail in self.tails.items():
+            tail.stop()
+            (self.local_dir / f".progress.{name}").unlink(missing_ok=True)
+        if any(code is None for code in codes.values()):
+            stop_jmeter(self.nodes)
+        return codes
+
+
+def stop_jmeter(nodes: Nodes) -> None:
+    """Ends every generator on the clients, also one that an earlier harness left behind."""
+    command = f"for f in {REMOTE}/*/jmeter.pid; do [ -f $f ] && kill -9 $(cat $f) 2>/dev/null; done; true"
+    nodes.runner.parallel(lambda c: nodes.call(c, command, check=False, timeout=15), nodes.clients)

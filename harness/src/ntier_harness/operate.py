@@ -1,0 +1,147 @@
+"""The parts of a sweep as commands of their own: up, deploy, down, status, shell."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from ntier_harness import durable, ledger, sweep
+from ntier_harness.deploy import deploy, in_force, playbook
+from ntier_harness.errors import RequestError, WorkError, unknown
+from ntier_harness.lab import Lab
+from ntier_harness.soft import soft_resources
+from ntier_harness.spec import Spec
+
+
+def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
+    """Provisions the nodes of the topology and notes the options, so that `ntier deploy` needs none."""
+    lab.target.require_privileges()
+    with sweep.locked(lab):
+        sweep.tidy(lab, lab.paths.raw)
+        began = lab.runner.monotonic()
+        lab.target.up(spec, lab.paths.logs / "terraform.log")
+        lab.forget_nodes()
+        durable.write(lab.paths.local / "up.json", json.dumps({k: v for k, v in options.items() if v}))
+        nodes = [n.model_dump() for n in lab.nodes.all]
+        lab.screen.close()
+    if lab.screen.as_json:
+        click.echo(json.dumps(nodes))
+    lab.screen.say(
+        f"{len(nodes)} nodes are up ({lab.runner.monotonic() - began:.0f} s): {', '.join(n['name'] for n in nodes)}"
+    )
+
+
+def deploy_only(lab: Lab, options: dict[str, Any], read_spec: Callable[[dict[str, Any]], Spec], *, check: bool) -> None:
+    """Deploys onto the nodes that are up; without options as `ntier up` was told."""
+    lab.target.require_privileges()
+    options = noted(lab) | {k: v for k, v in options.items() if v}
+    spec = read_spec(options)
+    with sweep.locked(lab):
+        wanted = spec.topology.counts
+        there = {tier: len(lab.nodes.tier(tier)) for tier in wanted}
+        if there != wanted:
+            raise RequestError(
+                f"topo: {spec.topology} is not what is up ({there}); run: ntier up --topo {spec.topology}"
+            )
+        if check:
+            playbook(lab, "deploy", "--check", "--diff")
+            return
+        ran = deploy(lab, soft_resources(spec))
+        lab.nodes.disconnect()
+        lab.screen.close()
+    lab.screen.say("deployed and verified" if ran else "this deployment is in force and healthy; nothing to do")
+
+
+def noted(lab: Lab) -> dict[str, Any]:
+    try:
+        return json.loads((lab.paths.local / "up.json").read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def down(lab: Lab) -> None:
+    lab.target.require_privileges()
+    with sweep.locked(lab):
+        sweep.tidy(lab, lab.paths.raw)
+        if lab.paths.nodes.exists():
+            with contextlib.suppress(WorkError):
+                lab.nodes.disconnect()
+        lab.target.down(lab.paths.logs / "terraform.log")
+        durable.remove(lab.paths.local / "up.json")
+        lab.screen.close()
+    lab.screen.say("no nodes are up")
+
+
+def status(lab: Lab, *, as_json: bool) -> None:
+    """Nodes, what is deployed on them, who is at work, and the state of every sweep."""
+    try:
+        nodes = [n.model_dump() for n in lab.nodes.all]
+    except WorkError:
+        nodes = []
+    try:
+        instances = lab.target.instances()
+    except WorkError:
+        instances = {}
+    sweeps = {}
+    raw = lab.paths.raw
+    for directory in sorted(p for p in raw.iterdir() if p.is_dir()) if raw.is_dir() else []:
+        found = ledger.attempts(directory)
+        outcomes = [max(list_, key=lambda a: (a.outcome == "valid", a.number)).outcome for list_ in found.values()]
+        sweeps[directory.name] = {o: outcomes.count(o) for o in dict.fromkeys(outcomes)}
+    data = {
+        "nodes": nodes,
+        "instances": instances,
+        "deployed": in_force(lab),
+        "at_work": at_work(lab),
+        "sweeps": sweeps,
+    }
+    if as_json:
+        click.echo(json.dumps(data, indent=1))
+        return
+    for node in nodes:
+        cores = f"{node['cpu_cores']:g} cores" if node["cpu_cores"] else "no CPU limit"
+        click.echo(f"{node['name']:<14} {node['address']:<15} {instances.get(node['name'], 'missing'):<9} {cores}")
+    if not nodes:
+        click.echo("no nodes are up")
+    click.echo(
+        "deployed: "
+        + ("yes" if data["deployed"].get("digest") else "no")
+        + (", warm" if data["deployed"].get("warm") else "")
+    )
+    click.echo(f"at work: {data['at_work'] or 'nobody'}")
+    for name, counts in sweeps.items():
+        click.echo(f"sweep {name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'no trials'}")
+
+
+def at_work(lab: Lab) -> str | None:
+    """Who holds the lock, or None."""
+    from filelock import FileLock, Timeout
+
+    if not lab.paths.lock.exists():
+        return None
+    try:
+        with FileLock(lab.paths.lock, timeout=0):
+            return None
+    except Timeout:
+        return sweep.holder(lab)
+    except PermissionError:
+        return None
+
+
+def shell(lab: Lab, name: str, command: list[str]) -> None:
+    """Becomes an SSH session on the node."""
+    import shlex
+
+    nodes = {n.name: n for n in lab.nodes.all}
+    if name not in nodes:
+        raise unknown("node", name, nodes)
+    argv = lab.nodes.argv(nodes[name], shlex.join(command))
+    argv = argv if command else [*argv[:-1]]
+    os.execvp(  # noqa: S606 (becoming ssh is the purpose)
+        argv[0], [argv[0], *(["-t"] if not command or command[-1] == "-f" else []), *argv[1:]]
+    )

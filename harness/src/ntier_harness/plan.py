@@ -1,0 +1,77 @@
+"""Spec -> ordered trials, with what they will cost. Values only."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import dataclass
+
+from ntier_harness.spec import Spec
+
+OVERHEAD_S = 12.0  # per trial beside its phases; promised: below 15
+UP_S, DEPLOY_S, WARM_UP_S, REPORT_S = 20.0, 45.0, 40.0, 15.0
+# Bytes per second, compressed: sysstat's own file 240 and its JSON 430, cgroup samples 10 Hz 300, status counters 100.
+NODE_BYTES_PER_S = 1_100
+# Compressed bytes per interaction: 10 of the JTL, 20 of the think times.
+INTERACTION_BYTES = 30
+TRIAL_BYTES = 400_000  # logs, facts, manifest
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run to make: the `rep`-th at `users` nominal users."""
+
+    users: int
+    rep: int
+    seed: int
+
+    @property
+    def key(self) -> str:
+        return f"u{self.users:05d}.r{self.rep:02d}"
+
+    def attempt_key(self, attempt: int) -> str:
+        return self.key if attempt == 1 else f"{self.key}.a{attempt}"
+
+
+def trial_seed(seed: int, users: int, rep: int) -> int:
+    """Seed of one trial, 31 bits. The topology is not in it: the same users draw the same walk on two topologies, which
+    cuts the variance of their difference (common random numbers)."""
+    digest = hashlib.sha256(f"ntier/{seed}/{users}/{rep}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def block_order(n: int, mask: int) -> list[int]:
+    """0..n-1 in bit-reversed order, scrambled by `mask`: any first part of it covers the whole range evenly."""
+    bits = max(1, (n - 1).bit_length())
+    reversed_ = (int(f"{i:0{bits}b}"[::-1], 2) ^ (mask % (1 << bits)) for i in range(1 << bits))
+    return [i for i in reversed_ if i < n]
+
+
+def order(spec: Spec) -> list[Trial]:
+    """Trials in complete blocks: repetition 1 of every load, then repetition 2. Inside a block the loads come in an
+    order that halves the gaps (lowest, middle, quarters...), so an early stop leaves a coarse sweep instead of half of
+    one, and time does not go along with load (an effect of the order can be seen). The seed scrambles every block but
+    the first."""
+    trials = []
+    for rep in range(1, spec.reps + 1):
+        mask = 0 if rep == 1 else random.Random(f"{spec.seed}/{rep}").getrandbits(16)  # noqa: S311 (an order, not a secret)
+        for i in block_order(len(spec.users), mask):
+            trials.append(Trial(spec.users[i], rep, trial_seed(spec.seed, spec.users[i], rep)))
+    return trials
+
+
+def trial_duration_s(spec: Spec) -> float:
+    return spec.phases.total_s + OVERHEAD_S
+
+
+def sweep_duration_s(spec: Spec, trials_left: int, *, deployed: bool) -> float:
+    """Expected wall time, s; retries are not in it."""
+    start = 0.0 if deployed or not trials_left else UP_S + DEPLOY_S + WARM_UP_S
+    return start + trials_left * trial_duration_s(spec) + REPORT_S
+
+
+def trial_bytes(spec: Spec, users: int) -> int:
+    """Expected size of a raw trial, bytes: an upper bound, since response time is taken as zero."""
+    nodes = spec.topology.node_count + 2  # a client and the host
+    interactions = spec.real_users(users) / spec.mix.think_time_s * spec.phases.total_s
+    return round(TRIAL_BYTES + nodes * spec.phases.total_s * NODE_BYTES_PER_S + interactions * INTERACTION_BYTES)

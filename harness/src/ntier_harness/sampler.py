@@ -1,0 +1,252 @@
+"""Samples the nodes' control groups and the host from outside; a stand-alone program, standard library only.
+
+    python3 -I sampler.py OUT NODE[=CGROUP]... [--hz 10]
+
+writes OUT/<node>/cgroup_cpu.csv, cgroup_mem_io.csv, OUT/host/host_stat.csv, pressure.csv and, once a second,
+OUT/latest.json ({node: busy share of its quota in the last second}) for whoever shows progress.
+
+Why from outside: in a node with a quota, /proc/stat is lxcfs' view and can be wrong by a factor (its idle counter runs
+backwards), and 100 Hz ticks are too coarse for a tenth of a core. The control group counts nanoseconds.
+
+Deadlines are absolute, so that a late sample does not shift the following ones; each row carries the time at which its
+own counters were read. Files stay open and are read with pread: a sample costs one system call per file.
+Units: s, ns, us, bytes; counters are cumulative; -1 = no quota, empty = the kernel does not say."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+
+CGROUP = "/sys/fs/cgroup"
+CPU_COLUMNS = "t_s,usage_user_ns,usage_system_ns,usage_ns,throttled_ns,nr_periods,nr_throttled,quota_us,period_us"
+MEMORY_COLUMNS = "t_s,memory_bytes,memory_cache_bytes,oom_kills,swap_bytes,io_read_bytes,io_write_bytes"
+STAT_COLUMNS = "t_s,user,nice,system,idle,iowait,irq,softirq,steal"
+PRESSURE_COLUMNS = "t_s,cpu_some_avg10,cpu_some_us,io_some_avg10,io_some_us,memory_some_avg10,memory_some_us"
+BLANK = ""
+
+
+def find_group(controller: str, name: str) -> str:
+    """Path of a container's control group: `lxc.payload.<name>`, on cgroup v1 below the controller. Raises OSError."""
+    for base in (f"{CGROUP}/{controller}", CGROUP):
+        path = f"{base}/lxc.payload.{name}"
+        if os.path.isdir(path):
+            return path
+    raise FileNotFoundError(f"no control group lxc.payload.{name} below {CGROUP} ({controller})")
+
+
+def is_v2() -> bool:
+    return os.path.exists(f"{CGROUP}/cgroup.controllers")
+
+
+class File:
+    """A small kernel file that stays open. A file that the kernel does not have reads as ''."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self.fd = os.open(path, os.O_RDONLY)
+        except OSError:
+            self.fd = -1
+
+    def text(self) -> str:
+        return os.pread(self.fd, 8192, 0).decode() if self.fd >= 0 else ""
+
+    def number(self) -> str:
+        return self.text().strip()
+
+    def table(self) -> dict[str, str]:
+        """Lines `key value` as a dict."""
+        return dict(line.split()[:2] for line in self.text().splitlines() if " " in line)
+
+
+class V1:
+    """One node on cgroup v1: counters spread over the controllers' trees."""
+
+    def __init__(self, name: str) -> None:
+        cpu, account = find_group("cpu", name), find_group("cpuacct", name)
+        memory, blkio = find_group("memory", name), find_group("blkio", name)
+        self.usage = [File(f"{account}/cpuacct.{n}") for n in ("usage_user", "usage_sys", "usage")]
+        self.stat, self.quota, self.period = (File(f"{cpu}/cpu.{n}") for n in ("stat", "cfs_quota_us", "cfs_period_us"))
+        self.memory, self.memory_stat, self.oom = (
+            File(f"{memory}/memory.{n}") for n in ("usage_in_bytes", "stat", "oom_control")
+        )
+        self.io = File(f"{blkio}/blkio.throttle.io_service_bytes_recursive")
+
+    def cpu_row(self) -> list[str]:
+        user, system, usage = (f.number() for f in self.usage)
+        stat = self.stat.table()
+        counts = [stat.get(k, BLANK) for k in ("throttled_time", "nr_periods", "nr_throttled")]
+        return [user, system, usage, *counts, self.quota.number(), self.period.number()]
+
+    def memory_row(self) -> list[str]:
+        stat, read, write = self.memory_stat.table(), 0, 0
+        for line in self.io.text().splitlines():
+            parts = line.split()
+            if len(parts) == 3:
+                read += int(parts[2]) if parts[1] == "Read" else 0
+                write += int(parts[2]) if parts[1] == "Write" else 0
+        return [
+            self.memory.number(), stat.get("total_cache", BLANK), self.oom.table().get("oom_kill", BLANK),
+            stat.get("total_swap", BLANK), str(read), str(write),
+        ]  # fmt: skip
+
+
+class V2:
+    """One node on cgroup v2: one folder."""
+
+    def __init__(self, name: str) -> None:
+        group = find_group("", name)
+        self.stat, self.max = File(f"{group}/cpu.stat"), File(f"{group}/cpu.max")
+        self.memory, self.memory_stat, self.events, self.swap = (
+            File(f"{group}/memory.{n}") for n in ("current", "stat", "events", "swap.current")
+        )
+        self.io = File(f"{group}/io.stat")
+
+    def cpu_row(self) -> list[str]:
+        stat = self.stat.table()
+        ns = [
+            f"{v}000" if (v := stat.get(k, BLANK)) else BLANK
+            for k in ("user_usec", "system_usec", "usage_usec", "throttled_usec")
+        ]
+        quota, period = [*self.max.text().split(), "max", "100000"][:2]
+        return [
+            *ns,
+            stat.get("nr_periods", BLANK),
+            stat.get("nr_throttled", BLANK),
+            "-1" if quota == "max" else quota,
+            period,
+        ]
+
+    def memory_row(self) -> list[str]:
+        read = write = 0
+        for part in self.io.text().split():
+            read += int(part[7:]) if part.startswith("rbytes=") else 0
+            write += int(part[7:]) if part.startswith("wbytes=") else 0
+        cache, oom = self.memory_stat.table().get("file", BLANK), self.events.table().get("oom_kill", BLANK)
+        return [self.memory.number(), cache, oom, self.swap.number(), str(read), str(write)]
+
+
+class Host:
+    """The machine beneath the nodes."""
+
+    def __init__(self) -> None:
+        self.stat = File("/proc/stat")
+        self.pressure = [File(f"/proc/pressure/{n}") for n in ("cpu", "io", "memory")]
+
+    def stat_row(self) -> list[str]:
+        return self.stat.text().split("\n", 1)[0].split()[1:9]
+
+    def pressure_row(self) -> list[str]:
+        row = []
+        for file in self.pressure:
+            some = dict(p.split("=") for p in file.text().split("\n", 1)[0].split()[1:])
+            row += [some.get("avg10", BLANK), some.get("total", BLANK)]
+        return row
+
+
+class Output:
+    def __init__(self, directory: str, name: str, header: str) -> None:
+        os.makedirs(directory, exist_ok=True)
+        self.file = open(os.path.join(directory, name), "w", buffering=1 << 16)  # noqa: SIM115 (open as long as we live)
+        self.file.write(header + "\n")
+
+    def row(self, t_s: float, values: list[str]) -> None:
+        self.file.write(f"{t_s:.6f},{','.join(values)}\n")
+
+
+class Sampler:
+    def __init__(self, out: str, groups: dict[str, str], hz: float) -> None:
+        reader = V2 if is_v2() else V1
+        self.out, self.hz, self.nodes = out, hz, {node: reader(group) for node, group in groups.items()}
+        self.host = Host()
+        self.cpu = {n: Output(f"{out}/{n}", "cgroup_cpu.csv", CPU_COLUMNS) for n in groups}
+        self.memory = {n: Output(f"{out}/{n}", "cgroup_mem_io.csv", MEMORY_COLUMNS) for n in groups}
+        self.stat = Output(f"{out}/host", "host_stat.csv", STAT_COLUMNS)
+        self.pressure = Output(f"{out}/host", "pressure.csv", PRESSURE_COLUMNS)
+        self.before: dict[str, tuple[float, int]] = {}
+        self.running = True
+
+    def fast(self) -> None:
+        """10 Hz: CPU of every node, then of the host."""
+        for node, group in self.nodes.items():
+            try:
+                row = group.cpu_row()
+            except OSError:  # the node is gone: its file ends here, and the check of gaps will say so
+                continue
+            self.cpu[node].row(time.time(), row)
+        self.stat.row(time.time(), self.host.stat_row())
+
+    def slow(self) -> None:
+        """1 Hz: memory, I/O, pressure, what progress shows; everything so far goes to the files."""
+        for node, group in self.nodes.items():
+            try:
+                self.memory[node].row(time.time(), group.memory_row())
+            except OSError:
+                continue
+        self.pressure.row(time.time(), self.host.pressure_row())
+        for output in [*self.cpu.values(), *self.memory.values(), self.stat, self.pressure]:
+            output.file.flush()
+        self.publish()
+
+    def publish(self) -> None:
+        busy: dict[str, float] = {}
+        for node, group in self.nodes.items():
+            try:
+                row, t_s = group.cpu_row(), time.time()
+            except OSError:
+                continue
+            used, quota, period = int(row[2] or 0), int(row[6]), int(row[7])
+            if node in self.before and quota > 0:
+                t_before, used_before = self.before[node]
+                busy[node] = round((used - used_before) / 1e9 / (t_s - t_before) / (quota / period), 4)
+            self.before[node] = (t_s, used)
+        temporary = f"{self.out}/.latest.tmp"
+        with open(temporary, "w") as file:
+            json.dump({"t_s": time.time(), "busy": busy}, file)
+        os.replace(temporary, f"{self.out}/latest.json")
+
+    def run(self) -> None:
+        parent, ticks, start = os.getppid(), 0, time.monotonic()
+        per_second = max(1, round(self.hz))
+        while self.running and os.getppid() == parent:  # without its harness a sampler is an orphan: it ends
+            self.fast()
+            if ticks % per_second == 0:
+                self.slow()
+            ticks += 1
+            wait = start + ticks / self.hz - time.monotonic()
+            if wait > 0:
+                time.sleep(wait)
+            else:  # stalled: the missed deadlines stay missing, so that the gap shows
+                ticks += int(-wait * self.hz)
+        for output in [*self.cpu.values(), *self.memory.values(), self.stat, self.pressure]:
+            output.file.close()
+
+    def end(self, _number: int, _frame: object) -> None:
+        self.running = False
+
+
+def main(arguments: list[str]) -> int:
+    hz = 10.0
+    if "--hz" in arguments:
+        i = arguments.index("--hz")
+        hz = float(arguments[i + 1])
+        del arguments[i : i + 2]
+    if len(arguments) < 1:
+        print("usage: sampler.py OUT NODE[=CONTAINER]... [--hz 10]", file=sys.stderr)
+        return 2
+    groups = {n: c or n for n, _, c in (a.partition("=") for a in arguments[1:])}
+    try:
+        sampler = Sampler(arguments[0], groups, hz)
+    except OSError as error:
+        print(f"sampler: {error}", file=sys.stderr)
+        return 1
+    signal.signal(signal.SIGTERM, sampler.end)
+    signal.signal(signal.SIGINT, sampler.end)
+    sampler.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

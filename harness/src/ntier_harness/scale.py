@@ -1,0 +1,53 @@
+"""The scale of the local target: how much of a core a `normal` node gets, so that the host can keep its promise.
+
+Rule: at scale s all nodes at their quota together use `s x sum(shares)` cores, the client `s x CLIENT_CORES`, and the
+machinery beside them `RESERVE_CORES`. That sum may be HOST_SHARE of the host's cores: ten points below the 80 % at
+which a trial becomes invalid (check H1). Below MIN an idle MySQL alone is more than 6 % of its node (0.6 % of a core),
+so MIN is taken as long as even then 80 % hold."""
+
+from __future__ import annotations
+
+import math
+
+from ntier_harness.errors import RequestError
+
+HOST_SHARE = 0.7
+HOST_LIMIT = 0.8  # check H1, mean
+RESERVE_CORES = 0.2  # samplers, incusd, the harness, sshd; measured by bench/monitoring_cost.py
+CLIENT_CORES = 1.0  # 13,000 real users on one JVM need at most one core
+STEP = 0.05  # cgroup periods are whole milliseconds: 1ms/20ms
+MIN, MAX = 0.1, 1.0
+
+
+def needed_cores(scale: float, shares: float) -> float:
+    """Cores in use when every node works at its quota; `shares` is the sum of the nodes' CPU shares at scale 1."""
+    return scale * (shares + CLIENT_CORES) + RESERVE_CORES
+
+
+def auto_scale(cores: int, shares: float) -> float:
+    """The largest multiple of STEP in MIN..MAX that the rule above allows.
+
+    Raises RequestError if not even MIN fits."""
+    best = (HOST_SHARE * cores - RESERVE_CORES) / (shares + CLIENT_CORES)
+    scale = min(MAX, math.floor(best / STEP + 1e-9) * STEP)
+    if scale >= MIN:
+        return round(scale, 2)
+    if needed_cores(MIN, shares) <= HOST_LIMIT * cores + 1e-9:
+        return MIN
+    raise RequestError(
+        f"scale: {cores} cores cannot carry nodes of {shares:g} cores even at scale {MIN}; "
+        f"use a smaller topology or give --scale yourself (multiples of {STEP})"
+    )
+
+
+def parse_scale(text: str, cores: int, shares: float) -> float:
+    """`auto` or a multiple of STEP in STEP..MAX."""
+    if text == "auto":
+        return auto_scale(cores, shares)
+    try:
+        scale = float(text)
+    except ValueError:
+        raise RequestError(f"scale: {text!r} is neither 'auto' nor a number") from None
+    if not STEP - 1e-9 <= scale <= MAX or abs(scale / STEP - round(scale / STEP)) > 1e-6:
+        raise RequestError(f"scale: {text} is not a multiple of {STEP} between {STEP} and {MAX:g}")
+    return round(scale, 2)

@@ -1,0 +1,155 @@
+"""The plan of a sweep, as data and as text."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ntier_analysis.contracts.topology import Topology
+
+from ntier_harness import ledger, plan, scale, sweep
+from ntier_harness.errors import RequestError
+from ntier_harness.lab import Lab, memory_info
+from ntier_harness.screen import duration, size
+from ntier_harness.soft import soft_resources
+from ntier_harness.spec import Spec
+
+SHOWN = 4  # nodes of a tier drawn one by one; more are counted
+
+
+def picture(topology: Topology) -> str:
+    """The topology as text: one column per tier, one row per node."""
+    columns = [["client1"]]
+    for tier, count in topology.counts.items():
+        names = [f"{tier}{i}" for i in range(1, count + 1)]
+        columns.append(names if count <= SHOWN else [*names[: SHOWN - 1], f"... {tier}{count}"])
+    height = max(len(c) for c in columns)
+    lines = []
+    for row in range(height):
+        cells = []
+        for i, column in enumerate(columns):
+            cell = column[row] if row < len(column) else ""
+            width = max(len(n) for n in column)
+            arrow = ("" if i == 0 else " --> ") if row == 0 else " " * (0 if i == 0 else 5)
+            cells.append(arrow + (f"[{cell:^{width}}]" if cell else " " * (width + 2)))
+        lines.append("".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def plan_data(lab: Lab, spec: Spec) -> dict[str, Any]:
+    """Everything `ntier plan` says. Reads the ledger; touches nothing."""
+    soft = soft_resources(spec)
+    found = ledger.attempts(lab.paths.raw / spec.sweep)
+    problems = []
+    try:
+        ledger.check_same_experiment(spec, found, soft)
+    except RequestError as error:
+        problems.append(str(error))
+    trials = plan.order(spec)
+    left = {t.key for t in trials if ledger.next_attempt(t, found, sweep.ATTEMPTS) is not None}
+    existing = lab.paths.results
+    while not existing.exists():
+        existing = existing.parent
+    cores = scale.needed_cores(spec.scale, spec.shares)
+    host = (lab.host or sweep_host(lab)).cores
+    if cores > scale.HOST_LIMIT * host:
+        problems.append(
+            f"nodes, client and machinery may need {cores:.1f} of {host} cores: trials may be invalid (host busy)"
+        )
+    return {
+        "sweep": spec.sweep,
+        "topology": str(spec.topology),
+        "picture": picture(spec.topology),
+        "nodes": spec.topology.node_count + 1,
+        "mix": spec.mix.name,
+        "middleware": spec.middleware,
+        "target": spec.target,
+        "data_profile": spec.data_profile,
+        "phases": {"name": spec.phases.name, "ramp_up_s": spec.phases.ramp_up_s, "run_s": spec.phases.run_s,
+                   "ramp_down_s": spec.phases.ramp_down_s},
+        "scale": spec.scale,
+        "cores": {"needed": round(cores, 2), "host": host},
+        "seed": spec.seed,
+        "soft_resources": soft,
+        "trials": [
+            {"trial": t.key, "users": t.users, "users_real": spec.real_users(t.users), "rep": t.rep,
+             "state": "to run" if t.key in left else "done"} for t in trials
+        ],
+        "duration_s": plan.sweep_duration_s(spec, len(left), deployed=False),
+        "disk_bytes": sum(plan.trial_bytes(spec, t.users) for t in trials if t.key in left),
+        "disk_free_bytes": shutil.disk_usage(existing).free,
+        "memory_bytes": sweep.memory_needed(spec),
+        "memory_available_bytes": memory_info()["MemAvailable"],
+        "steps": steps(lab.paths.root, spec),
+        "problems": problems,
+    }  # fmt: skip
+
+
+def sweep_host(lab: Lab) -> Any:
+    from ntier_harness.lab import host
+
+    lab.host = host(lab.runner)
+    return lab.host
+
+
+def steps(root: Path, spec: Spec) -> list[str]:
+    return [
+        f"terraform apply in {(root / 'terraform/targets' / spec.target).relative_to(root)}",
+        "ansible-playbook ansible/playbooks/deploy.yml",
+        "warm-up: 30 s of load without limits (once per deployment)",
+        "per trial: reset, collectors, limits, JMeter, collect, validate, seal",
+        "ntier-analysis ingest, ntier-analysis report",
+    ]
+
+
+def plan_text(data: dict[str, Any]) -> str:
+    p, c, s = data["phases"], data["cores"], data["scale"]
+    trials = data["trials"]
+    left = [t for t in trials if t["state"] == "to run"]
+    lines = [
+        f"sweep     {data['sweep']}",
+        "",
+        data["picture"],
+        "",
+        f"nodes     {data['nodes']} (one client among them) on target {data['target']}, data {data['data_profile']}",
+        f"scale     {s}: a normal node gets {s} of a core, N nominal users are N x {s} real ones",
+        f"cores     at most {c['needed']} of {c['host']} in use",
+        f"phases    {p['name']}: {p['ramp_up_s']:g} / {p['run_s']:g} / {p['ramp_down_s']:g} s",
+        f"memory    about {size(data['memory_bytes'])} of {size(data['memory_available_bytes'])} available",
+        f"disk      about {size(data['disk_bytes'])} of {size(data['disk_free_bytes'])} free",
+        "soft      " + ", ".join(f"{k} {v}" for k, v in data["soft_resources"].items() if not k.startswith("ntier_")),
+        f"seed      {data['seed']}",
+        "",
+        f"{'order':>5}  {'trial':<12} {'users':>7} {'real':>6}  state",
+    ]
+    lines += [
+        f"{i:>5}  {t['trial']:<12} {t['users']:>7} {t['users_real']:>6}  {t['state']}" for i, t in enumerate(trials, 1)
+    ]
+    lines += [
+        "",
+        "Loads come in an order that halves the gaps, repetitions in blocks: stopped early, it is a coarse sweep.",
+        f"{len(left)} of {len(trials)} trials to run; expected duration {duration(data['duration_s'])} "
+        "(with images built and nodes not yet up)",
+        "",
+        *(f"will run  {s}" for s in data["steps"]),
+        *(f"warning   {p}" for p in data["problems"]),
+    ]
+    return "\n".join(lines)
+
+
+def before_work(lab: Lab, spec: Spec) -> None:
+    """The plan in a few lines, before a sweep begins."""
+    data = plan_data(lab, spec)
+    left = sum(t["state"] == "to run" for t in data["trials"])
+    lab.screen.event(
+        "plan", **{k: data[k] for k in ("sweep", "duration_s", "disk_bytes")}, trials=len(data["trials"]), left=left
+    )
+    lab.screen.say(data["picture"])
+    lab.screen.say(
+        f"{data['sweep']}: scale {data['scale']}, phases {data['phases']['name']}, "
+        f"{left} of {len(data['trials'])} trials to run, expected {duration(data['duration_s'])}, "
+        f"{size(data['disk_bytes'])} of disk"
+    )
+    for problem in data["problems"]:
+        lab.screen.warn(problem)

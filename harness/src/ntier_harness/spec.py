@@ -1,0 +1,159 @@
+"""A request as values: `Spec` says what to measure; it is parsed once from options and printed back the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from ntier_analysis.contracts.topology import Topology, TopologyError
+
+from ntier_harness import catalog
+from ntier_harness.catalog import Mix, Phases
+from ntier_harness.errors import RequestError, unknown
+
+MAX_USERS = 100_000
+MAX_REAL_USERS = 15_000  # one JVM thread per user; pids.max of a common container is 17,500
+SHARES = {"normal": 1.0, "low_cost": 0.2}  # cores at scale 1, as in terraform/modules/topology: 3 GHz and 600 MHz
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What one sweep measures. `users` are nominal; real users are `round(users x scale)`."""
+
+    topology: Topology
+    users: tuple[int, ...]
+    mix: Mix
+    phases: Phases
+    reps: int
+    middleware: str
+    target: str
+    scale: float
+    seed: int
+    name: str
+    data_profile: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def sweep(self) -> str:
+        """Key of the sweep: `1-1-1-1M.browse_only.shardingsphere[.name]`."""
+        parts = [self.topology.slug, self.mix.name, self.middleware]
+        return ".".join([*parts, self.name] if self.name else parts)
+
+    def real_users(self, users: int) -> int:
+        return max(1, round(users * self.scale))
+
+    @property
+    def shares(self) -> float:
+        """Sum of the CPU shares of all nodes, clients not included, cores at scale 1."""
+        return cpu_shares(self.topology)
+
+
+def cpu_shares(topology: Topology) -> float:
+    counts = dict(topology.counts)
+    db = counts.pop("db")
+    return sum(counts.values()) + db * SHARES["low_cost" if topology.low_cost else "normal"]
+
+
+def parse_topology(text: str | None) -> Topology:
+    if not text:
+        raise RequestError("topo: missing; give a topology as W/A/C/D and a DBMS letter, for example 1/1/1/1M")
+    try:
+        topology = Topology.parse(text)
+    except TopologyError as error:
+        raise RequestError(f"topo: {error}") from None
+    if topology.dbms not in catalog.SUPPORTED_DBMS:
+        raise RequestError(f"topo: {text!r}: DBMS {topology.dbms} is not built yet; allowed is M (MySQL)")
+    return topology
+
+
+def parse_users(text: str) -> tuple[int, ...]:
+    """`first:last:step` (inclusive), or a list with commas; each 1..MAX_USERS. Sorted, without doubles."""
+    ranges = re.fullmatch(r"(\d+):(\d+):(\d+)", text)
+    if ranges:
+        first, last, step = (int(n) for n in ranges.groups())
+        if step < 1 or first > last:
+            raise RequestError(f"users: {text!r}: expected first <= last and a step of at least 1")
+        if (last - first) // step > 998:
+            raise RequestError(f"users: {text!r} gives {(last - first) // step + 1} loads; at most 999 are allowed")
+        users = list(range(first, last + 1, step))
+    elif re.fullmatch(r"\d+(,\d+)*", text):
+        users = [int(n) for n in text.split(",")]
+    else:
+        raise RequestError(f"users: {text!r}: expected first:last:step (1000:13000:1000) or a list (1000,4000)")
+    for n in users:
+        if not 1 <= n <= MAX_USERS:
+            raise RequestError(f"users: {n} is out of range; allowed are 1..{MAX_USERS} nominal users")
+    return tuple(sorted(set(users)))
+
+
+def _whole(option: str, text: Any, low: int, high: int) -> int:
+    try:
+        value = int(text)
+    except (TypeError, ValueError):
+        raise RequestError(f"{option}: {text!r} is not a whole number; allowed are {low}..{high}") from None
+    if not low <= value <= high:
+        raise RequestError(f"{option}: {value} is out of range; allowed are {low}..{high}")
+    return value
+
+
+def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise unknown(option, value, allowed)
+    return value
+
+
+def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
+    """Options (texts as typed, None = default) -> Spec. Raises RequestError for the first wrong one."""
+    from ntier_harness.scale import parse_scale
+    from ntier_harness.soft import parse_settings
+
+    topology = parse_topology(options.get("topo"))
+    target = _one_of("target", options.get("target") or "local", catalog.TARGETS)
+    search = options.get("search") or "grid"
+    if search == "capacity":
+        raise RequestError("search: capacity is not built yet; allowed is grid")
+    _one_of("search", search, catalog.SEARCHES)
+    scale_text = str(options.get("scale") or "auto")
+    default_phases = catalog.default(workloads, "default_phases")
+    spec = Spec(
+        topology=topology,
+        users=parse_users(options.get("users") or catalog.default(workloads, "default_users")),
+        mix=catalog.read_mix(options.get("mix") or catalog.DEFAULT_MIX, workloads),
+        phases=catalog.parse_phases(options.get("phases") or default_phases, workloads),
+        reps=_whole("reps", options.get("reps") or 1, 1, 99),
+        middleware=_one_of("middleware", options.get("middleware") or catalog.MIDDLEWARES[0], catalog.MIDDLEWARES),
+        target=target,
+        scale=parse_scale(scale_text, cores, cpu_shares(topology)),
+        seed=_whole("seed", options.get("seed") or 1, 0, 2**31 - 1),
+        name="",
+        data_profile=_one_of("data", options.get("data") or catalog.DEFAULT_PROFILE, catalog.PROFILES),
+        settings=parse_settings(options.get("set") or ()),
+    )
+    most = spec.real_users(spec.users[-1])
+    if most > MAX_REAL_USERS:
+        raise RequestError(
+            f"users: {spec.users[-1]} at scale {spec.scale} are {most} real users; at most {MAX_REAL_USERS}"
+        )
+    name = options.get("name")
+    explicit_scale = "" if scale_text == "auto" else f"s{spec.scale:g}".replace(".", "_")
+    name = derived_name(spec, default_phases, explicit_scale) if name is None or name == "" else name
+    if name and not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,39}", name):
+        raise RequestError(
+            f"name: {name!r}: allowed are up to 40 of a-z, 0-9, _ and -, beginning with a letter or digit"
+        )
+    return Spec(**{**spec.__dict__, "name": name})
+
+
+def derived_name(spec: Spec, default_phases: str, explicit_scale: str) -> str:
+    """What distinguishes this sweep from the default one, so that differing experiments never share a folder."""
+    parts = [] if spec.phases.name == default_phases else [spec.phases.name.replace(".", "_")]
+    parts += [explicit_scale] if explicit_scale else []
+    parts += [spec.data_profile] if spec.data_profile != catalog.DEFAULT_PROFILE else []
+    parts += [f"seed{spec.seed}"] if spec.seed != 1 else []
+    if spec.settings:
+        text = json.dumps(spec.settings, sort_keys=True)
+        parts.append("x" + hashlib.sha256(text.encode()).hexdigest()[:6])
+    return "-".join(parts)

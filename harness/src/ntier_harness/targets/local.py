@@ -1,0 +1,184 @@
+"""The local target: Incus system containers on this machine, provisioned by Terraform, limited by control groups."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ntier_analysis.contracts.nodes import Node, read_nodes
+
+from ntier_harness import durable
+from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.paths import Paths
+from ntier_harness.runner import Runner
+from ntier_harness.sampler import find_group, is_v2
+from ntier_harness.spec import Spec
+
+PROJECT = "ntier"
+NETWORK = ipaddress.ip_network("198.18.0.0/15")  # reserved for benchmarking (RFC 2544)
+PERIODS_MS = (
+    10,
+    20,
+    25,
+    50,
+    100,
+)  # the shortest that fits: with 100 ms a throttled node stalls for up to 90 ms at a time
+
+
+def allowance(cpu_cores: float) -> str:
+    """Incus' notation of a quota in whole milliseconds: 0.2 cores are `2ms/10ms`, 0.15 are `3ms/20ms`.
+
+    Raises RequestError for a share that no whole millisecond gives."""
+    for period in PERIODS_MS:
+        quota = cpu_cores * period
+        if round(quota) >= 1 and abs(quota - round(quota)) < 1e-6:
+            return f"{round(quota)}ms/{period}ms"
+    raise RequestError(f"scale: {cpu_cores} cores is not a multiple of {1 / PERIODS_MS[-1]} of a core")
+
+
+class Local:
+    """Provisioning and limits of the local target."""
+
+    name = "local"
+
+    def __init__(self, runner: Runner, paths: Paths) -> None:
+        self.runner = runner
+        self.paths = paths
+        self.root = paths.root / "terraform" / "targets" / "local"
+        self.terraform = os.environ.get("TERRAFORM") or "terraform"
+
+    def require_privileges(self) -> None:
+        """Raises RequestError unless this process may use control groups and Incus."""
+        if os.geteuid() != 0:
+            raise RequestError("privileges: the local target needs root (control groups, Incus); try with sudo")
+
+    # ---- nodes --------------------------------------------------------------------------------------------------
+
+    def up(self, spec: Spec, log: Path) -> list[Node]:
+        """Creates or changes the nodes to what the topology says; does nothing if they are so. Returns the nodes."""
+        variables = self.paths.local / "topology.auto.tfvars.json"
+        durable.write(variables, json.dumps(self.variables(spec), indent=1))
+        self._init(log)
+        self._terraform("apply", "-input=false", "-auto-approve", f"-var-file={variables}", log=log)
+        argv = [self.terraform, f"-chdir={self.root}", "output", "-json", "nodes"]
+        output = self.runner.run(argv, env=self._env).out
+        durable.write(self.paths.nodes, output)
+        return read_nodes(self.paths.nodes)
+
+    def variables(self, spec: Spec) -> dict[str, Any]:
+        """Input of the Terraform target: how many of what, at which scale."""
+        return {
+            "topology": str(spec.topology),
+            "scale": spec.scale,
+            "middleware": spec.middleware,
+            "data_profile": spec.data_profile,
+            "state_dir": str(self.paths.state),
+        }
+
+    def down(self, log: Path) -> None:
+        """Destroys the nodes and forgets the deployment."""
+        if self._state.exists():
+            self._init(log)
+            variables = self.paths.local / "topology.auto.tfvars.json"
+            extra = [f"-var-file={variables}"] if variables.exists() else []
+            self._terraform("destroy", "-input=false", "-auto-approve", *extra, log=log)
+        for file in (self.paths.in_force, self.paths.nodes):
+            durable.remove(file)
+
+    def instances(self) -> dict[str, str]:
+        """Instances of our project and their status; empty if Incus does not answer."""
+        done = self.runner.run(["incus", "--project", PROJECT, "list", "--format", "json"], timeout=20, check=False)
+        return {i["name"]: i["status"] for i in json.loads(done.out)} if done.code == 0 else {}
+
+    @property
+    def _state(self) -> Path:
+        return self.paths.local / "terraform.tfstate"
+
+    def _init(self, log: Path) -> None:
+        self._terraform("init", "-input=false", "-reconfigure", f"-backend-config=path={self._state}", log=log)
+
+    def _terraform(self, command: str, *arguments: str, log: Path) -> None:
+        wait = [] if command == "init" else ["-lock-timeout=30s"]
+        argv = [self.terraform, f"-chdir={self.root}", command, *wait, *arguments, "-no-color"]
+        tail: list[str] = []
+        code = self.runner.lines(argv, tail.append, log=log, env=self._env)
+        if code:
+            errors = [line.strip("│ ") for line in tail if "rror:" in line]
+            raise WorkError(f"terraform {command}: {'; '.join(errors[:3]) or f'exit code {code}'}; its output: {log}")
+
+    @property
+    def _env(self) -> dict[str, str]:
+        return {
+            "TF_IN_AUTOMATION": "1",
+            "TF_DATA_DIR": str(self.paths.local / "terraform"),
+            "NTIER_STATE": str(self.paths.state),
+        }
+
+    # ---- limits -------------------------------------------------------------------------------------------------
+
+    def set_limits(self, nodes: list[Node]) -> None:
+        """Puts the CPU quota of every limited node in force."""
+        self.runner.parallel(lambda n: self._allow(n, allowance(n.cpu_cores)), [n for n in nodes if n.cpu_cores])
+
+    def lift_limits(self, nodes: list[Node]) -> None:
+        self.runner.parallel(lambda n: self._allow(n, ""), [n for n in nodes if n.cpu_cores])
+
+    def _allow(self, node: Node, text: str) -> None:
+        self.runner.run(
+            ["incus", "--project", PROJECT, "config", "set", node.name, f"limits.cpu.allowance={text}"], timeout=20
+        )
+
+    def quota(self, node: Node) -> float | None:
+        """Cores the kernel allows the node now, read from its control group; None = no limit. Raises OSError."""
+        name = self.container(node)
+        if is_v2():
+            quota, period = (Path(find_group("", name)) / "cpu.max").read_text().split()
+        else:
+            group = Path(find_group("cpu", name))
+            quota, period = ((group / f"cpu.cfs_{n}_us").read_text().strip() for n in ("quota", "period"))
+        return None if quota in ("max", "-1") else int(quota) / int(period)
+
+    def container(self, node: Node) -> str:
+        """The node's name in the host's control groups: Incus prefixes it with the project."""
+        return f"{PROJECT}_{node.name}"
+
+    def present(self, node: Node) -> bool:
+        """Whether the node runs, without asking it."""
+        try:
+            find_group("cpu", self.container(node))
+        except OSError:
+            return False
+        return True
+
+    def newest(self, node: Node, directory: str) -> dict[str, float] | None:
+        """Time of the last write to each file in a folder of the node, seen from outside (costs the node nothing; with
+        a tenth of a core a shell every few seconds would be a load of its own). None if the node is gone."""
+        for process in self._processes(node):
+            try:
+                with os.scandir(f"/proc/{process}/root{directory}") as entries:
+                    return {e.name: e.stat().st_mtime for e in entries if e.is_file()}
+            except OSError:
+                continue
+        return None
+
+    def _processes(self, node: Node) -> list[str]:
+        try:
+            group = Path(find_group("memory", self.container(node)))
+        except OSError:
+            return []
+        for file in (group / "cgroup.procs", group / "init.scope" / "cgroup.procs"):
+            if file.exists() and (lines := file.read_text().split()):
+                return lines[:3]
+        return []
+
+
+def guard(address: str, nodes: list[Node]) -> None:
+    """Raises WorkError unless `address` is one of our own nodes on the experiment's network: load goes nowhere else."""
+    ours = {n.address for n in nodes}
+    if address not in ours or ipaddress.ip_address(address) not in NETWORK:
+        raise WorkError(
+            f"{address} is not one of this experiment's nodes ({', '.join(sorted(ours))} in {NETWORK}); no load is sent"
+        )

@@ -1,0 +1,341 @@
+"""One attempt of one trial: manifest, reset, collectors, load, limits, phases, collecting, validity, seal."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ntier_analysis.contracts.manifest import Manifest, Phase, State, Validity
+from ntier_analysis.contracts.nodes import Node
+
+import ntier_harness
+from ntier_harness import collect, durable, ledger
+from ntier_harness.errors import Interrupted, WorkError
+from ntier_harness.lab import Lab
+from ntier_harness.load import REMOTE, Generator, Run
+from ntier_harness.plan import Trial
+from ntier_harness.runner import Spawned
+from ntier_harness.spec import Spec
+from ntier_harness.watch import Watch
+
+LEAD_S = 7.0  # from starting JMeter to the common start: its JVM needs 3-4 s, on a busy host more
+EXIT_WAIT_S = 5.0  # JMeter ends by itself at the end of ramp-down
+SADC = "/usr/lib/sysstat/sadc"
+PHASES = ("ramp_up", "run", "ramp_down")
+
+
+def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft: dict[str, Any]) -> Manifest:
+    """The manifest as it stands before anything is touched."""
+    seconds = (spec.phases.ramp_up_s, spec.phases.run_s, spec.phases.ramp_down_s)
+    return Manifest(
+        ntier_version=ntier_harness.__version__,
+        sweep=spec.sweep,
+        trial=trial.key,
+        attempt=attempt,
+        topology=str(spec.topology),
+        nodes=lab.nodes.all,
+        target=spec.target,
+        mix=spec.mix.name,
+        middleware=spec.middleware,
+        data_profile=spec.data_profile,
+        users=trial.users,
+        users_real=spec.real_users(trial.users),
+        scale=spec.scale,
+        rep=trial.rep,
+        seed=spec.seed,
+        seeds={c.name: trial.seed + i for i, c in enumerate(lab.nodes.clients)},
+        think_time_s=spec.mix.think_time_s,
+        slo_ms=spec.mix.slo_ms,
+        phases=[Phase(name=n, planned_s=s) for n, s in zip(PHASES, seconds, strict=True)],
+        soft_resources=soft,
+        versions=dict(lab.versions),
+        host=lab.host,
+        git_commit=lab.commit,
+        git_clean=lab.clean,
+        command=lab.command,
+    )
+
+
+@dataclass
+class Attempt:
+    """Runs one attempt; the manifest is saved before every step, so that a crash names the step it met."""
+
+    lab: Lab
+    spec: Spec
+    trial: Trial
+    manifest: Manifest
+    directory: Path
+    warm: dict[str, Any]
+    step: str = ""
+    generator: Generator | None = None
+    sampler: Spawned | None = None
+    sadc: Spawned | None = None
+    started: list[Node] = field(default_factory=list)
+
+    @property
+    def remote(self) -> str:
+        return f"{REMOTE}/{self.spec.sweep}.{self.directory.name}"
+
+    def begin(self, step: str, detail: Any = None) -> None:
+        """Ends the step before and begins this one, on disk."""
+        if self.step:
+            self.manifest.steps.append({"step": self.step, "t_s": self.lab.runner.now(), "event": "end"})
+        self.step = step
+        self.lab.screen.step(step)
+        ledger.note(self.directory, self.manifest, step, "begin", self.lab.runner.now(), detail)
+
+    def run(self) -> Manifest:
+        """The whole attempt. Always ends in a sealed record; the manifest says how. Raises nothing but a bug."""
+        failure = None
+        try:
+            self.prepare()
+            self.start()
+            self.phases()
+        except Interrupted:
+            failure = f"{ledger.INTERRUPTED}: stopped by the user during {self.step}"
+        except WorkError as error:
+            failure = str(error)
+        with self.lab.runner.stop.deferred():
+            failure = self.wind_down(failure)
+            failure = self.bring_home(failure)
+            self.seal(failure)
+        return self.manifest
+
+    # ---- before -------------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Nodes in their stated condition, known and compared by clock."""
+        self.manifest.state = State.RUNNING
+        self.begin("reset", {"warm_up": self.warm} if self.warm else None)
+        nodes = self.lab.nodes
+        nodes.connect()
+        reset(self.lab)
+        self.begin("facts")
+        self.facts("before")
+
+    def facts(self, when: str) -> None:
+        """Facts of every node, written to its folder, and its clock's offset."""
+        nodes = self.lab.nodes
+
+        def one(node: Node) -> tuple[Node, dict[str, Any], tuple[float, float]]:
+            return node, nodes.facts(node), nodes.clock(node)
+
+        for node, facts, (offset, trip) in self.lab.runner.parallel(one, nodes.all):
+            folder = self.folder(node)
+            (folder / f"facts_{when}.json").write_text(json.dumps(facts, indent=1))
+            entry = self.manifest.clock_offsets_s.setdefault(node.name, {})
+            entry |= {f"offset_{when}": round(offset, 7), f"rtt_{when}": round(trip, 7)}
+            packages = facts.get("packages", {}) if when == "before" else {}
+            self.manifest.versions |= {f"{node.role}.{k}": str(v) for k, v in packages.items()}
+
+    def folder(self, node: Node) -> Path:
+        path = self.directory / ("clients" if node.tier == "client" else "nodes") / node.name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    # ---- during -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Load generator (it waits for the common start), collectors, limits: all before the first user."""
+        runner, phases = self.lab.runner, self.spec.phases
+        self.begin("start")
+        start_s = runner.now() + LEAD_S
+        run = Run(self.remote, self.manifest.users_real, phases, self.spec.mix, self.trial.seed, start_s,
+                  self.spec.mix.think_time_s * 1000)  # fmt: skip
+        (self.directory / "config").mkdir(exist_ok=True)
+        (self.directory / "config" / "deployment.json").write_text(json.dumps(self.manifest.soft_resources, indent=1))
+        self.generator = Generator(self.lab.nodes, run, self.directory)
+        self.generator.start()
+        self.start_collectors()
+        self.begin("limits")
+        self.lab.target.set_limits(self.manifest.nodes)
+        self.read_quota("ramp_up")
+        self.generator.watch()
+        if runner.now() > start_s:
+            raise WorkError(
+                f"late_start: collectors and limits took {runner.now() - start_s + LEAD_S:.1f} s, {LEAD_S} are given"
+            )
+        runner.sleep(start_s - runner.now())
+
+    def start_collectors(self) -> None:
+        """sysstat and status collectors on every node, the sampler and sysstat on the host."""
+        runner, nodes = self.lab.runner, self.lab.nodes
+        out = self.directory / "nodes"
+        (out / "host").mkdir(parents=True, exist_ok=True)
+        groups = [f"{n.name}={self.lab.target.container(n)}" for n in nodes.all]
+        program = Path(__file__).with_name("sampler.py")
+        logs = self.directory / "logs"
+        logs.mkdir(exist_ok=True)
+        self.sampler = runner.spawn([sys.executable, "-I", str(program), str(out), *groups], logs / "sampler.log")
+        self.sadc = runner.spawn([SADC, "-S", "XALL", "1", str(out / "host" / "sysstat.sa")])
+
+        def one(node: Node) -> tuple[str, list[str]]:
+            done = nodes.call(node, f"ntier-node start {self.remote}", timeout=20)
+            return node.name, json.loads(done.out)["collectors"]
+
+        self.started = list(nodes.all)
+        self.manifest.collectors = dict(runner.parallel(one, nodes.all))
+        self.manifest.collectors["host"] = ["cgroup_cpu", "cgroup_mem_io", "host_stat", "pressure", "sysstat"]
+
+    def read_quota(self, moment: str) -> None:
+        """What the kernel allows each node now: beside what it should be, it decides check H4."""
+        for node in self.lab.nodes.all:
+            try:
+                cores = self.lab.target.quota(node)
+            except OSError as error:
+                raise WorkError(f"node_gone: {node.name} has no control group any more ({error})") from None
+            self.manifest.quota_readback.append(
+                {"node": node.name, "t_s": self.lab.runner.now(), "moment": moment, "cpu_cores": cores}
+            )
+
+    def phases(self) -> None:
+        """Watches the load through its phases; ends early, by a WorkError, when the trial cannot count any more."""
+        assert self.generator is not None
+        watch = Watch(self.lab, self.generator, self.sampler, self.directory, self.remote, self.manifest)
+        start_s = self.generator.run.start_s
+        for phase in self.manifest.phases:
+            phase.start_s, phase.end_s = start_s, start_s + phase.planned_s
+            start_s = phase.end_s
+        for phase in self.manifest.phases:
+            self.begin(phase.name)
+            middle = phase.start_s + phase.planned_s / 2
+            if phase.name == "run":
+                watch.until(middle, phase)
+                self.read_quota("run")
+            watch.until(phase.end_s, phase)
+        self.read_quota("end")
+
+    # ---- after --------------------------------------------------------------------------------------------------
+
+    def wind_down(self, failure: str | None) -> str | None:
+        """Stops load, lifts limits, stops collectors, whatever happened before; returns the first failure."""
+        self.begin("stop")
+        problems = Problems(failure)
+        if self.generator:
+            with problems:
+                codes = self.generator.finish(0.0 if failure else EXIT_WAIT_S)
+                bad = {c: code for c, code in codes.items() if code != 0}
+                if bad and not failure:
+                    name, code = next(iter(bad.items()))
+                    raise WorkError(f"client_exit {code}: JMeter on {name}")
+        with problems:
+            self.lab.target.lift_limits(self.manifest.nodes)
+        for process in (self.sampler, self.sadc):
+            if process:
+                process.stop()
+        if self.sadc is None:
+            return problems.first
+        for node in self.started:
+            problems.add(self._stop_node(node)) if not self.lab.target.present(node) else None
+        alive = [n for n in self.started if self.lab.target.present(n)]
+        with problems:
+            for problem in self.lab.runner.parallel(self._stop_node, alive):
+                problems.add(problem)
+        return problems.first
+
+    def _stop_node(self, node: Node) -> str | None:
+        if not self.lab.target.present(node):
+            return f"node_gone: {node.name} does not run any more"
+        try:
+            self.lab.nodes.call(node, f"ntier-node stop {self.remote}", timeout=30)
+        except WorkError as error:
+            return f"collect {node.name}: {error}"
+        return None
+
+    def bring_home(self, failure: str | None) -> str | None:
+        """Files of every node that answers, the host's, and the facts after; returns the first failure."""
+        self.begin("collect")
+        problems = Problems(failure)
+        nodes = self.lab.nodes
+
+        def one(node: Node) -> str | None:
+            if not self.lab.target.present(node):
+                return f"node_gone: {node.name} does not run any more"
+            try:
+                collect.fetch(nodes, node, self.remote, self.folder(node))
+                nodes.call(node, f"ntier-node drop {self.remote}", timeout=20)
+            except WorkError as error:
+                return str(error)
+            return None
+
+        for problem in self.lab.runner.parallel(one, self.started):
+            problems.add(problem)
+        if self.started:
+            with problems:
+                self.facts("after")
+            with problems:
+                self._convert_host_sysstat()
+        (self.directory / "nodes" / "latest.json").unlink(missing_ok=True)
+        for file in (self.directory / "nodes").glob(".latest*"):
+            file.unlink()
+        self.merge_client_samples()
+        collect.compress(self.directory)
+        return problems.first
+
+    def merge_client_samples(self) -> None:
+        """A client is a load generator (`clients/`) and a node (`nodes/`): its sysstat, facts and logs join the samples
+        that the host took of it."""
+        for client in self.lab.nodes.clients:
+            source, into = self.directory / "clients" / client.name, self.directory / "nodes" / client.name
+            for name in ("sysstat.sa", "sysstat.sa.zst", "sysstat.json", "sysstat.json.zst", "end.json", "logs",
+                         "facts_before.json", "facts_after.json"):  # fmt: skip
+                if (source / name).exists():
+                    into.mkdir(parents=True, exist_ok=True)
+                    (source / name).rename(into / name)
+
+    def _convert_host_sysstat(self) -> None:
+        folder = self.directory / "nodes" / "host"
+        if (folder / "sysstat.sa").exists():
+            self.lab.runner.fetch(["sadf", "-j", str(folder / "sysstat.sa"), "--", "-A"], folder / "sysstat.json", 30)
+
+    def seal(self, failure: str | None) -> None:
+        """Validity by the analysis program, then the last write. A failed attempt is sealed without validity."""
+        if failure is None:
+            self.begin("validate")
+            self.manifest.files = ledger.file_entries(self.directory)
+            ledger.save(self.directory, self.manifest)
+            try:
+                self.manifest.validity = validate(self.lab, self.directory)
+            except WorkError as error:
+                failure = str(error)
+        now = self.lab.runner.now()
+        self.manifest.failure = failure
+        self.manifest.steps.append({"step": self.step, "t_s": now, "event": "error" if failure else "end"})
+        durable.step("seal")
+        ledger.seal(self.directory, self.manifest, State.FAILED if failure else State.COLLECTED)
+
+
+class Problems(contextlib.AbstractContextManager[None]):
+    """Collects WorkErrors of steps that must all be tried; the first one (or what failed before) is the reason."""
+
+    def __init__(self, first: str | None) -> None:
+        self.first = first
+
+    def add(self, problem: str | None) -> None:
+        self.first = self.first or problem
+
+    def __exit__(self, _type: Any, error: BaseException | None, _trace: Any) -> bool:
+        if isinstance(error, WorkError):
+            self.add(str(error))
+        return isinstance(error, WorkError)
+
+
+def reset(lab: Lab) -> None:
+    """Every node in its stated condition, without leftovers of earlier trials. Raises WorkError naming the node."""
+    leftovers = f'for d in {REMOTE}/*.u*; do [ -d "$d" ] && ntier-node drop "$d"; done; true'
+    command = f"ntier-node reset && {{ {leftovers}; }}"
+    lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=60), lab.nodes.all)
+
+
+def validate(lab: Lab, directory: Path) -> Validity:
+    """Checks of the analysis on the raw files. Raises WorkError if it does not answer with a table."""
+    program = str(Path(sys.executable).with_name("ntier-analysis"))
+    done = lab.runner.run([program, "validate", str(directory), "--json"], timeout=120)
+    try:
+        return Validity.model_validate_json(done.out)
+    except ValueError as error:
+        raise WorkError(f"validate: {program} printed no table of checks: {str(error).splitlines()[0]}") from None

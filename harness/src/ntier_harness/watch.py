@@ -1,0 +1,70 @@
+"""Looks after a running trial: heartbeats, collectors, sampler. What cannot count any more is cut short."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ntier_analysis.contracts.manifest import Manifest, Phase
+
+from ntier_harness.errors import WorkError
+from ntier_harness.lab import Lab
+from ntier_harness.load import Generator
+from ntier_harness.runner import Spawned
+
+POLL_S = 1.0
+SILENT_S = 5.0  # collectors write every second: a dead one is noticed within this time
+LOOK_EVERY_S = 2.0
+
+
+@dataclass
+class Watch:
+    """`until` returns at the given time, or raises WorkError with the reason why the trial is lost."""
+
+    lab: Lab
+    generator: Generator
+    sampler: Spawned | None
+    directory: Path
+    remote: str
+    manifest: Manifest
+    looked_s: float = 0.0
+    missing: dict[str, float] = field(default_factory=dict)
+
+    def until(self, end_s: float, phase: Phase) -> None:
+        runner = self.lab.runner
+        while (left := end_s - runner.now()) > 0:
+            runner.sleep(min(left, POLL_S))
+            if end_s - runner.now() < 0.05 and phase.name == "ramp_down":
+                return  # the clients end now: silence is no failure
+            progress = self.generator.poll()
+            self.check_collectors()
+            self.lab.screen.tick(phase, progress, self.hottest(), runner.now())
+
+    def hottest(self) -> tuple[str, float] | None:
+        """Node with the largest share of its quota in use in the last second, and that share (0..1)."""
+        try:
+            busy = json.loads((self.directory / "nodes" / "latest.json").read_text())["busy"]
+        except (OSError, ValueError, KeyError):
+            return None
+        return max(busy.items(), key=lambda item: item[1]) if busy else None
+
+    def check_collectors(self) -> None:
+        """Raises WorkError if a node is gone or a collector has not written for SILENT_S."""
+        now = self.lab.runner.now()
+        if now - self.looked_s < LOOK_EVERY_S:
+            return
+        self.looked_s = now
+        if self.sampler and self.sampler.poll() is not None:
+            raise WorkError(f"collector_dead: the sampler on the host ended (see {self.directory}/logs/sampler.log)")
+        for node in self.lab.nodes.all:
+            if not self.lab.target.present(node):
+                raise WorkError(f"node_gone: {node.name} does not run any more")
+            files = self.lab.target.newest(node, self.remote)
+            if files is None:
+                continue  # not readable from here: the check of gaps decides after collecting
+            for name in self.manifest.collectors.get(node.name, []):
+                written = max((t for f, t in files.items() if f.split(".")[0] == name), default=None)
+                since = now - (written if written is not None else self.missing.setdefault(f"{node.name}/{name}", now))
+                if since > SILENT_S:
+                    raise WorkError(f"collector_dead: {name} on {node.name} has not written for {since:.0f} s")

@@ -1,0 +1,78 @@
+"""Shared fixtures: a small catalogue of workloads and a laboratory on the dry twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ntier_harness.dry import DryRunner, DryTarget
+from ntier_harness.lab import Lab
+from ntier_harness.paths import Paths
+from ntier_harness.screen import Screen
+from ntier_harness.spec import Spec, make_spec
+
+PHASES = (
+    "phases:\n"
+    + "".join(
+        f"  {n}: {{ramp_up_s: {a}, run_s: {b}, ramp_down_s: {c}}}\n"
+        for n, a, b, c in (
+            ("smoke", 10, 20, 2),
+            ("short", 20, 40, 5),
+            ("standard", 60, 180, 10),
+            ("paper", 480, 720, 30),
+        )
+    )
+    + "default_phases: short\ndefault_users: '1000:13000:1000'\n"
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A checkout as far as the harness reads one."""
+    (tmp_path / "workloads" / "mixes").mkdir(parents=True)
+    (tmp_path / "workloads" / "phases.yaml").write_text(PHASES)
+    for mix in ("browse_only", "read_write"):
+        (tmp_path / "workloads" / "mixes" / f"{mix}.csv").write_text("from,to,probability\n")
+    (tmp_path / "ansible").mkdir()
+    (tmp_path / "ansible" / "site.yml").write_text("- hosts: all\n")
+    return tmp_path
+
+
+@pytest.fixture
+def spec(root: Path) -> Callable[..., Spec]:
+    def make(**options: Any) -> Spec:
+        defaults = {"topo": "1/1/1/1M", "users": "1000,3000", "phases": "smoke"}
+        return make_spec(defaults | options, root / "workloads", cores=2)
+
+    return make
+
+
+class QuietScreen(Screen):
+    """Keeps what was said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def warn(self, text: str) -> None:
+        self.said.append(f"warning: {text}")
+
+    def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:
+        self.said += [" ".join(row) for row in rows]
+
+
+@pytest.fixture
+def lab(root: Path) -> Callable[..., Lab]:
+    """A new harness process on the same simulated machine, every time it is called."""
+
+    def make(**options: Any) -> Lab:
+        runner = DryRunner(root / "world", **options)
+        paths = Paths(root, root / "state", root / "results")
+        return Lab(runner, paths, DryTarget(runner, paths), QuietScreen(), "ntier sweep")
+
+    return make

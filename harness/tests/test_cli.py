@@ -1,0 +1,102 @@
+"""The command as a person meets it: help at once, one line per error, exit codes, data on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+NTIER = Path(sys.executable).with_name("ntier")
+HEAVY = ("pandas", "numpy", "scipy", "pyarrow", "pydantic", "rich", "yaml", "filelock", "matplotlib")
+
+
+def ntier(*arguments, **env):
+    return subprocess.run([NTIER, *arguments], capture_output=True, text=True, env=os.environ | env, timeout=60)
+
+
+def test_help_is_instant():
+    def cpu_s() -> float:
+        before = os.times()
+        assert ntier("--help").returncode == 0
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
+
+    assert min(cpu_s() for _ in range(3)) < 0.3
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; sys.argv=['ntier','--help']\nfrom ntier_harness.cli import cli\n"
+        "try: cli.main(['--help'])\nexcept SystemExit: pass\n"
+        f"print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["swep"], "did you mean 'sweep'?"),
+        (["plan"], "topo: missing"),
+        (["plan", "--topo", "1/1/1/1M", "--mix", "browse"], "allowed are"),
+        (["sweep", "--topo", "1/1/1/1X"], "DBMS letter"),
+        (["campaign", "file.yaml"], "not built yet"),
+        (["plan", "--nonsense"], "--nonsense"),
+    ],
+)
+def test_bad_input_is_exit_code_2_and_one_line(arguments, says, tmp_path):
+    done = ntier(*arguments, NTIER_STATE=str(tmp_path / "state"))
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert not (tmp_path / "state").exists()
+
+
+def test_plan_touches_nothing_and_prints_data(tmp_path):
+    wanted = ["plan", "--topo", "1/2/1/9ML", "--scale", "0.1"]
+    done = ntier(*wanted, "--results", str(tmp_path / "r"), "--json", NTIER_STATE=str(tmp_path / "s"))
+    data = json.loads(done.stdout)
+    assert (data["nodes"], len(data["trials"]), data["trials"][0]["users_real"]) == (14, 13, 100)
+    assert data["duration_s"] > 13 * 65
+    assert list(tmp_path.iterdir()) == []
+    text = ntier(*wanted).stdout
+    assert "[web1] --> [app1]" in text.replace("  ", " ")
+    assert "db9" in text
+
+
+def test_status_without_anything(tmp_path):
+    done = ntier("status", "--results", str(tmp_path), "--json", NTIER_STATE=str(tmp_path / "s"))
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["nodes"] == []
+
+
+def test_doctor_names_a_command_for_all_that_is_missing():
+    began = time.monotonic()
+    done = ntier("doctor", "--json", PATH="/nonexistent")
+    findings = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert {"terraform", "jdk", "incus", "cores", "memory", "disk", "cgroup", "privileges", "apt", "network"} <= {
+        f["what"] for f in findings
+    }
+    assert all(f["mend"] for f in findings if f["level"] != "ok")
+    assert time.monotonic() - began < 20
+
+
+def test_without_privileges(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to become somebody else")
+    done = subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(NTIER), "up", "--topo", "1/1/1/1M"],
+        capture_output=True, text=True, env=os.environ | {"NTIER_STATE": str(tmp_path / "s")})  # fmt: skip
+    if "Permission denied" in done.stderr and "error:" not in done.stderr:
+        pytest.skip("the checkout is not readable for others")
+    assert done.returncode == 2
+    assert "needs root" in done.stderr

@@ -1,0 +1,159 @@
+"""Ends the harness at every durable step, as kill -9 would, and lets the same command go on: promises I1-I9 hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+import pytest
+from ntier_harness import durable, promises, sweep
+from ntier_harness.dry import store_of
+from ntier_harness.errors import Interrupted
+
+CRASHED = 137
+
+
+@pytest.fixture
+def tmp_path(tmp_path):
+    """In memory where there is such a place: a thousand simulated sweeps wait for the disk otherwise."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="ntier-test-") as folder:
+        yield Path(folder)
+
+
+def in_child(work) -> int:
+    """Exit code of `work` in a process of its own, so that a crash is a crash."""
+    pid = os.fork()
+    if pid == 0:
+        code = 70
+        try:
+            durable._count = 0
+            code = work()
+        except Interrupted:
+            code = 130
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def run_sweep(lab, spec, crash_at=0, invalid=()) -> int:
+    def work() -> int:
+        os.environ["NTIER_CRASH_AT"] = str(crash_at)
+        return sweep.run(lab(invalid=invalid), spec)
+
+    return in_child(work)
+
+
+def leftovers(machine):
+    for name, node in machine.runner.world.state["nodes"].items():
+        yield from [f"limit on {name}"] if node["allowance"] else []
+        yield from [f"collectors on {name}"] if node.get("collecting") else []
+    yield from (f"process {entry['argv']}" for entry in machine.runner.world.state["spawned"])
+    for folder in (machine.paths.results, machine.paths.state):
+        yield from (
+            str(p) for p in folder.rglob(".*") if p.suffix in (".tmp", ".new") or p.name.startswith(".progress")
+        )
+
+
+def check_resumed(verdict, lab, spec, trials, before, *, thorough=True) -> None:
+    """The same command goes on after the crash; then everything promised is checked (I6 and I9 only if `thorough`)."""
+    code = run_sweep(lab, spec)
+    machine = lab()
+    raw = machine.paths.raw
+    promises.check_survival(verdict, raw, before)
+    promises.check_done(verdict, raw, spec.sweep, trials, code)
+    promises.check_records(verdict, raw)
+    promises.check_leftovers(verdict, leftovers(machine))
+    store = machine.paths.results / "store" / "ingest.json"
+    verdict.expect("I2", store.read_text() == json.dumps(store_of(raw), sort_keys=True), "store is not what raw says")
+    if not thorough:
+        return
+    after = promises.digests(machine.paths.results)
+    promises.check_exit(verdict, run_sweep(lab, spec), [0])
+    promises.check_unchanged(verdict, after, promises.digests(machine.paths.results))
+    shutil.rmtree(store.parent)
+    run_sweep(lab, spec)
+    verdict.expect("I9", promises.digests(machine.paths.results) == after, "rebuilding the store gives another one")
+
+
+def total_steps(lab, spec) -> int:
+    """Durable steps of a whole run."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        durable._count = 0
+        sweep.run(lab(), spec)
+        os.write(write, str(durable.steps()).encode())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return int(os.read(read, 20))
+
+
+def clean(root) -> None:
+    for name in ("state", "results", "world"):
+        shutil.rmtree(root / name, ignore_errors=True)
+
+
+def test_every_crash_point(lab, spec, root):
+    s = spec(users="1000,3000", phases="2/5/1")
+    n_steps = total_steps(lab, s)
+    assert n_steps > 80
+    began, verdict = time.monotonic(), promises.Verdict()
+    for n in range(1, n_steps + 1):
+        clean(root)
+        code = run_sweep(lab, s, crash_at=n)
+        assert code == CRASHED, f"step {n} of {n_steps} was not reached: exit code {code}"
+        machine = lab()
+        before = promises.sealed_valid(machine.paths.raw)
+        known = len(verdict.violations)
+        check_resumed(verdict, lab, s, ["u01000.r01", "u03000.r01"], before, thorough=n % 5 == 0)
+        verdict.violations[known:] = [f"crash at {n}: {v}" for v in verdict.violations[known:]]
+    print(f"{n_steps} crash points in {time.monotonic() - began:.0f} s")
+    assert not verdict.violations, "\n".join(verdict.violations[:20])
+
+
+def test_a_crash_while_recovering(lab, spec, root):
+    """A second crash meets the recovery of the first."""
+    s = spec(users="1000", phases="2/5/1")
+    n_steps = total_steps(lab, s)
+    verdict = promises.Verdict()
+    for first in range(n_steps // 3, n_steps, 19):
+        for second in range(1, 12, 2):
+            clean(root)
+            assert run_sweep(lab, s, crash_at=first) == CRASHED
+            run_sweep(lab, s, crash_at=second)
+            check_resumed(verdict, lab, s, ["u01000.r01"], promises.sealed_valid(lab().paths.raw))
+    assert not verdict.violations, "\n".join(verdict.violations[:20])
+
+
+@pytest.mark.parametrize("damage", ["fault", "unsealed", "changed"])
+def test_the_checker_finds_violations(lab, spec, damage):
+    """The program that judges must be able to say no."""
+    s = spec(users="1000", phases="2/5/1")
+    assert run_sweep(lab, s) == 0
+    machine, verdict = lab(), promises.Verdict()
+    directory = machine.paths.raw / s.sweep / "u01000.r01"
+    before = promises.sealed_valid(machine.paths.raw)
+    file = directory / "clients/client1/progress.csv"
+    if damage == "changed":
+        file.chmod(0o644)
+        file.write_text("other")
+        promises.check_survival(verdict, machine.paths.raw, before)
+        promises.check_records(verdict, machine.paths.raw)
+    elif damage == "unsealed":
+        (directory / "manifest.json").unlink()
+        promises.check_records(verdict, machine.paths.raw)
+        promises.check_done(verdict, machine.paths.raw, s.sweep, ["u01000.r01"], 0)
+    else:
+        run = promises.Manifest.read(directory).phase("run")
+        promises.check_faults(verdict, machine.paths.raw, [run.start_s + 1])
+    assert verdict.violations

@@ -1,0 +1,220 @@
+"""Whole sweeps on the dry twin: what is recorded, what resumes, what counts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ntier_analysis.contracts.manifest import Manifest, State
+from ntier_harness import ledger, sweep
+from ntier_harness.errors import Interrupted, RequestError, WorkError
+
+
+def trials(lab, spec):
+    return ledger.attempts(lab.paths.raw / spec.sweep)
+
+
+def run_bounds(manifest):
+    run = manifest.phase("run")
+    return run.start_s, run.end_s
+
+
+def test_sweep_records_everything(lab, spec):
+    s, machine = spec(), lab()
+    assert sweep.run(machine, s) == 0
+    found = trials(machine, s)
+    assert {k: [a.outcome for a in v] for k, v in found.items()} == {"u01000.r01": ["valid"], "u03000.r01": ["valid"]}
+    m = found["u03000.r01"][0].manifest
+    assert m.users_real == round(3000 * s.scale)
+    assert [p.end_s - p.start_s for p in m.phases] == [10, 20, 2]
+    assert {q["moment"] for q in m.quota_readback} == {"ramp_up", "run", "end"}
+    assert all(q["cpu_cores"] == 0.2 for q in m.quota_readback if q["node"] != "client1")
+    assert set(m.collectors) == {"web1", "app1", "middleware1", "db1", "client1", "host"}
+    assert all(
+        {"offset_before", "offset_after", "rtt_before", "rtt_after"} == set(c) for c in m.clock_offsets_s.values()
+    )
+    files = {f.path for f in m.files}
+    assert {
+        "clients/client1/interactions.jtl.csv.zst",
+        "clients/client1/thinks.csv.zst",
+        "clients/client1/progress.csv",
+    } <= files
+    assert {"nodes/db1/mysql_status.csv", "nodes/db1/cgroup_cpu.csv.zst", "nodes/db1/facts_before.json",
+            "nodes/db1/facts_after.json", "nodes/client1/sysstat.sa", "config/ntier.properties"} <= files  # fmt: skip
+    assert [s["step"] for s in m.steps if s["event"] == "begin"] == [
+        "reset", "facts", "start", "limits", "ramp_up", "run", "ramp_down", "stop", "collect", "validate"]  # fmt: skip
+
+
+def test_limits_are_in_force_only_during_the_phases(lab, spec):
+    machine, s = lab(), spec()
+    sweep.run(machine, s)
+    assert all(n["allowance"] == "" for n in machine.runner.world.state["nodes"].values())
+    m = trials(machine, s)["u01000.r01"][0].manifest
+    limits = next(x["t_s"] for x in m.steps if x["step"] == "limits" and x["event"] == "begin")
+    stop = next(x["t_s"] for x in m.steps if x["step"] == "stop" and x["event"] == "begin")
+    assert limits <= m.phases[0].start_s
+    assert m.phases[2].end_s - 0.1 <= stop
+
+
+def test_overhead_per_trial_stays_below_15_s(lab, spec):
+    machine, s = lab(), spec()
+    sweep.run(machine, s)
+    overheads = [float(t.partition("(overhead ")[2].split()[0]) for t in machine.screen.said if "(overhead " in t]
+    assert len(overheads) == 2
+    assert max(overheads) < 15
+
+
+def test_second_run_changes_nothing(lab, spec):
+    s = spec()
+    sweep.run(lab(), s)
+    machine = lab()
+    before = snapshot(machine.paths.results)
+    assert sweep.run(machine, s) == 0
+    assert snapshot(machine.paths.results) == before
+    assert not any("terraform" in c or "run-jmeter" in c for c in machine.runner.ran)
+
+
+def snapshot(folder):
+    return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_raw_is_read_only_and_hashes_hold(lab, spec):
+    import hashlib
+
+    machine, s = lab(), spec()
+    sweep.run(machine, s)
+    directory = machine.paths.raw / s.sweep / "u01000.r01"
+    m = Manifest.read(directory)
+    assert m.files
+    assert all(hashlib.sha256((directory / f.path).read_bytes()).hexdigest() == f.sha256 for f in m.files)
+    assert all(p.stat().st_mode & 0o222 == 0 for p in [directory, *directory.rglob("*")])
+
+
+def test_more_users_extend_a_sweep(lab, spec):
+    sweep.run(lab(), spec())
+    machine = lab()
+    assert sweep.run(machine, spec(users="1000,2000,3000")) == 0
+    assert sum("run-jmeter" in c and "u02000" in c for c in machine.runner.ran) == 1
+    assert not any("u01000" in c for c in machine.runner.ran)
+
+
+def test_another_experiment_of_the_same_name_is_refused(lab, spec):
+    sweep.run(lab(), spec(name="x"))
+    with pytest.raises(RequestError, match=r"exists with other seed \(1 there\)"):
+        sweep.run(lab(), spec(name="x", seed="2"))
+
+
+def test_invalid_trials_are_tried_again_and_all_attempts_are_kept(lab, spec):
+    s, machine = spec(users="1000"), lab(invalid=["host_busy", "host_busy"])
+    assert sweep.run(machine, s) == 0
+    assert [a.outcome for a in trials(machine, s)["u01000.r01"]] == ["invalid", "invalid", "valid"]
+
+
+def test_out_of_attempts_is_exit_code_1_and_stays_so(lab, spec):
+    s, machine = spec(users="1000"), lab(invalid=["host_busy"] * 3)
+    assert sweep.run(machine, s) == 1
+    again = lab()
+    assert sweep.run(again, s) == 1
+    assert not any("run-jmeter" in c for c in again.runner.ran)
+    assert sweep.run(lab(), s, attempts=4) == 0
+
+
+FAULTS = [
+    ("node_stop", "db1", {}, "node_gone: db1"),
+    ("client_kill", "client1", {}, "client_exit 137"),
+    ("collector_kill", "db1", {"collector": "mysql_status"}, "collector_dead: mysql_status on db1"),
+    ("quota_lost", "db1", {}, None),
+    ("service_restart", "app1", {}, None),
+]
+
+
+@pytest.mark.parametrize(("kind", "node", "more", "failure"), FAULTS, ids=[f[0] for f in FAULTS])
+def test_a_fault_in_the_run_phase_is_never_valid_and_the_sweep_goes_on(lab, spec, kind, node, more, failure):
+    s, machine = spec(users="1000"), lab()
+    sweep.run(machine, s.__class__(**{**s.__dict__, "name": "before"}))
+    begin = machine.runner.now() + 8 + 10 + 7
+    machine.runner.world.state["faults"] = [{"t_s": begin, "kind": kind, "node": node, **more}]
+    assert sweep.run(machine, s) == 0
+    first, *rest = trials(machine, s)["u01000.r01"]
+    start, end = run_bounds(first.manifest)
+    fault = next(f for f in machine.runner.world.state["log"] if f["kind"] == kind)
+    assert start <= fault["t_s"] < end, "the fault was meant to be in the run phase"
+    assert first.outcome != "valid"
+    assert rest[-1].outcome == "valid"
+    if failure:
+        assert first.manifest.state is State.FAILED
+        assert first.manifest.failure.startswith(failure)
+        cut_s = next(x["t_s"] for x in first.manifest.steps if x["step"] == "stop") - fault["t_s"]
+        assert cut_s <= 9, "a lost trial is cut short"
+
+
+def test_interrupt_ends_within_15_s_and_the_same_command_goes_on(lab, spec):
+    s = spec()
+    machine = lab()
+    machine.runner.stop_at_s = machine.runner.now() + 80
+    with pytest.raises(Interrupted):
+        sweep.run(machine, s)
+    assert machine.runner.now() - 1_800_000_080 < 15
+    stopped = [a for v in trials(machine, s).values() for a in v if a.outcome == "interrupted"]
+    assert len(stopped) == 1
+    assert stopped[0].manifest.failure.startswith("interrupted: stopped by the user during")
+    assert not machine.runner.world.state["spawned"]
+    assert sweep.run(lab(), s) == 0
+
+
+def test_interruptions_do_not_use_up_attempts(lab, spec):
+    s = spec(users="1000")
+    for _ in range(5):
+        machine = lab()
+        deployed = machine.paths.in_force.exists()
+        machine.runner.stop_at_s = machine.runner.now() + (15 if deployed else 65)
+        with pytest.raises(Interrupted):
+            sweep.run(machine, s)
+    assert sweep.run(lab(), s) == 0
+
+
+def test_two_harnesses(lab, spec):
+    first = lab()
+    with sweep.locked(first), pytest.raises(RequestError, match=r"another ntier is at work: pid \d+, since"):
+        sweep.run(lab(), spec())
+
+
+def test_torn_manifest_is_a_failed_attempt(lab, spec):
+    s, machine = spec(users="1000"), lab()
+    sweep.run(machine, s)
+    file = machine.paths.raw / s.sweep / "u01000.r01" / "manifest.json"
+    text = file.read_text()
+    file.chmod(0o644)
+    file.write_text(text[: len(text) // 2])
+    assert sweep.run(lab(), s) == 0
+    torn, again = trials(machine, s)["u01000.r01"]
+    assert (torn.outcome, again.outcome) == ("failed", "valid")
+    assert "manifest.json" in torn.problem
+
+
+def test_results_that_cannot_be_written_are_an_error_before_anything_starts(lab, spec, root):
+    (root / "results").mkdir()
+    (root / "results" / "raw").write_text("a file in the way")
+    machine = lab()
+    with pytest.raises(WorkError, match="cannot be written"):
+        sweep.run(machine, spec())
+    assert not machine.runner.ran
+
+
+def test_secrets_are_private_and_not_in_results(lab, spec):
+    machine, s = lab(), spec(users="1000")
+    sweep.run(machine, s)
+    file = machine.paths.secrets
+    assert file.stat().st_mode & 0o077 == 0
+    values = [line.split(": ")[1] for line in file.read_text().splitlines()]
+    everything = b"".join(p.read_bytes() for p in machine.paths.results.rglob("*") if p.is_file())
+    assert len(values) == 3
+    assert not any(v.encode() in everything for v in values)
+
+
+def test_deployment_is_skipped_when_it_is_in_force(lab, spec):
+    sweep.run(lab(), spec(users="1000"))
+    machine = lab()
+    sweep.run(machine, spec(users="1000,2000"))
+    assert not any(c.startswith("ansible-playbook") for c in machine.runner.ran)
+    assert json.loads(machine.paths.in_force.read_text())["warm"]["interactions"] >= 300

@@ -1,0 +1,161 @@
+"""Requests: what is understood, how it is ordered, and what is refused with which words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ntier_analysis.contracts.nodes import Node
+from ntier_harness import plan, scale
+from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.load import shares
+from ntier_harness.soft import soft_resources
+from ntier_harness.spec import parse_users
+from ntier_harness.targets.local import allowance, guard
+
+
+def test_users():
+    assert parse_users("1000:13000:1000") == tuple(range(1000, 13001, 1000))
+    assert parse_users("4000,1000,4000") == (1000, 4000)
+    assert parse_users("500:1200:500") == (500, 1000)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("topo", None, "topo: missing"),
+        ("topo", "1/1/1", "expected W/A/C/D"),
+        ("topo", "1/0/1/1M", "app count is 0, allowed are 1..99"),
+        ("topo", "1/1/1/1P", "allowed is M"),
+        ("users", "0", "allowed are 1..100000"),
+        ("users", "5000:1000:1000", "first <= last"),
+        ("users", "1:100000:1", "at most 999"),
+        ("users", "1000-2000", "expected first:last:step"),
+        ("users", "100000", "real users; at most 15000"),
+        ("mix", "browse_onyl", "did you mean 'browse_only'?); allowed are browse_only, read_write"),
+        ("phases", "smok", "did you mean 'smoke'?"),
+        ("phases", "10/2/1", "run is 5..86400 s"),
+        ("reps", "0", "allowed are 1..99"),
+        ("reps", "x", "not a whole number"),
+        ("middleware", "cjdbc", "allowed are shardingsphere"),
+        ("target", "aws", "allowed are local"),
+        ("scale", "0.13", "not a multiple of 0.05"),
+        ("scale", "big", "neither 'auto' nor a number"),
+        ("search", "capacity", "not built yet"),
+        ("seed", "-1", "allowed are 0.."),
+        ("name", "My Sweep", "allowed are up to 40"),
+        ("data", "smal", "did you mean 'small'?"),
+        ("set", ["web_max_worker=3"], "did you mean 'web_max_workers'?"),
+        ("set", ["web_max_workers=0"], "allowed are 2..20000"),
+        ("set", ["middleware_policy=fair"], "allowed are least_pending, round_robin, random"),
+        ("set", ["x"], "expected name=value"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_error(spec, option, value, says):
+    with pytest.raises(RequestError) as error:
+        spec(**{option: value})
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_sweep_key(spec):
+    assert spec(phases=None).sweep == "1-1-1-1M.browse_only.shardingsphere"
+    assert spec().sweep == "1-1-1-1M.browse_only.shardingsphere.smoke"
+    assert spec(phases="20/40/5").name == ""
+    assert spec(phases="3/10/1", scale="0.15", seed="7", data="tiny").name == "3-10-1-s0_15-tiny-seed7"
+    assert spec(name="mine").sweep.endswith(".mine")
+    a, b = (spec(set=[f"web_max_workers={n}"]).name for n in (60, 61))
+    assert a != b
+
+
+@pytest.mark.parametrize(
+    ("cores", "shares", "expected"),
+    [(2, 4, 0.2), (2, 13, 0.1), (8, 4, 1.0), (4, 4, 0.5), (16, 13, 0.75), (64, 13, 1.0)],
+)
+def test_auto_scale(cores, shares, expected):
+    assert scale.auto_scale(cores, shares) == expected
+
+
+@given(st.integers(1, 128), st.floats(3.2, 200))
+def test_auto_scale_keeps_its_promise(cores, shares):
+    try:
+        s = scale.auto_scale(cores, shares)
+    except RequestError:
+        assert scale.needed_cores(scale.MIN, shares) > scale.HOST_LIMIT * cores
+        return
+    assert scale.MIN <= s <= scale.MAX
+    assert scale.needed_cores(s, shares) <= scale.HOST_LIMIT * cores + 1e-6
+    allowance(s)
+
+
+@given(st.integers(1, 100), st.integers(0, 2**16 - 1))
+def test_block_order_is_a_permutation(n, mask):
+    assert sorted(plan.block_order(n, mask)) == list(range(n))
+
+
+@given(st.integers(4, 64), st.integers(4, 64))
+def test_any_first_part_of_a_block_covers_the_range(n, part):
+    first = sorted(plan.block_order(n, 0)[:part])
+    gaps = [b - a for a, b in zip(first, [*first[1:], n], strict=True)]
+    assert first[0] == 0
+    assert max(gaps) <= 4 * n / len(first)
+
+
+def test_order_is_by_blocks_and_by_seed(spec):
+    s = spec(users="1000:13000:1000", reps="3")
+    trials = plan.order(s)
+    assert [t.rep for t in trials] == [1] * 13 + [2] * 13 + [3] * 13
+    assert plan.order(s) == trials
+    assert [t.users for t in trials[:3]] == [1000, 9000, 5000]
+    blocks = [[t.users for t in trials[i * 13 : i * 13 + 13]] for i in range(3)]
+    assert all(sorted(b) == list(s.users) for b in blocks)
+    other = plan.order(spec(users="1000:13000:1000", reps="3", seed="2"))
+    assert [t.users for t in other] != [t.users for t in trials]
+
+
+def test_seeds_differ_by_trial_and_not_by_topology(spec):
+    seeds = [t.seed for t in plan.order(spec(users="1000:13000:1000", reps="5"))]
+    assert len(set(seeds)) == len(seeds)
+    assert all(0 <= s < 2**31 for s in seeds)
+    assert [t.seed for t in plan.order(spec(topo="1/2/1/2M", users="1000"))] == [
+        t.seed for t in plan.order(spec(users="1000"))
+    ]
+
+
+def test_soft_resources_are_elbas_scaled(spec):
+    values = soft_resources(spec(topo="1/2/1/1M", scale="0.2"))
+    assert (values["web_max_workers"], values["app_max_threads"]) == (60, 33)
+    assert (values["app_pool_size"], values["middleware_pool_max"]) == (3, 18)
+    paper = soft_resources(spec(topo="1/2/1/1M", scale="1", users="1000"))
+    assert [paper[k] for k in ("web_max_workers", "app_max_threads", "app_pool_size", "middleware_pool_max")] == [
+        300, 165, 12, 90]  # fmt: skip
+    assert soft_resources(spec(set=["web_max_workers=7"]))["web_max_workers"] == 7
+
+
+@pytest.mark.parametrize(
+    ("cores", "text"),
+    [(0.2, "2ms/10ms"), (0.15, "3ms/20ms"), (0.04, "1ms/25ms"), (1.0, "10ms/10ms"), (2.5, "25ms/10ms")],
+)
+def test_allowance(cores, text):
+    assert allowance(cores) == text
+
+
+def test_allowance_refuses_what_no_whole_millisecond_gives():
+    with pytest.raises(RequestError, match="multiple of"):
+        allowance(0.123)
+
+
+def test_load_goes_to_our_own_nodes_only():
+    node = Node(name="web1", tier="web", index=1, node_type="normal", address="198.18.1.1", role="web")
+    stranger = node.model_copy(update={"address": "192.0.2.1"})
+    guard("198.18.1.1", [node])
+    for address, nodes in (("198.18.1.2", [node]), ("192.0.2.1", [stranger])):
+        with pytest.raises(WorkError, match="no load is sent"):
+            guard(address, nodes)
+
+
+@given(st.integers(0, 20_000), st.integers(1, 16))
+def test_users_are_split_evenly(users, clients):
+    parts = shares(users, clients)
+    assert sum(parts) == users
+    assert max(parts) - min(parts) <= 1

@@ -4,6 +4,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.time.LocalDateTime;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -54,6 +55,14 @@ public final class Db {
         } else {
             statement.setString(index, (String) value);
         }
+    }
+
+    /**
+     * A column of dates. Not getString: Connector/J would format the date with String.format, which was a third of the
+     * application's CPU time.
+     */
+    public static LocalDateTime date(ResultSet row, int column) throws SQLException {
+        return row.getObject(column, LocalDateTime.class);
     }
 
     /** Statements executed so far. */

@@ -89,7 +89,7 @@ public final class CommentHtml {
         page.html("<hr>\n<p><b>");
         view(comment.id(), comment.subject());
         page.html("</b> (rating ").number(comment.rating()).html(") posted by ").text(comment.nickname()).html(" on ")
-                .text(comment.date()).html("</p>\n<p>").text(comment.text()).html("</p>\n<p>[ ");
+                .date(comment.date()).html("</p>\n<p>").text(comment.text()).html("</p>\n<p>[ ");
         Links.postComment(page, table, story, comment.id(), "Reply to this");
         page.html(" | ");
         view(comment.parent(), "Parent");
@@ -103,7 +103,7 @@ public final class CommentHtml {
         if (comment.rating() >= filter) {
             page.row();
             view(comment.id(), comment.subject());
-            page.html(" by ").text(comment.nickname()).html(" on ").text(comment.date());
+            page.html(" by ").text(comment.nickname()).html(" on ").date(comment.date());
         }
         if (!comment.answers().isEmpty()) {
             page.html("<ul>\n");

@@ -1,6 +1,7 @@
 package io.ntier.rubbos.html;
 
 import java.nio.charset.StandardCharsets;
+import java.time.LocalDateTime;
 
 /**
  * The page being written: RUBBoS' frame around what an interaction appends. Links hold a bare {@code &} between their parameters,
@@ -61,6 +62,23 @@ public final class Page {
     public Page number(long number) {
         out.append(number);
         return this;
+    }
+
+    /** Appends a date as YYYY-MM-DD HH:MM:SS, nothing if it is null. */
+    public Page date(LocalDateTime date) {
+        if (date != null) {
+            out.append(date.getYear());
+            twoDigits('-', date.getMonthValue());
+            twoDigits('-', date.getDayOfMonth());
+            twoDigits(' ', date.getHour());
+            twoDigits(':', date.getMinute());
+            twoDigits(':', date.getSecond());
+        }
+        return this;
+    }
+
+    private void twoDigits(char before, int number) {
+        out.append(before).append((char) ('0' + number / 10)).append((char) ('0' + number % 10));
     }
 
     /** Appends text for the value of a URL parameter. */

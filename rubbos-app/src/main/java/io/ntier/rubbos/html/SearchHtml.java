@@ -1,6 +1,7 @@
 package io.ntier.rubbos.html;
 
 import io.ntier.rubbos.db.CommentTable;
+import java.time.LocalDateTime;
 import java.util.List;
 
 /** Search form and the comments that were found. */
@@ -8,7 +9,7 @@ public final class SearchHtml {
     private static final String[] TYPES = {"story titles", "comment subjects", "authors of stories"};
 
     /** A comment in a list of results. */
-    public record Hit(long id, long story, String subject, String date, String nickname) {
+    public record Hit(long id, long story, String subject, LocalDateTime date, String nickname) {
     }
 
     private SearchHtml() {
@@ -30,7 +31,7 @@ public final class SearchHtml {
             page.row();
             page.html("<li>");
             Links.viewComment(page, table, hit.story(), hit.id(), 0, CommentHtml.DISPLAY_ROOTS, hit.subject());
-            page.html(" by ").text(hit.nickname()).html(" on ").text(hit.date()).html("</li>\n");
+            page.html(" by ").text(hit.nickname()).html(" on ").date(hit.date()).html("</li>\n");
         }
         page.html("</ul>\n");
         paging.previousAndNext(page);

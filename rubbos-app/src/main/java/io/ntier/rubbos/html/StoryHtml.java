@@ -31,7 +31,7 @@ public final class StoryHtml {
     }
 
     private static void postedBy(Page page, Story story) {
-        page.html("<p>Posted by ").text(story.writer()).html(" on ").text(story.date()).html("</p>\n");
+        page.html("<p>Posted by ").text(story.writer()).html(" on ").date(story.date()).html("</p>\n");
     }
 
     public static void lines(Page page, List<Story> stories) {
@@ -40,7 +40,7 @@ public final class StoryHtml {
             page.row();
             page.html("<li>");
             Links.viewStory(page, story.id(), story.title());
-            page.html(" by ").text(story.writer()).html(" on ").text(story.date()).html("</li>\n");
+            page.html(" by ").text(story.writer()).html(" on ").date(story.date()).html("</li>\n");
         }
         page.html("</ul>\n");
     }

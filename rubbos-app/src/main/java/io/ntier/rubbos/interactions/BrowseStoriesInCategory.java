@@ -23,7 +23,7 @@ public final class BrowseStoriesInCategory implements Interaction {
         Paging paging = new Paging("BrowseStoriesByCategory?category=" + category + "&categoryName=" + Paging.encode(name),
                 params.page(), size);
         List<Story> stories = db.list(STORIES_OF_CATEGORY, row ->
-                new Story(row.getLong(1), row.getString(2), row.getString(3), row.getString(4), row.getString(5)),
+                new Story(row.getLong(1), row.getString(2), row.getString(3), Db.date(row, 4), row.getString(5)),
                 category, size, (long) size * paging.page());
         page.html("<h2>Stories in ").text(name).html("</h2>\n");
         if (stories.isEmpty()) {

@@ -55,7 +55,7 @@ public final class OlderStories implements Interaction {
 
     private static List<Story> stories(Db db, String sql, String date, int size, int pageNumber) throws SQLException {
         return db.list(sql, row ->
-                new Story(row.getLong(1), row.getString(2), row.getString(3), row.getString(4), row.getString(6)),
+                new Story(row.getLong(1), row.getString(2), row.getString(3), Db.date(row, 4), row.getString(6)),
                 date + " 00:00:00", date + " 23:59:59", size, (long) size * pageNumber);
     }
 }

@@ -48,7 +48,7 @@ public final class SearchInComments implements Interaction {
 
     private static List<SearchHtml.Hit> hits(Db db, CommentTable table, String words, int page) throws SQLException {
         return db.list(COMMENTS_BY_SUBJECT.get(table), row ->
-                new SearchHtml.Hit(row.getLong(1), row.getLong(2), row.getString(3), row.getString(4), row.getString(5)),
+                new SearchHtml.Hit(row.getLong(1), row.getLong(2), row.getString(3), Db.date(row, 4), row.getString(5)),
                 Db.startsWith(words), StorySearch.HITS_PER_PAGE, (long) StorySearch.HITS_PER_PAGE * page);
     }
 }

@@ -17,7 +17,7 @@ public final class StoriesOfTheDay implements Interaction {
     @Override
     public void answer(Params params, Db db, Page page) throws SQLException {
         List<Story> stories = db.list(NEWEST_STORIES, row ->
-                new Story(row.getLong(1), row.getString(2), row.getString(3), row.getString(4), row.getString(6)));
+                new Story(row.getLong(1), row.getString(2), row.getString(3), Db.date(row, 4), row.getString(6)));
         page.html("<h2>Stories of the day</h2>\n");
         if (stories.isEmpty()) {
             StoryHtml.none(page, "no story");

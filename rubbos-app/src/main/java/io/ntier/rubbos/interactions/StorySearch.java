@@ -49,7 +49,7 @@ abstract class StorySearch implements Interaction {
     }
 
     private static List<Story> stories(Db db, String sql, String words, int page) throws SQLException {
-        return db.list(sql, row -> new Story(row.getLong(1), row.getString(2), null, row.getString(3), row.getString(4)),
+        return db.list(sql, row -> new Story(row.getLong(1), row.getString(2), null, Db.date(row, 3), row.getString(4)),
                 Db.startsWith(words), HITS_PER_PAGE, (long) HITS_PER_PAGE * page);
     }
 }

@@ -43,6 +43,6 @@ public final class ViewStory implements Interaction {
 
     private static Story story(Db db, String sql, long id) throws SQLException {
         return db.first(sql, row ->
-                new Story(row.getLong(1), row.getString(2), row.getString(3), row.getString(4), row.getString(6)), id);
+                new Story(row.getLong(1), row.getString(2), row.getString(3), Db.date(row, 4), row.getString(6)), id);
     }
 }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.ntier.rubbos.db.Comment;
 import io.ntier.rubbos.db.CommentTable;
+import java.time.LocalDateTime;
 import java.util.List;
 import java.util.Map;
 import java.util.regex.MatchResult;
@@ -15,7 +16,7 @@ import org.junit.jupiter.api.Test;
 /** The rules by which RUBBoS clients cut their next request out of a page. */
 class CommentHtmlTest {
     private static Comment comment(long id, long parent, int rating, Comment... answers) {
-        return new Comment(id, parent, answers.length, rating, "2026-01-02 03:04:05", "subject " + id, "text " + id, "user1",
+        return new Comment(id, parent, answers.length, rating, LocalDateTime.of(2026, 1, 2, 3, 4, 5), "subject " + id, "text " + id, "user1",
                 List.of(answers));
     }
 
@@ -45,6 +46,7 @@ class CommentHtmlTest {
         String html = page(-1, 0, comment(11, 0, 0));
         assertTrue(html.contains("PostComment?comment_table=old_comments&storyId=9&parent=0\""));
         assertTrue(html.contains("PostComment?comment_table=old_comments&storyId=9&parent=11\""));
+        assertTrue(html.contains("posted by user1 on 2026-01-02 03:04:05<"));
         assertTrue(html.contains("ModerateComment?comment_table=old_comments&commentId=11\""));
     }
 
@@ -73,7 +75,7 @@ class CommentHtmlTest {
 
     @Test
     void textOfUsersIsEscaped() {
-        Comment hostile = new Comment(1, 0, 0, 0, "d", "<b>", "<script>", "\"x'", List.of());
+        Comment hostile = new Comment(1, 0, 0, 0, null, "<b>", "<script>", "\"x'", List.of());
         String html = page(-1, 2, hostile);
         assertFalse(html.contains("<script>"));
         assertTrue(html.contains("&lt;b&gt;"));

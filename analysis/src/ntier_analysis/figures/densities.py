@@ -38,14 +38,16 @@ def averaged(samples: pd.DataFrame, interval_s: float) -> pd.DataFrame:
     groups = samples.assign(t_s=bin_s).groupby(["trial", "users", "t_s"], as_index=False)["value"]
     means = groups.agg(["mean", "count"])
     whole = means[means["count"] >= 0.9 * interval_s / fine_s]
-    return whole.rename(columns={"mean": "value"})[["trial", "users", "t_s", "value"]]
+    means = whole.rename(columns={"mean": "value"})[["trial", "users", "t_s", "value"]]
+    means.attrs["interval_s"] = interval_s
+    return means
 
 
 def node_densities(samples: pd.DataFrame, bandwidth_pct: float = BANDWIDTH_PCT) -> pd.DataFrame:
     """Density of one node's utilization per number of users; repetitions are pooled.
 
     samples: columns users, value (percent); missing values are left out and counted. Returns columns users, n,
-    n_missing, n_above (samples above 100.5 %, drawn at 100 %), density (arrays on GRID_PCT, share per point), by users."""
+    n_missing, n_above (samples above 100.5 %, drawn at 100 %), density (arrays on GRID_PCT, share per point)."""
     rows = []
     for users, group in samples.groupby("users", sort=True):
         values = group["value"].to_numpy(dtype=np.float64)
@@ -55,7 +57,9 @@ def node_densities(samples: pd.DataFrame, bandwidth_pct: float = BANDWIDTH_PCT) 
             rows.append((users, len(present), len(values) - len(present), n_above, np.clip(present, 0.0, 100.0)))
     curves = densities([r[4] for r in rows], bandwidth_pct)
     frame = pd.DataFrame([r[:4] for r in rows], columns=["users", "n", "n_missing", "n_above"])
-    return frame.assign(density=list(curves))
+    frame = frame.assign(density=list(curves))
+    frame.attrs |= samples.attrs
+    return frame
 
 
 def density_map(
@@ -74,7 +78,7 @@ def density_map(
         mesh = flat.pcolormesh(
             _edges(GRID_PCT), _edges(users), surface, cmap=DENSITY_MAP, norm=PowerNorm(0.5, vmin=0), rasterized=True
         )
-        invalid = _invalid_users(shares)
+        invalid = invalid_users(shares)
         _hatch(flat, users, invalid)
         flat.axvline(THRESHOLD_PCT, color="white", linewidth=0.6, linestyle="--")
         flat.set(xlabel=f"{resource.upper()} utilization of {node} [%]", ylabel="users (nominal)", xlim=(0, 100))
@@ -105,7 +109,7 @@ def density_surface(curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, re
         users = curves["users"].to_numpy(dtype=float)
         surface = np.stack(curves["density"].to_list())
         look = {"cmap": DENSITY_MAP, "norm": PowerNorm(0.5, vmin=0, vmax=surface.max())}
-        invalid = _invalid_users(shares)
+        invalid = invalid_users(shares)
         for row in reversed(range(len(users))):  # from the back, so that peaks hide what lies behind them
             depth = 3 * (len(users) - row)
             if row + 1 < len(users):
@@ -130,7 +134,7 @@ def density_surface(curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, re
         name=f"density-surface-{node}-{resource}",
         figure=figure,
         finding=_finding(curves, shares, node, resource),
-        caption="Between the measured loads (lines; dotted if INVALID) the surface is interpolated. 1-s means. "
+        caption="Between the measured loads (lines; dotted if INVALID) the surface is interpolated. "
         + _caption(curves, node, resource, scale, invalid),
         data=_long(curves, node),
     )
@@ -166,7 +170,7 @@ def _root_ticks(top: float) -> list[float]:
     return [0.0, highest / 10, highest / 2, highest]
 
 
-def _invalid_users(shares: pd.DataFrame) -> set[float]:
+def invalid_users(shares: pd.DataFrame) -> set[float]:
     """Loads none of whose trials is valid."""
     return {float(u) for u, ok in shares.groupby("users")["valid"].any().items() if not ok}
 
@@ -200,10 +204,11 @@ def _finding(curves: pd.DataFrame, shares: pd.DataFrame, node: str, resource: st
 def _caption(curves: pd.DataFrame, node: str, resource: str, scale: float, invalid: set[float]) -> str:
     low, high = curves["n"].min(), curves["n"].max()
     count = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    interval = f"means of {curves.attrs['interval_s']:g} s" if "interval_s" in curves.attrs else "samples"
     parts = [
-        f"Kernel density of the {resource.upper()} utilization of {node} in the run phase, reflected at 0 and 100 %, bandwidth "
-        f"{BANDWIDTH_PCT:g} points, n = {count} samples per load; the shares are counted from the samples, not read from the "
-        f"density; scale {scale:g}."
+        f"Kernel density of the {resource.upper()} utilization of {node} in the run phase, reflected at 0 and 100 %, "
+        f"bandwidth {BANDWIDTH_PCT:g} points, n = {count} {interval} per load; the shares at or above "
+        f"{THRESHOLD_PCT:g} % are counted from the raw samples, not read from the density; scale {scale:g}."
     ]
     if curves["n_missing"].sum():
         parts.append(f"{curves['n_missing'].sum():,} samples are missing (gaps).")

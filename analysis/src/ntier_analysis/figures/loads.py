@@ -23,7 +23,6 @@ from ntier_analysis.figures.style import (
     users_ticks,
 )
 
-
 BAND_FROM = 0.05
 """Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
 
@@ -55,7 +54,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None) -> Drawing:
             if plateau.knee_users:
                 axes.axvline(plateau.knee_users, color=LAW_COLOR, linewidth=0.6, linestyle=":")
         _with_intervals(axes, valid, "throughput_per_s", TIERS["middleware"].color, "o", "throughput")
-        if valid["goodput_per_s"].notna().any():
+        if has_goodput(valid):
             _with_intervals(axes, valid, "goodput_per_s", TIERS["app"].color, "^", "goodput")
         _invalid_marks(axes, trials, "throughput_per_s")
         axes.set(xlabel="users (nominal)", ylabel="interactions/s (measured)", xlim=(0, None))
@@ -83,8 +82,14 @@ def response_time(trials: pd.DataFrame) -> Drawing:
         slo_ms = trials["slo_ms"].dropna()
         if len(slo_ms):
             axes.axhline(slo_ms.iloc[0], color=LAW_COLOR, linewidth=0.8, linestyle=":")
-            axes.annotate(f"objective {slo_ms.iloc[0] / 1000:g} s", (1, slo_ms.iloc[0]), xycoords=("axes fraction", "data"),
-                          xytext=(0, 2), textcoords="offset points", ha="right", fontsize=6.5, color=LAW_COLOR)  # fmt: skip
+            place = {
+                "xycoords": ("axes fraction", "data"),
+                "xytext": (0, 2),
+                "textcoords": "offset points",
+                "ha": "right",
+            }
+            label = f"objective {slo_ms.iloc[0] / 1000:g} s"
+            axes.annotate(label, (1, slo_ms.iloc[0]), fontsize=6.5, color=LAW_COLOR, **place)
         _invalid_marks(axes, trials, "response_time_mean_ms")
         axes.set(xlabel="users (nominal)", ylabel="response time [ms]", yscale="log", xlim=(0, None))
         users_ticks(axes.xaxis, trials["users"])
@@ -103,7 +108,7 @@ def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:
 
     saturation: the store's table at one threshold and resource, with the trials' column valid."""
     valid = saturation[saturation["valid"]]
-    nodes = _nodes(saturation)
+    nodes = nodes_in_order(saturation)
     with styled():
         figure = Figure(figsize=(PAGE_IN, 2.4))
         left, right = figure.subplots(1, 2, sharex=True)
@@ -163,8 +168,8 @@ def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
     )
     n = saturation["n"]
     caption = (
-        f"Soft resources: threads and connections in use as a share of their pool, mean over the run phase, n = {_span(n)} "
-        f"samples per trial; scale {scale:g}." + _invalid_text(saturation)
+        f"Soft resources: threads and connections in use as a share of their pool, mean over the run phase, "
+        f"n = {_span(n)} samples per trial; scale {scale:g}." + _invalid_text(saturation)
     )
     columns = ["users", "trial", "valid", "node", "tier", "item", "utilization_mean_pct", "saturation", "n"]
     return Drawing("pools", figure, finding, caption, saturation[columns])
@@ -174,6 +179,11 @@ def law(trials: pd.DataFrame) -> tuple[float, float, float]:
     """Real users per nominal user, think time (s), and response time (s) of the lowest valid load."""
     first = (trials[trials["valid"]] if trials["valid"].any() else trials).sort_values("users").iloc[0]
     return first["users_real"] / first["users"], first["think_time_s"], first["response_time_mean_ms"] / 1000.0
+
+
+def has_goodput(trials: pd.DataFrame) -> bool:
+    """Without an objective the goodput is the throughput, and is not drawn."""
+    return bool(trials["slo_ms"].notna().any() and trials["goodput_per_s"].notna().any())
 
 
 def _law(axes, trials: pd.DataFrame, plateau: Plateau | None) -> None:
@@ -206,22 +216,23 @@ def _nominal_axis(axes, scale: float) -> None:
         right.spines["right"].set_visible(True)
 
 
-def _nodes(rows: pd.DataFrame) -> list[tuple[str, str]]:
+def nodes_in_order(rows: pd.DataFrame) -> list[tuple[str, str]]:
     pairs = rows[["node", "tier"]].drop_duplicates().itertuples(index=False)
     return sorted(pairs, key=lambda p: (tier_order(p.tier), len(p.node), p.node))
 
 
 def _loads(trials: pd.DataFrame) -> pd.DataFrame:
-    columns = ["users", "users_real", "trial", "rep", "valid", "invalid_reasons", "throughput_per_s", "throughput_low_per_s",
-               "throughput_high_per_s", "goodput_per_s", "response_time_mean_ms", "response_time_p50_ms",
-               "response_time_p95_ms", "response_time_p99_ms", "interactions", "errors", "scale"]  # fmt: skip
+    columns = ["users", "users_real", "trial", "rep", "valid", "invalid_reasons", "throughput_per_s",
+               "throughput_low_per_s", "throughput_high_per_s", "goodput_per_s", "response_time_mean_ms",
+               "response_time_p50_ms", "response_time_p95_ms", "response_time_p99_ms", "interactions", "errors",
+               "scale"]  # fmt: skip
     return trials[columns].sort_values(["users", "rep"])
 
 
 def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None) -> str:
     if plateau is None:
         return "Throughput grows with the users over the whole sweep; no plateau was reached."
-    at = f" from about {plateau.knee_users:,.0f} users on" if plateau.knee_users else ""
+    at = f" from about {float(f'{plateau.knee_users:.2g}'):,.0f} users on" if plateau.knee_users else ""
     value = f"{plateau.throughput_per_s:.1f} [{plateau.low_per_s:.1f}, {plateau.high_per_s:.1f}] interactions/s"
     return f"Throughput follows N/(Z+R), then levels off at {'at least ' if plateau.at_least else ''}{value}{at}."
 

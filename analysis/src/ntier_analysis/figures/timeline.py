@@ -32,8 +32,8 @@ def timeline(interactions: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
     data = pd.concat(counts, ignore_index=True)
     run = trials.sort_values("users").iloc[-1]
     caption = (
-        f"Interactions completed in each second (n = {len(data):,} seconds) and their {MEAN_S}-s moving mean; only the run phase "
-        f"(white) is analysed; scale {run.scale:g}."
+        f"Interactions completed in each second (n = {len(data):,} seconds) and their {MEAN_S}-s moving mean; only the "
+        f"run phase (white) is analysed; scale {run.scale:g}."
     )
     shown = ", ".join(f"{u:,}" for u in trials["users"])
     return Drawing("timeline", figure, f"Throughput over the time of the trials at {shown} users.", caption, data)
@@ -47,9 +47,10 @@ def _counts(rows: pd.DataFrame, trial) -> pd.DataFrame:
     ok = rows["ok"].to_numpy(dtype=bool)
     good, _ = np.histogram(time_s[ok], edges)
     bad, _ = np.histogram(time_s[~ok], edges)
-    return pd.DataFrame(
-        {"trial": trial.trial, "users": trial.users, "t_s": edges[:-1], "completed_per_s": good, "errors_per_s": bad}
-    )
+    second_s, run_s = edges[:-1], trial.run_end_s - trial.run_start_s
+    phase = np.where(second_s < 0, "ramp_up", np.where(second_s < run_s, "run", "ramp_down"))
+    labels = {"trial": trial.trial, "users": trial.users, "phase": phase}
+    return pd.DataFrame(labels | {"t_s": second_s, "completed_per_s": good, "errors_per_s": bad})
 
 
 def _panel(axes, trial, frame: pd.DataFrame) -> None:

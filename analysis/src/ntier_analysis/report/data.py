@@ -1,0 +1,117 @@
+"""Everything a report needs of one sweep, read from the store once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.figures.drawing import Origin
+from ntier_analysis.figures.loads import Plateau
+from ntier_analysis.figures.style import THRESHOLD_PCT
+from ntier_analysis.store.tables import read_table, sweeps
+from ntier_analysis.trial import RawTrial
+from ntier_analysis.validity.results import expected_shares
+from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.verdict.tables import as_json
+
+
+@dataclass(frozen=True)
+class SweepData:
+    """Frames with the columns of the store's tables; `saturation` at 95 % with the trials' `valid`; `cpu` and
+    `used_cores`: samples of CPU utilization (percent of the node's capacity) and use (cores) in the run phase, with
+    `users`. `verdict`: as `ntier-analysis verdict --json` prints it. `manifests`: one per trial, none for imported data."""
+
+    sweep: str
+    trials: pd.DataFrame
+    saturation: pd.DataFrame
+    cpu: pd.DataFrame
+    used_cores: pd.DataFrame
+    interactions: pd.DataFrame
+    checks: pd.DataFrame
+    nodes: pd.DataFrame
+    verdict: dict
+    manifests: list[dict]
+    mix_targets: dict[str, float]
+    """Share of each interaction in a long walk of the transition table, 0..1; empty if the table is not at hand."""
+
+    @property
+    def topology(self) -> str:
+        return str(self.trials["topology"].iloc[0])
+
+    @property
+    def scale(self) -> float:
+        return float(self.trials["scale"].iloc[0])
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the sweep; empty if unknown (imported data)."""
+        return next((m["command"] for m in self.manifests if m.get("command")), "")
+
+    @property
+    def plateau(self) -> Plateau | None:
+        value, knee = self.verdict["max_throughput_per_s"], self.verdict["knee_users"]
+        if value is None or knee is None:  # nothing limits yet, or nothing is known
+            return None
+        low, high = (value if end is None else end for end in self.verdict["max_throughput_interval"])
+        return Plateau(value, low, high, knee, self.verdict["max_throughput_at_least"])
+
+    @property
+    def origin(self) -> Origin:
+        commits = sorted(self.trials["git_commit"].dropna().unique())
+        trials = tuple(self.trials["trial"])
+        return Origin(self.sweep, self.topology, trials, self.scale, ", ".join(commits) or "unknown", self.command)
+
+
+def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
+    """Reads one sweep. `raw`: the raw results, for versions, soft resources and the mix's target; by default the folder
+    raw beside the store, which may be missing. Raises DataError if the store does not hold the sweep."""
+    known = sweeps(store)
+    if sweep not in known:
+        raise DataError(f"sweep {sweep!r} is not in {store}; there are: {', '.join(known) or 'none'}")
+    trials = read_table(store, "trials", sweep).sort_values(["users", "rep", "trial"], ignore_index=True)
+    trials["valid"] = trials["valid"].fillna(False).astype(bool)
+    by_trial = trials.set_index("trial")
+    saturation = read_table(store, "saturation", sweep, filters=[("threshold_pct", "==", THRESHOLD_PCT)])
+    saturation["valid"] = saturation["trial"].map(by_trial["valid"]).astype(bool)
+    run_cpu = [("resource", "==", "cpu"), ("metric", "in", ["utilization_pct", "used_cores"]), ("phase", "==", "run")]
+    samples = read_table(store, "samples", sweep, filters=run_cpu)
+    samples["users"] = samples["trial"].map(by_trial["users"])
+    # several collectors may measure a CPU; the saturation says which one was trusted
+    trusted = saturation[["trial", "node", "item", "source"]].drop_duplicates()
+    cpu = samples[samples["metric"] == "utilization_pct"].merge(trusted, on=list(trusted.columns))
+    verdict = as_json(verdicts(store, [sweep])[0])
+    raw_trials = _raw_trials((raw or store.parent / "raw") / sweep, trials)
+    return SweepData(
+        sweep=sweep,
+        trials=trials,
+        saturation=saturation,
+        cpu=cpu.sort_values(["trial", "node", "t_s"], ignore_index=True),
+        used_cores=samples[samples["metric"] == "used_cores"],
+        interactions=read_table(store, "interactions", sweep),
+        checks=read_table(store, "checks", sweep),
+        nodes=read_table(store, "nodes", sweep),
+        verdict=verdict,
+        manifests=[t.manifest.model_dump(mode="json") for t in raw_trials],
+        mix_targets=_mix_targets(raw_trials),
+    )
+
+
+def _raw_trials(folder: Path, trials: pd.DataFrame) -> list[RawTrial]:
+    """The raw trials that the rows come from (the newest attempts); those that are gone are left out."""
+    found = []
+    for row in trials.itertuples():
+        attempt = int(row.attempt) if row.attempt and row.attempt > 1 else 1
+        path = folder / (row.trial if attempt == 1 else f"{row.trial}.a{attempt}")
+        if (path / "manifest.json").is_file():
+            found.append(RawTrial(path))
+    return found
+
+
+def _mix_targets(raw_trials: list[RawTrial]) -> dict[str, float]:
+    for trial in raw_trials:
+        if trial.path(f"config/{trial.manifest.mix}.csv"):
+            return expected_shares(trial)
+    return {}

@@ -1,0 +1,219 @@
+"""The page's interactive figures, as Plotly's JSON: the same frames as the static ones, which print uses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.density import GRID_PCT
+from ntier_analysis.figures.densities import invalid_users
+from ntier_analysis.figures.loads import Plateau, has_goodput, law, nodes_in_order
+from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, THRESHOLD_PCT, TIERS, tier_look, tier_order
+
+Json = dict[str, Any]
+
+SYMBOLS = {"o": "circle", "^": "triangle-up", "D": "diamond", "s": "square", "x": "x-thin-open", "+": "cross-thin-open"}
+DASHES = {":": "dot", "--": "dash", "-.": "dashdot", "-": "solid"}
+
+
+def throughput(trials: pd.DataFrame, plateau: Plateau | None) -> Json:
+    """Throughput and goodput, measured, with the law and the plateau."""
+    valid = trials[trials["valid"]].sort_values("users")
+    share, think_s, response_s = law(trials)
+    end = float(trials["users"].max())
+    traces = [
+        _line([0, end], [0, end * share / (think_s + response_s)], "N / (Z + R)", LAW_COLOR, dash="dash", mode="lines"),
+        _line(valid["users"], valid["throughput_per_s"], "throughput", TIERS["middleware"].color)
+        | {
+            "error_y": _errors(
+                valid, "throughput_per_s", "throughput_low_per_s", "throughput_high_per_s", TIERS["middleware"].color
+            )
+        }
+        | {"customdata": _round(valid["throughput_per_s"] / valid["scale"])}
+        | {"hovertemplate": "%{x:,} users: %{y}/s measured, nominal %{customdata}/s<extra>throughput</extra>"},
+    ]
+    if has_goodput(valid):
+        traces.append(
+            _line(valid["users"], valid["goodput_per_s"], "goodput", TIERS["app"].color, symbol="triangle-up")
+        )
+    traces += _invalid(trials, "throughput_per_s")
+    top = 1.35 * float(trials[["throughput_per_s", "throughput_high_per_s"]].max(axis=None))
+    layout = _layout("users (nominal)", "interactions/s (measured)", y={"range": [0, top]})
+    if plateau is not None:
+        layout["shapes"] = [
+            {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": plateau.low_per_s, "y1": plateau.high_per_s,
+             "fillcolor": LAW_COLOR, "opacity": 0.2, "line": {"width": 0}},
+        ]  # fmt: skip
+    return {"data": traces, "layout": layout}
+
+
+def response_time(trials: pd.DataFrame) -> Json:
+    valid = trials[trials["valid"]].sort_values("users")
+    colors = {"p99": "#08306b", "p95": "#2171b5", "mean": "#000000", "p50": "#6baed6"}
+    traces = [
+        _line(rows["users"], rows[f"response_time_{name}_ms"], name, color, dash="dash" if name == "mean" else "solid")
+        for name, color in colors.items()
+        if len(rows := valid.dropna(subset=[f"response_time_{name}_ms"]))
+    ]
+    layout = _layout("users (nominal)", "response time [ms]", y={"type": "log", "rangemode": "normal", "dtick": 1})
+    return {"data": traces + _invalid(trials, "response_time_mean_ms"), "layout": layout}
+
+
+def utilization(saturation: pd.DataFrame) -> Json:
+    """Mean utilization on the left, saturation on the right."""
+    valid = saturation[saturation["valid"]].sort_values("users")
+    traces = []
+    for node, tier in nodes_in_order(saturation):
+        rows, look = valid[valid["node"] == node], tier_look(tier)
+        style = {"color": look.color, "dash": DASHES.get(look.line, "dot"), "symbol": SYMBOLS.get(look.marker, "star")}
+        group = {"legendgroup": node}
+        traces.append(_line(rows["users"], rows["utilization_mean_pct"], node, **style) | group)
+        traces.append(
+            _line(rows["users"], rows["saturation"], node, **style)
+            | group
+            | {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
+            | {"error_y": _errors(rows, "saturation", "saturation_low", "saturation_high", look.color)}
+        )
+    layout = _layout("users (nominal)", "mean CPU utilization [%]", y={"range": [0, 103]})
+    layout["xaxis"]["domain"] = [0, 0.45]
+    layout["xaxis2"] = layout["xaxis"] | {"domain": [0.55, 1], "anchor": "y2"}
+    layout["yaxis2"] = layout["yaxis"] | {"anchor": "x2", "range": [-0.03, 1.05]}
+    layout["yaxis2"]["title"] = {"text": f"saturation (share ≥ {THRESHOLD_PCT:g} %)"}
+    return {"data": traces, "layout": layout}
+
+
+def pools(saturation: pd.DataFrame) -> Json:
+    valid = saturation[saturation["valid"]].sort_values("users")
+    groups = sorted(valid.groupby(["tier", "node", "item"]), key=lambda g: (tier_order(g[0][0]), g[0][1:]))
+    traces = [
+        _line(
+            rows["users"],
+            rows["utilization_mean_pct"],
+            f"{node} {item}".strip(),
+            tier_look(tier).color,
+            dash=("solid", "dash", "dot", "dashdot")[number % 4],
+        )
+        for number, ((tier, node, item), rows) in enumerate(groups)
+    ]
+    return {"data": traces, "layout": _layout("users (nominal)", "share of the pool in use [%]", y={"range": [0, 103]})}
+
+
+def density_map(curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, tier: str, resource: str) -> Json:
+    """Heat map with the counted share beside it; colour by the square root of the density."""
+    surface = np.stack(curves["density"].to_list())[:, ::2]
+    marks = [m for m in (0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0) if m <= surface.max()]
+    bad = invalid_users(shares)
+    heat = {
+        "type": "heatmap", "x": GRID_PCT[::2].tolist(), "y": curves["users"].tolist(), "z": _round(np.sqrt(surface), 3),
+        "customdata": _round(surface, 3), "colorscale": "Cividis", "zmin": 0,
+        "colorbar": {"title": {"text": "density"}, "tickvals": [math.sqrt(m) for m in marks],
+                     "ticktext": [f"{m:g}" for m in marks], "thickness": 10, "x": 1.01},
+        "hovertemplate": "%{y:,} users, %{x} %: density %{customdata} per point<extra></extra>",
+    }  # fmt: skip
+    look = tier_look(tier)
+    shares = shares.sort_values("users")
+    colors = [INVALID_COLOR if u in bad else look.color for u in shares["users"]]
+    strip = {
+        "type": "scatter", "mode": "markers", "x": _round(shares["saturation"]), "y": shares["users"].tolist(),
+        "xaxis": "x2", "marker": {"color": colors, "symbol": ["x" if u in bad else "square" for u in shares["users"]]},
+        "error_x": _errors(shares, "saturation", "saturation_low", "saturation_high", look.color), "showlegend": False,
+        "hovertemplate": "%{y:,} users: share %{x}<extra>counted from the samples</extra>",
+    }  # fmt: skip
+    layout = _layout(f"{resource.upper()} utilization of {node} [%]", "users (nominal)", y={"rangemode": "normal"})
+    layout["xaxis"] |= {"domain": [0, 0.72], "range": [0, 100], "showgrid": False}
+    layout["xaxis2"] = {
+        "domain": [0.77, 1],
+        "range": [-0.06, 1.06],
+        "title": {"text": f"≥ {THRESHOLD_PCT:g} %", "standoff": 8},
+    }
+    layout["shapes"] = [
+        {"type": "line", "x0": THRESHOLD_PCT, "x1": THRESHOLD_PCT, "yref": "paper", "y0": 0, "y1": 1,
+         "line": {"color": "white", "width": 1, "dash": "dash"}},
+    ]  # fmt: skip
+    layout["annotations"] = [
+        {
+            "x": 50,
+            "y": u,
+            "text": "INVALID",
+            "showarrow": False,
+            "font": {"color": "white", "size": 10},
+            "bgcolor": "black",
+        }
+        for u in sorted(bad)
+    ]
+    return {"data": [heat, strip], "layout": layout}
+
+
+def timeline(counts: pd.DataFrame) -> Json:
+    """Completions per second, one line per trial."""
+    palette = [look.color for look in TIERS.values()]
+    traces = [
+        _line(
+            rows["t_s"] + 0.5,
+            rows["completed_per_s"].rolling(5, center=True, min_periods=1).mean(),
+            f"{rows['users'].iloc[0]:,} users (5-s mean)",
+            palette[number % len(palette)],
+            mode="lines",
+        )
+        for number, (_, rows) in enumerate(counts.groupby("trial", sort=False))
+    ]
+    layout = _layout("seconds since the start of the run phase", "interactions/s", y={"rangemode": "tozero"})
+    layout["xaxis"]["rangemode"] = "normal"
+    run = counts[counts["phase"] == "run"]
+    outside = [(counts["t_s"].min(), 0.0), (run["t_s"].max() + 1.0, counts["t_s"].max() + 1.0)]
+    layout["shapes"] = [
+        {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": float(x0), "x1": float(x1), "layer": "below",
+         "fillcolor": "#ececec", "line": {"width": 0}}
+        for x0, x1 in outside
+    ]  # fmt: skip
+    return {"data": traces, "layout": layout}
+
+
+def _line(
+    x, y, name: str, color: str, *, dash: str = "solid", symbol: str = "circle", mode: str = "lines+markers"
+) -> Json:
+    return {
+        "type": "scatter", "mode": mode, "x": _round(x, 6), "y": _round(y), "name": name,
+        "line": {"color": color, "dash": dash, "width": 2}, "marker": {"symbol": symbol, "color": color, "size": 7},
+    }  # fmt: skip
+
+
+def _errors(rows: pd.DataFrame, value: str, low: str, high: str, color: str) -> Json:
+    return {
+        "type": "data", "symmetric": False, "thickness": 1, "width": 3,
+        "color": color, "array": _round(rows[high] - rows[value]), "arrayminus": _round(rows[value] - rows[low]),
+    }  # fmt: skip
+
+
+def _invalid(rows: pd.DataFrame, column: str) -> list[Json]:
+    bad = rows[~rows["valid"].astype(bool)].dropna(subset=[column])
+    if bad.empty:
+        return []
+    trace = _line(bad["users"], bad[column], "INVALID trial", INVALID_COLOR, symbol="x", mode="markers")
+    return [trace | {"text": bad["invalid_reasons"].tolist(), "hovertemplate": "INVALID: %{text}<extra></extra>"}]
+
+
+def _layout(x_title: str, y_title: str, y: Json | None = None) -> Json:
+    axis = {"gridcolor": "#e5e5e5", "zeroline": False, "automargin": True, "linecolor": "#444", "ticks": "outside"}
+    return {
+        "xaxis": axis | {"title": {"text": x_title, "standoff": 8}, "rangemode": "tozero"},
+        "yaxis": axis | {"title": {"text": y_title, "standoff": 8}} | (y or {}),
+        "margin": {"l": 60, "r": 16, "t": 16, "b": 48},
+        "legend": {"orientation": "h", "y": -0.22, "x": 0},
+        "hovermode": "closest",
+        "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#1b1b1b"},
+        "paper_bgcolor": "white",
+        "plot_bgcolor": "white",
+        "height": 400,
+    }
+
+
+def _round(values, digits: int = 5) -> list:
+    """Lists of numbers with few significant digits (the page stays small); NaN and infinities become null."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim > 1:
+        return [_round(row, digits) for row in array]
+    return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in array]

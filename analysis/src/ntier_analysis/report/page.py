@@ -1,0 +1,164 @@
+"""Writes the report of one sweep: page, Markdown, figures, tables."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ntier_analysis.figures.drawing import Origin, save, svg, write_csv
+from ntier_analysis.report import tables, words
+from ntier_analysis.report.data import SweepData, read_sweep
+from ntier_analysis.report.drawings import Pair, density_figures, load_figures
+
+PLOTLY_JS = "4.1.1"
+"""Version of the shipped cartesian bundle of plotly.js (MIT, report/vendor)."""
+
+
+def write_report(store: Path, sweep: str, out: Path) -> Path:
+    """Writes `<out>/<sweep>/report.html`, `report.md`, `figures/` and `tables/`; returns the path of the page.
+
+    Raises DataError if the store does not hold the sweep."""
+    data = read_sweep(store, sweep)
+    folder = out / sweep
+    loads, densities = load_figures(data), density_figures(data)
+    for pair in loads + densities:
+        save(pair.drawing, data.origin, folder / "figures")
+    _write_tables(data, folder / "tables")
+    context = _context(data) | {
+        "figures": {
+            "loads": [_embedded(p, data.origin) for p in loads],
+            "densities": [_embedded(p, data.origin) for p in densities],
+        }
+    }
+    _replace(folder / "report.md", _environment(escape=False).get_template("report.md.j2").render(context))
+    page = folder / "report.html"
+    _replace(page, _environment(escape=True).get_template("page.html.j2").render(context | _assets()))
+    return page
+
+
+def _context(data: SweepData) -> dict:
+    trials, verdict, scale = data.trials, data.verdict, data.scale
+    first = trials.iloc[0]
+    start_s = trials["run_start_s"].min()
+    slo_ms = first["slo_ms"]
+    return {
+        "title": f"{data.topology} {first['mix']}: {verdict['verdict']}",
+        "sweep": data.sweep,
+        "topology": data.topology,
+        "mix": first["mix"],
+        "middleware": first["middleware"],
+        "measured_on": "" if pd.isna(start_s) else f"{datetime.fromtimestamp(start_s, UTC):%Y-%m-%d %H:%M} UTC",
+        "sentence": words.verdict_sentence(verdict, scale),
+        "evidence": [e for e in verdict["evidence"] if "trials are invalid" not in e],
+        "warnings": words.warnings(trials, data.checks, verdict),
+        "facts": _facts(data),
+        "scale_sentence": words.scale_sentence(scale),
+        "scaled": scale != 1.0,
+        "slo": "" if pd.isna(slo_ms) else f"{slo_ms / 1000:g} s",
+        "trials": tables.trial_rows(data),
+        "checks": tables.check_rows(data.checks),
+        "check_details": tables.check_details(data.checks),
+        "demands": tables.demand_rows(data),
+        "mix_rows": tables.mix_rows(data),
+        "node_rows": tables.node_rows(data),
+        "provenance": tables.provenance(data),
+        "command": data.command,
+    }
+
+
+def _facts(data: SweepData) -> list[dict]:
+    trials, verdict, scale = data.trials, data.verdict, data.scale
+    run_s = (trials["run_end_s"] - trials["run_start_s"]).median()
+    valid = trials["valid"].sum()
+    facts = [
+        {"name": "Trials", "value": f"{valid} of {len(trials)} valid", "note": f"run phase {run_s:.0f} s each"},
+        {
+            "name": "Users",
+            "value": f"{trials['users'].min():,} to {trials['users'].max():,}",
+            "note": f"nominal; {trials['users_real'].min():,} to {trials['users_real'].max():,} real",
+        },
+    ]
+    if verdict["max_throughput_per_s"]:
+        value, ends = verdict["max_throughput_per_s"], verdict["max_throughput_interval"]
+        nominal = words.interval(value / scale, *(None if e is None else e / scale for e in ends))
+        note = "interactions/s measured" + ("" if scale == 1.0 else f"; nominal {nominal}")
+        name = "Maximum throughput" + (", at least" if verdict["max_throughput_at_least"] else "")
+        facts.append({"name": name, "value": words.interval(value, *ends), "note": note})
+    if verdict.get("knee_users"):
+        knee = verdict["knee_users"]
+        facts.append(
+            {"name": "Knee", "value": f"{words.number(knee)} users", "note": f"nominal; {knee * scale:,.0f} real"}
+        )
+    return facts
+
+
+def _embedded(pair: Pair, origin: Origin) -> dict:
+    drawing = pair.drawing
+    plot = None
+    if pair.plot is not None:
+        pair.plot["layout"]["meta"] = origin.text()
+        # inside <script> only "<" can end the element or open a comment
+        text = json.dumps(pair.plot, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        plot = Markup(text.replace("<", "\\u003c"))  # noqa: S704
+    return {
+        "name": drawing.name,
+        "finding": drawing.finding,
+        "caption": drawing.caption,
+        "picture": base64.b64encode(svg(drawing, origin)).decode(),
+        "plot": plot,
+        "wide": pair.wide,
+    }
+
+
+def _assets() -> dict[str, str]:
+    """Style sheet and programs, and the policy that allows these programs only, by their hashes."""
+    package = files("ntier_analysis.report")
+    plotly = (package / "vendor" / "plotly-cartesian.min.js").read_text(encoding="utf-8")
+    found = re.search(r"plotly\.js \(cartesian - minified\) v([\d.]+)", plotly[:300])
+    if not found or found.group(1) != PLOTLY_JS:
+        raise RuntimeError(
+            f"report/vendor/plotly-cartesian.min.js: expected version {PLOTLY_JS}, found {found and found[1]}"
+        )
+    scripts = {"plotly": plotly, "js": (package / "report.js").read_text(encoding="utf-8")}
+    if any("</script" in text.lower() for text in scripts.values()):
+        raise RuntimeError("a shipped program holds </script and cannot be embedded")
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts.values()]
+    css = (package / "report.css").read_text(encoding="utf-8")
+    own = {name: Markup(text) for name, text in (scripts | {"css": css}).items()}  # noqa: S704
+    return own | {"script_sources": Markup(" ".join(f"'sha256-{d}'" for d in digests))}  # noqa: S704
+
+
+def _environment(*, escape: bool) -> Environment:
+    loader = PackageLoader("ntier_analysis", "report")
+    return Environment(loader=loader, autoescape=escape, undefined=StrictUndefined, trim_blocks=False)  # noqa: S701
+
+
+def _write_tables(data: SweepData, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    frames = {
+        "trials": data.trials,
+        "saturation": data.saturation,
+        "checks": data.checks,
+        "nodes": data.nodes,
+        "mix": tables.mix(data),
+        "demands": tables.demands(data),
+    }
+    for name, frame in frames.items():
+        write_csv(frame, folder / f"{name}.csv", data.origin)
+
+
+def _replace(path: Path, text: str) -> None:
+    """A reader never sees half a page."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

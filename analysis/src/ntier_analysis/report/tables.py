@@ -1,0 +1,254 @@
+"""The report's tables: frames for CSV, and rows of text for the page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.figures.style import tier_order
+from ntier_analysis.report.data import SweepData
+from ntier_analysis.report.words import count, interval, number, share
+from ntier_analysis.statistics.laws import demand
+from ntier_analysis.verdict.sweep import UNSATURATED_PCT
+
+SYSTEM_TIERS = ("web", "app", "middleware", "db")
+
+
+def hottest(data: SweepData) -> pd.DataFrame:
+    """Per trial the system's node and resource with the largest saturation, columns of the store's table."""
+    rows = data.saturation[data.saturation["tier"].isin(SYSTEM_TIERS) & (data.saturation["resource"] != "pool")]
+    ranked = rows.sort_values(["saturation", "utilization_mean_pct"], ascending=False)
+    return ranked.drop_duplicates("trial").set_index("trial")
+
+
+def trial_rows(data: SweepData) -> list[dict]:
+    """One row of text per trial, invalid ones included."""
+    hot = hottest(data)
+    kinds = {t["trial"]: t["verdict"] for t in data.verdict["trials"]}
+    rows = []
+    for t in data.trials.itertuples():
+        top = hot.loc[t.trial] if t.trial in hot.index else None
+        low, high = t.throughput_low_per_s, t.throughput_high_per_s
+        nominal = (None if pd.isna(v) else v / t.scale for v in (t.throughput_per_s, low, high))
+        rows.append(
+            {
+                "trial": t.trial,
+                "users": f"{t.users:,}",
+                "users_real": count(t.users_real),
+                "valid": t.valid,
+                "reasons": t.invalid_reasons or t.failure or "",
+                "attempts": t.attempts,
+                "n": count(t.interactions),
+                "throughput": "–" if pd.isna(t.throughput_per_s) else interval(t.throughput_per_s, low, high),
+                "nominal": "–" if pd.isna(t.throughput_per_s) else interval(*nominal),
+                "goodput": number(t.goodput_per_s),
+                "mean": number(t.response_time_mean_ms),
+                "p50": number(t.response_time_p50_ms),
+                "p95": number(t.response_time_p95_ms),
+                "p99": number(t.response_time_p99_ms),
+                "errors": count(t.errors),
+                "hot": "–" if top is None else f"{top.node} {top.resource}",
+                "saturation": "–" if top is None else share(top.saturation, top.saturation_low, top.saturation_high),
+                "verdict": kinds.get(t.trial, "–"),
+            }
+        )
+    return rows
+
+
+def check_rows(checks: pd.DataFrame) -> list[dict]:
+    """One row per check over all trials: how often it passed, failed, could not be decided, and its worst value."""
+    rows = []
+    for (name, title, required), group in checks.groupby(["id", "title", "required"], sort=False):
+        counts = group["outcome"].value_counts()
+        values, unit = group["value"].dropna(), str(group["unit"].iloc[0] or "")
+        rows.append(
+            {
+                "id": name,
+                "title": title,
+                "required": bool(required),
+                "passed": int(counts.get("pass", 0)),
+                "failed": int(counts.get("fail", 0)),
+                "undecidable": int(counts.get("undecidable", 0)),
+                "seen": _range(values, unit),
+                "limit": "–" if group["limit"].dropna().empty else _with_unit(group["limit"].dropna().iloc[0], unit),
+            }
+        )
+    return sorted(rows, key=lambda r: (not r["required"], r["id"]))
+
+
+def _range(values: pd.Series, unit: str) -> str:
+    if values.empty:
+        return "–"
+    low, high = number(values.min()), number(values.max())
+    return _with_unit(values.max(), unit) if low == high else f"{low} … {_with_unit(values.max(), unit)}"
+
+
+def _with_unit(value: float | None, unit: str | None) -> str:
+    return f"{number(value)} {'%' if unit == 'pct' else unit or ''}".strip()
+
+
+def check_details(checks: pd.DataFrame) -> list[dict]:
+    """Every check that did not pass, with value, limit, n and standard error."""
+    open_ = checks[checks["outcome"] != "pass"].sort_values(
+        ["required", "outcome", "trial"], ascending=[False, True, True]
+    )
+    return [
+        {
+            "trial": c.trial,
+            "id": c.id,
+            "title": c.title,
+            "required": c.required,
+            "outcome": c.outcome,
+            "value": _with_unit(c.value, c.unit),
+            "limit": _with_unit(c.limit, c.unit),
+            "n": count(c.n),
+            "standard_error": number(c.standard_error),
+            "detail": c.detail or "",
+        }
+        for c in open_.itertuples()
+    ]
+
+
+def demands(data: SweepData) -> pd.DataFrame:
+    """Service demand of each node with a CPU limit, by the utilization law over the valid loads below saturation, with
+    the weights that the verdict uses.
+
+    Columns node, tier, demand_ms, demand_error_ms (of one core per interaction), idle_cores, loads, p."""
+    limits = data.nodes.dropna(subset=["cpu_cores"]).drop_duplicates("node")
+    valid = data.trials[data.trials["valid"]].set_index("trial")
+    used = data.used_cores.groupby(["node", "trial"])["value"].mean()
+    rows = []
+    for node in limits.itertuples():
+        if node.node not in used.index:
+            continue
+        cores = used[node.node].reindex(valid.index).dropna()
+        cores = cores[100 * cores / node.cpu_cores < UNSATURATED_PCT]
+        rate = valid.loc[cores.index, "throughput_per_s"]
+        if rate.nunique() < 2:
+            continue
+        found = demand(rate.to_numpy(), cores.to_numpy(), 0.02 * np.maximum(cores, 0.01 * node.cpu_cores).to_numpy())
+        error_ms = 1e3 * found.demand_error_s
+        rows.append((node.node, node.tier, 1e3 * found.demand_s, error_ms, found.idle_cores, found.n, found.p))
+    columns = ["node", "tier", "demand_ms", "demand_error_ms", "idle_cores", "loads", "p"]
+    return pd.DataFrame(rows, columns=columns).sort_values("demand_ms", ascending=False, ignore_index=True)
+
+
+def demand_rows(data: SweepData) -> list[dict]:
+    return [
+        {
+            "node": d.node,
+            "tier": d.tier,
+            "demand": f"{number(d.demand_ms)} ± {number(d.demand_error_ms, 2)}",
+            "idle": number(d.idle_cores, 2),
+            "n": d.loads,
+            "p": number(d.p, 2),
+        }
+        for d in demands(data).itertuples()
+    ]
+
+
+def mix(data: SweepData) -> pd.DataFrame:
+    """Interactions of the valid trials' run phases: count, errors, share and target share, percent (target: NaN where
+    the transition table is not at hand)."""
+    targets = data.mix_targets
+    valid = data.trials.loc[data.trials["valid"], "trial"]
+    rows = data.interactions[(data.interactions["phase"] == "run") & data.interactions["trial"].isin(valid)]
+    frame = rows.groupby("interaction")["ok"].agg(count="size", errors=lambda ok: int((~ok).sum())).reset_index()
+    for name in sorted(targets.keys() - set(frame["interaction"])):
+        frame.loc[len(frame)] = [name, 0, 0]
+    frame["share_pct"] = 100.0 * frame["count"] / max(int(frame["count"].sum()), 1)
+    frame["target_pct"] = [100.0 * targets.get(i, float("nan")) for i in frame["interaction"]]
+    return frame.sort_values("count", ascending=False, ignore_index=True)
+
+
+def mix_rows(data: SweepData) -> list[dict]:
+    return [
+        {
+            "interaction": m.interaction,
+            "count": f"{m.count:,}",
+            "errors": f"{m.errors:,}",
+            "share": f"{m.share_pct:.1f}",
+            "target": "–" if pd.isna(m.target_pct) else f"{m.target_pct:.1f}",
+        }
+        for m in mix(data).itertuples(index=False, name="Mix")
+    ]
+
+
+def node_rows(data: SweepData) -> list[dict]:
+    """Nodes of the sweep, once each, in the order of the request's way."""
+    nodes = data.nodes.drop(columns=["sweep", "trial"]).drop_duplicates()
+    ordered = sorted(nodes.itertuples(), key=lambda n: (tier_order(n.tier), len(n.node), n.node))
+    return [
+        {
+            "node": n.node,
+            "tier": n.tier,
+            "node_type": n.node_type or "–",
+            "role": n.role or "–",
+            "cores": "not limited" if pd.isna(n.cpu_cores) else f"{n.cpu_cores:g}",
+            "memory": "not limited" if pd.isna(n.memory_bytes) else f"{n.memory_bytes / 2**20:,.0f}",
+        }
+        for n in ordered
+    ]
+
+
+def provenance(data: SweepData) -> list[dict]:
+    """Groups of (key, value): the experiment, its soft resources, versions and the machine. Values that differ between
+    trials are all shown."""
+    trials = data.trials
+    phases = {
+        "run phase": (trials["run_end_s"] - trials["run_start_s"]).round(1),
+        "ramp-up": (trials["run_start_s"] - trials["ramp_up_start_s"]).round(1),
+        "ramp-down": (trials["ramp_down_end_s"] - trials["run_end_s"]).round(1),
+    }
+    experiment = [
+        (c.replace("_", " "), _values(trials[c]))
+        for c in ("mix", "middleware", "data_profile", "target", "scale", "seed")
+    ]
+    experiment += [(name, _values(seconds) + " s") for name, seconds in phases.items() if seconds.notna().any()]
+    experiment += [
+        ("think time", _values(trials["think_time_s"]) + " s"),
+        ("git commit", _values(trials["git_commit"])),
+    ]
+    if data.manifests:
+        trees = {m.get("git_clean") for m in data.manifests}
+        experiment.append(("working tree", "clean" if trees == {True} else "changed since the commit, or unknown"))
+    groups = [{"title": "Experiment", "pairs": experiment}]
+    for title, part in (("Soft resources", "soft_resources"), ("Versions", "versions"), ("Machine", "host")):
+        pairs = _pairs([m.get(part) or {} for m in data.manifests])
+        if pairs:
+            groups.append({"title": title, "pairs": pairs})
+    if not data.manifests:
+        groups.append(
+            {
+                "title": "Versions and machine",
+                "pairs": [("not at hand", "the manifests of the trials are not beside this store")],
+            }
+        )
+    return groups
+
+
+def _values(column: pd.Series) -> str:
+    return ", ".join(str(v) for v in column.dropna().unique()) or "–"
+
+
+def _pairs(parts: list[dict]) -> list[tuple[str, str]]:
+    """Keys of nested dictionaries joined by dots, each with the different values that the trials have."""
+    seen: dict[str, list[str]] = {}
+    for part in parts:
+        for key, value in _flat(part):
+            values = seen.setdefault(key, [])
+            if value not in values:
+                values.append(value)
+    return [
+        (k, ", ".join(v) if len(v) <= 3 else f"{v[0]} … {v[-1]} ({len(v)} different values)") for k, v in seen.items()
+    ]
+
+
+def _flat(part: dict, prefix: str = "") -> list[tuple[str, str]]:
+    found = []
+    for key, value in part.items():
+        if isinstance(value, dict):
+            found += _flat(value, f"{prefix}{key}.")
+        elif value is not None and value != "":
+            found.append((f"{prefix}{key}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
+    return found

@@ -1,0 +1,127 @@
+"""What a report says in words: numbers with intervals, the verdict's sentence, warnings."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+EXPLORATORY_S = 180.0
+"""Run phases below the `standard` profile's are labelled exploratory."""
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Few significant digits with thousands separators; a missing value is a dash."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)) or pd.isna(value):
+        return "–"
+    if value == 0:
+        return "0"
+    if abs(value) < 1e-4:
+        return f"{value:.0e}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{round(value, decimals):,.{decimals}f}"
+
+
+def count(value: float | None) -> str:
+    """Whole numbers with thousands separators; a missing value is a dash."""
+    return "–" if value is None or pd.isna(value) else f"{int(value):,}"
+
+
+def interval(value: float, low: float | None, high: float | None, digits: int = 3) -> str:
+    """`28.4 [28.0, 28.8]`: as many decimals everywhere as the value shows."""
+    if any(v is None or pd.isna(v) for v in (low, high)):
+        return number(value, digits)
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 2
+    return f"{value:,.{decimals}f} [{low:,.{decimals}f}, {high:,.{decimals}f}]"
+
+
+def share(value: float, low: float, high: float) -> str:
+    """Shares 0..1 always with two decimals: `0.97 [0.95, 0.98]`."""
+    return "–" if pd.isna(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def resource(name: str) -> str:
+    return name.upper() if name in ("cpu", "jvm") else name
+
+
+def join(parts: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def rate(verdict: dict, scale: float) -> str:
+    """Maximum throughput as measured, and nominal beside it if the model is scaled."""
+    value, (low, high) = verdict["max_throughput_per_s"], verdict["max_throughput_interval"]
+    least = "at least " if verdict["max_throughput_at_least"] else ""
+    measured = f"{least}{interval(value, low, high)} interactions/s"
+    if scale == 1.0:
+        return measured
+    nominal = interval(*(None if v is None else v / scale for v in (value, low, high)))
+    return f"{measured} measured (nominal {nominal} at scale {scale:g})"
+
+
+def verdict_sentence(verdict: dict, scale: float) -> str:
+    """The report's first sentence. verdict: one sweep of `ntier-analysis verdict --json`."""
+    topology, kind = verdict["topology"], verdict["verdict"]
+    knee = verdict.get("knee_users")
+    start = f" from {float(f'{knee:.2g}'):,.0f} users" if knee else ""
+    if kind in ("single", "multi"):
+        found = verdict["bottlenecks"]
+        names = join([f"{b['tier']} {resource(b['resource'])} on {join(b['nodes'])}" for b in found])
+        shares = join([share(b["saturation"], *b["interval"]) for b in found])
+        limit = "limits" if len(found) == 1 else "limit"
+        how = f" ({verdict['kind']})" if kind == "multi" and verdict.get("kind") else ""
+        return f"{names} {limit} {topology}{how} at {rate(verdict, scale)}{start}; saturation {shares}."
+    users = max((t["users"] for t in verdict["trials"]), default=0)
+    if kind == "none":
+        return f"Nothing limits {topology} up to {users:,} users: throughput grows with the users as N/(Z+R) says."
+    if kind == "hidden":
+        return (
+            f"Throughput of {topology} levels off at {rate(verdict, scale)}{start}, although no measured resource "
+            "saturates: the bottleneck is hidden."
+        )
+    return f"What limits {topology} is unknown: the data do not suffice."
+
+
+def scale_sentence(scale: float) -> str:
+    """What the scale means for the reader; empty at scale 1."""
+    if scale == 1.0:
+        return "The nodes have their nominal capacity (scale 1)."
+    return (
+        f"Scale model at scale {scale:g}: node capacity and users are multiplied by {scale:g}, think time and demand "
+        "per interaction are not. Utilization and bottleneck carry over; nominal throughput is the measured one "
+        f"divided by {scale:g}. The knee is rounder and response times below saturation are about {1 / scale:.0f} "
+        "times longer than at scale 1: do not compare them across scales."
+    )
+
+
+def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[str]:
+    """What a reader must know before using a number, most important first."""
+    found = []
+    bad = trials[~trials["valid"].astype(bool)]
+    if len(bad):
+        named = "; ".join(f"{t.trial} ({t.invalid_reasons or t.failure or 'not collected'})" for t in bad.itertuples())
+        found.append(f"{len(bad)} of {len(trials)} trials are INVALID and not used in the verdict: {named}.")
+    run_s = (trials["run_end_s"] - trials["run_start_s"]).median()
+    if run_s < EXPLORATORY_S:
+        found.append(
+            f"Exploratory: run phases of {run_s:.0f} s. Claims need PHASES=standard (180 s) or the precision stated "
+            "with each number."
+        )
+    if verdict["verdict"] not in ("none", "unknown") and not verdict["knee_bracketed"]:
+        found.append(
+            "The knee is not bracketed: it takes two loads below and three above it to trust the maximum throughput."
+        )
+    open_checks = checks[(checks["outcome"] == "undecidable") & checks["required"]] if len(checks) else checks
+    if len(open_checks):
+        names = ", ".join(f"{i} ({n})" for i, n in open_checks["id"].value_counts().items())
+        found.append(f"Required checks that could not be decided (too few samples), by number of trials: {names}.")
+    retried = trials[trials["attempts"].fillna(1) > 1]
+    if len(retried):
+        found.append(
+            "Valid only after a retry: " + ", ".join(f"{t.trial} (attempt {t.attempt})" for t in retried.itertuples())
+        )
+    commits = trials["git_commit"].dropna().unique()
+    if len(commits) > 1:
+        found.append(f"The trials were run by {len(commits)} different commits of the program.")
+    return found

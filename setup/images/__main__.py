@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -125,11 +125,20 @@ def make_all(steps: dict[str, Step], names: list[str], screen: Screen) -> list[s
             if need in futures:
                 futures[need].result()
         with at_work:
+            if interrupted.is_set():
+                raise InterruptedError(step.name)
             make_one(step, screen)
 
+    interrupted = threading.Event()
     with ThreadPoolExecutor(len(names)) as pool:  # in the order of the plan: what a step needs is submitted before it
         for name in names:
             futures[name] = pool.submit(work, steps[name])
+        try:
+            wait(futures.values())
+        except KeyboardInterrupt:  # the programs that run got it too, and end; nothing else begins
+            interrupted.set()
+            screen.say("interrupted; build nodes are removed")
+            raise
     return [name for name, future in futures.items() if future.exception()]
 
 
@@ -210,4 +219,10 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except incus.IncusError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -20,6 +20,7 @@ SECURITY = "http://mirror.example.org/debian-security"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SCRATCH = "/var/tmp"  # noqa: S108 (a folder of our own is made in it); /tmp may be memory
 ROOT = Path(__file__).parent / "rootfs"
+HOST_CERTIFICATES = Path("/usr/local/share/ca-certificates")
 # Acquire options of the host that a node behind the same network needs too.
 HOST_OPTIONS = ("Acquire::http::Proxy", "Acquire::https::Proxy", "Acquire::Check-Valid-Until", "Acquire::Check-Date")
 
@@ -66,15 +67,12 @@ def apt_options(base: dict) -> list[str]:
     return sorted({*own, *base.get("apt_options", [])})
 
 
-def build(name: str, base: dict, packages: list[str], digest: str, log: Any) -> None:
+def build(name: str, base: dict, options: list[str], digest: str, log: Any) -> None:
     """Builds and imports the image `base-<name>`. Takes about 25 s."""
     with tempfile.TemporaryDirectory(prefix="ntier-base-", dir=os.environ.get("TMPDIR", SCRATCH)) as scratch:
         tar = Path(scratch) / "root.tar"
         command = [
-            "mmdebstrap", "--variant=apt", f"--include={','.join(packages)}", "--dpkgopt=force-unsafe-io",
-            "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
-            "--dpkgopt=path-include=/usr/share/doc/*/copyright", f"--keyring={KEYRING}",
-            *[f"--aptopt={option}" for option in apt_options(base)],
+            "mmdebstrap", *options, f"--keyring={KEYRING}", *[f"--aptopt={option}" for option in apt_options(base)],
             f"--customize-hook=copy-in {ROOT}/etc /", *host_certificates(),
             f'--customize-hook=chroot "$1" sh -c "$(cat {Path(__file__).parent}/customize.sh)"',
             name, str(tar), *sources(base),
@@ -82,18 +80,15 @@ def build(name: str, base: dict, packages: list[str], digest: str, log: Any) -> 
         environment = {**os.environ, "TMPDIR": scratch, "LC_ALL": "C.UTF-8"}
         subprocess.run(command, check=True, stdout=log, stderr=subprocess.STDOUT, env=environment)
         metadata(Path(scratch) / "metadata.tar", name)
-        before = {image["fingerprint"] for image in incus.image_list()}
-        incus.run("image", "import", f"{scratch}/metadata.tar", str(tar), f"{incus.DIGEST}={digest}", log=log)
-        (fingerprint,) = {image["fingerprint"] for image in incus.image_list()} - before
-        incus.replace_alias(f"base-{name}", fingerprint, log)
+        said = incus.run("image", "import", f"{scratch}/metadata.tar", str(tar), f"{incus.DIGEST}={digest}", log=log)
+        incus.replace_alias(f"base-{name}", incus.fingerprint(said), log)
 
 
 def host_certificates() -> list[str]:
     """Certificate authorities that this machine's administrator added: a node is behind the same network."""
-    added = Path("/usr/local/share/ca-certificates")
-    if not any(added.glob("*.crt")):
+    if not any(HOST_CERTIFICATES.glob("*.crt")):
         return []
-    return [f"--customize-hook=copy-in {added} /usr/local/share"]
+    return [f"--customize-hook=copy-in {HOST_CERTIFICATES} /usr/local/share"]
 
 
 TEMPLATES = {

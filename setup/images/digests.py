@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,7 +20,9 @@ def of(*parts: object, files: Iterable[str | Path] = ()) -> str:
         digest.update(f"{part}\n".encode())
     for path in files:
         for file in walk(ROOT / path):
-            digest.update(f"{file.relative_to(ROOT)} {file.stat().st_size} {file.stat().st_mode & 0o111:o}\n".encode())
+            digest.update(
+                f"{os.path.relpath(file, ROOT)} {file.stat().st_size} {file.stat().st_mode & 0o111:o}\n".encode()
+            )
             digest.update(file.read_bytes())
     return digest.hexdigest()
 

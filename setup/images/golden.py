@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -77,7 +76,7 @@ class BuildNode:
             f"description=Ntier {self.image}",
         ]
         said = incus.run("publish", self.name, "--compression=zstd", *properties, log=log)
-        fingerprint = re.search(r"[0-9a-f]{64}", said)[0]
+        fingerprint = incus.fingerprint(said)
         incus.run("create", fingerprint, f"{self.name}-unpack", log=log)
         incus.run("delete", f"{self.name}-unpack", log=log)
         incus.replace_alias(self.image, fingerprint, log)

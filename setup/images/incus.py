@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from typing import Any
 
@@ -26,13 +27,15 @@ def run(*arguments: str, stdin: str | None = None, log: Any = None) -> str:
     return done.stdout
 
 
-def image_list() -> list[dict]:
-    return json.loads(run("image", "list", "--format", "json"))
-
-
 def images() -> dict[str, dict]:
     """Alias -> image of the project."""
-    return {alias["name"]: image for image in image_list() for alias in image["aliases"]}
+    found = json.loads(run("image", "list", "--format", "json"))
+    return {alias["name"]: image for image in found for alias in image["aliases"]}
+
+
+def fingerprint(said: str) -> str:
+    """The fingerprint in what the client says after making an image."""
+    return re.search(r"[0-9a-f]{64}", said)[0]
 
 
 def instances() -> dict[str, dict]:

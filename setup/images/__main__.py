@@ -47,8 +47,9 @@ def plan(spec: dict, profiles: dict[str, list[str]]) -> dict[str, Step]:
     role_digests = install_digests(spec)
     tool = digests.of(files=["setup/images/seal.sh", "setup/images/load.yml", "setup/images/install.yml"])
     steps: dict[str, Step] = {}
+    options = [*spec["base_options"], f"--include={','.join(spec['base_packages'])}"]
     for name, one in spec["bases"].items():
-        steps[f"base-{name}"] = base_step(name, one, spec["base_packages"])
+        steps[f"base-{name}"] = base_step(name, one, options)
     for name, one in spec["artefacts"].items():
         steps[name] = Step(name, "", partial(artefacts.build, name, one), is_image=False)
     for name, one in spec["images"].items():
@@ -70,10 +71,11 @@ def address(number: int) -> str:
     return f"{BUILDERS}.{number + 1}"
 
 
-def base_step(name: str, one: dict, packages: list[str]) -> Step:
-    inputs = ["setup/images/rootfs", "setup/images/customize.sh", "setup/images/base.py"]
-    digest = digests.of(name, one, packages, base.mirrors(), base.apt_options(one), files=inputs)
-    return Step(f"base-{name}", digest, partial(base.build, name, one, packages, digest))
+def base_step(name: str, one: dict, options: list[str]) -> Step:
+    inputs = ["setup/images/rootfs", "setup/images/customize.sh", base.HOST_CERTIFICATES]
+    parts = [name, one, options, base.sources(one), base.apt_options(one), base.TEMPLATES]
+    digest = digests.of(*parts, files=inputs)
+    return Step(f"base-{name}", digest, partial(base.build, name, one, options, digest))
 
 
 def install_digests(spec: dict) -> dict[str, str]:

@@ -37,7 +37,8 @@ def write_secrets(file: Path) -> None:
 def digest(lab: Lab, variables: dict[str, Any]) -> str:
     """What a deployment is made of: variables, nodes, and the files that install and configure them."""
     h = hashlib.sha256(json.dumps(variables, sort_keys=True).encode())
-    h.update(lab.paths.nodes.read_bytes())
+    for file in (lab.paths.nodes, lab.paths.install_digests):
+        h.update(file.read_bytes() if file.exists() else b"")
     for path in sorted(
         p for p in (lab.paths.root / "ansible").rglob("*") if p.is_file() and "__pycache__" not in p.parts
     ):
@@ -83,20 +84,22 @@ def deploy(lab: Lab, variables: dict[str, Any], *, force: bool = False) -> bool:
     if not force and is_deployed(lab, wanted):
         return False
     durable.remove(lab.paths.in_force)
-    playbook(lab, "deploy")
+    playbook(lab, "deploy", "verify")
     lab.nodes.connect()
     durable.write(lab.paths.in_force, json.dumps({"digest": wanted, "deployed_s": lab.runner.now()}))
     return True
 
 
-def playbook(lab: Lab, name: str, *arguments: str) -> None:
-    """Runs one playbook on the nodes. Raises WorkError with host, task and message of the first failed task."""
+def playbook(lab: Lab, *names: str, check: bool = False) -> None:
+    """Runs playbooks on the nodes. Raises WorkError with host, task and message of the first failed task."""
     began = lab.runner.monotonic()
-    log = lab.paths.logs / f"ansible-{name}.jsonl"
+    log = lab.paths.logs / f"ansible-{names[0]}.jsonl"
     log.unlink(missing_ok=True)
+    files = [f for f in (lab.paths.deployment, lab.paths.secrets, lab.paths.install_digests) if f.exists()]
     argv = [
-        str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(lab.paths.nodes), f"playbooks/{name}.yml",
-        "-e", f"@{lab.paths.deployment}", "-e", f"@{lab.paths.secrets}", *arguments,
+        str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(lab.paths.nodes),
+        *(f"playbooks/{n}.yml" for n in names), *(part for f in files for part in ("-e", f"@{f}")),
+        *(["--check"] if check else []),
     ]  # fmt: skip
     env = {
         "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl",
@@ -107,10 +110,9 @@ def playbook(lab: Lab, name: str, *arguments: str) -> None:
     code = lab.runner.lines(argv, reader.line, log=log, cwd=lab.paths.root / "ansible", env=env)
     os.chmod(log, 0o600)
     if code:
-        raise WorkError(
-            f"{name}: {reader.failure or reader.last or f'ansible-playbook ended with {code}'}; its log: {log}"
-        )
-    lab.screen.say(f"{name}: {reader.tasks} tasks in {lab.runner.monotonic() - began:.0f} s")
+        reason = reader.failure or reader.last or f"ansible-playbook ended with {code}"
+        raise WorkError(f"{names[0]}: {reason}; its log: {log}")
+    lab.screen.say(f"{names[0]}: {reader.tasks} tasks in {lab.runner.monotonic() - began:.0f} s")
 
 
 class Events:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import datetime
+import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,8 +55,20 @@ def shares(users: int, clients: int) -> list[int]:
     return [users // clients + (i < users % clients) for i in range(clients)]
 
 
+def data_properties(state: Path, nodes: list[Node]) -> dict[str, Any]:
+    """What users must know of the data: who may log in, and which day the data take for today. Written beside the data
+    when the image was made; without it the plan's defaults hold."""
+    images = {n.image for n in nodes if n.tier == "db"}
+    files = [state / "data" / str(image) / "data.json" for image in images]
+    if len(files) != 1 or not files[0].exists():
+        return {}
+    data = json.loads(files[0].read_text())
+    today = datetime.datetime.fromtimestamp(data["reference_time_s"], datetime.UTC).date()
+    return {"ntier.database_users": data["users"], "ntier.database_authors": data["authors"], "ntier.today": today}
+
+
 def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> dict[str, Any]:
-    """`ntier.properties` of one client: every number of the plan."""
+    """`ntier.properties` of one client: every number of the plan that is not its default."""
     heap = math.ceil((HEAP_BASE_BYTES + users * HEAP_BYTES_PER_USER) / 2**20)
     return {
         "ntier.host": web.address,
@@ -93,10 +107,11 @@ class Generator:
         web = self.nodes.tier("web")[0]
         guard(web.address, self.nodes.all)
         split = shares(self.run.users, len(self.nodes.clients))
+        data = data_properties(self.nodes.paths.state, self.nodes.all)
 
         def one(item: tuple[int, Node]) -> None:
             i, client = item
-            values = properties(self.run, web, split[i], sum(split[:i]), self.run.seed + i)
+            values = properties(self.run, web, split[i], sum(split[:i]), self.run.seed + i) | data
             text = "".join(f"{k}={v}\n" for k, v in values.items())
             file = self.local_dir / "config" / (f"{client.name}.properties" if i else "ntier.properties")
             file.parent.mkdir(exist_ok=True)

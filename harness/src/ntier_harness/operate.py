@@ -49,7 +49,7 @@ def deploy_only(lab: Lab, options: dict[str, Any], read_spec: Callable[[dict[str
                 f"topo: {spec.topology} is not what is up ({there}); run: ntier up --topo {spec.topology}"
             )
         if check:
-            playbook(lab, "deploy", "--check", "--diff")
+            playbook(lab, "deploy", check=True)
             return
         ran = deploy(lab, soft_resources(spec))
         lab.nodes.disconnect()

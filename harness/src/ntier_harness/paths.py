@@ -50,6 +50,11 @@ class Paths:
         return self.local / "deployment.json"
 
     @property
+    def install_digests(self) -> Path:
+        """Digest of each role's installation, from set-up: what the images already have is not installed again."""
+        return self.local / "install_digests.json"
+
+    @property
     def in_force(self) -> Path:
         """What was deployed and warmed up, written when it is done: {digest, warm, ...}."""
         return self.local / "in_force.json"

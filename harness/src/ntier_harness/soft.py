@@ -28,7 +28,7 @@ NUMBERS = {  # allowed range; the smallest that can serve a page at all, and wha
 # Elba's deployment of the paper: Apache MaxClients 300; 330 Tomcat threads and 24 connections per servlet over the
 # whole app tier; 90 connections per database node in the middleware; MySQL max_connections 500.
 ELBA = {"web_max_workers": 300, "app_max_threads": 330, "app_pool_size": 24, "middleware_pool_max": 90}
-BUFFER_POOL_BYTES = 128 * 2**20  # MySQL's default
+BUFFER_POOL_BYTES = 512 * 2**20  # half of a database node's memory, which is 1 GiB at small scales (modules/topology)
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:

@@ -1,0 +1,140 @@
+"""A sweep on real nodes that can be watched and disturbed. Needs root and built images; nodes are made when missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from ntier_analysis.contracts.manifest import Manifest
+from ntier_harness import ledger, promises
+
+NTIER = str(Path(sys.executable).with_name("ntier"))
+PHASES = "3/10/1"  # s; long enough that a fault fits into the run phase, short enough for a dozen of them
+DEADLINE_S = 900
+INCUS = ["incus", "--project", "ntier"]
+
+
+class RealSweep:
+    """One `ntier sweep` of one load, in a process of its own, with its folder of results."""
+
+    def __init__(self, results: Path, name: str) -> None:
+        self.results = results
+        self.argv = [NTIER, "sweep", "--topo", "1/1/1/1M", "--users", "500", "--phases", PHASES, "--name", name,
+                     "--results", str(results)]  # fmt: skip
+        self.sweep = f"1-1-1-1M.browse_only.shardingsphere.{name}"
+        self.raw = results / "raw"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.faults: list[float] = []
+        self.log = results / f"{name}.out"
+
+    def start(self) -> None:
+        self.results.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(self.argv, stdout=out, stderr=out, start_new_session=True)
+
+    def wait(self, deadline_s: float = DEADLINE_S) -> int:
+        assert self.process is not None
+        return self.process.wait(deadline_s)
+
+    def run(self) -> int:
+        self.start()
+        return self.wait()
+
+    def attempts(self) -> list[ledger.Attempt]:
+        return ledger.attempts(self.raw / self.sweep).get("u00500.r01", [])
+
+    def manifest(self) -> Manifest | None:
+        newest = self.attempts()
+        return newest[-1].manifest if newest else None
+
+    def await_step(self, step: str, seconds_in: float = 3.0) -> None:
+        """Returns when the running attempt has been in `step` for some seconds."""
+        end = time.monotonic() + DEADLINE_S
+        while time.monotonic() < end:
+            assert self.process is not None
+            assert self.process.poll() is None, f"the sweep ended early: {self.log.read_text()[-2000:]}"
+            m = self.manifest()
+            if m and m.state == "running" and m.steps and m.steps[-1]["step"] == step:
+                began = m.phase(step).start_s if step in ("ramp_up", "run", "ramp_down") else m.steps[-1]["t_s"]
+                time.sleep(max(0.0, began + seconds_in - time.time()))
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"step {step} was not reached")
+
+    def fault(self, action: Callable[[], object]) -> None:
+        self.faults.append(time.time())
+        action()
+
+    def interrupt(self) -> float:
+        """Ctrl-C as a terminal sends it; returns the seconds until the process ended."""
+        assert self.process is not None
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(60)
+        return time.monotonic() - began
+
+    def check(self, code: int, promised: tuple[int, ...]) -> None:
+        """Promises I1, I3, I4, I7 and I8 now; raises AssertionError with the violations."""
+        verdict = promises.Verdict()
+        promises.check_exit(verdict, code, promised)
+        promises.check_records(verdict, self.raw)
+        promises.check_faults(verdict, self.raw, self.faults)
+        promises.check_leftovers(verdict, leftovers(self.raw))
+        assert not verdict.violations, "\n".join([*verdict.violations, self.log.read_text()[-3000:]])
+
+
+def leftovers(raw: Path) -> Iterator[str]:
+    """Processes of a sweep on this machine, generators and collectors in the nodes, limits in force."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            argv = (folder / "cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if any(Path(a).name in ("sampler.py", "sadc") for a in argv[:4]) and any(str(raw) in a for a in argv):
+            yield " ".join(argv)
+    for name in nodes():
+        config = json.loads(incus("query", f"/1.0/instances/{name}?project=ntier"))["config"]
+        if config.get("limits.cpu.allowance"):
+            yield f"{name}: limits.cpu.allowance={config['limits.cpu.allowance']}"
+        done = subprocess.run(
+            [*INCUS, "exec", name, "--", "pgrep", "-fa", "ApacheJMeter|/sadc "], capture_output=True, text=True
+        )
+        yield from (f"{name}: {line}" for line in done.stdout.splitlines())
+
+
+def incus(*arguments: str) -> str:
+    return subprocess.run(["incus", *arguments], check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def nodes() -> list[str]:
+    listed = json.loads(incus("--project", "ntier", "list", "--format", "json"))
+    return [i["name"] for i in listed if not i["name"].startswith("build-") and i["status"] == "Running"]
+
+
+def on_node(name: str, command: str) -> str:
+    done = subprocess.run([*INCUS, "exec", name, "--", "sh", "-c", command], capture_output=True, text=True, timeout=60)
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def deployed() -> None:
+    """1/1/1/1M up and deployed."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    for command in ("up", "deploy"):
+        done = subprocess.run(
+            [NTIER, command, "--topo", "1/1/1/1M"], capture_output=True, text=True, timeout=DEADLINE_S
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def real_sweep(deployed: None, tmp_path: Path) -> Callable[[str], RealSweep]:
+    return lambda name: RealSweep(tmp_path / "results", name)

@@ -1,0 +1,127 @@
+package io.ntier.shardingsphere;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/** A proxy in a JVM of its own on a free port of 127.0.0.1, before the databases that NTIER_TEST_MYSQL names. */
+final class Proxy implements AutoCloseable {
+    static final String SCHEMA = "ntier_proxy_test";
+    static final String USER = "tester";
+    static final String PASSWORD = "only-in-tests";
+    private static final long START_LIMIT_MS = 60_000;
+
+    final int port;
+    final Path status;
+    private final Process process;
+
+    Proxy(final Path folder, final List<String> databases, final String policy, final String tie)
+            throws IOException, InterruptedException {
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            port = free.getLocalPort();
+        }
+        status = folder.resolve("status.csv");
+        Files.writeString(folder.resolve("server.yaml"), """
+                rules:
+                  - !AUTHORITY
+                    users: ["%s@127.0.0.1:%s"]
+                    provider: {type: ALL_PRIVILEGES_PERMITTED}
+                props: {proxy-frontend-database-protocol-type: MySQL}
+                """.formatted(USER, PASSWORD));
+        Files.writeString(folder.resolve("config-rw.yaml"), configuration(databases, policy, tie));
+        process = new ProcessBuilder(ProcessHandle.current().info().command().orElseThrow(), "-Xmx256m",
+                "-cp", System.getProperty("java.class.path"), ProxyMain.class.getName(),
+                "127.0.0.1", String.valueOf(port), folder.toString(), status.toString())
+                .directory(folder.toFile()).redirectErrorStream(true).redirectOutput(folder.resolve("log").toFile()).start();
+        awaitListening(folder.resolve("log"));
+    }
+
+    private static String configuration(final List<String> databases, final String policy, final String tie) {
+        StringBuilder sources = new StringBuilder();
+        List<String> names = new ArrayList<>();
+        for (String database : databases) {
+            names.add("db" + (names.size() + 1));
+            sources.append("""
+                      %s:
+                        url: "%s"
+                        username: "%s"
+                        password: "%s"
+                        maxPoolSize: 20
+                        minPoolSize: 2
+                    """.formatted(names.get(names.size() - 1), url(database) + "&treatMysqlDatetimeAsTimestamp=true",
+                    System.getenv("NTIER_TEST_MYSQL_USER"), System.getenv("NTIER_TEST_MYSQL_PASSWORD")));
+        }
+        return """
+                schemaName: %s
+                dataSources:
+                %srules:
+                  - !READWRITE_SPLITTING
+                    dataSources:
+                      replicas:
+                        type: Static
+                        props: {write-data-source-name: db1, read-data-source-names: "%s"}
+                        loadBalancerName: ntier
+                    loadBalancers:
+                      ntier: {type: NTIER, props: {policy: %s, tie: %s}}
+                """.formatted(SCHEMA, sources, String.join(",", names), policy, tie);
+    }
+
+    static String url(final String database) {
+        return "jdbc:mysql://" + database + "/" + SCHEMA + "?sslMode=DISABLED&allowPublicKeyRetrieval=true";
+    }
+
+    private void awaitListening(final Path log) throws IOException, InterruptedException {
+        long limit = System.currentTimeMillis() + START_LIMIT_MS;
+        while (true) {
+            try (Socket probe = new Socket("127.0.0.1", port)) {
+                return;
+            } catch (IOException e) {
+                if (!process.isAlive() || System.currentTimeMillis() > limit) {
+                    throw new IOException("the proxy did not start: " + Files.readString(log), e);
+                }
+                Thread.sleep(100);
+            }
+        }
+    }
+
+    boolean isAlive() {
+        return process.isAlive();
+    }
+
+    Connection open(final String options) throws SQLException {
+        return DriverManager.getConnection(url("127.0.0.1:" + port) + options, USER, PASSWORD);
+    }
+
+    /** Number of reads per marker (1 is the first database): {@code reads} times on one connection. */
+    int[] split(final Connection connection, final int reads) throws SQLException {
+        int[] count = new int[3];
+        try (Statement statement = connection.createStatement()) {
+            for (int i = 0; i < reads; i++) {
+                try (ResultSet row = statement.executeQuery("SELECT node FROM marker")) {
+                    row.next();
+                    count[row.getInt(1)]++;
+                }
+            }
+        }
+        return count;
+    }
+
+    @Override
+    public void close() throws InterruptedException {
+        process.destroy();
+        if (!process.waitFor(10, TimeUnit.SECONDS)) {
+            process.destroyForcibly().waitFor();
+        }
+    }
+}

@@ -2,8 +2,8 @@
 
     .venv/bin/python harness/bench/monitoring_cost.py --users 2000 --pairs 5 --run-s 30
 
-Without: no sysstat, no status collectors, no sampler; throughput comes from the generator's heartbeat, CPU from the
-nodes' control groups, read once at each end of the run phase. Prints, for throughput and for the CPU of each node and of
+Without: no sysstat, no status collectors, no sampler; throughput is the generator's heartbeat, CPU is that of the
+nodes' control groups, read at each end of the run phase. Prints, for throughput and for the CPU of each node and of
 the host per interaction, the ratio with / without as a mean of the pairs' log ratios with a 95 % t interval. A saturated
 load shows lost throughput; CPU per interaction shows the cost at any load."""
 

@@ -211,6 +211,7 @@ def main() -> int:
         with (golden.STATE / "setup.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # a second set-up waits, then finds everything done
             names = stale(steps, given.names, given.rebuild)
+            base.remove_leftovers()
             screen = Screen()
             screen.say(f"images to build: {', '.join(name for name in names if steps[name].is_image)}")
             failed = make_all(steps, names, screen)

@@ -71,8 +71,8 @@ def build(name: str, base: dict, options: list[str], digest: str, log: Any) -> N
     """Builds and imports the image `base-<name>`. Takes about 25 s."""
     with tempfile.TemporaryDirectory(prefix="ntier-base-", dir=os.environ.get("TMPDIR", SCRATCH)) as scratch:
         tar = Path(scratch) / "root.tar"
-        command = [
-            "mmdebstrap", *options, f"--keyring={KEYRING}", *[f"--aptopt={option}" for option in apt_options(base)],
+        command = [  # its mounts are in a name space of their own, so that they go if it is killed
+            "unshare", "--mount", "mmdebstrap", *options, f"--keyring={KEYRING}", *[f"--aptopt={option}" for option in apt_options(base)],
             f"--customize-hook=copy-in {ROOT}/etc /", *host_certificates(),
             f'--customize-hook=chroot "$1" sh -c "$(cat {Path(__file__).parent}/customize.sh)"',
             name, str(tar), *sources(base),
@@ -82,6 +82,12 @@ def build(name: str, base: dict, options: list[str], digest: str, log: Any) -> N
         metadata(Path(scratch) / "metadata.tar", name)
         said = incus.run("image", "import", f"{scratch}/metadata.tar", str(tar), f"{incus.DIGEST}={digest}", log=log)
         incus.replace_alias(f"base-{name}", incus.fingerprint(said), log)
+
+
+def remove_leftovers() -> None:
+    """What a set-up that was killed left behind (nobody else is at work: set-up has a lock)."""
+    for folder in Path(os.environ.get("TMPDIR", SCRATCH)).glob("ntier-base-*"):
+        subprocess.run(["rm", "-rf", "--one-file-system", str(folder)], check=False)
 
 
 def host_certificates() -> list[str]:

@@ -1,0 +1,104 @@
+"""Purge on a real Incus: a project, pool and bridge of the test's own are removed, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "ntierpurge"
+FOREIGN = "ntier-foreign"
+
+pytestmark = pytest.mark.nodes
+
+
+def incus(*arguments: str, stdin: str = "", check: bool = True) -> str:
+    done = subprocess.run(["incus", *arguments], input=stdin, capture_output=True, text=True, check=False)
+    assert not check or done.returncode == 0, f"{arguments}: {done.stderr}"
+    return done.stdout
+
+
+def image(path: Path) -> Path:
+    """The smallest image that Incus takes."""
+    with tarfile.open(path, "w") as tar:
+        for name, text in {"metadata.yaml": "architecture: x86_64\ncreation_date: 1\n", "rootfs/empty": ""}.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text.encode()))
+    return path
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """Our things, and foreign ones beside them: a container with its profile and pool in the default project."""
+    small = image(tmp_path / "image.tar")
+    incus("storage", "create", FOREIGN, "dir")
+    incus("profile", "create", FOREIGN)
+    incus("profile", "device", "add", FOREIGN, "root", "disk", "path=/", f"pool={FOREIGN}")
+    incus("image", "import", str(small), "--alias", FOREIGN)
+    incus("create", FOREIGN, FOREIGN, "--profile", FOREIGN)
+    incus("storage", "create", NAME, "dir")
+    incus("network", "create", f"{NAME}br0", "ipv4.address=198.19.255.1/24", "ipv6.address=none")
+    incus("project", "create", NAME, "--config", "features.networks=false")
+    profile = (ROOT / "setup/profile.yml").read_text().replace("pool: ntier", f"pool: {NAME}")
+    incus("--project", NAME, "profile", "edit", "default", stdin=profile.replace("ntierbr0", f"{NAME}br0"))
+    incus("--project", NAME, "image", "import", str(small), "--alias", "web")
+    incus("--project", NAME, "create", "web", "web1")
+    incus("--project", NAME, "create", "web", "db1")
+    state = tmp_path / "state"
+    (state / "local").mkdir(parents=True)
+    yield state
+    for clean in (
+        ["delete", "--force", FOREIGN],
+        ["image", "delete", FOREIGN],
+        ["profile", "delete", FOREIGN],
+        ["storage", "delete", FOREIGN],
+    ):
+        incus(*clean, check=False)
+    purge(state, "--yes")
+
+
+def purge(state: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """In an empty checkout: the environment that runs this test stays."""
+    checkout = state.parent / "checkout"
+    (checkout / "setup").mkdir(parents=True, exist_ok=True)
+    script = checkout / "setup/purge.sh"
+    script.write_text((ROOT / "setup/purge.sh").read_text())
+    environment = {**os.environ, "NTIER_NAME": NAME, "NTIER_STATE": str(state)}
+    command = ["bash", script, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def foreign() -> str:
+    """All there is of the foreign things, as text."""
+    shown = [incus(kind, "show", FOREIGN) for kind in ("profile", "storage")]
+    return "".join([*shown, incus("config", "show", FOREIGN), incus("image", "info", FOREIGN)])
+
+
+def test_without_a_terminal_nothing_is_removed(machine):
+    done = purge(machine)
+    assert done.returncode == 2
+    assert "nothing was removed. Use --yes" in done.stderr
+    assert "web1" in done.stdout
+    assert "db1" in done.stdout
+    assert incus("--project", NAME, "list", "--format", "csv", "--columns", "n").split() == ["db1", "web1"]
+
+
+def test_unknown_option_is_an_error(machine):
+    assert purge(machine, "--force").returncode == 2
+
+
+def test_nothing_of_ours_is_left_and_the_foreign_is_untouched(machine):
+    before = foreign()
+    done = purge(machine, "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    left = [NAME in incus(kind, "list", "--format", "csv") for kind in ("project", "storage", "network")]
+    assert left == [False, False, False]
+    assert not machine.exists()
+    assert foreign() == before
+    assert "nothing is here" in purge(machine, "--yes").stdout

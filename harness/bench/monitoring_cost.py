@@ -4,7 +4,7 @@
 
 Without: no sysstat, no status collectors, no sampler; throughput is the generator's heartbeat, CPU is that of the
 nodes' control groups, read at each end of the run phase. Prints, for throughput and for the CPU of each node and of
-the host per interaction, the ratio with / without as a mean of the pairs' log ratios with a 95 % t interval. A saturated
+the host per interaction, the ratio with / without as a mean of the pairs' log ratios with a 95 % t interval. Saturated
 load shows lost throughput; CPU per interaction shows the cost at any load."""
 
 from __future__ import annotations

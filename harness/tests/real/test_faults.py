@@ -1,5 +1,5 @@
 """Faults on real nodes: a trial whose run phase met one is never valid, each attempt is a record, the same command
-ends the sweep. A machine that is too busy gives no valid trial; then its attempts are invalid and exit code 1 is right."""
+ends the sweep. A machine that is too busy gives no valid trial; its attempts are invalid, exit code 1 is right."""
 
 from __future__ import annotations
 

@@ -181,17 +181,23 @@ def arguments(spec: dict) -> argparse.Namespace:
     loaded = {f"{dbms}-{profile}": (dbms, profile) for dbms, one in spec["data"].items() for profile in one["profiles"]}
     allowed = ", ".join([*roles, *loaded])
     parser = argparse.ArgumentParser(prog="setup/setup.sh", description="Builds the images that are missing or stale.")
+    parser.add_argument("--images", help=f"comma-separated; default: all, with data as --data says: {allowed}")
     parser.add_argument(
-        "--images", help=f"comma-separated; default: all, with data of profile {DEFAULT_PROFILE}: {allowed}"
+        "--data", default=DEFAULT_PROFILE, help="comma-separated: with data of these profiles (default: %(default)s)"
     )
     parser.add_argument("--rebuild", action="store_true", help="also those that are up to date (newer packages)")
     parser.add_argument("--check", action="store_true", help="only say what would be built; exit code 1 if anything")
     given = parser.parse_args()
-    default = [*roles, *(name for name, (_, profile) in loaded.items() if profile == DEFAULT_PROFILE)]
+    asked = given.data.split(",")
+    default = [*roles, *(name for name, (_, profile) in loaded.items() if profile in asked)]
     given.names = given.images.split(",") if given.images else default
-    unknown = [name for name in given.names if name not in roles and name not in loaded]
-    if unknown:
-        parser.error(f"--images: unknown image {unknown[0]!r}; allowed: {allowed}")
+    for option, names, known in (
+        ("--images", given.names, [*roles, *loaded]),
+        ("--data", asked, [profile for _, profile in loaded.values()]),
+    ):
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            parser.error(f"{option}: unknown {unknown[0]!r}; allowed: {', '.join(known)}")
     given.profiles = {
         dbms: [loaded[n][1] for n in given.names if n in loaded and loaded[n][0] == dbms] for dbms in spec["data"]
     }

@@ -72,7 +72,8 @@ def build(name: str, base: dict, options: list[str], digest: str, log: Any) -> N
     with tempfile.TemporaryDirectory(prefix="ntier-base-", dir=os.environ.get("TMPDIR", SCRATCH)) as scratch:
         tar = Path(scratch) / "root.tar"
         command = [  # its mounts are in a name space of their own, so that they go if it is killed
-            "unshare", "--mount", "mmdebstrap", *options, f"--keyring={KEYRING}", *[f"--aptopt={option}" for option in apt_options(base)],
+            "unshare", "--mount", "mmdebstrap", *options, f"--keyring={KEYRING}",
+            *[f"--aptopt={option}" for option in apt_options(base)],
             f"--customize-hook=copy-in {ROOT}/etc /", *host_certificates(),
             f'--customize-hook=chroot "$1" sh -c "$(cat {Path(__file__).parent}/customize.sh)"',
             name, str(tar), *sources(base),

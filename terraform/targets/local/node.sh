@@ -38,7 +38,7 @@ create() {
   [[ -z $memory ]] || options+=(--config "limits.memory=$memory")
   incus launch "$image" "$name" --quiet --config "environment.NTIER_ADDRESS=$address/16" \
     --config environment.NTIER_GATEWAY=198.18.0.1 "${options[@]}" ||
-    fail "node $name could not be made from image $image (make setup builds the images)"
+    fail "node $name could not be made from image $image (make it: setup/setup.sh --images $image)"
   put_keys "$name" "$key" || fail "node $name does not take its keys: incus --project $project console $name --show-log"
   wait_for_ssh "$name" "$address"
   printf '%s' "$made" >"$folder/made"

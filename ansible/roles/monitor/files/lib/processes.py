@@ -1,0 +1,58 @@
+"""Processes of a node by their groups: found, told apart from later ones of the same number, ended."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+
+def start_ticks(pid):
+    """Start of a process in clock ticks since boot (it tells a process from a later one of the same number); None if gone."""
+    status = process_status(pid)
+    return int(status[19]) if status else None
+
+
+def process_status(pid):
+    """Fields of /proc/PID/stat from the third (state, parent, group, ...); None if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields
+
+
+def signal_groups(groups, number):
+    for group in groups:
+        try:
+            os.killpg(group, number)
+        except ProcessLookupError:
+            pass
+
+
+def living_groups():
+    statuses = (process_status(folder.name) for folder in Path("/proc").glob("[0-9]*"))
+    return {int(status[2]) for status in statuses if status}
+
+
+def stop_groups(groups, limit_s):
+    """Ends process groups: SIGTERM, then SIGKILL. Returns those that had to be killed."""
+    signal_groups(groups, signal.SIGTERM)
+    deadline = time.monotonic() + limit_s
+    left = set(groups)
+    while left and time.monotonic() < deadline:
+        left &= living_groups()
+        time.sleep(0.02)
+    signal_groups(left, signal.SIGKILL)
+    return left
+
+
+def marked_groups(mark):
+    """Process groups that have `mark` (NAME=value) in their environment, whatever is known of them otherwise."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.add(os.getpgid(int(folder.name)))
+        except OSError:
+            continue  # ended meanwhile
+    return found - {os.getpgrp()}

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import zstandard
-
 from ntier_analysis.contracts import FileEntry, Host, Manifest, Node, Phase, State
 
 T0 = 1_790_000_000.0
@@ -23,7 +22,7 @@ LEAD_S = 2.0  # collectors start before the ramp-up
 
 @dataclass
 class Truth:
-    """What the network is made of. `demand_s`: CPU seconds per interaction and tier; `cores`: capacity of a tier's node;
+    """What the network is made of. `demand_s`: CPU seconds per interaction and tier; `cores`: capacity of each node;
     `lock_s`: a serial section that no collector sees; `stalls`: tier -> (period, share, slowdown) of its station;
     `service_cv`: "exponential" or "constant"; `hog`: node -> intervals of full CPU use that delay nobody."""
 
@@ -41,6 +40,7 @@ class Truth:
     host_busy_pct: float = 30.0
     content_wrong: int = 0
     db_pool: int = 24
+    app_threads: int = 33
     sample_s: float = 0.1
     sysstat_busy_pct: float | None = None
 
@@ -54,7 +54,7 @@ class Run:
     pending: dict[int, float]
     starts: dict[int, float]
     busy: dict[str, list[tuple[float, float]]]
-    in_system: list[tuple[float, int]]
+    entered: dict[str, list[float]]  # arrivals at each tier
 
 
 def simulate(truth: Truth, users: int, phases: tuple[float, float, float], seed: int) -> Run:
@@ -64,7 +64,7 @@ def simulate(truth: Truth, users: int, phases: tuple[float, float, float], seed:
     stations = [*TIERS, "lock"]
     free_at = dict.fromkeys(stations, 0.0)
     busy: dict[str, list[tuple[float, float]]] = {s: [] for s in stations}
-    run = Run([], [], {}, {}, busy, [])
+    run = Run([], [], {}, {}, busy, {s: [] for s in stations})
     events: list[tuple[float, int, int, int, float]] = []  # time, tie, user, stage (-1 = request begins), begun
     tie = 0
     for user in range(users):
@@ -88,6 +88,7 @@ def simulate(truth: Truth, users: int, phases: tuple[float, float, float], seed:
             following = (now + actual, 0, -1.0)
         else:
             station = stations[stage]
+            run.entered[station].append(now)
             leave = _serve(truth, station, max(now, free_at[station]), rng)
             if leave[1] > leave[0]:
                 busy[station].append(leave)
@@ -262,7 +263,8 @@ def _client(folder: Path, spec: Spec, run: Run) -> None:
         elapsed = 1 if failed else round(1000 * response)
         rows.append(
             (
-                round(1000 * (t0 + begun)), elapsed, "StoriesOfTheDay", code, "OK", f"Users 1-{user + 1}", ok, why, 5000, 200,
+                round(1000 * (t0 + begun)), elapsed, "StoriesOfTheDay", code, "OK", f"Users 1-{user + 1}", ok, why,
+                5000, 200,
                 users, users, "http://198.18.0.10/rubbos/", elapsed, 0, 0,
             )
         )  # fmt: skip
@@ -349,25 +351,26 @@ def _node(folder: Path, spec: Spec, run: Run, node: Node, window: tuple[float, f
     percent = 100 * np.diff(_cumulative(busy, np.append(slow, slow[-1] + 1)))
     shown = percent if truth.sysstat_busy_pct is None else np.full(len(slow), truth.sysstat_busy_pct)
     _text(folder / "sysstat.json.zst", sysstat_json(spec.start_s + slow, shown, node.name))
-    facts = {
-        "boot_id": "b", "boot_s": 1.0,
-        "services": [{"unit": f"{node.role}.service", "main_pid": 7, "active_enter_s": 1.0, "n_restarts": 0, "state": "active"}],
-    }  # fmt: skip
+    service = {"unit": f"{node.role}.service", "main_pid": 7, "active_enter_s": 1.0, "n_restarts": 0, "state": "active"}
+    facts = {"boot_id": "b", "boot_s": 1.0, "services": [service]}
     for moment in ("before", "after"):
         _text(folder / f"facts_{moment}.json", json.dumps(facts))
     _services(folder, spec, run, node, slow)
 
 
 def _services(folder: Path, spec: Spec, run: Run, node: Node, t: np.ndarray) -> None:
-    begun = np.sort([b for b, _, _ in run.interactions] + [sum(spec.phases) - p for p in run.pending.values()])
     ended = np.sort([b + r for b, r, _ in run.interactions])
-    inside = np.searchsorted(begun, t) - np.searchsorted(ended, t)
+    # A request holds the resources of the tiers that it has reached until its reply is out.
+    inside = (
+        np.searchsorted(np.sort(run.entered[node.tier]), t) - np.searchsorted(ended, t) if node.tier in TIERS else t
+    )
+    beyond = np.searchsorted(np.sort(run.entered["middleware"]), t) - np.searchsorted(ended, t)
     done = np.searchsorted(ended, t)
     stamp = [f"{spec.start_s + s:.3f}" for s in t]
-    pool = spec.truth.db_pool
+    pool, threads = spec.truth.db_pool, spec.truth.app_threads
     if node.tier == "web":
-        _csv(folder / "apache_status.csv", "t_s,busy_workers,idle_workers,total_accesses",
-             [(s, min(i, 300), 300 - min(i, 300), 2 * d) for s, i, d in zip(stamp, inside, done, strict=True)])  # fmt: skip
+        rows = [(s, min(i, 300), 300 - min(i, 300), 2 * d) for s, i, d in zip(stamp, inside, done, strict=True)]
+        _csv(folder / "apache_status.csv", "t_s,busy_workers,idle_workers,total_accesses", rows)
         lines = [
             f'{spec.start_s + b:.3f} {int(1e6 * r)} 200 5000 app1 "GET /rubbos/servlet/x?a=1 HTTP/1.1"'
             for b, r, _ in run.interactions
@@ -379,15 +382,17 @@ def _services(folder: Path, spec: Spec, run: Run, node: Node, t: np.ndarray) -> 
     if node.tier == "app":
         header = "t_s,busy_threads,max_threads,connections,pool_active,pool_waiting,pool_size,gc_count,gc_ms,jit_ms"
         _csv(folder / "tomcat_status.csv", header, [
-            (s, min(i, 33), 33, i, min(i, pool), max(0, min(i, 33) - pool), pool, n, n, n)
-            for n, (s, i) in enumerate(zip(stamp, inside, strict=True))
+            (s, min(i, threads), threads, i, min(b, pool), max(0, min(b, threads) - pool), pool, n, n, n)
+            for n, (s, i, b) in enumerate(zip(stamp, inside, beyond, strict=True))
         ])  # fmt: skip
     if node.tier == "middleware":
-        _csv(folder / "middleware_status.csv", "t_s,replica,pending,awaiting,pool_size,executed_total,chosen_total",
-             [(s, "db1", min(i, pool), 0, 90, 3 * d, 3 * d) for s, i, d in zip(stamp, inside, done, strict=True)])  # fmt: skip
+        header = "t_s,replica,pending,awaiting,pool_size,executed_total,chosen_total"
+        rows = [(s, "db1", min(i, pool), 0, 90, 3 * d, 3 * d) for s, i, d in zip(stamp, inside, done, strict=True)]
+        _csv(folder / "middleware_status.csv", header, rows)
     if node.tier == "db":
-        _csv(folder / "mysql_status.csv", "t_s,Questions,Threads_running,Threads_connected,Innodb_row_lock_time,Uptime",
-             [(s, 3 * d, min(i, pool), 30, 0, n) for n, (s, i, d) in enumerate(zip(stamp, inside, done, strict=True))])  # fmt: skip
+        header = "t_s,Questions,Threads_running,Threads_connected,Innodb_row_lock_time,Uptime"
+        each = enumerate(zip(stamp, inside, done, strict=True))
+        _csv(folder / "mysql_status.csv", header, [(s, 3 * d, min(i, pool), 30, 0, n) for n, (s, i, d) in each])
 
 
 def sysstat_json(times: np.ndarray, busy_pct: np.ndarray, name: str) -> str:

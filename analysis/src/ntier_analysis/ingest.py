@@ -178,9 +178,21 @@ def _manifest_tables(
 def _identity(manifest: Manifest) -> dict:
     phases = {p.name: p for p in manifest.phases}
     run, up, down = (phases.get(n) for n in ("run", "ramp_up", "ramp_down"))
-    copied = (
-        "topology mix middleware users users_real scale rep seed attempt data_profile target git_commit slo_ms"
-    ).split()
+    copied = [
+        "topology",
+        "mix",
+        "middleware",
+        "users",
+        "users_real",
+        "scale",
+        "rep",
+        "seed",
+        "attempt",
+        "data_profile",
+        "target",
+        "git_commit",
+        "slo_ms",
+    ]
     return {name: getattr(manifest, name) for name in copied} | {
         "think_time_s": manifest.think_time_s,
         "state": manifest.state.value,

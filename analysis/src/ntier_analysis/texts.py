@@ -37,9 +37,8 @@ def verdict_text(v: SweepVerdict) -> str:
     for load, t in v.trials:
         lost = f"{100 * t.lost:.1f}%" if math.isfinite(t.lost) else "-"
         named = _named(t.verdict, t.kind, t.bottlenecks) if load.valid else f"invalid: {load.invalid_reasons}"
-        lines.append(
-            f"  {load.trial:16} {load.users:6d} {load.throughput_per_s:8.1f} {1000 * load.response_s:8.0f} {lost:>6}  {named}"
-        )
+        answer = f"{load.throughput_per_s:8.1f} {1000 * load.response_s:8.0f}"
+        lines.append(f"  {load.trial:16} {load.users:6d} {answer} {lost:>6}  {named}")
     for step in v.migration:
         a, b = step["from"], step["to"]
         lines.append(

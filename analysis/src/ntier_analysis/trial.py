@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import orjson
@@ -15,7 +17,7 @@ from ntier_analysis.contracts import Manifest, Node
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers import client, host, status, sysstat, weblog
 
-PHASES = ("ramp_up", "run", "ramp_down")
+T = TypeVar("T")
 
 # collector -> (parser, nominal interval in s); the CPU sampler is apart, since it needs the node's capacity
 STATUS = {
@@ -33,6 +35,7 @@ class RawTrial:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._remembered: dict[Callable, Any] = {}
         try:
             self.manifest = Manifest.read(folder)
         except OSError as error:
@@ -42,7 +45,13 @@ class RawTrial:
             where = ".".join(str(p) for p in first["loc"])
             raise DataError(f"{folder / 'manifest.json'}: {where or 'file'}: {first['msg']}") from error
 
-    # ---- phases and nodes ---------------------------------------------------------------------------------------------
+    def remember(self, function: Callable[[RawTrial], T]) -> T:
+        """The function's value for this trial, computed once (also what several checks share)."""
+        if function not in self._remembered:
+            self._remembered[function] = function(self)
+        return self._remembered[function]
+
+    # ---- phases and nodes ----
 
     @property
     def run(self) -> tuple[float, float]:
@@ -82,7 +91,7 @@ class RawTrial:
     def clients(self) -> list[str]:
         return sorted(p.name for p in (self.folder / "clients").glob("*") if p.is_dir())
 
-    # ---- files --------------------------------------------------------------------------------------------------------
+    # ---- files ----
 
     def path(self, relative: str) -> Path | None:
         """The file, compressed or not; None if there is none."""
@@ -172,6 +181,7 @@ class RawTrial:
             return [(name, collector) for name in self.nodes]
         return [(node, collector)]
 
+    @cached_property
     def web_logs(self) -> dict[str, pd.DataFrame]:
         """Access log of each web node. Raises DataError if one is missing."""
         return {

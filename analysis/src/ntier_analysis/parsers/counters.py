@@ -17,7 +17,7 @@ GAP = 2.0
 
 @dataclass(frozen=True)
 class Clock:
-    """The readings' times: `t` (n,), `dt` (n - 1,) their distances in s, `gap` (n - 1,) whether the distance is a gap."""
+    """Times of the readings: `t` (n,), `dt` (n - 1,) their distances in s, `gap` (n - 1,) which of them are gaps."""
 
     t: np.ndarray
     dt: np.ndarray
@@ -51,22 +51,18 @@ def tidy(at: Clock, columns: dict[tuple[str, str, str, str], np.ndarray], *, gau
     Rates have one value per interval (n - 1), gauges one per reading (n)."""
     t = at.t if gauge else at.t[1:]
     interval = np.full(len(t), np.nan) if gauge else at.dt
-    parts = []
-    for (resource, item, metric, unit), values in columns.items():
-        parts.append(
-            pd.DataFrame(
-                {
-                    "t_s": t,
-                    "resource": resource,
-                    "item": item,
-                    "metric": metric,
-                    "value": np.asarray(values, dtype=float),
-                    "unit": unit,
-                    "interval_s": interval,
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)
+    return long_form([(key, t, np.asarray(values, dtype=float), interval) for key, values in columns.items()])
+
+
+def long_form(series: list[tuple[tuple[str, str, str, str], np.ndarray, np.ndarray, np.ndarray]]) -> pd.DataFrame:
+    """[((resource, item, metric, unit), t, value, interval)] -> long frame with the columns of `TIDY`."""
+    if not series:
+        return pd.DataFrame(columns=TIDY)
+    sizes = [len(t) for _, t, _, _ in series]
+    names = [np.repeat(np.array([key[i] for key, _, _, _ in series], dtype=object), sizes) for i in range(4)]
+    numbers = [np.concatenate([s[i] for s in series]) for i in (1, 2, 3)]
+    frame = pd.DataFrame(dict(zip(("resource", "item", "metric", "unit"), names, strict=True)), dtype="str")
+    return frame.assign(t_s=numbers[0], value=numbers[1], interval_s=numbers[2])[TIDY]
 
 
 TIDY = ["t_s", "resource", "item", "metric", "value", "unit", "interval_s"]

@@ -10,9 +10,18 @@ import pandas as pd
 from ntier_analysis.parsers.counters import clock, deltas, tidy
 from ntier_analysis.parsers.csvfile import read_csv
 
-CGROUP_CPU = "usage_user_ns usage_system_ns usage_ns throttled_ns nr_periods nr_throttled quota_us period_us".split()
-CGROUP_MEM_IO = "memory_bytes memory_cache_bytes oom_kills swap_bytes io_read_bytes io_write_bytes".split()
-HOST_STAT = "user nice system idle iowait irq softirq steal".split()
+CGROUP_CPU = [
+    "usage_user_ns",
+    "usage_system_ns",
+    "usage_ns",
+    "throttled_ns",
+    "nr_periods",
+    "nr_throttled",
+    "quota_us",
+    "period_us",
+]
+CGROUP_MEM_IO = ["memory_bytes", "memory_cache_bytes", "oom_kills", "swap_bytes", "io_read_bytes", "io_write_bytes"]
+HOST_STAT = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"]
 NOMINAL_CPU_S = 0.1
 NOMINAL_SLOW_S = 1.0
 
@@ -21,7 +30,7 @@ def cgroup_cpu(path: Path, capacity_cores: float) -> tuple[pd.DataFrame, int]:
     """-> tidy samples of resource `cpu`, and how often a counter ran backwards.
 
     utilization_pct = used CPU time / (interval x quota) x 100; without a quota, `capacity_cores` takes its place. It is
-    not clipped: above 100 it tells of a wrong quota or of the scheduler's accounting (see docs/validity.md, saturation).
+    not clipped: above 100 it tells of a wrong quota or of the scheduler's accounting (docs/validity.md, saturation).
     throttled_pct = throttled periods / periods that the interval spans x 100: in such a period the node used all of its
     quota and wanted more. NaN without a quota, and in an interval in which the quota changed."""
     kinds = dict.fromkeys(CGROUP_CPU, "number") | {"usage_ns": "count", "quota_us": "count", "period_us": "count"}

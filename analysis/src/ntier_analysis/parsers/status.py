@@ -67,7 +67,17 @@ def apache_status(path: Path) -> tuple[pd.DataFrame, int]:
 def tomcat_status(path: Path) -> tuple[pd.DataFrame, int]:
     """-> tidy samples: pools `threads` and `connections` (utilization_pct, active, waiting), garbage collection and
     compilation as share of the interval."""
-    columns = "t_s busy_threads max_threads pool_active pool_waiting pool_size gc_count gc_ms jit_ms".split()
+    columns = [
+        "t_s",
+        "busy_threads",
+        "max_threads",
+        "pool_active",
+        "pool_waiting",
+        "pool_size",
+        "gc_count",
+        "gc_ms",
+        "jit_ms",
+    ]
     raw = read_csv(path, dict.fromkeys(columns, "number"))
     at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
     gauges = _pool("threads", raw["busy_threads"], raw["max_threads"])
@@ -84,7 +94,7 @@ def tomcat_status(path: Path) -> tuple[pd.DataFrame, int]:
 def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
     """One line per second and replica -> tidy samples per replica (item): pool utilization_pct = connections in use /
     pool size, pending statements, awaiting a connection, statements per s."""
-    columns = dict.fromkeys("t_s pending awaiting executed_total pool_size".split(), "number")
+    columns = dict.fromkeys(["t_s", "pending", "awaiting", "executed_total", "pool_size"], "number")
     raw = read_csv(path, {"replica": "text"} | columns)
     if raw.duplicated(["t_s", "replica"]).any():
         line = int(raw.duplicated(["t_s", "replica"]).to_numpy().argmax())

@@ -6,6 +6,7 @@ container /proc/stat is lxcfs's view, whose idle counter runs backwards, and a p
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import orjson
 import pandas as pd
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.counters import TIDY
+from ntier_analysis.parsers.counters import long_form
 from ntier_analysis.parsers.csvfile import read_bytes
 
 KIB = 1024
@@ -135,7 +136,7 @@ def _fields(group: dict[str, float] | None, item: str, fields: dict[str, tuple[s
 
 
 def _refuse_repeats(path: Path, times: list[float]) -> None:
-    for number, (before, after) in enumerate(zip(times, times[1:], strict=False), start=2):
+    for number, (before, after) in enumerate(itertools.pairwise(times), start=2):
         if after <= before:
             what = "is repeated" if after == before else "goes back"
             raise DataError(f"{path}: record {number}: time {after:.0f} {what}")
@@ -143,20 +144,8 @@ def _refuse_repeats(path: Path, times: list[float]) -> None:
 
 def _long(wide: dict[tuple[str, str, str, str], dict[int, float]], t: np.ndarray, dt: np.ndarray) -> pd.DataFrame:
     """An item that is absent from a record (a disk that came later) has no row there; nothing is shifted."""
-    parts = []
-    for (resource, item, metric, unit), values in wide.items():
+    series = []
+    for key, values in wide.items():
         rows = np.fromiter(values, dtype=int)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "t_s": t[rows],
-                    "resource": resource,
-                    "item": item,
-                    "metric": metric,
-                    "value": np.fromiter(values.values(), dtype=float),
-                    "unit": unit,
-                    "interval_s": dt[rows],
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)
+        series.append((key, t[rows], np.fromiter(values.values(), dtype=float), dt[rows]))
+    return long_form(series)

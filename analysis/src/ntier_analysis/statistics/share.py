@@ -63,7 +63,7 @@ def effective_n(values: np.ndarray, share: float, interval_s: float) -> float:
 
 
 def integrated_correlation(values: np.ndarray) -> float:
-    """Integrated autocorrelation time in samples, 1 + 2 sum of the correlations up to the first that is not positive."""
+    """Integrated autocorrelation time in samples: 1 + 2 sum of the correlations up to the first that is <= 0."""
     centred = values - values.mean()
     variance = float(centred @ centred)
     if variance == 0:
@@ -80,4 +80,6 @@ def wilson(share: float, n: float, z: float) -> tuple[float, float]:
     """Wilson's score interval of a proportion."""
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     reach = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return max(0.0, float(centre - reach)), min(1.0, float(centre + reach))
+    # At 0 and 1 the formula is exact but for rounding.
+    low = 0.0 if share == 0 else max(0.0, float(centre - reach))
+    return low, 1.0 if share == 1 else min(1.0, float(centre + reach))

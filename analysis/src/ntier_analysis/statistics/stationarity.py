@@ -25,7 +25,7 @@ class Drift:
 
 
 def drift(series: np.ndarray, limit: float = LIMIT) -> Drift:
-    """`series`: batch means in order of time. NaN is an error; fewer than 3 batches are undecidable; constant passes."""
+    """`series`: batch means in order of time. NaN is an error; fewer than 3 are undecidable; constant passes."""
     series = np.asarray(series, dtype=float)
     if not np.isfinite(series).all():
         raise ValueError("the series has values that are not finite")

@@ -33,7 +33,7 @@ def alive(trial: RawTrial) -> Finding:
     """At most 1 % of the expected readings, and always one (the ends of the run fall between two readings)."""
     start, end = trial.run
     worst, where, n = 0.0, "", 0
-    for (node, collector), (t, nominal) in readings(trial).items():
+    for (node, collector), (t, nominal) in trial.remember(readings).items():
         expected = (end - start) / nominal
         missing = 100 * max(0.0, expected - len(t) - 1) / expected
         n += len(t)
@@ -46,7 +46,7 @@ def alive(trial: RawTrial) -> Finding:
 def gaps(trial: RawTrial) -> Finding:
     start, end = trial.run
     worst, where, n = 0.0, "", 0
-    for (node, collector), (t, nominal) in readings(trial).items():
+    for (node, collector), (t, nominal) in trial.remember(readings).items():
         longest = float(np.diff(np.concatenate([[start], t, [end]])).max())
         limit = GAP_INTERVALS[nominal] * nominal
         # Rounded to whole seconds (sysstat) or taken at any moment of the second: 50 ms of slack.
@@ -60,7 +60,7 @@ def gaps(trial: RawTrial) -> Finding:
 @check("C2", "Collectors: median interval off its nominal", "collector_interval")
 def interval(trial: RawTrial) -> Finding:
     worst, where, n = 0.0, "all on time", 0
-    for (node, collector), (t, nominal) in readings(trial).items():
+    for (node, collector), (t, nominal) in trial.remember(readings).items():
         if len(t) < 3:
             continue  # C1 has failed then
         off = 100 * abs(float(np.median(np.diff(t))) / nominal - 1)
@@ -136,7 +136,7 @@ def logs_agree(trial: RawTrial) -> Finding:
     seen = trial.interactions
     ours = int(((seen["t_s"] >= start) & (seen["t_s"] < end)).sum())
     theirs, garbled = 0, 0
-    for log in trial.web_logs().values():
+    for log in trial.web_logs.values():
         pages = log[~log["image"]]
         theirs += int(((pages["t_s"] >= start) & (pages["t_s"] < end)).sum())
         garbled += len(log.attrs["garbled_lines"])

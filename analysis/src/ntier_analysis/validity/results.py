@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
+
 import numpy as np
 
 from ntier_analysis.contracts import Outcome
@@ -14,41 +17,43 @@ MIX_POINTS = 2.0
 MIX_MIN_SHARE = 0.01
 MIX_N = 500
 UNVISITED_EXPECTED = 20
-SESSIONS = 20_000
+STEPS = 200_000
+"""Requests of the walk: shares are known to 0.2 points then, a tenth of the limit."""
 BLOCKS = 20
 
 
 def expected_shares(trial: RawTrial) -> dict[str, float]:
-    """Share of each interaction in a walk of the mix's table (`config/<mix>.csv`: from,to,probability), Back by the
-    history stack as in RUBBoS, page feedback left out."""
-    table = read_csv(
-        trial.required(f"config/{trial.manifest.mix}.csv"), {"from": "text", "to": "text", "probability": "number"}
-    )
-    rows: dict[str, tuple[list[str], np.ndarray]] = {}
-    for state, part in table.groupby("from", sort=False):
-        rows[str(state)] = list(part["to"]), part["probability"].cumsum().to_numpy()
-    no_back = {s for s, (targets, _) in rows.items() if "Back" not in targets}
-    home = str(table["from"].iloc[0])
-    draws = iter(np.random.default_rng(1).random(40 * SESSIONS))
-    counts: dict[str, int] = {}
+    """Share of each interaction in a walk of the mix's table (`config/<mix>.csv`: from,to,probability), page feedback
+    left out. Raises DataError if the trial holds no table of its mix."""
+    path = trial.required(f"config/{trial.manifest.mix}.csv")
+    table = read_csv(path, {"from": "text", "to": "text", "probability": "number"})
+    rows = {
+        str(state): (list(part["to"]), list(part["probability"].cumsum()))
+        for state, part in table.groupby("from", sort=False)
+    }
+    counts = _walk(rows, home=str(table["from"].iloc[0]))
+    return {name: count / STEPS for name, count in counts.items()}
+
+
+def _walk(rows: dict[str, tuple[list[str], list[float]]], home: str) -> Counter[str]:
+    """Visits of `STEPS` requests as RUBBoS walks: Back by the history stack, which a state without Back empties; what a
+    row's probabilities lack of 1 is a stay."""
+    has_back = {s for s, (targets, _) in rows.items() if "Back" in targets}
+    counts: Counter[str] = Counter()
     state, stack = home, []
-    for draw in draws:
-        counts[state] = counts.get(state, 0) + 1
+    for draw in np.random.default_rng(1).random(STEPS).tolist():
+        counts[state] += 1
         targets, cumulative = rows[state]
-        index = int(np.searchsorted(cumulative, draw, side="right"))
+        index = bisect_right(cumulative, draw)
         following = targets[index] if index < len(targets) else state
         if following == "EndOfSession":
             state, stack = home, []
         elif following == "Back":
             state = stack.pop() if stack else home
         else:
-            if following in no_back:
-                stack.clear()
-            else:
-                stack.append(state)
+            stack = [*stack, state] if following in has_back else []
             state = following
-    total = sum(counts.values())
-    return {name: count / total for name, count in counts.items()}
+    return counts
 
 
 def _in_run(trial: RawTrial):
@@ -59,7 +64,7 @@ def _in_run(trial: RawTrial):
 @check("M1", "Mix: largest deviation of an interaction's share", "mix", required=False)
 def mix(trial: RawTrial) -> Finding:
     """Fails beyond 2 points and 3 standard errors (from 20 blocks of time: a user's states are not independent)."""
-    run, expected = _in_run(trial), expected_shares(trial)
+    run, expected = _in_run(trial), trial.remember(expected_shares)
     if len(run) < MIX_N:
         return undecidable(f"{len(run)} interactions, {MIX_N} are needed", n=len(run))
     worst, outcome, text, error = 0.0, Outcome.PASS, "", None
@@ -80,7 +85,7 @@ def mix(trial: RawTrial) -> Finding:
 
 @check("M2", "Mix: states never visited though 20 visits were expected", "mix", required=False)
 def unvisited(trial: RawTrial) -> Finding:
-    run, expected = _in_run(trial), expected_shares(trial)
+    run, expected = _in_run(trial), trial.remember(expected_shares)
     seen = set(run["interaction"])
     missing = [s for s, share in expected.items() if share * len(run) >= UNVISITED_EXPECTED and s not in seen]
     unknown = sorted(seen - set(expected))
@@ -116,7 +121,7 @@ def balanced(trial: RawTrial) -> Finding:
     """App nodes by the web server's log; replicas of the database by the middleware's counters."""
     start_s, end_s = trial.run
     idle, shares = [], []
-    logs = list(trial.web_logs().values())
+    logs = list(trial.web_logs.values())
     apps = [n for n, node in trial.nodes.items() if node.tier == "app"]
     counts = {
         name: sum(

@@ -13,6 +13,9 @@ THRESHOLDS = (90.0, 95.0, 99.0)
 THRESHOLD = 95.0
 PREFERRED = ("cgroup", "host_stat")
 """Sources of CPU utilization in order of trust; then any other."""
+METRICS = ("utilization_pct", "throttled_pct", "waiting")
+"""What a saturation is judged by. `waiting`: requests that wait for a place in a pool, whatever its mean occupancy (a
+pool may be the sum of several)."""
 GRID_S = 0.1
 THROTTLED_SLACK_PCT = 5.0
 """CPU with a quota is judged by its throttled periods: one that was throttled used all of its quota and wanted more.
@@ -52,9 +55,9 @@ def saturations(samples: pd.DataFrame, start: float, end: float) -> list[Saturat
 
     One entry per (node, resource, item) that has utilization_pct; of several sources the most trusted one."""
     inside = samples[(samples["t_s"] >= start) & (samples["t_s"] < end)]
-    inside = inside[inside["metric"].isin(["utilization_pct", "throttled_pct"])]
+    inside = inside[inside["metric"].isin(METRICS)]
     keys = ["node", "resource", "item", "source"]
-    groups = {key: part for key, part in inside.groupby(keys, sort=True)}
+    groups = dict(list(inside.groupby(keys, sort=True)))
     chosen: dict[tuple, tuple] = {}
     for key in groups:
         best = chosen.get(key[:3])
@@ -75,6 +78,8 @@ def _saturation(key: tuple[str, str, str, str], part: pd.DataFrame, start: float
     throttled = part[part["metric"] == "throttled_pct"].set_index("t_s")["value"].reindex(t).to_numpy(dtype=float)
     by_throttling = bool(np.isfinite(throttled).any())
     judged = np.where(np.isfinite(throttled), throttled + THROTTLED_SLACK_PCT, value) if by_throttling else value
+    waiting = part[(part["metric"] == "waiting") & (resource == "pool")].set_index("t_s")["value"].reindex(t)
+    judged = np.where(waiting.to_numpy(dtype=float) > 0, 100.0, judged)
     expected = round((end - start) / interval)
     shares, indicator = {}, np.array([])
     for threshold in THRESHOLDS:

@@ -7,9 +7,9 @@ from pathlib import Path
 from ntier_analysis.errors import DataError
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.sweep import SweepVerdict
-from ntier_analysis.verdict.tables import sweep_verdict
+from ntier_analysis.verdict.tables import NEEDED_METRICS, sweep_verdict
 
-_NEEDED = [("metric", "in", ["utilization_pct", "throttled_pct", "used_cores"]), ("phase", "=", "run")]
+_NEEDED = [("metric", "in", list(NEEDED_METRICS)), ("phase", "=", "run")]
 
 
 def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -200,7 +201,7 @@ def migrations(limited: list[tuple[Load, Verdict]]) -> list[dict]:
     """Changes of the (leading) bottleneck from one load to the next."""
     found = []
     named = [(load, v.bottlenecks[0]) for load, v in limited if v.bottlenecks]
-    for (a, before), (b, after) in zip(named, named[1:], strict=False):
+    for (a, before), (b, after) in itertools.pairwise(named):
         if (before.tier, before.resource) != (after.tier, after.resource) and a.users != b.users:
             found.append(
                 {
@@ -235,6 +236,6 @@ def _demands(valid: list[TrialData]) -> list[str]:
     limit, name, fit = min(limits)
     return [
         f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
-        f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} cores idle: "
-        f"of all CPUs it would be the first to saturate, at {limit:.1f}/s"
+        f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} cores "
+        f"idle: of all CPUs it would be the first to saturate, at {limit:.1f}/s"
     ]

@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
-from ntier_analysis.verdict.saturation import Saturation, saturation_table, saturations
+from ntier_analysis.verdict.saturation import METRICS, Saturation, saturation_table, saturations
 from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
 from ntier_analysis.verdict.trial import Bottleneck, Load, Verdict
+
+NEEDED_METRICS = (*METRICS, "used_cores")
 
 
 def sweep_verdict(
@@ -49,7 +51,7 @@ def judge(
 def _trial_data(
     trials: pd.DataFrame, samples: pd.DataFrame, nodes: pd.DataFrame, interactions: pd.DataFrame | None
 ) -> tuple[list[TrialData], dict[str, list[Saturation]]]:
-    wanted = samples["metric"].isin(["utilization_pct", "throttled_pct", "used_cores"])
+    wanted = samples["metric"].isin(NEEDED_METRICS)
     by_trial = {str(k): v for k, v in samples[wanted].groupby("trial", sort=False)}
     done = {str(k): v for k, v in interactions.groupby("trial", sort=False)} if interactions is not None else {}
     data, found = [], {}

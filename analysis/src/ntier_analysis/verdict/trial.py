@@ -26,6 +26,9 @@ PARTIAL = 0.2
 MISSING = 0.1
 """Share of missing samples from which on a resource counts as not measured."""
 ALTERNATING_LIFT, ALTERNATING_P = 0.5, 0.01
+COMPLETE = 0.9
+"""One of the two is saturated nearly always. Shifting a periodic series by a period changes nothing, so the permutation
+test has no power then."""
 COARSE_S = 0.5
 IMBALANCE_POINTS = 20.0
 
@@ -84,11 +87,12 @@ def judge_trial(load: Load, found: list[Saturation], nodes: dict[str, str], base
     response time of the sweep's lowest load, 0 if unknown."""
     if not load.valid:
         reasons = load.invalid_reasons or "not collected"
-        text = f"the trial is invalid ({reasons}): its throughput of {load.throughput_per_s:.1f}/s is at best a lower bound"
+        rate = f"{load.throughput_per_s:.1f}/s"
+        text = f"the trial is invalid ({reasons}): its throughput of {rate} is at best a lower bound"
         return Verdict("unknown", evidence=[text])
     servers = [s for s in found if s.tier in TIERS]
     lost = load.lost(base_s)
-    evidence = [_law(load, base_s, lost)] + _conflicts(servers)
+    evidence = [_law(load, base_s, lost), *_conflicts(servers)]
     candidates = [s for s in servers if s.share.n and s.share.value >= PARTIAL and s.share.low > 0.0]
     causes, symptoms = _split(candidates)
     evidence += [_said(s) for s in sorted(causes, key=lambda s: -s.share.value)]
@@ -199,6 +203,11 @@ def _with_causes(
     groups = _grouped(causes)
     leader = max(groups, key=lambda g: _mean_share(groups[g]))
     evidence += _imbalances(groups, found)
+    if leader[1] in SOFT:
+        evidence.append(
+            f"the {leader[0]} {leader[1]} is full and nothing deeper saturates: raise it by a step to confirm; if "
+            "throughput stays, the cause lies deeper and no collector sees it"
+        )
     chosen, kind = [leader], "stable"
     for first, second in combinations(sorted(groups), 2):
         relation, text = _relation(groups[first], groups[second], load)
@@ -256,7 +265,8 @@ def _relation(a: list[Saturation], b: list[Saturation], load: Load) -> tuple[str
 
 def _kind(found: Dependence, a: Share, b: Share) -> str:
     smaller = min(a.value, b.value)
-    if found.lift <= ALTERNATING_LIFT and found.p_below < ALTERNATING_P and found.union - found.joint >= FULL:
+    in_turn = found.lift <= ALTERNATING_LIFT and found.union - found.joint >= FULL
+    if in_turn and (found.p_below < ALTERNATING_P or found.union >= COMPLETE):
         return "alternating"
     if found.lift > ALTERNATING_LIFT and found.joint >= smaller / 2 and smaller >= FULL:
         return "simultaneous"

@@ -1,0 +1,262 @@
+"""Parsers: exact values, errors that name file and line, gaps that stay gaps."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ntier_analysis.errors import DataError
+from ntier_analysis.parsers import client, host, status, sysstat, weblog
+from ntier_analysis.parsers.csvfile import read_csv
+from synthetic import T0, sysstat_json
+
+CPU = "t_s,usage_user_ns,usage_system_ns,usage_ns,throttled_ns,nr_periods,nr_throttled,quota_us,period_us"
+
+
+def wide(frame, metric, item=""):
+    return frame.loc[(frame["metric"] == metric) & (frame["item"] == item), "value"].to_numpy()
+
+
+def approx(values):
+    """Epoch seconds as floats are exact to 0.2 us, 2e-6 of a 100 ms interval."""
+    return pytest.approx(values, rel=1e-5)
+
+
+def cpu_file(folder: Path, rows) -> Path:
+    path = folder / "cgroup_cpu.csv"
+    path.write_text("\n".join([CPU, *(",".join(map(str, r)) for r in rows)]) + "\n")
+    return path
+
+
+def cpu_rows(usage_ns, quota=2000, step_s=0.1, throttled=0):
+    return [(T0 + step_s * i, u, 0, u, 0, 10 * i, throttled * i, quota, 10000) for i, u in enumerate(usage_ns)]
+
+
+def test_utilization_is_used_time_over_quota(tmp_path):
+    frame, backwards = host.cgroup_cpu(cpu_file(tmp_path, cpu_rows([0, 10_000_000, 30_000_000], throttled=10)), 2)
+    assert wide(frame, "utilization_pct") == approx([50, 100])
+    assert wide(frame, "throttled_pct") == approx([100, 100])
+    assert backwards == 0
+
+
+def test_t8_quota_of_several_cores(tmp_path):
+    """2.5 cores: 0.2 s used in 0.1 s are 80 %, not 200."""
+    frame, _ = host.cgroup_cpu(cpu_file(tmp_path, cpu_rows([0, 200_000_000], quota=25000)), 4)
+    assert wide(frame, "utilization_pct") == approx([80])
+
+
+def test_without_quota_the_capacity_counts(tmp_path):
+    frame, _ = host.cgroup_cpu(cpu_file(tmp_path, cpu_rows([0, 100_000_000], quota=-1)), 2)
+    assert wide(frame, "utilization_pct") == approx([50])
+    assert np.isnan(wide(frame, "throttled_pct")).all()
+
+
+def test_t34_more_than_the_quota_is_not_clipped(tmp_path):
+    frame, _ = host.cgroup_cpu(cpu_file(tmp_path, cpu_rows([0, 40_000_000])), 2)
+    assert wide(frame, "utilization_pct") == approx([200])
+
+
+def test_t21_gap_stays_a_gap(tmp_path):
+    rows = cpu_rows([0, 10_000_000, 20_000_000])
+    rows.append((T0 + 3.2, 30_000_000, 0, 30_000_000, 0, 320, 0, 2000, 10000))
+    frame, _ = host.cgroup_cpu(cpu_file(tmp_path, rows), 2)
+    values = wide(frame, "utilization_pct")
+    assert values[:2] == approx([50, 50])
+    assert np.isnan(values[2])
+
+
+def test_interval_in_which_the_quota_changes_has_no_value(tmp_path):
+    rows = [*cpu_rows([0, 10_000_000]), (T0 + 0.2, 20_000_000, 0, 20_000_000, 0, 20, 0, -1, 10000)]
+    frame, _ = host.cgroup_cpu(cpu_file(tmp_path, rows), 2)
+    assert np.isnan(wide(frame, "utilization_pct")[1])
+
+
+def test_counter_that_runs_backwards_is_flagged_and_has_no_value(tmp_path):
+    frame, backwards = host.cgroup_cpu(cpu_file(tmp_path, cpu_rows([0, 10_000_000, 0])), 2)
+    assert backwards > 0
+    assert np.isnan(wide(frame, "utilization_pct")[1])
+
+
+@pytest.mark.parametrize(("second", "word"), [(0.0, "repeated"), (-1.0, "goes back")])
+def test_t33_repeated_or_unordered_times_are_refused(tmp_path, second, word):
+    rows = cpu_rows([0, 1])
+    rows[1] = (T0 + second, *rows[1][1:])
+    with pytest.raises(DataError, match=rf"cgroup_cpu.csv:3: .*{word}"):
+        host.cgroup_cpu(cpu_file(tmp_path, rows), 2)
+
+
+def test_t8_neither_iowait_nor_steal_is_busy(tmp_path):
+    path = tmp_path / "host_stat.csv"
+    path.write_text(
+        f"t_s,user,nice,system,idle,iowait,irq,softirq,steal\n{T0},0,0,0,0,0,0,0,0\n{T0 + 0.1},1,2,3,4,50,5,6,29\n"
+    )
+    frame, _ = host.host_stat(path)
+    assert wide(frame, "utilization_pct") == approx([17])
+    assert wide(frame, "steal_pct") == approx([29])
+    assert wide(frame, "iowait_pct") == approx([50])
+
+
+# ---- errors name file and line -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"x.csv: empty"),
+        ("a\n1\n", r"x.csv:1: column 'b' is missing; found a"),
+        ("a,b,a\n1,2,3\n", r"x.csv:1: column 'a' occurs twice"),
+        ("a,b\n1,2\n3,4,5\n", r"x.csv:3: 3 fields, the header has 2"),
+        ("a,b\n1,2\n3,x\n", r"x.csv:3: b is 'x', expected a number"),
+        ("a,b\n1.5,2\n", r"x.csv:2: a is '1.5', expected a whole number"),
+        ("a,b\n,2\n", r"x.csv:2: a is empty"),
+    ],
+)
+def test_bad_csv(tmp_path, text, message):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_csv(path, {"a": "count", "b": "number"})
+
+
+def test_torn_last_line_is_counted_not_an_error(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n3,")
+    frame = read_csv(path, {"a": "count", "b": "number"})
+    assert len(frame) == 1
+    assert frame.attrs["torn_lines"] == 1
+
+
+def test_truncated_archive_is_an_error(tmp_path):
+    path = tmp_path / "x.csv.zst"
+    path.write_bytes(b"not zstd at all")
+    with pytest.raises(DataError, match=r"x.csv.zst: cannot be read"):
+        read_csv(path, {"a": "count"})
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=300))
+def test_any_text_is_a_frame_or_a_data_error(tmp_path, text):
+    path = tmp_path / "x.csv"
+    path.write_text("t_start_ms,user,state,drawn_ms,actual_ms\n" + text, errors="surrogatepass")
+    with contextlib.suppress(DataError):
+        frame = client.thinks(path)
+        assert list(frame.columns) == ["start_s", "end_s", "user", "state", "drawn_ms", "actual_ms"]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 10**6),
+            st.integers(0, 10**5),
+            st.text(st.characters(codec="utf-8"), max_size=20),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_jtl_round_trip(tmp_path, records):
+    """Any label and message survives JMeter's quoting."""
+
+    def quoted(text):
+        return '"' + text.replace('"', '""') + '"'
+
+    header = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage,bytes,Connect"
+    lines = [f"{t},{e},{quoted(s)},200,OK,T 1-1,{str(ok).lower()},{quoted(s)},10,0" for t, e, s, ok in records]
+    path = tmp_path / "i.jtl.csv.zst"
+    path.write_bytes(zstandard.ZstdCompressor().compress(("\n".join([header, *lines]) + "\n").encode()))
+    frame = client.interactions(path)
+    assert len(frame) == len(records)
+    assert sorted(frame["interaction"]) == sorted(s for _, _, s, _ in records)
+    assert frame["ok"].sum() == sum(ok for *_, ok in records)
+    assert frame["t_s"].is_monotonic_increasing
+
+
+def test_jtl_with_a_garbled_flag_names_the_line(tmp_path):
+    path = tmp_path / "i.jtl.csv"
+    path.write_text(
+        "timeStamp,elapsed,label,responseCode,threadName,success,failureMessage,bytes,Connect\n"
+        "1,1,A,200,T,true,,1,0\n2,1,A,200,T,maybe,,1,0\n"
+    )
+    with pytest.raises(DataError, match=r"i.jtl.csv:3: success is 'maybe'"):
+        client.interactions(path)
+
+
+# ---- services ------------------------------------------------------------------------------------------------------
+
+
+def test_middleware_per_replica(tmp_path):
+    path = tmp_path / "middleware_status.csv"
+    path.write_text(
+        "t_s,replica,pending,awaiting,pool_size,executed_total,chosen_total\n"
+        "1.0,db1,12,2,10,100,1\n1.0,db2,5,0,10,50,1\n2.0,db1,4,0,10,130,1\n2.0,db2,5,0,10,50,1\n"
+    )
+    frame, _ = status.middleware_status(path)
+    assert wide(frame, "utilization_pct", "db1") == approx([100, 40])
+    assert wide(frame, "statements_per_s", "db1") == approx([30])
+    assert wide(frame, "statements_per_s", "db2") == approx([0])
+    assert wide(frame, "waiting", "db1") == approx([2, 0])
+
+
+def test_mysql_gauges_and_counters(tmp_path):
+    path = tmp_path / "mysql_status.csv"
+    path.write_text("t_s,Questions,Threads_running,Innodb_row_lock_time\n1.0,10,3,0\n2.0,30,1,5\n")
+    frame, backwards = status.mysql_status(path)
+    assert wide(frame, "threads_running") == approx([3, 1])
+    assert wide(frame, "questions_per_s") == approx([20])
+    assert backwards == 0
+
+
+def test_sysstat_values_and_absent_items(tmp_path):
+    path = tmp_path / "sysstat.json"
+    document = json.loads(sysstat_json(np.array([T0, T0 + 1]), np.array([20.0, 30.0]), "db1"))
+    records = document["sysstat"]["hosts"][0]["statistics"]
+    records[1]["disk"].insert(0, {"disk-device": "vdb", "tps": 1.0, "rkB": 2.0, "wkB": 0.0, "util-percent": 50.0})
+    path.write_text(json.dumps(document))
+    frame = sysstat.sysstat(path, own_machine=False)
+    assert wide(frame, "busy_pct") == approx([20, 30])
+    assert not ((frame["resource"] == "cpu") & (frame["metric"] == "utilization_pct")).any()
+    assert wide(frame, "rx_bytes_per_s", "eth0") == approx([10240, 10240])
+    assert wide(frame, "busy_pct", "vdb") == approx([50])  # a disk that appeared later shifts nothing
+    assert wide(frame, "operations_per_s", "vda") == approx([3, 3])
+    own = sysstat.sysstat(path, own_machine=True)
+    assert wide(own[own["resource"] == "cpu"], "utilization_pct") == approx([20, 30])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("sysstat"), "not sysstat's JSON"),
+        (lambda d: d["sysstat"]["hosts"][0]["statistics"][1].pop("timestamp"), "record 2: KeyError 'timestamp'"),
+        (lambda d: d["sysstat"]["hosts"][0]["statistics"][0]["timestamp"].update(utc=0), "record 1: .*local"),
+        (
+            lambda d: d["sysstat"]["hosts"][0]["statistics"].append(d["sysstat"]["hosts"][0]["statistics"][1]),
+            "repeated",
+        ),
+    ],
+)
+def test_bad_sysstat(tmp_path, change, message):
+    document = json.loads(sysstat_json(np.array([T0, T0 + 1]), np.array([20.0, 30.0]), "db1"))
+    change(document)
+    path = tmp_path / "sysstat.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(DataError, match=message):
+        sysstat.sysstat(path, own_machine=False)
+
+
+def test_access_log_counts_what_it_cannot_read(tmp_path):
+    path = tmp_path / "access.log"
+    path.write_text(
+        '1790000000.123 50000 200 5000 app1 "GET /rubbos/servlet/x?a=1 HTTP/1.1"\n'
+        '1790000000.223 100 200 900 - "GET /rubbos/logo.gif HTTP/1.1"\n'
+        "half a line\n"
+    )
+    log = weblog.access_log(path)
+    assert list(log["image"]) == [False, True]
+    assert log["t_s"][0] == approx(1790000000.173)
+    assert log.attrs["garbled_lines"] == [3]

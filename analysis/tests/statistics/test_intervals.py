@@ -1,0 +1,209 @@
+"""Intervals hold where the truth is known (seeded)."""
+
+import numpy as np
+import pytest
+from ntier_analysis.statistics import laws
+from ntier_analysis.statistics.share import Share, saturation_share, wilson
+from ntier_analysis.statistics.stationarity import drift, start_excess, throughput_drift
+from ntier_analysis.statistics.throughput import batch_rates, dispersion, percentile, required_n, throughput
+from scipy import stats
+
+
+def batch_arrivals(rng, rate, seconds, size):
+    """Compound Poisson: mean `rate` per s, dispersion = mean squared size / mean size."""
+    n = rng.poisson(rate / size * seconds)
+    return np.repeat(np.sort(rng.uniform(0, seconds, n)), rng.poisson(size, n))
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_throughput_interval_covers(size):
+    rng = np.random.default_rng(1)
+    hits = [(found := throughput(batch_arrivals(rng, 40, 60, size), 0, 60)).low <= 40 <= found.high for _ in range(400)]
+    assert 0.92 <= np.mean(hits) <= 0.98
+
+
+def test_poisson_interval_would_not_hold_for_variable_demands():
+    """Why batch means: the simple interval covers about two thirds."""
+    rng = np.random.default_rng(2)
+    counts = [len(batch_arrivals(rng, 40, 60, 4)) for _ in range(300)]
+    hits = [abs(c / 60 - 40) <= 1.96 * np.sqrt(c) / 60 for c in counts]
+    assert np.mean(hits) < 0.75
+
+
+def test_throughput_of_a_short_window_has_no_interval():
+    assert np.isnan(throughput(np.arange(0, 5, 0.1), 0, 5).low)
+
+
+def test_dispersion():
+    rng = np.random.default_rng(3)
+    assert dispersion(np.arange(0, 600, 0.025), 0, 600) < 0.05
+    assert dispersion(batch_arrivals(rng, 40, 600, 1), 0, 600) == pytest.approx(2, rel=0.25)  # size ~ Poisson(1)
+
+
+def test_percentile_needs_ten_values_beyond():
+    assert (required_n(0.95), required_n(0.99)) == (200, 1000)
+    assert np.isnan(percentile(np.arange(200.0), 0.99))
+    assert percentile(np.arange(1000.0), 0.99) == pytest.approx(989, abs=1)
+
+
+def busy_line(rng, load, seconds, service=0.05, dt=0.1):
+    """100 ms saturation of a station: 1 where it was busy throughout. Time unit s, exponential service and arrivals."""
+    n = int(load / service * seconds * 1.3) + 50
+    arrivals = np.cumsum(rng.exponential(service / load, n))
+    services = rng.exponential(service, n)
+    done = np.empty(n)
+    last = 0.0
+    for i in range(n):
+        last = max(last, arrivals[i]) + services[i]
+        done[i] = last
+    begin = done - services
+    edges = np.arange(0, seconds + dt / 2, dt)
+    level = np.concatenate([[0], np.cumsum(services)])
+    index = np.searchsorted(done, edges)
+    busy = level[index] + np.clip(edges - begin[np.minimum(index, n - 1)], 0, None)
+    return (np.diff(busy) >= 0.95 * dt).astype(float)
+
+
+@pytest.mark.parametrize("load", [0.5, 0.85])
+def test_share_interval_covers_where_independent_samples_would_not(load):
+    rng = np.random.default_rng(4)
+    runs = [busy_line(rng, load, 60) for _ in range(200)]
+    truth = float(np.mean([r.mean() for r in runs]))
+    found = [saturation_share(r, 0.1) for r in runs]
+    assert np.mean([s.low <= truth <= s.high for s in found]) >= 0.9
+    naive = [wilson(r.mean(), len(r), 1.96) for r in runs]
+    assert np.mean([low <= truth <= high for low, high in naive]) < 0.8
+
+
+def test_t22_constant_series():
+    pegged, idle = saturation_share(np.ones(600), 0.1), saturation_share(np.zeros(600), 0.1)
+    assert (pegged.value, pegged.high) == (1.0, 1.0)
+    assert 0.9 < pegged.low < 1.0
+    assert (idle.value, idle.low) == (0.0, 0.0)
+    assert pegged.n_effective == 60  # 1 s of correlation: 600 samples are worth 60
+
+
+def test_t21_gap_is_no_zero():
+    marks = np.ones(600)
+    marks[100:200] = np.nan
+    found = saturation_share(marks, 0.1)
+    assert (found.value, found.n, found.missing) == (1.0, 500, 100)
+    nothing = saturation_share(np.full(600, np.nan), 0.1)
+    assert np.isnan(nothing.value)
+    assert (nothing.low, nothing.high) == (0.0, 1.0)
+
+
+def test_overlap():
+    a, b = Share(0.5, 0.4, 0.6, 10, 0, 5), Share(0.7, 0.55, 0.8, 10, 0, 5)
+    assert a.overlaps(b)
+    assert not a.overlaps(Share(0.9, 0.8, 1.0, 10, 0, 5))
+
+
+# ---- steadiness ----------------------------------------------------------------------------------------------------
+
+
+def test_drift_outcomes():
+    rng = np.random.default_rng(5)
+    assert drift(np.full(10, 5.0)).outcome == "pass"
+    assert drift(100 + np.linspace(0, 30, 10) + rng.normal(0, 1, 10)).outcome == "fail"
+    assert drift(100 + rng.normal(0, 0.2, 10)).outcome == "pass"
+    assert drift(100 + rng.normal(0, 20, 10)).outcome == "undecidable"
+    assert drift(np.array([1.0, 2.0])).outcome == "undecidable"
+    with pytest.raises(ValueError, match="finite"):
+        drift(np.array([1.0, np.nan, 2.0]))
+
+
+def test_stationary_runs_are_not_called_drifting():
+    rng = np.random.default_rng(6)
+    outcomes = [throughput_drift(batch_arrivals(rng, 40, 60, 4), 0, 60).outcome for _ in range(200)]
+    assert outcomes.count("fail") <= 2
+
+
+def test_cold_start_is_seen():
+    rng = np.random.default_rng(7)
+    times = np.concatenate([batch_arrivals(rng, 5, 18, 1), 18 + batch_arrivals(rng, 60, 162, 1)])
+    assert start_excess(times, 0, 180).outcome == "fail"
+
+
+# ---- laws ----------------------------------------------------------------------------------------------------------
+
+
+def test_t19_pooled_plateau_covers_and_is_not_biased():
+    """The largest of five trials would be 3 % too high."""
+    rng = np.random.default_rng(8)
+    hits, means, largest = [], [], []
+    for _ in range(300):
+        rates = [batch_rates(batch_arrivals(rng, 60, 40, 4), 0, 40) for _ in range(5)]
+        found, _ = laws.pool(rates)
+        hits.append(found.low <= 60 <= found.high)
+        means.append(found.value)
+        largest.append(max(r.mean() for r in rates))
+    assert 0.92 <= np.mean(hits) <= 0.98
+    assert np.mean(means) == pytest.approx(60, rel=0.005)
+    assert np.mean(largest) > 1.03 * 60
+
+
+def test_pool_widens_when_trials_differ():
+    rng = np.random.default_rng(9)
+    equal = [rng.normal(60, 2, 10) for _ in range(4)]
+    unequal = [rng.normal(m, 2, 10) for m in (50, 58, 62, 70)]
+    assert laws.pool(equal)[0].half_width < laws.pool(unequal)[0].half_width / 3
+    assert laws.pool(unequal)[1] < 0.001
+
+
+def test_demand_is_recovered():
+    x = np.array([10.0, 20, 30, 40])
+    found = laws.demand(x, 0.005 + 0.0015 * x, 0.02 * (0.005 + 0.0015 * x))
+    assert found.idle_cores == pytest.approx(0.005)
+    assert found.demand_s == pytest.approx(0.0015)
+    assert found.p > 0.9
+    with pytest.raises(ValueError, match="two loads"):
+        laws.demand(np.array([1.0, 1.0]), np.array([1.0, 1.0]), np.ones(2))
+
+
+def alternating(seconds, period, rng):
+    """Two indicators at 100 ms that are 1 in turn; the turns have random lengths."""
+    turns = rng.exponential(period, int(10 * seconds / period) + 10) + 0.3
+    state = (np.searchsorted(np.cumsum(turns), np.arange(0, seconds, 0.1)) % 2).astype(float)
+    return state, 1 - state
+
+
+def test_dependence_tells_in_turn_from_unrelated():
+    rng = np.random.default_rng(10)
+    a, b = alternating(60, 2.0, rng)
+    in_turn = laws.dependence(a, b, 0.1)
+    assert in_turn.lift == 0
+    assert in_turn.p_below < 0.01
+    assert in_turn.union == 1
+    false_alarms = 0
+    for _ in range(100):
+        a, b = busy_line(rng, 0.8, 60), busy_line(rng, 0.8, 60)
+        found = laws.dependence(a, b, 0.1)
+        false_alarms += found.p_below < 0.01 and found.lift <= 0.5
+    assert false_alarms <= 3
+
+
+def test_t6_averages_hide_a_quick_alternation():
+    """0.4 s turns: at 1 s neither ever exceeds 95 %, though one is saturated at every instant."""
+    turn = (np.arange(600) // 4 % 2).astype(float)
+    seconds = turn.reshape(60, 10).mean(axis=1)
+    assert seconds.max() <= 0.6
+    found = laws.dependence(turn, 1 - turn, 0.1)
+    assert (found.lift, found.union) == (0, 1)
+
+
+def test_ratio_and_equivalence():
+    rng = np.random.default_rng(11)
+    b = rng.normal(100, 1, 8)
+    assert laws.compare(b * 1.1 + rng.normal(0, 1, 8), b) == "higher"
+    assert laws.compare(b * 1.005 + rng.normal(0, 0.5, 8), b) == "same"
+    assert laws.compare(b + rng.normal(0, 30, 8), b) == "undecided"
+    found = laws.ratio(b * 1.1, b)
+    assert found.value == pytest.approx(1.1)
+    with pytest.raises(ValueError, match="pairs"):
+        laws.ratio(np.array([1.0]), np.array([1.0]))
+
+
+def test_wilson_is_the_textbook_interval():
+    low, high = wilson(0.5, 100, stats.norm.ppf(0.975))
+    assert (low, high) == (pytest.approx(0.4038, abs=1e-4), pytest.approx(0.5962, abs=1e-4))

@@ -1,0 +1,281 @@
+"""Raw -> store: deterministic, idempotent, honest about what it could not read. Import, SQL and the commands."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from ntier_analysis.contracts import Manifest, State
+from ntier_analysis.errors import DataError
+from ntier_analysis.importing import import_folder
+from ntier_analysis.ingest import attempts, ingest_sweep, sweep_folders
+from ntier_analysis.store import query
+from ntier_analysis.store.schema import TABLES
+from ntier_analysis.store.tables import read_table, sweeps
+from ntier_analysis.verdict.store import verdicts
+from synthetic import Spec, Truth, write_sweep, write_trial
+
+TRUTH = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01})
+SWEEP = "1-1-1-1M.browse_only.shardingsphere"
+SHORT = {"phases": (10.0, 20.0, 2.0)}
+PROGRAM = Path(sys.executable).with_name("ntier-analysis")
+
+
+def command(*arguments, cwd=None):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False)
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep") / "raw"
+    write_sweep(folder, TRUTH, [300, 1000], **SHORT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def store(raw):
+    folder = raw.parent / "store"
+    ingest_sweep(raw / SWEEP, folder)
+    return folder
+
+
+def frames(store: Path) -> dict[str, pd.DataFrame]:
+    return {name: read_table(store, name) for name in TABLES}
+
+
+def test_every_table_has_the_schema_with_units(store):
+    for name, schema in TABLES.items():
+        found = pq.read_schema(store / name / f"{SWEEP}.parquet")
+        assert found.names == schema.names
+        for field in found:
+            assert field.metadata[b"definition"].endswith(b".")
+            assert b"unit" in field.metadata
+
+
+def test_i9_rebuilding_gives_equal_tables(raw, store, tmp_path):
+    ingest_sweep(raw / SWEEP, tmp_path / "again")
+    for name, frame in frames(store).items():
+        pd.testing.assert_frame_equal(frame, read_table(tmp_path / "again", name))
+        assert len(frame), name
+
+
+def test_second_ingest_changes_nothing(raw, store):
+    before = {p: p.stat().st_mtime_ns for p in store.rglob("*.parquet")}
+    assert ingest_sweep(raw / SWEEP, store).unchanged
+    assert {p: p.stat().st_mtime_ns for p in store.rglob("*.parquet")} == before
+
+
+def test_contract_columns_and_phases(store):
+    samples = read_table(store, "samples")
+    assert set(samples["phase"]) == {"ramp_up", "run", "ramp_down", "outside"}
+    assert not samples.duplicated(["trial", "node", "source", "resource", "item", "metric", "t_s"]).any()
+    cpu = samples[(samples["metric"] == "utilization_pct") & (samples["resource"] == "cpu")]
+    assert set(cpu["node"]) == {"web1", "app1", "middleware1", "db1", "client1", "host"}
+    trial = read_table(store, "trials").iloc[0]
+    done = read_table(store, "interactions")
+    run = done[(done["trial"] == trial["trial"]) & (done["phase"] == "run")]
+    assert trial["throughput_per_s"] == pytest.approx(len(run) / 20)
+    assert trial["throughput_low_per_s"] < trial["throughput_per_s"] < trial["throughput_high_per_s"]
+    assert pd.isna(trial["response_time_p99_ms"])  # 60 interactions carry no 99th percentile
+
+
+def test_newest_attempt_counts(tmp_path):
+    write_trial(tmp_path, Spec(300, TRUTH, **SHORT))
+    write_trial(tmp_path, Spec(300, TRUTH, seed=2, attempt=2, **SHORT))
+    write_trial(tmp_path, Spec(300, TRUTH, seed=3, attempt=10, **SHORT))
+    found = attempts(tmp_path / SWEEP)
+    assert [p.name for p in found["u00300.r01"]] == ["u00300.r01", "u00300.r01.a2", "u00300.r01.a10"]
+    assert ingest_sweep(tmp_path / SWEEP, tmp_path / "store").trials == 1
+    trials = read_table(tmp_path / "store", "trials")
+    assert trials[["seed", "attempt", "attempts"]].iloc[0].tolist() == [3, 10, 3]
+
+
+def test_failed_trial_is_a_record(tmp_path):
+    folder = write_trial(tmp_path, Spec(300, TRUTH, **SHORT))
+    manifest = Manifest.read(folder)
+    manifest.model_copy(update={"state": State.FAILED, "failure": "client_exit 137"}).write(folder)
+    ingest_sweep(tmp_path / SWEEP, tmp_path / "store")
+    trial = read_table(tmp_path / "store", "trials").iloc[0]
+    assert (trial["valid"], trial["invalid_reasons"], trial["failure"]) == (False, "failed", "client_exit 137")
+    assert verdicts(tmp_path / "store", [])[0].verdict == "unknown"
+
+
+def test_altered_raw_file_gives_no_number(tmp_path):
+    sweep = write_sweep(tmp_path / "raw", TRUTH, [300, 1000], **SHORT)
+    path = sweep / "u01000.r01/clients/client1/interactions.jtl.csv.zst"
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(bytes(content))
+    done = command("ingest", "--raw", tmp_path / "raw", "--store", tmp_path / "store")
+    assert done.returncode == 1
+    assert "interactions.jtl.csv.zst (SHA-256 differs)" in done.stderr
+    trials = read_table(tmp_path / "store", "trials").set_index("trial")
+    assert trials["valid"].tolist() == [True, False]
+    assert trials.loc["u01000.r01", "invalid_reasons"] == "files"
+    assert pd.isna(trials.loc["u01000.r01", "throughput_per_s"])
+
+
+def test_t33_doubled_records_are_refused(tmp_path):
+    folder = write_trial(tmp_path / "raw", Spec(300, TRUTH, seal=False, **SHORT))
+    path = folder / "nodes/db1/mysql_status.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines + lines[10:12]) + "\n")
+    done = command("ingest", "--raw", tmp_path / "raw", "--store", tmp_path / "store")
+    assert done.returncode == 1
+    assert "mysql_status.csv" in done.stderr
+    assert not read_table(tmp_path / "store", "trials")["valid"].iloc[0]
+
+
+def test_torn_parquet_is_rebuilt(raw, tmp_path):
+    store = tmp_path / "store"
+    ingest_sweep(raw / SWEEP, store)
+    path = store / "samples" / f"{SWEEP}.parquet"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(DataError, match="rebuild"):
+        read_table(store, "samples")
+    assert not ingest_sweep(raw / SWEEP, store).unchanged
+    assert len(read_table(store, "samples"))
+
+
+def test_unknown_sweep_names_what_is_there(raw, store):
+    with pytest.raises(DataError, match=SWEEP):
+        sweep_folders(raw, ["no-such"])
+    with pytest.raises(DataError, match=SWEEP):
+        verdicts(store, ["no-such"])
+
+
+def test_sql_sees_the_store_and_nothing_else(store):
+    frame = query.run(store, "SELECT trial, count(*) AS n FROM interactions GROUP BY trial ORDER BY trial")
+    assert frame["trial"].tolist() == ["u00300.r01", "u01000.r01"]
+    with pytest.raises(DataError, match="SQL"):
+        query.run(store, "SELECT * FROM read_text('/etc/hostname')")
+    with pytest.raises(DataError, match="SQL"):
+        query.run(store, "SELECT nothing FROM trials")
+
+
+# ---- import --------------------------------------------------------------------------------------------------------
+
+
+def exported(store: Path, folder: Path) -> Path:
+    """A store as the three files that another system would bring."""
+    folder.mkdir()
+    names = [
+        "sweep",
+        "trial",
+        "topology",
+        "users",
+        "throughput_per_s",
+        "response_time_mean_ms",
+        "run_start_s",
+        "run_end_s",
+    ]
+    trials = read_table(store, "trials")
+    trials[names].assign(users=trials["users_real"], color="red").to_csv(folder / "trials.csv", index=False)
+    samples = read_table(store, "samples")
+    kept = samples[(samples["metric"] == "utilization_pct") & samples["source"].isin(["cgroup", "host_stat"])]
+    names = ["sweep", "trial", "t_s", "node", "tier", "resource", "metric", "value"]
+    kept[names].to_csv(folder / "samples.csv", index=False)
+    return folder
+
+
+def test_import_gives_the_same_verdict(store, tmp_path):
+    folder = exported(store, tmp_path / "csv")
+    notices = import_folder(folder, tmp_path / "store")
+    assert "trials.csv: ignored column color" in notices
+    theirs, ours = verdicts(tmp_path / "store", [])[0], verdicts(store, [])[0]
+    assert theirs.verdict == ours.verdict == "single"
+    assert [(b.tier, b.resource) for b in theirs.bottlenecks] == [(b.tier, b.resource) for b in ours.bottlenecks]
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("trials.csv", lambda t: t.replace("users,", "people,", 1), "trials.csv: column 'users' is missing"),
+        ("trials.csv", lambda t: t.replace("1/1/1/1M,30,", "1/1/1/1M,many,", 1), "trials.csv:2: users is 'many'"),
+        ("samples.csv", lambda t: t.replace("u01000.r01", "u09999.r01", 1), "'u09999.r01' is not in trials.csv"),
+        ("samples.csv", lambda t: t + t.splitlines()[-1] + "\n", "samples.csv:.* is repeated"),
+    ],
+)
+def test_import_refuses_bad_files(store, tmp_path, file, change, message):
+    folder = exported(store, tmp_path / "csv")
+    path = folder / file
+    path.write_text(change(path.read_text()))
+    with pytest.raises(DataError, match=message):
+        import_folder(folder, tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+# ---- commands ------------------------------------------------------------------------------------------------------
+
+
+def test_verdict_as_json_and_text(store):
+    document = json.loads(command("verdict", store, "--json").stdout)
+    assert [s["sweep"] for s in document["sweeps"]] == [SWEEP]
+    assert document["sweeps"][0]["verdict"] == "single"
+    text = command("verdict", store).stdout
+    assert "single db cpu" in text
+    assert "maximum throughput" in text
+
+
+def test_validate_says_yes_or_no_with_exit_code_0(raw):
+    done = command("validate", raw / SWEEP / "u00300.r01", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["valid"] is True
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("validate", "nowhere"), ("verdict", "nowhere"), ("ingest", "--raw", "nowhere"), ("verdict", "--frob")],
+)
+def test_wrong_request_is_exit_code_2(tmp_path, arguments):
+    done = command(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_check_is_exit_code_3_if_an_expectation_does_not_hold(store, tmp_path):
+    path = tmp_path / "expected.json"
+    expected = {SWEEP: {"verdict": "single", "bottleneck": {"tier": "db"}, "max_throughput_per_s": [8, 12]}}
+    path.write_text(json.dumps(expected))
+    assert command("check", store, path).returncode == 0
+    path.write_text(json.dumps({SWEEP: {"bottleneck": {"tier": "app"}}}))
+    done = command("check", store, path)
+    assert done.returncode == 3
+    assert "bottleneck" in done.stderr
+    path.write_text(json.dumps({SWEEP: {"colour": "red"}}))
+    assert command("check", store, path).returncode == 2
+
+
+def test_help_is_instant():
+    """CPU time, since the machine may be busy: nothing heavy is imported."""
+    code = "import sys, ntier_analysis.cli; sys.exit(any(m in sys.modules for m in ('pandas', 'scipy', 'pyarrow')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    start = time.monotonic()
+    assert command("--help").returncode == 0
+    assert time.monotonic() - start < 5
+
+
+def test_rooms_keep_to_themselves():
+    """What each part may import (analysis/pyproject.toml)."""
+    folder = Path(__file__).parents[2]
+    program = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [program, "--config", folder / "pyproject.toml", "--no-cache"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_store_of_no_sweep(tmp_path):
+    with pytest.raises(DataError, match="not a store"):
+        sweeps(tmp_path)
+    shutil.rmtree(tmp_path)

@@ -1,0 +1,279 @@
+"""Each check fails for its own fault, and none fails an honest trial."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from ntier_analysis.contracts import Manifest, Outcome
+from ntier_analysis.errors import DataError
+from ntier_analysis.trial import RawTrial
+from ntier_analysis.validity.registry import check, registered, validate
+from synthetic import Spec, Truth, entry, write_trial
+
+HONEST = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0012})
+SPEC = Spec(600, HONEST, phases=(20.0, 40.0, 5.0))
+
+
+def checks(folder: Path):
+    found = validate(RawTrial(folder))
+    return found, {c.id: c for c in found.checks}
+
+
+def rewrite(path: Path, change) -> None:
+    """Applies `change(text) -> text` to a raw file, compressed or not."""
+    packed = path.suffix == ".zst"
+    content = path.read_bytes()
+    text = (zstandard.ZstdDecompressor().decompress(content) if packed else content).decode()
+    data = change(text).encode()
+    path.write_bytes(zstandard.ZstdCompressor().compress(data) if packed else data)
+
+
+def change_manifest(folder: Path, **changes) -> None:
+    manifest = Manifest.read(folder)
+    manifest.model_copy(update=changes).write(folder)
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    return write_trial(tmp_path_factory.mktemp("raw"), SPEC)
+
+
+def test_honest_trial_is_valid(honest):
+    found, by_id = checks(honest)
+    assert found.valid, found.reasons
+    assert found.reasons == []
+    starred = {"G1", "G2", "G3", "G4", "E1", "E2", "H1", "H2", "H3", "H4", "H5", "C1", "C2", "C3", "C4", "C5", "P2"}
+    assert starred <= {c.id for c in found.checks if c.required}
+    assert {"M1", "M2", "S1", "S2", "G5", "O5"} <= {c.id for c in found.checks if not c.required}
+    assert abs(by_id["G1"].value) < 0.1
+    assert by_id["H2.pressure"].outcome is Outcome.UNDECIDABLE
+
+
+@pytest.mark.parametrize(
+    ("truth", "id_", "reason"),
+    [
+        (replace(HONEST, error_share=0.2), "E1", "errors"),
+        (replace(HONEST, content_wrong=1), "E2", "wrong_content"),
+        (replace(HONEST, think_overshoot_ms=100.0), "G2", "generator_lag"),
+        (replace(HONEST, quota_cores={"db1": 0.2}), "H4", "quota_differs"),
+        (replace(HONEST, quota_cores={"db1": None}), "H4", "quota_differs"),
+        (replace(HONEST, steal_pct=3.0), "H2", "host_robbed"),
+        (replace(HONEST, host_busy_pct=95.0), "H1", "host_saturated"),
+        (replace(HONEST, sample_s=0.2), "C1", "collector_gap"),
+        (replace(HONEST, sample_s=0.2), "C2", "collector_interval"),
+    ],
+)
+def test_fault_is_found(tmp_path, truth, id_, reason):
+    found, by_id = checks(write_trial(tmp_path, replace(SPEC, truth=truth)))
+    assert by_id[id_].outcome is Outcome.FAIL, by_id[id_]
+    assert by_id[id_].reason == reason
+    assert reason in found.reasons
+    assert not found.valid
+
+
+def test_t1_generator_that_lags_is_seen_by_the_ledger(tmp_path):
+    """Users sleep 300 ms longer than they say: 4 % of the user-seconds are nobody's."""
+    folder = write_trial(tmp_path, replace(SPEC, truth=replace(HONEST, think_overshoot_ms=300.0), seal=False))
+
+    def forget(text):
+        lines = text.splitlines()
+        rows = [line.split(",") for line in lines[1:]]
+        honest = [",".join([*r[:4], f"{min(float(r[3]), float(r[4])):.3f}"]) for r in rows]
+        return "\n".join([lines[0], *honest]) + "\n"
+
+    rewrite(folder / "clients/client1/thinks.csv.zst", forget)
+    found, by_id = checks(folder)
+    assert by_id["G1"].outcome is Outcome.FAIL
+    assert 3 < by_id["G1"].value < 5
+    assert by_id["G2"].outcome is Outcome.PASS  # the generator's own records look clean
+    assert "generator_lag" in found.reasons
+
+
+def test_t1_saturated_client(tmp_path):
+    folder = write_trial(tmp_path, replace(SPEC, seal=False, truth=replace(HONEST, hogs={"client1": [(-2.0, 90.0)]})))
+    manifest = Manifest.read(folder)
+    nodes = [n.model_copy(update={"cpu_cores": 0.3}) if n.name == "client1" else n for n in manifest.nodes]
+    change_manifest(folder, nodes=nodes)
+    found, by_id = checks(folder)
+    assert by_id["G3"].outcome is Outcome.FAIL
+    assert "generator_saturated" in found.reasons
+
+
+def test_t2_fast_error_pages(tmp_path):
+    """5 % of the answers are errors of 1 ms: throughput looks fine, the trial does not count."""
+    found, by_id = checks(write_trial(tmp_path, replace(SPEC, truth=replace(HONEST, error_share=0.05))))
+    assert by_id["E1"].outcome is Outcome.FAIL
+    assert by_id["E1"].value == pytest.approx(5, abs=2.5)
+    assert not found.valid
+
+
+def test_one_error_in_many_is_no_fault(tmp_path):
+    found, by_id = checks(write_trial(tmp_path, replace(SPEC, truth=replace(HONEST, error_share=0.003))))
+    assert by_id["E1"].outcome is Outcome.PASS
+    assert found.valid
+
+
+def test_missing_user(tmp_path):
+    folder = write_trial(tmp_path, replace(SPEC, seal=False))
+    rewrite(folder / "clients/client1/users.csv", lambda t: "\n".join(t.splitlines()[:-1]) + "\n")
+    _, by_id = checks(folder)
+    assert by_id["G4"].outcome is Outcome.FAIL
+    assert (by_id["G4"].value, by_id["G4"].limit) == (59, 60)
+
+
+def test_t21_silent_collector(tmp_path):
+    """A collector that stood still for 10 s: a gap, not 10 s of zeros."""
+    folder = write_trial(tmp_path, replace(SPEC, seal=False))
+    rewrite(folder / "nodes/db1/cgroup_cpu.csv.zst", lambda t: "\n".join(drop(t.splitlines(), 400, 500)) + "\n")
+    found, by_id = checks(folder)
+    assert by_id["C1"].outcome is Outcome.FAIL
+    assert by_id["C1.gap"].outcome is Outcome.FAIL
+    assert "cgroup_cpu of db1" in by_id["C1.gap"].detail
+    assert found.reasons.count("collector_gap") >= 1
+
+
+def drop(lines, first, last):
+    return lines[:first] + lines[last:]
+
+
+def test_missing_file_is_undecidable_and_required(tmp_path):
+    folder = write_trial(tmp_path, replace(SPEC, seal=False))
+    (folder / "nodes/db1/sysstat.json.zst").unlink()
+    found, by_id = checks(folder)
+    assert by_id["C1"].outcome is Outcome.UNDECIDABLE
+    assert "nodes/db1/sysstat.json: file is missing" in by_id["C1"].detail
+    assert by_id["P2"].outcome is Outcome.FAIL
+    assert not found.valid
+
+
+def test_silent_restart(tmp_path):
+    folder = write_trial(tmp_path, replace(SPEC, seal=False))
+    path = folder / "nodes/db1/facts_after.json"
+    facts = json.loads(path.read_text())
+    facts["services"][0] |= {"main_pid": 99, "n_restarts": 1}
+    path.write_text(json.dumps(facts))
+    found, by_id = checks(folder)
+    assert by_id["C3"].outcome is Outcome.FAIL
+    assert "db1: mysql.service was restarted" in by_id["C3"].detail
+    assert "restarted" in found.reasons
+
+
+@pytest.mark.parametrize(
+    ("offset", "trip", "outcome"),
+    [
+        (0.001, 0.002, "pass"),
+        (49.0, 0.002, "fail"),
+        (0.06, 0.002, "fail"),
+        (0.06, 0.04, "pass"),
+        (0.0, 0.5, "undecidable"),
+    ],
+)
+def test_t12_clock_offset(honest, offset, trip, outcome):
+    trial = RawTrial(honest)
+    trial.manifest.clock_offsets_s["db1"] = {
+        "offset_before": offset, "offset_after": offset, "rtt_before": trip, "rtt_after": trip,
+    }  # fmt: skip
+    found = {c.id: c for c in validate(trial).checks}
+    assert found["C4"].outcome == outcome, found["C4"]
+
+
+def test_requests_missing_in_the_web_log(tmp_path):
+    folder = write_trial(tmp_path, replace(SPEC, seal=False))
+    rewrite(folder / "nodes/web1/logs/access.log.zst", lambda t: "\n".join(drop(t.splitlines(), 150, 200)) + "\n")
+    _, by_id = checks(folder)
+    assert by_id["C5"].outcome is Outcome.FAIL
+    assert by_id["C5"].value == 50
+
+
+def test_altered_file(tmp_path):
+    folder = write_trial(tmp_path, SPEC)
+    path = folder / "nodes/db1/mysql_status.csv"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+    _, by_id = checks(folder)
+    assert by_id["P2"].outcome is Outcome.FAIL
+    assert "mysql_status.csv (SHA-256 differs)" in by_id["P2"].detail
+
+
+def test_path_outside_the_trial_is_refused(tmp_path):
+    folder = write_trial(tmp_path, SPEC)
+    outside = tmp_path / "secret"
+    outside.write_text("x")
+    files = [entry(tmp_path, outside).model_copy(update={"path": "../../secret"})]
+    change_manifest(folder, files=files)
+    _, by_id = checks(folder)
+    assert "outside the trial" in by_id["P2"].detail
+
+
+def test_idle_replica(tmp_path):
+    folder = write_trial(tmp_path, replace(SPEC, seal=False))
+
+    def second_replica(text):
+        lines = text.splitlines()
+        pinned = [line.replace("db1", "db2").rsplit(",", 2)[0] + ",7,7" for line in lines[1:]]
+        return "\n".join([*lines, *pinned]) + "\n"
+
+    rewrite(folder / "nodes/middleware1/middleware_status.csv", second_replica)
+    _, by_id = checks(folder)
+    assert by_id["O5"].outcome is Outcome.FAIL
+    assert by_id["O5"].reason == "topology_not_used"
+
+
+def test_swapped_mix_is_seen(tmp_path):
+    folder = write_trial(tmp_path, replace(SPEC, users=2000, seal=False))
+    (folder / "config/browse_only.csv").write_text(
+        "from,to,probability\nStoriesOfTheDay,StoriesOfTheDay,0.5\nStoriesOfTheDay,ViewStory,0.5\n"
+        "ViewStory,StoriesOfTheDay,1.0\n"
+    )
+    _, by_id = checks(folder)
+    assert by_id["M1"].outcome is Outcome.FAIL
+    assert abs(by_id["M1"].value) == pytest.approx(33.3, abs=0.5)
+    assert by_id["M2"].outcome is Outcome.FAIL
+
+
+def test_poisson_timer_is_no_exponential_think_time(tmp_path):
+    """JMeter's Poisson Random Timer draws 7000 +- 84 ms."""
+    folder = write_trial(tmp_path, replace(SPEC, users=4000, seal=False))
+    assert checks(folder)[1]["G5"].outcome is Outcome.PASS
+    rng = np.random.default_rng(1)
+
+    def constant(text):
+        lines = text.splitlines()
+        rows = [line.split(",") for line in lines[1:]]
+        return "\n".join([lines[0], *(",".join([*r[:3], str(rng.poisson(7000)), r[4]]) for r in rows)]) + "\n"
+
+    rewrite(folder / "clients/client1/thinks.csv.zst", constant)
+    assert checks(folder)[1]["G5"].outcome is Outcome.FAIL
+
+
+def test_check_that_throws_does_not_decide(honest, monkeypatch):
+    from ntier_analysis.validity import registry
+
+    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+
+    @check("X1", "throws", "broken")
+    def throws(_trial):
+        raise ZeroDivisionError("oops")
+
+    found, by_id = checks(honest)
+    assert by_id["X1"].outcome is Outcome.UNDECIDABLE
+    assert "ZeroDivisionError: oops" in by_id["X1"].detail
+    assert not found.valid
+
+
+def test_manifest_that_is_torn_names_the_file(tmp_path):
+    folder = write_trial(tmp_path, SPEC)
+    text = (folder / "manifest.json").read_text()
+    (folder / "manifest.json").write_text(text[: len(text) // 2])
+    with pytest.raises(DataError, match=r"manifest\.json"):
+        RawTrial(folder)
+
+
+def test_every_check_is_documented():
+    documentation = (Path(__file__).parents[3] / "docs" / "validity.md").read_text()
+    for entry_ in registered():
+        assert f"| {entry_.id} |" in documentation, entry_.id

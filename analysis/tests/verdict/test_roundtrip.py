@@ -1,0 +1,148 @@
+"""Known truth -> raw files -> store -> verdict."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ntier_analysis.ingest import ingest_sweep
+from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.verdict.tables import as_json
+from synthetic import Spec, Truth, write_sweep, write_trial
+
+IDLE = {"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0005}
+LOADS = [200, 400, 800, 1000, 1200]  # nominal; scale 0.1; 10 interactions/s saturate at 700
+
+
+def judged(folder: Path, truth: Truth, users=LOADS, **options):
+    sweep = write_sweep(folder / "raw", truth, users, **options)
+    ingest_sweep(sweep, folder / "store")
+    return verdicts(folder / "store", [])[0]
+
+
+@pytest.mark.parametrize("tier", ["db", "app", "middleware", "web"])
+def test_one_saturated_cpu_is_named(tmp_path, tier):
+    found = judged(tmp_path, Truth(IDLE | {tier: 0.01}))
+    assert found.verdict == "single"
+    assert found.kind == "stable"
+    assert [(b.tier, b.resource, b.nodes) for b in found.bottlenecks] == [(tier, "cpu", (f"{tier}1",))]
+    assert found.bottlenecks[0].low > 0.9
+    assert not found.at_least
+    assert found.knee_bracketed
+    assert found.max_throughput.value == pytest.approx(10.0, rel=0.06)
+    assert 640 <= found.knee_users <= 760
+    assert [v.verdict for _, v in found.trials] == ["none", "none", "single", "single", "single"]
+    assert any(f"utilization law: {tier}1" in text for text in found.evidence)
+
+
+def test_nothing_limits_yet(tmp_path):
+    found = judged(tmp_path, Truth(IDLE), [200, 400, 600])
+    assert found.verdict == "none"
+    assert found.at_least
+    assert found.bottlenecks == []
+    assert {v.verdict for _, v in found.trials} == {"none"}
+
+
+def test_serial_section_that_no_collector_sees_is_hidden(tmp_path):
+    found = judged(tmp_path, Truth(IDLE, lock_s=0.1, service="constant", db_pool=500, app_threads=500))
+    assert found.verdict == "hidden"
+    assert found.bottlenecks == []
+    assert found.max_throughput.value == pytest.approx(10, rel=0.03)
+
+
+def test_equal_demands_are_simultaneous(tmp_path):
+    """T25: two equal stations in series are slightly anti-correlated by nature, and yet no alternation."""
+    found = judged(tmp_path, Truth(IDLE | {"app": 0.01, "db": 0.01}), [1500, 1700, 1900])
+    trials = [v for _, v in found.trials]
+    assert all(v.kind != "alternating" for v in trials)
+    assert {"multi", "single"} >= {v.verdict for v in trials}
+    assert any(v.kind == "simultaneous" for v in trials)
+
+
+def test_stations_that_slow_down_in_turn_are_alternating(tmp_path):
+    truth = Truth(
+        IDLE | {"app": 0.001, "db": 0.001},
+        stalls={"app": (10.0, 0.5, 50.0), "db": (10.0, 0.5, 50.0)},
+        phase_of_stall={"app": 0.0, "db": 5.0},
+    )
+    found = judged(tmp_path, truth, [800, 1000, 1200])
+    assert (found.verdict, found.kind) == ("multi", "alternating")
+    assert {(b.tier, b.resource) for b in found.bottlenecks} == {("app", "cpu"), ("db", "cpu")}
+
+
+def test_t5_node_that_saturates_half_of_the_time_is_never_none(tmp_path):
+    """Mean utilization is near 50 %, and yet it limits."""
+    truth = Truth(IDLE | {"db": 0.001}, stalls={"db": (10.0, 0.5, 100.0)})
+    found = judged(tmp_path, truth, [400, 500, 600])
+    for load, v in found.trials:
+        assert v.verdict == "single", (load.users, v.evidence)
+        assert 0.3 < v.bottlenecks[0].saturation < 0.75
+        assert v.bottlenecks[0].tier == "db"
+
+
+def test_t3_sysstat_of_a_pegged_node_is_not_believed(tmp_path):
+    """lxcfs shows 2-5 % for a node that its quota has pegged."""
+    found = judged(tmp_path, Truth(IDLE | {"db": 0.01}, sysstat_busy_pct=3.0))
+    assert [(b.tier, b.resource) for b in found.bottlenecks] == [("db", "cpu")]
+    assert found.bottlenecks[0].saturation > 0.95
+
+
+def test_t4_full_pool_above_a_saturated_database_is_a_symptom(tmp_path):
+    found = judged(tmp_path, Truth(IDLE | {"db": 0.01}, db_pool=4), [1000, 1200])
+    _, v = found.trials[-1]
+    assert [(b.tier, b.resource) for b in v.bottlenecks] == [("db", "cpu")]
+    assert any("symptom of db1 cpu" in text for text in v.evidence)
+
+
+def test_t4_tiny_pool_above_an_idle_database_is_the_bottleneck(tmp_path):
+    """A lock makes each statement long, the database's CPU stays low; the pool of 2 is full."""
+    truth = Truth(IDLE, lock_s=0.1, service="constant", db_pool=2, app_threads=500)
+    found = judged(tmp_path, truth, [1000, 1200])
+    assert {(b.tier, b.resource, b.item) for b in found.bottlenecks} == {("app", "pool", "connections")}
+    _, v = found.trials[-1]
+    assert any("raise it by a step" in text for text in v.evidence)
+
+
+def test_t17_saturated_resource_off_the_critical_path_is_no_bottleneck(tmp_path):
+    truth = Truth(IDLE, hogs={"web1": [(-2.0, 90.0)]})
+    found = judged(tmp_path, truth, [200, 400])
+    assert found.verdict == "none"
+    assert any("throughput still follows the law" in text for _, v in found.trials for text in v.evidence)
+
+
+def test_t20_invalid_trials_are_listed_and_do_not_count(tmp_path):
+    truth = Truth(IDLE | {"db": 0.01})
+    raw = tmp_path / "raw"
+    sweep = write_sweep(raw, truth, LOADS)
+    broken = Truth(IDLE | {"db": 0.02}, error_share=0.2)  # half of the throughput
+    write_trial(raw, Spec(1100, broken, seed=9, start_s=1_790_010_000.0))
+    ingest_sweep(sweep, tmp_path / "store")
+    found = verdicts(tmp_path / "store", [])[0]
+    assert found.max_throughput.value == pytest.approx(10.0, rel=0.06)
+    listed = {load.trial: (load.valid, v.verdict) for load, v in found.trials}
+    assert listed["u01100.r01"] == (False, "unknown")
+    assert any("u01100.r01" in text and "errors" in text for text in found.evidence)
+
+
+def test_json_follows_the_contract(tmp_path):
+    found = judged(tmp_path, Truth(IDLE | {"db": 0.01}))
+    document = json.loads(json.dumps(as_json(found)))
+    assert {
+        "sweep", "topology", "max_throughput_per_s", "max_throughput_interval", "knee_users", "verdict", "bottlenecks",
+        "kind", "trials", "migration",
+    } <= set(document)  # fmt: skip
+    assert document["bottlenecks"][0].keys() >= {"tier", "resource", "nodes", "saturation", "interval"}
+    assert document["trials"][0].keys() >= {"trial", "users", "verdict", "bottlenecks"}
+    assert document["migration"] == []
+
+
+def test_verdict_needs_no_density():
+    """T7: the share of saturated samples never comes from a kernel density."""
+    code = (
+        "import sys, ntier_analysis.verdict.store, ntier_analysis.validity.registry as r; r.registered();"
+        "drawing = ('ntier_analysis.density', 'ntier_analysis.figures', 'matplotlib');"
+        "bad = [m for m in sys.modules if m.startswith(drawing)];"
+        "sys.exit(str(bad) if bad else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

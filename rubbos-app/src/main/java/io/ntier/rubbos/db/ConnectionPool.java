@@ -22,10 +22,4 @@ public interface ConnectionPool extends AutoCloseable {
 
     @Override
     void close();
-
-    /** Whether the failure means that the connection, and not the statement, is unusable (SQLSTATE class 08, or closed). */
-    static boolean broke(Connection connection, SQLException failure) throws SQLException {
-        String state = failure.getSQLState();
-        return state != null && state.startsWith("08") || connection.isClosed();
-    }
 }

@@ -23,6 +23,8 @@ public final class Database {
         {"alwaysSendSetIsolation", "false"},
         {"enableQueryTimeouts", "false"},
         {"maintainTimeStats", "false"},
+        {"dontTrackOpenResources", "true"}, // each statement is closed where it was opened
+        {"processEscapeCodesForPrepStmts", "false"}, // no {ts ...} in our SQL
         {"connectionAttributes", "none"},
         {"tcpKeepAlive", "true"},
         {"connectTimeout", "5000"},

@@ -8,24 +8,30 @@ import java.time.LocalDateTime;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The database as one request sees it: runs statements with bound values and counts them. */
-public final class Db {
+/**
+ * The database as one request sees it: runs statements with bound values and counts them. It takes a connection with the first
+ * statement, so that requests with wrong parameters need none, and holds it until the page is complete.
+ */
+public final class Db implements AutoCloseable {
     /** Makes a value of the current row. */
     @FunctionalInterface
     public interface Row<T> {
         T read(ResultSet row) throws SQLException;
     }
 
-    private final Connection connection;
+    private final ConnectionPool pool;
+    private Connection connection;
     private int statements;
 
-    /** @param connection null for an interaction that needs none */
-    public Db(Connection connection) {
-        this.connection = connection;
+    public Db(ConnectionPool pool) {
+        this.pool = pool;
     }
 
     /** All rows, in the order of the database. Values are bound, never part of the text. */
     public <T> List<T> list(String sql, Row<T> reader, Object... values) throws SQLException {
+        if (connection == null) {
+            connection = pool.take();
+        }
         statements++;
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             for (int i = 0; i < values.length; i++) {
@@ -63,6 +69,33 @@ public final class Db {
      */
     public static LocalDateTime date(ResultSet row, int column) throws SQLException {
         return row.getObject(column, LocalDateTime.class);
+    }
+
+    /**
+     * After a failure: if it was the connection's, goes on with a new one and forgets what was counted.
+     *
+     * @return false if the connection is not to blame
+     */
+    public boolean recover(SQLException failure) throws SQLException {
+        if (connection == null || !broke(failure)) {
+            return false;
+        }
+        connection = pool.replace(connection);
+        statements = 0;
+        return true;
+    }
+
+    /** Whether the failure means that the connection, and not the statement, is unusable (SQLSTATE class 08, or closed). */
+    private boolean broke(SQLException failure) throws SQLException {
+        String state = failure.getSQLState();
+        return state != null && state.startsWith("08") || connection.isClosed();
+    }
+
+    @Override
+    public void close() {
+        if (connection != null) {
+            pool.give(connection);
+        }
     }
 
     /** Statements executed so far. */

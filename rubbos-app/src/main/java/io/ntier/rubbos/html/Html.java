@@ -12,7 +12,9 @@ public final class Html {
     static void escape(StringBuilder out, String text) {
         int done = 0;
         for (int i = 0; i < text.length(); i++) {
-            String entity = entity(text.charAt(i));
+            char c = text.charAt(i);
+            // Letters are above all five special characters.
+            String entity = c > '>' ? null : entity(c);
             if (entity != null) {
                 out.append(text, done, i).append(entity);
                 done = i + 1;

@@ -35,10 +35,6 @@ public final class Page {
                 .append("</title></head>\n<body>\n").append(NAVIGATION);
     }
 
-    public String name() {
-        return name;
-    }
-
     /** Drops all that was appended: the interaction starts again. */
     public void restart() {
         out.setLength(0);

@@ -13,11 +13,6 @@ public interface Interaction {
         return getClass().getSimpleName();
     }
 
-    /** False if it runs no statement: it then takes no connection. */
-    default boolean usesDatabase() {
-        return true;
-    }
-
     /** @throws BadRequestException if a parameter is missing or out of range, before any statement runs */
     void answer(Params params, Db db, Page page) throws SQLException;
 }

@@ -8,11 +8,6 @@ import io.ntier.rubbos.web.Params;
 /** The search form alone. */
 public final class Search implements Interaction {
     @Override
-    public boolean usesDatabase() {
-        return false;
-    }
-
-    @Override
     public void answer(Params params, Db db, Page page) {
         SearchHtml.form(page, 0, "");
     }

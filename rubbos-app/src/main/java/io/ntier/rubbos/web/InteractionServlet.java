@@ -8,12 +8,11 @@ import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
-import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
-/** Between HTTP and an interaction: connection, page frame, status. GET and POST are alike, as in the original. */
+/** Between HTTP and an interaction: page frame, status, second try. GET and POST are alike, as in the original. */
 final class InteractionServlet extends HttpServlet {
     private static final Logger LOG = Logger.getLogger(InteractionServlet.class.getName());
     /** Set by Tomcat if it could not decode the parameters. */
@@ -33,7 +32,7 @@ final class InteractionServlet extends HttpServlet {
     protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException {
         long start = System.nanoTime();
         request.setCharacterEncoding("UTF-8");
-        Page page = new Page(name);
+        Page page = null;
         int statements = 0;
         try {
             Params params = new Params(request::getParameter);
@@ -42,12 +41,12 @@ final class InteractionServlet extends HttpServlet {
                 throw new BadRequestException("the parameters cannot be decoded");
             }
             page = new Page(interaction.name());
-            statements = interaction.usesDatabase() ? withConnection(interaction, params, page) : without(interaction, params, page);
+            statements = run(interaction, params, page);
         } catch (BadRequestException e) {
-            fail(response, HttpServletResponse.SC_BAD_REQUEST, page, e.getMessage());
+            page = failure(response, HttpServletResponse.SC_BAD_REQUEST, e.getMessage());
         } catch (SQLException e) {
-            LOG.log(Level.WARNING, "{0}: {1}", new Object[] {page.name(), e.toString()});
-            fail(response, HttpServletResponse.SC_SERVICE_UNAVAILABLE, page, "the database does not answer");
+            LOG.log(Level.WARNING, "{0}: {1}", new Object[] {name, e.toString()});
+            page = failure(response, HttpServletResponse.SC_SERVICE_UNAVAILABLE, "the database does not answer");
         }
         byte[] body = page.end((System.nanoTime() - start) / 1_000_000, statements);
         response.setContentType("text/html;charset=UTF-8");
@@ -60,36 +59,24 @@ final class InteractionServlet extends HttpServlet {
         doGet(request, response);
     }
 
-    private static void fail(HttpServletResponse response, int status, Page page, String message) {
+    private Page failure(HttpServletResponse response, int status, String message) {
         response.setStatus(status);
-        page.restart();
-        page.html("<p>ERROR: ").text(message).html("</p>\n");
+        return new Page(name).html("<p>ERROR: ").text(message).html("</p>\n");
     }
 
-    private static int without(Interaction interaction, Params params, Page page) throws SQLException {
-        interaction.answer(params, new Db(null), page);
-        return 0;
-    }
-
-    /** The connection is held until the page is complete. If it was broken, one new one is tried: all interactions only read. */
-    private int withConnection(Interaction interaction, Params params, Page page) throws SQLException {
-        Connection connection = pool.take();
-        try {
-            Db db = new Db(connection);
+    /** If the connection was broken, one new one is tried: all interactions only read. */
+    private int run(Interaction interaction, Params params, Page page) throws SQLException {
+        try (Db db = new Db(pool)) {
             try {
                 interaction.answer(params, db, page);
             } catch (SQLException e) {
-                if (!ConnectionPool.broke(connection, e)) {
+                if (!db.recover(e)) {
                     throw e;
                 }
-                connection = pool.replace(connection);
                 page.restart();
-                db = new Db(connection);
                 interaction.answer(params, db, page);
             }
             return db.statements();
-        } finally {
-            pool.give(connection);
         }
     }
 }

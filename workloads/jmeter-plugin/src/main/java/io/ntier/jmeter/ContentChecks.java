@@ -10,17 +10,16 @@ import java.util.Map;
 import java.util.function.UnaryOperator;
 
 /**
- * What the page of an interaction must show, so that an empty or wrong page does not pass for a good one. File: CSV with the
- * header {@code state,must_contain}; every line of a state must hold; {@code |} separates alternatives; <code>${name}</code> stands for
- * a parameter of the request.
+ * What the page of an interaction must show, so that an empty or wrong page does not pass for a good one. File: CSV
+ * with the header {@code state,must_contain}; every line of a state must hold; {@code |} separates alternatives;
+ * <code>${name}</code> stands for a parameter of the request.
  */
 final class ContentChecks {
     static final ContentChecks NONE = new ContentChecks();
 
     private final Map<String, List<String[]>> rules = new HashMap<>();
 
-    private ContentChecks() {
-    }
+    private ContentChecks() {}
 
     static ContentChecks read(Path file) {
         try {
@@ -42,7 +41,8 @@ final class ContentChecks {
                 throw new IllegalArgumentException(source + ": '" + line + "' is not of the form state,must_contain");
             }
             if (header) {
-                checks.rules.computeIfAbsent(line.substring(0, comma), state -> new ArrayList<>())
+                checks.rules
+                        .computeIfAbsent(line.substring(0, comma), state -> new ArrayList<>())
                         .add(line.substring(comma + 1).split("\\|"));
             }
             header = true;

@@ -6,7 +6,8 @@ import java.util.concurrent.atomic.LongAdder;
 
 /** What the heartbeat tells: cumulative counts, and the mean response time since the last beat. */
 final class Counters {
-    static final String HEADER = "t_s,users,completed,errors,response_time_mean_ms,content_checked,content_wrong,retries";
+    static final String HEADER =
+            "t_s,users,completed,errors,response_time_mean_ms,content_checked,content_wrong,retries";
 
     final AtomicInteger users = new AtomicInteger();
     private final LongAdder completed = new LongAdder();
@@ -45,7 +46,16 @@ final class Counters {
         lastCompleted = all;
         lastResponseMs = ms;
         String meanText = Double.isNaN(mean) ? "nan" : String.format(Locale.ROOT, "%.1f", mean);
-        return String.format(Locale.ROOT, "%.3f,%d,%d,%d,%s,%d,%d,%d%n", nowS, users.get(), all, errors.sum(), meanText,
-                checked.sum(), wrong.sum(), retries.sum());
+        return String.format(
+                Locale.ROOT,
+                "%.3f,%d,%d,%d,%s,%d,%d,%d%n",
+                nowS,
+                users.get(),
+                all,
+                errors.sum(),
+                meanText,
+                checked.sum(),
+                wrong.sum(),
+                retries.sum());
     }
 }

@@ -12,13 +12,14 @@ import org.apache.jmeter.protocol.http.parser.BaseParser;
 import org.apache.jmeter.protocol.http.parser.LinkExtractorParseException;
 
 /**
- * Finds the images of a page by substring search, as the RUBBoS client does; for JMeter's "retrieve all embedded resources".
- * JMeter's own parser builds a token stream of the whole page, which costs more than the request. Used if
+ * Finds the images of a page by substring search, as the RUBBoS client does; for JMeter's "retrieve all embedded
+ * resources". JMeter's own parser builds a token stream of the whole page, which costs more than the request. Used if
  * {@code htmlParser.className} names this class; pages that need style sheets or scripts loaded keep JMeter's parser.
  */
 public final class EmbeddedImages extends BaseParser {
     @Override
-    public Iterator<URL> getEmbeddedResourceURLs(String userAgent, byte[] body, URL base, String encoding) throws LinkExtractorParseException {
+    public Iterator<URL> getEmbeddedResourceURLs(String userAgent, byte[] body, URL base, String encoding)
+            throws LinkExtractorParseException {
         String page = new String(body, StandardCharsets.ISO_8859_1);
         Set<String> seen = new LinkedHashSet<>();
         collect(page, "<IMG SRC=\"", seen);

@@ -13,11 +13,11 @@ import java.util.Map;
 /**
  * A mix: states and the probabilities to go from one to the next.
  *
- * <p>The file is CSV with the header {@code from,to,probability}; lines that start with {@code #} are comments. The first
- * {@code from} is the home state, where sessions start. {@code Back} and {@code EndOfSession} are targets only. A draw u in [0, 1)
- * scans the targets of a state in the order of the file and takes the first one with u &lt; cumulative probability; if there is
- * none (the sum is below 1), the user stays in the state. What lies beyond a sum of 1 is never reached. So did the RUBBoS
- * client, and some of its published columns do not sum to 1.
+ * <p>The file is CSV with the header {@code from,to,probability}; lines that start with {@code #} are comments. The
+ * first {@code from} is the home state, where sessions start. {@code Back} and {@code EndOfSession} are targets only. A
+ * draw u in [0, 1) scans the targets of a state in the order of the file and takes the first one with u &lt; cumulative
+ * probability; if there is none (the sum is below 1), the user stays in the state. What lies beyond a sum of 1 is never
+ * reached. So did the RUBBoS client, and some of its published columns do not sum to 1.
  */
 final class Mix {
     static final String BACK = "Back";
@@ -26,6 +26,7 @@ final class Mix {
     static final int END_TARGET = -2;
     /** A published RUBBoS column sums to 1.138; anything outside this range is a slip of the pen. */
     private static final double LOWEST_SUM = 0.9;
+
     private static final double HIGHEST_SUM = 1.2;
 
     private final String[] states;
@@ -57,8 +58,9 @@ final class Mix {
         for (Map.Entry<String, Double> entry : row.entrySet()) {
             Integer target = index.get(entry.getKey());
             if (target == null) {
-                throw new IllegalArgumentException(source + ": state '" + states[state] + "' leads to '" + entry.getKey()
-                        + "', which has no row of its own (known: " + String.join(", ", states) + ", " + BACK + ", " + END + ")");
+                throw new IllegalArgumentException(source + ": state '" + states[state] + "' leads to '"
+                        + entry.getKey() + "', which has no row of its own (known: " + String.join(", ", states) + ", "
+                        + BACK + ", " + END + ")");
             }
             sum += entry.getValue();
             targets[state][k] = target;
@@ -66,7 +68,8 @@ final class Mix {
             canGoBack[state] |= target == BACK_TARGET && entry.getValue() > 0;
         }
         if (sum < LOWEST_SUM || sum > HIGHEST_SUM) {
-            throw new IllegalArgumentException(String.format("%s: probabilities of state '%s' sum to %.4f (allowed: %.1f..%.1f)",
+            throw new IllegalArgumentException(String.format(
+                    "%s: probabilities of state '%s' sum to %.4f (allowed: %.1f..%.1f)",
                     source, states[state], sum, LOWEST_SUM, HIGHEST_SUM));
         }
     }
@@ -90,7 +93,10 @@ final class Mix {
             }
             String where = source + " line " + (i + 1);
             if (!header) {
-                require(line.equals("from,to,probability"), where, "the header must be 'from,to,probability', not '" + line + "'");
+                require(
+                        line.equals("from,to,probability"),
+                        where,
+                        "the header must be 'from,to,probability', not '" + line + "'");
                 header = true;
                 continue;
             }
@@ -99,7 +105,10 @@ final class Mix {
             boolean pseudo = cells[0].equals(BACK) || cells[0].equals(END) || cells[0].isBlank();
             require(!pseudo, where, "'" + cells[0] + "' is not allowed in 'from'");
             Map<String, Double> row = rows.computeIfAbsent(cells[0], name -> new LinkedHashMap<>());
-            require(row.put(cells[1], probability(cells[2], where)) == null, where, "'" + cells[0] + "' to '" + cells[1] + "' stands twice");
+            require(
+                    row.put(cells[1], probability(cells[2], where)) == null,
+                    where,
+                    "'" + cells[0] + "' to '" + cells[1] + "' stands twice");
         }
         require(!rows.isEmpty(), source, "has no transitions");
         return new Mix(rows, source);

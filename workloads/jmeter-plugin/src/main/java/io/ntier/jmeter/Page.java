@@ -4,8 +4,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.random.RandomGenerator;
 
 /**
- * A page's text and the picks a user makes from its links. All look-ups are plain substring searches, as in the RUBBoS client:
- * cheap enough for pages of several 100 kB at thousands of users.
+ * A page's text and the picks a user makes from its links. All look-ups are plain substring searches, as in the RUBBoS
+ * client: cheap enough for pages of several 100 kB at thousands of users.
  */
 final class Page {
     static final Page EMPTY = new Page("");
@@ -26,7 +26,10 @@ final class Page {
         return text.contains(part);
     }
 
-    /** True if the page has the part, not followed by a further digit if it ends with one (storyId=12 is not storyId=123). */
+    /**
+     * True if the page has the part, not followed by a further digit if it ends with one (storyId=12 is not
+     * storyId=123).
+     */
     boolean containsWhole(String part) {
         boolean number = !part.isEmpty() && Character.isDigit(part.charAt(part.length() - 1));
         for (int at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + 1)) {
@@ -75,8 +78,8 @@ final class Page {
     }
 
     /**
-     * Page number of the next or previous link: the only one; a fair coin if there are two or more; 0 if there is none. Links may be
-     * written with {@code &page=} or, escaped, with {@code &amp;page=}.
+     * Page number of the next or previous link: the only one; a fair coin if there are two or more; 0 if there is none.
+     * Links may be written with {@code &page=} or, escaped, with {@code &amp;page=}.
      */
     String pageNumber(RandomGenerator random) {
         int first = pageLink(0);

@@ -13,10 +13,10 @@ import org.apache.jmeter.threads.JMeterContext;
 import org.apache.jmeter.threads.JMeterVariables;
 
 /**
- * JMeter post-processor with the page rules of the RUBBoS client, for samplers under a {@link SessionController}: failed requests
- * are tried again after a pause (the sample then spans all tries), a page with "ERROR" is a failed sample, one with "Sorry" sends the
- * user back, the content of a share of the pages is checked, and the parameters of the next request are taken from the page into
- * JMeter variables.
+ * JMeter post-processor with the page rules of the RUBBoS client, for samplers under a {@link SessionController}:
+ * failed requests are tried again after a pause (the sample then spans all tries), a page with "ERROR" is a failed
+ * sample, one with "Sorry" sends the user back, the content of a share of the pages is checked, and the parameters of
+ * the next request are taken from the page into JMeter variables.
  */
 public class PageReader extends AbstractTestElement implements PostProcessor, TestBean, TestStateListener {
     private static final long serialVersionUID = 1;
@@ -50,11 +50,21 @@ public class PageReader extends AbstractTestElement implements PostProcessor, Te
     public void testStarted() {
         try {
             LocalDate date = SessionController.isBlank(today) ? LocalDate.now() : LocalDate.parse(today);
-            YearMonth oldest = SessionController.isBlank(oldestStory) ? YearMonth.from(date).minusYears(OLDEST_STORY_YEARS) : YearMonth.parse(oldestStory);
-            board = new Parameters.Board(Words.read(SessionController.file(dictionary)), new StoryDates(date, oldest), databaseUsers, databaseAuthors, storiesPerPage);
-            checks = SessionController.isBlank(contentChecks) ? ContentChecks.NONE : ContentChecks.read(SessionController.file(contentChecks));
+            YearMonth oldest = SessionController.isBlank(oldestStory)
+                    ? YearMonth.from(date).minusYears(OLDEST_STORY_YEARS)
+                    : YearMonth.parse(oldestStory);
+            board = new Parameters.Board(
+                    Words.read(SessionController.file(dictionary)),
+                    new StoryDates(date, oldest),
+                    databaseUsers,
+                    databaseAuthors,
+                    storiesPerPage);
+            checks = SessionController.isBlank(contentChecks)
+                    ? ContentChecks.NONE
+                    : ContentChecks.read(SessionController.file(contentChecks));
         } catch (DateTimeParseException e) {
-            throw SessionController.fail("date '" + e.getParsedString() + "' is not of the form 2026-01-31 (today) or 2026-01 (oldest story)");
+            throw SessionController.fail("date '" + e.getParsedString()
+                    + "' is not of the form 2026-01-31 (today) or 2026-01 (oldest story)");
         } catch (RuntimeException e) {
             throw SessionController.fail(e.getMessage());
         }
@@ -95,7 +105,10 @@ public class PageReader extends AbstractTestElement implements PostProcessor, Te
         return parameters;
     }
 
-    /** Repeats a failed request up to the number of tries; the given result takes over the last reply and spans all of them. */
+    /**
+     * Repeats a failed request up to the number of tries; the given result takes over the last reply and spans all of
+     * them.
+     */
     private void tryAgain(JMeterContext context, User user, SampleResult result) {
         for (int used = 1; used < tries && failedToOpen(result) && user.pause(retryPauseMs); used++) {
             user.counters().retry();
@@ -164,6 +177,7 @@ public class PageReader extends AbstractTestElement implements PostProcessor, Te
     public void testEnded(String host) {
         testEnded();
     }
+
     public String getDictionary() {
         return dictionary;
     }

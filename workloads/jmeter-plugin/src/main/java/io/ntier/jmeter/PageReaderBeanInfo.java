@@ -4,7 +4,9 @@ package io.ntier.jmeter;
 public class PageReaderBeanInfo extends FormBeanInfo {
     public PageReaderBeanInfo() {
         super(PageReader.class);
-        createPropertyGroup("board", new String[] {"dictionary", "databaseUsers", "databaseAuthors", "storiesPerPage", "today", "oldestStory"});
+        createPropertyGroup("board", new String[] {
+            "dictionary", "databaseUsers", "databaseAuthors", "storiesPerPage", "today", "oldestStory"
+        });
         createPropertyGroup("check", new String[] {"contentChecks", "contentShare"});
         createPropertyGroup("errors", new String[] {"tries", "retryPauseMs"});
         defaultValue("dictionary", "");

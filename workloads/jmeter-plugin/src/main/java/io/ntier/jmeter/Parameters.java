@@ -7,8 +7,9 @@ import java.util.function.BiConsumer;
 import java.util.random.RandomGenerator;
 
 /**
- * Chooses the parameters of the next request from the last page, as the RUBBoS client does, and hands them out URL-encoded by
- * name. A state that is not listed needs no parameters. One instance per user: it remembers the last story, category and search word.
+ * Chooses the parameters of the next request from the last page, as the RUBBoS client does, and hands them out
+ * URL-encoded by name. A state that is not listed needs no parameters. One instance per user: it remembers the last
+ * story, category and search word.
  */
 final class Parameters {
     /**
@@ -18,10 +19,11 @@ final class Parameters {
      * @param authors author1..authorN
      * @param storiesPerPage asked for in every list
      */
-    record Board(Words words, StoryDates dates, int users, int authors, int storiesPerPage) { }
+    record Board(Words words, StoryDates dates, int users, int authors, int storiesPerPage) {}
 
     /** New users get a number up to this far above the registered ones. */
     private static final int NEW_USERS = 1_000_000;
+
     private static final int SUBJECT_LENGTH = 100;
     private static final int BODY_LENGTH = 1024;
 
@@ -56,13 +58,16 @@ final class Parameters {
     /** Sets the variables of the state's request, or says where the user goes instead. */
     Walk.Request prepare(String state, Page page) {
         if (!state.equals("SearchInComments") && !state.equals("SearchInUsers") && !state.equals("AuthorLogin")) {
-            lastSearch = ""; // not for these three: the original tests the wrong range, so a story search never keeps its word
+            lastSearch =
+                    ""; // not for these three: the original tests the wrong range, so a story search never keeps its
+            // word
         }
         return switch (state) {
             case "BrowseStoriesInCategory" -> storiesInCategory(page);
             case "OlderStories" -> olderStories(page);
             case "ViewStory" -> viewStory(page);
-            case "ViewComment" -> comment(page, "ViewComment", true, "comment_table", "storyId", "commentId", "filter", "display");
+            case "ViewComment" -> comment(
+                    page, "ViewComment", true, "comment_table", "storyId", "commentId", "filter", "display");
             case "PostComment" -> comment(page, "PostComment", false, "comment_table", "storyId", "parent");
             case "ModerateComment" -> comment(page, "ModerateComment", false, "comment_table", "commentId");
             case "SearchInStories", "SearchInComments", "SearchInUsers" -> search(state, page);
@@ -126,7 +131,9 @@ final class Parameters {
 
     private Walk.Request search(String state, Page page) {
         if (!lastSearch.equals(state)) {
-            word = state.equals("SearchInUsers") ? "user" + (1 + random.nextInt(board.users())) : board.words().word(random);
+            word = state.equals("SearchInUsers")
+                    ? "user" + (1 + random.nextInt(board.users()))
+                    : board.words().word(random);
         }
         lastSearch = state;
         set("search", word);

@@ -26,7 +26,10 @@ final class RecordFile implements Closeable {
         append(header + "\n");
     }
 
-    /** Appends a whole record (ASCII, with its line end); ignored once closed, when stragglers of an interrupted test may still write. */
+    /**
+     * Appends a whole record (ASCII, with its line end); ignored once closed, when stragglers of an interrupted test
+     * may still write.
+     */
     synchronized void append(String record) {
         if (closed) {
             return;

@@ -24,9 +24,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * JMeter controller that runs its child samplers as a Markov chain: each thread is a user, each child sampler a state, found by
- * its name in the mix. The user starts at its time in the schedule and runs until the end of the ramp-down. A sample that fails
- * leads home (the mix's first state) without a think; a {@link PageReader} beside the samplers adds the page rules of RUBBoS.
+ * JMeter controller that runs its child samplers as a Markov chain: each thread is a user, each child sampler a state,
+ * found by its name in the mix. The user starts at its time in the schedule and runs until the end of the ramp-down. A
+ * sample that fails leads home (the mix's first state) without a think; a {@link PageReader} beside the samplers adds
+ * the page rules of RUBBoS.
  */
 public class SessionController extends GenericController implements TestBean, TestStateListener, ThreadListener {
     private static final long serialVersionUID = 1;
@@ -71,13 +72,22 @@ public class SessionController extends GenericController implements TestBean, Te
             throw new IllegalArgumentException("author share " + authorShare + " is not in 0..1");
         }
         if (maxTransitions < 1) {
-            throw new IllegalArgumentException("at most " + maxTransitions + " transitions per session: must be 1 or more");
+            throw new IllegalArgumentException(
+                    "at most " + maxTransitions + " transitions per session: must be 1 or more");
         }
         Mix userMix = Mix.read(file(mix));
         Mix authors = isBlank(authorMix) ? userMix : Mix.read(file(authorMix));
         long startMs = startEpochMs == 0 ? System.currentTimeMillis() : startEpochMs;
         Schedule schedule = Schedule.of(startMs, rampUpS, runS, rampDownS, users);
-        return new Trial.Setup(userMix, authors, authorShare, seed, firstUser, maxTransitions, schedule, isBlank(out) ? null : directory());
+        return new Trial.Setup(
+                userMix,
+                authors,
+                authorShare,
+                seed,
+                firstUser,
+                maxTransitions,
+                schedule,
+                isBlank(out) ? null : directory());
     }
 
     private Path directory() {
@@ -90,7 +100,9 @@ public class SessionController extends GenericController implements TestBean, Te
 
     /** A file name is relative to the test plan, as for JMeter's own elements. */
     static Path file(String name) {
-        return FileServer.getFileServer().getResolvedFile(name == null ? "" : name).toPath();
+        return FileServer.getFileServer()
+                .getResolvedFile(name == null ? "" : name)
+                .toPath();
     }
 
     /** JMeter hands over null for a field that is missing in the plan. */
@@ -144,7 +156,10 @@ public class SessionController extends GenericController implements TestBean, Te
         return true;
     }
 
-    /** Takes the step that the page reader did not, if there is none, and lets go of the last page: 13,000 of them are much memory. */
+    /**
+     * Takes the step that the page reader did not, if there is none, and lets go of the last page: 13,000 of them are
+     * much memory.
+     */
     private boolean goOn(JMeterContext context) {
         SampleResult last = context.getPreviousResult();
         if (!user.takeStep()) {
@@ -178,8 +193,8 @@ public class SessionController extends GenericController implements TestBean, Te
             }
         }
         if (!missing.isEmpty()) {
-            throw fail("the plan has no sampler for the state(s) " + String.join(", ", missing) + " of the mix (there are: "
-                    + String.join(", ", children.keySet()) + ")");
+            throw fail("the plan has no sampler for the state(s) " + String.join(", ", missing)
+                    + " of the mix (there are: " + String.join(", ", children.keySet()) + ")");
         }
         return byState;
     }

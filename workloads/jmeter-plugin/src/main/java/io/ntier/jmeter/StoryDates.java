@@ -5,9 +5,10 @@ import java.time.YearMonth;
 import java.util.random.RandomGenerator;
 
 /**
- * Days asked for by OlderStories (RUBBoS): 4 % any day of three years from the oldest story's year on, else one of the last
- * seven days: yesterday 20 %, the day seven days ago 26 %, those between 10 % each. The day is rolled back within the month, as in the
- * original: on the 3rd, seven days ago is the 27th of the same month. A day beyond the month's end becomes its last one.
+ * Days asked for by OlderStories (RUBBoS): 4 % any day of three years from the oldest story's year on, else one of the
+ * last seven days: yesterday 20 %, the day seven days ago 26 %, those between 10 % each. The day is rolled back within
+ * the month, as in the original: on the 3rd, seven days ago is the 27th of the same month. A day beyond the month's end
+ * becomes its last one.
  *
  * @param today the day the data are dated to
  * @param oldest month of the oldest story

@@ -3,17 +3,23 @@ package io.ntier.jmeter;
 import java.util.SplittableRandom;
 
 /**
- * Random streams: one per (seed, user, purpose), so that a user draws the same whatever the others do and however the users are
- * split over client nodes, and so that a page with more links does not shift the user's transitions or thinks.
+ * Random streams: one per (seed, user, purpose), so that a user draws the same whatever the others do and however the
+ * users are split over client nodes, and so that a page with more links does not shift the user's transitions or
+ * thinks.
  */
 final class Streams {
     /** What a stream is used for. */
-    enum Purpose { CHOICES, THINKS, PARAMETERS, CHECKS, ROLE }
+    enum Purpose {
+        CHOICES,
+        THINKS,
+        PARAMETERS,
+        CHECKS,
+        ROLE
+    }
 
     private static final long GOLDEN_GAMMA = 0x9E3779B97F4A7C15L;
 
-    private Streams() {
-    }
+    private Streams() {}
 
     static SplittableRandom of(long seed, int user, Purpose purpose) {
         long hash = mix(seed + GOLDEN_GAMMA);

@@ -3,8 +3,8 @@ package io.ntier.jmeter;
 import java.util.random.RandomGenerator;
 
 /**
- * TPC-W think time as the RUBBoS client draws it: t = round(-mean ln r) ms, r uniform in [0, 1); r below the cap gives 0
- * instead of a think of ten means or more (TPC-W's cap of 70 s becomes 0 in the original).
+ * TPC-W think time as the RUBBoS client draws it: t = round(-mean ln r) ms, r uniform in [0, 1); r below the cap gives
+ * 0 instead of a think of ten means or more (TPC-W's cap of 70 s becomes 0 in the original).
  */
 record ThinkTime(double meanMs, double cap) {
     /** e^-10, rounded as in the original. */

@@ -16,8 +16,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * What all users of one test run share: mixes, schedule, counters, the logs, the heartbeat and the stop at the end.
- * Logs (in the output directory): thinks.csv (one line per think), users.csv (one line per user, at its end), progress.csv (each
- * second). Times are epoch ms or s with a fraction.
+ * Logs (in the output directory): thinks.csv (one line per think), users.csv (one line per user, at its end),
+ * progress.csv (each second). Times are epoch ms or s with a fraction.
  */
 final class Trial implements Closeable {
     /**
@@ -30,7 +30,15 @@ final class Trial implements Closeable {
      * @param schedule starts and end
      * @param out directory of the logs; null: none are written
      */
-    record Setup(Mix users, Mix authors, double authorShare, long seed, int firstUser, int maxTransitions, Schedule schedule, Path out) { }
+    record Setup(
+            Mix users,
+            Mix authors,
+            double authorShare,
+            long seed,
+            int firstUser,
+            int maxTransitions,
+            Schedule schedule,
+            Path out) {}
 
     private static final Logger LOG = LoggerFactory.getLogger(Trial.class);
     private static final long BEAT_MS = 1000;
@@ -49,7 +57,9 @@ final class Trial implements Closeable {
     Trial(Setup setup) {
         this.setup = setup;
         thinks = file("thinks.csv", "t_start_ms,user,state,drawn_ms,actual_ms");
-        users = file("users.csv", "user,t_start_ms,t_end_ms,pending_ms,pending_state,author,sessions,interactions,errors,lost");
+        users = file(
+                "users.csv",
+                "user,t_start_ms,t_end_ms,pending_ms,pending_state,author,sessions,interactions,errors,lost");
         progress = file("progress.csv", Counters.HEADER);
         clock = Executors.newScheduledThreadPool(2, task -> {
             Thread thread = new Thread(task, "ntier-clock");
@@ -59,7 +69,8 @@ final class Trial implements Closeable {
         });
         long now = System.currentTimeMillis();
         clock.scheduleAtFixedRate(this::beat, BEAT_MS - now % BEAT_MS, BEAT_MS, TimeUnit.MILLISECONDS);
-        clock.scheduleWithFixedDelay(this::stopUsers, Math.max(0, setup.schedule().endMs() - now), STOP_AGAIN_MS, TimeUnit.MILLISECONDS);
+        clock.scheduleWithFixedDelay(
+                this::stopUsers, Math.max(0, setup.schedule().endMs() - now), STOP_AGAIN_MS, TimeUnit.MILLISECONDS);
         Runtime.getRuntime().addShutdownHook(atExit);
     }
 

@@ -4,8 +4,8 @@ import java.util.SplittableRandom;
 import java.util.function.IntFunction;
 
 /**
- * One emulated user: its walk, its random streams, and what it is doing (thinking or waiting for a reply). Used by its own
- * thread; only {@link #stop} and {@link #end} come from others.
+ * One emulated user: its walk, its random streams, and what it is doing (thinking or waiting for a reply). Used by its
+ * own thread; only {@link #stop} and {@link #end} come from others.
  */
 final class User {
     /** Name of the JMeter variable (an object) that holds the thread's user. */
@@ -35,7 +35,10 @@ final class User {
         this.author = author;
         this.interrupt = interrupt;
         Trial.Setup setup = trial.setup;
-        walk = new Walk(author ? setup.authors() : setup.users(), Streams.of(setup.seed(), id, Streams.Purpose.CHOICES), setup.maxTransitions());
+        walk = new Walk(
+                author ? setup.authors() : setup.users(),
+                Streams.of(setup.seed(), id, Streams.Purpose.CHOICES),
+                setup.maxTransitions());
         thinkDraws = Streams.of(setup.seed(), id, Streams.Purpose.THINKS);
         parameterDraws = Streams.of(setup.seed(), id, Streams.Purpose.PARAMETERS);
         checkDraws = Streams.of(setup.seed(), id, Streams.Purpose.CHECKS);
@@ -45,7 +48,10 @@ final class User {
         return trial.counters;
     }
 
-    /** Thinks before the next request, if one is due, and marks the request's start. False if the user must stop instead. */
+    /**
+     * Thinks before the next request, if one is due, and marks the request's start. False if the user must stop
+     * instead.
+     */
     boolean thinkThenRequest(ThinkTime thinkTime) {
         endRequest();
         boolean go = walk.thinkFor() == null || think(thinkTime.drawMs(thinkDraws));
@@ -73,7 +79,10 @@ final class User {
         return !stopped;
     }
 
-    /** The request under way is over. False if there was none, or if the user was stopped and the request is booked as pending. */
+    /**
+     * The request under way is over. False if there was none, or if the user was stopped and the request is booked as
+     * pending.
+     */
     synchronized boolean endRequest() {
         boolean requesting = requestStartUs > 0;
         requestStartUs = 0;
@@ -104,14 +113,21 @@ final class User {
         return (author ? trial.setup.authors() : trial.setup.users()).name(state);
     }
 
-    /** Waits before a request is tried again; false if the trial ended meanwhile. */
+    /**
+     * Waits before a request is tried again; false if the trial ended meanwhile: the request is then booked as pending.
+     */
     boolean pause(long pauseMs) {
         try {
             Thread.sleep(Math.max(0, Math.min(pauseMs, trial.setup.schedule().endMs() - System.currentTimeMillis())));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
+            return false;
         }
-        return !trial.ended() && !Thread.currentThread().isInterrupted();
+        if (trial.ended()) {
+            stop();
+            return false;
+        }
+        return true;
     }
 
     boolean trialEnded() {
@@ -140,7 +156,9 @@ final class User {
         }
         ended = true;
         String pending = pendingUs < 0 ? "," : Trial.ms(pendingUs) + "," + walk.stateName();
-        trial.logUser(this, id + "," + Trial.ms(startUs) + "," + Trial.ms(Trial.nowUs()) + "," + pending + "," + (author ? 1 : 0) + ","
-                + walk.sessions() + "," + interactions + "," + errors + "," + walk.lost() + "\n");
+        trial.logUser(
+                this,
+                id + "," + Trial.ms(startUs) + "," + Trial.ms(Trial.nowUs()) + "," + pending + "," + (author ? 1 : 0)
+                        + "," + walk.sessions() + "," + interactions + "," + errors + "," + walk.lost() + "\n");
     }
 }

@@ -5,16 +5,25 @@ import java.util.function.IntFunction;
 import java.util.random.RandomGenerator;
 
 /**
- * One user's walk through a mix: current state, history, transitions done in the session. Semantics of the RUBBoS client:
- * a normal target pushes the state left (or forgets the history if the target has no Back probability); Back pops; End of
- * session starts a new one at home; a "Sorry" page makes the user go back instead of on; an error leads home without a think.
+ * One user's walk through a mix: current state, history, transitions done in the session. Semantics of the RUBBoS
+ * client: a normal target pushes the state left (or forgets the history if the target has no Back probability); Back
+ * pops; End of session starts a new one at home; a "Sorry" page makes the user go back instead of on; an error leads
+ * home without a think.
  */
 final class Walk {
     /** What the last page was. */
-    enum Outcome { OK, SORRY, ERROR }
+    enum Outcome {
+        OK,
+        SORRY,
+        ERROR
+    }
 
     /** Whether the request of a state can be made from the last page. */
-    enum Request { READY, GO_BACK, HOME }
+    enum Request {
+        READY,
+        GO_BACK,
+        HOME
+    }
 
     static final int HOME = 0;
 
@@ -113,7 +122,9 @@ final class Walk {
         return mix.name(state);
     }
 
-    /** Name of the transition that the think before the next request belongs to; null if there is none (start, error). */
+    /**
+     * Name of the transition that the think before the next request belongs to; null if there is none (start, error).
+     */
     String thinkFor() {
         return thinkFor;
     }

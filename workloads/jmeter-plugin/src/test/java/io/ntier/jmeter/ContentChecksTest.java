@@ -15,7 +15,8 @@ class ContentChecksTest {
 
     @Test
     void everyRuleOfAStateMustHoldByOneOfItsAlternatives() {
-        ContentChecks checks = ContentChecks.parse(List.of("state,must_contain", "# why", "V,storyId=${storyId}", "S,${search}|Sorry", "S,form"), "c.csv");
+        ContentChecks checks = ContentChecks.parse(
+                List.of("state,must_contain", "# why", "V,storyId=${storyId}", "S,${search}|Sorry", "S,form"), "c.csv");
         assertNull(checks.missing("V", new Page("storyId=12&"), REQUEST::get));
         assertEquals("storyId=12", checks.missing("V", new Page("storyId=123&"), REQUEST::get));
         assertNull(checks.missing("S", new Page("form Sorry"), REQUEST::get));
@@ -27,7 +28,8 @@ class ContentChecksTest {
     @Test
     void aMalformedLineIsNamed() {
         assertThrows(IllegalArgumentException.class, () -> ContentChecks.parse(List.of("V,x"), "c.csv"), "no header");
-        assertThrows(IllegalArgumentException.class, () -> ContentChecks.parse(List.of("state,must_contain", "V"), "c.csv"));
+        assertThrows(
+                IllegalArgumentException.class, () -> ContentChecks.parse(List.of("state,must_contain", "V"), "c.csv"));
     }
 
     @Test

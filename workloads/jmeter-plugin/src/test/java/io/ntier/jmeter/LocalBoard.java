@@ -2,7 +2,6 @@ package io.ntier.jmeter;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
-import java.io.Closeable;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -11,17 +10,17 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 
-/** A small HTTP server on a real socket with pages of the bulletin board's form (spec of the pages: RUBBoS), without a database. */
-final class LocalBoard implements Closeable {
+/**
+ * A small HTTP server on a real socket with pages of the bulletin board's form (spec of the pages: RUBBoS), without a
+ * database.
+ */
+final class LocalBoard {
     private static final String SERVLETS = "/rubbos/servlet/edu.rice.rubbos.servlets.";
     private static final int STORIES = 400;
     private static final int CATEGORIES = 85;
 
-    final AtomicInteger pages = new AtomicInteger();
-    final AtomicInteger logos = new AtomicInteger();
     private final HttpServer server;
     private final ExecutorService workers = Executors.newFixedThreadPool(16);
     private volatile Function<String, Integer> status = path -> 200;
@@ -39,32 +38,13 @@ final class LocalBoard implements Closeable {
         return server.getAddress().getPort();
     }
 
-    /** Status to answer a path with. */
-    LocalBoard status(Function<String, Integer> chosen) {
-        status = chosen;
-        return this;
-    }
-
-    LocalBoard delayMs(long ms) {
-        delayMs = ms;
-        return this;
-    }
-
-    /** Text put into the body of each servlet page. */
-    LocalBoard insert(String text) {
-        insertion = text;
-        return this;
-    }
-
     private void answer(HttpExchange exchange) throws IOException {
         String path = exchange.getRequestURI().getPath();
         byte[] body;
         if (path.endsWith("/RUBBoS_logo.jpg")) {
-            logos.incrementAndGet();
             exchange.getResponseHeaders().set("Content-Type", "image/jpeg");
             body = new byte[9724];
         } else {
-            pages.incrementAndGet();
             exchange.getResponseHeaders().set("Content-Type", "text/html; charset=UTF-8");
             body = page(path, query(exchange.getRequestURI().getRawQuery())).getBytes(StandardCharsets.UTF_8);
             pause();
@@ -94,13 +74,19 @@ final class LocalBoard implements Closeable {
     private String page(String path, Map<String, String> query) {
         String name = path.substring(path.lastIndexOf('.') + 1);
         String body = path.endsWith("/browse.html")
-                ? "<a href=\"" + SERVLETS + "BrowseCategories\">Categories</a> <a href=\"" + SERVLETS + "OlderStories\">Older stories</a>"
+                ? "<a href=\"" + SERVLETS + "BrowseCategories\">Categories</a> <a href=\"" + SERVLETS
+                        + "OlderStories\">Older stories</a>"
                 : switch (name) {
                     case "StoriesOfTheDay" -> stories(10);
                     case "BrowseCategories" -> categories();
-                    case "BrowseStoriesByCategory" -> stories(20) + pages(name + "?category=" + query.get("category")
-                            + "&categoryName=" + query.get("categoryName"), query) + "<p>category " + query.get("category");
-                    case "OlderStories" -> "<form action=\"OlderStories\">" + stories(19) + pages(name + "?day=" + query.get("day"), query);
+                    case "BrowseStoriesByCategory" -> stories(20)
+                            + pages(
+                                    name + "?category=" + query.get("category") + "&categoryName="
+                                            + query.get("categoryName"),
+                                    query)
+                            + "<p>category " + query.get("category");
+                    case "OlderStories" -> "<form action=\"OlderStories\">" + stories(19)
+                            + pages(name + "?day=" + query.get("day"), query);
                     case "ViewStory" -> story(query.get("storyId"));
                     case "ViewComment" -> comments(query.get("storyId"));
                     case "Search" -> search(query);
@@ -113,7 +99,11 @@ final class LocalBoard implements Closeable {
     private static String stories(int count) {
         StringBuilder links = new StringBuilder();
         for (int i = 0; i < count; i++) {
-            links.append("<a href=\"").append(SERVLETS).append("ViewStory?storyId=").append(1 + (i * 37) % STORIES).append("\">story</a>\n");
+            links.append("<a href=\"")
+                    .append(SERVLETS)
+                    .append("ViewStory?storyId=")
+                    .append(1 + (i * 37) % STORIES)
+                    .append("\">story</a>\n");
         }
         return links.toString();
     }
@@ -121,28 +111,41 @@ final class LocalBoard implements Closeable {
     private static String categories() {
         StringBuilder links = new StringBuilder();
         for (int i = 0; i < CATEGORIES; i++) {
-            links.append("<a href=\"").append(SERVLETS).append("BrowseStoriesByCategory?category=").append(i)
-                    .append("&categoryName=Category+").append(i).append("\">category</a>\n");
+            links.append("<a href=\"")
+                    .append(SERVLETS)
+                    .append("BrowseStoriesByCategory?category=")
+                    .append(i)
+                    .append("&categoryName=Category+")
+                    .append(i)
+                    .append("\">category</a>\n");
         }
         return links.toString();
     }
 
     private static String pages(String link, Map<String, String> query) {
         int page = Integer.parseInt(query.getOrDefault("page", "0"));
-        String previous = page == 0 ? "" : "<a href=\"" + SERVLETS + link + "&page=" + (page - 1) + "&nbOfStories=20\">Previous</a>";
+        String previous = page == 0
+                ? ""
+                : "<a href=\"" + SERVLETS + link + "&page=" + (page - 1) + "&nbOfStories=20\">Previous</a>";
         return previous + "<a href=\"" + SERVLETS + link + "&page=" + (page + 1) + "&nbOfStories=20\">Next</a>";
     }
 
     private static String story(String id) {
-        return "<p>Story " + id + " <a href=\"" + SERVLETS + "PostComment?comment_table=comments&storyId=" + id + "&parent=0\">Post</a>"
-                + "<form action=\"" + SERVLETS + "ViewComment\"><input type=hidden name=commentId value=0></form>" + comments(id);
+        return "<p>Story " + id + " <a href=\"" + SERVLETS + "PostComment?comment_table=comments&storyId=" + id
+                + "&parent=0\">Post</a>" + "<form action=\"" + SERVLETS
+                + "ViewComment\"><input type=hidden name=commentId value=0></form>" + comments(id);
     }
 
     private static String comments(String story) {
         StringBuilder links = new StringBuilder("<p>Comments of story " + story + "\n");
         for (int i = 1; i <= 8; i++) {
-            links.append("<a href=\"").append(SERVLETS).append("ViewComment?comment_table=comments&storyId=").append(story)
-                    .append("&commentId=").append(i).append("&filter=0&display=1\">comment</a>\n");
+            links.append("<a href=\"")
+                    .append(SERVLETS)
+                    .append("ViewComment?comment_table=comments&storyId=")
+                    .append(story)
+                    .append("&commentId=")
+                    .append(i)
+                    .append("&filter=0&display=1\">comment</a>\n");
         }
         return links.toString();
     }
@@ -153,17 +156,25 @@ final class LocalBoard implements Closeable {
             return form;
         }
         String rows = query.get("type").equals("1") ? comments("7") : stories(25);
-        return form + "<p>" + query.get("search") + rows + pages("Search?type=" + query.get("type") + "&search=" + query.get("search"), query);
+        return form + "<p>" + query.get("search") + rows
+                + pages("Search?type=" + query.get("type") + "&search=" + query.get("search"), query);
     }
 
-    @Override
-    public void close() {
-        server.stop(0);
-        workers.shutdownNow();
-    }
-
-    /** Serves on the given port until killed; for trying the plan by hand. */
+    /**
+     * Serves until killed; prints its port. Arguments: port (0: any), then optionally what goes wrong: {@code
+     * status=CODE} for ViewStory pages, {@code delay_ms=N} for each page, {@code insert=TEXT} into each page.
+     */
     public static void main(String[] arguments) throws IOException {
-        new LocalBoard(Integer.parseInt(arguments[0]));
+        LocalBoard board = new LocalBoard(Integer.parseInt(arguments[0]));
+        for (int i = 1; i < arguments.length; i++) {
+            String[] fault = arguments[i].split("=", 2);
+            switch (fault[0]) {
+                case "status" -> board.status = path -> path.endsWith("ViewStory") ? Integer.parseInt(fault[1]) : 200;
+                case "delay_ms" -> board.delayMs = Long.parseLong(fault[1]);
+                case "insert" -> board.insertion = fault[1];
+                default -> throw new IllegalArgumentException(arguments[i]);
+            }
+        }
+        System.out.println(board.port());
     }
 }

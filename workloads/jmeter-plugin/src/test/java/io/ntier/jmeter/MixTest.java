@@ -35,20 +35,27 @@ class MixTest {
     }
 
     @ParameterizedTest
-    @CsvSource(delimiter = ';', quoteCharacter = '`', value = {
-        "A,B,0.5,1; line 3: needs the three fields",
-        "A,A,half; line 3: probability 'half' is not a number",
-        "A,A,1.5; line 3: probability '1.5' is not in 0..1",
-        "A,B,1; leads to 'B', which has no row",
-        "A,A,0.5; sum to 0.5000 (allowed: 0.9..1.2)",
-        "Back,A,1; 'Back' is not allowed in 'from'"})
+    @CsvSource(
+            delimiter = ';',
+            quoteCharacter = '`',
+            value = {
+                "A,B,0.5,1; line 3: needs the three fields",
+                "A,A,half; line 3: probability 'half' is not a number",
+                "A,A,1.5; line 3: probability '1.5' is not in 0..1",
+                "A,B,1; leads to 'B', which has no row",
+                "A,A,0.5; sum to 0.5000 (allowed: 0.9..1.2)",
+                "Back,A,1; 'Back' is not allowed in 'from'"
+            })
     void aSlipIsNamedWithItsPlace(String row, String message) {
-        String said = assertThrows(IllegalArgumentException.class, () -> mix(row)).getMessage();
+        String said =
+                assertThrows(IllegalArgumentException.class, () -> mix(row)).getMessage();
         assertTrue(said.startsWith("test.csv") && said.contains(message.strip()), said);
     }
 
     @Test
     void aTransitionStandsOnce() {
-        assertTrue(assertThrows(IllegalArgumentException.class, () -> mix("A,A,0.5", "A,A,0.5")).getMessage().contains("line 4"));
+        assertTrue(assertThrows(IllegalArgumentException.class, () -> mix("A,A,0.5", "A,A,0.5"))
+                .getMessage()
+                .contains("line 4"));
     }
 }

@@ -23,7 +23,8 @@ class PageTest {
 
     @Test
     void everyOccurrenceIsPickedEquallyOften() {
-        Map<String, Integer> count = picks(new Page("<a href=\"V?id=1\"><a href=\"V?id=22&x\"><a href='V?id=3'>"), "id=", false, 30_000);
+        Map<String, Integer> count =
+                picks(new Page("<a href=\"V?id=1\"><a href=\"V?id=22&x\"><a href='V?id=3'>"), "id=", false, 30_000);
         assertEquals(3, count.size());
         count.values().forEach(n -> assertEquals(10_000, n, 400));
         assertTrue(count.containsKey("22"));
@@ -56,7 +57,10 @@ class PageTest {
     @Test
     void fieldsAndOptionsAreReadQuotedOrNot() {
         assertEquals("12", new Page("<INPUT TYPE=hidden name=storyId value=12>").field("storyId"));
-        assertEquals("old_comments", new Page("<input type=\"hidden\" name=\"comment_table\" value=\"old_comments\">").field("comment_table"));
+        assertEquals(
+                "old_comments",
+                new Page("<input type=\"hidden\" name=\"comment_table\" value=\"old_comments\">")
+                        .field("comment_table"));
         assertNull(new Page("<input name=storyIds value=3>").field("storyId"));
         assertEquals("7", new Page("<OPTION value=\"7\">x").option(random));
         assertEquals("8", new Page("<option value=\"8\">x").option(random));

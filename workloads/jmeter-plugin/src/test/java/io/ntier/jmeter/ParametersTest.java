@@ -17,7 +17,8 @@ import org.junit.jupiter.api.Test;
 
 class ParametersTest {
     private static final String SERVLETS = "/rubbos/servlet/edu.rice.rubbos.servlets.";
-    private static final List<String> DICTIONARY = IntStream.range(0, 1000).mapToObj(i -> "word" + i + " 17").toList();
+    private static final List<String> DICTIONARY =
+            IntStream.range(0, 1000).mapToObj(i -> "word" + i + " 17").toList();
 
     private final Map<String, String> set = new HashMap<>();
     private final Parameters parameters = parameters(false);
@@ -43,18 +44,36 @@ class ParametersTest {
     @Test
     void aCategoryKeepsItsEncodedName() {
         assertEquals(Walk.Request.GO_BACK, parameters.prepare("BrowseStoriesInCategory", Page.EMPTY));
-        String link = "<a href=\"" + SERVLETS + "BrowseStoriesByCategory?category=8&categoryName=Ask+us%21&page=1&nbOfStories=20\">";
-        assertEquals(Map.of("category", "8", "categoryName", "Ask+us%21", "page", "1", "nbOfStories", "20"), ready("BrowseStoriesInCategory", link));
+        String link = "<a href=\"" + SERVLETS
+                + "BrowseStoriesByCategory?category=8&categoryName=Ask+us%21&page=1&nbOfStories=20\">";
+        assertEquals(
+                Map.of("category", "8", "categoryName", "Ask+us%21", "page", "1", "nbOfStories", "20"),
+                ready("BrowseStoriesInCategory", link));
         assertEquals("8", ready("BrowseStoriesInCategory", "").get("category"));
     }
 
     @Test
     void aCommentLinkIsReadInOrderAndTheFirstOneSkipped() {
         String form = "<form action=\"" + SERVLETS + "ViewComment\"><input name=commentId value=0>";
-        String link = "<a href=\"" + SERVLETS + "ViewComment?comment_table=old_comments&storyId=3&commentId=9&filter=0&display=1\">";
+        String link = "<a href=\"" + SERVLETS
+                + "ViewComment?comment_table=old_comments&storyId=3&commentId=9&filter=0&display=1\">";
         assertEquals(Walk.Request.GO_BACK, parameters.prepare("ViewComment", new Page(form)));
-        assertEquals(Walk.Request.GO_BACK, parameters.prepare("ViewComment", new Page(link)), "a single link is the first, and skipped");
-        assertEquals(Map.of("comment_table", "old_comments", "storyId", "3", "commentId", "9", "filter", "0", "display", "1"),
+        assertEquals(
+                Walk.Request.GO_BACK,
+                parameters.prepare("ViewComment", new Page(link)),
+                "a single link is the first, and skipped");
+        assertEquals(
+                Map.of(
+                        "comment_table",
+                        "old_comments",
+                        "storyId",
+                        "3",
+                        "commentId",
+                        "9",
+                        "filter",
+                        "0",
+                        "display",
+                        "1"),
                 ready("ViewComment", form + link));
     }
 
@@ -85,7 +104,8 @@ class ParametersTest {
 
     @Test
     void storedTextsAreEncodedAndBounded() {
-        String form = "<input name=comment_table value=comments><input name=storyId value=4><input name=parent value=0>";
+        String form =
+                "<input name=comment_table value=comments><input name=storyId value=4><input name=parent value=0>";
         Set<Boolean> blanks = new HashSet<>();
         for (int i = 0; i < 200; i++) {
             ready("StoreComment", form);
@@ -94,7 +114,8 @@ class ParametersTest {
         }
         assertTrue(blanks.contains(true));
         assertEquals("4", set.get("storyId"));
-        assertTrue(set.get("nickname").matches("user\\d+") && set.get("password").equals("password" + set.get("nickname").substring(4)));
+        assertTrue(set.get("nickname").matches("user\\d+")
+                && set.get("password").equals("password" + set.get("nickname").substring(4)));
         assertEquals(Walk.Request.HOME, parameters.prepare("StoreComment", Page.EMPTY));
     }
 
@@ -114,10 +135,15 @@ class ParametersTest {
     @Test
     void reviewWithoutSubmissionsLeadsHomeAndModerationRatesMinusOneOrZero() {
         assertEquals(Walk.Request.HOME, parameters.prepare("AcceptStory", Page.EMPTY));
-        assertEquals("6", ready("RejectStory", SERVLETS + "AcceptStory?storyId=5\" " + SERVLETS + "RejectStory?storyId=6\"").get("storyId"));
+        assertEquals(
+                "6",
+                ready("RejectStory", SERVLETS + "AcceptStory?storyId=5\" " + SERVLETS + "RejectStory?storyId=6\"")
+                        .get("storyId"));
         Set<String> ratings = new HashSet<>();
         for (int i = 0; i < 50; i++) {
-            ratings.add(ready("StoreModerateLog", "<input name=comment_table value=comments><input name=commentId value=4>").get("rating"));
+            ratings.add(
+                    ready("StoreModerateLog", "<input name=comment_table value=comments><input name=commentId value=4>")
+                            .get("rating"));
         }
         assertEquals(Set.of("-1", "0"), ratings);
     }

@@ -28,10 +28,17 @@ class StoryDatesTest {
         Map<LocalDate, Integer> count = draws("2026-05-20");
         int[] percent = {0, 20, 10, 10, 10, 10, 10, 26};
         for (int back = 1; back <= 7; back++) {
-            assertEquals(percent[back] / 100.0, (double) count.get(LocalDate.of(2026, 5, 20 - back)) / DRAWS, 0.005, back + " days ago");
+            assertEquals(
+                    percent[back] / 100.0,
+                    (double) count.get(LocalDate.of(2026, 5, 20 - back)) / DRAWS,
+                    0.005,
+                    back + " days ago");
         }
         count.keySet().forEach(day -> assertFalse(day.isBefore(LocalDate.of(2023, 6, 1)), day.toString()));
-        int anyDay = count.entrySet().stream().filter(e -> e.getKey().getYear() < 2026).mapToInt(Map.Entry::getValue).sum();
+        int anyDay = count.entrySet().stream()
+                .filter(e -> e.getKey().getYear() < 2026)
+                .mapToInt(Map.Entry::getValue)
+                .sum();
         assertEquals(0.04, (double) anyDay / DRAWS, 0.003);
     }
 

@@ -14,6 +14,7 @@ class ThinkTimeTest {
     private static final int DRAWS = 100_000;
     /** Kolmogorov-Smirnov, p = 0.001: c / sqrt(n) with c = 1.949 (conservative for the ties of whole ms). */
     private static final double CRITICAL = 1.949 / Math.sqrt(DRAWS);
+
     private static final ThinkTime TPC_W = new ThinkTime(7000, ThinkTime.CAP);
 
     /** P(T <= t) of TPC-W's think time: an atom of the cap's size at 0, then the exponential up to ten means. */
@@ -44,7 +45,8 @@ class ThinkTimeTest {
 
     @Test
     void aNearlyConstantPoissonTimerFailsTheSameTest() {
-        Random random = new Random(1); // JMeter's Poisson Random Timer: a Poisson number of ms, sd 84 ms at a mean of 7 s
+        Random random =
+                new Random(1); // JMeter's Poisson Random Timer: a Poisson number of ms, sd 84 ms at a mean of 7 s
         double distance = ks(() -> Math.round(7000 + Math.sqrt(7000) * random.nextGaussian()));
         assertTrue(distance > 100 * CRITICAL, "KS distance " + distance);
     }

@@ -15,23 +15,25 @@ from ntier_analysis.contracts.nodes import Node
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = os.environ.get("TERRAFORM") or "terraform"
 PROJECT = "ntiertest"
+BRIDGE = f"{PROJECT}br0"
 UP_LIMIT_S = 25  # four nodes and a client, SSH included; 5 s on two idle cores
 
 pytestmark = pytest.mark.nodes
 
 
-def incus(*arguments: str, project: str = PROJECT) -> str:
-    command = ["incus", "--project", project, *arguments]
+def incus(*arguments: str, project: str | None = PROJECT) -> str:
+    command = ["incus", *(["--project", project] if project else []), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
 
 
 def drop_project() -> None:
-    if f"/1.0/projects/{PROJECT}" not in json.loads(incus("query", "/1.0/projects", project="default")):
+    if f"/1.0/projects/{PROJECT}" not in json.loads(incus("query", "/1.0/projects", project=None)):
         return
     for kind, columns, delete in (("list", "n", ["delete", "--force"]), ("image list", "F", ["image", "delete"])):
         for name in incus(*kind.split(), "--format", "csv", "--columns", columns).split():
             incus(*delete, name)
-    incus("project", "delete", PROJECT, project="default")
+    incus("project", "delete", PROJECT, project=None)
+    incus("network", "delete", BRIDGE, project=None)
 
 
 class Target:
@@ -46,7 +48,8 @@ class Target:
             "NTIER_NAME": PROJECT,
             "TF_DATA_DIR": str(state / "terraform"),
             "TF_VAR_state_dir": str(state),
-            "TF_VAR_network": "198.18.64.0/18",
+            "NTIER_GATEWAY": "198.19.0.1",
+            "TF_VAR_network": "198.19.0.0/16",
             "TF_VAR_scale": "0.1",
             "TF_VAR_images": json.dumps(dict.fromkeys(["web", "app", "middleware", "db", "client"], "base-trixie")),
         }
@@ -88,12 +91,14 @@ def target(tmp_path_factory):
     state = tmp_path_factory.mktemp("state")
     (state / "ssh").mkdir()
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", state / "ssh/id_ed25519"], check=True)
-    incus("project", "create", PROJECT, "--config", "features.networks=false", project="default")
-    profile = (ROOT / "setup/profile.yml").read_text()
+    incus("project", "create", PROJECT, "--config", "features.networks=false", project=None)
+    incus("network", "create", BRIDGE, "ipv4.address=198.19.0.1/16", "ipv6.address=none", project=None)
+    profile = (ROOT / "setup/profile.yml").read_text().replace("ntierbr0", BRIDGE)
     edit = ["incus", "--project", PROJECT, "profile", "edit", "default"]
     subprocess.run(edit, input=profile, text=True, check=True)
-    copy = ["image", "copy", "local:base-trixie", "local:", "--target-project", PROJECT, "--copy-aliases", "--quiet"]
-    incus(*copy, project="ntier")
+    incus("image", "export", "base-trixie", str(state / "base"), project="ntier")  # projects do not share images
+    files = [str(file) for file in (state / "base", state / "base.root") if file.exists()]
+    incus("image", "import", *files, "--alias", "base-trixie")
     made = Target(state)
     assert made.run("init", "-input=false").returncode == 0
     yield made

@@ -12,18 +12,21 @@ set -euo pipefail
 
 state=${NTIER_STATE:-/var/lib/ntier}
 nodes=${NTIER_NODES:-$state/local/nodes}
-project=${NTIER_NAME:-ntier} # other than ntier: the tests
+project=${NTIER_NAME:-ntier} # this and the next are others in the tests
+gateway=${NTIER_GATEWAY:-198.18.0.1}
 wait_seconds=30 # a node answers after 1-2 s; more only if the machine is very busy
 
 fail() { printf 'error: %s\n' "$1" >&2; exit 1; }
 incus() { command incus --project "$project" "$@" </dev/null; }
+everything() { incus list --format csv --columns n; }
+folders() { find "$nodes" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' 2>/dev/null || true; }
 # Image building has nodes of its own, named build-*: they come and go by themselves.
 running() { incus list --format csv --columns n status=running; }
-present() { incus list --format csv --columns n | { grep -v '^build-' || true; }; }
+present() { everything | { grep -v '^build-' || true; }; }
 
 create() {
   local name=$1 image=$2 address=$3 memory=${4:-} folder=$nodes/$1
-  local key=$folder/ssh_host_ed25519_key made="$image $address $memory" options=()
+  local key=$folder/ssh_host_ed25519_key made="$image $address $memory" options=() mac
   [[ -r $state/ssh/id_ed25519.pub ]] || fail "$state/ssh/id_ed25519.pub is missing: run make setup"
   mkdir -p "$folder"
   exec 9>"$folder/lock"
@@ -32,12 +35,15 @@ create() {
     return # a run that was killed had come this far, or the guard was first
   fi
   rm -f "$folder/made" "$key" "$key.pub"
-  incus delete --force "$name" >/dev/null 2>&1 || true
+  remove "$name"
   ssh-keygen -q -t ed25519 -N '' -C "$name" -f "$key"
   printf '%s,%s %s\n' "$address" "$name" "$(cut -d' ' -f1,2 "$key.pub")" >"$folder/known_hosts"
+  # The same address has always the same MAC (locally administered): a node made anew is not lost in its peers' ARP tables.
+  # shellcheck disable=SC2086
+  mac=$(printf '02:00:%02x:%02x:%02x:%02x' ${address//./ })
   [[ -z $memory ]] || options+=(--config "limits.memory=$memory")
   incus launch "$image" "$name" --quiet --config "environment.NTIER_ADDRESS=$address/16" \
-    --config environment.NTIER_GATEWAY=198.18.0.1 "${options[@]}" ||
+    --config "environment.NTIER_GATEWAY=$gateway" --device "eth0,hwaddr=$mac" "${options[@]}" ||
     fail "node $name could not be made from image $image (make it: setup/setup.sh --images $image)"
   put_keys "$name" "$key" || fail "node $name does not take its keys: incus --project $project console $name --show-log"
   wait_for_ssh "$name" "$address"
@@ -66,14 +72,21 @@ wait_for_ssh() {
   done
 }
 
+remove() { # a start that a killed run asked for may still be under way, and Incus then refuses
+  local name=$1 end=$((SECONDS + wait_seconds)) said
+  while everything | grep -qx -- "$name"; do
+    said=$(incus delete --force "$name" 2>&1) && return
+    ((SECONDS < end)) || fail "node $name cannot be removed: $said"
+    sleep 0.2
+  done
+}
+
 delete() {
   local name=$1 folder=$nodes/$1
   mkdir -p "$folder"
   exec 9>"$folder/lock"
   flock --wait 60 9 || fail "another process is making or deleting node $name"
-  if present | grep -qx -- "$name"; then
-    incus delete --force "$name"
-  fi
+  remove "$name"
   rm -r "$folder"
 }
 
@@ -92,12 +105,12 @@ guard() {
       pids+=($!)
     fi
   done <<<"${NTIER_SPECS:-}"
-  for name in $present; do
+  for name in $({ echo "$present"; folders; } | sort -u); do
     if [[ " ${wanted[*]} " == *" $name "* && -d $nodes/$name ]]; then
       continue
     elif [[ -d $nodes/$name ]]; then
       (delete "$name")
-    else
+    elif grep -qx -- "$name" <<<"$present"; then
       strangers+=("$name")
     fi
   done
@@ -108,8 +121,9 @@ guard() {
 
 clear_all() {
   local name
-  for name in $(present); do (delete "$name"); done
-  rm -rf "$nodes"
+  for name in $(present); do (remove "$name"); done
+  rm -f "$nodes"/*/made # should Terraform's state still have them, the guard makes them again
+  rmdir "$nodes" 2>/dev/null || true
 }
 
 known_hosts() {

@@ -228,6 +228,17 @@ def test_sysstat_values_and_absent_items(tmp_path):
     assert wide(own[own["resource"] == "cpu"], "utilization_pct") == approx([20, 30])
 
 
+def test_later_sysstat_names_its_time_zone(tmp_path):
+    """12.7.5 and later: "tz" instead of "utc"."""
+    text = sysstat_json(np.array([T0, T0 + 1]), np.array([20.0, 30.0]), "db1")
+    path = tmp_path / "sysstat.json"
+    path.write_text(text.replace('"utc": 1', '"tz": "UTC"'))
+    assert sysstat.sysstat(path, own_machine=False)["t_s"].min() == T0
+    path.write_text(text.replace('"utc": 1', '"tz": "CET"'))
+    with pytest.raises(DataError, match="local"):
+        sysstat.sysstat(path, own_machine=False)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

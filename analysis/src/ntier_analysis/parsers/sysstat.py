@@ -86,6 +86,8 @@ def sysstat(path: Path, *, own_machine: bool) -> pd.DataFrame:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{path}: record {number + 1}: {type(error).__name__} {error}") from error
     _refuse_repeats(path, times)
+    unused = _unused_loops(wide)
+    wide = {key: values for key, values in wide.items() if key[1] not in unused}
     return _long(wide, np.array(times, dtype=float), np.array(intervals, dtype=float))
 
 
@@ -101,8 +103,9 @@ def _host(path: Path) -> dict[str, Any]:
 
 
 def _time(stamp: dict[str, Any]) -> tuple[float, float]:
-    if not stamp.get("utc", 0):
-        raise ValueError("the times are local; convert with sadf -U")
+    # 12.6 and earlier say "utc": 1, later ones "tz": "UTC"
+    if stamp.get("utc") != 1 and stamp.get("tz") != "UTC":
+        raise ValueError("the times are local; convert with TZ=UTC")
     moment = datetime.fromisoformat(f"{stamp['date']}T{stamp['time']}").replace(tzinfo=UTC)
     return moment.timestamp(), float(stamp["interval"])
 
@@ -121,12 +124,20 @@ def _values(record: dict[str, Any], own_machine: bool):
     for group, fields in NETWORK_FLAT.items():
         yield from _fields(network.get(group), "", fields)
     for disk in record.get("disk", ()):
-        if not disk["disk-device"].startswith("loop"):
-            yield from _fields(disk, disk["disk-device"], DISK)
-            yield ("disk", disk["disk-device"], busy, "pct"), disk["util-percent"]
+        yield from _fields(disk, disk["disk-device"], DISK)
+        yield ("disk", disk["disk-device"], busy, "pct"), disk["util-percent"]
     for interface in network.get("net-dev", ()):
         if not interface["iface"].startswith(_IGNORED_INTERFACES):
             yield from _fields(interface, interface["iface"], INTERFACE)
+
+
+def _unused_loops(wide: dict[tuple[str, str, str, str], dict[int, float]]) -> set[str]:
+    """Loop devices without a single operation: the kernel always shows eight."""
+    return {
+        item
+        for (_, item, metric, _), values in wide.items()
+        if item.startswith("loop") and metric == "operations_per_s" and not any(values.values())
+    }
 
 
 def _fields(group: dict[str, float] | None, item: str, fields: dict[str, tuple[str, str, str, float]]):

@@ -19,9 +19,8 @@ def of(*parts: object, files: Iterable[str | Path] = ()) -> str:
         digest.update(f"{part}\n".encode())
     for path in files:
         for file in walk(ROOT / path):
-            digest.update(
-                f"{os.path.relpath(file, ROOT)} {file.stat().st_size} {file.stat().st_mode & 0o111:o}\n".encode()
-            )
+            name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file  # the same in every checkout
+            digest.update(f"{name} {file.stat().st_size} {file.stat().st_mode & 0o111:o}\n".encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()
 

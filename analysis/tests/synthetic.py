@@ -36,6 +36,7 @@ class Truth:
     think_overshoot_ms: float = 0.5
     hogs: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     quota_cores: dict[str, float] = field(default_factory=dict)  # what is in force, if not as promised
+    used_factor: dict[str, float] = field(default_factory=dict)  # of the CPU time that a quota of cores would give
     steal_pct: float = 0.0
     host_busy_pct: float = 30.0
     content_wrong: int = 0
@@ -322,7 +323,7 @@ def _node(folder: Path, spec: Spec, run: Run, node: Node, window: tuple[float, f
     busy = _merged(run.busy.get(node.tier, []) + truth.hogs.get(node.name, []))
     t = np.arange(window[0], window[1], truth.sample_s)
     seconds = _cumulative(busy, t)
-    capacity = quota or 0.3
+    capacity = (quota or 0.3) * truth.used_factor.get(node.name, 1.0)
     used = seconds * capacity + 0.0005 * (t - t[0])
     ticks = np.arange(window[0], window[1] + PERIOD_S, PERIOD_S)
     full = np.diff(_cumulative(busy, ticks)) > 0.98 * PERIOD_S
@@ -355,6 +356,7 @@ def _node(folder: Path, spec: Spec, run: Run, node: Node, window: tuple[float, f
     facts = {"boot_id": "b", "boot_s": 1.0, "services": [service]}
     for moment in ("before", "after"):
         _text(folder / f"facts_{moment}.json", json.dumps(facts))
+    _text(folder / "end.json", json.dumps({"collectors": {"sysstat": {"state": "stopped", "exit_code": 0}}}))
     _services(folder, spec, run, node, slow)
 
 

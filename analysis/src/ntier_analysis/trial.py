@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from ntier_analysis.contracts import Manifest, Node
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers import client, host, status, sysstat, weblog
+from ntier_analysis.parsers.csvfile import read_bytes
 
 T = TypeVar("T")
 
@@ -192,9 +193,13 @@ class RawTrial:
 
     def facts(self, node: str, moment: str) -> dict:
         """`facts_before.json` or `facts_after.json` of a node."""
-        path = self.required(f"nodes/{node}/facts_{moment}.json")
+        return self.json(f"nodes/{node}/facts_{moment}.json")
+
+    def json(self, relative: str) -> dict:
+        """A JSON object of the trial. Raises DataError if it is missing or not one."""
+        path = self.required(relative)
         try:
-            return orjson.loads(path.read_bytes())
+            return orjson.loads(read_bytes(path))
         except orjson.JSONDecodeError as error:
             raise DataError(f"{path}: not JSON ({error})") from error
 

@@ -84,6 +84,17 @@ def test_contract_columns_and_phases(store):
     assert pd.isna(trial["response_time_p99_ms"])  # 60 interactions carry no 99th percentile
 
 
+def test_t29_interactions_that_never_ended_are_counted(tmp_path):
+    """30 s per query in a run of 20 s: the completed ones are the lucky ones."""
+    slow = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.3}, service="constant")
+    write_trial(tmp_path, Spec(300, slow, **SHORT))
+    ingest_sweep(tmp_path / SWEEP, tmp_path / "store")
+    trial = read_table(tmp_path / "store", "trials").iloc[0]
+    assert trial["pending"] >= 20
+    evidence = verdicts(tmp_path / "store", [])[0].trials[0][1].evidence
+    assert any("the response time is a lower bound" in text for text in evidence)
+
+
 def test_newest_attempt_counts(tmp_path):
     write_trial(tmp_path, Spec(300, TRUTH, **SHORT))
     write_trial(tmp_path, Spec(300, TRUTH, seed=2, attempt=2, **SHORT))

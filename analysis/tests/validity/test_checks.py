@@ -60,6 +60,8 @@ def test_honest_trial_is_valid(honest):
         (replace(HONEST, think_overshoot_ms=100.0), "G2", "generator_lag"),
         (replace(HONEST, quota_cores={"db1": 0.2}), "H4", "quota_differs"),
         (replace(HONEST, quota_cores={"db1": None}), "H4", "quota_differs"),
+        (replace(HONEST, used_factor={"db1": 1.1}, hogs={"db1": [(-2.0, 90.0)]}), "H3", "quota_not_kept"),
+        (replace(HONEST, used_factor={"db1": 0.9}, hogs={"db1": [(-2.0, 90.0)]}), "H3", "quota_not_kept"),
         (replace(HONEST, steal_pct=3.0), "H2", "host_robbed"),
         (replace(HONEST, host_busy_pct=95.0), "H1", "host_saturated"),
         (replace(HONEST, sample_s=0.2), "C1", "collector_gap"),
@@ -137,6 +139,16 @@ def test_t21_silent_collector(tmp_path):
 
 def drop(lines, first, last):
     return lines[:first] + lines[last:]
+
+
+def test_collector_that_died(tmp_path):
+    folder = write_trial(tmp_path, replace(SPEC, seal=False))
+    end = {"collectors": {"mysql_status": {"state": "died", "exit_code": 137}}}
+    (folder / "nodes/db1/end.json").write_text(json.dumps(end))
+    found, by_id = checks(folder)
+    assert by_id["C1.end"].outcome is Outcome.FAIL
+    assert "mysql_status of db1 (exit code 137)" in by_id["C1.end"].detail
+    assert not found.valid
 
 
 def test_missing_file_is_undecidable_and_required(tmp_path):

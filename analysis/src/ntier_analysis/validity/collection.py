@@ -57,6 +57,19 @@ def gaps(trial: RawTrial) -> Finding:
     return exact(worst, 1.0, "", where, n)
 
 
+@check("C1.end", "Collectors that ended before they were stopped", "collector_gap")
+def ended_early(trial: RawTrial) -> Finding:
+    """By each node's `end.json`. The host's sampler leaves none: its gaps tell (C1)."""
+    died, n = [], 0
+    for name in trial.nodes:
+        end = trial.json(f"nodes/{name}/end.json")
+        for collector, state in end.get("collectors", {}).items():
+            n += 1
+            if state.get("state") == "died":
+                died.append(f"{collector} of {name} (exit code {state.get('exit_code')})")
+    return exact(float(len(died)), 0.0, "collectors", ", ".join(died) or "none", n)
+
+
 @check("C2", "Collectors: median interval off its nominal", "collector_interval")
 def interval(trial: RawTrial) -> Finding:
     worst, where, n = 0.0, "all on time", 0

@@ -1,0 +1,178 @@
+"""The rules of the verdict on values made by hand: several replicas, gaps, migration, loads that do not suffice."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from ntier_analysis.statistics.share import saturation_share
+from ntier_analysis.verdict.saturation import THRESHOLDS, Saturation, saturations
+from ntier_analysis.verdict.sweep import TrialData, judge_sweep, migrations
+from ntier_analysis.verdict.trial import Load, judge_trial
+
+NODES = {"web1": "web", "app1": "app", "middleware1": "middleware", "db1": "db"}
+RUN_S = 60.0
+
+
+def saturation(node, share, resource="cpu", item="", mean=None, interval_s=0.1, tier=None):
+    """A resource that is saturated in the first part of the run."""
+    n = round(RUN_S / interval_s)
+    marks = (np.arange(n) < share * n).astype(float)
+    return Saturation(
+        node=node,
+        tier=tier or node.rstrip("0123456789"),
+        resource=resource,
+        item=item,
+        source="cgroup",
+        shares=dict.fromkeys(THRESHOLDS, saturation_share(marks, interval_s)),
+        utilization_mean_pct=100 * share if mean is None else mean,
+        utilization_p95_pct=100 * share,
+        interval_s=interval_s,
+        indicator=marks,
+    )
+
+
+def load(response_s=3.0, users=1000, throughput=10.0, **options):
+    rates = np.random.default_rng(users).normal(throughput, 0.3, 10)
+    rate = float(rates.mean())
+    return Load(f"u{users:05d}.r01", users, users / 10, rate, response_s, 7.0, 0.0, RUN_S, True, rates=rates, **options)
+
+
+def idle(*nodes):
+    return [saturation(n, 0.0, mean=20.0) for n in nodes]
+
+
+def judged(found, nodes=NODES, **options):
+    return judge_trial(load(**options), found, nodes, 0.05)
+
+
+def test_t9_one_hot_replica_is_named_not_its_tier():
+    nodes = NODES | {"db2": "db", "db3": "db"}
+    found = [*idle("web1", "app1", "middleware1", "db2", "db3"), saturation("db1", 1.0, mean=100)]
+    v = judged(found, nodes)
+    assert v.bottlenecks[0].nodes == ("db1",)
+    assert any(text == "imbalance: db1 saturates while db2 20 %, db3 20 % has room" for text in v.evidence)
+
+
+def test_all_replicas_of_a_tier_are_one_bottleneck():
+    nodes = NODES | {"db2": "db"}
+    found = [*idle("web1", "app1", "middleware1"), saturation("db1", 1.0), saturation("db2", 0.9)]
+    v = judged(found, nodes)
+    assert (v.verdict, v.bottlenecks[0].nodes) == ("single", ("db1", "db2"))
+    assert v.bottlenecks[0].saturation == pytest.approx(0.95)
+    assert not any("imbalance" in text for text in v.evidence)
+
+
+def test_without_cpu_samples_of_a_server_nothing_is_called_hidden():
+    """T15: a resource nobody measured must not make the next-hottest one guilty, nor prove that there is no cause."""
+    v = judged(idle("web1", "app1", "middleware1"))
+    assert v.verdict == "unknown"
+    assert any("no (complete) CPU samples of db1" in text for text in v.evidence)
+    assert judged(idle(*NODES)).verdict == "hidden"
+
+
+def test_coarse_samples_ask_for_finer_ones():
+    v = judged([saturation(n, 0.0, mean=60, interval_s=1.0) for n in NODES])
+    assert v.verdict == "hidden"
+    assert any("sample finer" in text for text in v.evidence)
+
+
+def test_gaps_make_a_node_unmeasured():
+    t = np.concatenate([np.arange(0.05, 20, 0.1), np.arange(40.05, 60, 0.1)])
+    samples = pd.DataFrame({"t_s": t, "value": 30.0}).assign(
+        node="db1", tier="db", resource="cpu", item="", metric="utilization_pct", source="cgroup"
+    )
+    found = saturations(samples, 0.0, RUN_S)
+    assert found[0].share.missing == pytest.approx(200, abs=2)
+    v = judged([*idle("web1", "app1", "middleware1"), *found])
+    assert v.verdict == "unknown"
+
+
+def test_small_wait_is_no_limit():
+    assert judged(idle(*NODES), response_s=0.3).verdict == "none"
+
+
+def test_second_resource_that_saturates_now_and_then_is_no_multi():
+    found = [*idle("web1", "middleware1"), saturation("db1", 1.0), saturation("app1", 0.3)]
+    v = judged(found)
+    assert (v.verdict, [b.tier for b in v.bottlenecks]) == ("single", ["db"])
+    assert any("app1 cpu" in text for text in v.evidence)
+
+
+def test_two_that_saturate_together_are_simultaneous():
+    v = judged([*idle("web1", "middleware1"), saturation("db1", 1.0), saturation("app1", 0.9)])
+    assert (v.verdict, v.kind) == ("multi", "simultaneous")
+    assert [b.tier for b in v.bottlenecks] == ["db", "app"]
+
+
+def test_invalid_trial_has_no_verdict():
+    trial = replace(load(), valid=False, invalid_reasons="generator_lag")
+    v = judge_trial(trial, [saturation("app1", 1.0)], NODES, 0.05)
+    assert (v.verdict, v.bottlenecks) == ("unknown", [])
+    assert "at best a lower bound" in v.evidence[0]
+
+
+def test_busy_host_and_client_are_never_bottlenecks():
+    found = [*idle(*NODES), saturation("host", 1.0, tier="host"), saturation("client1", 1.0, tier="client")]
+    assert judged(found).verdict == "hidden"
+
+
+# ---- sweeps --------------------------------------------------------------------------------------------------------
+
+
+def trial(users, throughput, response_s, hot, **options):
+    found = [*idle(*(n for n in NODES if n != hot)), saturation(hot, 1.0)] if hot else idle(*NODES)
+    return TrialData(load(response_s, users, throughput, **options), found, NODES)
+
+
+def test_few_loads_beyond_the_knee_give_at_least():
+    found = judge_sweep("s", "1/1/1/1M", [trial(400, 5.6, 0.1, None), trial(1000, 10.0, 3.0, "db1")], 0.1)
+    assert found.at_least
+    assert not found.knee_bracketed
+    assert found.verdict == "single"
+
+
+def test_migration_from_app_to_db():
+    trials = [
+        trial(400, 5.6, 0.1, None),
+        trial(1000, 10.0, 3.0, "app1"),
+        trial(1200, 10.0, 5.0, "app1"),
+        trial(1400, 10.0, 7.0, "db1"),
+    ]
+    found = judge_sweep("s", "1/1/1/1M", trials, 0.1)
+    assert found.migration == [
+        {
+            "from_users": 1200,
+            "to_users": 1400,
+            "from": {"tier": "app", "resource": "cpu"},
+            "to": {"tier": "db", "resource": "cpu"},
+        }
+    ]
+    assert migrations([]) == []
+
+
+def test_retrograde_loads_are_a_finding_not_part_of_the_plateau():
+    trials = [trial(n, 10.0, n / 100 - 7, "db1") for n in (1000, 1200, 1400, 1600)]
+    falling = trial(1800, 7.0, 18.0, "db1")
+    found = judge_sweep("s", "1/1/1/1M", [trial(300, 4.2, 0.05, None), *trials, falling], 0.1)
+    assert found.max_throughput.value == pytest.approx(10.0, rel=0.03)
+    assert any("retrograde: from 1800 users" in text for text in found.evidence)
+
+
+def test_trials_that_disagree_are_unknown():
+    trials = [trial(300, 4.2, 0.05, None), trial(1000, 10.0, 3.0, "db1"), trial(1200, 10.0, 5.0, "app1")]
+    found = judge_sweep("s", "1/1/1/1M", trials, 0.1)
+    assert found.verdict == "unknown"
+    assert any("disagree" in text for text in found.evidence)
+
+
+def test_sweep_without_a_valid_trial():
+    bad = replace(load(), valid=False, invalid_reasons="errors")
+    found = judge_sweep("s", "1/1/1/1M", [TrialData(bad, [], NODES)], 0.1)
+    assert (found.verdict, found.max_throughput) == ("unknown", None)
+    assert judge_sweep("s", "1/1/1/1M", []).verdict == "unknown"
+
+
+def test_lowest_load_that_waits_itself_is_no_base():
+    found = judge_sweep("s", "1/1/1/1M", [trial(1000, 10.0, 3.0, "db1")], 0.1)
+    assert found.trials[0][1].lost == pytest.approx(0.3)

@@ -20,7 +20,7 @@ def of(*parts: object, files: Iterable[str | Path] = ()) -> str:
     for path in files:
         for file in walk(ROOT / path):
             name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file  # the same in every checkout
-            digest.update(f"{name} {file.stat().st_size} {file.stat().st_mode & 0o111:o}\n".encode())
+            digest.update(f"{name} {file.stat().st_size} {file.stat().st_mode & 0o100:o}\n".encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()
 

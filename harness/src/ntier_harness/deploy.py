@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -15,7 +14,7 @@ from ntier_harness import durable
 from ntier_harness.catalog import Phases
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.load import REMOTE, Generator, Run
+from ntier_harness.load import MAX_LEAD_S, REMOTE, Generator, Run, lead_s
 from ntier_harness.spec import Spec
 from ntier_harness.trial import reset
 
@@ -24,7 +23,6 @@ WARM_S = 30.0  # the JIT compilers of app, middleware and client settle; the buf
 WARM_LEAST = 300  # served interactions; below this a warm-up did not reach the pages
 WARM_USERS_PER_CORE = 10  # of the host; they hardly think, so that the limits-free nodes work all the time
 WARM_THINK_MS = 100.0
-LEAD_S = 7.0
 
 
 def write_secrets(file: Path) -> None:
@@ -58,7 +56,7 @@ def identity(lab: Lab) -> dict[str, Any]:
     """Which processes serve: a restart of one of them, or of its node, changes this."""
     facts = dict(zip((n.name for n in lab.nodes.all), lab.runner.parallel(lab.nodes.facts, lab.nodes.all), strict=True))
     return {
-        name: [f.get("boot_s") or f["boot_id"], sorted([s["unit"], s["main_pid"]] for s in f["services"])]
+        name: sorted([s["unit"], s["main_pid"], s.get("active_enter_s")] for s in f["services"])
         for name, f in facts.items()
     }
 
@@ -112,7 +110,7 @@ def playbook(lab: Lab, *names: str, check: bool = False) -> None:
     if code:
         reason = reader.failure or reader.last or f"ansible-playbook ended with {code}"
         raise WorkError(f"{names[0]}: {reason}; its log: {log}")
-    lab.screen.say(f"{names[0]}: {reader.tasks} tasks in {lab.runner.monotonic() - began:.0f} s")
+    lab.screen.say(f"{names[0]}: {reader.tasks} steps in {lab.runner.monotonic() - began:.0f} s")
 
 
 class Events:
@@ -131,9 +129,9 @@ class Events:
             self.last = text.strip() or self.last
             return
         kind = event.get("_event", "")
-        if kind == "v2_playbook_on_task_start":
+        if kind in ("v2_runner_on_ok", "v2_runner_on_skipped"):
             self.tasks += 1
-            self.lab.screen.step(f"task {self.tasks}: {event.get('task', {}).get('name', '')}")
+            self.lab.screen.step(f"{next(iter(event.get('hosts', {})), '')}: {event.get('task', {}).get('name', '')}")
         elif kind in ("v2_runner_on_failed", "v2_runner_on_unreachable") and not self.failure:
             for host, result in event.get("hosts", {}).items():
                 message = str(result.get("msg") or result.get("stderr") or "failed").strip()
@@ -151,33 +149,33 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         return record["warm"]
     lab.screen.say(f"warm-up: {WARM_S:g} s without limits")
     began = lab.runner.now()
-    with contextlib.suppress(FileNotFoundError):
-        (lab.paths.logs / ".progress.client1").unlink()
-    completed = drive(lab, spec, WARM_S)
+    completed, boot_s = drive(lab, spec, WARM_S, lead_s(record.get("warm", {}).get("boot_s", 0.0)))
+    if completed < WARM_LEAST:  # JMeter came late; now it is known how late
+        completed, boot_s = drive(lab, spec, WARM_S, lead_s(boot_s))
     if completed < WARM_LEAST:
         raise WorkError(
             f"warm-up: only {completed} interactions were served in {WARM_S:g} s, at least {WARM_LEAST} are needed"
         )
-    warm = {"t_s": began, "seconds": WARM_S, "interactions": completed}
+    warm = {"t_s": began, "seconds": WARM_S, "interactions": completed, "boot_s": round(boot_s, 1)}
     durable.write(lab.paths.in_force, json.dumps(record | {"warm": warm, "warm_identity": serving}))
     return warm
 
 
-def drive(lab: Lab, spec: Spec, seconds: float) -> int:
-    """Load beside any trial, for `seconds`; returns the interactions served. Raises WorkError if a client fails."""
+def drive(lab: Lab, spec: Spec, seconds: float, lead: float) -> tuple[int, float]:
+    """Load beside any trial, for `seconds`; returns the interactions served and the seconds that JMeter took to start.
+    Raises WorkError if a client fails."""
     runner = lab.runner
     users = WARM_USERS_PER_CORE * (os.cpu_count() or 1)
     phases = Phases("warm", 2.0, seconds, 0.0)
     directory = f"{REMOTE}/warm-up"
     reset(lab)
-    run = Run(directory, users, phases, spec.mix, spec.seed, runner.now() + LEAD_S, WARM_THINK_MS)
+    run = Run(directory, users, phases, spec.mix, spec.seed, runner.now() + lead, WARM_THINK_MS)
     clean = f"rm -rf {directory}"
     runner.parallel(lambda c: lab.nodes.call(c, clean), lab.nodes.clients)
-    generator = Generator(lab.nodes, run, lab.paths.logs)
+    generator = Generator(lab.nodes, run, lab.paths.logs, patience_s=MAX_LEAD_S)
     generator.start()
     generator.watch()
     try:
-        runner.sleep(LEAD_S)
         end, completed = run.start_s + phases.total_s, 0
         while runner.now() < end:
             runner.sleep(min(1.0, max(0.01, end - runner.now())))
@@ -187,4 +185,4 @@ def drive(lab: Lab, spec: Spec, seconds: float) -> int:
         with runner.stop.deferred():
             generator.finish(5.0)
             runner.parallel(lambda c: lab.nodes.call(c, clean, check=False), lab.nodes.clients)
-    return completed
+    return completed, (generator.ready_s or runner.now()) - generator.started_s

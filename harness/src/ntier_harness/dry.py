@@ -23,6 +23,7 @@ from ntier_harness.targets.local import Local
 EPOCH_S = 1_800_000_000.0
 COST_S = 0.01  # simulated time of an ordinary command
 COSTS_S = {"terraform": 2.0, "ansible-playbook": 5.0, "ntier-analysis": 0.5}
+JMETER_BOOT_S = 3.0
 COLLECTORS = {
     "web": ["apache_status"],
     "app": ["tomcat_status"],
@@ -320,7 +321,7 @@ class DryRunner(Runner):
         elif words[:2] == ["ntier-node", "stop"]:
             node["collecting"] = None
         elif words[0].endswith("run-jmeter"):
-            node["jmeter"]["dir"] = words[1]
+            node["jmeter"]["ready_s"] = self.world.now + JMETER_BOOT_S
         elif "ntier.properties" in command:
             pairs = dict(line.split("=", 1) for line in (input or "").splitlines())
             keys = ("start_epoch_ms", "ramp_up_s", "run_s", "ramp_down_s", "users", "think_mean_ms")
@@ -341,9 +342,13 @@ class DryRunner(Runner):
     def _progress(self, jmeter: dict[str, float]) -> list[str]:
         """Heartbeats until now: the closed system's law, with a bottleneck of 1 / SERVICE_S."""
         start = jmeter["start_epoch_ms"] / 1000
+        if self.world.now < jmeter["ready_s"]:
+            return []
+        waited = max(0, int(min(self.world.now, start) - jmeter["ready_s"]) + 1)
+        idle = [f"{jmeter['ready_s'] + i:.3f},0,0,0,nan,0,0" for i in range(waited)]
         now = min(self.world.now, jmeter.get("killed_s", math.inf))
         rate = min(jmeter["users"] / (jmeter["think_mean_ms"] / 1000 + SERVICE_S), 1 / SERVICE_S)
-        return [
+        return idle + [
             f"{start + i:.3f},{jmeter['users']:.0f},{rate * i:.0f},0,100,0,0"
             for i in range(max(0, int(now - start) + 1))
         ]

@@ -19,6 +19,8 @@ from ntier_harness.ssh import Nodes
 from ntier_harness.targets.local import guard
 
 HEARTBEAT_S = 5.0  # progress.csv has a line each second; longer silence means that the client hangs
+LEAD_S = 7.0  # from starting JMeter to the common start: its JVM needs 3-4 s; more is learnt from the warm-up
+MAX_LEAD_S = 60.0
 REMOTE = "/run/ntier"
 HEAP_BYTES_PER_USER = 200_000  # 13,000 users fit in 3.2 GB with the JVM's own 600 MB
 HEAP_BASE_BYTES = 256 * 2**20
@@ -89,13 +91,22 @@ def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> d
     }
 
 
+def lead_s(boot_s: float, late: int = 0) -> float:
+    """Seconds to give JMeter before the common start: half as much again as it took last time, and more for each time
+    that it was late nevertheless."""
+    return min(MAX_LEAD_S, max(LEAD_S, 1.5 * boot_s + 1.0) * (1 + late))
+
+
 @dataclass
 class Generator:
-    """JMeter on the client nodes for one run."""
+    """JMeter on the client nodes for one run. `ready_s`: when the first heartbeat of every client had come."""
 
     nodes: Nodes
     run: Run
     local_dir: Path
+    patience_s: float = HEARTBEAT_S
+    started_s: float = 0.0
+    ready_s: float | None = None
     tails: dict[str, Spawned] = field(default_factory=dict)
     latest: dict[str, dict[str, float]] = field(default_factory=dict)
     heard_s: dict[str, float] = field(default_factory=dict)
@@ -108,6 +119,7 @@ class Generator:
         guard(web.address, self.nodes.all)
         split = shares(self.run.users, len(self.nodes.clients))
         data = data_properties(self.nodes.paths.state, self.nodes.all)
+        self.started_s = self.nodes.runner.now()
 
         def one(item: tuple[int, Node]) -> None:
             i, client = item
@@ -126,10 +138,21 @@ class Generator:
         """Follows each client's heartbeat through one connection that stays open."""
         for client in self.nodes.clients:
             output = self.local_dir / f".progress.{client.name}"
+            output.unlink(missing_ok=True)
             folder = self.run.directory
             command = f"tail -n +1 --pid=$(cat {folder}/jmeter.pid) -F {folder}/progress.csv 2>/dev/null"
             self.tails[client.name] = self.nodes.spawn(client, command, output)
             self.heard_s[client.name] = max(self.run.start_s, self.nodes.runner.now())
+
+    def await_start(self) -> None:
+        """Waits for the common start. Raises WorkError if a client is not ready by then: its users would come late."""
+        runner = self.nodes.runner
+        while (left := self.run.start_s - runner.now()) > 0:
+            runner.sleep(min(left, 0.5))
+            self.poll()
+        if self.ready_s is None:
+            given = self.run.start_s - self.started_s
+            raise WorkError(f"late_start: JMeter was not ready after {given:.0f} s; the machine is too busy")
 
     def poll(self) -> Progress:
         """Reads new heartbeats. Raises WorkError if a client has been silent for HEARTBEAT_S."""
@@ -142,8 +165,10 @@ class Generator:
                 keys = ("t_s", "users", "completed", "errors", "response_time_mean_ms")
                 self.latest[name] = dict(zip(keys, (float(v or 0) for v in row), strict=False))
                 self.heard_s[name] = now
-            elif now - self.heard_s[name] > HEARTBEAT_S:
+            elif now - self.heard_s[name] > self.patience_s:
                 raise WorkError(self._silence(name, now - self.heard_s[name]))
+        if self.ready_s is None and len(self.latest) == len(self.tails):
+            self.ready_s = now
         progress = self._sum()
         if progress.t_s > before.t_s > 0:
             progress.throughput_per_s = (progress.completed - before.completed) / (progress.t_s - before.t_s)

@@ -16,13 +16,12 @@ import ntier_harness
 from ntier_harness import collect, durable, ledger
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.load import REMOTE, Generator, Run
+from ntier_harness.load import REMOTE, Generator, Run, lead_s
 from ntier_harness.plan import Trial
 from ntier_harness.runner import Spawned
 from ntier_harness.spec import Spec
 from ntier_harness.watch import Watch
 
-LEAD_S = 7.0  # from starting JMeter to the common start: its JVM needs 3-4 s, on a busy host more
 EXIT_WAIT_S = 5.0  # JMeter ends by itself at the end of ramp-down
 SADC = "/usr/lib/sysstat/sadc"
 PHASES = ("ramp_up", "run", "ramp_down")
@@ -70,6 +69,8 @@ class Attempt:
     manifest: Manifest
     directory: Path
     warm: dict[str, Any]
+    late: int = 0
+    """Earlier attempts of this trial whose JMeter was not ready in time."""
     step: str = ""
     generator: Generator | None = None
     sampler: Spawned | None = None
@@ -143,7 +144,7 @@ class Attempt:
         """Load generator (it waits for the common start), collectors, limits: all before the first user."""
         runner, phases = self.lab.runner, self.spec.phases
         self.begin("start")
-        start_s = runner.now() + LEAD_S
+        start_s = runner.now() + lead_s(self.warm.get("boot_s", 0.0), self.late)
         run = Run(self.remote, self.manifest.users_real, phases, self.spec.mix, self.trial.seed, start_s,
                   self.spec.mix.think_time_s * 1000)  # fmt: skip
         (self.directory / "config").mkdir(exist_ok=True)
@@ -156,10 +157,8 @@ class Attempt:
         self.read_quota("ramp_up")
         self.generator.watch()
         if runner.now() > start_s:
-            raise WorkError(
-                f"late_start: collectors and limits took {runner.now() - start_s + LEAD_S:.1f} s, {LEAD_S} are given"
-            )
-        runner.sleep(start_s - runner.now())
+            raise WorkError(f"late_start: collectors and limits were ready {runner.now() - start_s:.1f} s too late")
+        self.generator.await_start()
 
     def start_collectors(self) -> None:
         """sysstat and status collectors on every node, the sampler and sysstat on the host."""

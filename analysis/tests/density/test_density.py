@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from ntier_analysis.density import GRID_PCT, MIN_BANDWIDTH_PCT, densities, density, reflected_sum
 
 percents = st.floats(0.0, 100.0, allow_nan=False, width=64)

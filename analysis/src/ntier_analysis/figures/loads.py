@@ -58,7 +58,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None) -> Drawing:
             _with_intervals(axes, valid, "goodput_per_s", TIERS["app"].color, "^", "goodput")
         _invalid_marks(axes, trials, "throughput_per_s")
         axes.set(xlabel="users (nominal)", ylabel="interactions/s (measured)", xlim=(0, None))
-        axes.set_ylim(0, 1.35 * trials[["throughput_per_s", "throughput_high_per_s"]].max(axis=None))
+        axes.set_ylim(0, top_rate(trials))
         users_ticks(axes.xaxis, trials["users"])
         _nominal_axis(axes, scale)
         axes.legend(loc="lower right")
@@ -94,7 +94,7 @@ def response_time(trials: pd.DataFrame) -> Drawing:
         axes.set(xlabel="users (nominal)", ylabel="response time [ms]", yscale="log", xlim=(0, None))
         users_ticks(axes.xaxis, trials["users"])
         axes.legend(loc="upper left", ncols=2)
-    counts = valid["interactions"]
+    counts = trials["interactions"]
     caption = (
         f"Response time of successful interactions as the client sees it, closed loop; n = {_span(counts)} "
         f"per trial, percentiles with too few are not shown; scale {trials['scale'].iloc[0]:g}: below "
@@ -181,6 +181,12 @@ def law(trials: pd.DataFrame) -> tuple[float, float, float]:
     return first["users_real"] / first["users"], first["think_time_s"], first["response_time_mean_ms"] / 1000.0
 
 
+def top_rate(trials: pd.DataFrame) -> float:
+    """Upper end of the rate axis: room for the intervals and the law above the plateau."""
+    rates = trials[["throughput_per_s", "throughput_high_per_s"]].to_numpy(dtype=float)
+    return 1.35 * float(np.nanmax(rates)) if np.isfinite(rates).any() else 1.0
+
+
 def has_goodput(trials: pd.DataFrame) -> bool:
     """Without an objective the goodput is the throughput, and is not drawn."""
     return bool(trials["slo_ms"].notna().any() and trials["goodput_per_s"].notna().any())
@@ -230,6 +236,8 @@ def _loads(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None) -> str:
+    if valid.empty:
+        return NOTHING_VALID
     if plateau is None:
         return "Throughput grows with the users over the whole sweep; no plateau was reached."
     at = f" from about {float(f'{plateau.knee_users:.2g}'):,.0f} users on" if plateau.knee_users else ""
@@ -248,13 +256,22 @@ def _throughput_caption(trials: pd.DataFrame) -> str:
     )
 
 
+NOTHING_VALID = "No trial is valid: nothing can be concluded."
+
+
 def _response_finding(valid: pd.DataFrame) -> str:
+    if valid.empty:
+        return NOTHING_VALID
+    if valid["users"].nunique() == 1:
+        return f"The mean response time is {valid['response_time_mean_ms'].mean():,.0f} ms."
     ends = valid.sort_values("users").iloc[[0, -1]]
     low, high = (f"{r.response_time_mean_ms:,.0f} ms at {r.users:,} users" for r in ends.itertuples())
     return f"The mean response time grows from {low} to {high}."
 
 
 def _utilization_finding(valid: pd.DataFrame) -> str:
+    if valid.empty:
+        return NOTHING_VALID
     top = valid.loc[valid.groupby("users")["saturation"].idxmax()]
     last = top.sort_values("users").iloc[-1]
     others = valid[(valid["users"] == last["users"]) & (valid["node"] != last["node"])]
@@ -266,6 +283,8 @@ def _utilization_finding(valid: pd.DataFrame) -> str:
 
 
 def _span(counts: pd.Series) -> str:
+    if counts.isna().all():
+        return "unknown"
     low, high = counts.min(), counts.max()
     return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
 

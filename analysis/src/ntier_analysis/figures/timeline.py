@@ -40,8 +40,9 @@ def timeline(interactions: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
 
 
 def _counts(rows: pd.DataFrame, trial) -> pd.DataFrame:
-    start = np.floor(trial.ramp_up_start_s - trial.run_start_s)
-    end = np.ceil(trial.ramp_down_end_s - trial.run_start_s)
+    begin_s = trial.run_start_s if pd.isna(trial.ramp_up_start_s) else trial.ramp_up_start_s
+    end_s = trial.run_end_s if pd.isna(trial.ramp_down_end_s) else trial.ramp_down_end_s
+    start, end = np.floor(begin_s - trial.run_start_s), np.ceil(end_s - trial.run_start_s)
     edges = np.arange(start, end + 1)
     time_s = rows["t_s"].to_numpy() - trial.run_start_s
     ok = rows["ok"].to_numpy(dtype=bool)

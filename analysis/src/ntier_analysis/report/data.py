@@ -22,7 +22,7 @@ from ntier_analysis.verdict.tables import as_json
 class SweepData:
     """Frames with the columns of the store's tables; `saturation` at 95 % with the trials' `valid`; `cpu` and
     `used_cores`: samples of CPU utilization (percent of the node's capacity) and use (cores) in the run phase, with
-    `users`. `verdict`: as `ntier-analysis verdict --json` prints it. `manifests`: one per trial, none for imported data."""
+    `users`. `verdict`: as `ntier-analysis verdict --json` prints it. `manifests`: one per trial, none if imported."""
 
     sweep: str
     trials: pd.DataFrame
@@ -73,6 +73,8 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
         raise DataError(f"sweep {sweep!r} is not in {store}; there are: {', '.join(known) or 'none'}")
     trials = read_table(store, "trials", sweep).sort_values(["users", "rep", "trial"], ignore_index=True)
     trials["valid"] = trials["valid"].fillna(False).astype(bool)
+    for text in ("invalid_reasons", "failure"):
+        trials[text] = trials[text].astype(object).where(trials[text].notna(), "")
     by_trial = trials.set_index("trial")
     saturation = read_table(store, "saturation", sweep, filters=[("threshold_pct", "==", THRESHOLD_PCT)])
     saturation["valid"] = saturation["trial"].map(by_trial["valid"]).astype(bool)

@@ -35,8 +35,10 @@ def load_figures(data: SweepData) -> list[Pair]:
         Pair(loads.response_time(trials), interactive.response_time(trials)),
         Pair(loads.utilization(cpu, data.scale), interactive.utilization(cpu), wide=True),
     ]
-    course = timeline.timeline(data.interactions, telling_trials(trials, data.verdict.get("knee_users")))
-    found.append(Pair(course, interactive.timeline(course.data), wide=True))
+    chosen = telling_trials(trials[trials["trial"].isin(data.interactions["trial"])], data.verdict["knee_users"])
+    if len(chosen):
+        course = timeline.timeline(data.interactions, chosen)
+        found.append(Pair(course, interactive.timeline(course.data), wide=True))
     pools = data.saturation[data.saturation["resource"] == "pool"]
     if pools["valid"].any():
         found.append(Pair(loads.pools(pools, data.scale), interactive.pools(pools), wide=True))
@@ -67,6 +69,8 @@ def density_figures(data: SweepData) -> list[Pair]:
 def telling_trials(trials: pd.DataFrame, knee_users: float | None) -> pd.DataFrame:
     """Three trials that show how it goes: the lowest load, the one next to the knee (else the middle), the highest."""
     ordered = trials.dropna(subset=["run_start_s", "run_end_s"]).sort_values(["users", "rep"]).drop_duplicates("users")
+    if ordered.empty:
+        return ordered
     middle = knee_users if knee_users else ordered["users"].median()
     near = (ordered["users"] - middle).abs().to_numpy().argmin()
     return ordered.iloc[sorted({0, int(near), len(ordered) - 1})]

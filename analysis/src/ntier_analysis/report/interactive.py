@@ -10,7 +10,7 @@ import pandas as pd
 
 from ntier_analysis.density import GRID_PCT
 from ntier_analysis.figures.densities import invalid_users
-from ntier_analysis.figures.loads import Plateau, has_goodput, law, nodes_in_order
+from ntier_analysis.figures.loads import Plateau, has_goodput, law, nodes_in_order, top_rate
 from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, THRESHOLD_PCT, TIERS, tier_look, tier_order
 
 Json = dict[str, Any]
@@ -40,8 +40,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None) -> Json:
             _line(valid["users"], valid["goodput_per_s"], "goodput", TIERS["app"].color, symbol="triangle-up")
         )
     traces += _invalid(trials, "throughput_per_s")
-    top = 1.35 * float(trials[["throughput_per_s", "throughput_high_per_s"]].max(axis=None))
-    layout = _layout("users (nominal)", "interactions/s (measured)", y={"range": [0, top]})
+    layout = _layout("users (nominal)", "interactions/s (measured)", y={"range": [0, top_rate(trials)]})
     if plateau is not None:
         layout["shapes"] = [
             {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": plateau.low_per_s, "y1": plateau.high_per_s,

@@ -50,13 +50,14 @@ def _context(data: SweepData) -> dict:
     first = trials.iloc[0]
     start_s = trials["run_start_s"].min()
     slo_ms = first["slo_ms"]
+    mix, middleware = ("" if pd.isna(first[c]) else str(first[c]) for c in ("mix", "middleware"))
+    measured_on = "" if pd.isna(start_s) else f"{datetime.fromtimestamp(start_s, UTC):%Y-%m-%d %H:%M} UTC"
     return {
-        "title": f"{data.topology} {first['mix']}: {verdict['verdict']}",
+        "title": f"{data.topology} {mix}: {verdict['verdict']}",
         "sweep": data.sweep,
         "topology": data.topology,
-        "mix": first["mix"],
-        "middleware": first["middleware"],
-        "measured_on": "" if pd.isna(start_s) else f"{datetime.fromtimestamp(start_s, UTC):%Y-%m-%d %H:%M} UTC",
+        "mix": mix,
+        "kicker": [part for part in (data.topology, mix, middleware, measured_on) if part],
         "sentence": words.verdict_sentence(verdict, scale),
         "evidence": [e for e in verdict["evidence"] if "trials are invalid" not in e],
         "warnings": words.warnings(trials, data.checks, verdict),

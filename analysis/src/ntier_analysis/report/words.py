@@ -52,7 +52,7 @@ def join(parts: list[str]) -> str:
 def rate(verdict: dict, scale: float) -> str:
     """Maximum throughput as measured, and nominal beside it if the model is scaled."""
     value, (low, high) = verdict["max_throughput_per_s"], verdict["max_throughput_interval"]
-    least = "at least " if verdict["max_throughput_at_least"] else ""
+    least = "no less than " if verdict["max_throughput_at_least"] else ""
     measured = f"{least}{interval(value, low, high)} interactions/s"
     if scale == 1.0:
         return measured

@@ -1,0 +1,242 @@
+"""Properties of the figures: what they say, that it is what was measured, and where it came from."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import QuadMesh
+from ntier_analysis.density import GRID_PCT
+from ntier_analysis.figures import densities, loads, timeline
+from ntier_analysis.figures.drawing import Origin, save, svg, write_csv
+from ntier_analysis.figures.style import TIERS
+from PIL import Image
+
+ORIGIN = Origin(
+    "1-1-1-1M.browse_only.x", "1/1/1/1M", ("u01000.r01", "u04000.r01"), 0.1, "abc123", "make sweep TOPO=1/1/1/1M"
+)
+USERS = (1000, 2000, 4000, 6000)
+
+
+def samples() -> pd.DataFrame:
+    """CPU at 10 Hz for 40 s: near 25 and 50 % at low load, half of the time pegged at 4,000, all of it at 6,000."""
+    rng = np.random.default_rng(4)
+    parts = []
+    for users in USERS:
+        level = {1000: rng.normal(25, 5, 400), 2000: rng.normal(50, 5, 400), 6000: np.full(400, 100.0)}
+        values = level.get(users, np.where(np.arange(400) % 20 < 10, 100.0, 70.0))
+        parts.append(
+            pd.DataFrame(
+                {"trial": f"u{users:05d}.r01", "users": users, "t_s": 10 + np.arange(400) / 10, "value": values}
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def shares(invalid: tuple[int, ...] = ()) -> pd.DataFrame:
+    frame = samples().groupby("users")["value"].agg(saturation=lambda v: (v >= 95).mean(), n="size").reset_index()
+    low, high = (frame["saturation"] - 0.1).clip(lower=0), (frame["saturation"] + 0.1).clip(upper=1)
+    return frame.assign(saturation_low=low, saturation_high=high, n_effective=50.0, valid=~frame["users"].isin(invalid))
+
+
+def trials(invalid: tuple[int, ...] = ()) -> pd.DataFrame:
+    users = np.array(USERS)
+    rate = np.minimum(users / 70.5, 57.0)
+    reasons = ["host_saturated" if u in invalid else "" for u in users]
+    frame = pd.DataFrame({"users": users, "users_real": users // 10, "valid": ~np.isin(users, invalid)})
+    return frame.assign(
+        trial=[f"u{u:05d}.r01" for u in users],
+        rep=1,
+        scale=0.1,
+        invalid_reasons=reasons,
+        throughput_per_s=rate,
+        throughput_low_per_s=rate - 1,
+        throughput_high_per_s=rate + 1,
+        goodput_per_s=rate * 0.9,
+        response_time_mean_ms=[50.0, 60.0, 200.0, 3500.0],
+        response_time_p50_ms=40.0,
+        response_time_p95_ms=[90.0, 120.0, 600.0, 5000.0],
+        response_time_p99_ms=[np.nan, np.nan, 900.0, 6000.0],
+        interactions=(rate * 40).astype(int),
+        errors=0,
+        think_time_s=7.0,
+        slo_ms=2000.0,
+        run_start_s=1000.0,
+        run_end_s=1040.0,
+        ramp_up_start_s=980.0,
+        ramp_down_end_s=1045.0,
+    )
+
+
+def labels(drawing) -> dict[str, list[float]]:
+    """Label -> y values of the lines of all axes."""
+    return {line.get_label(): list(line.get_ydata()) for axes in drawing.figure.axes for line in axes.lines}
+
+
+def density_map(invalid: tuple[int, ...] = ()):
+    curves = densities.node_densities(samples())
+    return densities.density_map(curves, shares(invalid), node="db1", tier="db", resource="cpu", scale=0.1)
+
+
+def test_map_shows_each_load_and_the_counted_share_beside_it():
+    drawing = density_map()
+    flat, strip = drawing.figure.axes[:2]
+    mesh = next(c for c in flat.collections if isinstance(c, QuadMesh))
+    assert mesh.get_array().shape == (len(USERS), len(GRID_PCT))
+    drawn = {
+        float(line.get_ydata()[0]): float(line.get_xdata()[0]) for line in strip.lines if line.get_marker() != "None"
+    }
+    assert drawn == {1000.0: 0.0, 2000.0: 0.0, 4000.0: 0.5, 6000.0: 1.0}
+
+
+def test_the_share_is_not_read_off_the_curve():
+    """At 4,000 users half of the samples are at 100 %; smeared by the kernel, less of the curve lies above 95 %."""
+    curves = densities.node_densities(samples(), bandwidth_pct=10.0).set_index("users")
+    above = GRID_PCT >= 95
+    integrated = np.trapezoid(curves.loc[4000, "density"][above], GRID_PCT[above])
+    assert integrated < 0.3
+    assert shares().set_index("users").loc[4000, "saturation"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "words", ["bandwidth 2 points", "n = 400", "scale 0.1", "reflected", "not read from the density"]
+)
+def test_caption_of_a_density_states_how_it_was_made(words):
+    assert words in density_map().caption
+
+
+def test_finding_names_node_load_and_share_with_interval():
+    assert density_map().finding == (
+        "CPU of db1 is at or above 95 % for more than half of the run phase from 4,000 users on; share at 6,000 users: "
+        "1.00 [0.90, 1.00]."
+    )
+
+
+def test_invalid_trials_are_marked_on_every_figure_that_shows_them():
+    flat = density_map(invalid=(2000,))
+    assert [t.get_text() for t in flat.figure.axes[0].texts] == ["INVALID"]
+    assert "INVALID trials at 2,000 users" in flat.caption
+    rate = loads.throughput(trials(invalid=(2000,)), None)
+    assert len(labels(rate)["INVALID trial"]) == 1
+    assert len(labels(rate)["throughput"]) == 3
+    assert "INVALID trials (x): 2 k users" in rate.caption
+    panel = timeline.timeline(interactions(), trials(invalid=(2000,)))
+    assert any("INVALID, host_saturated" in a.get_title(loc="left") for a in panel.figure.axes)
+
+
+def test_constant_and_gappy_series_are_drawn_and_gaps_counted():
+    frame = samples()
+    frame.loc[frame.index[5:15], "value"] = np.nan
+    frame.loc[frame.index[20], "value"] = 117.0
+    curves = densities.node_densities(frame)
+    assert list(curves["n"]) == [390, 400, 400, 400]
+    assert list(curves["n_missing"]) == [10, 0, 0, 0]
+    drawing = densities.density_map(curves, shares(), node="db1", tier="db", resource="cpu", scale=1.0)
+    assert "10 samples are missing" in drawing.caption
+    assert "1 of 1,590 samples above 100 % are drawn at 100 %" in drawing.caption
+
+
+def test_averages_keep_the_mean_and_leave_out_torn_intervals():
+    frame = samples()
+    means = densities.averaged(frame, 1.0)
+    assert means.groupby("users")["value"].mean().to_dict() == pytest.approx(
+        frame.groupby("users")["value"].mean().to_dict(), rel=0.02
+    )
+    assert set(means.groupby("users").size()) <= {39, 40}
+    coarse = frame.iloc[::20]
+    assert densities.averaged(coarse, 1.0) is coarse
+
+
+def test_surface_of_one_load_is_a_curve():
+    one = samples()[lambda f: f["users"] == 6000]
+    drawing = densities.density_surface(
+        densities.node_densities(one), shares()[lambda f: f["users"] == 6000], node="db1", resource="cpu", scale=1.0
+    )
+    assert len(drawing.figure.axes[0].lines) == 1
+    assert svg(drawing, ORIGIN)
+
+
+def test_throughput_draws_the_interactive_law_and_the_plateau():
+    drawing = loads.throughput(trials(), loads.Plateau(57.0, 55.5, 58.5, 4020.0))
+    lines = labels(drawing)
+    assert lines["N / (Z + R)"] == pytest.approx([0.0, 600 / 7.05])
+    assert lines["pooled plateau"] == [57.0, 57.0]
+    assert "levels off at 57.0 [55.5, 58.5] interactions/s from about 4,000 users on" in drawing.finding
+    nominal = drawing.figure.axes[0].child_axes[0]
+    drawing.figure.draw_without_rendering()
+    assert nominal.get_ylim()[1] == pytest.approx(drawing.figure.axes[0].get_ylim()[1] / 0.1)
+
+
+def test_no_nominal_axis_and_no_goodput_where_they_would_repeat_the_measured_line():
+    drawing = loads.throughput(trials().assign(scale=1.0, slo_ms=np.nan), None)
+    assert drawing.figure.axes[0].child_axes == []
+    assert "goodput" not in labels(drawing)
+
+
+def test_percentiles_with_too_few_samples_are_missing():
+    drawn = labels(loads.response_time(trials()))
+    assert len(drawn["p99"]) == 2
+    assert len(drawn["p95"]) == 4
+
+
+def interactions() -> pd.DataFrame:
+    rng = np.random.default_rng(2)
+    parts = [
+        pd.DataFrame({"trial": t.trial, "t_s": rng.uniform(980, 1045, 500), "ok": rng.random(500) > 0.02})
+        for t in trials().itertuples()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_timeline_counts_every_completion_once_and_errors_apart():
+    frame = interactions()
+    data = timeline.timeline(frame, trials()).data
+    assert data.groupby("trial")[["completed_per_s", "errors_per_s"]].sum().sum(axis=1).eq(500).all()
+    assert data["errors_per_s"].sum() == (~frame["ok"]).sum()
+    assert set(data.loc[data["t_s"] < 0, "phase"]) == {"ramp_up"}
+    assert set(data.loc[data["t_s"].between(0, 39), "phase"]) == {"run"}
+
+
+def test_tiers_differ_without_colour():
+    looks = [(look.marker, str(look.line)) for look in TIERS.values()]
+    assert len(set(looks)) == len(looks)
+    assert len({look.color for look in TIERS.values()}) == len(TIERS)
+
+
+def test_files_carry_their_origin_and_their_data(tmp_path):
+    drawing = density_map()
+    png, pdf, csv = save(drawing, ORIGIN, tmp_path)
+    source = json.loads(Image.open(png).text["Source"])
+    assert source["sweep"] == ORIGIN.sweep
+    assert source["trials"] == list(ORIGIN.trials)
+    assert (source["scale"], source["commit"], source["command"]) == (0.1, "abc123", "make sweep TOPO=1/1/1/1M")
+    content = pdf.read_bytes()
+    assert b"/Type3" not in content
+    assert b"abc123" in content
+    assert json.loads(csv.read_text().splitlines()[0].removeprefix("# "))["sweep"] == ORIGIN.sweep
+    table = pd.read_csv(csv, comment="#")
+    areas = table.groupby("users").apply(lambda g: np.trapezoid(g["density"], g["utilization_pct"]))
+    assert areas.to_numpy() == pytest.approx(np.ones(len(USERS)), abs=1e-3)
+    assert set(table["bandwidth_pct"]) == {2.0}
+
+
+def test_equal_data_give_equal_files(tmp_path):
+    for folder in ("a", "b"):
+        save(loads.throughput(trials(), None), ORIGIN, tmp_path / folder)
+    for name in ("throughput.png", "throughput.pdf", "throughput.csv"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_spreadsheet_runs_no_formula(tmp_path):
+    path = write_csv(
+        pd.DataFrame({"label": ["=1+1", "-2", "@x", "+3", "fine"], "n": [-1, 2, 3, 4, 5]}), tmp_path / "t.csv"
+    )
+    assert list(pd.read_csv(path)["label"]) == ["'=1+1", "'-2", "'@x", "'+3", "fine"]
+    assert list(pd.read_csv(path)["n"]) == [-1, 2, 3, 4, 5]
+
+
+def test_origin_does_not_break_the_pdf_for_unusual_text(tmp_path):
+    odd = Origin("s", "1/1/1/1M", (), 1.0, "c", 'make sweep NAME="ü (x" \\')
+    assert save(loads.response_time(trials()), odd, tmp_path)

@@ -1,0 +1,273 @@
+"""What a report says, that it is self-contained, and that strange input cannot break it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pandas as pd
+import plotly.graph_objects
+import plotly.offline
+import pytest
+from ntier_analysis.errors import DataError
+from ntier_analysis.report import page, words, write_report
+from ntier_analysis.store.schema import TABLES
+from ntier_analysis.store.tables import read_table, write_table
+from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.verdict.tables import as_json
+
+MAX_BYTES = 3_000_000
+
+
+class Elements(HTMLParser):
+    """Start tags with their attributes, and the text of h1, title and scripts."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self._open = False
+        self.tags: list[tuple[str, dict]] = []
+        self.texts: list[tuple[str, dict, str]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._open = True
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.texts.append((*self.tags[-1], data))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = False
+
+    def of(self, tag: str) -> list[dict]:
+        return [a for t, a in self.tags if t == tag]
+
+    def text(self, tag: str) -> list[tuple[dict, str]]:
+        return [(a, text) for t, a, text in self.texts if t == tag]
+
+
+@pytest.fixture(scope="module")
+def elements(report) -> Elements:
+    return Elements(report.html)
+
+
+def test_the_first_sentence_is_the_verdict(report, elements):
+    sentence = elements.text("h1")[0][1]
+    assert re.fullmatch(
+        r"db CPU on db1 limits 1/1/1/1M at \d\d\.\d \[\d\d\.\d, \d\d\.\d\] interactions/s measured \(nominal \d{3} "
+        r"\[\d{3}, \d{3}\] at scale 0\.1\) from [34],\d00 users; saturation (1\.00|0\.9\d) \[0\.\d\d, \d\.\d\d\]\.",
+        sentence,
+    )
+    assert f"**{sentence}**" in (report.folder / "report.md").read_text()
+
+
+def test_numbers_of_the_sentence_are_those_of_the_verdict(report, elements):
+    found = as_json(verdicts(report.store, [report.sweep])[0])
+    value, (low, high) = found["max_throughput_per_s"], found["max_throughput_interval"]
+    sentence = elements.text("h1")[0][1]
+    assert f"{value:.1f} [{low:.1f}, {high:.1f}] interactions/s measured" in sentence
+    assert f"(nominal {10 * value:.0f} [{10 * low:.0f}, {10 * high:.0f}] at scale 0.1)" in sentence
+
+
+def test_the_page_is_one_small_file_that_asks_for_nothing(report, elements):
+    assert report.page.stat().st_size <= MAX_BYTES
+    for tag, attributes in elements.tags:
+        for name in ("src", "href", "data", "action", "srcset", "poster"):
+            value = attributes.get(name) or ""
+            assert not re.match(r"(?:[a-z]+:)?//", value), f"<{tag} {name}={value[:60]}>"
+    assert all(a["src"].startswith("data:image/svg+xml;base64,") for a in elements.of("img"))
+    assert not elements.of("link")
+    assert not any("src" in a for a in elements.of("script"))
+
+
+def test_the_policy_allows_exactly_the_shipped_programs(elements):
+    policy = next(a["content"] for a in elements.of("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; img-src data:; ")
+    programs = [
+        "".join(t for a, t in elements.text("script") if a == {} and marker in t)
+        for marker in ("Plotly, Inc.", '"use strict";\n//')
+    ]
+    allowed = re.findall(r"'sha256-([^']+)'", policy)
+    assert allowed == [base64.b64encode(hashlib.sha256(p.encode()).digest()).decode() for p in programs]
+    assert "unsafe" not in policy.replace("style-src 'unsafe-inline'", "")
+
+
+def test_every_figure_says_what_it_shows_and_how_it_was_made(report, elements):
+    figures = elements.of("figure")
+    images = elements.of("img")
+    assert len(figures) == len(images) >= 9
+    assert all(len(a["alt"]) > 30 and a["alt"].endswith(".") for a in images)
+    for caption in re.findall(r"<figcaption>(.*?)</figcaption>", report.html, re.S):
+        assert "scale 0.1" in caption
+        assert re.search(r"n = \d", caption)
+        assert "density" not in caption or "bandwidth 2 points" in caption
+    names = {p.stem for p in (report.folder / "figures").glob("*.png")}
+    assert {
+        "throughput",
+        "response-time",
+        "utilization",
+        "timeline",
+        "pools",
+        "density-map-db1-cpu",
+        "density-surface-db1-cpu",
+    } <= names
+    for name in names:
+        assert (report.folder / "figures" / f"{name}.pdf").stat().st_size > 1000
+        assert len(pd.read_csv(report.folder / "figures" / f"{name}.csv", comment="#")) > 0
+
+
+def test_every_trial_is_listed_and_the_invalid_one_says_why(report):
+    rows = re.findall(r"<tr( class=\"bad\")?><td class=\"nowrap\">(u\d+\.r01)</td>(.*?)</tr>", report.html, re.S)
+    trials = [r for r in rows if "interactions" not in r[2] and r[1]]
+    listed = {name: (bad, text) for bad, name, text in trials[: len(report.loads)]}
+    assert list(listed) == [f"u{u:05d}.r01" for u in report.loads]
+    bad, text = listed[f"u{report.invalid:05d}.r01"]
+    assert bad
+    assert "INVALID" in text
+    assert "host_saturated" in text
+    assert sum(bool(bad) for bad, _ in listed.values()) == 1
+    assert "1 of 7 trials are INVALID and not used in the verdict: u07000.r01 (host_saturated)" in report.html
+
+
+def test_provenance_mix_demands_and_command(report):
+    for text in (
+        report.command,
+        "0123abc",
+        "9.7.0",
+        "app.threads",
+        "StoriesOfTheDay",
+        "Exploratory: run phases of 40 s",
+    ):
+        assert text in report.html
+    mix = pd.read_csv(report.folder / "tables" / "mix.csv", comment="#")
+    assert mix["share_pct"].sum() == pytest.approx(100)
+    assert mix["target_pct"].tolist() == [100.0]
+    demands = pd.read_csv(report.folder / "tables" / "demands.csv", comment="#").set_index("node")["demand_ms"]
+    assert demands.idxmax() == "db1"
+    assert demands["db1"] == pytest.approx(1.75, rel=0.1)
+    assert demands["app1"] == pytest.approx(1.2, rel=0.15)
+
+
+def test_text_from_the_data_is_escaped(report, tmp_path):
+    """The detail of the failed check holds markup; an interaction and a reason hold worse."""
+    assert "the host was &lt;b&gt;97 % busy&lt;/b&gt;" in report.html
+    evil = "</script><script>alert(1)</script>\"'"
+    for name in TABLES:
+        frame = read_table(report.store, name, report.sweep)
+        if name == "interactions":
+            frame["interaction"] = evil
+        if name == "trials":
+            frame["invalid_reasons"] = frame["invalid_reasons"].where(frame["valid"], evil)
+        write_table(tmp_path / "store", name, report.sweep, frame)
+    html = write_report(tmp_path / "store", report.sweep, tmp_path).read_text()
+    assert "<script>alert" not in html
+    assert "&lt;/script&gt;&lt;script&gt;alert(1)" in html
+    plots = [text for attributes, text in Elements(html).text("script") if attributes.get("type") == "application/json"]
+    assert any(evil in json.dumps(json.loads(p), ensure_ascii=False).replace('\\"', '"') for p in plots)
+
+
+def test_interactive_figures_are_valid_for_the_shipped_plotly(elements):
+    specs = [json.loads(t) for a, t in elements.text("script") if a.get("type") == "application/json"]
+    assert len(specs) >= 8
+    for spec in specs:
+        plotly.graph_objects.Figure(spec)  # rejects unknown attributes and values
+        assert json.loads(spec["layout"]["meta"])["sweep"]
+    assert plotly.offline.get_plotlyjs_version() == page.PLOTLY_JS
+
+
+def test_a_store_without_raw_files_and_optional_columns_gives_a_report(report, tmp_path):
+    """As imported data: the columns that the contract requires, nothing else."""
+    kept = {
+        "trials": "sweep trial topology users throughput_per_s response_time_mean_ms run_start_s run_end_s valid "
+        "think_time_s",
+        "samples": "sweep trial t_s phase node tier resource metric value source item",
+    }
+    for name in TABLES:
+        frame = read_table(report.store, name, report.sweep)
+        if name in ("interactions", "checks", "nodes", "thinks"):
+            frame = frame.iloc[:0]
+        frame = frame[kept[name].split()] if name in kept else frame
+        if name == "trials":
+            frame = frame.assign(scale=1.0, users_real=frame["users"])
+        write_table(tmp_path / "store", name, report.sweep, frame)
+    html = write_report(tmp_path / "store", report.sweep, tmp_path / "out").read_text()
+    assert "The command is not recorded (imported data)." in html
+    assert "No checks are stored for this sweep" in html
+    assert "at scale" not in Elements(html).text("h1")[0][1]
+
+
+def test_a_single_trial_gives_a_report(report, tmp_path):
+    for name in TABLES:
+        frame = read_table(report.store, name, report.sweep)
+        write_table(tmp_path / "store", name, report.sweep, frame[frame["trial"].isin(["u01000.r01", ""])])
+    html = write_report(tmp_path / "store", report.sweep, tmp_path / "out").read_text()
+    assert "Nothing limits 1/1/1/1M up to 1,000 users" in html
+
+
+def test_no_valid_trial_gives_a_report_that_says_so(report, tmp_path):
+    for name in TABLES:
+        frame = read_table(report.store, name, report.sweep)
+        if name == "trials":
+            frame = frame.assign(valid=False, invalid_reasons="clock")
+        write_table(tmp_path / "store", name, report.sweep, frame)
+    html = write_report(tmp_path / "store", report.sweep, tmp_path / "out").read_text()
+    assert "What limits 1/1/1/1M is unknown" in html
+    assert "7 of 7 trials are INVALID" in html
+
+
+def test_unknown_sweep_names_the_known_ones(report, tmp_path):
+    with pytest.raises(DataError, match=f"'nosuch' .* there are: {report.sweep}"):
+        write_report(report.store, "nosuch", tmp_path)
+    with pytest.raises(DataError, match="not a store"):
+        write_report(tmp_path / "nothing", "x", tmp_path)
+
+
+def test_writing_again_changes_nothing(report, tmp_path):
+    again = write_report(report.store, report.sweep, tmp_path)
+    for path in sorted(again.parent.rglob("*")):
+        if path.is_file():
+            assert path.read_bytes() == (report.folder / path.relative_to(again.parent)).read_bytes(), path.name
+
+
+VERDICT = {
+    "topology": "1/2/1/2M", "max_throughput_per_s": 80.04, "max_throughput_interval": [79.0, 81.0],
+    "max_throughput_at_least": False, "knee_users": 5630, "knee_bracketed": True, "kind": "stable",
+    "bottlenecks": [
+        {"tier": "db", "resource": "cpu", "nodes": ["db1", "db2"], "saturation": 0.97, "interval": [0.95, 0.98]},
+        {"tier": "app", "resource": "cpu", "nodes": ["app1"], "saturation": 0.81, "interval": [0.7, 0.9]},
+    ],
+    "trials": [{"users": 9000}],
+}  # fmt: skip
+
+
+RATE = "80.0 [79.0, 81.0] interactions/s from 5,600 users"
+SENTENCES = [
+    (
+        {"verdict": "single", "bottlenecks": VERDICT["bottlenecks"][:1]},
+        f"db CPU on db1 and db2 limits 1/2/1/2M at {RATE}; saturation 0.97 [0.95, 0.98].",
+    ),
+    (
+        {"verdict": "multi", "kind": "simultaneous"},
+        f"db CPU on db1 and db2 and app CPU on app1 limit 1/2/1/2M (simultaneous) at {RATE}; saturation 0.97 "
+        "[0.95, 0.98] and 0.81 [0.70, 0.90].",
+    ),
+    (
+        {"verdict": "none", "knee_users": None},
+        "Nothing limits 1/2/1/2M up to 9,000 users: throughput grows with the users as N/(Z+R) says.",
+    ),
+    (
+        {"verdict": "hidden", "bottlenecks": [], "max_throughput_at_least": True},
+        f"Throughput of 1/2/1/2M levels off at no less than {RATE}, although no measured resource saturates: the "
+        "bottleneck is hidden.",
+    ),
+    ({"verdict": "unknown", "bottlenecks": []}, "What limits 1/2/1/2M is unknown: the data do not suffice."),
+]
+
+
+@pytest.mark.parametrize(("change", "sentence"), SENTENCES)
+def test_sentence_of_each_verdict(change, sentence):
+    assert words.verdict_sentence(VERDICT | change, 1.0) == sentence

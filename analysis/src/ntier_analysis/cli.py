@@ -92,7 +92,7 @@ def import_(
     folder: Annotated[Path, typer.Argument(help="Folder with trials.csv, samples.csv and maybe interactions.csv.")],
     store: Store = STORE,
 ) -> None:
-    """Adds measurements of another system to the store (columns: results/README.md)."""
+    """Adds measurements of another system to the store (columns: docs/analysis.md)."""
     from ntier_analysis.importing import import_folder
 
     for line in import_folder(folder, store):

@@ -7,6 +7,7 @@ import os
 import socket
 
 from ansible.errors import AnsibleParserError
+
 from ansible.plugins.inventory import BaseInventoryPlugin
 
 DOCUMENTATION = r"""

@@ -1,5 +1,6 @@
 """Processes of a node by their groups: found, told apart from later ones of the same number, ended."""
 
+import contextlib
 import os
 import signal
 import time
@@ -7,7 +8,7 @@ from pathlib import Path
 
 
 def start_ticks(pid):
-    """Start of a process in clock ticks since boot (it tells a process from a later one of the same number); None if gone."""
+    """Start of a process in clock ticks since boot, which tells it from a later one of its number; None if gone."""
     status = process_status(pid)
     return int(status[19]) if status else None
 
@@ -23,10 +24,8 @@ def process_status(pid):
 
 def signal_groups(groups, number):
     for group in groups:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(group, number)
-        except ProcessLookupError:
-            pass
 
 
 def living_groups():

@@ -1,4 +1,4 @@
-"""What the collectors share: a steady one-second clock, and a CSV file whose lines are complete when they are written."""
+"""What the collectors share: a steady one-second clock, and a CSV file whose lines are written whole."""
 
 import signal
 import sys
@@ -18,6 +18,6 @@ def seconds():
 def open_csv(path, columns):
     """A line-buffered file with its header; ends the program quietly on SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    file = open(path, "w", buffering=1, encoding="ascii")
+    file = open(path, "w", buffering=1, encoding="ascii")  # noqa: SIM115 (open until the collector ends)
     file.write(",".join(["t_s", *columns]) + "\n")
     return file

@@ -1,0 +1,175 @@
+"""On real nodes: deploying again, check mode, pages through all tiers, who may connect to whom, secrets, collectors."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import urllib.parse
+from pathlib import Path
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.nodes
+STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
+ABOVE = {"web": ("client", 80), "app": ("web", 8080), "middleware": ("app", 3306), "db": ("middleware", 3306)}
+# SSH, the services, and what their programs would open if they were let: AJP, shutdown, status, X protocol, JMX
+PORTS = (22, 80, 443, 1099, 3306, 3307, 5005, 8000, 8005, 8009, 8080, 8081, 9000, 33060, 33062, 50000)
+SCAN = """
+import socket, sys
+for target in sys.argv[1].split(","):
+    for port in sys.argv[2].split(","):
+        with socket.socket() as probe:
+            probe.settimeout(0.4)
+            if probe.connect_ex((target, int(port))) == 0:
+                print(target, port)
+"""
+
+
+def test_deploying_again_changes_nothing(deployment):
+    again = deployment.play("deploy")
+    assert again.code == 0, again.failed or again.text
+    assert again.changed == []
+    assert again.done >= 10 * len(deployment.nodes)  # it did look
+
+
+def test_check_mode_says_that_nothing_would_change(deployment):
+    check = deployment.play("deploy", "--check", "--diff")
+    assert check.code == 0, check.failed or check.text
+    assert check.changed == []
+
+
+def test_check_mode_sees_what_would_change_and_changes_nothing(deployment):
+    web = deployment.of_tier("web")[0]
+    before = deployment.ssh(web, "sha256sum /etc/apache2/apache2.conf; systemctl show -p MainPID apache2").stdout
+    check = deployment.play("deploy", "--check", "--diff", "-e", '{"web_max_workers": 17}')
+    assert check.code == 0, check.failed or check.text
+    assert f"{web['name']}: web : Configuration" in check.changed
+    assert (
+        deployment.ssh(web, "sha256sum /etc/apache2/apache2.conf; systemctl show -p MainPID apache2").stdout == before
+    )
+
+
+def test_a_wrong_variable_is_refused_by_its_type(deployment):
+    play = deployment.play("deploy", "-e", '{"app_pool_mode": "none"}', "--limit", "app")
+    assert play.code != 0
+    assert any("app_pool_mode" in failure and "per_servlet" in failure for failure in play.failed), play.failed
+
+
+def test_pages_come_through_all_tiers_and_verify_notices_when_not(deployment):
+    good = deployment.play("verify")
+    assert good.code == 0, good.failed or good.text
+    app = deployment.of_tier("app")[0]
+    assert deployment.ssh(app, "systemctl stop tomcat10").returncode == 0
+    try:
+        bad = deployment.play("verify")
+        assert bad.code != 0
+        assert any("Home page" in failure for failure in bad.failed)
+    finally:
+        deployment.ssh(app, "systemctl start tomcat10")
+        assert deployment.play("deploy").code == 0
+
+
+def test_services_listen_on_the_nodes_own_address_only(deployment):
+    for node in deployment.nodes:
+        lines = deployment.ssh(node, "ss -Hltn").stdout.splitlines()
+        found = {tuple(line.split()[3].rsplit(":", 1)) for line in lines}
+        wide = {(address, port) for address, port in found if address.strip("[]") in ("0.0.0.0", "*", "::")}
+        assert {port for _, port in wide} <= {"22"}, f"{node['name']}: {wide}"
+
+
+def test_each_node_may_connect_only_to_the_tier_below(deployment):
+    addresses = {node["address"]: node for node in deployment.nodes}
+    arguments = f"{','.join(addresses)} {','.join(map(str, PORTS))}"
+    for source in deployment.nodes:
+        open_ports = deployment.ssh(source, f"python3 - {arguments}", SCAN).stdout.splitlines()
+        seen = {(addresses[line.split()[0]]["name"], int(line.split()[1])) for line in open_ports}
+        others = {(name, port) for name, port in seen if name != source["name"]}
+        allowed = {
+            (node["name"], ABOVE[node["tier"]][1])
+            for node in deployment.nodes
+            if ABOVE.get(node["tier"], ("",))[0] == source["tier"] and node is not source
+        }
+        assert others == allowed, f"from {source['name']}"
+
+
+def test_the_controller_reaches_ssh_alone(deployment):
+    for node in deployment.nodes:
+        for port in PORTS:
+            with socket.socket() as probe:
+                probe.settimeout(0.4)
+                assert (probe.connect_ex((node["address"], port)) == 0) == (port == 22), f"{node['name']}:{port}"
+
+
+def test_secrets_are_only_in_files_that_their_service_may_read(deployment):
+    secrets = list(yaml.safe_load((STATE / "local/secrets.yml").read_text()).values())
+    forms = {form for s in secrets for form in (s, urllib.parse.quote(s), base64.b64encode(s.encode()).decode())}
+    search = (
+        "cat >/run/patterns; chmod 600 /run/patterns; grep -rlFf /run/patterns /etc /opt /var/log /var/lib/tomcat10 "
+    )
+    search += "/usr/local /run/ntier 2>/dev/null; journalctl --no-pager | grep -cFf /run/patterns; "
+    search += "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | grep -cFf /run/patterns; rm /run/patterns"
+    holders = 0
+    for node in deployment.nodes:
+        *files, journal, processes = deployment.ssh(node, search, "\n".join(forms)).stdout.split()
+        assert (journal, processes) == ("0", "0"), node["name"]
+        holders += len(files)
+        for path in files:
+            mode = deployment.ssh(node, f"stat -c %a {path}").stdout.strip()
+            assert mode in ("600", "640"), f"{node['name']}:{path} has mode {mode}"
+    assert holders >= 4  # the search does find: app, middleware, db (accounts, monitor)
+
+
+def test_collectors_of_every_node(deployment):
+    expected = {
+        "web": ["apache_status"],
+        "app": ["tomcat_status"],
+        "middleware": ["middleware_status"],
+        "db": ["mysql_status"],
+    }
+    folder = "/run/ntier/test-collectors"
+    for node in deployment.nodes:
+        reset = deployment.ssh(node, "ntier-node reset")
+        assert reset.returncode == 0, reset.stderr
+        started = json.loads(deployment.ssh(node, f"ntier-node start {folder}").stdout)["collectors"]
+        assert started == ["sysstat", *expected.get(node["tier"], [])]
+    for node in deployment.nodes:
+        alive = json.loads(deployment.ssh(node, "sleep 1; ntier-node alive").stdout)
+        assert alive["dead"] + alive["silent"] == [], node["name"]
+        end = json.loads(deployment.ssh(node, f"ntier-node stop {folder}").stdout)
+        assert end["errors"] == []
+        assert {collector["state"] for collector in end["collectors"].values()} == {"stopped"}
+        listed = deployment.ssh(
+            node, f"ntier-node pack {folder} | tar --zstd -t && ntier-node drop {folder}"
+        ).stdout.split()
+        assert {"./end.json", "./sysstat.sa", "./sysstat.json", "./logs/journal.log"} <= set(listed)
+
+
+def test_every_request_is_in_the_access_log_once(deployment):
+    web, client = deployment.of_tier("web")[0], deployment.of_tier("client")[0]
+    assert deployment.ssh(web, "ntier-node reset").returncode == 0
+    page = f"http://{web['address']}/rubbos/browse.html"
+    get = f"import urllib.request as u; [u.urlopen('{page}').read() for _ in range(57)]"
+    assert deployment.ssh(client, f'python3 -c "{get}"').returncode == 0
+    lines = deployment.ssh(web, "cat /var/log/ntier/access.log").stdout.splitlines()
+    assert len(lines) == 57
+    start_s, duration_us, status, size, app, request = lines[0].split(" ", 5)
+    assert len(start_s.split(".")[1]) == 3
+    assert (status, app, request) == ("200", "-", '"GET /rubbos/browse.html HTTP/1.1"')
+    assert int(duration_us) >= 0
+    assert int(size) > 0
+
+
+def test_collecting_mysql_costs_less_than_a_percent_of_a_small_node(deployment):
+    """CPU of collector and client over 10 s; a node with a tenth of a core has 100 ms per second."""
+    db = deployment.of_tier("db")[0]
+    measure = """
+    ntier-node reset >/dev/null && ntier-node start /run/ntier/test-cost >/dev/null
+    used() { for p in $(pgrep -f mysql_status; pgrep -f 'defaults-file=/etc/ntier/mysql/monitor.cnf'); do
+      cat /proc/$p/task/*/schedstat; done | awk '{ns += $1} END {print ns}'; }
+    before=$(used); sleep 10; after=$(used); ntier-node stop /run/ntier/test-cost >/dev/null
+    ntier-node drop /run/ntier/test-cost; echo $(( (after - before) / 10000 ))"""
+    used_us_per_s = int(deployment.ssh(db, measure).stdout)
+    assert 0 < used_us_per_s < 1000

@@ -95,7 +95,6 @@ def density_map(
         finding=_finding(curves, shares, node, resource),
         caption=_caption(curves, node, resource, scale, invalid),
         data=_long(curves, node),
-        extra={"node": node, "tier": tier, "resource": resource, "shares": shares, "curves": curves},
     )
 
 

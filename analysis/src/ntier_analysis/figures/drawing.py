@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import matplotlib as mpl
@@ -39,7 +39,12 @@ class Drawing:
     finding: str
     caption: str
     data: pd.DataFrame
-    extra: dict = field(default_factory=dict)
+
+    def _repr_png_(self) -> bytes:
+        """How notebooks show it."""
+        target = io.BytesIO()
+        self.figure.savefig(target, format="png", dpi=150)
+        return target.getvalue()
 
 
 def save(drawing: Drawing, origin: Origin, folder: Path) -> list[Path]:

@@ -1,0 +1,82 @@
+"""Every notebook runs on a store, shows figures, and holds no logic of its own."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[2]
+_spec = importlib.util.spec_from_file_location("notebook_runner", ROOT / "notebooks" / "run.py")
+runner = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(runner)
+sys.path.insert(0, str(ROOT / "analysis" / "tests"))
+import synthetic  # noqa: E402
+from ntier_analysis.contracts import Manifest, Validity  # noqa: E402
+from ntier_analysis.ingest import ingest_sweep  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    """Three loads of a synthetic system, one of them beyond its knee."""
+    base = tmp_path_factory.mktemp("notebooks")
+    for users in (1000, 3000, 6000):
+        truth = synthetic.Truth(demand_s={"web": 0.0004, "app": 0.0012, "middleware": 0.0007, "db": 0.00175})
+        folder = synthetic.write_trial(base / "raw", synthetic.Spec(users=users, truth=truth, seed=users, seal=False))
+        manifest = Manifest.read(folder)
+        manifest.validity = Validity(valid=True)
+        manifest.write(folder)
+    ingest_sweep(folder.parent, base / "store")
+    return base / "store"
+
+
+@pytest.mark.parametrize("name", list(runner.notebooks()))
+def test_runs_and_shows_figures(name, store, tmp_path):
+    path = runner.execute(runner.notebooks()[name], tmp_path, {"STORE": str(store)})
+    outputs = [o for c in nbformat.read(path, 4).cells if c.cell_type == "code" for o in c.outputs]
+    assert sum("image/png" in o.get("data", {}) for o in outputs) >= 2
+    assert not [o for o in outputs if o.output_type in ("error", "stream")]
+
+
+@pytest.mark.parametrize("path", list(runner.notebooks().values()), ids=lambda p: p.stem)
+def test_is_thin(path):
+    """No functions, classes or branches: whatever decides something lives in the package, where it is tested."""
+    kinds = (ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.If, ast.While, ast.Try)
+    tree = ast.parse(path.read_text())
+    assert not [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    assert len(path.read_text().splitlines()) < 100
+
+
+def test_a_failing_notebook_fails_the_run_and_is_kept(store, tmp_path, monkeypatch, capsys):
+    (tmp_path / "09-broken.py").write_text(
+        '# %% tags=["parameters"]\nSTORE = ""\n# %%\nraise RuntimeError("no such column")\n'
+    )
+    monkeypatch.setattr(runner, "FOLDER", tmp_path)
+    assert runner.main(["--store", str(store), "--out", str(tmp_path / "out")]) == 1
+    assert "09-broken: RuntimeError: no such column" in capsys.readouterr().err
+    assert (tmp_path / "out" / "09-broken.ipynb").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [(["nope"], "unknown notebook 'nope'; there are: 01-densities"), ([], "not a store")]
+)
+def test_wrong_requests_exit_with_2(arguments, message, tmp_path, store):
+    where = store if arguments else tmp_path
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "notebooks" / "run.py"), *arguments, "--store", str(where)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_parameters_that_a_notebook_lacks_are_an_error():
+    with pytest.raises(KeyError, match="no parameter NOPE"):
+        runner.load(next(iter(runner.notebooks().values())), {"NOPE": "1"})

@@ -114,8 +114,8 @@ def measure_batch(series: int, n: int, repeats: int) -> None:
         scipy.append(1e6 * (time.process_time() - start) / 20)
     us, base = float(np.median(ours)), float(np.median(scipy))
     print(
-        f"\nBatch of {series:,} series of {n}: {us:.0f} us each, SciPy {base:.0f} us ({base / us:.0f}x); the 1.2 million "
-        f"densities of the paper take {us * 1.2:.0f} s of one core."
+        f"\nBatch of {series:,} series of {n}: {us:.0f} us each, SciPy {base:.0f} us ({base / us:.0f}x); "
+        f"the 1.2 million densities of the paper take {us * 1.2:.0f} s of one core."
     )
 
 

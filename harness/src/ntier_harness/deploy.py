@@ -185,4 +185,4 @@ def drive(lab: Lab, spec: Spec, seconds: float, lead: float) -> tuple[int, float
         with runner.stop.deferred():
             generator.finish(5.0)
             runner.parallel(lambda c: lab.nodes.call(c, clean, check=False), lab.nodes.clients)
-    return completed, (generator.ready_s or runner.now()) - generator.started_s
+    return completed, generator.boot_s or runner.now() - generator.started_s

@@ -21,6 +21,7 @@ from ntier_harness.targets.local import guard
 HEARTBEAT_S = 5.0  # progress.csv has a line each second; longer silence means that the client hangs
 LEAD_S = 7.0  # from starting JMeter to the common start: its JVM needs 3-4 s; more is learnt from the warm-up
 MAX_LEAD_S = 60.0
+RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
 REMOTE = "/run/ntier"
 HEAP_BYTES_PER_USER = 200_000  # 13,000 users fit in 3.2 GB with the JVM's own 600 MB
 HEAP_BASE_BYTES = 256 * 2**20
@@ -92,9 +93,9 @@ def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> d
 
 
 def lead_s(boot_s: float, late: int = 0) -> float:
-    """Seconds to give JMeter before the common start: half as much again as it took last time, and more for each time
-    that it was late nevertheless."""
-    return min(MAX_LEAD_S, max(LEAD_S, 1.5 * boot_s + 1.0) * (1 + late))
+    """Seconds to give JMeter before the common start: twice what it took last time, when no collectors started beside
+    it, and more for each time that it was late nevertheless."""
+    return min(MAX_LEAD_S, max(LEAD_S, 2 * boot_s) * (1 + late))
 
 
 @dataclass
@@ -110,6 +111,7 @@ class Generator:
     tails: dict[str, Spawned] = field(default_factory=dict)
     latest: dict[str, dict[str, float]] = field(default_factory=dict)
     heard_s: dict[str, float] = field(default_factory=dict)
+    recent: list[Progress] = field(default_factory=list)
 
     def start(self) -> None:
         """Writes each client's properties and starts its JMeter, which waits for the common start.
@@ -157,7 +159,6 @@ class Generator:
     def poll(self) -> Progress:
         """Reads new heartbeats. Raises WorkError if a client has been silent for HEARTBEAT_S."""
         now = self.nodes.runner.now()
-        before = self._sum()
         for name, tail in self.tails.items():
             lines = [line for line in tail.lines() if line[:1].isdigit()]
             if lines:
@@ -170,8 +171,10 @@ class Generator:
         if self.ready_s is None and len(self.latest) == len(self.tails):
             self.ready_s = now
         progress = self._sum()
-        if progress.t_s > before.t_s > 0:
-            progress.throughput_per_s = (progress.completed - before.completed) / (progress.t_s - before.t_s)
+        self.recent = [p for p in [*self.recent, progress] if p.t_s >= progress.t_s - RATE_OVER_S]
+        first = self.recent[0]
+        if progress.t_s > first.t_s:
+            progress.throughput_per_s = (progress.completed - first.completed) / (progress.t_s - first.t_s)
         return progress
 
     def _silence(self, name: str, seconds: float) -> str:
@@ -183,19 +186,26 @@ class Generator:
             else (f"client_silent: no heartbeat from {name} for {seconds:.0f} s")
         )
 
+    @property
+    def boot_s(self) -> float | None:
+        """Seconds from starting JMeter to its first heartbeat; None if there was none."""
+        return self.ready_s - self.started_s if self.ready_s else None
+
     def _sum(self) -> Progress:
         rows = list(self.latest.values())
         if not rows:
             return Progress()
         completed = sum(r["completed"] for r in rows)
-        mean = sum(r["response_time_mean_ms"] for r in rows) / len(rows)
+        mean = sum(r["response_time_mean_ms"] for r in rows) / len(rows)  # NaN before the first interaction
         users, errors = (int(sum(r[k] for r in rows)) for k in ("users", "errors"))
         return Progress(users, int(completed), errors, mean, max(r["t_s"] for r in rows))
 
     def exit_code(self, client: Node) -> int | None:
-        """JMeter's exit code, None while it runs. A JVM that is gone without one was killed: 137."""
+        """JMeter's exit code, None while it runs. A JVM that is gone, and its code does not come, was killed: 137."""
         directory = self.run.directory
-        test = f"cat {directory}/jmeter.rc 2>/dev/null || kill -0 $(cat {directory}/jmeter.pid) 2>/dev/null || echo 137"
+        code = f"cat {directory}/jmeter.rc 2>/dev/null"
+        gone = f"{{ sleep 1; {code} || echo 137; }}"  # its shell writes the code a moment after the JVM is gone
+        test = f"{code} || kill -0 $(cat {directory}/jmeter.pid) 2>/dev/null || {gone}"
         out = self.nodes.call(client, test, check=False, timeout=15).out.strip()
         return int(out) if out.lstrip("-").isdigit() else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -82,18 +83,21 @@ class Screen:
     def line(self, phase: Phase, progress: Progress, hottest: tuple[str, float] | None, now_s: float) -> str:
         hot = f"  hottest {hottest[0]} cpu {hottest[1] * 100:.0f} %" if hottest else ""
         left = max(0.0, (phase.end_s or now_s) - now_s)
+        mean = "-" if math.isnan(progress.response_time_ms) else f"{progress.response_time_ms:.0f}"
         return (
             f"{phase.name:9s} {left:4.0f} s left  {progress.users} users  {progress.throughput_per_s:.1f}/s  "
-            f"{progress.response_time_ms:.0f} ms  {progress.errors} errors{hot}"
+            f"{mean} ms  {progress.errors} errors{hot}"
         )
 
-    def ended(self, manifest: Manifest, seconds: float) -> None:
+    def ended(self, manifest: Manifest, overhead_s: float | None) -> None:
+        """`overhead_s`: what the trial took beside its phases; None if it was cut short."""
         reasons = manifest.validity.reasons if manifest.validity else []
         outcome = "valid" if manifest.valid else "invalid" if manifest.validity else "failed"
         self.event("trial_end", trial=manifest.trial, attempt=manifest.attempt, outcome=outcome, reasons=reasons,
-                   failure=manifest.failure, overhead_s=round(seconds, 1))  # fmt: skip
+                   failure=manifest.failure, overhead_s=overhead_s and round(overhead_s, 1))  # fmt: skip
         why = f": {manifest.failure or ', '.join(reasons)}" if outcome != "valid" else ""
-        self.say(f"{self.label}  {outcome}{why}  (overhead {seconds:.1f} s)")
+        took = f"  (overhead {overhead_s:.1f} s)" if overhead_s is not None else ""
+        self.say(f"{self.label}  {outcome}{why}{took}")
 
     def close(self) -> None:
         """Ends what changes in place."""

@@ -154,8 +154,8 @@ def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], trials: list[Trial], 
             lab.screen.trial(trial, attempt, number, len(trials), left_s)
             manifest = one_attempt(lab, spec, soft, trial, attempt, sweep_dir, warm)
             lab.screen.close()
-            overhead = lab.runner.monotonic() - began - spec.phases.total_s
-            lab.screen.ended(manifest, overhead)
+            whole = manifest.phases[-1].end_s is not None and not manifest.failure
+            lab.screen.ended(manifest, lab.runner.monotonic() - began - spec.phases.total_s if whole else None)
             lab.runner.stop.check()
             if (manifest.failure or "").startswith(ledger.INTERRUPTED):
                 raise Interrupted(manifest.failure)

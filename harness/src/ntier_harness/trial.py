@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,10 +145,11 @@ class Attempt:
         """Load generator (it waits for the common start), collectors, limits: all before the first user."""
         runner, phases = self.lab.runner, self.spec.phases
         self.begin("start")
-        start_s = runner.now() + lead_s(self.warm.get("boot_s", 0.0), self.late)
+        start_s = runner.now() + lead_s(self.lab.boot_s or self.warm.get("boot_s", 0.0), self.late)
         run = Run(self.remote, self.manifest.users_real, phases, self.spec.mix, self.trial.seed, start_s,
                   self.spec.mix.think_time_s * 1000)  # fmt: skip
         (self.directory / "config").mkdir(exist_ok=True)
+        shutil.copy(self.spec.mix.file, self.directory / "config")
         (self.directory / "config" / "deployment.json").write_text(json.dumps(self.manifest.soft_resources, indent=1))
         self.generator = Generator(self.lab.nodes, run, self.directory)
         self.generator.start()
@@ -159,6 +161,7 @@ class Attempt:
         if runner.now() > start_s:
             raise WorkError(f"late_start: collectors and limits were ready {runner.now() - start_s:.1f} s too late")
         self.generator.await_start()
+        self.lab.boot_s = self.generator.boot_s
 
     def start_collectors(self) -> None:
         """sysstat and status collectors on every node, the sampler and sysstat on the host."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,11 @@ def test_an_image_holds_no_peer_no_address_and_no_secret(role):
     text = (ANSIBLE / "roles" / role / "tasks/install.yml").read_text()
     assert not re.search(r"groups\[|hostvars|_password|\{\{ address", text)
     assert f"/etc/ntier/installed/{role}" in text
+
+
+def test_readmes_are_current():
+    done = subprocess.run([sys.executable, ANSIBLE / "readme.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def filter_of(tier: str) -> list[str]:

@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ def sources(base: dict) -> list[str]:
     return [line.format(mirror=mirror, security=security) for line in base["sources"]]
 
 
+@cache
 def mirrors() -> tuple[str, str]:
     """(mirror, security mirror): the settings, else what this machine uses itself (Debian), else Debian's own."""
     found = {"main": MIRROR, "security": SECURITY}

@@ -194,4 +194,4 @@ def test_mirror_that_a_node_can_use(tmp_path, uri, expected):
 
 def test_setting_overrides_the_mirror(monkeypatch):
     monkeypatch.setitem(os.environ, "NTIER_DEBIAN_MIRROR", "http://mirror.example.org/debian")
-    assert base.mirrors()[0] == "http://mirror.example.org/debian"
+    assert base.mirrors.__wrapped__()[0] == "http://mirror.example.org/debian"

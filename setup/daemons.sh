@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that lxcfs and incusd answer. With systemd they are ordinary services; without it (containers, cloud
 # workspaces) they are started here, also after kill -9 of everything: a dead lxcfs leaves a mount that only fails.
+# Beside Docker, whose rules drop what other bridges forward, our bridge is let through.
 # Prints a line only if something had to be done.
 set -euo pipefail
 
@@ -33,6 +34,16 @@ start_incusd() {
   timeout "$seconds" incus admin waitready --timeout "$seconds" || fail "incusd does not answer after $seconds s: see $log"
 }
 
+pass_docker() { # its documented place for a machine's own rules; they go with a restart, hence here
+  local rule
+  iptables -w -n -L DOCKER-USER >/dev/null 2>&1 || return 0
+  for rule in '-i ntierbr0 -j ACCEPT' '-o ntierbr0 -j ACCEPT'; do
+    # shellcheck disable=SC2086
+    iptables -w -C DOCKER-USER $rule 2>/dev/null || { iptables -w -I DOCKER-USER $rule && echo "setup: Docker lets ntierbr0 through"; }
+  done
+}
+
+[[ $(id -u) != 0 ]] || pass_docker
 if answers && { lxcfs_works || [[ -d /run/systemd/system ]]; }; then
   exit 0
 fi

@@ -62,7 +62,7 @@ if [[ -z $yes ]]; then
   [[ $answer == [yY]* ]] || { echo 'Nothing was removed.'; exit 1; }
 fi
 
-packages=$(cat "$state/packages" 2>/dev/null | paste -sd' ' || true)
+packages=$(paste -sd' ' "$state/packages" 2>/dev/null || true)
 if [[ $incus_there ]] && exists "projects/$name"; then
   for node in $(instances); do ours delete --force "$node"; done
   for image in $(images); do ours image delete "$image"; done
@@ -73,6 +73,10 @@ if [[ $incus_there ]]; then # a user who put something of their own on our pool 
   exists "storage-pools/$name" && incus storage delete "$name"
   exists "networks/$bridge" && incus network delete "$bridge"
 fi
+for rule in "-i $bridge -j ACCEPT" "-o $bridge -j ACCEPT"; do # beside Docker, see daemons.sh
+  # shellcheck disable=SC2086
+  iptables -w -D DOCKER-USER $rule 2>/dev/null || true
+done
 [[ $name == ntier ]] && rm -f "$apt_source"
 rm -rf -- "${folders[@]}"
 echo 'Removed.'

@@ -25,7 +25,7 @@ controller_ready() { # what the playbook last made is still there and answers
 setup/bootstrap.sh
 if ! controller_ready; then
   [[ $(id -u) == 0 ]] || { echo 'error: setting up the controller needs root: sudo make setup' >&2; exit 2; }
-  mkdir -p -m 0700 "$NTIER_STATE" "$NTIER_STATE/logs"
+  (umask 077 && mkdir -p "$NTIER_STATE/logs")
   echo "setup: controller (packages, Incus, pool, bridge); log: $log"
   if ! ANSIBLE_NOCOLOR=1 ANSIBLE_LOCALHOST_WARNING=0 .venv/bin/ansible-playbook --inventory localhost, setup/controller.yml >"$log" 2>&1; then
     grep -A12 -m1 -E '^\[ERROR\]|^fatal:' "$log" >&2 || tail -n 20 "$log" >&2

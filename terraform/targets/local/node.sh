@@ -53,8 +53,8 @@ create() {
 put_keys() { # one archive through one call; the node's sshd tries until its key is there
   local name=$1 key=$2 tree
   tree=$(mktemp -d)
-  mkdir -p -m 0755 "$tree/etc/ssh"
-  mkdir -p -m 0700 "$tree/root/.ssh"
+  install -d -m 0755 "$tree/etc/ssh"
+  install -d -m 0700 "$tree/root" "$tree/root/.ssh"
   install -m 0600 "$key" "$tree/etc/ssh/"
   install -m 0644 "$key.pub" "$tree/etc/ssh/"
   install -m 0600 "$state/ssh/id_ed25519.pub" "$tree/root/.ssh/authorized_keys"

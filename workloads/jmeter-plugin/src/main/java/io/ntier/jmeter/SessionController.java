@@ -5,8 +5,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.jmeter.JMeter;
 import org.apache.jmeter.control.GenericController;
 import org.apache.jmeter.samplers.SampleResult;
@@ -108,6 +110,16 @@ public class SessionController extends GenericController implements TestBean, Te
     /** JMeter hands over null for a field that is missing in the plan. */
     static boolean isBlank(String text) {
         return text == null || text.isBlank();
+    }
+
+    /** Names of the states that users of the running test can reach. */
+    Set<String> states() {
+        Set<String> names = new HashSet<>();
+        if (trial != null) {
+            names.addAll(trial.setup.users().names());
+            names.addAll(trial.setup.authors().names());
+        }
+        return names;
     }
 
     /** A request that cannot be met ends a command-line run with exit code 2; a GUI or embedded run only stops. */

@@ -35,8 +35,8 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "workloads" / "phases.yaml").write_text(PHASES)
     for mix in ("browse_only", "read_write"):
         (tmp_path / "workloads" / "mixes" / f"{mix}.csv").write_text("from,to,probability\n")
-    (tmp_path / "ansible").mkdir()
-    (tmp_path / "ansible" / "site.yml").write_text("- hosts: all\n")
+    (tmp_path / "ansible" / "playbooks").mkdir(parents=True)
+    (tmp_path / "ansible" / "playbooks" / "deploy.yml").write_text("- hosts: all\n")
     return tmp_path
 
 

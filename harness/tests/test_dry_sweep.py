@@ -218,3 +218,23 @@ def test_deployment_is_skipped_when_it_is_in_force(lab, spec):
     sweep.run(machine, spec(users="1000,2000"))
     assert not any(c.startswith("ansible-playbook") for c in machine.runner.ran)
     assert json.loads(machine.paths.in_force.read_text())["warm"]["interactions"] >= 300
+
+
+def test_a_changed_role_is_deployed_again(lab, spec, root):
+    sweep.run(lab(), spec(users="1000"))
+    (root / "ansible" / "playbooks" / "deploy.yml").write_text("- hosts: web\n")
+    machine = lab()
+    sweep.run(machine, spec(users="1000,2000"))
+    assert any(c.startswith("ansible-playbook") for c in machine.runner.ran)
+
+
+def test_jmeter_that_comes_late_is_given_more_time(lab, spec, monkeypatch):
+    from ntier_harness import dry
+
+    sweep.run(lab(), spec(users="2000", name="before"))
+    monkeypatch.setattr(dry, "JMETER_BOOT_S", 9.0)
+    machine, s = lab(), spec(users="1000")
+    assert sweep.run(machine, s) == 0
+    late, again = trials(machine, s)["u01000.r01"]
+    assert late.manifest.failure.startswith("late_start")
+    assert again.outcome == "valid"

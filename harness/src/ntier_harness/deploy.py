@@ -37,9 +37,9 @@ def digest(lab: Lab, variables: dict[str, Any]) -> str:
     h = hashlib.sha256(json.dumps(variables, sort_keys=True).encode())
     for file in (lab.paths.nodes, lab.paths.install_digests):
         h.update(file.read_bytes() if file.exists() else b"")
-    for path in sorted(
-        p for p in (lab.paths.root / "ansible").rglob("*") if p.is_file() and "__pycache__" not in p.parts
-    ):
+    ansible = lab.paths.root / "ansible"
+    files = [p for part in ("roles", "playbooks", "plugins") for p in (ansible / part).rglob("*") if p.is_file()]
+    for path in sorted(p for p in files if "__pycache__" not in p.parts and p.suffix != ".md"):
         h.update(path.relative_to(lab.paths.root).as_posix().encode())
         h.update(path.read_bytes())
     return h.hexdigest()

@@ -27,7 +27,7 @@ class RealSweep:
     def __init__(self, results: Path, name: str) -> None:
         self.results = results
         self.argv = [NTIER, "sweep", "--topo", "1/1/1/1M", "--users", "500", "--phases", PHASES, "--name", name,
-                     "--results", str(results)]  # fmt: skip
+                     "--attempts", "2", "--results", str(results)]  # fmt: skip
         self.sweep = f"1-1-1-1M.browse_only.shardingsphere.{name}"
         self.raw = results / "raw"
         self.process: subprocess.Popen[bytes] | None = None

@@ -23,6 +23,16 @@ start_lxcfs() {
   fail "lxcfs does not start: see /var/log/lxcfs.log"
 }
 
+# Containers that ran keep the dead lxcfs in their /proc: ours are restarted, of others' the user is told.
+restart_containers() {
+  local ours others
+  ours=$(incus --project ntier list --format csv --columns n status=running 2>/dev/null | paste -sd' ')
+  others=$(incus list --all-projects --format csv --columns en status=running | grep -v '^ntier,' | paste -sd' ' || true)
+  # shellcheck disable=SC2086
+  [[ -z $ours ]] || { echo "setup: restarting $ours"; incus --project ntier restart --force $ours; }
+  [[ -z $others ]] || echo "setup: lxcfs had died; these containers need a restart: $others"
+}
+
 start_incusd() {
   local group=root incusd
   echo 'setup: starting incusd'
@@ -52,6 +62,9 @@ if [[ -d /run/systemd/system ]]; then
   systemctl start lxcfs.service incus.service
   timeout "$seconds" incus admin waitready --timeout "$seconds" || fail 'incus.service does not answer: see  journalctl -u incus'
 else
-  lxcfs_works || start_lxcfs
+  if ! lxcfs_works; then
+    start_lxcfs
+    ! answers || restart_containers
+  fi
   answers || start_incusd
 fi

@@ -271,3 +271,25 @@ SENTENCES = [
 @pytest.mark.parametrize(("change", "sentence"), SENTENCES)
 def test_sentence_of_each_verdict(change, sentence):
     assert words.verdict_sentence(VERDICT | change, 1.0) == sentence
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["db1"], "db1"),
+        (["db1", "db2"], "db1 and db2"),
+        ([f"db{i}" for i in range(1, 10)], "db1 to db9"),
+        (["db1", "db2", "db3", "db7", "app1"], "db1 to db3, db7 and app1"),
+        (["host", "db9", "db10", "db11"], "host and db9 to db11"),
+    ],
+)
+def test_many_nodes_are_named_briefly(names, text):
+    assert words.nodes(names) == text
+
+
+def test_migration_is_told():
+    change = {"from_users": 3000, "to_users": 5000, "from": {"tier": "app", "resource": "cpu"}}
+    change["to"] = {"tier": "db", "resource": "disk"}
+    assert words.migrations({"migration": [change]}) == [
+        "the bottleneck migrates from app CPU at 3,000 users to db disk at 5,000 users"
+    ]

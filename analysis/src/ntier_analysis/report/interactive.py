@@ -102,11 +102,11 @@ def pools(saturation: pd.DataFrame) -> Json:
 
 def density_map(curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, tier: str, resource: str) -> Json:
     """Heat map with the counted share beside it; colour by the square root of the density."""
-    surface = np.stack(curves["density"].to_list())[:, ::2]
+    surface = np.stack(curves["density"].to_list())[:, ::4]
     marks = [m for m in (0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0) if m <= surface.max()]
     bad = invalid_users(shares)
     heat = {
-        "type": "heatmap", "x": GRID_PCT[::2].tolist(), "y": curves["users"].tolist(), "z": _round(np.sqrt(surface), 3),
+        "type": "heatmap", "x": GRID_PCT[::4].tolist(), "y": curves["users"].tolist(), "z": _round(np.sqrt(surface), 3),
         "customdata": _round(surface, 3), "colorscale": "Cividis", "zmin": 0,
         "colorbar": {"title": {"text": "density"}, "tickvals": [math.sqrt(m) for m in marks],
                      "ticktext": [f"{m:g}" for m in marks], "thickness": 10, "x": 1.01},

@@ -59,7 +59,7 @@ def _context(data: SweepData) -> dict:
         "mix": mix,
         "kicker": [part for part in (data.topology, mix, middleware, measured_on) if part],
         "sentence": words.verdict_sentence(verdict, scale),
-        "evidence": [e for e in verdict["evidence"] if "trials are invalid" not in e],
+        "evidence": _evidence(verdict),
         "warnings": words.warnings(trials, data.checks, verdict),
         "facts": _facts(data),
         "scale_sentence": words.scale_sentence(scale),
@@ -74,6 +74,11 @@ def _context(data: SweepData) -> dict:
         "provenance": tables.provenance(data),
         "command": data.command,
     }
+
+
+def _evidence(verdict: dict) -> list[str]:
+    """Without what the warnings say."""
+    return [e for e in verdict["evidence"] if "trials are invalid" not in e] + words.migrations(verdict)
 
 
 def _facts(data: SweepData) -> list[dict]:

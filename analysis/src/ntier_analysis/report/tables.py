@@ -7,7 +7,7 @@ import pandas as pd
 
 from ntier_analysis.figures.style import tier_order
 from ntier_analysis.report.data import SweepData
-from ntier_analysis.report.words import count, interval, number, share
+from ntier_analysis.report.words import count, interval, named, number, share
 from ntier_analysis.statistics.laws import demand
 from ntier_analysis.verdict.sweep import UNSATURATED_PCT
 
@@ -24,7 +24,7 @@ def hottest(data: SweepData) -> pd.DataFrame:
 def trial_rows(data: SweepData) -> list[dict]:
     """One row of text per trial, invalid ones included."""
     hot = hottest(data)
-    kinds = {t["trial"]: t["verdict"] for t in data.verdict["trials"]}
+    kinds = {t["trial"]: named(t) for t in data.verdict["trials"]}
     rows = []
     for t in data.trials.itertuples():
         top = hot.loc[t.trial] if t.trial in hot.index else None

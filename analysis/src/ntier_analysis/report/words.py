@@ -49,6 +49,24 @@ def join(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
+def nodes(names: list[str]) -> str:
+    """`db1 and db3`; three and more that follow each other as `db1 to db9`."""
+    runs: list[list[tuple[str, int | None]]] = []
+    for name in names:
+        stem = name.rstrip("0123456789")
+        index = int(name[len(stem) :]) if name != stem else None
+        last = runs[-1][-1] if runs else ("", None)
+        if index is not None and last == (stem, index - 1):
+            runs[-1].append((stem, index))
+        else:
+            runs.append([(stem, index)])
+    parts: list[str] = []
+    for run in runs:
+        texts = [f"{stem}{'' if index is None else index}" for stem, index in run]
+        parts += [f"{texts[0]} to {texts[-1]}"] if len(texts) > 2 else texts
+    return join(parts)
+
+
 def rate(verdict: dict, scale: float) -> str:
     """Maximum throughput as measured, and nominal beside it if the model is scaled."""
     value, (low, high) = verdict["max_throughput_per_s"], verdict["max_throughput_interval"]
@@ -67,7 +85,7 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     start = f" from {float(f'{knee:.2g}'):,.0f} users" if knee else ""
     if kind in ("single", "multi"):
         found = verdict["bottlenecks"]
-        names = join([f"{b['tier']} {resource(b['resource'])} on {join(b['nodes'])}" for b in found])
+        names = join([f"{b['tier']} {resource(b['resource'])} on {nodes(b['nodes'])}" for b in found])
         shares = join([share(b["saturation"], *b["interval"]) for b in found])
         limit = "limits" if len(found) == 1 else "limit"
         how = f" ({verdict['kind']})" if kind == "multi" and verdict.get("kind") else ""
@@ -81,6 +99,21 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
             "saturates: the bottleneck is hidden."
         )
     return f"What limits {topology} is unknown: the data do not suffice."
+
+
+def named(verdict: dict) -> str:
+    """A trial's verdict in few words: `single: db CPU`."""
+    found = [f"{b['tier']} {resource(b['resource'])}" for b in verdict["bottlenecks"]]
+    return f"{verdict['verdict']}: {join(found)}" if found else verdict["verdict"]
+
+
+def migrations(verdict: dict) -> list[str]:
+    """One sentence per change of the bottleneck along the loads."""
+
+    def end(step: dict, side: str) -> str:
+        return f"{step[side]['tier']} {resource(step[side]['resource'])} at {step[f'{side}_users']:,} users"
+
+    return [f"the bottleneck migrates from {end(m, 'from')} to {end(m, 'to')}" for m in verdict["migration"]]
 
 
 def scale_sentence(scale: float) -> str:

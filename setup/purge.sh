@@ -20,7 +20,7 @@ ours() { incus --project "$name" "$@" </dev/null; }
 exists() { incus query "/1.0/$1" >/dev/null 2>&1; }
 instances() { ours list --format csv --columns n; }
 images() { ours image list --format csv --columns F; }
-readable() { ours image list --format csv --columns lu | paste -sd' '; }
+readable() { ours image list --format csv --columns ls | paste -sd' '; }
 size() { du -sh "$1" 2>/dev/null | cut -f1; }
 
 incus_there=

@@ -151,7 +151,10 @@ def write_trial(raw: Path, spec: Spec) -> Path:
     for node in nodes:
         _node(folder / "nodes" / node.name, spec, run, node, window)
     _host(folder / "nodes" / "host", spec, window)
-    _text(folder / "config" / f"{spec.mix}.csv", "from,to,probability\nStoriesOfTheDay,StoriesOfTheDay,1.0\n")
+    _text(
+        folder / "config" / f"{spec.mix}.csv",
+        "# a comment, as in workloads\nfrom,to,probability\nStoriesOfTheDay,StoriesOfTheDay,1.0\n",
+    )
     manifest = _manifest(spec, nodes, name)
     if spec.seal:
         manifest.files = [entry(folder, p) for p in sorted(folder.rglob("*")) if p.is_file()]
@@ -281,10 +284,11 @@ def _client(folder: Path, spec: Spec, run: Run) -> None:
             f"{1000 * (t0 + run.starts[u]):.3f}",
             f"{1000 * (t0 + end):.3f}",
             f"{1000 * run.pending[u]:.3f}" if u in run.pending else "",
+            "StoriesOfTheDay" if u in run.pending else "",
         )
         for u in range(users)
     ]
-    _csv(folder / "users.csv", "user,t_start_ms,t_end_ms,pending_ms", lives)
+    _csv(folder / "users.csv", "user,t_start_ms,t_end_ms,pending_ms,pending_state", lives)
     completed = np.sort([b + r for b, r, _ in run.interactions])
     beats = []
     for second in range(1, int(end) + 1):

@@ -113,6 +113,7 @@ def test_t8_neither_iowait_nor_steal_is_busy(tmp_path):
         ("a,b\n1,2\n3,x\n", r"x.csv:3: b is 'x', expected a number"),
         ("a,b\n1.5,2\n", r"x.csv:2: a is '1.5', expected a whole number"),
         ("a,b\n,2\n", r"x.csv:2: a is empty"),
+        ("# why\na,b\n1,2\n3,x\n", r"x.csv:4: b is 'x', expected a number"),
     ],
 )
 def test_bad_csv(tmp_path, text, message):

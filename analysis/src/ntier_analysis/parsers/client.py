@@ -81,7 +81,8 @@ def thinks(path: Path) -> pd.DataFrame:
 def users(path: Path) -> pd.DataFrame:
     """`user, start_s, end_s, pending_s`: the life of each emulated user; pending = how long the interaction that was
     cut off at its end had been waiting (0 = none)."""
-    raw = read_csv(path, {"user": "count", "t_start_ms": "number", "t_end_ms": "number"}, others="number")
+    columns = {"user": "count", "t_start_ms": "number", "t_end_ms": "number"}
+    raw = read_csv(path, columns, optional={"pending_ms": "number"})
     twice = raw["user"].duplicated()
     if twice.any():
         line = int(twice.to_numpy().argmax())

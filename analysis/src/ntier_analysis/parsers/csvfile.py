@@ -37,34 +37,41 @@ def read_bytes(path: Path) -> bytes:
     return content
 
 
-def read_csv(path: Path, columns: dict[str, str], *, others: str | None = None) -> pd.DataFrame:
-    """Reads the columns `{name: "number"|"count"|"text"}`, all of which the header must have; other columns are left
-    out, or read as type `others`. An empty number is NaN.
+def read_csv(
+    path: Path, columns: dict[str, str], *, optional: dict[str, str] | None = None, others: str | None = None
+) -> pd.DataFrame:
+    """Reads the columns `{name: "number"|"count"|"text"}`, all of which the header must have, and those of `optional`
+    that it has; other columns are left out, or read as type `others`. An empty number is NaN. Comment lines (#) before
+    the header are skipped.
 
     Raises DataError naming file, line and field."""
     content = read_bytes(path)
+    skipped = 0
+    while content.startswith(b"#"):
+        content, skipped = content.partition(b"\n")[2], skipped + 1
     header_line, _, _ = content.partition(b"\n")
     header = header_line.decode("utf-8", "replace").strip().split(",")
     if not content.strip():
         raise DataError(f"{path}: empty, expected a header with {', '.join(columns)}")
     for name in columns:
         if name not in header:
-            raise DataError(f"{path}:1: column {name!r} is missing; found {', '.join(header)}")
+            raise DataError(f"{path}:{skipped + 1}: column {name!r} is missing; found {', '.join(header)}")
     duplicate = next((name for name in header if header.count(name) > 1), None)
     if duplicate is not None:
-        raise DataError(f"{path}:1: column {duplicate!r} occurs twice")
-    wanted = {name: columns.get(name, others) for name in header if name in columns or others}
+        raise DataError(f"{path}:{skipped + 1}: column {duplicate!r} occurs twice")
+    known = columns | (optional or {})
+    wanted = {name: known.get(name, others) for name in header if name in known or others}
     torn = 0 if content.endswith(b"\n") else 1
     if torn:
         content = content[: content.rfind(b"\n") + 1]
     try:
         table = _parse(content, wanted)
     except pa.ArrowInvalid as error:
-        raise _located(path, content, header, wanted, error) from error
+        raise _located(path, content, skipped, header, wanted, error) from error
     frame = table.to_pandas(integer_object_nulls=False)
     for name, kind in wanted.items():
         if kind == "count" and frame[name].isna().any():
-            line = int(frame[name].isna().to_numpy().argmax()) + 2
+            line = int(frame[name].isna().to_numpy().argmax()) + skipped + 2
             raise DataError(f"{path}:{line}: {name} is empty, expected a whole number")
     frame.attrs["torn_lines"] = torn
     return frame
@@ -84,20 +91,23 @@ def _parse(content: bytes, wanted: dict[str, str]) -> pa.Table:
     )
 
 
-def _located(path: Path, content: bytes, header: list[str], wanted: dict[str, str], error: Exception) -> DataError:
+def _located(
+    path: Path, content: bytes, skipped: int, header: list[str], wanted: dict[str, str], error: Exception
+) -> DataError:
     """The slow way, only after a failure: finds the line that Arrow could not read."""
     reader = csv.reader(io.StringIO(content.decode("utf-8", "replace"), newline=""))
     next(reader, None)
     for row in reader:
         if not row:
             continue
+        line = skipped + reader.line_num
         if len(row) != len(header):
-            return DataError(f"{path}:{reader.line_num}: {len(row)} fields, the header has {len(header)}")
+            return DataError(f"{path}:{line}: {len(row)} fields, the header has {len(header)}")
         for name, text in zip(header, row, strict=True):
             kind = wanted.get(name, "text")
             if kind != "text" and text not in ("", "NaN", "nan") and not _is(kind, text):
                 what = "a whole number" if kind == "count" else "a number"
-                return DataError(f"{path}:{reader.line_num}: {name} is {text[:40]!r}, expected {what}")
+                return DataError(f"{path}:{line}: {name} is {text[:40]!r}, expected {what}")
     return DataError(f"{path}: not readable as CSV ({error})")
 
 

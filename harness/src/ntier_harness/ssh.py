@@ -75,13 +75,14 @@ class Nodes:
     def call(
         self, node: Node, command: str, *, input: str | None = None, timeout: float = 60, check: bool = True
     ) -> Done:
-        """Runs a command on a node. Raises WorkError naming node and command."""
+        """Runs a command on a node. Raises WorkError naming the node and the command (its first part)."""
+        short = command.partition(" && ")[0]
         try:
             done = self.runner.run(self.argv(node, command), input=input, timeout=timeout, check=False)
         except WorkError:
-            raise WorkError(f"{node.name}: {command}: no answer within {timeout:g} s") from None
+            raise WorkError(f"{node.name}: {short}: no answer within {timeout:g} s") from None
         if check and done.code:
-            raise WorkError(f"{node.name}: {command}: {done.problem}")
+            raise WorkError(f"{node.name}: {short}: {done.problem}")
         return done
 
     def spawn(self, node: Node, command: str, output: Path) -> Spawned:

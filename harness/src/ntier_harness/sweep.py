@@ -21,7 +21,7 @@ from ntier_harness.load import stop_jmeter
 from ntier_harness.plan import Trial
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec
-from ntier_harness.trial import Attempt, planned
+from ntier_harness.trial import Attempt, planned, reset
 
 ATTEMPTS = 3  # the first and two more
 STARTED_BY_US = ("sampler.py", "sadc", "terraform", "tofu", "ansible-playbook")
@@ -143,17 +143,19 @@ def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS) -> int:
 
 def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], trials: list[Trial], sweep_dir: Path, attempts: int) -> None:
     """Every trial in order, each until it is valid or out of attempts. Nodes that cannot be mended end the sweep."""
+    doubt = True
     for number, trial in enumerate(trials, 1):
         while (attempt := ledger.next_attempt(trial, ledger.attempts(sweep_dir), attempts)) is not None:
             lab.runner.stop.check()
             began, before_s = lab.runner.monotonic(), lab.runner.now()
-            warm = ready(lab, spec, soft)
+            warm = ready(lab, spec, soft, doubt=doubt)
             if warm["t_s"] >= before_s:  # the warm-up belongs to the deployment, not to this trial
                 began = lab.runner.monotonic()
             left_s = (len(trials) - number + 1) * plan.trial_duration_s(spec)
             lab.screen.trial(trial, attempt, number, len(trials), left_s)
             manifest = one_attempt(lab, spec, soft, trial, attempt, sweep_dir, warm)
             lab.screen.close()
+            doubt = not manifest.valid
             whole = manifest.phases[-1].end_s is not None and not manifest.failure
             lab.screen.ended(manifest, lab.runner.monotonic() - began - spec.phases.total_s if whole else None)
             lab.runner.stop.check()
@@ -161,16 +163,31 @@ def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], trials: list[Trial], 
                 raise Interrupted(manifest.failure)
 
 
-def ready(lab: Lab, spec: Spec, soft: dict[str, Any]) -> dict[str, Any]:
-    """Deployed, healthy and warm; mends once what is not. Raises WorkError if it cannot."""
+def ready(lab: Lab, spec: Spec, soft: dict[str, Any], *, doubt: bool = True) -> dict[str, Any]:
+    """Deployed, healthy (looked at if in doubt: each trial resets anyhow) and warm; mends once what is not.
+
+    Returns the warm-up's record. Raises WorkError if it cannot be mended."""
     try:
         lab.nodes.connect()
+        if doubt:
+            reset(lab)
         return warm_up(lab, spec)
     except WorkError as error:
         lab.screen.say(f"mending: {error}")
     lab.nodes.disconnect()
+    lab.target.up(spec, lab.paths.logs / "terraform.log")
+    lab.forget_nodes()
+    lab.nodes.connect()
+    restart_services(lab)
     provision(lab, spec, soft, force=True)
     return warm_up(lab, spec)
+
+
+def restart_services(lab: Lab) -> None:
+    """All services, the tier that others need first: what waits for a peer that vanished would wait on."""
+    command = "systemctl restart $(sed 's/#.*//' /etc/ntier/services.d/*)"
+    for tier in ("db", "middleware", "app", "web"):
+        lab.runner.parallel(lambda n: lab.nodes.call(n, command, check=False, timeout=180), lab.nodes.tier(tier))
 
 
 def one_attempt(lab: Lab, spec: Spec, soft: dict[str, Any], trial: Trial, attempt: int, sweep_dir: Path,

@@ -57,6 +57,7 @@ class BuildNode:
                 "ANSIBLE_CONFIG": str(digests.ROOT / "ansible/ansible.cfg"),
                 "ANSIBLE_SSH_CONTROL_PATH_DIR": sockets,
                 "ANSIBLE_NOCOLOR": "1",
+                "ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.profile_tasks",  # the log shows where the time goes
                 "NTIER_STATE": str(STATE),
             }
             command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(self.folder / "nodes.json")]

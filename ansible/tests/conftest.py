@@ -55,11 +55,12 @@ class Deployment:
     """Nodes that run, and the ways to them."""
 
     nodes: list[dict[str, Any]]
+    folder: Path = STATE / "local"  # of nodes.json and known_hosts
 
     def play(self, name: str, *arguments: str) -> Play:
         files = [STATE / "local" / name for name in ("deployment.json", "secrets.yml", "install_digests.json")]
         variables = [word for file in files if file.exists() for word in ("-e", f"@{file}")]
-        command = [str(BIN / "ansible-playbook"), "-i", str(STATE / "local/nodes.json"), f"playbooks/{name}.yml"]
+        command = [str(BIN / "ansible-playbook"), "-i", str(self.folder / "nodes.json"), f"playbooks/{name}.yml"]
         environment = ansible_environment(ANSIBLE_STDOUT_CALLBACK="ansible.posix.jsonl", NTIER_STATE=str(STATE))
         done = subprocess.run(
             [*command, *variables, *arguments],
@@ -75,7 +76,7 @@ class Deployment:
 
     def ssh(self, node: dict[str, Any], command: str, text: str = "") -> subprocess.CompletedProcess[str]:
         options = {
-            "UserKnownHostsFile": STATE / "local/known_hosts",
+            "UserKnownHostsFile": self.folder / "known_hosts",
             "StrictHostKeyChecking": "yes",
             "BatchMode": "yes",
         }

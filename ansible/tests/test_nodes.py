@@ -5,26 +5,32 @@ from __future__ import annotations
 import base64
 import json
 import os
-import socket
+import subprocess
+import sys
 import urllib.parse
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 pytestmark = pytest.mark.nodes
+ROOT = Path(__file__).resolve().parents[2]
 STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
 ABOVE = {"web": ("client", 80), "app": ("web", 8080), "middleware": ("app", 3306), "db": ("middleware", 3306)}
 # SSH, the services, and what their programs would open if they were let: AJP, shutdown, status, X protocol, JMX
 PORTS = (22, 80, 443, 1099, 3306, 3307, 5005, 8000, 8005, 8009, 8080, 8081, 9000, 33060, 33062, 50000)
 SCAN = """
-import socket, sys
-for target in sys.argv[1].split(","):
-    for port in sys.argv[2].split(","):
-        with socket.socket() as probe:
-            probe.settimeout(0.4)
-            if probe.connect_ex((target, int(port))) == 0:
-                print(target, port)
+import concurrent.futures, itertools, socket, sys
+def is_open(pair):
+    with socket.socket() as probe:
+        probe.settimeout(2)
+        return probe.connect_ex((pair[0], int(pair[1]))) == 0
+pairs = list(itertools.product(sys.argv[1].split(","), sys.argv[2].split(",")))
+with concurrent.futures.ThreadPoolExecutor(len(pairs)) as pool:
+    for pair, found in zip(pairs, pool.map(is_open, pairs)):
+        if found:
+            print(*pair)
 """
 
 
@@ -50,6 +56,29 @@ def test_check_mode_sees_what_would_change_and_changes_nothing(deployment):
     assert (
         deployment.ssh(web, "sha256sum /etc/apache2/apache2.conf; systemctl show -p MainPID apache2").stdout == before
     )
+
+
+def test_check_mode_works_on_a_machine_that_has_nothing_yet(deployment, tmp_path):
+    """A bare Debian as a rented host would be, made beside the deployment (image building's names are left alone)."""
+    script = ROOT / "terraform/targets/local/node.sh"
+    environment = {**os.environ, "NTIER_NODES": str(tmp_path / "nodes"), "NTIER_STATE": str(STATE)}
+    node = {
+        "name": "build-bare",
+        "tier": "web",
+        "index": 1,
+        "node_type": "normal",
+        "address": "198.18.190.11",
+        "role": "web",
+    }
+    subprocess.run([script, "create", node["name"], "base-trixie", node["address"]], env=environment, check=True)
+    try:
+        (tmp_path / "nodes.json").write_text(json.dumps([node]))
+        (tmp_path / "known_hosts").write_text((tmp_path / "nodes/build-bare/known_hosts").read_text())
+        play = replace(deployment, nodes=[node], folder=tmp_path).play("deploy", "--check", "--diff")
+        assert play.code == 0, play.failed or play.text
+        assert "build-bare: web : Packages" in play.changed
+    finally:
+        subprocess.run([script, "delete", node["name"]], env=environment, check=True)
 
 
 def test_a_wrong_variable_is_refused_by_its_type(deployment):
@@ -96,11 +125,9 @@ def test_each_node_may_connect_only_to_the_tier_below(deployment):
 
 
 def test_the_controller_reaches_ssh_alone(deployment):
-    for node in deployment.nodes:
-        for port in PORTS:
-            with socket.socket() as probe:
-                probe.settimeout(0.4)
-                assert (probe.connect_ex((node["address"], port)) == 0) == (port == 22), f"{node['name']}:{port}"
+    arguments = [",".join(node["address"] for node in deployment.nodes), ",".join(map(str, PORTS))]
+    found = subprocess.run([sys.executable, "-c", SCAN, *arguments], capture_output=True, text=True, check=True).stdout
+    assert set(found.splitlines()) == {f"{node['address']} 22" for node in deployment.nodes}
 
 
 def test_secrets_are_only_in_files_that_their_service_may_read(deployment):

@@ -15,9 +15,6 @@ WORKLOADS = Path(__file__).parents[1]
 JMETER_HOME = WORKLOADS.parent / "build" / "jmeter"
 TEST_CLASSES = WORKLOADS / "jmeter-plugin" / "target" / "test-classes"
 JDK_25 = Path("/usr/lib/jvm/temurin-25-jdk-amd64/bin/java")
-# The lag that a busy build machine adds is not ours to measure.
-PRIORITY = ["nice", "-n", "-10"] if os.geteuid() == 0 else []
-
 sys.path.insert(0, str(WORKLOADS / "bench"))
 
 
@@ -46,7 +43,7 @@ def board(java: str, jmeter_home: Path) -> Iterator[Callable[..., int]]:
             "-Dsun.net.httpserver.maxIdleConnections=20000",
             "-Dsun.net.httpserver.idleInterval=600",
         ]
-        command = [*PRIORITY, java, *settings, "-cp", TEST_CLASSES, "io.ntier.jmeter.LocalBoard", "0", *faults]
+        command = [java, *settings, "-cp", TEST_CLASSES, "io.ntier.jmeter.LocalBoard", "0", *faults]
         started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
         return int(started[-1].stdout.readline())
 
@@ -72,7 +69,7 @@ def run_jmeter(java: str, jmeter_home: Path, tmp_path: Path) -> Callable[..., Pa
         } | properties
         (out / "ntier.properties").write_text("".join(f"ntier.{k}={v}\n" for k, v in settings.items()))
         environment = os.environ | {"JMETER_HOME": str(jmeter_home), "NTIER_WORKLOADS": str(WORKLOADS), "JAVA": java}
-        subprocess.run([*PRIORITY, WORKLOADS / "bin/run-jmeter", out], env=environment, check=True)
+        subprocess.run([WORKLOADS / "bin/run-jmeter", out], env=environment, check=True)
         deadline = time.time() + 180
         while not (out / "jmeter.rc").exists():
             assert time.time() < deadline, f"JMeter does not end, see {out}"

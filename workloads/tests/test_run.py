@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from ledger import ledger, rows
 
+JDK_25 = Path("/usr/lib/jvm/temurin-25-jdk-amd64/bin/java")
+
 SHORT = {"users": 20, "ramp_up_s": 2, "run_s": 6, "ramp_down_s": 1, "think_mean_ms": 300}
 
 
@@ -145,6 +147,7 @@ def test_requests_under_way_at_the_end_are_pending_not_errors(board, run_jmeter)
         ({"dictionary": "/nowhere/words"}, r"dictionary '/nowhere/words' cannot be read"),
         ({"run_s": -1}, r"run of -1.0 s: must be 0 or more"),
         ({"today": "tomorrow"}, r"date 'tomorrow' is not of the form 2026-01-31"),
+        ({"threads": "fibres"}, r"threads 'fibres': allowed are auto, virtual, platform"),
         ({"think_mean_ms": -5}, r"think time mean -5.0 ms is not in 0..3600000"),
     ],
 )
@@ -152,6 +155,16 @@ def test_bad_input_is_one_error_and_exit_code_2(run_jmeter, properties, message)
     trial = run_jmeter(port=9, **(SHORT | properties))
     assert exit_code(trial) == 2
     assert len(re.findall(rf"^ntier: {message}", (trial / "jmeter.out").read_text(), re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("threads", ["virtual", "platform"])
+def test_both_kinds_of_threads_give_the_same_load(board, run_jmeter, threads):
+    if threads == "virtual" and not JDK_25.exists():
+        pytest.skip("virtual threads need a newer JDK than this machine has")
+    trial = run_jmeter(port=board(), threads=threads, **SHORT)
+    assert exit_code(trial) == 0
+    assert sorted(int(r["user"]) for r in rows(trial / "users.csv")) == list(range(20))
+    assert all(r["success"] == "true" for r in rows(trial / "interactions.jtl.csv"))
 
 
 def test_several_clients_are_one_load(board, run_jmeter, tmp_path):

@@ -18,9 +18,9 @@ import org.apache.jorphan.collections.ListedHashTree;
 import org.apache.jorphan.collections.SearchByClass;
 
 /**
- * JMeter thread group for thousands of users that mostly think: virtual threads where Java has good ones, and only those
- * samplers of a {@link SessionController} are copied for each user that its mix can reach. All threads are made at once; the
- * controller lets each user start at its time.
+ * JMeter thread group for thousands of users that mostly think: virtual threads where Java has good ones, and only
+ * those samplers of a {@link SessionController} are copied for each user that its mix can reach. All threads are made
+ * at once; the controller lets each user start at its time.
  */
 public class UserGroup extends AbstractThreadGroup {
     static final String THREADS = "UserGroup.threads";
@@ -42,7 +42,7 @@ public class UserGroup extends AbstractThreadGroup {
         UserThreads kind;
         try {
             kind = UserThreads.parse(getPropertyAsString(THREADS, "auto"));
-            kind.make(() -> { }, "probe");
+            kind.make(() -> {}, "probe");
         } catch (IllegalArgumentException e) {
             throw SessionController.fail(e.getMessage());
         }

@@ -4,8 +4,8 @@ import java.util.Locale;
 
 /**
  * Makes the threads of users. A user mostly sleeps: as a virtual thread it costs a few kB of heap, as an operating
- * system's thread about 100 kB of stack that the collector scans at each pause. Virtual threads are used from Java 24 on, where
- * waiting in a synchronized block no longer blocks their carrier (JEP 491).
+ * system's thread about 100 kB of stack that the collector scans at each pause. Virtual threads are used from Java 24
+ * on, where waiting in a synchronized block no longer blocks their carrier (JEP 491).
  */
 enum UserThreads {
     AUTO,
@@ -37,7 +37,8 @@ enum UserThreads {
                     .invoke(Thread.class.getMethod("ofVirtual").invoke(null), name);
             return (Thread) builder.getMethod("unstarted", Runnable.class).invoke(named, task);
         } catch (ReflectiveOperationException e) {
-            throw new IllegalArgumentException("virtual threads need Java 21 or newer, this is " + Runtime.version(), e);
+            throw new IllegalArgumentException(
+                    "virtual threads need Java 21 or newer, this is " + Runtime.version(), e);
         }
     }
 }

@@ -121,7 +121,7 @@ def test_invalid_trials_are_marked_on_every_figure_that_shows_them():
     rate = loads.throughput(trials(invalid=(2000,)), None)
     assert len(labels(rate)["INVALID trial"]) == 1
     assert len(labels(rate)["throughput"]) == 3
-    assert "INVALID trials (x): 2 k users" in rate.caption
+    assert "INVALID trials (x, where measured): 2 k users" in rate.caption
     panel = timeline.timeline(interactions(), trials(invalid=(2000,)))
     assert any("INVALID, host_saturated" in a.get_title(loc="left") for a in panel.figure.axes)
 
@@ -240,3 +240,12 @@ def test_a_spreadsheet_runs_no_formula(tmp_path):
 def test_origin_does_not_break_the_pdf_for_unusual_text(tmp_path):
     odd = Origin("s", "1/1/1/1M", (), 1.0, "c", 'make sweep NAME="ü (x" \\')
     assert save(loads.response_time(trials()), odd, tmp_path)
+
+
+def test_nothing_is_claimed_of_invalid_loads_or_of_what_is_not_drawn():
+    one = loads.throughput(trials(invalid=USERS[1:]), None)
+    assert one.finding == "One valid load, 1,000 users: 14.2 interactions/s."
+    assert "grey band" not in one.caption
+    assert "pooled plateau" not in labels(one)
+    some = loads.throughput(trials(invalid=USERS[2:]), None)
+    assert some.finding == "No plateau was reached: throughput follows N/(Z+R) up to 2,000 users."

@@ -240,7 +240,7 @@ VERDICT = {
         {"tier": "db", "resource": "cpu", "nodes": ["db1", "db2"], "saturation": 0.97, "interval": [0.95, 0.98]},
         {"tier": "app", "resource": "cpu", "nodes": ["app1"], "saturation": 0.81, "interval": [0.7, 0.9]},
     ],
-    "trials": [{"users": 9000}],
+    "trials": [{"users": 9000, "valid": True}, {"users": 13000, "valid": False}],
 }  # fmt: skip
 
 
@@ -257,7 +257,7 @@ SENTENCES = [
     ),
     (
         {"verdict": "none", "knee_users": None},
-        "Nothing limits 1/2/1/2M up to 9,000 users: throughput grows with the users as N/(Z+R) says.",
+        "Nothing limits 1/2/1/2M up to 9,000 users: throughput is what N/(Z+R) says.",
     ),
     (
         {"verdict": "hidden", "bottlenecks": [], "max_throughput_at_least": True},
@@ -293,3 +293,11 @@ def test_migration_is_told():
     assert words.migrations({"migration": [change]}) == [
         "the bottleneck migrates from app CPU at 3,000 users to db disk at 5,000 users"
     ]
+
+
+def test_only_valid_trials_are_called_valid_after_a_retry(report):
+    trials = read_table(report.store, "trials", report.sweep).assign(attempts=2, attempt=2)
+    told = words.warnings(trials, read_table(report.store, "checks", report.sweep), {"verdict": "none"})
+    retried = next(w for w in told if w.startswith("Valid only after a retry"))
+    assert "u01000.r01 (attempt 2)" in retried
+    assert f"u{report.invalid:05d}" not in retried

@@ -63,7 +63,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None) -> Drawing:
         _nominal_axis(axes, scale)
         axes.legend(loc="lower right")
     return Drawing(
-        "throughput", figure, _throughput_finding(valid, plateau), _throughput_caption(trials), _loads(trials)
+        "throughput", figure, _throughput_finding(valid, plateau), _throughput_caption(trials, plateau), _loads(trials)
     )
 
 
@@ -131,8 +131,8 @@ def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:
     n = saturation["n"]
     caption = (
         f"Mean utilization and saturation of every node's CPU in the run phase, counted from n = {_span(n)} "
-        f"samples per node and trial (worth {saturation['n_effective'].min():,.0f} to "
-        f"{saturation['n_effective'].max():,.0f} independent ones); bands are 95 % intervals (left out for "
+        f"samples per node and trial (worth {_span(saturation['n_effective'])} "
+        f"independent ones); bands are 95 % intervals (left out for "
         f"nodes that stay below {BAND_FROM:g}); scale {scale:g}."
     )
     columns = ["users", "trial", "valid", "node", "tier", "utilization_mean_pct", "saturation", "saturation_low",
@@ -238,20 +238,25 @@ def _loads(trials: pd.DataFrame) -> pd.DataFrame:
 def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None) -> str:
     if valid.empty:
         return NOTHING_VALID
+    if plateau is None and valid["users"].nunique() == 1:
+        return (
+            f"One valid load, {valid['users'].iloc[0]:,} users: {valid['throughput_per_s'].mean():.1f} interactions/s."
+        )
     if plateau is None:
-        return "Throughput grows with the users over the whole sweep; no plateau was reached."
+        return f"No plateau was reached: throughput follows N/(Z+R) up to {valid['users'].max():,} users."
     at = f" from about {float(f'{plateau.knee_users:.2g}'):,.0f} users on" if plateau.knee_users else ""
     value = f"{plateau.throughput_per_s:.1f} [{plateau.low_per_s:.1f}, {plateau.high_per_s:.1f}] interactions/s"
     return f"Throughput follows N/(Z+R), then levels off at {'at least ' if plateau.at_least else ''}{value}{at}."
 
 
-def _throughput_caption(trials: pd.DataFrame) -> str:
+def _throughput_caption(trials: pd.DataFrame, plateau: Plateau | None) -> str:
     _, think_s, response_s = law(trials)
     n = trials["interactions"]
+    band = " grey band: plateau pooled over its trials;" if plateau is not None else ""
     return (
         f"Interactions per second of the run phase with 95 % intervals from 10 batches, n = {_span(n)} "
         f"interactions per trial, {len(trials)} trials; dashed: N/(Z+R) with Z = {think_s:g} s and R = "
-        f"{response_s * 1000:.0f} ms of the lowest load; grey band: plateau pooled over its trials; scale "
+        f"{response_s * 1000:.0f} ms of the lowest valid load;{band} scale "
         f"{trials['scale'].iloc[0]:g}." + _invalid_text(trials)
     )
 
@@ -291,4 +296,4 @@ def _span(counts: pd.Series) -> str:
 
 def _invalid_text(rows: pd.DataFrame) -> str:
     bad = sorted(set(rows.loc[~rows["valid"].astype(bool), "users"]))
-    return f" INVALID trials (x): {', '.join(thousands(u) for u in bad)} users." if bad else ""
+    return f" INVALID trials (x, where measured): {', '.join(thousands(u) for u in bad)} users." if bad else ""

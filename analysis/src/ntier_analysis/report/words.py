@@ -90,9 +90,9 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
         limit = "limits" if len(found) == 1 else "limit"
         how = f" ({verdict['kind']})" if kind == "multi" and verdict.get("kind") else ""
         return f"{names} {limit} {topology}{how} at {rate(verdict, scale)}{start}; saturation {shares}."
-    users = max((t["users"] for t in verdict["trials"]), default=0)
+    users = max((t["users"] for t in verdict["trials"] if t["valid"]), default=0)  # invalid loads show nothing
     if kind == "none":
-        return f"Nothing limits {topology} up to {users:,} users: throughput grows with the users as N/(Z+R) says."
+        return f"Nothing limits {topology} up to {users:,} users: throughput is what N/(Z+R) says."
     if kind == "hidden":
         return (
             f"Throughput of {topology} levels off at {rate(verdict, scale)}{start}, although no measured resource "
@@ -149,7 +149,7 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     if len(open_checks):
         names = ", ".join(f"{i} ({n})" for i, n in open_checks["id"].value_counts().items())
         found.append(f"Required checks that could not be decided (too few samples), by number of trials: {names}.")
-    retried = trials[trials["attempts"].fillna(1) > 1]
+    retried = trials[trials["valid"].astype(bool) & (trials["attempts"].fillna(1) > 1)]
     if len(retried):
         found.append(
             "Valid only after a retry: " + ", ".join(f"{t.trial} (attempt {t.attempt})" for t in retried.itertuples())

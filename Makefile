@@ -35,7 +35,7 @@ help: ## this page
 
 .PHONY: setup venv doctor purge lock
 setup: ## installs all that the others need; does nothing and takes seconds when all is there
-	@setup/setup.sh
+	@setup/setup.sh $(if $(DATA),--data '$(DATA)')
 
 venv:
 	@setup/bootstrap.sh
@@ -88,23 +88,27 @@ notebooks: venv ## executes all notebooks on the store
 
 # ---- tests --------------------------------------------------------------------------------------------------------
 
-.PHONY: test test-fast test-nodes lint bench
+.PHONY: test test-fast test-nodes test-faults lint bench
 test: test-fast test-nodes ## all tests, the smoke experiment included
 
 test-fast: lint ## the tests that need no nodes
 	$(VENV)/python setup/build.py
-	$(TERRAFORM) -chdir=terraform/modules/topology init -input=false >/dev/null
-	$(TERRAFORM) -chdir=terraform/modules/topology test
+	for module in modules/topology targets/local; do \
+	  $(TERRAFORM) -chdir=terraform/$$module init -input=false >/dev/null && $(TERRAFORM) -chdir=terraform/$$module test; done
 	mvn -B -q verify
 	$(VENV)/pytest -m 'not nodes'
 
 test-nodes: setup ## the experiments on real nodes
-	$(VENV)/pytest -m nodes
+	$(VENV)/pytest -m 'nodes and not faults'
+
+test-faults: setup ## the whole fault matrix on real nodes; most of an hour
+	$(VENV)/pytest -m faults
 
 lint: venv
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
 	$(VENV)/lint-imports
+	$(VENV)/lint-imports --config analysis/pyproject.toml
 
 bench: venv ## the side-by-side benchmarks
 	$(VENV)/python analysis/bench/density.py

@@ -1,0 +1,51 @@
+"""The experiment of the continuous integration, as a user starts it: from nodes to a verdict and a report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from ntier_harness import promises
+
+from .conftest import DEADLINE_S, NTIER
+
+pytestmark = pytest.mark.nodes
+
+ROOT = Path(__file__).resolve().parents[3]
+SWEEP = "1-1-1-1M.browse_only.shardingsphere.smoke"
+
+
+def make_smoke(results: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["make", "smoke", f"RESULTS={results}"], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S
+    )
+
+
+def test_smoke(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    done = make_smoke(results)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+    report = results / "reports" / SWEEP
+    assert (report / "report.html").stat().st_size < 3_000_000
+    assert str(report / "report.html") in done.stdout
+    assert (report / "figures/throughput.png").exists()
+
+    analysis = Path(NTIER).with_name("ntier-analysis")
+    asked = subprocess.run([analysis, "verdict", results / "store", "--json"], check=True, capture_output=True)
+    (sweep,) = json.loads(asked.stdout)["sweeps"]
+    assert sweep["topology"] == "1/1/1/1M"
+    assert [t["users"] for t in sweep["trials"]] == [1000, 3000]
+    assert sweep["verdict"] in ("none", "single"), "1,000 and 3,000 users are below or at the knee of one database"
+    low, high = sweep["max_throughput_interval"]
+    assert 0 < low <= sweep["max_throughput_per_s"] <= high
+
+    before = promises.digests(results / "raw")
+    began = time.monotonic()
+    again = make_smoke(results)
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert promises.digests(results / "raw") == before, "a sweep that is done was touched"
+    assert time.monotonic() - began < 60

@@ -301,3 +301,21 @@ def test_only_valid_trials_are_called_valid_after_a_retry(report):
     retried = next(w for w in told if w.startswith("Valid only after a retry"))
     assert "u01000.r01 (attempt 2)" in retried
     assert f"u{report.invalid:05d}" not in retried
+
+
+def test_a_sweep_that_has_measured_nothing_gives_a_report(report, tmp_path):
+    """Its only trial failed or still runs: there are no rows but its own."""
+    for name in TABLES:
+        frame = read_table(report.store, name, report.sweep)
+        if name == "trials":
+            measured = [c for c in frame if c.endswith(("_per_s", "_ms")) or c in ("interactions", "pending", "errors")]
+            frame = frame[frame["trial"] == "u01000.r01"].drop(columns=measured)
+            frame = frame.assign(valid=False, state="failed", invalid_reasons="failed", failure="client_exit 137")
+            frame = frame.drop(columns=["run_start_s", "run_end_s", "ramp_up_start_s", "ramp_down_end_s"])
+        else:
+            frame = frame.iloc[:0]
+        write_table(tmp_path / "store", name, report.sweep, frame)
+    html = write_report(tmp_path / "store", report.sweep, tmp_path / "out").read_text()
+    assert "What limits 1/1/1/1M is unknown" in html
+    assert "Nothing has been measured yet." in html
+    assert "nan" not in re.sub(r"<script.*?</script>|<style.*?</style>", "", html, flags=re.S)

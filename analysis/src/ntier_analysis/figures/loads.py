@@ -93,7 +93,8 @@ def response_time(trials: pd.DataFrame) -> Drawing:
         _invalid_marks(axes, trials, "response_time_mean_ms")
         axes.set(xlabel="users (nominal)", ylabel="response time [ms]", yscale="log", xlim=(0, None))
         users_ticks(axes.xaxis, trials["users"])
-        axes.legend(loc="upper left", ncols=2)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="upper left", ncols=2)
     counts = trials["interactions"]
     caption = (
         f"Response time of successful interactions as the client sees it, closed loop; n = {_span(counts)} "

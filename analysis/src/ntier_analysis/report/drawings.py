@@ -29,12 +29,15 @@ class Pair:
 def load_figures(data: SweepData) -> list[Pair]:
     """Throughput, response time, utilization, pools and the course of three trials."""
     trials, plateau = data.trials, data.plateau
+    if trials["throughput_per_s"].isna().all():  # nothing was measured yet
+        return []
     cpu = data.saturation[data.saturation["resource"] == "cpu"]
     found = [
         Pair(loads.throughput(trials, plateau), interactive.throughput(trials, plateau)),
         Pair(loads.response_time(trials), interactive.response_time(trials)),
-        Pair(loads.utilization(cpu, data.scale), interactive.utilization(cpu), wide=True),
     ]
+    if len(cpu):
+        found.append(Pair(loads.utilization(cpu, data.scale), interactive.utilization(cpu), wide=True))
     chosen = telling_trials(trials[trials["trial"].isin(data.interactions["trial"])], data.verdict["knee_users"])
     if len(chosen):
         course = timeline.timeline(data.interactions, chosen)
@@ -48,6 +51,8 @@ def load_figures(data: SweepData) -> list[Pair]:
 def density_figures(data: SweepData) -> list[Pair]:
     """For the node that limits (else the most saturated one) the surface and the map; the map for every other node."""
     cpu = data.saturation[(data.saturation["resource"] == "cpu") & (data.saturation["tier"] != "host")]
+    if cpu.empty:
+        return []
     nodes = loads.nodes_in_order(cpu)
     first = _telling_node(data, cpu)
     nodes.sort(key=lambda n: n[0] != first)

@@ -76,6 +76,11 @@ def _context(data: SweepData) -> dict:
     }
 
 
+def _span(counts: pd.Series) -> str:
+    low, high = words.count(counts.min()), words.count(counts.max())
+    return low if low == high else f"{low} to {high}"
+
+
 def _evidence(verdict: dict) -> list[str]:
     """Without what the warnings say."""
     return [e for e in verdict["evidence"] if "trials are invalid" not in e] + words.migrations(verdict)
@@ -86,11 +91,15 @@ def _facts(data: SweepData) -> list[dict]:
     run_s = (trials["run_end_s"] - trials["run_start_s"]).median()
     valid = trials["valid"].sum()
     facts = [
-        {"name": "Trials", "value": f"{valid} of {len(trials)} valid", "note": f"run phase {run_s:.0f} s each"},
+        {
+            "name": "Trials",
+            "value": f"{valid} of {len(trials)} valid",
+            "note": "" if pd.isna(run_s) else f"run phase {run_s:.0f} s each",
+        },
         {
             "name": "Users",
-            "value": f"{trials['users'].min():,} to {trials['users'].max():,}",
-            "note": f"nominal; {trials['users_real'].min():,} to {trials['users_real'].max():,} real",
+            "value": _span(trials["users"]),
+            "note": f"nominal; {_span(trials['users_real'])} real",
         },
     ]
     if verdict["max_throughput_per_s"]:

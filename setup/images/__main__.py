@@ -19,11 +19,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import base
+import build as artefacts
 import digests
 import golden
 import incus
-
-import build as artefacts
 
 PARALLEL = 3  # package installation waits for the network and the disk as much as for a core
 DEFAULT_PROFILE = "small"

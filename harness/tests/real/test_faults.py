@@ -55,7 +55,8 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(
-    "kind", [kind if kind in ("db_stopped", "collector_killed") else pytest.param(kind, marks=matrix) for kind in FAULTS]
+    "kind",
+    [kind if kind in ("db_stopped", "collector_killed") else pytest.param(kind, marks=matrix) for kind in FAULTS],
 )
 def test_fault_in_the_run_phase(real_sweep, kind):
     sweep = real_sweep(kind)

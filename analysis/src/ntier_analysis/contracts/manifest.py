@@ -28,7 +28,7 @@ class State(StrEnum):
 class Outcome(StrEnum):
     """`undecidable`: too few samples to tell; it never invalidates by itself unless the check is required."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 (an outcome, not a password)
     FAIL = "fail"
     UNDECIDABLE = "undecidable"
 

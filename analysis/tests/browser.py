@@ -25,6 +25,7 @@ class Page:
         self._buffer, self._next, self._session = b"", 0, None
         self.messages: list[str] = []
         self.requests: list[str] = []
+        self._loads = 0
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -60,6 +61,8 @@ class Page:
     def _note(self, event: dict) -> None:
         params = event.get("params", {})
         match event.get("method"):
+            case "Page.loadEventFired":
+                self._loads += 1
             case "Network.requestWillBeSent":
                 self.requests.append(params["request"]["url"])
             case "Runtime.exceptionThrown":
@@ -69,12 +72,19 @@ class Page:
             case "Runtime.consoleAPICalled":
                 self.messages.append(json.dumps(params["args"])[:500])
 
+    def navigate(self, path: Path) -> None:
+        """Loads the page and waits for its load event, which needs no scripts."""
+        before, deadline = self._loads, time.monotonic() + 90
+        self.call("Page.navigate", url=path.as_uri())
+        while self._loads == before:
+            self._note(self._read(deadline))
+
     def open(self, path: Path, width: int = 1280, height: int = 900) -> None:
         """Loads the page and waits until every interactive figure is drawn."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
-        self.call("Page.navigate", url=path.as_uri())
+        self.navigate(path)
         drawn = "document.readyState === 'complete' && [...document.querySelectorAll('figure[data-plot]')].every(" \
             "f => f.classList.contains('live') && f.querySelector('.main-svg'))"  # fmt: skip
         deadline = time.monotonic() + 90

@@ -45,11 +45,13 @@ def test_interactive_figures_replace_the_static_ones_on_screen_only(tab, report)
 def test_all_is_there_without_scripts(tab, report):
     """Script execution off: the pictures stay."""
     tab.call("Emulation.setScriptExecutionDisabled", value=True)
-    tab.call("Page.navigate", url=report.page.as_uri())
-    root = tab.call("DOM.getDocument")["root"]["nodeId"]
-    live = tab.call("DOM.querySelectorAll", nodeId=root, selector="figure.live")["nodeIds"]
-    images = tab.call("DOM.querySelectorAll", nodeId=root, selector="figure img")["nodeIds"]
-    tab.call("Emulation.setScriptExecutionDisabled", value=False)
+    try:
+        tab.navigate(report.page)
+        root = tab.call("DOM.getDocument")["root"]["nodeId"]
+        live = tab.call("DOM.querySelectorAll", nodeId=root, selector="figure.live")["nodeIds"]
+        images = tab.call("DOM.querySelectorAll", nodeId=root, selector="figure img")["nodeIds"]
+    finally:
+        tab.call("Emulation.setScriptExecutionDisabled", value=False)
     assert live == []
     assert len(images) >= 9
 

@@ -25,6 +25,8 @@ RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seco
 REMOTE = "/run/ntier"
 HEAP_BYTES_PER_USER = 200_000  # 13,000 users fit in 3.2 GB with the JVM's own 600 MB
 HEAP_BASE_BYTES = 256 * 2**20
+CONTENT_PAGES = 1000  # pages whose content is checked in a run: five times what the check needs (E2, docs/validity.md)
+CONTENT_SHARE_MIN = 0.1  # beyond the knee fewer interactions complete than N/Z; a tenth of them is still enough
 TIMEOUT_MS = 120_000  # a request that takes longer is an error; the slowest search seen in the original took 103 s
 
 
@@ -70,6 +72,12 @@ def data_properties(state: Path, nodes: list[Node]) -> dict[str, Any]:
     return {"ntier.database_users": data["users"], "ntier.database_authors": data["authors"], "ntier.today": today}
 
 
+def content_share(run: Run) -> float:
+    """Share of the pages whose content is checked, so that short runs check enough and long ones not too many."""
+    expected = run.users * 1000 / run.think_mean_ms * run.phases.run_s
+    return min(1.0, max(CONTENT_SHARE_MIN, CONTENT_PAGES / expected))
+
+
 def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> dict[str, Any]:
     """`ntier.properties` of one client: every number of the plan that is not its default."""
     heap = math.ceil((HEAP_BASE_BYTES + users * HEAP_BYTES_PER_USER) / 2**20)
@@ -87,6 +95,7 @@ def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> d
         "ntier.ramp_down_s": f"{run.phases.ramp_down_s:g}",
         "ntier.think_mean_ms": f"{run.think_mean_ms:g}",
         "ntier.timeout_ms": TIMEOUT_MS,
+        "ntier.content_share": f"{content_share(run):.3f}",
         "ntier.out": run.directory,
         "ntier.jvm_heap": f"{heap}m",
     }

@@ -85,6 +85,9 @@ class Local:
             variables = self.paths.local / "topology.auto.tfvars.json"
             extra = [f"-var-file={variables}"] if variables.exists() else []
             self._terraform("destroy", "-input=false", "-auto-approve", *extra, log=log)
+        # what a killed run left behind is in no Terraform state; set-up that never ran left nothing
+        if (self.paths.state / "ssh").exists():
+            self.runner.run(["bash", str(self.root / "node.sh"), "clear"], env=self._env, timeout=120)
         for file in (self.paths.in_force, self.paths.nodes):
             durable.remove(file)
 

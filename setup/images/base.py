@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import sys
 import tarfile
 import tempfile
 import time
@@ -16,8 +17,6 @@ from typing import Any
 import incus
 import yaml
 
-MIRROR = "http://mirror.example.org/debian"
-SECURITY = "http://mirror.example.org/debian-security"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SCRATCH = "/var/tmp"  # noqa: S108 (a folder of our own is made in it); /tmp may be memory
 ROOT = Path(__file__).parent / "rootfs"
@@ -34,18 +33,21 @@ def sources(base: dict) -> list[str]:
 
 @cache
 def mirrors() -> tuple[str, str]:
-    """(mirror, security mirror): the settings, else what this machine uses itself (Debian), else Debian's own."""
-    found = {"main": MIRROR, "security": SECURITY}
+    """(mirror, security mirror) of Debian: the settings, else what this machine uses itself. Exits with 2 if neither
+    says it, as on a machine that is not a Debian."""
+    found = {"main": os.environ.get("NTIER_DEBIAN_MIRROR"), "security": os.environ.get("NTIER_SECURITY_MIRROR")}
     call = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Identifier: Packages"]
     for line in subprocess.run(call, capture_output=True, text=True).stdout.splitlines():
         origin, label, uri = line.split("|", 2)
-        address = reachable_mirror(uri)
-        if origin == "Debian" and address:
-            found["security" if label == "Debian-Security" else "main"] = address
-    return (
-        os.environ.get("NTIER_DEBIAN_MIRROR") or found["main"],
-        os.environ.get("NTIER_SECURITY_MIRROR") or found["security"],
-    )
+        which = "security" if label == "Debian-Security" else "main"
+        if origin == "Debian":
+            found[which] = found[which] or reachable_mirror(uri)
+    if not found["main"]:
+        print("error: this machine's apt sources name no Debian mirror, from which the nodes are made; say "
+              "NTIER_DEBIAN_MIRROR=http://.../debian (and NTIER_SECURITY_MIRROR)", file=sys.stderr)  # fmt: skip
+        raise SystemExit(2)
+    # mirrors that carry both have them side by side
+    return found["main"], found["security"] or f"{found['main']}-security"
 
 
 def reachable_mirror(uri: str) -> str | None:

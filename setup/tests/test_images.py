@@ -195,3 +195,12 @@ def test_mirror_that_a_node_can_use(tmp_path, uri, expected):
 def test_setting_overrides_the_mirror(monkeypatch):
     monkeypatch.setitem(os.environ, "NTIER_DEBIAN_MIRROR", "http://mirror.example.org/debian")
     assert base.mirrors.__wrapped__()[0] == "http://mirror.example.org/debian"
+
+
+def test_a_machine_that_knows_no_mirror_is_told_the_setting(monkeypatch, capsys):
+    monkeypatch.delenv("NTIER_DEBIAN_MIRROR", raising=False)
+    nothing = subprocess.CompletedProcess([], 0, stdout="Ubuntu|Ubuntu|http://archive.example.org/ubuntu/\n")
+    monkeypatch.setattr(base.subprocess, "run", lambda *_, **__: nothing)
+    with pytest.raises(SystemExit, match="2"):
+        base.mirrors.__wrapped__()
+    assert "NTIER_DEBIAN_MIRROR" in capsys.readouterr().err

@@ -14,6 +14,7 @@ Units: s, ns, us, bytes; counters are cumulative; -1 = no quota, empty = the ker
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import signal
@@ -29,12 +30,28 @@ BLANK = ""
 
 
 def find_group(controller: str, name: str) -> str:
-    """Path of a container's control group: `lxc.payload.<name>`, on cgroup v1 below the controller. Raises OSError."""
+    """Path of a running container's control group, on cgroup v1 below the controller. Raises OSError.
+
+    It is `lxc.payload.<name>`, or `lxc.payload.<name>-<n>` where LXC found a group left behind by a monitor that was
+    killed: of several the one with processes is the container's."""
     for base in (f"{CGROUP}/{controller}", CGROUP):
         path = f"{base}/lxc.payload.{name}"
-        if os.path.isdir(path):
-            return path
-    raise FileNotFoundError(f"no control group lxc.payload.{name} below {CGROUP} ({controller})")
+        for group in sorted([path, *glob.glob(f"{glob.escape(path)}-[0-9]*")]):
+            if populated(group):
+                return group
+    raise FileNotFoundError(f"no control group lxc.payload.{name} with processes below {CGROUP} ({controller})")
+
+
+def populated(group: str) -> bool:
+    """Whether a process is in the group or, as systemd sorts them, in one right below it."""
+    for file in [f"{group}/cgroup.procs", *glob.glob(f"{glob.escape(group)}/*/cgroup.procs")]:
+        try:
+            with open(file) as processes:
+                if processes.read(1):
+                    return True
+        except OSError:
+            continue
+    return False
 
 
 def is_v2() -> bool:

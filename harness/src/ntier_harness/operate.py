@@ -71,10 +71,11 @@ def down(lab: Lab) -> None:
         if lab.paths.nodes.exists():
             with contextlib.suppress(WorkError):
                 lab.nodes.disconnect()
+        removed = sorted(lab.target.instances())
         lab.target.down(lab.paths.logs / "terraform.log")
         durable.remove(lab.paths.local / "up.json")
         lab.screen.close()
-    lab.screen.say("no nodes are up")
+    lab.screen.say(f"removed {', '.join(removed)}" if removed else "no nodes were up")
 
 
 def status(lab: Lab, *, as_json: bool) -> None:

@@ -80,7 +80,7 @@ public class PageReader extends AbstractTestElement implements PostProcessor, Te
         }
         tryAgain(context, user, result);
         if (!user.endRequest()) {
-            result.setIgnore(); // aborted by the end of the trial: users.csv has it as pending
+            result.setIgnore();
             return;
         }
         Page page = Page.of(result.getResponseData());
@@ -110,7 +110,7 @@ public class PageReader extends AbstractTestElement implements PostProcessor, Te
      * them.
      */
     private void tryAgain(JMeterContext context, User user, SampleResult result) {
-        for (int used = 1; used < tries && failedToOpen(result) && user.pause(retryPauseMs); used++) {
+        for (int used = 1; used < tries && failedToOpen(result) && user.resumeRequest() && user.pause(retryPauseMs); used++) {
             user.counters().retry();
             SampleResult again = context.getCurrentSampler().sample(null);
             if (again == null) {

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.jmeter.JMeter;
 import org.apache.jmeter.control.GenericController;
+import org.apache.jmeter.processor.PostProcessor;
 import org.apache.jmeter.samplers.SampleResult;
 import org.apache.jmeter.samplers.Sampler;
 import org.apache.jmeter.services.FileServer;
@@ -31,7 +32,8 @@ import org.slf4j.LoggerFactory;
  * sample that fails leads home (the mix's first state) without a think; a {@link PageReader} beside the samplers adds
  * the page rules of RUBBoS.
  */
-public class SessionController extends GenericController implements TestBean, TestStateListener, ThreadListener {
+public class SessionController extends GenericController
+        implements TestBean, TestStateListener, ThreadListener, PostProcessor {
     private static final long serialVersionUID = 1;
     private static final Logger LOG = LoggerFactory.getLogger(SessionController.class);
 
@@ -145,6 +147,17 @@ public class SessionController extends GenericController implements TestBean, Te
             return null;
         }
         return samplers[user.walk.state()];
+    }
+
+    /** Keeps a request that the end of the trial aborted out of the results: users.csv has it as pending. */
+    @Override
+    public void process() {
+        JMeterContext context = JMeterContextService.getContext();
+        User current = (User) context.getVariables().getObject(User.VARIABLE);
+        SampleResult result = context.getPreviousResult();
+        if (current != null && result != null && !current.endRequest()) {
+            result.setIgnore();
+        }
     }
 
     private boolean begin(JMeterContext context) {

@@ -26,6 +26,8 @@ final class User {
     private boolean ended;
     private boolean stopped;
     private long requestStartUs;
+    private boolean requesting;
+    private boolean answered;
     private long pendingUs = -1;
 
     /** @param interrupt aborts the request under way */
@@ -53,7 +55,7 @@ final class User {
      * instead.
      */
     boolean thinkThenRequest(ThinkTime thinkTime) {
-        endRequest();
+        dropRequest();
         boolean go = walk.thinkFor() == null || think(thinkTime.drawMs(thinkDraws));
         return go && beginRequest();
     }
@@ -76,17 +78,35 @@ final class User {
 
     synchronized boolean beginRequest() {
         requestStartUs = Trial.nowUs();
+        requesting = true;
+        answered = false;
         return !stopped;
     }
 
     /**
      * The request under way is over. False if there was none, or if the user was stopped and the request is booked as
-     * pending.
+     * pending. Asked again before the next request, the answer is the same.
      */
     synchronized boolean endRequest() {
-        boolean requesting = requestStartUs > 0;
-        requestStartUs = 0;
-        return requesting && !stopped;
+        if (requesting) {
+            requesting = false;
+            answered = !stopped;
+        }
+        return answered;
+    }
+
+    /** Goes on with the request that just failed, since its first try. False if the trial ended meanwhile. */
+    synchronized boolean resumeRequest() {
+        if (!stopped) {
+            requesting = true;
+            answered = false;
+        }
+        return !stopped;
+    }
+
+    private synchronized void dropRequest() {
+        requesting = false;
+        answered = false;
     }
 
     /** Counts the interaction just completed. */
@@ -136,15 +156,15 @@ final class User {
 
     /** Stops the user at the end of the trial: a request under way is booked as pending and aborted. */
     void stop() {
-        boolean requesting;
+        boolean aborted;
         synchronized (this) {
-            if (!stopped && requestStartUs > 0) {
+            if (!stopped && requesting) {
                 pendingUs = Math.max(0, Trial.nowUs() - requestStartUs);
             }
             stopped = true;
-            requesting = pendingUs >= 0;
+            aborted = pendingUs >= 0;
         }
-        if (requesting) {
+        if (aborted) {
             interrupt.run();
         }
     }

@@ -30,38 +30,55 @@ public final class Database {
         {"connectTimeout", "5000"},
     };
 
+    /** pgjdbc: likewise. */
+    private static final String[][] POSTGRESQL_DEFAULTS = {
+        {"stringtype", "unspecified"}, // days are bound as text, as for MySQL; the server finds the type
+        {"assumeMinServerVersion", "13"}, // no questions about it
+        {"ApplicationName", "rubbos"},
+        {"tcpKeepAlive", "true"},
+        {"connectTimeout", "5"},
+    };
+
     private final Driver driver;
     private final String url;
     private final Properties properties = new Properties();
 
     /** @param serverStatements whether statements are prepared on the server (binary protocol) or filled in by the driver (text) */
     public Database(String url, String user, String password, boolean serverStatements) {
-        if (!url.startsWith("jdbc:mysql:")) {
-            throw new IllegalArgumentException("jdbc_url " + url + ": unknown DBMS; allowed: jdbc:mysql://HOST:PORT/SCHEMA");
-        }
         this.url = url;
-        driver = mysqlDriver();
         properties.setProperty("user", user);
         properties.setProperty("password", password);
-        for (String[] option : MYSQL_DEFAULTS) {
-            setUnlessInUrl(option[0], option[1]);
+        if (url.startsWith("jdbc:mysql:")) {
+            // The driver's clean-up thread would outlive the application; we close our connections ourselves.
+            System.setProperty("com.mysql.cj.disableAbandonedConnectionCleanup", "true");
+            driver = driver("com.mysql.cj.jdbc.Driver");
+            setUnlessInUrl(MYSQL_DEFAULTS);
+            setUnlessInUrl(new String[][] {{"useServerPrepStmts", Boolean.toString(serverStatements)}});
+        } else if (url.startsWith("jdbc:postgresql:")) {
+            driver = driver("org.postgresql.Driver");
+            setUnlessInUrl(POSTGRESQL_DEFAULTS);
+            setUnlessInUrl(serverStatements
+                    ? new String[][] {{"prepareThreshold", "1"}}
+                    : new String[][] {{"prepareThreshold", "0"}, {"preferQueryMode", "simple"}});
+        } else {
+            throw new IllegalArgumentException("jdbc_url " + url
+                    + ": unknown DBMS; allowed: jdbc:mysql://HOST:PORT/SCHEMA, jdbc:postgresql://HOST:PORT/DATABASE");
         }
-        setUnlessInUrl("useServerPrepStmts", Boolean.toString(serverStatements));
     }
 
-    private static Driver mysqlDriver() {
-        // The driver's clean-up thread would outlive the application; we close our connections ourselves.
-        System.setProperty("com.mysql.cj.disableAbandonedConnectionCleanup", "true");
+    private static Driver driver(String name) {
         try {
-            return (Driver) Class.forName("com.mysql.cj.jdbc.Driver").getDeclaredConstructor().newInstance();
+            return (Driver) Class.forName(name).getDeclaredConstructor().newInstance();
         } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException("the MySQL driver is missing", e);
+            throw new IllegalStateException("the driver " + name + " is missing", e);
         }
     }
 
-    private void setUnlessInUrl(String name, String value) {
-        if (!url.contains(name + '=')) {
-            properties.setProperty(name, value);
+    private void setUnlessInUrl(String[][] options) {
+        for (String[] option : options) {
+            if (!url.contains(option[0] + '=')) {
+                properties.setProperty(option[0], option[1]);
+            }
         }
     }
 

@@ -22,6 +22,7 @@ public final class Db implements AutoCloseable {
     private final ConnectionPool pool;
     private Connection connection;
     private int statements;
+    private boolean wrote;
 
     public Db(ConnectionPool pool) {
         this.pool = pool;
@@ -47,6 +48,21 @@ public final class Db implements AutoCloseable {
         }
     }
 
+    /** Runs an INSERT, UPDATE or DELETE; returns the number of rows it changed. */
+    public int update(String sql, Object... values) throws SQLException {
+        if (connection == null) {
+            connection = pool.take();
+        }
+        statements++;
+        wrote = true;
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            for (int i = 0; i < values.length; i++) {
+                bind(statement, i + 1, values[i]);
+            }
+            return statement.executeUpdate();
+        }
+    }
+
     /** The first row, or null if there is none. */
     public <T> T first(String sql, Row<T> reader, Object... values) throws SQLException {
         List<T> list = list(sql, reader, values);
@@ -58,6 +74,8 @@ public final class Db implements AutoCloseable {
             statement.setInt(index, number);
         } else if (value instanceof Long number) {
             statement.setLong(index, number);
+        } else if (value instanceof LocalDateTime date) {
+            statement.setObject(index, date);
         } else {
             statement.setString(index, (String) value);
         }
@@ -74,10 +92,10 @@ public final class Db implements AutoCloseable {
     /**
      * After a failure: if it was the connection's, goes on with a new one and forgets what was counted.
      *
-     * @return false if the connection is not to blame
+     * @return false if the connection is not to blame, or if something may have been written: that must not be done twice
      */
     public boolean recover(SQLException failure) throws SQLException {
-        if (connection == null || !broke(failure)) {
+        if (connection == null || wrote || !broke(failure)) {
             return false;
         }
         connection = pool.replace(connection);

@@ -2,6 +2,7 @@ package io.ntier.rubbos.html;
 
 import io.ntier.rubbos.db.Comment;
 import io.ntier.rubbos.db.CommentTable;
+import java.time.LocalDateTime;
 import java.util.List;
 import java.util.Map;
 
@@ -28,6 +29,13 @@ public final class CommentHtml {
         this.story = story;
         this.filter = filter;
         this.display = display;
+    }
+
+    /** A comment without its discussion. */
+    public static void alone(Page page, String subject, int rating, String nickname, LocalDateTime date, String text) {
+        page.row();
+        page.html("<h2>").text(subject).html("</h2>\n<p>(rating ").number(rating).html(") posted by ").text(nickname).html(" on ")
+                .date(date).html("</p>\n<p>").text(text).html("</p>\n");
     }
 
     public void postLink() {

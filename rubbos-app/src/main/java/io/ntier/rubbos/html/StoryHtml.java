@@ -59,6 +59,11 @@ public final class StoryHtml {
         paging.previous(page);
     }
 
+    /** What a user without the rights for it is told: for a client like an empty page. */
+    public static void refused(Page page, String why) {
+        page.html("<p>Sorry, ").html(why).html(".</p>\n");
+    }
+
     public static void unknown(Page page, String kind) {
         page.html("<p>ERROR: Sorry, there is no such ").html(kind).html(".</p>\n");
     }

@@ -15,12 +15,18 @@ public final class BrowseCategories implements Interaction {
 
     @Override
     public void answer(Params params, Db db, Page page) throws SQLException {
-        Map<Long, String> categories = new LinkedHashMap<>();
-        db.list(CATEGORIES, row -> categories.put(row.getLong(1), row.getString(2)));
+        Map<Long, String> categories = categories(db);
         if (categories.isEmpty()) {
             StoryHtml.none(page, "no category");
         } else {
             FormHtml.categories(page, categories);
         }
+    }
+
+    /** id -> name, in the order of the database. */
+    static Map<Long, String> categories(Db db) throws SQLException {
+        Map<Long, String> categories = new LinkedHashMap<>();
+        db.list(CATEGORIES, row -> categories.put(row.getLong(1), row.getString(2)));
+        return categories;
     }
 }

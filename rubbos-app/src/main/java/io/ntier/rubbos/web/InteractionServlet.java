@@ -64,7 +64,7 @@ final class InteractionServlet extends HttpServlet {
         return new Page(name).html("<p>ERROR: ").text(message).html("</p>\n");
     }
 
-    /** If the connection was broken, one new one is tried: all interactions only read. */
+    /** If the connection was broken before anything was written, a new one is tried, once. */
     private int run(Interaction interaction, Params params, Page page) throws SQLException {
         try (Db db = new Db(pool)) {
             try {

@@ -11,7 +11,9 @@ public final class Params {
     private static final int PAGE_MAX = 1_000_000;
     private static final int STORIES_PER_PAGE_MAX = 100;
     /** Longest title, subject or name in the schema: a longer one cannot match. */
-    private static final int TEXT_MAX_CHARS = 100;
+    public static final int TEXT_MAX_CHARS = 100;
+    /** A body in the schema has 65,535 bytes, a character at most 4. */
+    public static final int BODY_MAX_CHARS = 16_000;
     private static final int SHOWN_VALUE_MAX_CHARS = 40;
 
     private final UnaryOperator<String> values;
@@ -69,6 +71,19 @@ public final class Params {
             throw bad(name, value, "at most " + TEXT_MAX_CHARS + " characters, no control characters");
         }
         return value;
+    }
+
+    /** Text of 1 to {@code maxChars} characters, without control characters other than line ends and tabs. */
+    public String required(String name, int maxChars) {
+        String value = values.apply(name);
+        if (value == null || value.isEmpty() || value.length() > maxChars || value.chars().anyMatch(Params::isForbidden)) {
+            throw bad(name, value, "1 to " + maxChars + " characters, no control characters");
+        }
+        return value;
+    }
+
+    private static boolean isForbidden(int character) {
+        return Character.isISOControl(character) && "\t\r\n".indexOf(character) < 0;
     }
 
     private long number(String name, long low, long high) {

@@ -1,14 +1,25 @@
 package io.ntier.rubbos.web;
 
+import io.ntier.rubbos.interactions.AcceptStory;
+import io.ntier.rubbos.interactions.AuthorTask;
 import io.ntier.rubbos.interactions.BrowseCategories;
 import io.ntier.rubbos.interactions.BrowseStoriesInCategory;
 import io.ntier.rubbos.interactions.Interaction;
+import io.ntier.rubbos.interactions.ModerateComment;
 import io.ntier.rubbos.interactions.OlderStories;
+import io.ntier.rubbos.interactions.PostComment;
+import io.ntier.rubbos.interactions.RegisterUser;
+import io.ntier.rubbos.interactions.RejectStory;
+import io.ntier.rubbos.interactions.ReviewStories;
 import io.ntier.rubbos.interactions.Search;
 import io.ntier.rubbos.interactions.SearchInComments;
 import io.ntier.rubbos.interactions.SearchInStories;
 import io.ntier.rubbos.interactions.SearchInUsers;
+import io.ntier.rubbos.interactions.StoreComment;
+import io.ntier.rubbos.interactions.StoreModeratorLog;
+import io.ntier.rubbos.interactions.StoreStory;
 import io.ntier.rubbos.interactions.StoriesOfTheDay;
+import io.ntier.rubbos.interactions.SubmitStory;
 import io.ntier.rubbos.interactions.ViewComment;
 import io.ntier.rubbos.interactions.ViewStory;
 import java.util.LinkedHashMap;
@@ -32,12 +43,23 @@ public final class Routes {
     public static Map<String, Route> all() {
         Map<String, Route> routes = new LinkedHashMap<>();
         routes.put("StoriesOfTheDay", always(new StoriesOfTheDay()));
+        routes.put("RegisterUser", always(new RegisterUser()));
         routes.put("BrowseCategories", always(new BrowseCategories()));
         routes.put("BrowseStoriesByCategory", always(new BrowseStoriesInCategory()));
         routes.put("OlderStories", always(new OlderStories()));
         routes.put("ViewStory", always(new ViewStory()));
+        routes.put("PostComment", always(new PostComment()));
+        routes.put("StoreComment", always(new StoreComment()));
         routes.put("ViewComment", always(new ViewComment()));
+        routes.put("ModerateComment", always(new ModerateComment()));
+        routes.put("StoreModeratorLog", always(new StoreModeratorLog()));
+        routes.put("SubmitStory", always(new SubmitStory()));
+        routes.put("StoreStory", always(new StoreStory()));
         routes.put("Search", search());
+        routes.put("Author", always(new AuthorTask()));
+        routes.put("ReviewStories", always(new ReviewStories()));
+        routes.put("AcceptStory", always(new AcceptStory()));
+        routes.put("RejectStory", always(new RejectStory()));
         return routes;
     }
 

@@ -5,6 +5,9 @@ import java.sql.SQLException;
 
 /** Connections for one or more servlets. A request holds one while its page is made, as the original does. */
 public interface ConnectionPool extends AutoCloseable {
+    /** The statement as the DBMS behind this pool wants it, see {@link Database#translate}. */
+    String translate(String sql);
+
     /** Waits until a connection is free. Pair with {@link #give}. */
     Connection take() throws SQLException;
 

@@ -4,7 +4,10 @@ import com.zaxxer.hikari.HikariConfig;
 import java.sql.Connection;
 import java.sql.Driver;
 import java.sql.SQLException;
+import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
 
 /** Where the database is and how the driver talks to it; opens connections. */
 public final class Database {
@@ -39,16 +42,22 @@ public final class Database {
         {"connectTimeout", "5"},
     };
 
+    /** RUBBoS has columns of this name, which the grammars of some PostgreSQL proxies take for the type. */
+    private static final Pattern DATE = Pattern.compile("\\bdate\\b");
+
     private final Driver driver;
+    private final boolean mysql;
+    private final Map<String, String> translated = new ConcurrentHashMap<>();
     private final String url;
     private final Properties properties = new Properties();
 
     /** @param serverStatements whether statements are prepared on the server (binary protocol) or filled in by the driver (text) */
     public Database(String url, String user, String password, boolean serverStatements) {
         this.url = url;
+        mysql = url.startsWith("jdbc:mysql:");
         properties.setProperty("user", user);
         properties.setProperty("password", password);
-        if (url.startsWith("jdbc:mysql:")) {
+        if (mysql) {
             // The driver's clean-up thread would outlive the application; we close our connections ourselves.
             System.setProperty("com.mysql.cj.disableAbandonedConnectionCleanup", "true");
             driver = driver("com.mysql.cj.jdbc.Driver");
@@ -80,6 +89,11 @@ public final class Database {
                 properties.setProperty(option[0], option[1]);
             }
         }
+    }
+
+    /** The one difference between the dialects, as far as RUBBoS' statements go: PostgreSQL gets {@code "date"} for the column. */
+    String translate(String sql) {
+        return mysql ? sql : translated.computeIfAbsent(sql, text -> DATE.matcher(text).replaceAll("\"date\""));
     }
 
     /** A new connection in autocommit mode. */

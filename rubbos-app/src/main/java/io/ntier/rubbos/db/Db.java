@@ -34,7 +34,7 @@ public final class Db implements AutoCloseable {
             connection = pool.take();
         }
         statements++;
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+        try (PreparedStatement statement = connection.prepareStatement(pool.translate(sql))) {
             for (int i = 0; i < values.length; i++) {
                 bind(statement, i + 1, values[i]);
             }
@@ -55,7 +55,7 @@ public final class Db implements AutoCloseable {
         }
         statements++;
         wrote = true;
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+        try (PreparedStatement statement = connection.prepareStatement(pool.translate(sql))) {
             for (int i = 0; i < values.length; i++) {
                 bind(statement, i + 1, values[i]);
             }

@@ -8,10 +8,12 @@ import java.sql.SQLException;
 
 /** One pool for all servlets (HikariCP). Who waits for more than 30 s (its default) fails. */
 public final class SharedPool implements ConnectionPool {
+    private final Database database;
     private final HikariDataSource source;
     private final int size;
 
     public SharedPool(Database database, int size) {
+        this.database = database;
         this.size = size;
         // No ping when a connection is taken: it would be a statement RUBBoS does not have. Broken ones are replaced instead.
         System.setProperty("com.zaxxer.hikari.aliveBypassWindowMs", Long.toString(Integer.MAX_VALUE));
@@ -22,6 +24,11 @@ public final class SharedPool implements ConnectionPool {
         config.setMaxLifetime(0);
         config.setInitializationFailTimeout(-1);
         source = new HikariDataSource(config);
+    }
+
+    @Override
+    public String translate(String sql) {
+        return database.translate(sql);
     }
 
     @Override

@@ -33,6 +33,11 @@ public final class StackPool implements ConnectionPool {
     }
 
     @Override
+    public String translate(String sql) {
+        return database.translate(sql);
+    }
+
+    @Override
     public Connection take() throws SQLException {
         synchronized (this) {
             waiting++;

@@ -41,6 +41,12 @@ class Run:
     seed: int
     start_s: float
     think_mean_ms: float
+    keep_situations: int = 0
+
+    @property
+    def situations(self) -> str:
+        """Where the warm-up leaves its users' situations on each client, and the users of a trial start."""
+        return f"{REMOTE}/situations.{self.mix.name}.csv"
 
 
 @dataclass
@@ -96,6 +102,8 @@ def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> d
         "ntier.think_mean_ms": f"{run.think_mean_ms:g}",
         "ntier.timeout_ms": TIMEOUT_MS,
         "ntier.content_share": f"{content_share(run):.3f}",
+        "ntier.keep_situations": run.keep_situations,
+        "ntier.situations": "" if run.keep_situations else f"{run.directory}/situations.csv",
         "ntier.out": run.directory,
         "ntier.jvm_heap": f"{heap}m",
     }
@@ -140,7 +148,9 @@ class Generator:
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
             directory = self.run.directory
-            self.nodes.call(client, f"mkdir -p {directory} && cat > {directory}/ntier.properties", input=text)
+            situations = "" if self.run.keep_situations else f" && cp {self.run.situations} {directory}/situations.csv"
+            prepare = f"mkdir -p {directory}{situations} && cat > {directory}/ntier.properties"
+            self.nodes.call(client, prepare, input=text)
             self.nodes.call(client, f"/opt/ntier/bin/run-jmeter {directory}", timeout=30)
 
         self.nodes.runner.parallel(one, list(enumerate(self.nodes.clients)))

@@ -19,7 +19,8 @@ from ntier_harness.ssh import Nodes
 from ntier_harness.targets.local import guard
 
 HEARTBEAT_S = 5.0  # progress.csv has a line each second; longer silence means that the client hangs
-LEAD_S = 7.0  # from starting JMeter to the common start: its JVM needs 3-4 s; more is learnt from the warm-up
+LEAD_S = 6.0  # from starting JMeter to the common start: its JVM needs 3-4 s; more is learnt from the warm-up
+LEAD_FACTOR = 1.5  # of what JMeter took last time; a start that is late nevertheless is tried again with more
 MAX_LEAD_S = 60.0
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
 REMOTE = "/run/ntier"
@@ -110,9 +111,9 @@ def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> d
 
 
 def lead_s(boot_s: float, late: int = 0) -> float:
-    """Seconds to give JMeter before the common start: twice what it took last time, when no collectors started beside
-    it, and more for each time that it was late nevertheless."""
-    return min(MAX_LEAD_S, max(LEAD_S, 2 * boot_s) * (1 + late))
+    """Seconds to give JMeter before the common start: what it took last time and half as much again, and more for each
+    time that it was late nevertheless."""
+    return min(MAX_LEAD_S, max(LEAD_S, LEAD_FACTOR * boot_s) * (1 + late))
 
 
 @dataclass

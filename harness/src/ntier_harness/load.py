@@ -159,12 +159,16 @@ class Generator:
     def watch(self) -> None:
         """Follows each client's heartbeat through one connection that stays open."""
         for client in self.nodes.clients:
-            output = self.local_dir / f".progress.{client.name}"
+            output = self._heartbeats(client.name)
             output.unlink(missing_ok=True)
             folder = self.run.directory
             command = f"tail -n +1 --pid=$(cat {folder}/jmeter.pid) -F {folder}/progress.csv 2>/dev/null"
             self.tails[client.name] = self.nodes.spawn(client, command, output)
             self.heard_s[client.name] = max(self.run.start_s, self.nodes.runner.now())
+
+    def _heartbeats(self, client: str) -> Path:
+        """Not in the trial's folder: of a killed harness the connection may write on after the trial is sealed."""
+        return self.nodes.paths.logs / f"progress.{client}.csv"
 
     def await_start(self) -> None:
         """Waits for the common start. Raises WorkError if a client is not ready by then: its users would come late."""
@@ -239,7 +243,7 @@ class Generator:
             codes[client.name] = code
         for name, tail in self.tails.items():
             tail.stop()
-            (self.local_dir / f".progress.{name}").unlink(missing_ok=True)
+            self._heartbeats(name).unlink(missing_ok=True)
         if any(code is None for code in codes.values()):
             stop_jmeter(self.nodes)
         return codes

@@ -89,7 +89,7 @@ notebooks: venv ## executes all notebooks on the store
 # ---- tests --------------------------------------------------------------------------------------------------------
 
 .PHONY: test test-fast test-nodes test-faults lint bench
-test: test-fast test-nodes ## all tests, the smoke experiment included
+test: setup test-fast test-nodes ## all tests, the smoke experiment included
 
 test-fast: lint ## the tests that need no nodes
 	$(VENV)/python setup/build.py

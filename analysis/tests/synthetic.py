@@ -40,6 +40,7 @@ class Truth:
     steal_pct: float = 0.0
     host_busy_pct: float = 30.0
     content_wrong: int = 0
+    gc_pauses: list[tuple[float, float]] = field(default_factory=list)  # of the client: (s, ms)
     db_pool: int = 24
     app_threads: int = 33
     sample_s: float = 0.1
@@ -289,6 +290,9 @@ def _client(folder: Path, spec: Spec, run: Run) -> None:
         for u in range(users)
     ]
     _csv(folder / "users.csv", "user,t_start_ms,t_end_ms,pending_ms,pending_state", lives)
+    pauses = [(run_s, 0.3) for run_s in range(2, int(end), 5)] + spec.truth.gc_pauses
+    log = "".join(f"[{round(1000 * (t0 + at))}ms] GC(1) Pause Final Mark (Young) {ms:.3f}ms\n" for at, ms in pauses)
+    _text(folder / "gc.log", "[1ms] Using Shenandoah\n" + log)
     completed = np.sort([b + r for b, r, _ in run.interactions])
     beats = []
     for second in range(1, int(end) + 1):

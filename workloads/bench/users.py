@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How many users fit in one JVM: the real plan against nginx with static pages of the bulletin board's form.
 
-Usage: users.py [--users 13000] [--phases 60/120/5] [--heap 1300m] [--options "JVM options"] [--keep-alive false] DIR
+Usage: users.py [--users 13000] [--phases 60/120/5] [--heap 2736m] [--options "JVM options"] [--keep-alive false] DIR
 Needs nginx (NTIER_NGINX), the assembled JMeter (JMETER_HOME, else build/jmeter) and a JDK 25 (JAVA). Prints a JSON
 object: the time ledger of the run phase, and what the JVM used in it. The server runs on the same machine; its CPU time
 is given apart.
@@ -166,7 +166,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--users", type=int, default=13000)
     parser.add_argument("--phases", default="60/120/5", help="ramp-up/run/ramp-down in seconds")
-    parser.add_argument("--heap", default="1300m")
+    parser.add_argument("--heap", default="2736m")
     parser.add_argument("--options", default="", help="further JVM options")
     parser.add_argument("--keep-alive", choices=["true", "false"], default="true")
     parser.add_argument("--lead", type=int, default=20, help="seconds from now to the begin of the ramp-up")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -113,6 +114,12 @@ class RawTrial:
         joined = pd.concat(parts, ignore_index=True)
         joined.attrs["torn_lines"] = sum(p.attrs.get("torn_lines", 0) for p in parts)
         return joined
+
+    def first_user(self, client: str) -> int:
+        """Number of the client's first user: users are split among the clients (`ntier.first_user`)."""
+        path = self.path(f"clients/{client}/ntier.properties")
+        found = re.search(rb"^ntier\.first_user=(\d+)$", read_bytes(path), re.MULTILINE) if path else None
+        return int(found[1]) if found else 0
 
     @cached_property
     def interactions(self) -> pd.DataFrame:

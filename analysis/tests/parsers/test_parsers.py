@@ -167,8 +167,10 @@ def test_jtl_round_trip(tmp_path, records):
     def quoted(text):
         return '"' + text.replace('"', '""') + '"'
 
-    header = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage,bytes,Connect"
-    lines = [f"{t},{e},{quoted(s)},200,OK,T 1-1,{str(ok).lower()},{quoted(s)},10,0" for t, e, s, ok in records]
+    header = (
+        "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,failureMessage,bytes,Latency,Connect"
+    )
+    lines = [f"{t},{e},{quoted(s)},200,OK,T 1-1,{str(ok).lower()},{quoted(s)},10,{e},0" for t, e, s, ok in records]
     path = tmp_path / "i.jtl.csv.zst"
     path.write_bytes(zstandard.ZstdCompressor().compress(("\n".join([header, *lines]) + "\n").encode()))
     frame = client.interactions(path)
@@ -181,8 +183,8 @@ def test_jtl_round_trip(tmp_path, records):
 def test_jtl_with_a_garbled_flag_names_the_line(tmp_path):
     path = tmp_path / "i.jtl.csv"
     path.write_text(
-        "timeStamp,elapsed,label,responseCode,threadName,success,failureMessage,bytes,Connect\n"
-        "1,1,A,200,T,true,,1,0\n2,1,A,200,T,maybe,,1,0\n"
+        "timeStamp,elapsed,label,responseCode,threadName,success,failureMessage,bytes,Latency,Connect\n"
+        "1,1,A,200,T,true,,1,1,0\n2,1,A,200,T,maybe,,1,1,0\n"
     )
     with pytest.raises(DataError, match=r"i.jtl.csv:3: success is 'maybe'"):
         client.interactions(path)

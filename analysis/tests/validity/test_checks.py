@@ -45,9 +45,9 @@ def test_honest_trial_is_valid(honest):
     found, by_id = checks(honest)
     assert found.valid, found.reasons
     assert found.reasons == []
-    starred = {"G1", "G2", "G3", "G4", "E1", "E2", "H1", "H2", "H3", "H4", "H5", "C1", "C2", "C3", "C4", "C5", "P2"}
-    assert starred <= {c.id for c in found.checks if c.required}
-    assert {"M1", "M2", "S1", "S2", "G5", "O5"} <= {c.id for c in found.checks if not c.required}
+    starred = "G1 G2 G3 G3.gc G4 E1 E2 H1 H2 H3 H4 H5 C1 C2 C3 C4 C5 P1 P2"
+    assert set(starred.split()) <= {c.id for c in found.checks if c.required}
+    assert {"M2", "S1", "S2", "G5", "O5"} <= {c.id for c in found.checks if not c.required}
     assert abs(by_id["G1"].value) < 0.1
     assert by_id["H2.pressure"].outcome is Outcome.UNDECIDABLE
 
@@ -58,6 +58,8 @@ def test_honest_trial_is_valid(honest):
         (replace(HONEST, error_share=0.2), "E1", "errors"),
         (replace(HONEST, content_wrong=1), "E2", "wrong_content"),
         (replace(HONEST, think_overshoot_ms=100.0), "G2", "generator_lag"),
+        (replace(HONEST, gc_pauses=[(30.0, 250.0)]), "G3.gc", "generator_saturated"),
+        (replace(HONEST, gc_pauses=[(20.0 + i, 15.0) for i in range(1, 40)]), "G3.gc", "generator_saturated"),
         (replace(HONEST, quota_cores={"db1": 0.2}), "H4", "quota_differs"),
         (replace(HONEST, quota_cores={"db1": None}), "H4", "quota_differs"),
         (replace(HONEST, used_factor={"db1": 1.1}, hogs={"db1": [(-2.0, 90.0)]}), "H3", "quota_not_kept"),

@@ -13,7 +13,15 @@ from ntier_harness.ssh import Nodes
 
 PACK_TIMEOUT_S = 60
 COMPRESS_FROM_BYTES = 32_768  # below, a compressed file saves nothing worth the extra step for a reader
-ALWAYS = ("interactions.jtl.csv", "thinks.csv", "cgroup_cpu.csv", "cgroup_mem_io.csv", "host_stat.csv", "pressure.csv")
+ALWAYS = (
+    "interactions.jtl.csv",
+    "thinks.csv",
+    "situations.csv",
+    "cgroup_cpu.csv",
+    "cgroup_mem_io.csv",
+    "host_stat.csv",
+    "pressure.csv",
+)
 KEEP = (".zst", ".png", ".pid", ".rc")
 LEVEL = 3  # zstd; higher levels cost time between trials and save 4 % (measured on sysstat files)
 

@@ -23,6 +23,7 @@ WARM_S = 30.0  # the JIT compilers of app, middleware and client settle; the buf
 WARM_LEAST = 300  # served interactions; below this a warm-up did not reach the pages
 WARM_USERS_PER_CORE = 10  # of the host; they hardly think, so that the limits-free nodes work all the time
 WARM_THINK_MS = 100.0
+SITUATIONS = 2000  # where users of trials start: enough that few of them start at the same place
 
 
 def write_secrets(file: Path) -> None:
@@ -140,37 +141,53 @@ class Events:
 
 
 def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
-    """Drives the system, without limits, for WARM_S, unless these very processes have been warmed up.
+    """Drives the system, without limits, for WARM_S, unless these very processes have been warmed up with this mix. Its
+    users leave situations where those of the trials start (workloads/README.md).
 
-    Returns what was done ({seconds, interactions, t_s}); it goes into the manifest of each trial."""
+    Returns what was done ({seconds, interactions, situations, t_s}); it goes into the manifest of each trial."""
     record = in_force(lab)
     serving = identity(lab)
-    if record.get("warm") and record.get("warm_identity") == serving:
+    same = record.get("warm_identity") == serving and record.get("warm", {}).get("mix") == spec.mix.name
+    if same and _left_situations(lab, spec):
         return record["warm"]
     lab.screen.say(f"warm-up: {WARM_S:g} s without limits")
     began = lab.runner.now()
-    completed, boot_s = drive(lab, spec, WARM_S, lead_s(record.get("warm", {}).get("boot_s", 0.0)))
+    completed, left, boot_s = drive(lab, spec, WARM_S, lead_s(record.get("warm", {}).get("boot_s", 0.0)))
     if completed < WARM_LEAST:  # JMeter came late; now it is known how late
-        completed, boot_s = drive(lab, spec, WARM_S, lead_s(boot_s))
+        completed, left, boot_s = drive(lab, spec, WARM_S, lead_s(boot_s))
     if completed < WARM_LEAST:
         raise WorkError(
             f"warm-up: only {completed} interactions were served in {WARM_S:g} s, at least {WARM_LEAST} are needed"
         )
-    warm = {"t_s": began, "seconds": WARM_S, "interactions": completed, "boot_s": round(boot_s, 1)}
+    warm = {
+        "t_s": began,
+        "seconds": WARM_S,
+        "mix": spec.mix.name,
+        "interactions": completed,
+        "situations": left,
+        "boot_s": round(boot_s, 1),
+    }
     durable.write(lab.paths.in_force, json.dumps(record | {"warm": warm, "warm_identity": serving}))
     return warm
 
 
-def drive(lab: Lab, spec: Spec, seconds: float, lead: float) -> tuple[int, float]:
-    """Load beside any trial, for `seconds`; returns the interactions served and the seconds that JMeter took to start.
-    Raises WorkError if a client fails."""
+def _left_situations(lab: Lab, spec: Spec) -> bool:
+    """Whether the clients still have them; a client that was started anew has not."""
+    test = f"test -s {REMOTE}/situations.{spec.mix.name}.csv && echo yes"
+    return all(lab.nodes.call(c, test, check=False).out.strip() == "yes" for c in lab.nodes.clients)
+
+
+def drive(lab: Lab, spec: Spec, seconds: float, lead: float) -> tuple[int, int, float]:
+    """Load beside any trial, for `seconds`; returns the interactions served, the situations left, and the seconds that
+    JMeter took to start. Raises WorkError if a client fails."""
     runner = lab.runner
     users = WARM_USERS_PER_CORE * (os.cpu_count() or 1)
     phases = Phases("warm", 2.0, seconds, 0.0)
     directory = f"{REMOTE}/warm-up"
     reset(lab)
-    run = Run(directory, users, phases, spec.mix, spec.seed, runner.now() + lead, WARM_THINK_MS)
+    run = Run(directory, users, phases, spec.mix, spec.seed, runner.now() + lead, WARM_THINK_MS, SITUATIONS)
     clean = f"rm -rf {directory}"
+    keep = f"mv {directory}/situations.csv {run.situations} && tail -n +2 {run.situations} | wc -l"
     runner.parallel(lambda c: lab.nodes.call(c, clean), lab.nodes.clients)
     generator = Generator(lab.nodes, run, lab.paths.logs, patience_s=MAX_LEAD_S)
     generator.start()
@@ -184,5 +201,7 @@ def drive(lab: Lab, spec: Spec, seconds: float, lead: float) -> tuple[int, float
     finally:
         with runner.stop.deferred():
             generator.finish(5.0)
+            kept = runner.parallel(lambda c: lab.nodes.call(c, keep, check=False).out.strip(), lab.nodes.clients)
             runner.parallel(lambda c: lab.nodes.call(c, clean, check=False), lab.nodes.clients)
-    return completed, generator.boot_s or runner.now() - generator.started_s
+    left = sum(int(n) for n in kept if n.isdigit())
+    return completed, left, generator.boot_s or runner.now() - generator.started_s

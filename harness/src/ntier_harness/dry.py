@@ -326,6 +326,11 @@ class DryRunner(Runner):
             pairs = dict(line.split("=", 1) for line in (input or "").splitlines())
             keys = ("start_epoch_ms", "ramp_up_s", "run_s", "ramp_down_s", "users", "think_mean_ms")
             node["jmeter"] = {k: float(pairs[f"ntier.{k}"]) for k in keys}
+        elif command.startswith("mv ") and "situations" in command:
+            node["situations"] = True
+            return 0, "2000"
+        elif command.startswith("test -s ") and "situations" in command:
+            return 0, "yes" if node.get("situations") else ""
         elif "jmeter.rc" in command:
             return 0, self._exit(node)
         elif "kill -9" in command:

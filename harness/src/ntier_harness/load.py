@@ -19,7 +19,8 @@ from ntier_harness.ssh import Nodes
 from ntier_harness.targets.local import guard
 
 HEARTBEAT_S = 5.0  # progress.csv has a line each second; longer silence means that the client hangs
-LEAD_S = 7.0  # from starting JMeter to the common start: its JVM needs 3-4 s; more is learnt from the warm-up
+LEAD_S = 6.0  # from starting JMeter to the common start: its JVM needs 3-4 s; more is learnt from the warm-up
+LEAD_FACTOR = 1.5  # of what JMeter took last time; a start that is late nevertheless is tried again with more
 MAX_LEAD_S = 60.0
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
 REMOTE = "/run/ntier"
@@ -41,6 +42,12 @@ class Run:
     seed: int
     start_s: float
     think_mean_ms: float
+    keep_situations: int = 0
+
+    @property
+    def situations(self) -> str:
+        """Where the warm-up leaves its users' situations on each client, and the users of a trial start."""
+        return f"{REMOTE}/situations.{self.mix.name}.csv"
 
 
 @dataclass
@@ -96,15 +103,17 @@ def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> d
         "ntier.think_mean_ms": f"{run.think_mean_ms:g}",
         "ntier.timeout_ms": TIMEOUT_MS,
         "ntier.content_share": f"{content_share(run):.3f}",
+        "ntier.keep_situations": run.keep_situations,
+        "ntier.situations": "" if run.keep_situations else f"{run.directory}/situations.csv",
         "ntier.out": run.directory,
         "ntier.jvm_heap": f"{heap}m",
     }
 
 
 def lead_s(boot_s: float, late: int = 0) -> float:
-    """Seconds to give JMeter before the common start: twice what it took last time, when no collectors started beside
-    it, and more for each time that it was late nevertheless."""
-    return min(MAX_LEAD_S, max(LEAD_S, 2 * boot_s) * (1 + late))
+    """Seconds to give JMeter before the common start: what it took last time and half as much again, and more for each
+    time that it was late nevertheless."""
+    return min(MAX_LEAD_S, max(LEAD_S, LEAD_FACTOR * boot_s) * (1 + late))
 
 
 @dataclass
@@ -140,7 +149,9 @@ class Generator:
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
             directory = self.run.directory
-            self.nodes.call(client, f"mkdir -p {directory} && cat > {directory}/ntier.properties", input=text)
+            situations = "" if self.run.keep_situations else f" && cp {self.run.situations} {directory}/situations.csv"
+            prepare = f"mkdir -p {directory}{situations} && cat > {directory}/ntier.properties"
+            self.nodes.call(client, prepare, input=text)
             self.nodes.call(client, f"/opt/ntier/bin/run-jmeter {directory}", timeout=30)
 
         self.nodes.runner.parallel(one, list(enumerate(self.nodes.clients)))
@@ -148,12 +159,16 @@ class Generator:
     def watch(self) -> None:
         """Follows each client's heartbeat through one connection that stays open."""
         for client in self.nodes.clients:
-            output = self.local_dir / f".progress.{client.name}"
+            output = self._heartbeats(client.name)
             output.unlink(missing_ok=True)
             folder = self.run.directory
             command = f"tail -n +1 --pid=$(cat {folder}/jmeter.pid) -F {folder}/progress.csv 2>/dev/null"
             self.tails[client.name] = self.nodes.spawn(client, command, output)
             self.heard_s[client.name] = max(self.run.start_s, self.nodes.runner.now())
+
+    def _heartbeats(self, client: str) -> Path:
+        """Not in the trial's folder: of a killed harness the connection may write on after the trial is sealed."""
+        return self.nodes.paths.logs / f"progress.{client}.csv"
 
     def await_start(self) -> None:
         """Waits for the common start. Raises WorkError if a client is not ready by then: its users would come late."""
@@ -228,7 +243,7 @@ class Generator:
             codes[client.name] = code
         for name, tail in self.tails.items():
             tail.stop()
-            (self.local_dir / f".progress.{name}").unlink(missing_ok=True)
+            self._heartbeats(name).unlink(missing_ok=True)
         if any(code is None for code in codes.values()):
             stop_jmeter(self.nodes)
         return codes

@@ -17,14 +17,14 @@ from ntier_harness import durable, ledger, plan
 from ntier_harness.deploy import deploy, warm_up
 from ntier_harness.errors import Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab, memory_info
-from ntier_harness.load import stop_jmeter
+from ntier_harness.load import REMOTE, stop_jmeter
 from ntier_harness.plan import Trial
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec
 from ntier_harness.trial import Attempt, planned, reset
 
 ATTEMPTS = 3  # the first and two more
-STARTED_BY_US = ("sampler.py", "sadc", "terraform", "tofu", "ansible-playbook")
+STARTED_BY_US = ("sampler.py", "sadc", "ssh", "terraform", "tofu", "ansible-playbook")
 
 
 @contextlib.contextmanager
@@ -62,7 +62,7 @@ def holder(lab: Lab) -> str:
 
 def tidy(lab: Lab, raw: Path) -> None:
     """Ends what a crashed harness left: its processes here, its generator and limits on the nodes, its open records."""
-    if lab.runner.end_orphans(STARTED_BY_US, [f"{raw}/", str(lab.paths.local), str(lab.target.root)]):
+    if lab.runner.end_orphans(STARTED_BY_US, [f"{raw}/", f"{REMOTE}/", str(lab.paths.local), str(lab.target.root)]):
         lab.screen.say("stopped processes that an earlier run left behind")
     marked = ledger.recover(raw, lab.runner.now())
     for name in marked:

@@ -40,7 +40,10 @@ def names(sweep: RealSweep) -> dict[str, int]:
 
 
 def jmeter_pid() -> str:
-    return on_node("client1", "pgrep -f ApacheJMeter[.]jar | head -n 1").strip()
+    """The JVM's, as the client's starter wrote it down; its shell has the same words in its arguments."""
+    pid = on_node("client1", "cat /run/ntier/*/jmeter.pid").strip()
+    assert on_node("client1", f"cat /proc/{pid}/comm").strip() == "java", pid
+    return pid
 
 
 FAULTS = {

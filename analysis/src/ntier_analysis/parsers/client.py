@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.csvfile import read_csv
+from ntier_analysis.parsers.csvfile import read_bytes, read_csv
 
 JTL = {
     "timeStamp": "count",
@@ -19,14 +20,16 @@ JTL = {
     "success": "text",
     "failureMessage": "text",
     "bytes": "count",
+    "Latency": "count",
     "Connect": "count",
 }
 
 
 def interactions(path: Path) -> pd.DataFrame:
-    """JMeter's JTL -> `start_s, t_s` (completion), `interaction, response_time_ms, ok, bytes, connect_ms, code,
-    failure`; one row per interaction, in order of completion. Times: epoch s; JMeter writes the start
-    (sampleresult.timestamp.start=true). Raises DataError naming the line."""
+    """JMeter's JTL -> `start_s, t_s` (completion), `page_s` (first byte of the page), `interaction, response_time_ms,
+    ok, bytes, connect_ms, code, failure, user`; one row per interaction, in order of completion. Times: epoch s; JMeter
+    writes the start (sampleresult.timestamp.start=true). `user` counts from 0 within the client (the end of the
+    thread's name; -1 where it has no number). Raises DataError naming the line."""
     raw = read_csv(path, JTL)
     success = raw["success"].str.lower()
     odd = ~success.isin(["true", "false"])
@@ -45,9 +48,11 @@ def interactions(path: Path) -> pd.DataFrame:
             "response_time_ms": raw["elapsed"].astype(float),
             "ok": success == "true",
             "bytes": raw["bytes"],
+            "page_s": start + raw["Latency"].to_numpy() / 1000,
             "connect_ms": raw["Connect"].astype(float),
             "code": raw["responseCode"],
             "failure": raw["failureMessage"],
+            "user": raw["threadName"].str.extract(r"-(\d+)$")[0].fillna(0).astype(int) - 1,
         }
     )
     frame = frame.sort_values("t_s", kind="stable", ignore_index=True)
@@ -96,6 +101,16 @@ def users(path: Path) -> pd.DataFrame:
             "pending_s": pending,
         }
     )
+
+
+_PAUSE = re.compile(rb"^\[(\d+)ms\]\s*GC\(\d+\) Pause .*?([\d.]+)ms$", re.MULTILINE)
+
+
+def gc_pauses(path: Path) -> pd.DataFrame:
+    """The JVM's log (`-Xlog:gc:file=...:timemillis`) -> `t_s` (end), `pause_ms`: when all users stood still."""
+    found = _PAUSE.findall(read_bytes(path))
+    times, pauses = [int(t) / 1000 for t, _ in found], [float(ms) for _, ms in found]
+    return pd.DataFrame({"t_s": times, "pause_ms": pauses}, dtype=float)
 
 
 PROGRESS = ("t_s", "users", "completed", "errors", "response_time_mean_ms", "content_checked", "content_wrong")

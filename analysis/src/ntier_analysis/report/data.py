@@ -13,7 +13,7 @@ from ntier_analysis.figures.loads import Plateau
 from ntier_analysis.figures.style import THRESHOLD_PCT
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.trial import RawTrial
-from ntier_analysis.validity.results import expected_shares
+from ntier_analysis.validity.mix import expected_shares
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
 

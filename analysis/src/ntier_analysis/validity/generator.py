@@ -1,4 +1,4 @@
-"""G, E, M: was the load what it was meant to be, and were the answers right?"""
+"""G, E: was the load what it was meant to be, and were the answers right?"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from scipy import stats
 
 from ntier_analysis.contracts import Outcome
+from ntier_analysis.parsers.client import gc_pauses
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import Finding, check, exact, sampled, undecidable
 
@@ -14,6 +15,7 @@ OVERSHOOT_SHARE = 0.005
 OVERSHOOT_P99_MS = 50.0
 CLIENT_BUSY_PCT = 80.0
 CLIENT_THROTTLED_PCT = 1.0
+GC_PCT, GC_LONGEST_MS = 1.0, 200.0
 ERRORS_PCT = 1.0
 ERRORS_WINDOW_PCT, WINDOW_S = 5.0, 5.0
 CONTENT_N = 200
@@ -107,6 +109,24 @@ def client_throttled(trial: RawTrial) -> Finding:
     if not shares:
         return Finding(Outcome.PASS, 0.0, CLIENT_THROTTLED_PCT, "pct", detail="the clients have no quota")
     return exact(max(shares), CLIENT_THROTTLED_PCT, "pct", f"throttled in {max(shares):.1f} % of the periods")
+
+
+@check("G3.gc", "Client stopped by its JVM's garbage collector, share of the run", "generator_saturated")
+def client_pauses(trial: RawTrial) -> Finding:
+    """Fails beyond 1 % of the run, or for one pause of more than 200 ms: it would be measured as response time."""
+    start, end = trial.run
+    worst, name, longest, n = 0.0, "", 0.0, 0
+    for client in trial.clients:
+        pauses = gc_pauses(trial.required(f"clients/{client}/gc.log"))
+        ms = pauses.loc[pauses["t_s"].between(start, end), "pause_ms"]
+        share, n = ms.sum() / 10 / (end - start), n + len(ms)
+        longest = max(longest, ms.max() if len(ms) else 0.0)
+        if share >= worst:
+            worst, name = share, client
+    text = f"{name}: {worst:.2f} % of the run, the longest {longest:.0f} ms"
+    if longest > GC_LONGEST_MS:
+        return Finding(Outcome.FAIL, longest, GC_LONGEST_MS, "ms", n, None, text)
+    return exact(worst, GC_PCT, "pct", text, n)
 
 
 @check("G4", "Users that lived through the whole run", "users_missing")

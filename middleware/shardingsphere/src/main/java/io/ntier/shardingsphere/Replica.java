@@ -2,19 +2,17 @@ package io.ntier.shardingsphere;
 
 import com.zaxxer.hikari.HikariDataSource;
 import com.zaxxer.hikari.metrics.IMetricsTracker;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 
 /**
  * One database behind the proxy and what it is doing.
  *
  * <p>The proxy takes a connection from the replica's pool for each statement and returns it when the result was read, so
- * the pool's own events count statements. As in C-JDBC, a statement that still waits for a connection is not pending.
+ * the connections in use are the pending statements. As in C-JDBC, one that still waits for a connection is not pending.
  */
 final class Replica implements IMetricsTracker {
     private final String name;
     private final HikariDataSource pool;
-    private final AtomicInteger pending = new AtomicInteger();
     private final LongAdder executed = new LongAdder();
     private final LongAdder chosen = new LongAdder();
 
@@ -29,9 +27,12 @@ final class Replica implements IMetricsTracker {
         return name;
     }
 
-    /** Statements that hold a connection now. */
+    /**
+     * Statements that hold a connection now. Read from the pool's entries: events of taking and returning would drift apart,
+     * since a connection that breaks in use is thrown away without being returned.
+     */
     int pending() {
-        return pending.get();
+        return pool.getHikariPoolMXBean().getActiveConnections();
     }
 
     /** Counts one read that the policy sent here. */
@@ -40,13 +41,7 @@ final class Replica implements IMetricsTracker {
     }
 
     @Override
-    public void recordConnectionAcquiredNanos(final long elapsedNanos) {
-        pending.incrementAndGet();
-    }
-
-    @Override
     public void recordConnectionUsageMillis(final long elapsedMillis) {
-        pending.decrementAndGet();
         executed.increment();
     }
 
@@ -54,6 +49,6 @@ final class Replica implements IMetricsTracker {
     String statusLine(final long nowMs) {
         int awaiting = pool.getHikariPoolMXBean().getThreadsAwaitingConnection();
         return String.format("%d.%03d,%s,%d,%d,%d,%d,%d%n", nowMs / 1000, nowMs % 1000, name,
-                pending.get() + awaiting, awaiting, pool.getMaximumPoolSize(), executed.sum(), chosen.sum());
+                pending() + awaiting, awaiting, pool.getMaximumPoolSize(), executed.sum(), chosen.sum());
     }
 }

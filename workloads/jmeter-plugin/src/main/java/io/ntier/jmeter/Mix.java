@@ -139,6 +139,11 @@ final class Mix {
         return states[state];
     }
 
+    /** Index of the state with this name; -1 if there is none. */
+    int indexOf(String name) {
+        return names().indexOf(name);
+    }
+
     List<String> names() {
         return new ArrayList<>(Arrays.asList(states));
     }

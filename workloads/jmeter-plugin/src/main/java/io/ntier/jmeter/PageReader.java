@@ -94,12 +94,14 @@ public class PageReader extends AbstractTestElement implements PostProcessor, Te
         if (newSession) {
             parameters.newSession();
         }
+        user.keepSituation(parameters::save);
     }
 
     private Parameters parameters(JMeterVariables variables, User user) {
         Parameters parameters = (Parameters) variables.getObject(PARAMETERS);
         if (parameters == null) {
             parameters = new Parameters(board, user.parameterDraws, user.author, variables::put);
+            parameters.restore(user.memory());
             variables.putObject(PARAMETERS, parameters);
         }
         return parameters;

@@ -3,6 +3,8 @@ package io.ntier.jmeter;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.time.LocalDate;
+import java.util.LinkedHashMap;
+import java.util.Map;
 import java.util.function.BiConsumer;
 import java.util.random.RandomGenerator;
 
@@ -24,6 +26,9 @@ final class Parameters {
     /** New users get a number up to this far above the registered ones. */
     private static final int NEW_USERS = 1_000_000;
 
+    /** Prefix of the names of what is remembered, in a user's situation; other names are parameters of the request. */
+    static final String MEMORY = "last.";
+
     private static final int SUBJECT_LENGTH = 100;
     private static final int BODY_LENGTH = 1024;
 
@@ -38,6 +43,7 @@ final class Parameters {
     private String categoryName = "";
     private String word;
     private String lastSearch = "";
+    private final Map<String, String> request = new LinkedHashMap<>();
 
     /** @param variables receives (name, URL-encoded value) */
     Parameters(Board board, RandomGenerator random, boolean author, BiConsumer<String, String> variables) {
@@ -46,6 +52,32 @@ final class Parameters {
         this.author = author;
         this.variables = variables;
         newSession();
+    }
+
+    /** The parameters of the request just prepared, URL-encoded, and what is remembered for later ones. */
+    Map<String, String> save() {
+        Map<String, String> memory = new LinkedHashMap<>(request);
+        memory.put(MEMORY + "lastSearch", lastSearch);
+        memory.put(MEMORY + "categoryName", categoryName);
+        putIfKnown(memory, "story", story);
+        putIfKnown(memory, "category", category);
+        putIfKnown(memory, "word", word);
+        return memory;
+    }
+
+    private static void putIfKnown(Map<String, String> memory, String name, String value) {
+        if (value != null) {
+            memory.put(MEMORY + name, value);
+        }
+    }
+
+    /** Takes over what {@link #save} gave, but for the parameters of the request. */
+    void restore(Map<String, String> memory) {
+        lastSearch = memory.getOrDefault(MEMORY + "lastSearch", "");
+        categoryName = memory.getOrDefault(MEMORY + "categoryName", "");
+        story = memory.get(MEMORY + "story");
+        category = memory.get(MEMORY + "category");
+        word = memory.get(MEMORY + "word");
     }
 
     /** A session belongs to a random registered user, or author. */
@@ -57,6 +89,7 @@ final class Parameters {
 
     /** Sets the variables of the state's request, or says where the user goes instead. */
     Walk.Request prepare(String state, Page page) {
+        request.clear();
         if (!state.equals("SearchInComments") && !state.equals("SearchInUsers") && !state.equals("AuthorLogin")) {
             lastSearch =
                     ""; // not for these three: the original tests the wrong range, so a story search never keeps its
@@ -91,8 +124,8 @@ final class Parameters {
         if (category == null) {
             return Walk.Request.GO_BACK;
         }
-        variables.accept("category", category);
-        variables.accept("categoryName", categoryName); // taken from a link: already encoded
+        setEncoded("category", category);
+        setEncoded("categoryName", categoryName); // taken from a link: already encoded
         return paged(page);
     }
 
@@ -211,6 +244,11 @@ final class Parameters {
     }
 
     private void set(String name, Object value) {
-        variables.accept(name, URLEncoder.encode(value.toString(), StandardCharsets.UTF_8));
+        setEncoded(name, URLEncoder.encode(value.toString(), StandardCharsets.UTF_8));
+    }
+
+    private void setEncoded(String name, String value) {
+        request.put(name, value);
+        variables.accept(name, value);
     }
 }

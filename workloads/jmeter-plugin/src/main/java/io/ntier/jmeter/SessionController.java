@@ -48,6 +48,8 @@ public class SessionController extends GenericController
     private double rampUpS;
     private double runS = 60;
     private double rampDownS;
+    private String situations;
+    private int keepSituations;
     private String out;
 
     private transient Trial trial;
@@ -90,6 +92,8 @@ public class SessionController extends GenericController
                 seed,
                 firstUser,
                 maxTransitions,
+                isBlank(situations) ? new Situations(0, 0) : Situations.read(file(situations), userMix, authors),
+                keepSituations,
                 schedule,
                 isBlank(out) ? null : directory());
     }
@@ -178,6 +182,11 @@ public class SessionController extends GenericController
         user = trial.newUser(index, thread::interrupt);
         samplers = samplersOf(user.author ? trial.setup.authors() : trial.setup.users());
         context.getVariables().putObject(User.VARIABLE, user);
+        user.memory().forEach((name, value) -> {
+            if (!name.startsWith(Parameters.MEMORY)) {
+                context.getVariables().put(name, value);
+            }
+        });
         return true;
     }
 
@@ -195,6 +204,7 @@ public class SessionController extends GenericController
             user.interaction(last == null ? 0 : last.getTime(), ok);
             user.advance(ok ? Walk.Outcome.OK : Walk.Outcome.ERROR, state -> Walk.Request.READY);
             user.takeStep();
+            user.keepSituation(Map::of);
         }
         if (JMeter.isNonGUI()) {
             context.setPreviousResult(null);
@@ -343,6 +353,22 @@ public class SessionController extends GenericController
 
     public void setRampDownS(double rampDownS) {
         this.rampDownS = rampDownS;
+    }
+
+    public String getSituations() {
+        return situations;
+    }
+
+    public void setSituations(String situations) {
+        this.situations = situations;
+    }
+
+    public int getKeepSituations() {
+        return keepSituations;
+    }
+
+    public void setKeepSituations(int keepSituations) {
+        this.keepSituations = keepSituations;
     }
 
     public String getOut() {

@@ -5,9 +5,9 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
     public SessionControllerBeanInfo() {
         super(SessionController.class);
         createPropertyGroup("chain", new String[] {"mix", "authorMix", "authorShare", "maxTransitions"});
-        createPropertyGroup("who", new String[] {"users", "firstUser", "seed"});
+        createPropertyGroup("who", new String[] {"users", "firstUser", "seed", "situations"});
         createPropertyGroup("schedule", new String[] {"startEpochMs", "rampUpS", "runS", "rampDownS"});
-        createPropertyGroup("logs", new String[] {"out"});
+        createPropertyGroup("logs", new String[] {"out", "keepSituations"});
         defaultValue("mix", "");
         defaultValue("authorMix", "");
         defaultValue("authorShare", 0.0);
@@ -20,5 +20,7 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
         defaultValue("runS", 60.0);
         defaultValue("rampDownS", 0.0);
         defaultValue("out", "");
+        defaultValue("situations", "");
+        defaultValue("keepSituations", 0);
     }
 }

@@ -14,7 +14,8 @@ final class Streams {
         THINKS,
         PARAMETERS,
         CHECKS,
-        ROLE
+        ROLE,
+        SITUATION
     }
 
     private static final long GOLDEN_GAMMA = 0x9E3779B97F4A7C15L;

@@ -27,6 +27,8 @@ final class Trial implements Closeable {
      * @param seed of all draws
      * @param firstUser number of this client's first user
      * @param maxTransitions transitions after which a session ends in any case
+     * @param situations where users start; one that keeps none of its own and is empty: at home
+     * @param keepSituations how many situations of its users the trial writes, to situations.csv
      * @param schedule starts and end
      * @param out directory of the logs; null: none are written
      */
@@ -37,6 +39,8 @@ final class Trial implements Closeable {
             long seed,
             int firstUser,
             int maxTransitions,
+            Situations situations,
+            int keepSituations,
             Schedule schedule,
             Path out) {}
 
@@ -47,6 +51,7 @@ final class Trial implements Closeable {
 
     final Setup setup;
     final Counters counters = new Counters();
+    final Situations kept;
     private final RecordFile thinks;
     private final RecordFile users;
     private final RecordFile progress;
@@ -56,6 +61,7 @@ final class Trial implements Closeable {
 
     Trial(Setup setup) {
         this.setup = setup;
+        kept = new Situations(setup.out() == null ? 0 : setup.keepSituations(), setup.seed());
         thinks = file("thinks.csv", "t_start_ms,user,state,drawn_ms,actual_ms");
         users = file(
                 "users.csv",
@@ -155,6 +161,9 @@ final class Trial implements Closeable {
             thinks.close();
             users.close();
             progress.close();
+        }
+        if (kept.keeps()) {
+            kept.write(setup.out().resolve("situations.csv"));
         }
     }
 

@@ -1,7 +1,9 @@
 package io.ntier.jmeter;
 
+import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.function.IntFunction;
+import java.util.function.Supplier;
 
 /**
  * One emulated user: its walk, its random streams, and what it is doing (thinking or waiting for a reply). Used by its
@@ -10,6 +12,9 @@ import java.util.function.IntFunction;
 final class User {
     /** Name of the JMeter variable (an object) that holds the thread's user. */
     static final String VARIABLE = "ntier.user";
+
+    /** Interactions after which a user that started at home may stand anywhere: two mean sessions of RUBBoS. */
+    private static final int SETTLED = 24;
 
     final int id;
     final boolean author;
@@ -25,6 +30,7 @@ final class User {
     private boolean stepped;
     private boolean ended;
     private boolean stopped;
+    private Map<String, String> memory = Map.of();
     private long requestStartUs;
     private boolean requesting;
     private boolean answered;
@@ -44,6 +50,24 @@ final class User {
         thinkDraws = Streams.of(setup.seed(), id, Streams.Purpose.THINKS);
         parameterDraws = Streams.of(setup.seed(), id, Streams.Purpose.PARAMETERS);
         checkDraws = Streams.of(setup.seed(), id, Streams.Purpose.CHECKS);
+        Situations.Situation start =
+                setup.situations().draw(author, Streams.of(setup.seed(), id, Streams.Purpose.SITUATION));
+        if (start != null) {
+            walk.resume(start);
+            memory = start.memory();
+        }
+    }
+
+    /** What the user remembers at its start (see {@link Situations}); empty at home. */
+    Map<String, String> memory() {
+        return memory;
+    }
+
+    /** Offers where the user now stands to the trial's sample, once it has been long enough under way. */
+    void keepSituation(Supplier<Map<String, String>> remembered) {
+        if (trial.kept.keeps() && interactions > SETTLED) {
+            trial.kept.offer(walk.situation(author, remembered.get()));
+        }
     }
 
     Counters counters() {

@@ -1,6 +1,9 @@
 package io.ntier.jmeter;
 
 import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
 import java.util.function.IntFunction;
 import java.util.random.RandomGenerator;
 
@@ -75,6 +78,21 @@ final class Walk {
         }
         settle(next, request);
         return false;
+    }
+
+    /** Goes on in the middle of a session, with the think before the request: a rest of it, drawn whole, has no memory. */
+    void resume(Situations.Situation situation) {
+        thinkFor = situation.state();
+        state = mix.indexOf(situation.state());
+        situation.history().forEach(name -> history.push(mix.indexOf(name)));
+        transitions = situation.transitions();
+    }
+
+    /** Where the user stands, with what it remembers of the pages. */
+    Situations.Situation situation(boolean author, Map<String, String> memory) {
+        List<String> names = new ArrayList<>();
+        history.descendingIterator().forEachRemaining(index -> names.add(mix.name(index)));
+        return new Situations.Situation(author, stateName(), names, transitions, memory);
     }
 
     /** Home: also the first request of a user. */

@@ -1,0 +1,73 @@
+"""P1: trials of one sweep are compared with each other, so all of them must have measured the same system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ntier_analysis.contracts import Manifest, Outcome
+from ntier_analysis.trial import RawTrial
+from ntier_analysis.validity.registry import Finding, check, exact
+
+SAME = (
+    "topology",
+    "target",
+    "nodes",
+    "mix",
+    "middleware",
+    "data_profile",
+    "scale",
+    "think_time_s",
+    "soft_resources",
+    "versions",
+)
+SAME_HOST = ("cores", "memory_bytes", "kernel", "os")
+
+
+def _facts(manifest: Manifest) -> dict[str, Any]:
+    whole = manifest.model_dump(mode="json")
+    host = whole["host"] or {}
+    return {name: whole[name] for name in SAME} | {f"host.{name}": host.get(name) for name in SAME_HOST}
+
+
+def _differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") -> list[str]:
+    found = []
+    for name in sorted(ours.keys() | theirs.keys()):
+        mine, other = ours.get(name), theirs.get(name)
+        if isinstance(mine, dict) and isinstance(other, dict):
+            found += _differences(mine, other, f"{prefix}{name}.")
+        elif mine != other:
+            found.append(f"{prefix}{name}" if isinstance(mine, list) else f"{prefix}{name}: {other} then, {mine} now")
+    return found
+
+
+def _first(folder: Path) -> Manifest | None:
+    """The oldest valid trial of the sweep."""
+    found = []
+    for path in folder.parent.glob("*/manifest.json"):
+        try:
+            manifest = Manifest.read(path.parent)
+        except (OSError, ValidationError):
+            continue  # a trial under way, or one that its own checks report
+        if manifest.valid and path.parent != folder and manifest.phase("run").start_s is not None:
+            found.append(manifest)
+    return min(found, key=lambda m: m.phase("run").start_s or 0.0, default=None)
+
+
+@check("P1", "Provenance: what differs from the first valid trial of the sweep", "provenance")
+def same_system(trial: RawTrial) -> Finding:
+    """Versions, nodes, soft resources and host must be the same. Another commit of the project alone is told, not
+    judged: most commits do not touch what is measured, and what is measured has its versions."""
+    first, own = _first(trial.folder), trial.manifest
+    if first is None:
+        return exact(0.0, 0.0, "settings", "the first one", 0)
+    different = _differences(_facts(own), _facts(first))
+    if different:
+        text = f"{'; '.join(different[:5])} (than in {first.trial}): start a sweep of its own"
+        return exact(float(len(different)), 0.0, "settings", text, 1)
+    if own.git_commit != first.git_commit or not (own.git_clean and first.git_clean):
+        text = f"same system; the project's files may differ ({first.git_commit} then, {own.git_commit} now)"
+        return Finding(Outcome.UNDECIDABLE, 0.0, 0.0, "settings", 1, None, text, required=False)
+    return exact(0.0, 0.0, "settings", f"same system as in {first.trial}", 1)

@@ -1,0 +1,54 @@
+package io.ntier.shardingsphere;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import java.lang.reflect.Proxy;
+import java.sql.Connection;
+import java.sql.SQLException;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.Test;
+
+class ReplicaTest {
+    /** A database whose connections break with the first statement. */
+    private static DataSource dying() {
+        Connection connection = (Connection) Proxy.newProxyInstance(ReplicaTest.class.getClassLoader(),
+                new Class<?>[] {Connection.class}, (proxy, method, arguments) -> {
+                    switch (method.getName()) {
+                        case "createStatement":
+                            throw new SQLException("the server has gone away", "08S01");
+                        case "isValid":
+                        case "getAutoCommit":
+                            return true;
+                        case "getNetworkTimeout":
+                        case "getTransactionIsolation":
+                            return 0;
+                        default:
+                            return method.getReturnType() == boolean.class ? Boolean.FALSE : null;
+                    }
+                });
+        return (DataSource) Proxy.newProxyInstance(ReplicaTest.class.getClassLoader(), new Class<?>[] {DataSource.class},
+                (proxy, method, arguments) -> method.getName().equals("getConnection") ? connection
+                        : method.getReturnType() == int.class ? 0 : null);
+    }
+
+    @Test
+    void aStatementWhoseConnectionBreaksIsNotPendingForEver() throws SQLException {
+        HikariConfig config = new HikariConfig();
+        config.setDataSource(dying());
+        config.setMaximumPoolSize(2);
+        try (HikariDataSource pool = new HikariDataSource(config)) {
+            Replica replica = new Replica("db1", pool);
+            Connection used = pool.getConnection();
+            assertEquals(1, replica.pending());
+            assertThrows(SQLException.class, used::createStatement);
+            used.close();
+            assertEquals(0, replica.pending());
+
+            pool.getConnection().close();
+            assertEquals(0, replica.pending());
+        }
+    }
+}

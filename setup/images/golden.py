@@ -117,7 +117,7 @@ def build_data(node: BuildNode, dbms: str, generator: Path, profile: str, digest
         node.start(dbms, log)
         disk = ["config", "device", "add", node.name, "data", "disk", f"source={data}", f"path={LOAD_ON_NODE}"]
         incus.run(*disk, "readonly=true", "shift=true", log=log)
-        node.play(HERE / "load.yml", {"mysql_load_on_node": LOAD_ON_NODE}, log)
+        node.play(HERE / "load.yml", {f"{dbms}_load_on_node": LOAD_ON_NODE}, log)
         incus.run("config", "device", "remove", node.name, "data", log=log)
         node.publish(digest, log)
     finally:

@@ -62,7 +62,7 @@ def soft_resources(spec: Spec) -> dict[str, Any]:
     counts = spec.topology.counts
     values: dict[str, Any] = {
         "ntier_scale": spec.scale,
-        "ntier_dbms": "mysql",
+        "ntier_dbms": spec.topology.dbms,
         "ntier_middleware": spec.middleware,
         "ntier_data_profile": spec.data_profile,
         "web_max_workers": scaled(ELBA["web_max_workers"], spec.scale, 1, 2),

@@ -7,6 +7,8 @@ import io.netty.channel.ChannelPromise;
 import io.netty.util.ReferenceCountUtil;
 import org.apache.shardingsphere.db.protocol.mysql.packet.generic.MySQLErrPacket;
 import org.apache.shardingsphere.db.protocol.mysql.packet.generic.MySQLOKPacket;
+import org.apache.shardingsphere.db.protocol.postgresql.packet.generic.PostgreSQLErrorResponsePacket;
+import org.apache.shardingsphere.db.protocol.postgresql.packet.handshake.PostgreSQLAuthenticationOKPacket;
 
 /**
  * Ends a connection whose log-in failed. 5.1.0 only sends the error and then takes commands as if the log-in had
@@ -18,10 +20,10 @@ final class AuthenticationGuard extends ChannelDuplexHandler {
     @Override
     public void write(final ChannelHandlerContext context, final Object message, final ChannelPromise promise) {
         ChannelPromise result = promise;
-        if (message instanceof MySQLErrPacket) {
+        if (message instanceof MySQLErrPacket || message instanceof PostgreSQLErrorResponsePacket) {
             refused = true;
             result = promise.unvoid().addListener(ChannelFutureListener.CLOSE);
-        } else if (message instanceof MySQLOKPacket) {
+        } else if (message instanceof MySQLOKPacket || message instanceof PostgreSQLAuthenticationOKPacket) {
             context.pipeline().remove(this);
         }
         context.write(message, result);

@@ -126,6 +126,12 @@ class RawTrial:
         return self._of_clients("interactions.jtl.csv", client.interactions)
 
     @cached_property
+    def run_interactions(self) -> pd.DataFrame:
+        """Those of `interactions` that were completed in the run phase."""
+        start, end = self.run
+        return self.interactions[(self.interactions["t_s"] >= start) & (self.interactions["t_s"] < end)]
+
+    @cached_property
     def thinks(self) -> pd.DataFrame:
         return self._of_clients("thinks.csv", client.thinks)
 

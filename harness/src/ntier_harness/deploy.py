@@ -14,7 +14,7 @@ from ntier_harness import durable
 from ntier_harness.catalog import Phases
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.load import MAX_LEAD_S, REMOTE, Generator, Run, lead_s
+from ntier_harness.load import MAX_LEAD_S, REMOTE, Generator, Run, lead_s, situations_file
 from ntier_harness.spec import Spec
 from ntier_harness.trial import reset
 
@@ -173,7 +173,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
 
 def _left_situations(lab: Lab, spec: Spec) -> bool:
     """Whether the clients still have them; a client that was started anew has not."""
-    test = f"test -s {REMOTE}/situations.{spec.mix.name}.csv && echo yes"
+    test = f"test -s {situations_file(spec.mix)} && echo yes"
     return all(lab.nodes.call(c, test, check=False).out.strip() == "yes" for c in lab.nodes.clients)
 
 

@@ -31,6 +31,11 @@ CONTENT_SHARE_MIN = 0.1  # beyond the knee fewer interactions complete than N/Z;
 TIMEOUT_MS = 120_000  # a request that takes longer is an error; the slowest search seen in the original took 103 s
 
 
+def situations_file(mix: Mix) -> str:
+    """Where the warm-up leaves its users' situations on each client; users of trials start there."""
+    return f"{REMOTE}/situations.{mix.name}.csv"
+
+
 @dataclass(frozen=True)
 class Run:
     """One use of the generator: a trial or a warm-up."""
@@ -46,8 +51,7 @@ class Run:
 
     @property
     def situations(self) -> str:
-        """Where the warm-up leaves its users' situations on each client, and the users of a trial start."""
-        return f"{REMOTE}/situations.{self.mix.name}.csv"
+        return situations_file(self.mix)
 
 
 @dataclass

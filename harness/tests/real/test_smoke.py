@@ -31,7 +31,7 @@ def test_smoke(tmp_path: Path) -> None:
 
     report = results / "reports" / SWEEP
     assert (report / "report.html").stat().st_size < 3_000_000
-    assert str(report / "report.html") in done.stdout
+    assert str(report / "report.html") in done.stderr
     assert (report / "figures/throughput.png").exists()
 
     analysis = Path(NTIER).with_name("ntier-analysis")

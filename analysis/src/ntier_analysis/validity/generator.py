@@ -151,14 +151,9 @@ def think_distribution(trial: RawTrial) -> Finding:
     return Finding(outcome, p, THINKS_P, "p", len(drawn), None, text)
 
 
-def _in_run(trial: RawTrial):
-    frame, (start, end) = trial.interactions, trial.run
-    return frame[(frame["t_s"] >= start) & (frame["t_s"] < end)]
-
-
 @check("E1", "Interactions that failed, whole run", "errors")
 def errors(trial: RawTrial) -> Finding:
-    run = _in_run(trial)
+    run = trial.run_interactions
     n, wrong = len(run), int((~run["ok"]).sum())
     if n == 0:
         return Finding(Outcome.FAIL, 100.0, ERRORS_PCT, "pct", 0, None, "nothing was completed in the run phase")
@@ -171,7 +166,7 @@ def errors(trial: RawTrial) -> Finding:
 
 @check("E1.window", f"Interactions that failed, worst {WINDOW_S:.0f} s", "errors")
 def errors_window(trial: RawTrial) -> Finding:
-    run, start = _in_run(trial), trial.run[0]
+    run, start = trial.run_interactions, trial.run[0]
     if run.empty:
         return undecidable("nothing was completed in the run phase")
     part = np.floor((run["t_s"] - start) / WINDOW_S)

@@ -57,9 +57,11 @@ def table(trial: RawTrial) -> Table:
 
 def choices(trial: RawTrial) -> pd.DataFrame:
     """One row per choice that a user made during the run: `page` (where it stood), `chosen` (what it drew from the
-    table) and `got` (what it requested then: another state if the page did not offer the choice; None at the end)."""
+    table) and `got` (what it requested then: another state if the page did not offer the choice; None at the end).
+    Choices with a think too short to tell its page from the next one are left out: thinks do not depend on choices."""
     parts = []
-    for client, thinks in trial.thinks.groupby("client"):
+    long_enough = trial.thinks["end_s"] - trial.thinks["start_s"] > 2 * CLOCK_S
+    for client, thinks in trial.thinks[long_enough].groupby("client"):
         requests = trial.interactions[trial.interactions["client"] == client]
         requests = requests.assign(user=requests["user"] + trial.first_user(str(client)))
         chosen = thinks[["user", "state"]].assign(after=thinks["start_s"] + CLOCK_S, until=thinks["end_s"] - CLOCK_S)
@@ -90,7 +92,7 @@ def turned_away(trial: RawTrial) -> dict[tuple[str, str], float]:
 def expected_shares(trial: RawTrial) -> dict[str, float]:
     """Share of each interaction in a walk of the mix's table in which pages turn choices away and requests fail as
     often as in this trial. Raises DataError if the trial holds no table of its mix."""
-    run = _in_run(trial)
+    run = trial.run_interactions
     failed = (~run["ok"]).groupby(run["interaction"]).mean()
     counts = walk(trial.remember(table), trial.remember(turned_away), {str(k): float(v) for k, v in failed.items()})
     return {name: count / STEPS for name, count in counts.items()}
@@ -131,15 +133,10 @@ def _missing(rng: np.random.Generator, away: dict[tuple[str, str], float], page:
     return share > 0 and rng.random() < share
 
 
-def _in_run(trial: RawTrial) -> pd.DataFrame:
-    frame, (start, end) = trial.interactions, trial.run
-    return frame[(frame["t_s"] >= start) & (frame["t_s"] < end)]
-
-
 @check("M1", "Mix: largest deviation of an interaction's share", "mix")
 def shares(trial: RawTrial) -> Finding:
     """Fails beyond 2 points and chance (from 20 blocks of time: a user's states are not independent)."""
-    run, expected = _in_run(trial), trial.remember(expected_shares)
+    run, expected = trial.run_interactions, trial.remember(expected_shares)
     if len(run) < MIN_N:
         return undecidable(f"{len(run)} interactions, {MIN_N} are needed", n=len(run), required=False)
     looked_at = {name: share for name, share in expected.items() if share >= MIN_SHARE}
@@ -161,7 +158,7 @@ def shares(trial: RawTrial) -> Finding:
 
 @check("M2", "Mix: states never visited though 20 visits were expected", "mix", required=False)
 def unvisited(trial: RawTrial) -> Finding:
-    run, expected = _in_run(trial), trial.remember(expected_shares)
+    run, expected = trial.run_interactions, trial.remember(expected_shares)
     seen = set(run["interaction"])
     missing = [s for s, share in expected.items() if share * len(run) >= UNVISITED_EXPECTED and s not in seen]
     unknown = sorted(seen - set(trial.remember(table).rows))

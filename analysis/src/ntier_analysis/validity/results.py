@@ -10,11 +10,6 @@ from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import Finding, check, exact
 
 
-def _in_run(trial: RawTrial):
-    frame, (start, end) = trial.interactions, trial.run
-    return frame[(frame["t_s"] >= start) & (frame["t_s"] < end)]
-
-
 def _drift_finding(found: stationarity.Drift, n: int, what: str) -> Finding:
     text = f"{what} {100 * found.drift:+.1f} % (s.e. {100 * found.standard_error:.1f})"
     if found.outcome == "undecidable":
@@ -27,13 +22,13 @@ def _drift_finding(found: stationarity.Drift, n: int, what: str) -> Finding:
 @check("S1", "Throughput drift over the run", "not_steady", required=False)
 def steady(trial: RawTrial) -> Finding:
     times = trial.interactions["t_s"].to_numpy()
-    return _drift_finding(stationarity.throughput_drift(times, *trial.run), len(_in_run(trial)), "drift")
+    return _drift_finding(stationarity.throughput_drift(times, *trial.run), len(trial.run_interactions), "drift")
 
 
 @check("S2", "Throughput of the first tenth against the rest", "not_steady", required=False)
 def start(trial: RawTrial) -> Finding:
     times = trial.interactions["t_s"].to_numpy()
-    return _drift_finding(stationarity.start_excess(times, *trial.run), len(_in_run(trial)), "first tenth")
+    return _drift_finding(stationarity.start_excess(times, *trial.run), len(trial.run_interactions), "first tenth")
 
 
 @check("O5", "Replicas that got no work", "topology_not_used", required=False)

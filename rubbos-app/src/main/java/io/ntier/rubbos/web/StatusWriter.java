@@ -5,8 +5,9 @@ import java.io.IOException;
 import java.lang.management.CompilationMXBean;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Collection;
@@ -56,8 +57,12 @@ final class StatusWriter {
     /** Opens the file anew each time, so that it may be moved away; a failure is logged once and does not end the writing. */
     private void append() {
         try {
-            String header = Files.exists(file) && Files.size(file) > 0 ? "" : HEADER;
-            Files.writeString(file, header + line(), StandardCharsets.US_ASCII, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+            String line = line();
+            try (FileChannel status = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND)) {
+                // Asked of the open file: one by this name may be removed at any moment.
+                String text = status.size() == 0 ? HEADER + line : line;
+                status.write(ByteBuffer.wrap(text.getBytes(StandardCharsets.US_ASCII)));
+            }
             failed = false;
         } catch (IOException | JMException | RuntimeException e) {
             if (!failed) {

@@ -286,10 +286,11 @@ def _client(folder: Path, spec: Spec, run: Run) -> None:
             f"{1000 * (t0 + end):.3f}",
             f"{1000 * run.pending[u]:.3f}" if u in run.pending else "",
             "StoriesOfTheDay" if u in run.pending else "",
+            int(u % 10 == 9),
         )
         for u in range(users)
     ]
-    _csv(folder / "users.csv", "user,t_start_ms,t_end_ms,pending_ms,pending_state", lives)
+    _csv(folder / "users.csv", "user,t_start_ms,t_end_ms,pending_ms,pending_state,author", lives)
     pauses = [(run_s, 0.3) for run_s in range(2, int(end), 5)] + spec.truth.gc_pauses
     log = "".join(f"[{round(1000 * (t0 + at))}ms] GC(1) Pause Final Mark (Young) {ms:.3f}ms\n" for at, ms in pauses)
     _text(folder / "gc.log", "[1ms] Using Shenandoah\n" + log)

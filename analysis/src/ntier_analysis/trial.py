@@ -24,6 +24,7 @@ T = TypeVar("T")
 # collector -> (parser, nominal interval in s); the CPU sampler is apart, since it needs the node's capacity
 STATUS = {
     "mysql_status": status.mysql_status,
+    "postgresql_status": status.postgresql_status,
     "apache_status": status.apache_status,
     "tomcat_status": status.tomcat_status,
     "middleware_status": status.middleware_status,

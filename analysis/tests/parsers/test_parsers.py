@@ -190,6 +190,17 @@ def test_jtl_with_a_garbled_flag_names_the_line(tmp_path):
         client.interactions(path)
 
 
+def test_users_are_authors_or_not_or_unknown(tmp_path):
+    path = tmp_path / "users.csv"
+    path.write_text("user,t_start_ms,t_end_ms,author\n7,0,1000,1\n8,0,1000,0\n")
+    assert client.users(path)["author"].tolist() == [1, 0]
+    path.write_text("user,t_start_ms,t_end_ms\n7,0,1000\n")
+    assert client.users(path)["author"].isna().all()
+    path.write_text("user,t_start_ms,t_end_ms,author\n7,0,1000,1\n8,0,1000,2\n")
+    with pytest.raises(DataError, match=r"users.csv:3: author is 2, expected 0 or 1"):
+        client.users(path)
+
+
 # ---- services ------------------------------------------------------------------------------------------------------
 
 
@@ -213,6 +224,43 @@ def test_mysql_gauges_and_counters(tmp_path):
     assert wide(frame, "threads_running") == approx([3, 1])
     assert wide(frame, "questions_per_s") == approx([20])
     assert backwards == 0
+
+
+def test_postgresql_gauges_and_counters(tmp_path):
+    path = tmp_path / "postgresql_status.csv"
+    path.write_text(
+        "t_s,xact_commit,xact_rollback,blks_read,blks_hit,tup_returned,tup_fetched,tup_inserted,tup_updated,"
+        "tup_deleted,temp_files,temp_bytes,deadlocks,active,idle_in_transaction,connections,lock_waits\n"
+        "1.0,100,0,5,50,900,90,9,3,1,1,8192,0,4,2,24,1\n"
+        "2.0,130,1,9,90,990,99,9,3,1,2,24576,1,2,0,24,0\n"
+        "4.0,190,1,9,90,990,99,9,3,1,2,24576,1,3,0,23,0\n"
+    )
+    frame, backwards = status.postgresql_status(path)
+    assert backwards == 0
+    # the names of MySQL's parser where the meaning is the same
+    assert wide(frame, "threads_running") == approx([4, 2, 3])
+    assert wide(frame, "connections") == approx([24, 24, 23])
+    assert wide(frame, "idle_in_transaction") == approx([2, 0, 0])
+    assert wide(frame, "lock_waiting") == approx([1, 0, 0])
+    assert wide(frame, "xact_commit_per_s") == approx([30, 30])
+    assert wide(frame, "temp_bytes_per_s") == approx([16384, 0])
+    kinds = frame.drop_duplicates("metric").set_index("metric")[["resource", "unit"]].apply(tuple, axis=1).to_dict()
+    assert len(kinds) == 16
+    assert kinds["threads_running"] == ("queue", "count")
+    assert kinds["connections"] == kinds["idle_in_transaction"] == ("pool", "count")
+    assert kinds["xact_commit_per_s"] == kinds["tup_inserted_per_s"] == ("query", "per_s")
+    assert kinds["blks_hit_per_s"] == kinds["blks_read_per_s"] == ("memory", "per_s")
+    assert kinds["temp_files_per_s"] == ("disk", "per_s")
+    assert kinds["temp_bytes_per_s"] == ("disk", "bytes_per_s")
+    assert (kinds["lock_waiting"], kinds["deadlocks_per_s"]) == (("lock", "count"), ("lock", "per_s"))
+
+
+def test_postgresql_statistics_that_were_reset_are_flagged(tmp_path):
+    path = tmp_path / "postgresql_status.csv"
+    path.write_text("t_s,xact_commit,active\n1.0,100,9\n2.0,3,1\n")
+    frame, backwards = status.postgresql_status(path)
+    assert backwards == 1
+    assert np.isnan(wide(frame, "xact_commit_per_s")).all()
 
 
 def test_sysstat_values_and_absent_items(tmp_path):

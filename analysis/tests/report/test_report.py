@@ -6,18 +6,23 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 
 import pandas as pd
 import plotly.graph_objects
 import plotly.offline
 import pytest
+from ntier_analysis.contracts import Manifest, State
 from ntier_analysis.errors import DataError
+from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.report import page, words, write_report
+from ntier_analysis.report.data import read_sweep
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, write_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
+from synthetic import Spec, Truth, write_trial
 
 MAX_BYTES = 3_000_000
 
@@ -206,6 +211,22 @@ def test_a_single_trial_gives_a_report(report, tmp_path):
         write_table(tmp_path / "store", name, report.sweep, frame[frame["trial"].isin(["u01000.r01", ""])])
     html = write_report(tmp_path / "store", report.sweep, tmp_path / "out").read_text()
     assert "Nothing limits 1/1/1/1M up to 1,000 users" in html
+
+
+def test_targets_of_a_mix_with_authors_though_the_first_trial_failed(tmp_path):
+    for users in (600, 900):
+        spec = Spec(users, Truth({"db": 0.001}), phases=(20.0, 40.0, 5.0), mix="read_write", seal=False)
+        folder = write_trial(tmp_path / "raw", spec)
+        (folder / "config" / "read_write.authors.csv").write_text(
+            "from,to,probability\nStoriesOfTheDay,AuthorLogin,1\nAuthorLogin,StoriesOfTheDay,1\n"
+        )
+        if users == 600:
+            shutil.rmtree(folder / "clients")
+            Manifest.read(folder).model_copy(update={"state": State.FAILED}).write(folder)
+    sweep = ingest_sweep(folder.parent, tmp_path / "store").sweep
+    targets = read_sweep(tmp_path / "store", sweep).mix_targets
+    # a tenth of the users are authors, who log in every other time
+    assert targets == pytest.approx({"StoriesOfTheDay": 0.95, "AuthorLogin": 0.05}, abs=0.02)
 
 
 def test_no_valid_trial_gives_a_report_that_says_so(report, tmp_path):

@@ -249,6 +249,22 @@ def test_swapped_mix_is_seen(tmp_path):
     assert by_id["M2"].outcome is Outcome.FAIL
 
 
+def test_a_trial_on_postgresql_is_valid(tmp_path):
+    folder = write_trial(tmp_path, replace(SPEC, seal=False))
+    (folder / "nodes/db1/mysql_status.csv").unlink()
+    rows = [f"{SPEC.start_s + s:.3f},{9 * s},0,3,24,0" for s in range(-2, 66)]
+    header = "t_s,xact_commit,deadlocks,active,connections,lock_waits"
+    (folder / "nodes/db1/postgresql_status.csv").write_text("\n".join([header, *rows]) + "\n")
+    collectors = Manifest.read(folder).collectors
+    names = [c.replace("mysql", "postgresql") for c in collectors["db1"]]
+    change_manifest(folder, collectors=collectors | {"db1": names})
+    found, _ = checks(folder)
+    assert found.valid, found.reasons
+    trial = RawTrial(folder)
+    assert ("db1", "postgresql_status") in trial.collectors()
+    assert "threads_running" in set(trial.samples_of("db1", "postgresql_status")[0]["metric"])
+
+
 def test_poisson_timer_is_no_exponential_think_time(tmp_path):
     """JMeter's Poisson Random Timer draws 7000 +- 84 ms."""
     folder = write_trial(tmp_path, replace(SPEC, users=4000, seal=False))

@@ -1,13 +1,14 @@
-"""M1 and M3 on users that walk the real table: honest ones pass, another table or a cold start does not."""
+"""M1 to M3 on users that walk the real tables: honest ones pass, another table or a cold start does not."""
 
 import csv
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from ntier_analysis.contracts import Outcome
 from ntier_analysis.trial import RawTrial
-from ntier_analysis.validity.mix import turned_away
+from ntier_analysis.validity.mix import AUTHORS, USERS, expected_shares, turned_away
 from ntier_analysis.validity.registry import validate
 from synthetic import JTL, Spec, Truth, _csv, write_trial
 
@@ -15,21 +16,22 @@ MIXES = Path(__file__).parents[3] / "workloads" / "mixes"
 LEAF = 0.4
 """Share of the comment pages that offer no comment."""
 GAP_S = 0.25
+READ_WRITE, BY_AUTHORS = MIXES / "read_write.csv", MIXES / "authors" / "read_write.csv"
 
 
-def table(mix):
+def table(path):
     rows = {}
-    with (MIXES / f"{mix}.csv").open() as file:
+    with path.open() as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
             rows.setdefault(row["from"], []).append((row["to"], float(row["probability"])))
     return rows
 
 
 class User:
-    """Walks as workloads/README.md says; comment pages turn `ViewComment` away with probability LEAF."""
+    """Walks as workloads/README.md says; comment pages turn `ViewComment` away with probability `leaf`."""
 
-    def __init__(self, rows, rng, settled):
-        self.rows, self.rng = rows, rng
+    def __init__(self, rows, rng, settled, leaf=LEAF):
+        self.rows, self.rng, self.leaf = rows, rng, leaf
         self.home = next(iter(rows))
         self.has_back = {s for s, row in rows.items() if any(t == "Back" for t, _ in row)}
         self.state, self.history = self.home, []
@@ -44,7 +46,7 @@ class User:
             if draw < 0:
                 chosen = target
                 break
-        leaf = self.state == "ViewComment" and self.rng.random() < LEAF
+        leaf = self.state == "ViewComment" and self.rng.random() < self.leaf
         if chosen == "EndOfSession":
             self.state = self.home
             return chosen
@@ -67,7 +69,7 @@ def trial(tmp_path, walked="browse_only", settled=True, steps=160, users=60):
     rng, jtl, thinks = np.random.default_rng(5), [], []
     run_at = spec.start_s + spec.phases[0]
     for number in range(users):
-        user = User(table(walked), rng, settled)
+        user = User(table(MIXES / f"{walked}.csv"), rng, settled)
         for k in range(steps):
             at = 1000 * (run_at + (k + number / users) * GAP_S)
             jtl.append(
@@ -80,6 +82,39 @@ def trial(tmp_path, walked="browse_only", settled=True, steps=160, users=60):
     return RawTrial(folder)
 
 
+def trial_with_authors(tmp_path, tables, walked=None, steps=(160, 160), leaf=(LEAF, LEAF), every=10, users=60):
+    """`tables`: files of the users and of the authors; `walked`: what they walk in fact. One in `every` users
+    is an author; two clients share them, 35 and the rest. `steps`, `leaf`: of a user and of an author."""
+    spec = Spec(600, Truth({"db": 0.001}), phases=(20.0, 40.0, 5.0), mix="read_write", seal=False)
+    folder = write_trial(tmp_path / "raw", spec)
+    for path, name in zip(tables, ("read_write", "read_write.authors"), strict=True):
+        (folder / "config" / f"{name}.csv").write_bytes(path.read_bytes())
+    rows, rng = [table(path) for path in walked or tables], np.random.default_rng(5)
+    run_at = spec.start_s + spec.phases[0]
+    for client, numbers in (("client1", range(35)), ("client2", range(35, users))):
+        jtl, thinks, lives = [], [], []
+        for number in numbers:
+            author = number % every == every - 1
+            user = User(rows[author], rng, settled=True, leaf=leaf[author])
+            thread = f"Users 1-{number - numbers[0] + 1}"
+            for k in range(steps[author]):
+                at = 1000 * (run_at + (k + number / users) * GAP_S)
+                jtl.append((round(at), 20, user.state, 200, "OK", thread, "true", "", 9, 9, 1, 1, "u", 9, 0, 0))
+                thinks.append((f"{at + 21:.3f}", number, user.step(), 200, "200.000"))
+            lives.append((number, 1000 * spec.start_s, 1000 * (spec.start_s + 65), "", "", int(author)))
+        to = folder / "clients" / client
+        _csv(to / "interactions.jtl.csv.zst", JTL, jtl)
+        _csv(to / "thinks.csv.zst", "t_start_ms,user,state,drawn_ms,actual_ms", thinks)
+        _csv(to / "users.csv", "user,t_start_ms,t_end_ms,pending_ms,pending_state,author", lives)
+        (to / "ntier.properties").write_text(f"ntier.users={len(numbers)}\nntier.first_user={numbers[0]}\n")
+    return RawTrial(folder)
+
+
+def small(path, *rows):
+    path.write_text("\n".join(["from,to,probability", *rows]) + "\n")
+    return path
+
+
 def outcomes(raw):
     return {c.id: c for c in validate(raw).checks}
 
@@ -88,7 +123,7 @@ def test_an_honest_walk_passes_though_pages_turn_choices_away(tmp_path):
     raw = trial(tmp_path)
     found = outcomes(raw)
     assert (found["M1"].outcome, found["M3"].outcome) == (Outcome.PASS, Outcome.PASS), (found["M1"], found["M3"])
-    away = turned_away(raw)
+    away = turned_away(raw)[USERS]
     assert away["ViewComment", "ViewComment"] == pytest.approx(LEAF, abs=0.05)
     assert set(away) == {("ViewComment", "ViewComment")}
 
@@ -110,3 +145,84 @@ def test_a_few_choices_decide_nothing_and_invalidate_nothing(tmp_path):
     found = outcomes(trial(tmp_path, steps=5))
     assert {found[i].outcome for i in ("M1", "M3")} == {Outcome.UNDECIDABLE}
     assert not any(found[i].required for i in ("M1", "M3"))
+
+
+# ---- authors -------------------------------------------------------------------------------------------------------
+
+
+def test_users_and_authors_who_walk_their_own_tables_pass(tmp_path):
+    raw = trial_with_authors(tmp_path, (READ_WRITE, BY_AUTHORS), leaf=(LEAF, 0.8), every=4, users=120)
+    found = outcomes(raw)
+    assert {found[i].outcome for i in ("M1", "M2", "M3")} == {Outcome.PASS}, [found[i] for i in ("M1", "M2", "M3")]
+    assert {"ModerateComment", "RegisterUser"} <= set(expected_shares(raw))
+    away = turned_away(raw)
+    assert away[USERS]["ViewComment", "ViewComment"] == pytest.approx(LEAF, abs=0.1)
+    assert away[AUTHORS]["ViewComment", "ViewComment"] == pytest.approx(0.8, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("walked", "kind"),
+    [((READ_WRITE, READ_WRITE), "authors"), ((BY_AUTHORS, BY_AUTHORS), "users"), ((BY_AUTHORS, READ_WRITE), "")],
+)
+def test_who_walks_the_table_of_the_others_is_found_out(tmp_path, walked, kind):
+    m3 = outcomes(trial_with_authors(tmp_path, (READ_WRITE, BY_AUTHORS), walked=walked))["M3"]
+    assert (m3.outcome, m3.reason) == (Outcome.FAIL, "mix"), m3
+    assert m3.detail.startswith(f"not in the table: {kind}"), m3
+
+
+def test_a_table_of_authors_that_nobody_was_told_of_is_found_out(tmp_path):
+    """Without `config/<mix>.authors.csv` all users have one table, whatever users.csv says of them."""
+    raw = trial_with_authors(tmp_path, (READ_WRITE, BY_AUTHORS))
+    (raw.folder / "config" / "read_write.authors.csv").unlink()
+    found = outcomes(raw)
+    assert found["M3"].outcome is Outcome.FAIL
+    assert ":" not in found["M3"].detail.removeprefix("not in the table: ")
+    assert "not in the mix: " in found["M2"].detail
+
+
+def test_deviations_of_users_and_of_authors_do_not_cancel(tmp_path):
+    """Half of the users are authors and each half walks the other's table: all together choose as they should."""
+    often = small(tmp_path / "often.csv", "Home,Home,0.2", "Home,View,0.8", "View,Home,1")
+    seldom = small(tmp_path / "seldom.csv", "Home,Home,0.8", "Home,View,0.2", "View,Home,1")
+    m3 = outcomes(trial_with_authors(tmp_path, (often, seldom), walked=(seldom, often), every=2))["M3"]
+    assert m3.outcome is Outcome.FAIL
+    # users walk `seldom`, so that 0.83 of their choices, half of all, are made at home: 0.6 of these are wrong
+    assert abs(m3.value) == pytest.approx(100 * 0.5 * 0.83 * 0.6, abs=2)
+    assert m3.detail.startswith("users: Home -> "), m3
+
+
+def test_expected_shares_weigh_the_kinds_by_their_interactions(tmp_path):
+    """20 of 60 users are authors, with a quarter of the others' interactions each: a ninth of all."""
+    at_home = small(tmp_path / "users.csv", "Home,Home,1")
+    at_desk = small(tmp_path / "authors.csv", "Home,Desk,1", "Desk,Home,1")
+    raw = trial_with_authors(tmp_path, (at_home, at_desk), steps=(160, 40), every=3)
+    assert expected_shares(raw) == pytest.approx({"Home": 17 / 18, "Desk": 1 / 18}, abs=1e-3)
+    assert outcomes(raw)["M1"].outcome is Outcome.PASS
+
+
+def test_failures_of_authors_send_no_user_home(tmp_path):
+    """A quarter are authors, whose views all fail; the others would never leave the view."""
+    view = small(tmp_path / "view.csv", "Home,View,1", "View,View,1")
+    raw = trial_with_authors(tmp_path, (view, view), every=4)
+    authors = (raw.interactions["user"] + 35 * (raw.interactions["client"] == "client2")) % 4 == 3
+    raw.interactions["ok"] = ~(authors & (raw.interactions["interaction"] == "View"))
+    assert expected_shares(raw)["Home"] == pytest.approx(0.25 / 2, abs=1e-3)
+
+
+def test_a_mix_with_authors_of_which_none_was_drawn(tmp_path):
+    """Chance in a small trial: nothing of their table is expected then."""
+    raw = trial_with_authors(tmp_path, (READ_WRITE, BY_AUTHORS), every=1000)
+    found = outcomes(raw)
+    assert {found[i].outcome for i in ("M1", "M2", "M3")} == {Outcome.PASS}, [found[i] for i in ("M1", "M2", "M3")]
+    assert "AuthorLogin" not in expected_shares(raw)
+
+
+@pytest.mark.parametrize("change", [lambda lives: lives.drop(columns="author"), lambda lives: lives.iloc[1:]])
+def test_users_of_unknown_kind_decide_nothing(tmp_path, change):
+    raw = trial_with_authors(tmp_path, (READ_WRITE, BY_AUTHORS), steps=(20, 20))
+    path = raw.folder / "clients" / "client2" / "users.csv"
+    change(pd.read_csv(path)).to_csv(path, index=False)
+    found = outcomes(raw)
+    assert {found[i].outcome for i in ("M1", "M2", "M3")} == {Outcome.UNDECIDABLE}
+    assert found["M3"].required
+    assert found["M3"].detail == "clients/client2/users.csv: does not say whether user 35 is an author"

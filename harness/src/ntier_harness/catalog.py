@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +16,10 @@ MIDDLEWARES = ("shardingsphere",)
 TARGETS = ("local",)
 PROFILES = ("tiny", "small", "standard")
 SEARCHES = ("grid",)
-SUPPORTED_DBMS = ("M",)
+SUPPORTED_DBMS = {"M": "MySQL", "P": "PostgreSQL"}
 DEFAULT_MIX = "browse_only"
 DEFAULT_PROFILE = "small"
+WRITING = {"RegisterUser", "StoreComment", "StoreModerateLog", "StoreStory", "AcceptStory", "RejectStory"}
 MAX_PHASE_S = 86_400
 MIN_RUN_S = 5.0  # below this no check of the run phase can be decided
 
@@ -36,12 +40,27 @@ class Phases:
 
 @dataclass(frozen=True)
 class Mix:
-    """What the harness needs to know of a mix: mean think time and the response-time objective of goodput."""
+    """What the harness needs to know of a mix: its tables, mean think time and the response-time objective of goodput.
+    A share of the users may be authors, who walk a table of their own."""
 
     name: str
     file: Path
     think_time_s: float
     slo_ms: float | None
+    author_file: Path | None = None
+    author_share: float = 0.0
+
+    @cached_property
+    def writes(self) -> bool:
+        """Whether its users change the data."""
+        return bool(WRITING & {to for file in (self.file, self.author_file) if file for to in _targets(file)})
+
+
+def _targets(file: Path) -> Iterator[str]:
+    """States that a mix's table leads to."""
+    with file.open() as lines:
+        for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+            yield row["to"]
 
 
 def _yaml(file: Path) -> Any:
@@ -95,5 +114,12 @@ def read_mix(name: str, workloads: Path) -> Mix:
     file = workloads / "mixes" / f"{name}.csv"
     described = file.with_suffix(".yaml")
     data = _yaml(described) if described.exists() else {}
-    slo = data.get("slo_ms")
-    return Mix(name, file, float(data.get("think_time_s", 7.0)), float(slo) if slo is not None else None)
+    slo, authors = data.get("slo_ms"), data.get("author_table")
+    author_file = workloads / "mixes" / authors if authors else None
+    if author_file and not author_file.is_file():
+        raise RequestError(f"{described}: author_table: {author_file} does not exist")
+    share = float(data.get("author_share", 0.0)) if author_file else 0.0
+    if not 0 <= share <= 1:
+        raise RequestError(f"{described}: author_share: {share:g} is out of range; allowed is 0..1")
+    think_s, slo_ms = float(data.get("think_time_s", 7.0)), float(slo) if slo is not None else None
+    return Mix(name, file, think_s, slo_ms, author_file, share)

@@ -24,6 +24,7 @@ LEAD_FACTOR = 1.5  # of what JMeter took last time; a start that is late neverth
 MAX_LEAD_S = 60.0
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
 REMOTE = "/run/ntier"
+MIXES = "/opt/ntier/workloads/mixes"  # of a client node
 HEAP_BYTES_PER_USER = 200_000  # 13,000 users fit in 3.2 GB with the JVM's own 600 MB
 HEAP_BASE_BYTES = 256 * 2**20
 CONTENT_PAGES = 1000  # pages whose content is checked in a run: five times what the check needs (E2, docs/validity.md)
@@ -99,7 +100,9 @@ def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> d
         "ntier.users": users,
         "ntier.first_user": first_user,
         "ntier.seed": seed,
-        "ntier.mix": f"/opt/ntier/workloads/mixes/{run.mix.file.name}",
+        "ntier.mix": f"{MIXES}/{run.mix.file.name}",
+        "ntier.author_mix": f"{MIXES}/authors/{run.mix.author_file.name}" if run.mix.author_file else "",
+        "ntier.author_share": f"{run.mix.author_share:g}",
         "ntier.start_epoch_ms": round(run.start_s * 1000),
         "ntier.ramp_up_s": f"{run.phases.ramp_up_s:g}",
         "ntier.run_s": f"{run.phases.run_s:g}",

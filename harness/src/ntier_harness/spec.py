@@ -65,7 +65,8 @@ def parse_topology(text: str | None) -> Topology:
     except TopologyError as error:
         raise RequestError(f"topo: {error}") from None
     if topology.dbms not in catalog.SUPPORTED_DBMS:
-        raise RequestError(f"topo: {text!r}: DBMS {topology.dbms} is not built yet; allowed is M (MySQL)")
+        known = ", ".join(f"{letter} ({name})" for letter, name in catalog.SUPPORTED_DBMS.items())
+        raise RequestError(f"topo: {text!r}: DBMS {topology.dbms} is not built yet; allowed are {known}")
     return topology
 
 

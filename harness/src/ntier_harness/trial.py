@@ -149,7 +149,9 @@ class Attempt:
         run = Run(self.remote, self.manifest.users_real, phases, self.spec.mix, self.trial.seed, start_s,
                   self.spec.mix.think_time_s * 1000)  # fmt: skip
         (self.directory / "config").mkdir(exist_ok=True)
-        shutil.copy(self.spec.mix.file, self.directory / "config")
+        for file, name in ((self.spec.mix.file, ""), (self.spec.mix.author_file, ".authors")):
+            if file:
+                shutil.copy(file, self.directory / "config" / f"{self.spec.mix.name}{name}.csv")
         (self.directory / "config" / "deployment.json").write_text(json.dumps(self.manifest.soft_resources, indent=1))
         self.generator = Generator(self.lab.nodes, run, self.directory)
         self.generator.start()

@@ -1,14 +1,17 @@
 #!/bin/sh
 # Loads a generated data set into a new schema `rubbos` (an existing one is dropped).
-# usage: load.sh DATA_DIR [options of the mysql client]     e.g. load.sh /var/lib/ntier/data/small -uroot -S /run/mysqld/mysqld.sock
+# usage: load.sh DATA_DIR [prefix|full] [options of the mysql client]     e.g. load.sh data/small prefix --user=root
+# prefix (default) or full: the index that searches use, see search_index.sh.
 # Needs an account that may create databases and set global variables. Exit code 2: wrong call, 1: load failed.
 set -eu
 
 tables="categories users stories old_stories submissions comments old_comments moderator_log"
 here=$(cd "$(dirname "$0")" && pwd)
 
-[ $# -ge 1 ] || { echo "usage: $0 DATA_DIR [mysql options]" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: $0 DATA_DIR [prefix|full] [mysql options]" >&2; exit 2; }
 data=$1; shift
+index=prefix
+case ${1-} in prefix | full) index=$1; shift ;; esac
 for table in $tables; do
   [ -r "$data/$table.tsv" ] || { echo "$0: $data/$table.tsv is missing: make it with the data generator" >&2; exit 2; }
 done
@@ -30,3 +33,4 @@ for table in $tables; do
   [ "$loaded" -eq "$expected" ] || { echo "$0: $table has $loaded rows, $data/$table.tsv has $expected" >&2; exit 1; }
 done
 sql "$@" rubbos < "$here/2_indexes.sql" | awk '$3 == "Error" || $4 != "OK" { print; bad = 1 } END { exit bad }'
+sh "$here/search_index.sh" $index "$@" >/dev/null

@@ -1,7 +1,7 @@
 -- Indexes of RUBBoS, built after the data are in. As for MySQL, but:
 -- * the primary key is the unique index on id (MySQL's second one would be a mere copy);
 -- * varchar_pattern_ops, so that LIKE 'word%' can use an index whatever the locale;
--- * the indexes for searches are in 3_search_*.sql: one of the two variants is chosen.
+-- * the index that searches use is a matter of search_index.sh.
 
 ALTER TABLE categories ADD PRIMARY KEY (id);
 
@@ -45,3 +45,4 @@ SELECT setval(pg_get_serial_sequence('old_stories', 'id'), (SELECT GREATEST(MAX(
 SELECT setval(pg_get_serial_sequence('submissions', 'id'), (SELECT COALESCE(MAX(id), 1) FROM submissions));
 SELECT setval(pg_get_serial_sequence('comments', 'id'), (SELECT GREATEST(MAX(id), 1) FROM comments));
 SELECT setval(pg_get_serial_sequence('old_comments', 'id'), (SELECT GREATEST(MAX(id), 1) FROM old_comments));
+ANALYZE;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Loads a generated data set into a new database `rubbos` (an existing one is dropped).
-# usage: load.sh DATA_DIR [full|prefix] [options of psql]     e.g. load.sh /var/lib/ntier/data/small full --host=/run/postgresql
-# full (default) or prefix: index of the searches, see 3_search_*.sql. Needs an account that may create databases.
+# usage: load.sh DATA_DIR [full|prefix] [options of psql]     e.g. load.sh data/small full --host=/run/postgresql
+# full (default) or prefix: the index that searches use, see search_index.sh. Needs an account that may create databases.
 # Exit code 2: wrong call, 1: load failed.
 set -eu
 
@@ -24,4 +24,5 @@ for table in $tables; do
   # COPY fails on the first wrong row, so nothing is left out silently.
   sql "$@" --dbname=rubbos -c "\\copy $table FROM '$data/$table.tsv'"
 done
-sql "$@" --dbname=rubbos --output=/dev/null --file="$here/2_indexes.sql" --file="$here/3_search_$index.sql"
+sql "$@" --dbname=rubbos --output=/dev/null --file="$here/2_indexes.sql"
+sh "$here/search_index.sh" $index "$@" >/dev/null

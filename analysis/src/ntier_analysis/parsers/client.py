@@ -84,14 +84,20 @@ def thinks(path: Path) -> pd.DataFrame:
 
 
 def users(path: Path) -> pd.DataFrame:
-    """`user, start_s, end_s, pending_s`: the life of each emulated user; pending = how long the interaction that was
-    cut off at its end had been waiting (0 = none)."""
+    """`user, start_s, end_s, pending_s, author`: the life of each emulated user; pending = how long the interaction
+    that was cut off at its end had been waiting (0 = none); author = 1 or 0, NaN where the file does not say. `user`
+    counts through all clients, as in `thinks`."""
     columns = {"user": "count", "t_start_ms": "number", "t_end_ms": "number"}
-    raw = read_csv(path, columns, optional={"pending_ms": "number"})
+    raw = read_csv(path, columns, optional={"pending_ms": "number", "author": "number"})
     twice = raw["user"].duplicated()
     if twice.any():
         line = int(twice.to_numpy().argmax())
         raise DataError(f"{path}:{line + 2}: user {raw['user'][line]} occurs twice")
+    author = raw["author"] if "author" in raw else pd.Series(np.nan, index=raw.index)
+    wrong = ~(author.isin([0, 1]) | author.isna())
+    if wrong.any():
+        line = int(wrong.to_numpy().argmax())
+        raise DataError(f"{path}:{line + 2}: author is {author[line]:g}, expected 0 or 1")
     pending = raw["pending_ms"].fillna(0) / 1000 if "pending_ms" in raw else np.zeros(len(raw))
     return pd.DataFrame(
         {
@@ -99,6 +105,7 @@ def users(path: Path) -> pd.DataFrame:
             "start_s": raw["t_start_ms"] / 1000,
             "end_s": raw["t_end_ms"] / 1000,
             "pending_s": pending,
+            "author": author,
         }
     )
 

@@ -1,7 +1,8 @@
-"""Counters and pools of the services: MySQL, Apache, Tomcat, the middleware (1 s, written on their node)."""
+"""Counters and pools of the services: databases, Apache, Tomcat, the middleware (1 s, written on their node)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,27 +25,61 @@ MYSQL_GAUGES = {
     "innodb_buffer_pool_pages_total": ("memory", "buffer_pool_total_pages", "count"),
 }
 """Status variables that are readings; every other one is a cumulative counter."""
-MYSQL_LIMIT = "max_connections"
+LIMIT = "max_connections"
+"""A setting: neither a reading nor a counter."""
+
+POSTGRESQL_GAUGES = {
+    "active": ("queue", "threads_running", "count"),
+    "connections": ("pool", "connections", "count"),
+    "idle_in_transaction": ("pool", "idle_in_transaction", "count"),
+    # not MySQL's row_lock_waiting: waits for locks of relations and for their extension count too
+    "lock_waits": ("lock", "lock_waiting", "count"),
+}
+"""Columns that are readings, by MySQL's name where the meaning is the same; every other one is a cumulative counter."""
 
 
 def mysql_status(path: Path) -> tuple[pd.DataFrame, int]:
     """SHOW GLOBAL STATUS, one column per variable -> tidy samples (`questions_per_s` and so on, resources query, lock,
     memory, queue, pool), and how often a counter ran backwards (a restart)."""
+
+    def counter(name: str) -> tuple[str, str]:
+        return "lock" if "lock" in name else "memory" if "buffer_pool" in name else "query", "per_s"
+
+    return _database(path, MYSQL_GAUGES, counter)
+
+
+def postgresql_status(path: Path) -> tuple[pd.DataFrame, int]:
+    """pg_stat_database and counts of pg_stat_activity -> tidy samples (`xact_commit_per_s` and so on, resources query,
+    memory, disk, lock, queue, pool), and how often a counter ran backwards. A server process reports what it counted
+    when it falls idle, at most once a second: the counters of single seconds are uneven."""
+
+    def counter(name: str) -> tuple[str, str]:
+        resource = {"deadlocks": "lock", "blks": "memory", "temp": "disk"}.get(name.split("_")[0], "query")
+        return resource, "bytes_per_s" if name.endswith("_bytes") else "per_s"
+
+    return _database(path, POSTGRESQL_GAUGES, counter)
+
+
+def _database(
+    path: Path, readings: dict[str, tuple[str, str, str]], counter: Callable[[str], tuple[str, str]]
+) -> tuple[pd.DataFrame, int]:
+    """`readings`: column in lower case -> resource, metric, unit; `counter`: the same of any other column -> resource,
+    unit of its rate."""
     raw = read_csv(path, {"t_s": "number"}, others="number")
     at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
     gauges, rates, backwards = {}, {}, 0
     for column in raw.columns.drop("t_s"):
         name = column.lower()
-        if name == MYSQL_LIMIT:
+        if name == LIMIT:
             continue
-        if name in MYSQL_GAUGES:
-            resource, metric, unit = MYSQL_GAUGES[name]
+        if name in readings:
+            resource, metric, unit = readings[name]
             gauges[resource, "", metric, unit] = raw[column]
             continue
         step, n = deltas(raw[column].to_numpy(), at)
         backwards += n
-        resource = "lock" if "lock" in name else "memory" if "buffer_pool" in name else "query"
-        rates[resource, "", f"{name}_per_s", "per_s"] = step / at.dt
+        resource, unit = counter(name)
+        rates[resource, "", f"{name}_per_s", unit] = step / at.dt
     return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,7 +114,9 @@ def _raw_trials(folder: Path, trials: pd.DataFrame) -> list[RawTrial]:
 
 
 def _mix_targets(raw_trials: list[RawTrial]) -> dict[str, float]:
+    """Of the first trial that can tell: one that failed has a table, but nothing that its users did."""
     for trial in raw_trials:
         if trial.path(f"config/{trial.manifest.mix}.csv"):
-            return expected_shares(trial)
+            with suppress(DataError):
+                return expected_shares(trial)
     return {}

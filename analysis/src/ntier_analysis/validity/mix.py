@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 from scipy import stats
 
 from ntier_analysis.contracts import Outcome
+from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.csvfile import read_csv
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import Finding, check, exact, undecidable
@@ -29,6 +31,9 @@ CLOCK_S = 0.005
 
 GO_ON = {"Back", "EndOfSession"}
 
+USERS, AUTHORS = "users", "authors"
+"""Kinds of users: authors have a table of their own if the trial holds one, else all are `users`."""
+
 
 class Table(NamedTuple):
     """A mix: its first state, and per state the targets with their cumulative probabilities."""
@@ -44,9 +49,20 @@ class Table(NamedTuple):
         return drawn + float(1 - ends[-1]) * (state == target)
 
 
-def table(trial: RawTrial) -> Table:
-    """`config/<mix>.csv`: from,to,probability. Raises DataError if the trial holds no table of its mix."""
-    path = trial.required(f"config/{trial.manifest.mix}.csv")
+def tables(trial: RawTrial) -> dict[str, Table]:
+    """Kind of users -> what it walks: `config/<mix>.csv`, and `config/<mix>.authors.csv` of a mix with authors. Raises
+    DataError if the trial holds no table of its mix."""
+    found = {USERS: _table(trial.required(f"config/{trial.manifest.mix}.csv"))}
+    authors = _authors_table(trial)
+    return found | ({AUTHORS: _table(authors)} if authors else {})
+
+
+def _authors_table(trial: RawTrial) -> Path | None:
+    return trial.path(f"config/{trial.manifest.mix}.authors.csv")
+
+
+def _table(path: Path) -> Table:
+    """from,to,probability"""
     read = read_csv(path, {"from": "text", "to": "text", "probability": "number"})
     rows = {
         str(state): (list(part["to"]), list(part["probability"].cumsum()))
@@ -55,16 +71,38 @@ def table(trial: RawTrial) -> Table:
     return Table(str(read["from"].iloc[0]), rows)
 
 
+def _kinds(trial: RawTrial, rows: pd.DataFrame) -> np.ndarray:
+    """(n,) kind of the user of each row, which has `client` and `user` as in users.csv. Raises DataError if the mix has
+    authors and users.csv does not say whether a user is one. (Without a table for them `author` changes nothing.)"""
+    if not _authors_table(trial):
+        return np.full(len(rows), USERS, dtype=object)
+    lives = trial.users.set_index(["client", "user"])["author"]
+    author = rows[["client", "user"]].join(lives, on=["client", "user"])["author"].to_numpy()
+    if np.isnan(author).any():
+        row = rows.iloc[int(np.isnan(author).argmax())]
+        path = trial.folder / "clients" / row["client"] / "users.csv"
+        raise DataError(f"{path}: does not say whether user {row['user']} is an author")
+    return np.where(author == 1, AUTHORS, USERS).astype(object)
+
+
+def _numbered(trial: RawTrial, interactions: pd.DataFrame) -> pd.DataFrame:
+    """With `user` as in thinks.csv and users.csv: theirs counts through all clients, the JTL's from 0 in each."""
+    first = interactions["client"].map({c: trial.first_user(c) for c in trial.clients}).astype(int)
+    return interactions.assign(user=interactions["user"] + first)
+
+
 def choices(trial: RawTrial) -> pd.DataFrame:
-    """One row per choice that a user made during the run: `page` (where it stood), `chosen` (what it drew from the
-    table) and `got` (what it requested then: another state if the page did not offer the choice; None at the end).
-    Choices with a think too short to tell its page from the next one are left out: thinks do not depend on choices."""
+    """One row per choice that a user made during the run: `kind` of the user, `page` (where it stood), `chosen` (what
+    it drew from its table) and `got` (what it requested then: another state if the page did not offer the choice; None
+    at the end). Choices with a think too short to tell its page from the next one are left out: thinks do not depend on
+    choices."""
     parts = []
-    long_enough = trial.thinks["end_s"] - trial.thinks["start_s"] > 2 * CLOCK_S
-    for client, thinks in trial.thinks[long_enough].groupby("client"):
-        requests = trial.interactions[trial.interactions["client"] == client]
-        requests = requests.assign(user=requests["user"] + trial.first_user(str(client)))
-        chosen = thinks[["user", "state"]].assign(after=thinks["start_s"] + CLOCK_S, until=thinks["end_s"] - CLOCK_S)
+    interactions = _numbered(trial, trial.interactions)
+    made = trial.thinks[trial.thinks["end_s"] - trial.thinks["start_s"] > 2 * CLOCK_S]
+    made = made.assign(kind=_kinds(trial, made), after=made["start_s"] + CLOCK_S, until=made["end_s"] - CLOCK_S)
+    for client, thinks in made.groupby("client"):
+        requests = interactions[interactions["client"] == client]
+        chosen = thinks[["kind", "user", "state", "after", "until"]]
         pages = requests[["user", "interaction", "t_s"]].sort_values("t_s")
         joined = pd.merge_asof(chosen.sort_values("after"), pages, left_on="after", right_on="t_s", by="user").rename(
             columns={"state": "chosen", "interaction": "page"}
@@ -77,25 +115,38 @@ def choices(trial: RawTrial) -> pd.DataFrame:
     start, end = trial.run
     whole = pd.concat(parts, ignore_index=True)
     within = whole["after"].between(start + CLOCK_S, end, inclusive="left") & whole["page"].notna()
-    return whole.loc[within, ["page", "chosen", "got"]].reset_index(drop=True)
+    return whole.loc[within, ["kind", "page", "chosen", "got"]].reset_index(drop=True)
 
 
-def turned_away(trial: RawTrial) -> dict[tuple[str, str], float]:
-    """(page, chosen state) -> share of the choices that the page did not offer, so that the user went back: a comment
-    without answers has no comment to view (RUBBoS's client; a "Sorry" page offers nothing)."""
+def turned_away(trial: RawTrial) -> dict[str, dict[tuple[str, str], float]]:
+    """Kind of users -> (page, chosen state) -> share of the choices that the page did not offer, so that the user went
+    back: a comment without answers has no comment to view (RUBBoS's client; a "Sorry" page offers nothing)."""
     made = trial.remember(choices)
     made = made[~made["chosen"].isin(GO_ON) & made["got"].notna()]
-    away = (made["got"] != made["chosen"]).groupby([made["page"], made["chosen"]]).mean()
-    return {key: float(share) for key, share in away.items() if share > 0}
+    away = (made["got"] != made["chosen"]).groupby([made["kind"], made["page"], made["chosen"]]).mean()
+    found: dict[str, dict[tuple[str, str], float]] = {USERS: {}, AUTHORS: {}}
+    for (kind, page, chosen), share in away[away > 0].items():
+        found[kind][page, chosen] = float(share)
+    return found
 
 
 def expected_shares(trial: RawTrial) -> dict[str, float]:
     """Share of each interaction in a walk of the mix's table in which pages turn choices away and requests fail as
-    often as in this trial. Raises DataError if the trial holds no table of its mix."""
-    run = trial.run_interactions
-    failed = (~run["ok"]).groupby(run["interaction"]).mean()
-    counts = walk(trial.remember(table), trial.remember(turned_away), {str(k): float(v) for k, v in failed.items()})
-    return {name: count / STEPS for name, count in counts.items()}
+    often as in this trial. If authors walk their own, each kind of users counts with its share of the run's
+    interactions: how many authors were drawn is chance, not a fault. Raises DataError if the trial holds no table."""
+    run, mixes = trial.run_interactions, trial.remember(tables)
+    away = trial.remember(turned_away)
+    kinds = _kinds(trial, _numbered(trial, run))
+    expected: Counter[str] = Counter()
+    for kind, mix in mixes.items():
+        own = run[kinds == kind]
+        weight = len(own) / max(len(run), 1) if AUTHORS in mixes else 1.0
+        if weight == 0:  # nobody of this kind was drawn
+            continue
+        failed = (~own["ok"]).groupby(own["interaction"]).mean()
+        counts = walk(mix, away[kind], {str(k): float(v) for k, v in failed.items()})
+        expected.update({name: weight * count / STEPS for name, count in counts.items()})
+    return dict(expected)
 
 
 def walk(mix: Table, away: dict[tuple[str, str], float], failed: dict[str, float]) -> Counter[str]:
@@ -161,7 +212,7 @@ def unvisited(trial: RawTrial) -> Finding:
     run, expected = trial.run_interactions, trial.remember(expected_shares)
     seen = set(run["interaction"])
     missing = [s for s, share in expected.items() if share * len(run) >= UNVISITED_EXPECTED and s not in seen]
-    unknown = sorted(seen - set(trial.remember(table).rows))
+    unknown = sorted(seen.difference(*(mix.rows for mix in trial.remember(tables).values())))
     text = "; ".join(
         [f"never: {', '.join(missing)}"] * bool(missing) + [f"not in the mix: {', '.join(unknown)}"] * bool(unknown)
     )
@@ -170,21 +221,31 @@ def unvisited(trial: RawTrial) -> Finding:
 
 @check("M3", "Choices: largest deviation of a transition from the mix's table", "mix")
 def transitions(trial: RawTrial) -> Finding:
-    """In points of all choices; fails beyond 2 points and chance (choices are independent draws: multinomial)."""
-    made, mix = trial.remember(choices), trial.remember(table)
+    """Each kind of users against its own table. In points of all choices; fails beyond 2 points and chance (choices are
+    independent draws: multinomial)."""
+    made, mixes = trial.remember(choices), trial.remember(tables)
     if len(made) < MIN_N:
         return undecidable(f"{len(made)} choices, {MIN_N} are needed", n=len(made), required=False)
-    counts, pages = Counter(zip(made["page"], made["chosen"], strict=True)), Counter(made["page"])
-    strange = [f"{page} -> {to}" for page, to in counts if page not in mix.rows or not mix.probability(page, to)]
+    counts = Counter(zip(made["kind"], made["page"], made["chosen"], strict=True))
+    pages = Counter(zip(made["kind"], made["page"], strict=True))
+
+    def name(kind: str, page: str, to: str) -> str:
+        return f"{kind}: " * (len(mixes) > 1) + f"{page} -> {to}"
+
+    strange = [
+        name(kind, page, to)
+        for kind, page, to in counts
+        if page not in mixes[kind].rows or not mixes[kind].probability(page, to)
+    ]
     if strange:
         return Finding(Outcome.FAIL, None, POINTS, "points", len(made), None, f"not in the table: {strange[0]}")
-    cells = [(page, to) for page in pages for to in dict.fromkeys([*mix.rows[page][0], page])]
-    n, p = np.array([pages[page] for page, _ in cells]), np.array([mix.probability(*cell) for cell in cells])
+    cells = [(kind, page, to) for kind, page in pages for to in dict.fromkeys([*mixes[kind].rows[page][0], page])]
+    n = np.array([pages[kind, page] for kind, page, _ in cells])
+    p = np.array([mixes[kind].probability(page, to) for kind, page, to in cells])
     off = 100 * (np.array([counts[cell] for cell in cells]) - n * p) / len(made)
     errors = 100 * np.sqrt(n * p * (1 - p)) / len(made)
     worst = int(np.abs(off).argmax())
-    page, to = cells[worst]
-    text = f"{page} -> {to}: {counts[cells[worst]]} of {n[worst]}, expected {100 * p[worst]:.1f} %"
+    text = f"{name(*cells[worst])}: {counts[cells[worst]]} of {n[worst]}, expected {100 * p[worst]:.1f} %"
     chance = stats.norm.isf(FALSE_ALARM / 2 / len(cells)) * errors
     return _finding(off, chance, errors, len(made), text)
 

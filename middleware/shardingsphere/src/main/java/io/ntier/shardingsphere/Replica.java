@@ -2,6 +2,8 @@ package io.ntier.shardingsphere;
 
 import com.zaxxer.hikari.HikariDataSource;
 import com.zaxxer.hikari.metrics.IMetricsTracker;
+import java.sql.Connection;
+import java.sql.SQLException;
 import java.util.concurrent.atomic.LongAdder;
 
 /**
@@ -25,6 +27,11 @@ final class Replica implements IMetricsTracker {
 
     String name() {
         return name;
+    }
+
+    /** For the proxy's own questions; counts as a statement. */
+    Connection connect() throws SQLException {
+        return pool.getConnection();
     }
 
     /**

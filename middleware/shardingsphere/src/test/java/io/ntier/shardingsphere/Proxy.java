@@ -11,9 +11,10 @@ import java.sql.DriverManager;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /** A proxy in a JVM of its own on a free port of 127.0.0.1, before the databases that NTIER_TEST_MYSQL names. */
 final class Proxy implements AutoCloseable {
@@ -28,6 +29,11 @@ final class Proxy implements AutoCloseable {
 
     Proxy(final Path folder, final List<String> databases, final String policy, final String tie)
             throws IOException, InterruptedException {
+        this(folder, databases, policy, tie, false);
+    }
+
+    Proxy(final Path folder, final List<String> databases, final String policy, final String tie, final boolean writesToAll)
+            throws IOException, InterruptedException {
         try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             port = free.getLocalPort();
         }
@@ -39,7 +45,7 @@ final class Proxy implements AutoCloseable {
                     provider: {type: ALL_PRIVILEGES_PERMITTED}
                 props: {proxy-frontend-database-protocol-type: MySQL}
                 """.formatted(USER, PASSWORD));
-        Files.writeString(folder.resolve("config-rw.yaml"), configuration(databases, policy, tie));
+        Files.writeString(folder.resolve("config-rw.yaml"), configuration(databases, policy, tie, writesToAll));
         process = new ProcessBuilder(ProcessHandle.current().info().command().orElseThrow(), "-Xmx256m",
                 "-cp", System.getProperty("java.class.path"), ProxyMain.class.getName(),
                 "127.0.0.1", String.valueOf(port), folder.toString(), status.toString())
@@ -47,34 +53,48 @@ final class Proxy implements AutoCloseable {
         awaitListening(folder.resolve("log"));
     }
 
-    private static String configuration(final List<String> databases, final String policy, final String tie) {
+    private static String configuration(
+            final List<String> databases, final String policy, final String tie, final boolean writesToAll) {
         StringBuilder sources = new StringBuilder();
-        List<String> names = new ArrayList<>();
-        for (String database : databases) {
-            names.add("db" + (names.size() + 1));
+        StringBuilder groups = new StringBuilder();
+        String all = IntStream.rangeClosed(1, databases.size()).mapToObj(i -> "db" + i).collect(Collectors.joining(","));
+        for (int i = 1; i <= databases.size(); i++) {
             sources.append("""
-                      %s:
-                        url: "%s"
+                      db%d:
+                        url: "%s&treatMysqlDatetimeAsTimestamp=true"
                         username: "%s"
                         password: "%s"
                         maxPoolSize: 20
                         minPoolSize: 2
-                    """.formatted(names.get(names.size() - 1), url(database) + "&treatMysqlDatetimeAsTimestamp=true",
-                    System.getenv("NTIER_TEST_MYSQL_USER"), System.getenv("NTIER_TEST_MYSQL_PASSWORD")));
+                    """.formatted(i, url(databases.get(i - 1)), System.getenv("NTIER_TEST_MYSQL_USER"),
+                    System.getenv("NTIER_TEST_MYSQL_PASSWORD")));
+            if (i == 1 || writesToAll) {
+                groups.append("""
+                              replicas%d:
+                                type: Static
+                                props: {write-data-source-name: db%d, read-data-source-names: "%s"}
+                                loadBalancerName: ntier
+                        """.formatted(i, i, all));
+            }
         }
+        String sharding = """
+                  - !SHARDING
+                    broadcastTables: [marker, categories, users, stories, old_stories, comments, old_comments]
+                    tables:
+                      comments:
+                        actualDataNodes: replicas${1..%d}.comments
+                        keyGenerateStrategy: {column: id, keyGeneratorName: next_comments}
+                    keyGenerators: {next_comments: {type: NTIER_NEXT, props: {table: comments}}}
+                """.formatted(databases.size());
         return """
                 schemaName: %s
                 dataSources:
                 %srules:
-                  - !READWRITE_SPLITTING
+                %s  - !READWRITE_SPLITTING
                     dataSources:
-                      replicas:
-                        type: Static
-                        props: {write-data-source-name: db1, read-data-source-names: "%s"}
-                        loadBalancerName: ntier
-                    loadBalancers:
+                %s    loadBalancers:
                       ntier: {type: NTIER, props: {policy: %s, tie: %s}}
-                """.formatted(SCHEMA, sources, String.join(",", names), policy, tie);
+                """.formatted(SCHEMA, sources, writesToAll ? sharding : "", groups, policy, tie);
     }
 
     static String url(final String database) {

@@ -78,7 +78,7 @@ final class RubbosStatements {
         for (String old : List.of("", "old_")) {
             sql.add("CREATE TABLE " + old + "stories (id INT UNSIGNED NOT NULL PRIMARY KEY, title VARCHAR(100), body TEXT, "
                     + "date DATETIME, writer INT UNSIGNED NOT NULL, category INT UNSIGNED NOT NULL, INDEX search (title(10)))");
-            sql.add("CREATE TABLE " + old + "comments (id INT UNSIGNED NOT NULL PRIMARY KEY, writer INT UNSIGNED, "
+            sql.add("CREATE TABLE " + old + "comments (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, writer INT UNSIGNED, "
                     + "story_id INT UNSIGNED NOT NULL, parent INT UNSIGNED, childs INT UNSIGNED, rating INT, date DATETIME, "
                     + "subject VARCHAR(100), comment TEXT, INDEX story (story_id), INDEX search (subject(10)))");
             for (int i = 1; i <= 30; i++) {

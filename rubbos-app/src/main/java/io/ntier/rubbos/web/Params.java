@@ -6,8 +6,8 @@ import java.util.function.UnaryOperator;
 /** The parameters of one request under RUBBoS' names. Every getter answers a valid value or throws {@link BadRequestException}. */
 public final class Params {
     public static final int DEFAULT_STORIES_PER_PAGE = 25;
-    /** INT UNSIGNED of the schema. */
-    private static final long ID_MAX = 4_294_967_295L;
+    /** INTEGER of PostgreSQL's schema; MySQL's INT UNSIGNED holds twice as many. */
+    private static final long ID_MAX = Integer.MAX_VALUE;
     private static final int PAGE_MAX = 1_000_000;
     private static final int STORIES_PER_PAGE_MAX = 100;
     /** Longest title, subject or name in the schema: a longer one cannot match. */

@@ -160,8 +160,8 @@ class BoardTest {
 
     @Test
     void unknownStoryAndCommentAreErrorsForTheClient() throws Exception {
-        assertTrue(page("ViewStory?storyId=4000000000").contains("ERROR"));
-        assertTrue(page("ViewComment?comment_table=comments&storyId=1&commentId=4000000000&filter=0&display=1").contains("ERROR"));
+        assertTrue(page("ViewStory?storyId=2000000000").contains("ERROR"));
+        assertTrue(page("ViewComment?comment_table=comments&storyId=1&commentId=2000000000&filter=0&display=1").contains("ERROR"));
     }
 
     @Test
@@ -233,8 +233,8 @@ class BoardTest {
                 "ModerateComment?comment_table=comments&commentId=1",
                 "StoreModeratorLog?comment_table=comments&nickname=nobody&password=none&commentId=1&rating=0",
                 "Author?nickname=author1&password=password1",
-                "AcceptStory?storyId=4000000000",
-                "RejectStory?storyId=4000000000",
+                "AcceptStory?storyId=2000000000",
+                "RejectStory?storyId=2000000000",
                 "Search?type=0&search=a&page=0&nbOfStories=20",
                 "Search?type=1&search=a&page=0&nbOfStories=20",
                 "Search?type=2&search=a&page=0&nbOfStories=20");

@@ -20,7 +20,7 @@ class ParamsTest {
 
     @Test
     void validValuesPass() {
-        assertEquals(4_294_967_295L, with("storyId", "4294967295").id("storyId"));
+        assertEquals(2_147_483_647L, with("storyId", "2147483647").id("storyId"));
         assertEquals(-1, with("filter", "-1").number("filter", -1, 5));
         assertEquals(CommentTable.OLD, with("comment_table", "old_comments").commentTable());
         assertEquals("O'Neil %", with("search", "O'Neil %").text("search"));

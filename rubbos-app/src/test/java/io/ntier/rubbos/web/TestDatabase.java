@@ -75,7 +75,6 @@ final class TestDatabase implements AutoCloseable {
             }
         }
         run("postgresql/2_indexes.sql");
-        run("postgresql/3_search_full.sql");
     }
 
     private void run(String file) throws IOException, SQLException {

@@ -176,6 +176,7 @@ class WriteTest {
     @ParameterizedTest
     @ValueSource(strings = {"RegisterUser?firstname=a", "StoreComment?comment_table=comments&storyId=1&parent=0&subject=s",
         "StoreComment?comment_table=users&storyId=1&parent=0&subject=s&body=b", "StoreStory?category=x&title=t&body=b",
+        "StoreComment?comment_table=comments&storyId=2147483648&parent=0&subject=s&body=b",
         "StoreModeratorLog?comment_table=comments&commentId=1&rating=2"})
     void whatIsMissingOrWrongIs400AndWritesNothing(String path) throws Exception {
         HttpResponse<String> response = server.get(path);

@@ -33,7 +33,7 @@ def test_every_variable_is_typed_and_described(role):
         assert option.get("description"), name
     assert set(read(role, "defaults/main.yml")) <= set(options), "defaults without a type"
     undefined = {name for name, option in options.items() if not option.get("required")} - SHARED
-    assert undefined - {"mysql_data_source"} <= set(read(role, "defaults/main.yml")), "options without a default"
+    assert undefined - {f"{role}_data_source"} <= set(read(role, "defaults/main.yml")), "options without a default"
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -57,7 +57,7 @@ def test_readmes_are_current():
     assert done.returncode == 0, done.stderr
 
 
-def filter_of(tier: str) -> list[str]:
+def filter_of(tier: str, dbms: str = "mysql") -> list[str]:
     nodes = {"web1": "198.18.1.11", "app1": "198.18.1.21", "app2": "198.18.1.22", "middleware1": "198.18.1.31",
              "db1": "198.18.1.41", "client1": "198.18.1.51"}  # fmt: skip
     groups: dict[str, list[str]] = {}
@@ -65,10 +65,15 @@ def filter_of(tier: str) -> list[str]:
         groups.setdefault(name.rstrip("12"), []).append(name)
     environment = jinja2.Environment(trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
     template = (ANSIBLE / "roles/common/templates/nftables.conf.j2").read_text()
+    defaults = read("common", "defaults/main.yml")
+    services = defaults["common_services"]
+    services["middleware"]["port"] = services["db"]["port"] = environment.from_string(
+        defaults["common_database_port"]
+    ).render(ntier_dbms=dbms)
     text = environment.from_string(template).render(
         ansible_managed="", ntier_tier=tier, groups=groups, common_controller_addresses=["198.18.0.1"],
         hostvars={name: {"address": address} for name, address in nodes.items()},
-        common_services=read("common", "defaults/main.yml")["common_services"],
+        common_services=services,
     )  # fmt: skip
     assert "policy drop" in text
     return re.findall(r"ip saddr (\S+) tcp dport (\d+) accept", text)
@@ -85,7 +90,10 @@ def filter_of(tier: str) -> list[str]:
     ],
 )
 def test_only_the_tier_above_may_connect(tier, allowed):
-    assert set(filter_of(tier)) == allowed | {("198.18.0.1", "22")}
+    controller = {("198.18.0.1", "22")}
+    assert set(filter_of(tier)) == allowed | controller
+    allowed = {(address, "5432" if port == "3306" else port) for address, port in allowed}
+    assert set(filter_of(tier, "postgresql")) == allowed | controller
 
 
 def apache(workers: int) -> dict[str, int]:

@@ -200,6 +200,13 @@ def test_expected_shares_weigh_the_kinds_by_their_interactions(tmp_path):
     assert outcomes(raw)["M1"].outcome is Outcome.PASS
 
 
+def test_pages_that_turn_authors_away_turn_no_user_away(tmp_path):
+    """Half are authors, whose comments have no answers; the others always find one."""
+    view = small(tmp_path / "view.csv", "Home,ViewComment,1", "ViewComment,ViewComment,1")
+    raw = trial_with_authors(tmp_path, (view, view), leaf=(0.0, 1.0), every=2)
+    assert expected_shares(raw)["Home"] == pytest.approx(0.5 / 2, abs=1e-3)
+
+
 def test_failures_of_authors_send_no_user_home(tmp_path):
     """A quarter are authors, whose views all fail; the others would never leave the view."""
     view = small(tmp_path / "view.csv", "Home,View,1", "View,View,1")

@@ -14,7 +14,7 @@ from ntier_harness.errors import RequestError, unknown
 
 MIDDLEWARES = ("shardingsphere",)
 TARGETS = ("local",)
-PROFILES = ("tiny", "small", "standard")
+PROFILES = ("tiny", "small", "standard", "expanded")
 SEARCHES = ("grid",)
 SUPPORTED_DBMS = {"M": "MySQL", "P": "PostgreSQL"}
 DEFAULT_MIX = "browse_only"

@@ -46,7 +46,7 @@ SPEC_OPTIONS = [
     click.option(
         "--name", metavar="NAME", help="Last part of the sweep's name. Default: what differs from the defaults."
     ),
-    click.option("--data", metavar="PROFILE", help="Data profile: tiny, small, standard. Default small."),
+    click.option("--data", metavar="PROFILE", help="Data profile: tiny, small, standard, expanded. Default small."),
     click.option(
         "--set", "set", metavar="NAME=VALUE", multiple=True, help="A soft resource: --set web_max_workers=60."
     ),

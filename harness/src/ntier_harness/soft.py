@@ -19,6 +19,7 @@ CHOICES = {
     "middleware_tie": ("first", "random"),
     "middleware_writes": ("all", "first"),
     "db_search_index": ("prefix", "full"),
+    "app_comment_search": ("indexed", "mysql_5_0"),
 }
 NUMBERS = {  # allowed range; the smallest that can serve a page at all, and what the programs accept
     "web_max_workers": (2, 20_000),
@@ -77,6 +78,7 @@ def soft_resources(spec: Spec) -> dict[str, Any]:
         "app_max_threads": scaled(ELBA["app_max_threads"], spec.scale, counts["app"], 2),
         "app_pool_size": scaled(ELBA["app_pool_size"], spec.scale, counts["app"], 2),
         "app_pool_mode": "per_servlet",
+        "app_comment_search": "indexed",
         "middleware_policy": "least_pending",
         "middleware_tie": "first",
         "middleware_writes": "all" if spec.mix.writes and counts["db"] > 1 else "first",

@@ -24,6 +24,7 @@ from ntier_harness.spec import Spec
 from ntier_harness.watch import Watch
 
 EXIT_WAIT_S = 5.0  # JMeter ends by itself at the end of ramp-down
+DATA_LIMIT_S = 300  # reads all rows of a replica
 SADC = "/usr/lib/sysstat/sadc"
 PHASES = ("ramp_up", "run", "ramp_down")
 
@@ -118,6 +119,7 @@ class Attempt:
         reset(self.lab)
         self.begin("facts")
         self.facts("before")
+        self.data("before")
 
     def facts(self, when: str) -> None:
         """Facts of every node, written to its folder, and its clock's offset."""
@@ -133,6 +135,16 @@ class Attempt:
             entry |= {f"offset_{when}": round(offset, 7), f"rtt_{when}": round(trip, 7)}
             packages = facts.get("packages", {}) if when == "before" else {}
             self.manifest.versions |= {f"{node.role}.{k}": str(v) for k, v in packages.items()}
+
+    def data(self, when: str) -> None:
+        """Rows and digest of each table on each replica, if the mix writes: what was written, and whether all have it."""
+        nodes = self.lab.nodes
+
+        def one(node: Node) -> None:
+            (self.folder(node) / f"data_{when}.json").write_text(nodes.call(node, "ntier-data", timeout=DATA_LIMIT_S).out)
+
+        if self.spec.mix.writes:
+            self.lab.runner.parallel(one, nodes.tier("db"))
 
     def folder(self, node: Node) -> Path:
         path = self.directory / ("clients" if node.tier == "client" else "nodes") / node.name
@@ -271,6 +283,8 @@ class Attempt:
         if self.started:
             with problems:
                 self.facts("after")
+            with problems:
+                self.data("after")
             with problems:
                 self._convert_host_sysstat()
         (self.directory / "nodes" / "latest.json").unlink(missing_ok=True)

@@ -27,13 +27,13 @@ variable "middleware" {
 }
 
 variable "data_profile" {
-  description = "Data that the database nodes hold: tiny, small or standard."
+  description = "Data that the database nodes hold: tiny, small, standard or expanded."
   type        = string
   default     = "small"
 
   validation {
-    condition     = contains(["tiny", "small", "standard"], var.data_profile)
-    error_message = "data_profile: allowed are tiny, small, standard."
+    condition     = contains(["tiny", "small", "standard", "expanded"], var.data_profile)
+    error_message = "data_profile: allowed are tiny, small, standard, expanded."
   }
 }
 

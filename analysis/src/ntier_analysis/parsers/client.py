@@ -124,5 +124,7 @@ PROGRESS = ("t_s", "users", "completed", "errors", "response_time_mean_ms", "con
 
 
 def progress(path: Path) -> pd.DataFrame:
-    """The heartbeat, one row per second: the columns of `PROGRESS`; counts are cumulative since the start."""
-    return read_csv(path, dict.fromkeys(PROGRESS, "number"))
+    """The heartbeat, one row per second: the columns of `PROGRESS`, and `retries` (NaN where the file does not say);
+    counts are cumulative since the start."""
+    raw = read_csv(path, dict.fromkeys(PROGRESS, "number"), optional={"retries": "number"})
+    return raw if "retries" in raw else raw.assign(retries=np.nan)

@@ -114,14 +114,15 @@ final class DataSet {
             stories.field(time(published)).field(draws.between(1, profile.users())).field(draws.below(categories.size())).endRow();
             if (comments != null) {
                 storyId = firstId + i;
-                writeComments(comments, published);
+                boolean fresh = day <= profile.freshDays();
+                writeComments(comments, published, fresh ? profile.commentsPerFreshStory() : profile.commentsPerStory());
             }
         }
     }
 
-    private void writeComments(TableFile table, long published) throws IOException {
+    private void writeComments(TableFile table, long published, Profile.Range number) throws IOException {
         Draws draws = new Draws(seed, "comments", storyId);
-        int count = profile.commentsPerStory().draw(draws);
+        int count = number.draw(draws);
         Discussion discussion = Discussion.draw(draws, count, profile.rootShare(), profile.replyWindow());
         depthSum += discussion.depth();
         depthMax = Math.max(depthMax, discussion.depth());

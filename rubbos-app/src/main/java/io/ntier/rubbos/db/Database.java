@@ -51,7 +51,7 @@ public final class Database {
     private final String url;
     private final Properties properties = new Properties();
 
-    /** @param serverStatements whether statements are prepared on the server (binary protocol) or filled in by the driver (text) */
+    /** @param serverStatements whether statements are prepared once on the server, or sent and parsed as a whole each time */
     public Database(String url, String user, String password, boolean serverStatements) {
         this.url = url;
         mysql = url.startsWith("jdbc:mysql:");
@@ -66,9 +66,9 @@ public final class Database {
         } else if (url.startsWith("jdbc:postgresql:")) {
             driver = driver("org.postgresql.Driver");
             setUnlessInUrl(POSTGRESQL_DEFAULTS);
-            setUnlessInUrl(serverStatements
-                    ? new String[][] {{"prepareThreshold", "1"}}
-                    : new String[][] {{"prepareThreshold", "0"}, {"preferQueryMode", "simple"}});
+            // Without names each statement is parsed anew, as literal text would be. Literal text itself (preferQueryMode=simple)
+            // writes LIMIT ('25'::int4), which ShardingSphere-Proxy 5.1.0 does not understand.
+            setUnlessInUrl(new String[][] {{"prepareThreshold", serverStatements ? "1" : "0"}});
         } else {
             throw new IllegalArgumentException("jdbc_url " + url
                     + ": unknown DBMS; allowed: jdbc:mysql://HOST:PORT/SCHEMA, jdbc:postgresql://HOST:PORT/DATABASE");

@@ -18,7 +18,7 @@ public final class Application implements ServletContextListener {
     @Override
     public void contextInitialized(ServletContextEvent event) {
         Config config = Config.load();
-        Map<String, Routes.Route> routes = Routes.all();
+        Map<String, Routes.Route> routes = Routes.all(config.losesIndex());
         List<ConnectionPool> poolOfServlet = config.openPools(routes.size());
         pools = new LinkedHashSet<>(poolOfServlet);
         ServletContext context = event.getServletContext();

@@ -19,12 +19,13 @@ import java.util.TreeSet;
  * variable {@code RUBBOS_CONFIG} names. README.md lists the keys.
  *
  * @param poolSize   per_servlet: connections of each servlet; shared: of all together
+ * @param losesIndex how comments are searched, see {@link io.ntier.rubbos.interactions.SearchInComments}
  * @param statusFile null: no status is written
  */
 public record Config(String jdbcUrl, String user, String password, boolean serverStatements, boolean poolPerServlet, int poolSize,
-                     Path statusFile) {
+                     boolean losesIndex, Path statusFile) {
     private static final Set<String> KEYS = Set.of("jdbc_url", "user", "password", "password_file", "statements", "pool_mode",
-            "pool_size", "status_file");
+            "pool_size", "comment_search", "status_file");
     private static final int POOL_SIZE_MAX = 1000;
 
     /** @throws IllegalStateException with the reason, if there is no usable configuration */
@@ -55,7 +56,7 @@ public record Config(String jdbcUrl, String user, String password, boolean serve
         return new Config(required(properties, "jdbc_url"), required(properties, "user"), password(properties),
                 choice(properties, "statements", "client", "server").equals("server"),
                 choice(properties, "pool_mode", "per_servlet", "shared").equals("per_servlet"),
-                poolSize(properties), status == null ? null : Path.of(status));
+                poolSize(properties), choice(properties, "comment_search", "indexed", "mysql_5_0").equals("mysql_5_0"), status == null ? null : Path.of(status));
     }
 
     private static String password(Properties properties) throws IOException {

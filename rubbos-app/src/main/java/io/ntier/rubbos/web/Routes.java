@@ -39,8 +39,12 @@ public final class Routes {
     private Routes() {
     }
 
-    /** Servlet name -> interaction. Each servlet has a connection pool of its own (pool_mode per_servlet). */
-    public static Map<String, Route> all() {
+    /**
+     * Servlet name -> interaction. Each servlet has a connection pool of its own (pool_mode per_servlet).
+     *
+     * @param losesIndex see {@link SearchInComments}
+     */
+    public static Map<String, Route> all(boolean losesIndex) {
         Map<String, Route> routes = new LinkedHashMap<>();
         routes.put("StoriesOfTheDay", always(new StoriesOfTheDay()));
         routes.put("RegisterUser", always(new RegisterUser()));
@@ -55,7 +59,7 @@ public final class Routes {
         routes.put("StoreModeratorLog", always(new StoreModeratorLog()));
         routes.put("SubmitStory", always(new SubmitStory()));
         routes.put("StoreStory", always(new StoreStory()));
-        routes.put("Search", search());
+        routes.put("Search", search(losesIndex));
         routes.put("Author", always(new AuthorTask()));
         routes.put("ReviewStories", always(new ReviewStories()));
         routes.put("AcceptStory", always(new AcceptStory()));
@@ -68,9 +72,9 @@ public final class Routes {
     }
 
     /** One servlet for four interactions: parameter type says what to search; without words there is only the form. */
-    private static Route search() {
+    private static Route search(boolean losesIndex) {
         Interaction form = new Search();
-        List<Interaction> byType = List.of(new SearchInStories(), new SearchInComments(), new SearchInUsers());
+        List<Interaction> byType = List.of(new SearchInStories(), new SearchInComments(losesIndex), new SearchInUsers());
         return params -> params.has("search") ? byType.get(params.number("type", SearchInStories.TYPE, SearchInUsers.TYPE)) : form;
     }
 }

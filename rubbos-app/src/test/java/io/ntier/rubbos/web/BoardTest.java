@@ -30,7 +30,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @EnabledIfEnvironmentVariable(named = TestDatabase.URL_VARIABLE, matches = TestDatabase.URLS)
 class BoardTest {
     private static final int POOL_SIZE = 2;
-    private static final int SERVLETS = Routes.all().size();
+    private static final int SERVLETS = Routes.all(false).size();
     private static TestDatabase database;
     private static TestServer server;
     private static Path status;

@@ -19,6 +19,7 @@ CHOICES = {
     "middleware_tie": ("first", "random"),
     "middleware_writes": ("all", "first"),
     "db_search_index": ("prefix", "full"),
+    "db_geqo": ("on", "off"),
     "app_comment_search": ("indexed", "mysql_5_0"),
 }
 NUMBERS = {  # allowed range; the smallest that can serve a page at all, and what the programs accept
@@ -87,4 +88,6 @@ def soft_resources(spec: Spec) -> dict[str, Any]:
         "db_search_index": SEARCH_INDEX[dbms],
         "db_buffer_pool_bytes": BUFFER_POOL_BYTES,
     }
+    if dbms == "postgresql":
+        values["db_geqo"] = "on"
     return values | spec.settings

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ntier_analysis.contracts.nodes import Node
 from ntier_harness import plan, scale
+from ntier_harness.catalog import Phases, read_mix
 from ntier_harness.errors import RequestError, WorkError
-from ntier_harness.load import shares
+from ntier_harness.load import Run, properties, shares
 from ntier_harness.soft import soft_resources
-from ntier_harness.spec import parse_users
+from ntier_harness.spec import make_spec, parse_users
 from ntier_harness.targets.local import allowance, guard
+
+WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
 
 def test_users():
@@ -26,7 +32,7 @@ def test_users():
         ("topo", None, "topo: missing"),
         ("topo", "1/1/1", "expected W/A/C/D"),
         ("topo", "1/0/1/1M", "app count is 0, allowed are 1..99"),
-        ("topo", "1/1/1/1P", "allowed is M"),
+        ("topo", "1/1/1/1C", "allowed are M (MySQL), P (PostgreSQL)"),
         ("users", "0", "allowed are 1..100000"),
         ("users", "5000:1000:1000", "first <= last"),
         ("users", "1:100000:1", "at most 999"),
@@ -48,6 +54,7 @@ def test_users():
         ("set", ["web_max_worker=3"], "did you mean 'web_max_workers'?"),
         ("set", ["web_max_workers=0"], "allowed are 2..20000"),
         ("set", ["middleware_policy=fair"], "allowed are least_pending, round_robin, random"),
+        ("set", ["db_search_index=none"], "allowed are prefix, full"),
         ("set", ["x"], "expected name=value"),
     ],
 )
@@ -130,6 +137,42 @@ def test_soft_resources_are_elbas_scaled(spec):
     assert [paper[k] for k in ("web_max_workers", "app_max_threads", "app_pool_size", "middleware_pool_max")] == [
         300, 165, 12, 90]  # fmt: skip
     assert soft_resources(spec(set=["web_max_workers=7"]))["web_max_workers"] == 7
+
+
+def test_each_dbms_has_its_own_defaults(spec):
+    mysql, postgresql = (soft_resources(spec(topo=f"1/1/1/1{letter}")) for letter in "MP")
+    assert [v["ntier_dbms"] for v in (mysql, postgresql)] == ["mysql", "postgresql"]
+    assert [v["db_search_index"] for v in (mysql, postgresql)] == ["prefix", "full"]
+    assert [v["db_max_connections"] for v in (mysql, postgresql)] == [500, 150]
+    assert "db_geqo" not in mysql
+
+
+@pytest.mark.parametrize(
+    ("topo", "mix", "writes"),
+    [("1/1/1/1M", "read_write", "first"), ("1/1/1/2M", "browse_only", "first"), ("1/1/1/2P", "read_write", "all")],
+)
+def test_writes_go_to_every_replica_if_somebody_writes(topo, mix, writes):
+    request = make_spec({"topo": topo, "mix": mix}, WORKLOADS, cores=8)
+    assert soft_resources(request)["middleware_writes"] == writes
+
+
+def test_a_mix_may_have_authors():
+    mix = read_mix("read_write", WORKLOADS)
+    assert mix.author_file == WORKLOADS / "mixes/authors/read_write.csv"
+    assert mix.author_share == 0.1
+    web = Node(name="web1", tier="web", index=1, node_type="normal", address="198.18.1.1", role="web")
+    run = Run("/run/ntier/x", 200, Phases("smoke", 10, 20, 2), mix, 1, 0.0, 7000)
+    values = properties(run, web, 200, 0, 1)
+    assert values["ntier.author_mix"].endswith("mixes/authors/read_write.csv")
+    assert values["ntier.author_share"] == "0.1"
+    alone = properties(replace(run, mix=read_mix("browse_only", WORKLOADS)), web, 200, 0, 1)
+    assert (alone["ntier.author_mix"], alone["ntier.author_share"]) == ("", "0")
+
+
+def test_a_mix_whose_authors_have_no_table_is_refused(root):
+    (root / "workloads/mixes/read_write.yaml").write_text("author_table: authors/none.csv\n")
+    with pytest.raises(RequestError, match=r"author_table: .*authors/none\.csv does not exist"):
+        read_mix("read_write", root / "workloads")
 
 
 @pytest.mark.parametrize(

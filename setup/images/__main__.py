@@ -184,11 +184,17 @@ def arguments(spec: dict) -> argparse.Namespace:
     parser.add_argument(
         "--data", default=DEFAULT_PROFILE, help="comma-separated: with data of these profiles (default: %(default)s)"
     )
+    parser.add_argument(
+        "--topo", default="", metavar="W/A/C/D+DBMS", help="only the DBMS of this topology; default: all"
+    )
     parser.add_argument("--rebuild", action="store_true", help="also those that are up to date (newer packages)")
     parser.add_argument("--check", action="store_true", help="only say what would be built; exit code 1 if anything")
     given = parser.parse_args()
     asked = given.data.split(",")
     default = [*roles, *(name for name, (_, profile) in loaded.items() if profile in asked)]
+    wanted = [dbms for dbms, letter in spec["letters"].items() if given.topo.removesuffix("L").endswith(letter)]
+    others = [dbms for dbms in spec["letters"] if wanted and dbms not in wanted]
+    default = [name for name in default if name.partition("-")[0] not in others]
     given.names = given.images.split(",") if given.images else default
     for option, names, known in (
         ("--images", given.names, [*roles, *loaded]),

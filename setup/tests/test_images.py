@@ -156,6 +156,19 @@ def test_plan_covers_every_tier_and_each_step_follows_its_needs(images):
         assert set(images.plan(spec, {"mysql": ["tiny", "small"]})[name].needs) <= set(names[:position])
 
 
+@pytest.mark.parametrize(
+    ("topo", "left_out"),
+    [("", set()), ("1/2/1/9ML", {"postgresql", "postgresql-small"}), ("1/1/1/1P", {"mysql", "mysql-small"})],
+)
+def test_a_topology_needs_the_images_of_its_dbms(images, monkeypatch, topo, left_out):
+    spec = images.artefacts.load()
+    names = []
+    for wanted in ("", topo):
+        monkeypatch.setattr(sys, "argv", ["setup", "--topo", wanted])
+        names.append(set(images.arguments(spec).names))
+    assert names[0] - names[1] == left_out
+
+
 def test_profiles_differ(images):
     steps = images.plan(images.artefacts.load(), {"mysql": ["tiny", "small"]})
     assert steps["mysql-tiny"].digest != steps["mysql-small"].digest

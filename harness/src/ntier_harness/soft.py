@@ -35,8 +35,8 @@ NUMBERS = {  # allowed range; the smallest that can serve a page at all, and wha
 # whole app tier; 90 connections per database node in the middleware; max_connections 500 (MySQL), 150 (PostgreSQL).
 ELBA = {"web_max_workers": 300, "app_max_threads": 330, "app_pool_size": 24, "middleware_pool_max": 90}
 MAX_CONNECTIONS = {"mysql": 500, "postgresql": 150}
-# The paper's "faulty index" is MySQL's subject(10). PostgreSQL has no such index, only one that these searches cannot use;
-# what Elba's script made there is not known (docs/decisions/search-index.md).
+# The paper's "faulty index" is MySQL's subject(10). PostgreSQL has no such index, only one that these searches cannot
+# use; what Elba's script made there is not known (docs/decisions/long-queries.md).
 SEARCH_INDEX = {"mysql": "prefix", "postgresql": "full"}
 BUFFER_POOL_BYTES = 512 * 2**20  # half of a database node's memory, which is 1 GiB at small scales (modules/topology)
 

@@ -137,11 +137,13 @@ class Attempt:
             self.manifest.versions |= {f"{node.role}.{k}": str(v) for k, v in packages.items()}
 
     def data(self, when: str) -> None:
-        """Rows and digest of each table on each replica, if the mix writes: what was written, and whether all have it."""
+        """Rows and digest of each table on each replica, if the mix writes: was all written, everywhere?"""
         nodes = self.lab.nodes
 
         def one(node: Node) -> None:
-            (self.folder(node) / f"data_{when}.json").write_text(nodes.call(node, "ntier-data", timeout=DATA_LIMIT_S).out)
+            (self.folder(node) / f"data_{when}.json").write_text(
+                nodes.call(node, "ntier-data", timeout=DATA_LIMIT_S).out
+            )
 
         if self.spec.mix.writes:
             self.lab.runner.parallel(one, nodes.tier("db"))

@@ -17,7 +17,11 @@ def test_the_proxy_before_two_databases(database_node):
     for node in nodes:  # one account for both
         node.run(["mysql", "-e", f"ALTER USER tester@'198.18.0.1' IDENTIFIED BY '{nodes[0].password}'"])
     databases = ",".join(f"{node.address}:3306" for node in nodes)
-    given = {"NTIER_TEST_MYSQL": databases, "NTIER_TEST_MYSQL_USER": "tester", "NTIER_TEST_MYSQL_PASSWORD": nodes[0].password}
-    command = ["mvn", "-B", "-q", "-f", POM, "surefire:test", "-Dtest=" + os.environ.get("T","ProxyTest")]
+    given = {
+        "NTIER_TEST_MYSQL": databases,
+        "NTIER_TEST_MYSQL_USER": "tester",
+        "NTIER_TEST_MYSQL_PASSWORD": nodes[0].password,
+    }
+    command = ["mvn", "-B", "-q", "-f", POM, "surefire:test", "-Dtest=ProxyTest"]
     done = subprocess.run(command, env=os.environ | given, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-6000:]

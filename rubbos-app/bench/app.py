@@ -3,7 +3,7 @@
     python rubbos-app/bench/app.py RAW_TRIAL [--dbms mysql] [--rounds 6] [--rate 60]
 
 Replays the requests of a real trial (its access log: pages, parameters and mix are what users really sent) against the
-application in a Tomcat of its own, which uses a database node of its own. CPU time is the JVM's, from /proc; the profile
+application in a Tomcat of its own, which uses a database node of its own. CPU time is the JVM's (/proc); the profile
 is Java Flight Recorder's. Needs `make setup` and a JDK."""
 
 from __future__ import annotations

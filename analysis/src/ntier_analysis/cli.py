@@ -87,6 +87,23 @@ def verdict(
     print("\n\n".join(verdict_text(v) for v in found) or "the store holds no sweep")
 
 
+@app.command()
+def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -> None:
+    """CPU that an interaction needs of each node, ms, by the utilization law over the valid loads of each sweep."""
+    import pandas as pd
+
+    from ntier_analysis.report.data import read_sweep
+    from ntier_analysis.report.tables import demands as of_sweep
+    from ntier_analysis.store.tables import sweeps as stored
+
+    parts = [of_sweep(read_sweep(store, name)).assign(sweep=name) for name in sweeps or stored(store)]
+    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    if json:
+        print(frame.to_json(orient="records", indent=1))
+        return
+    print("the store holds no sweep" if frame.empty else frame.round(3).to_string(index=False))
+
+
 @app.command("import")
 def import_(
     folder: Annotated[Path, typer.Argument(help="Folder with trials.csv, samples.csv and maybe interactions.csv.")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from ntier_analysis.figures.style import tier_order
 from ntier_analysis.report.data import SweepData
@@ -113,7 +114,8 @@ def demands(data: SweepData) -> pd.DataFrame:
     """Service demand of each node with a CPU limit, by the utilization law over the valid loads below saturation, with
     the weights that the verdict uses.
 
-    Columns node, tier, demand_ms, demand_error_ms (of one core per interaction), idle_cores, loads, p."""
+    Columns node, tier, demand_ms, demand_error_ms (of one core per interaction), low_ms, high_ms (95 % by Student's t;
+    NaN with two loads), idle_cores, loads, p."""
     limits = data.nodes.dropna(subset=["cpu_cores"]).drop_duplicates("node")
     valid = data.trials[data.trials["valid"]].set_index("trial")
     used = data.used_cores.groupby(["node", "trial"])["value"].mean()
@@ -127,9 +129,11 @@ def demands(data: SweepData) -> pd.DataFrame:
         if rate.nunique() < 2:
             continue
         found = demand(rate.to_numpy(), cores.to_numpy(), 0.02 * np.maximum(cores, 0.01 * node.cpu_cores).to_numpy())
-        error_ms = 1e3 * found.demand_error_s
-        rows.append((node.node, node.tier, 1e3 * found.demand_s, error_ms, found.idle_cores, found.n, found.p))
-    columns = ["node", "tier", "demand_ms", "demand_error_ms", "idle_cores", "loads", "p"]
+        demand_ms, error_ms = 1e3 * found.demand_s, 1e3 * found.demand_error_s
+        reach = stats.t.ppf(0.975, found.n - 2) * error_ms if found.n > 2 else float("nan")
+        ends = demand_ms - reach, demand_ms + reach
+        rows.append((node.node, node.tier, demand_ms, error_ms, *ends, found.idle_cores, found.n, found.p))
+    columns = ["node", "tier", "demand_ms", "demand_error_ms", "low_ms", "high_ms", "idle_cores", "loads", "p"]
     return pd.DataFrame(rows, columns=columns).sort_values("demand_ms", ascending=False, ignore_index=True)
 
 
@@ -138,7 +142,7 @@ def demand_rows(data: SweepData) -> list[dict]:
         {
             "node": d.node,
             "tier": d.tier,
-            "demand": f"{number(d.demand_ms)} ± {number(d.demand_error_ms, 2)}",
+            "demand": f"{number(d.demand_ms)} [{number(d.low_ms)}, {number(d.high_ms)}]",
             "idle": number(d.idle_cores, 2),
             "n": d.loads,
             "p": number(d.p, 2),

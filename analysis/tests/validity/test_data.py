@@ -1,0 +1,84 @@
+"""R1 and R2: rows that were written, and replicas that agree, on trials whose files say otherwise one at a time."""
+
+import json
+
+import pytest
+from ntier_analysis.contracts import Manifest, Outcome
+from ntier_analysis.trial import RawTrial
+from ntier_analysis.validity.registry import validate
+from synthetic import JTL, Spec, Truth, _csv, write_trial
+
+TABLES = ("comments", "old_comments", "moderator_log", "users")
+
+
+def state(rows, digest="7"):
+    return {name: {"rows": n, "digest": digest} for name, n in zip(TABLES, rows, strict=True)}
+
+
+def trial(tmp_path, after, stored=5, moderated=2, failed=0, retries=0, after_2=None):
+    """`stored` comments and `moderated` ratings were confirmed, `failed` comments were not; `after`: rows per table on
+    the first database, 10 each before."""
+    folder = write_trial(
+        tmp_path / "raw", Spec(600, Truth({"db": 0.001}), phases=(2, 10, 2), mix="read_write", seal=False)
+    )
+    manifest = Manifest.read(folder)
+    db1 = next(n for n in manifest.nodes if n.tier == "db")
+    if after_2:
+        manifest.nodes.append(db1.model_copy(update={"name": "db2", "index": 2}))
+        manifest.write(folder)
+    for name, rows in (("db1", after), ("db2", after_2)):
+        if rows:
+            (folder / "nodes" / name).mkdir(exist_ok=True)
+            (folder / "nodes" / name / "data_before.json").write_text(json.dumps(state([10] * 4)))
+            (folder / "nodes" / name / "data_after.json").write_text(json.dumps(state(rows)))
+    kinds = [("StoreComment", "true")] * stored + [("StoreModerateLog", "true")] * moderated
+    kinds += [("StoreComment", "false")] * failed
+    at = 1000 * (Spec(1, Truth({})).start_s + 3)
+    client = folder / "clients" / "client1"
+    rows = [
+        (round(at + i), 20, label, 200, "OK", "Users 1-1", ok, "", 9, 9, 1, 1, "u", 9, 0, 0)
+        for i, (label, ok) in enumerate(kinds)
+    ]
+    _csv(client / "interactions.jtl.csv.zst", JTL, rows)
+    _csv(client / "users.csv", "user,t_start_ms,t_end_ms,pending_ms,pending_state,author", [(0, at, at + 9, "", "", 0)])
+    beat = (f"{at / 1000:.3f}", 1, len(rows), failed, "nan", 0, 0, retries)
+    columns = "t_s,users,completed,errors,response_time_mean_ms,content_checked,content_wrong,retries"
+    _csv(client / "progress.csv", columns, [beat])
+    return {c.id: c for c in validate(RawTrial(folder)).checks}
+
+
+def test_every_confirmed_write_left_its_row(tmp_path):
+    found = trial(tmp_path, (12, 13, 12, 11))
+    assert (found["R1"].outcome, found["R2"].outcome) == (Outcome.PASS, Outcome.PASS), found["R1"]
+    assert found["R1"].n == 7
+
+
+@pytest.mark.parametrize(
+    ("after", "options", "value"),
+    [
+        ((12, 12, 12, 11), {}, 1),  # a comment was confirmed, and is nowhere
+        ((12, 13, 11, 11), {}, 1),
+        ((12, 14, 12, 11), {}, 1),  # one more than was asked for
+        ((12, 14, 12, 11), {"failed": 1}, 0),  # it may have been stored before its reply was lost
+        ((12, 14, 12, 11), {"retries": 1}, 0),  # or twice
+        ((12, 15, 12, 11), {"failed": 1}, 1),
+    ],
+)
+def test_rows_are_counted_exactly_but_for_what_nobody_can_know(tmp_path, after, options, value):
+    check = trial(tmp_path, after, **options)["R1"]
+    assert check.value == value
+    assert check.outcome is (Outcome.FAIL if value else Outcome.PASS)
+    assert check.required
+
+
+def test_replicas_that_differ_are_named(tmp_path):
+    check = trial(tmp_path, (12, 13, 12, 11), after_2=(12, 13, 12, 10))["R2"]
+    assert (check.outcome, check.value, check.reason) == (Outcome.FAIL, 1, "replicas_differ")
+    assert "users" in check.detail
+    assert trial(tmp_path / "same", (12, 13, 12, 11), after_2=(12, 13, 12, 11))["R2"].outcome is Outcome.PASS
+
+
+def test_a_mix_that_does_not_write_has_nothing_to_lose(tmp_path):
+    found = trial(tmp_path, None)
+    assert {found[i].outcome for i in ("R1", "R2")} == {Outcome.PASS}
+    assert "does not write" in found["R1"].detail

@@ -49,3 +49,18 @@ def test_smoke(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr[-3000:]
     assert promises.digests(results / "raw") == before, "a sweep that is done was touched"
     assert time.monotonic() - began < 60
+
+
+def test_users_write_to_two_replicas_of_postgresql(tmp_path: Path) -> None:
+    """Authors too, through the middleware: rows are written, and both replicas hold the same afterwards."""
+    request = ["--topo", "1/1/1/2P", "--mix", "read_write", "--users", "1500", "--phases", "smoke"]
+    request += ["--set", "db_geqo=off", "--name", "writes", "--results", str(tmp_path)]
+    done = subprocess.run([NTIER, "sweep", *request], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    raw = next((tmp_path / "raw").glob("1-1-1-2P.read_write.*/u01500.r01*/manifest.json"))
+    validity = json.loads(raw.read_text())["validity"]
+    checks = {check["id"]: check for check in validity["checks"]}
+    assert validity["valid"], [c for c in checks.values() if c["outcome"] != "pass"]
+    assert checks["R1"]["n"] > 0, "rows written"
+    assert checks["R2"]["n"] == 2, "replicas compared"
+    assert (raw.parent / "config/read_write.authors.csv").exists()

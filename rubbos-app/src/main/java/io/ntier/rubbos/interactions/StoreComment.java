@@ -31,7 +31,7 @@ public final class StoreComment implements Interaction {
         CommentTable table = params.commentTable();
         long story = params.id("storyId");
         long parent = params.id("parent");
-        String subject = params.required("subject", Params.TEXT_MAX_CHARS);
+        String subject = params.headline("subject");
         String body = params.required("body", Params.BODY_MAX_CHARS);
         Long user = db.first(USER, row -> row.getLong(1), params.text("nickname"), params.text("password"));
         db.update(NEW_COMMENT.get(table), user == null ? 0L : user, story, parent, subject, body);

@@ -17,7 +17,7 @@ public final class StoreStory implements Interaction {
     @Override
     public void answer(Params params, Db db, Page page) throws SQLException {
         long category = params.id("category");
-        String title = params.required("title", Params.TEXT_MAX_CHARS);
+        String title = params.headline("title");
         String body = params.required("body", Params.BODY_MAX_CHARS);
         Account account = Account.of(params, db);
         boolean author = account != null && account.isAuthor();

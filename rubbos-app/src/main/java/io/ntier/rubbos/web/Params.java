@@ -82,6 +82,19 @@ public final class Params {
         return value;
     }
 
+    /**
+     * Subject or title: at most 100 characters are kept. RUBBoS' client adds words until it has as many as it drew (up to 99), so
+     * one in thirty of its subjects is longer than the column; MySQL cut them then.
+     */
+    public String headline(String name) {
+        String value = required(name, BODY_MAX_CHARS);
+        if (value.length() <= TEXT_MAX_CHARS) {
+            return value;
+        }
+        boolean splits = Character.isHighSurrogate(value.charAt(TEXT_MAX_CHARS - 1));
+        return value.substring(0, splits ? TEXT_MAX_CHARS - 1 : TEXT_MAX_CHARS);
+    }
+
     private static boolean isForbidden(int character) {
         return Character.isISOControl(character) && "\t\r\n".indexOf(character) < 0;
     }

@@ -101,6 +101,17 @@ class WriteTest {
                 + database.number("SELECT id" + newest) + "&filter=0&display=0", 3).contains("&lt;b&gt;&amp; more"));
     }
 
+    /** RUBBoS' own client sends one subject in thirty that is longer than the column. */
+    @ParameterizedTest
+    @CsvSource({"x, 0, 100", "\uD83D\uDE00, 1, 99"})
+    void aLongSubjectIsCut(String letter, int offset, int kept) throws Exception {
+        String subject = "y".repeat(offset) + letter.repeat(120);
+        page("StoreComment?" + query(Map.of("comment_table", "comments", "storyId", "1", "parent", "0", "body", "b", "nickname", "user7",
+                "password", "password7", "subject", subject)), 3);
+        String stored = database.text("SELECT subject FROM comments WHERE id = (SELECT MAX(id) FROM comments)");
+        assertEquals(subject.substring(0, kept), stored);
+    }
+
     @Test
     void aWrongPasswordMakesTheCommentNobodys() throws Exception {
         page("StoreComment?comment_table=comments&storyId=1&parent=0&subject=s&body=b&" + NOBODY, 3);

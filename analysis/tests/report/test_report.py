@@ -151,10 +151,12 @@ def test_provenance_mix_demands_and_command(report):
     mix = pd.read_csv(report.folder / "tables" / "mix.csv", comment="#")
     assert mix["share_pct"].sum() == pytest.approx(100)
     assert mix["target_pct"].tolist() == [100.0]
-    demands = pd.read_csv(report.folder / "tables" / "demands.csv", comment="#").set_index("node")["demand_ms"]
-    assert demands.idxmax() == "db1"
-    assert demands["db1"] == pytest.approx(1.75, rel=0.1)
-    assert demands["app1"] == pytest.approx(1.2, rel=0.15)
+    demands = pd.read_csv(report.folder / "tables" / "demands.csv", comment="#").set_index("node")
+    assert demands["demand_ms"].idxmax() == "db1"
+    assert demands["demand_ms"]["db1"] == pytest.approx(1.75, rel=0.1)
+    assert demands["demand_ms"]["app1"] == pytest.approx(1.2, rel=0.15)
+    assert (demands["low_ms"] < demands["demand_ms"]).all()
+    assert (demands["demand_ms"] < demands["high_ms"]).all()
 
 
 def test_text_from_the_data_is_escaped(report, tmp_path):

@@ -233,6 +233,16 @@ def test_verdict_as_json_and_text(store):
     assert "maximum throughput" in text
 
 
+def test_demands_of_a_sweep(store):
+    rows = {row["node"]: row for row in json.loads(command("demands", SWEEP, "--store", store, "--json").stdout)}
+    assert rows["app1"]["sweep"] == SWEEP
+    assert rows["app1"]["demand_ms"] > 0
+    assert "app1" in command("demands", "--store", store).stdout
+    unknown = command("demands", "none", "--store", store)
+    assert unknown.returncode == 2
+    assert "'none' is not in" in unknown.stderr
+
+
 def test_validate_says_yes_or_no_with_exit_code_0(raw):
     done = command("validate", raw / SWEEP / "u00300.r01", "--json")
     assert done.returncode == 0

@@ -220,6 +220,34 @@ def test_deployment_is_skipped_when_it_is_in_force(lab, spec):
     assert json.loads(machine.paths.in_force.read_text())["warm"]["interactions"] >= 300
 
 
+@pytest.mark.parametrize(
+    ("jit_ms", "seconds"),
+    [([], 30), ([900, 150], 60), ([900, 500, 150], 90), ([900] * 9, 120)],
+)
+def test_the_warm_up_goes_on_until_the_application_is_compiled(lab, spec, jit_ms, seconds):
+    machine = lab()
+    machine.runner.jit_ms = list(jit_ms)
+    sweep.run(machine, spec(users="1000"))
+    warm = json.loads(machine.paths.in_force.read_text())["warm"]
+    assert warm["seconds"] == seconds
+    assert warm["jit_cores"] == (jit_ms[seconds // 30 - 1] / 10_000 if jit_ms else 0)
+
+
+def test_databases_that_users_wrote_to_are_made_anew_for_another_sweep(lab, spec, root):
+    (root / "workloads/mixes/read_write.csv").write_text("from,to,probability\nHome,StoreComment,1\n")
+
+    def renewed(mix: str, name: str) -> bool:
+        machine = lab()
+        sweep.run(machine, spec(users="1000", mix=mix, name=name))
+        anew = any(text.startswith("up: db1 anew") for text in machine.screen.said)
+        assert anew <= any(call.startswith("ansible-playbook") for call in machine.runner.ran), "deployed again"
+        return anew
+
+    asked = [("browse_only", "a"), ("read_write", "b"), ("read_write", "b"), ("read_write", "c"), ("browse_only", "d")]
+    assert [renewed(*each) for each in asked] == [False, False, False, True, True]
+    assert not renewed("browse_only", "e"), "once is enough"
+
+
 def test_a_changed_role_is_deployed_again(lab, spec, root):
     sweep.run(lab(), spec(users="1000"))
     (root / "ansible" / "playbooks" / "deploy.yml").write_text("- hosts: web\n")

@@ -101,7 +101,7 @@ def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -
     if json:
         print(frame.to_json(orient="records", indent=1))
         return
-    print("the store holds no sweep" if frame.empty else frame.round(3).to_string(index=False))
+    print("the store holds no sweep" if frame.empty else frame.to_string(index=False, float_format="{:.3g}".format))
 
 
 @app.command("import")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
@@ -9,6 +10,8 @@ import secrets
 import sys
 from pathlib import Path
 from typing import Any
+
+from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness import durable
 from ntier_harness.catalog import Phases
@@ -19,7 +22,11 @@ from ntier_harness.spec import Spec
 from ntier_harness.trial import reset
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
-WARM_S = 30.0  # the JIT compilers of app, middleware and client settle; the buffer pool fills
+WARM_S = 30.0  # one round; the buffer pool fills, and the JIT compilers of app, middleware and client settle
+WARM_ROUNDS = 4  # at most; the code that writes is compiled late, since few interactions need it
+SETTLED_JIT = 0.02  # cores that compile in the app tier's JVMs at the end of the last round
+JIT_OVER_S = 20  # lines of the status file, one a second
+APP_STATUS = "/var/log/ntier/app/tomcat_status.csv"
 WARM_LEAST = 300  # served interactions; below this a warm-up did not reach the pages
 WARM_USERS_PER_CORE = 10  # of the host; they hardly think, so that the limits-free nodes work all the time
 WARM_THINK_MS = 100.0
@@ -141,8 +148,9 @@ class Events:
 
 
 def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
-    """Drives the system, without limits, for WARM_S, unless these very processes have been warmed up with this mix. Its
-    users leave situations where those of the trials start (workloads/README.md).
+    """Drives the system, without limits, in rounds of WARM_S until the application is compiled, unless these very
+    processes have been warmed up with this mix. Its users leave situations where those of the trials start
+    (workloads/README.md).
 
     Returns what was done ({seconds, interactions, situations, t_s}); it goes into the manifest of each trial."""
     record = in_force(lab)
@@ -150,18 +158,24 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     same = record.get("warm_identity") == serving and record.get("warm", {}).get("mix") == spec.mix.name
     if same and _left_situations(lab, spec):
         return record["warm"]
-    lab.screen.say(f"warm-up: {WARM_S:g} s without limits")
-    began = lab.runner.now()
-    completed, left, boot_s = drive(lab, spec, WARM_S, lead_s(record.get("warm", {}).get("boot_s", 0.0)))
-    if completed < WARM_LEAST:  # JMeter came late; now it is known how late
+    if spec.mix.writes:
+        durable.write(lab.paths.written, str(lab.paths.raw / spec.sweep))
+    began, boot_s, rounds = lab.runner.now(), record.get("warm", {}).get("boot_s", 0.0), 0
+    while True:
+        rounds += 1
+        lab.screen.say(f"warm-up: {WARM_S:g} s without limits")
         completed, left, boot_s = drive(lab, spec, WARM_S, lead_s(boot_s))
+        jit = jit_cores(lab)
+        if rounds == WARM_ROUNDS or (completed >= WARM_LEAST and jit <= SETTLED_JIT):
+            break
     if completed < WARM_LEAST:
         raise WorkError(
             f"warm-up: only {completed} interactions were served in {WARM_S:g} s, at least {WARM_LEAST} are needed"
         )
     warm = {
         "t_s": began,
-        "seconds": WARM_S,
+        "seconds": WARM_S * rounds,
+        "jit_cores": round(jit, 4),
         "mix": spec.mix.name,
         "interactions": completed,
         "situations": left,
@@ -169,6 +183,20 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     }
     durable.write(lab.paths.in_force, json.dumps(record | {"warm": warm, "warm_identity": serving}))
     return warm
+
+
+def jit_cores(lab: Lab) -> float:
+    """Cores that compiled at the end of the last round, of the app node where most did (0 if nothing tells)."""
+
+    def one(node: Node) -> float:
+        tail = f"head -n 1 {APP_STATUS}; tail -n {JIT_OVER_S + 1} {APP_STATUS}"
+        lines = list(csv.DictReader(lab.nodes.call(node, tail, check=False).out.splitlines()))
+        if len(lines) < 2 or "jit_ms" not in lines[0]:
+            return 0.0
+        seconds, spent_ms = (float(lines[-1][k]) - float(lines[0][k]) for k in ("t_s", "jit_ms"))
+        return spent_ms / 1000 / seconds if seconds > 0 else 0.0
+
+    return max(lab.runner.parallel(one, lab.nodes.tier("app")))
 
 
 def _left_situations(lab: Lab, spec: Spec) -> bool:

@@ -60,6 +60,11 @@ class Paths:
         return self.local / "in_force.json"
 
     @property
+    def written(self) -> Path:
+        """Folder of the sweep whose users changed the data of the databases that are up; missing if none did."""
+        return self.local / "written"
+
+    @property
     def active(self) -> Path:
         """The trial that runs now and the processes it started: what a later run must clean up after a crash."""
         return self.local / "active.json"

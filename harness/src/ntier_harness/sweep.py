@@ -109,12 +109,27 @@ def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False
     before = lab.paths.nodes.read_text() if lab.paths.nodes.exists() else None
     lab.screen.step("up")
     began = lab.runner.monotonic()
-    lab.target.up(spec, log)
+    renew = written(lab, spec)
+    if renew:
+        lab.screen.say(f"up: {', '.join(renew)} anew, since users of another sweep wrote to them")
+        durable.remove(lab.paths.in_force)
+    lab.target.up(spec, log, renew)
+    if renew:
+        durable.remove(lab.paths.written)
     lab.forget_nodes()
     if lab.paths.nodes.read_text() != before:
         lab.screen.say(f"up: {len(lab.nodes.all)} nodes in {lab.runner.monotonic() - began:.0f} s")
     lab.screen.step("deploy")
     deploy(lab, soft, force=force)
+
+
+def written(lab: Lab, spec: Spec) -> list[str]:
+    """Database nodes of this topology whose data the users of another sweep changed: pages would differ, and with them
+    what a page costs."""
+    mark = lab.paths.written
+    if not mark.exists() or not lab.paths.nodes.exists() or mark.read_text() == str(lab.paths.raw / spec.sweep):
+        return []
+    return [n.name for n in lab.nodes.tier("db") if n.index <= spec.topology.counts["db"]]
 
 
 def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS) -> int:

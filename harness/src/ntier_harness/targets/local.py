@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +58,14 @@ class Local:
 
     # ---- nodes --------------------------------------------------------------------------------------------------
 
-    def up(self, spec: Spec, log: Path) -> list[Node]:
-        """Creates or changes the nodes to what the topology says; does nothing if they are so. Returns the nodes."""
+    def up(self, spec: Spec, log: Path, renew: Iterable[str] = ()) -> list[Node]:
+        """Creates or changes the nodes to what the topology says; does nothing if they are so. Those in `renew` are
+        made anew from their images. Returns the nodes."""
         variables = self.paths.local / "topology.auto.tfvars.json"
         durable.write(variables, json.dumps(self.variables(spec), indent=1))
         self._init(log)
-        self._terraform("apply", "-input=false", "-auto-approve", f"-var-file={variables}", log=log)
+        anew = [f'-replace=terraform_data.node["{name}"]' for name in renew]
+        self._terraform("apply", "-input=false", "-auto-approve", f"-var-file={variables}", *anew, log=log)
         argv = [self.terraform, f"-chdir={self.root}", "output", "-json", "nodes"]
         output = self.runner.run(argv, env=self._env).out
         durable.write(self.paths.nodes, output)
@@ -88,7 +91,7 @@ class Local:
         # what a killed run left behind is in no Terraform state; set-up that never ran left nothing
         if (self.paths.state / "ssh").exists():
             self.runner.run(["bash", str(self.root / "node.sh"), "clear"], env=self._env, timeout=120)
-        for file in (self.paths.in_force, self.paths.nodes):
+        for file in (self.paths.in_force, self.paths.nodes, self.paths.written):
             durable.remove(file)
 
     def instances(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """How many interactions the application makes per CPU-second, and where its time goes:
 
-    python rubbos-app/bench/app.py RAW_TRIAL [--dbms mysql] [--rounds 6] [--rate 60]
+    python rubbos-app/bench/app.py RAW_TRIAL [--dbms mysql] [--rounds 12]
 
 Replays the requests of a real trial (its access log: pages, parameters and mix are what users really sent) against the
 application in a Tomcat of its own, which uses a database node of its own. CPU time is the JVM's (/proc); the profile
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +30,8 @@ URLS = {
     "postgresql": "jdbc:postgresql://{}:5432/rubbos?sslmode=disable",
 }
 PORT = 18080  # TestServer's
-REQUESTS = 1500  # of one round
+REQUESTS = 3000  # of one round
+USERS = 4  # at the same time; none of them thinks
 PARTS = (  # first match names whose code it is; frames from the top of the stack down
     ("own code", "io.ntier."),
     ("database driver", "com.mysql.", "org.postgresql."),
@@ -49,17 +51,22 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def replay(paths: list[str], rate: float) -> None:
-    """One after the other, at most `rate` per second."""
+def replay(paths: list[str]) -> None:
+    """One after the other. Raises SystemExit with the page if a request fails."""
     connection = http.client.HTTPConnection("127.0.0.1", PORT)
-    began = time.monotonic()
-    for i, path in enumerate(paths):
-        time.sleep(max(0.0, began + i / rate - time.monotonic()))
+    for path in paths:
         connection.request("GET", path)
         answer = connection.getresponse()
         body = answer.read()
         if answer.status != 200:
             raise SystemExit(f"{path}: {answer.status}\n{body.decode()}")
+
+
+def play(paths: list[str], number: int) -> None:
+    """Round `number`: the next REQUESTS of the log, shared out among the users."""
+    part = [paths[(number * REQUESTS + k) % len(paths)] for k in range(REQUESTS)]
+    with ThreadPoolExecutor(USERS) as users:
+        list(users.map(replay, [part[k::USERS] for k in range(USERS)]))
 
 
 def profile(recording: Path) -> None:
@@ -89,8 +96,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trial", type=Path)
     parser.add_argument("--dbms", choices=list(URLS), default="mysql")
-    parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--rate", type=float, default=60)
+    parser.add_argument("--rounds", type=int, default=12, help="half of them are the warm-up")
     parser.add_argument("--statements", choices=["client", "server"], default="client")
     given = parser.parse_args()
     paths = requests(given.trial)
@@ -110,8 +116,7 @@ def measure(given: argparse.Namespace, paths: list[str], node: testnode.Database
     target = ROOT / "rubbos-app/target"
     settings = [f"jdbc_url={URLS[given.dbms].format(node.address)}", f"user={node.user}", f"password={node.password}"]
     settings += ["pool_mode=per_servlet", "pool_size=5", f"statements={given.statements}"]
-    flight = f"-XX:StartFlightRecording=filename={recording},settings=profile,dumponexit=true"
-    java = ["java", "-XX:+UseSerialGC", "-Xmx512m", flight, "-cp"]
+    java = ["java", "-XX:+UseSerialGC", "-Xmx512m", "-cp"]
     java += [
         f"{target}/test-classes:{target}/classes:{classpath.read_text()}",
         "io.ntier.rubbos.web.TestServer",
@@ -122,20 +127,23 @@ def measure(given: argparse.Namespace, paths: list[str], node: testnode.Database
     try:
         while True:
             try:
-                replay(paths[:1], 1)
+                replay(paths[:1])
                 break
             except OSError:
                 time.sleep(0.5)
         rounds = []
         for i in range(given.rounds):
-            part = [paths[(i * REQUESTS + k) % len(paths)] for k in range(REQUESTS)]
             before = cpu_s(server.pid)
-            replay(part, given.rate)
+            play(paths, i)
             rounds.append(REQUESTS / (cpu_s(server.pid) - before))
             print(f"round {i + 1}: {rounds[-1]:.0f} interactions per CPU-second", flush=True)
         warm = rounds[len(rounds) // 2 :]
         low, middle, high = min(warm), statistics.median(warm), max(warm)
         print(f"warm, {given.dbms}: median {middle:.0f} [{low:.0f}, {high:.0f}] interactions per CPU-second")
+        record = ["jcmd", str(server.pid), "JFR.start", "settings=profile", f"filename={recording}", "dumponexit=true"]
+        subprocess.run(record, check=True, stdout=subprocess.DEVNULL)
+        for i in range(given.rounds, 3 * given.rounds):  # apart: the recorder needs CPU of its own
+            play(paths, i)
     finally:
         server.terminate()
         server.wait()

@@ -20,7 +20,11 @@ public final class Html {
                 done = i + 1;
             }
         }
-        out.append(text, done, text.length());
+        if (done == 0) { // nearly always; a whole string is copied at once
+            out.append(text);
+        } else {
+            out.append(text, done, text.length());
+        }
     }
 
     private static String entity(char c) {

@@ -46,7 +46,7 @@ def generate(profile: str, folder: Path) -> float:
     began = time.monotonic()
     now = str(int(time.time()))
     options = ["--profile", profile, "--seed", "1", "--reference-time", now, "--out", str(folder)]
-    subprocess.run(["java", "-Xmx2g", "-jar", str(JAR), *options], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["java", "-Xmx2g", "-jar", str(JAR), *options], check=True, capture_output=True)
     for path in (folder, *folder.iterdir()):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return time.monotonic() - began

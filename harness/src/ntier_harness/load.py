@@ -92,6 +92,7 @@ def content_share(run: Run) -> float:
 
 def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> dict[str, Any]:
     """`ntier.properties` of one client: every number of the plan that is not its default."""
+    authors, mixes = run.mix.author_file, run.mix.file.parent
     heap = math.ceil((HEAP_BASE_BYTES + users * HEAP_BYTES_PER_USER) / 2**20)
     return {
         "ntier.host": web.address,
@@ -101,7 +102,7 @@ def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> d
         "ntier.first_user": first_user,
         "ntier.seed": seed,
         "ntier.mix": f"{MIXES}/{run.mix.file.name}",
-        "ntier.author_mix": f"{MIXES}/authors/{run.mix.author_file.name}" if run.mix.author_file else "",
+        "ntier.author_mix": f"{MIXES}/{authors.relative_to(mixes)}" if authors else "",
         "ntier.author_share": f"{run.mix.author_share:g}",
         "ntier.start_epoch_ms": round(run.start_s * 1000),
         "ntier.ramp_up_s": f"{run.phases.ramp_up_s:g}",

@@ -22,6 +22,6 @@ def test_the_proxy_before_two_databases(database_node):
         "NTIER_TEST_MYSQL_USER": "tester",
         "NTIER_TEST_MYSQL_PASSWORD": nodes[0].password,
     }
-    command = ["mvn", "-B", "-q", "-f", POM, "surefire:test", "-Dtest=ProxyTest"]
+    command = ["mvn", "-B", "-q", "-f", POM, "test", "-Dtest=ProxyTest"]
     done = subprocess.run(command, env=os.environ | given, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-6000:]

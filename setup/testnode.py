@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
 NODE_SH = ROOT / "terraform/targets/local/node.sh"
 CONTROLLER = "198.18.0.1"
 
@@ -93,8 +94,7 @@ class DatabaseNode:
 
 
 def node_sh(*arguments: str, folder: Path) -> None:
-    state = os.environ.get("NTIER_STATE") or "/var/lib/ntier"
-    environment = {**os.environ, "NTIER_NODES": str(folder / "nodes"), "NTIER_STATE": state}
+    environment = {**os.environ, "NTIER_NODES": str(folder / "nodes"), "NTIER_STATE": str(STATE)}
     subprocess.run([NODE_SH, *arguments], env=environment, check=True)
 
 

@@ -130,6 +130,8 @@ def measure(given: argparse.Namespace, paths: list[str], node: testnode.Database
                 replay(paths[:1])
                 break
             except OSError:
+                if server.poll() is not None:
+                    raise SystemExit(f"the application did not start:\n{Path(log.name).read_text()}") from None
                 time.sleep(0.5)
         rounds = []
         for i in range(given.rounds):

@@ -112,8 +112,7 @@ def access(dbms: str, explained: str) -> str:
 
 def search(profile: str) -> None:
     """Two conditions (word of more than ten characters, offset above zero) x index x the two forms of the statement."""
-    folder = Path("/var/lib/ntier/data") / f"mysql-{profile}"
-    words = (folder / "dictionary.txt").read_text().split()
+    words = (testnode.STATE / "data" / f"mysql-{profile}" / "dictionary.txt").read_text().split()
     print(f"| DBMS | index | statement | word | offset | comments | found by | median ms (of {TIMES}) |")
     print("|---|---|---|---|---|---|---|---|")
     for dbms in ("mysql", "postgresql"):

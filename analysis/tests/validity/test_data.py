@@ -15,12 +15,15 @@ def state(rows, digest="7"):
     return {name: {"rows": n, "digest": digest} for name, n in zip(TABLES, rows, strict=True)}
 
 
-def trial(tmp_path, after, stored=5, moderated=2, failed=0, retries=0, after_2=None):
+def trial(tmp_path, after, writes=True, stored=5, moderated=2, failed=0, retries=0, after_2=None):
     """`stored` comments and `moderated` ratings were confirmed, `failed` comments were not; `after`: rows per table on
     the first database, 10 each before."""
     folder = write_trial(
         tmp_path / "raw", Spec(600, Truth({"db": 0.001}), phases=(2, 10, 2), mix="read_write", seal=False)
     )
+    if writes:
+        table = "from,to,probability\nPostComment,StoreComment,1\nStoreComment,PostComment,1\n"
+        (folder / "config/read_write.csv").write_text(table)
     manifest = Manifest.read(folder)
     db1 = next(n for n in manifest.nodes if n.tier == "db")
     if after_2:
@@ -79,6 +82,12 @@ def test_replicas_that_differ_are_named(tmp_path):
 
 
 def test_a_mix_that_does_not_write_has_nothing_to_lose(tmp_path):
-    found = trial(tmp_path, None)
+    found = trial(tmp_path, None, writes=False)
     assert {found[i].outcome for i in ("R1", "R2")} == {Outcome.PASS}
     assert "does not write" in found["R1"].detail
+
+
+def test_rows_that_were_not_counted_do_not_pass(tmp_path):
+    found = trial(tmp_path, None)
+    assert {found[i].outcome for i in ("R1", "R2")} == {Outcome.UNDECIDABLE}
+    assert all(found[i].required for i in ("R1", "R2"))

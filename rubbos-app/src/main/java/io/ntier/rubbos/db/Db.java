@@ -30,14 +30,8 @@ public final class Db implements AutoCloseable {
 
     /** All rows, in the order of the database. Values are bound, never part of the text. */
     public <T> List<T> list(String sql, Row<T> reader, Object... values) throws SQLException {
-        if (connection == null) {
-            connection = pool.take();
-        }
-        statements++;
-        try (PreparedStatement statement = connection.prepareStatement(pool.translate(sql))) {
-            for (int i = 0; i < values.length; i++) {
-                bind(statement, i + 1, values[i]);
-            }
+        try (PreparedStatement statement = prepare(sql)) {
+            bind(statement, values);
             try (ResultSet rows = statement.executeQuery()) {
                 List<T> list = new ArrayList<>();
                 while (rows.next()) {
@@ -48,18 +42,27 @@ public final class Db implements AutoCloseable {
         }
     }
 
-    /** Runs an INSERT, UPDATE or DELETE; returns the number of rows it changed. */
-    public int update(String sql, Object... values) throws SQLException {
+    /** Runs an INSERT, UPDATE or DELETE. */
+    public void update(String sql, Object... values) throws SQLException {
+        try (PreparedStatement statement = prepare(sql)) {
+            bind(statement, values);
+            wrote = true;
+            statement.executeUpdate();
+        }
+    }
+
+    /** Counts the statement; the first one takes a connection. */
+    private PreparedStatement prepare(String sql) throws SQLException {
         if (connection == null) {
             connection = pool.take();
         }
         statements++;
-        wrote = true;
-        try (PreparedStatement statement = connection.prepareStatement(pool.translate(sql))) {
-            for (int i = 0; i < values.length; i++) {
-                bind(statement, i + 1, values[i]);
-            }
-            return statement.executeUpdate();
+        return connection.prepareStatement(pool.translate(sql));
+    }
+
+    private static void bind(PreparedStatement statement, Object... values) throws SQLException {
+        for (int i = 0; i < values.length; i++) {
+            bindOne(statement, i + 1, values[i]);
         }
     }
 
@@ -69,7 +72,7 @@ public final class Db implements AutoCloseable {
         return list.isEmpty() ? null : list.get(0);
     }
 
-    private static void bind(PreparedStatement statement, int index, Object value) throws SQLException {
+    private static void bindOne(PreparedStatement statement, int index, Object value) throws SQLException {
         if (value instanceof Integer number) {
             statement.setInt(index, number);
         } else if (value instanceof Long number) {

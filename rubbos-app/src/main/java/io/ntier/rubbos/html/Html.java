@@ -20,11 +20,7 @@ public final class Html {
                 done = i + 1;
             }
         }
-        if (done == 0) { // nearly always; a whole string is copied at once
-            out.append(text);
-        } else {
-            out.append(text, done, text.length());
-        }
+        out.append(text, done, text.length());
     }
 
     private static String entity(char c) {

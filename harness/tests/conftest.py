@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from ntier_harness.paths import Paths
 from ntier_harness.screen import Screen
 from ntier_harness.spec import Spec, make_spec
 
+ROOT = Path(__file__).resolve().parents[2]
 PHASES = (
     "phases:\n"
     + "".join(
@@ -35,6 +37,9 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "workloads" / "phases.yaml").write_text(PHASES)
     for mix in ("browse_only", "read_write"):
         (tmp_path / "workloads" / "mixes" / f"{mix}.csv").write_text("from,to,probability\n")
+    module = "terraform/modules/topology"
+    (tmp_path / module).mkdir(parents=True)
+    shutil.copy(ROOT / module / "node_types.json", tmp_path / module)
     (tmp_path / "ansible" / "playbooks").mkdir(parents=True)
     (tmp_path / "ansible" / "playbooks" / "deploy.yml").write_text("- hosts: all\n")
     return tmp_path

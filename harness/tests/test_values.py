@@ -15,7 +15,7 @@ from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.load import Run, properties, shares
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import make_spec, parse_users
-from ntier_harness.targets.local import allowance, guard
+from ntier_harness.targets.local import granted, guard, quota_ms
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
@@ -92,7 +92,7 @@ def test_auto_scale_keeps_its_promise(cores, shares):
         return
     assert scale.MIN <= s <= scale.MAX
     assert scale.needed_cores(s, shares) <= scale.HOST_LIMIT * cores + 1e-6
-    allowance(s)
+    quota_ms(s)
 
 
 @given(st.integers(1, 100), st.integers(0, 2**16 - 1))
@@ -162,10 +162,10 @@ def test_a_mix_may_have_authors():
     assert mix.author_share == 0.1
     web = Node(name="web1", tier="web", index=1, node_type="normal", address="198.18.1.1", role="web")
     run = Run("/run/ntier/x", 200, Phases("smoke", 10, 20, 2), mix, 1, 0.0, 7000)
-    values = properties(run, web, 200, 0, 1)
+    values = properties(run, [web], 200, 0, 1)
     assert values["ntier.author_mix"].endswith("mixes/authors/read_write.csv")
     assert values["ntier.author_share"] == "0.1"
-    alone = properties(replace(run, mix=read_mix("browse_only", WORKLOADS)), web, 200, 0, 1)
+    alone = properties(replace(run, mix=read_mix("browse_only", WORKLOADS)), [web], 200, 0, 1)
     assert (alone["ntier.author_mix"], alone["ntier.author_share"]) == ("", "0")
 
 
@@ -176,16 +176,21 @@ def test_a_mix_whose_authors_have_no_table_is_refused(root):
 
 
 @pytest.mark.parametrize(
-    ("cores", "text"),
-    [(0.2, "2ms/10ms"), (0.15, "3ms/20ms"), (0.04, "1ms/25ms"), (1.0, "10ms/10ms"), (2.5, "25ms/10ms")],
+    ("cores", "expected"),
+    [(0.2, (2, 10)), (0.15, (3, 20)), (0.04, (1, 25)), (0.03, (1, 33)), (1.0, (10, 10)), (2.5, (25, 10))],
 )
-def test_allowance(cores, text):
-    assert allowance(cores) == text
+def test_quota_in_milliseconds(cores, expected):
+    assert quota_ms(cores) == expected
 
 
-def test_allowance_refuses_what_no_whole_millisecond_gives():
-    with pytest.raises(RequestError, match="multiple of"):
-        allowance(0.123)
+def test_a_quota_that_no_whole_milliseconds_give_is_refused():
+    with pytest.raises(RequestError, match="no whole milliseconds"):
+        quota_ms(0.123)
+
+
+def test_the_manifest_says_what_a_node_was_really_given():
+    node = Node(name="db1", tier="db", index=1, node_type="low_cost", address="198.18.4.1", role="mysql", cpu_cores=0.03)
+    assert granted(node).cpu_cores == pytest.approx(1 / 33, abs=1e-6)
 
 
 def test_load_goes_to_our_own_nodes_only():

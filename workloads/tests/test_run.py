@@ -67,6 +67,16 @@ def test_results_have_the_columns_of_jmeters_dashboard_and_one_record_per_intera
     assert list(rows(trial / "thinks.csv")[0]) == ["t_start_ms", "user", "state", "drawn_ms", "actual_ms"]
 
 
+def test_users_take_turns_over_the_web_servers_and_each_keeps_its_own(board, run_jmeter):
+    trial = run_jmeter(port=board(), host="127.0.0.1,localhost", **SHORT)
+    used: dict[str, set[str]] = {}
+    for r in rows(trial / "interactions.jtl.csv"):
+        used.setdefault(r["threadName"].rsplit("-", 1)[1], set()).add(r["URL"].split("/")[2].split(":")[0])
+    assert len(used) == SHORT["users"]
+    assert all(len(servers) == 1 for servers in used.values())
+    assert Counter(server for servers in used.values() for server in servers) == {"127.0.0.1": 10, "localhost": 10}
+
+
 def states(mix: str) -> set[str]:
     with (Path(__file__).parents[1] / "mixes" / f"{mix}.csv").open() as table:
         return {r["from"] for r in csv.DictReader(line for line in table if line[0] != "#")}

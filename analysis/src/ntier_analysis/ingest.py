@@ -168,6 +168,8 @@ def _manifest_tables(
                     "role": n.role,
                     "cpu_cores": n.cpu_cores,
                     "memory_bytes": n.memory_bytes,
+                    "disk_bytes_s": n.disk_bytes_s,
+                    "network_bits_s": n.network_bits_s,
                 }
                 for n in manifest.nodes
             ]

@@ -157,15 +157,16 @@ class RawTrial:
         return self._sources[key]
 
     def _parse(self, node: str, collector: str) -> tuple[pd.DataFrame, int]:
+        found = self.nodes.get(node)
         if collector == "sysstat":
             path = self.required(f"nodes/{node}/sysstat.json")
-            return sysstat.sysstat(path, own_machine=self.manifest.target != "local"), 0
+            limit = found.network_bits_s if found else None
+            return sysstat.sysstat(path, own_machine=self.manifest.target != "local", network_bits_s=limit), 0
         path = self.required(f"nodes/{node}/{collector}.csv")
         if collector == "cgroup_cpu":
             return host.cgroup_cpu(path, self.capacity_cores(node))
         if collector == "cgroup_mem_io":
-            found = self.nodes.get(node)
-            return host.cgroup_mem_io(path, found.memory_bytes if found else None)
+            return host.cgroup_mem_io(path, *((found.memory_bytes, found.disk_bytes_s) if found else (None, None)))
         if collector == "host_stat":
             return host.host_stat(path)
         if collector == "pressure":

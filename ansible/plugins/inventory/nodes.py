@@ -30,7 +30,7 @@ options:
 
 TIERS = ("web", "app", "middleware", "db", "client")
 REQUIRED = ("name", "tier", "index", "node_type", "address", "role")
-OPTIONAL = ("cpu_cores", "memory_bytes", "image")
+OPTIONAL = ("cpu_cores", "memory_bytes", "disk_bytes_s", "network_bits_s", "image")
 
 
 class InventoryModule(BaseInventoryPlugin):

@@ -103,6 +103,17 @@ def parse_phases(text: str, workloads: Path) -> Phases:
     return same[0] if same else Phases(text.replace("/", "-"), up, run, down)
 
 
+def node_types(root: Path) -> dict[str, dict[str, float]]:
+    """What a node of each type has at scale 1: the file that Terraform's module reads."""
+    import json
+
+    file = root / "terraform/modules/topology/node_types.json"
+    try:
+        return json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise RequestError(f"{file}: cannot be read: {error}") from None
+
+
 def mix_names(workloads: Path) -> list[str]:
     return sorted(p.stem for p in (workloads / "mixes").glob("*.csv"))
 

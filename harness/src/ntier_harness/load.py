@@ -90,12 +90,12 @@ def content_share(run: Run) -> float:
     return min(1.0, max(CONTENT_SHARE_MIN, CONTENT_PAGES / expected))
 
 
-def properties(run: Run, web: Node, users: int, first_user: int, seed: int) -> dict[str, Any]:
+def properties(run: Run, webs: list[Node], users: int, first_user: int, seed: int) -> dict[str, Any]:
     """`ntier.properties` of one client: every number of the plan that is not its default."""
     authors, mixes = run.mix.author_file, run.mix.file.parent
     heap = math.ceil((HEAP_BASE_BYTES + users * HEAP_BYTES_PER_USER) / 2**20)
     return {
-        "ntier.host": web.address,
+        "ntier.host": ",".join(web.address for web in webs),
         "ntier.port": 80,
         "ntier.path": "/rubbos",
         "ntier.users": users,
@@ -142,16 +142,17 @@ class Generator:
     def start(self) -> None:
         """Writes each client's properties and starts its JMeter, which waits for the common start.
 
-        Raises WorkError if the web node is not one of ours or a client does not start."""
-        web = self.nodes.tier("web")[0]
-        guard(web.address, self.nodes.all)
+        Raises WorkError if a web node is not one of ours or a client does not start."""
+        webs = self.nodes.tier("web")
+        for web in webs:
+            guard(web.address, self.nodes.all)
         split = shares(self.run.users, len(self.nodes.clients))
         data = data_properties(self.nodes.paths.state, self.nodes.all)
         self.started_s = self.nodes.runner.now()
 
         def one(item: tuple[int, Node]) -> None:
             i, client = item
-            values = properties(self.run, web, split[i], sum(split[:i]), self.run.seed + i) | data
+            values = properties(self.run, webs, split[i], sum(split[:i]), self.run.seed + i) | data
             text = "".join(f"{k}={v}\n" for k, v in values.items())
             file = self.local_dir / "config" / (f"{client.name}.properties" if i else "ntier.properties")
             file.parent.mkdir(exist_ok=True)

@@ -16,7 +16,6 @@ from ntier_harness.errors import RequestError, unknown
 
 MAX_USERS = 100_000
 MAX_REAL_USERS = 15_000  # one JVM thread per user; pids.max of a common container is 17,500
-SHARES = {"normal": 1.0, "low_cost": 0.2}  # cores at scale 1, as in terraform/modules/topology: 3 GHz and 600 MHz
 
 
 @dataclass(frozen=True)
@@ -45,16 +44,23 @@ class Spec:
     def real_users(self, users: int) -> int:
         return max(1, round(users * self.scale))
 
+    node_types: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def db_type(self) -> str:
+        return "low_cost" if self.topology.low_cost else "normal"
+
     @property
     def shares(self) -> float:
         """Sum of the CPU shares of all nodes, clients not included, cores at scale 1."""
-        return cpu_shares(self.topology)
+        return cpu_shares(self.topology, self.node_types)
 
 
-def cpu_shares(topology: Topology) -> float:
+def cpu_shares(topology: Topology, node_types: dict[str, dict[str, float]]) -> float:
     counts = dict(topology.counts)
     db = counts.pop("db")
-    return sum(counts.values()) + db * SHARES["low_cost" if topology.low_cost else "normal"]
+    normal, of_db = (node_types[t]["cpu_share"] for t in ("normal", "low_cost" if topology.low_cost else "normal"))
+    return sum(counts.values()) * normal + db * of_db
 
 
 def parse_topology(text: str | None) -> Topology:
@@ -118,6 +124,7 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
         raise RequestError("search: capacity is not built yet; allowed is grid")
     _one_of("search", search, catalog.SEARCHES)
     scale_text = str(options.get("scale") or "auto")
+    node_types = catalog.node_types(workloads.parent)
     default_phases = catalog.default(workloads, "default_phases")
     spec = Spec(
         topology=topology,
@@ -127,11 +134,12 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
         reps=_whole("reps", options.get("reps") or 1, 1, 99),
         middleware=_one_of("middleware", options.get("middleware") or catalog.MIDDLEWARES[0], catalog.MIDDLEWARES),
         target=target,
-        scale=parse_scale(scale_text, cores, cpu_shares(topology)),
+        scale=parse_scale(scale_text, cores, cpu_shares(topology, node_types)),
         seed=_whole("seed", options.get("seed") or 1, 0, 2**31 - 1),
         name="",
         data_profile=_one_of("data", options.get("data") or catalog.DEFAULT_PROFILE, catalog.PROFILES),
         settings=parse_settings(options.get("set") or ()),
+        node_types=node_types,
     )
     most = spec.real_users(spec.users[-1])
     if most > MAX_REAL_USERS:

@@ -6,6 +6,9 @@ locals {
   low_cost = endswith(var.topology, "L")
   dbms     = lookup({ M = "mysql", P = "postgresql", C = "mysql_cluster" }, local.letter, null)
 
+  # Data, not code; the harness reads the same file (README.md says where its numbers come from).
+  node_types = var.node_types != null ? var.node_types : jsondecode(file("${path.module}/node_types.json"))
+
   tiers = [
     { name = "web", count = try(local.counts[0], 0), node_type = "normal" },
     { name = "app", count = try(local.counts[1], 0), node_type = "normal" },
@@ -22,10 +25,10 @@ locals {
         index          = i
         node_type      = tier.node_type
         address        = cidrhost(var.network, (t + 1) * 256 + i)
-        cpu_cores      = try(var.node_types[tier.node_type].cpu_share * var.scale, null)
-        memory_bytes   = try(max(ceil(var.node_types[tier.node_type].memory_bytes * var.scale), var.memory_floor_bytes[tier.name]), null)
-        disk_bytes_s   = try(var.node_types[tier.node_type].disk_bytes_s * var.scale, null)
-        network_bits_s = try(var.node_types[tier.node_type].network_bits_s * var.scale, null)
+        cpu_cores      = try(local.node_types[tier.node_type].cpu_share * var.scale, null)
+        memory_bytes   = try(max(ceil(local.node_types[tier.node_type].memory_bytes * var.scale), try(local.node_types[tier.node_type].memory_floor_bytes + 0, var.memory_floor_bytes[tier.name])), null)
+        disk_bytes_s   = try(floor(local.node_types[tier.node_type].disk_bytes_s * var.scale), null)
+        network_bits_s = try(floor(local.node_types[tier.node_type].network_bits_s * var.scale), null)
       }
     ]
   ])

@@ -40,29 +40,24 @@ variable "clients" {
 }
 
 variable "node_types" {
-  description = "What a node of each type has: share of a core at scale 1, memory, and speed of disk and network; null = not limited."
-  nullable    = false
+  description = "What a node of each type has: share of a core at scale 1, memory, and speed of disk and network; null = not limited. Null as a whole: node_types.json."
   type = map(object({
-    cpu_share      = optional(number)
-    memory_bytes   = optional(number)
-    disk_bytes_s   = optional(number)
-    network_bits_s = optional(number)
+    cpu_share          = optional(number)
+    memory_bytes       = optional(number)
+    memory_floor_bytes = optional(number)
+    disk_bytes_s       = optional(number)
+    network_bits_s     = optional(number)
   }))
-  # The paper's Table 1(b): Xeon 3 GHz, 2 GB, 1 Gbps, and Pentium III 600 MHz, 256 MB, 100 Mbps; 600 MHz / 3 GHz = 0.2.
-  default = {
-    normal   = { cpu_share = 1, memory_bytes = 2147483648, network_bits_s = 1000000000 }
-    low_cost = { cpu_share = 0.2, memory_bytes = 268435456, network_bits_s = 100000000 }
-    client   = {}
-  }
+  default = null
 
   validation {
-    condition     = alltrue([for type in ["normal", "low_cost", "client"] : contains(keys(var.node_types), type)])
+    condition     = var.node_types == null ? true : alltrue([for type in ["normal", "low_cost", "client"] : contains(keys(var.node_types), type)])
     error_message = "node_types: the types normal, low_cost and client are needed."
   }
 }
 
 variable "memory_floor_bytes" {
-  description = "Least memory of a tier's nodes. Today's programs need it at any scale: an idle MySQL 9.7 takes 350-500 MB, a JVM with its pools as much."
+  description = "Least memory of a tier's nodes, unless their type says so itself. Today's programs need it at any scale: an idle MySQL 9.7 takes 350-500 MB, a JVM with its pools as much."
   type        = map(number)
   default = {
     web        = 268435456

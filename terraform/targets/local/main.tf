@@ -31,7 +31,8 @@ locals {
       image       = node.image
       fingerprint = lookup(local.fingerprint, node.image, "")
       address     = node.address
-      memory      = node.memory_bytes == null ? "" : tostring(node.memory_bytes)
+      memory      = node.memory_bytes == null ? "-" : tostring(node.memory_bytes)
+      network     = node.network_bits_s == null ? "-" : tostring(node.network_bits_s)
     }
   }
 }
@@ -54,7 +55,7 @@ resource "terraform_data" "guard" {
     quiet   = true
     command = "\"${path.module}/node.sh\" guard"
     environment = {
-      NTIER_SPECS = join("", [for name, spec in local.specs : "${name} ${spec.image} ${spec.address} ${spec.memory}\n"])
+      NTIER_SPECS = join("", [for name, spec in local.specs : "${name} ${spec.image} ${spec.address} ${spec.memory} ${spec.network}\n"])
     }
   }
 }
@@ -67,7 +68,7 @@ resource "terraform_data" "node" {
 
   provisioner "local-exec" {
     quiet   = true
-    command = "\"${path.module}/node.sh\" create ${each.key} ${each.value.image} ${each.value.address} ${each.value.memory}"
+    command = "\"${path.module}/node.sh\" create ${each.key} ${each.value.image} ${each.value.address} ${each.value.memory} ${each.value.network}"
   }
 
   provisioner "local-exec" {

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # One node of the local target: an Incus container with its own address, that answers SSH with a host key we made.
-#   node.sh create NAME IMAGE ADDRESS [MEMORY_BYTES]   (replaces what is left of an earlier attempt)
+#   node.sh create NAME IMAGE ADDRESS [MEMORY_BYTES|- [NETWORK_BITS_S|-]]   (replaces what is left of an earlier attempt)
 #   node.sh delete NAME
 #   node.sh guard                before the nodes are made: refuses to work beside strangers, removes our own leftovers,
-#                                brings stopped and vanished nodes back; NTIER_SPECS has a line "NAME IMAGE ADDRESS MEMORY" for each
+#                                brings stopped and vanished nodes back; NTIER_SPECS has a line
+#                                "NAME IMAGE ADDRESS MEMORY NETWORK" for each
 #   node.sh known-hosts NAME...  the host keys of these nodes into local/known_hosts
 #   node.sh clear                removes every node of the project, ours or not (make down)
 # NTIER_STATE: the machine-wide state. Every node that we begin to make has a folder there, so that whatever a killed
@@ -25,8 +26,8 @@ running() { incus list --format csv --columns n status=running; }
 present() { everything | { grep -v '^build-' || true; }; }
 
 create() {
-  local name=$1 image=$2 address=$3 memory=${4:-} folder=$nodes/$1
-  local key=$folder/ssh_host_ed25519_key made="$image $address $memory" options=() mac
+  local name=$1 image=$2 address=$3 memory=${4:--} network=${5:--} folder=$nodes/$1
+  local key=$folder/ssh_host_ed25519_key made="$image $address $memory $network" options=() nic mac
   [[ -r $state/ssh/id_ed25519.pub ]] || fail "$state/ssh/id_ed25519.pub is missing: run make setup"
   mkdir -p "$folder"
   exec 9>"$folder/lock"
@@ -41,13 +42,26 @@ create() {
   # The same address has always the same MAC (locally administered): a node made anew is not lost in its peers' ARP tables.
   # shellcheck disable=SC2086
   mac=$(printf '02:00:%02x:%02x:%02x:%02x' ${address//./ })
-  [[ -z $memory ]] || options+=(--config "limits.memory=$memory")
+  [[ $memory == - ]] || options+=(--config "limits.memory=$memory")
+  nic="eth0,hwaddr=$mac"
+  [[ $network == - ]] || nic+=",limits.ingress=$network"
   incus launch "$image" "$name" --quiet --config "environment.NTIER_ADDRESS=$address/16" \
-    --config "environment.NTIER_GATEWAY=$gateway" --device "eth0,hwaddr=$mac" "${options[@]}" ||
+    --config "environment.NTIER_GATEWAY=$gateway" --device "$nic" "${options[@]}" ||
     fail "node $name could not be made from image $image (make it: setup/setup.sh --images $image)"
+  shape "$name" "$network"
   put_keys "$name" "$key" || fail "node $name does not take its keys: incus --project $project console $name --show-log"
   wait_for_ssh "$name" "$address"
   printf '%s' "$made" >"$folder/made"
+}
+
+shape() { # what the node sends; Incus' own limits.egress needs a policer, which not every kernel has
+  local name=$1 network=${2:--} pid
+  [[ $network != - ]] || return 0
+  pid=$(incus list "^$name\$" --format csv --columns p)
+  # a burst of 10 ms, at least what one segment offload may hand over at once; 100 ms of queue
+  nsenter --target "$pid" --net tc qdisc replace dev eth0 root tbf rate "${network}bit" \
+    burst $((network / 800 > 65536 ? network / 800 : 65536)) latency 100ms ||
+    fail "node $name: its network cannot be limited to $network bit/s (tc)"
 }
 
 put_keys() { # one archive through one call; the node's sshd tries until its key is there
@@ -91,17 +105,17 @@ delete() {
 }
 
 guard() {
-  local present running strangers=() wanted=() name image address memory pids=() pid
+  local present running strangers=() wanted=() name image address memory network pids=() pid
   present=$(present) running=$(running)
-  while read -r name image address memory; do
+  while read -r name image address memory network; do
     [[ -n $name ]] || continue
     wanted+=("$name")
     [[ -d $nodes/$name ]] || continue # terraform makes it
     if ! grep -qx -- "$name" <<<"$present" || [[ ! -f $nodes/$name/made ]]; then
-      create "$name" "$image" "$address" "$memory" &
+      create "$name" "$image" "$address" "$memory" "$network" &
       pids+=($!)
     elif ! grep -qx -- "$name" <<<"$running"; then
-      { incus start "$name" && wait_for_ssh "$name" "$address"; } &
+      { incus start "$name" && shape "$name" "$network" && wait_for_ssh "$name" "$address"; } &
       pids+=($!)
     fi
   done <<<"${NTIER_SPECS:-}"

@@ -51,10 +51,11 @@ variable "images" {
 variable "node_types" {
   description = "Node types other than the module's own; see modules/topology."
   type = map(object({
-    cpu_share      = optional(number)
-    memory_bytes   = optional(number)
-    disk_bytes_s   = optional(number)
-    network_bits_s = optional(number)
+    cpu_share          = optional(number)
+    memory_bytes       = optional(number)
+    memory_floor_bytes = optional(number)
+    disk_bytes_s       = optional(number)
+    network_bits_s     = optional(number)
   }))
   default = null
 }

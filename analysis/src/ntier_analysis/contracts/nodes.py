@@ -23,6 +23,10 @@ class Node(BaseModel):
     cpu_cores: float | None = None
     """CPU capacity in cores once limits are in force; None = not limited."""
     memory_bytes: int | None = None
+    disk_bytes_s: float | None = None
+    """Bytes per second that the disk reads, and as many that it writes; None = not limited."""
+    network_bits_s: float | None = None
+    """Bits per second in each direction; None = not limited."""
 
 
 def read_nodes(path: Path) -> list[Node]:

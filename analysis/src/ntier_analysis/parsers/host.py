@@ -61,8 +61,13 @@ def cgroup_cpu(path: Path, capacity_cores: float) -> tuple[pd.DataFrame, int]:
     return tidy(at, columns), backwards
 
 
-def cgroup_mem_io(path: Path, memory_bytes: int | None) -> tuple[pd.DataFrame, int]:
-    """-> tidy samples of `memory` and `disk` of a node, and how often a counter ran backwards."""
+def cgroup_mem_io(
+    path: Path, memory_bytes: int | None, disk_bytes_s: float | None = None
+) -> tuple[pd.DataFrame, int]:
+    """-> tidy samples of `memory` and `disk` of a node, and how often a counter ran backwards.
+
+    Disk utilization_pct = the faster of reading and writing / what the node may read, and as much write, x 100; only of
+    a node whose disk is limited. Buffered writes are the kernel's on cgroup v1: neither limited nor counted here."""
     raw = read_csv(path, {"t_s": "number"} | dict.fromkeys(CGROUP_MEM_IO, "number"))
     at = clock(path, raw["t_s"].to_numpy(), NOMINAL_SLOW_S)
     gauges = {
@@ -79,6 +84,8 @@ def cgroup_mem_io(path: Path, memory_bytes: int | None) -> tuple[pd.DataFrame, i
         step, n = deltas(raw[name].to_numpy(), at)
         backwards += n
         rates["disk", "", metric, "bytes_per_s"] = step / at.dt
+    if disk_bytes_s:
+        rates["disk", "", "utilization_pct", "pct"] = 100 * np.maximum(*rates.values()) / disk_bytes_s
     return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
 
 

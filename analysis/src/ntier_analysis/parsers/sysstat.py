@@ -68,8 +68,10 @@ INTERFACE = {
 }
 
 
-def sysstat(path: Path, *, own_machine: bool) -> pd.DataFrame:
+def sysstat(path: Path, *, own_machine: bool, network_bits_s: float | None = None) -> pd.DataFrame:
     """-> tidy samples (1 s resolution of the times, t_s = end of the interval).
+
+    `network_bits_s`: what the node may receive, and as much send; without it sysstat's own notion of the interface counts.
 
     `own_machine`: the node is a machine of its own without a quota, so sysstat's CPU and disk count as utilization;
     otherwise they are `busy_pct`, since they show a part of the host. Raises DataError naming file and record."""
@@ -81,7 +83,7 @@ def sysstat(path: Path, *, own_machine: bool) -> pd.DataFrame:
             t, interval = _time(record["timestamp"])
             times.append(t)
             intervals.append(interval)
-            for key, value in _values(record, own_machine):
+            for key, value in _values(record, own_machine, network_bits_s):
                 wide.setdefault(key, {})[number] = value
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{path}: record {number + 1}: {type(error).__name__} {error}") from error
@@ -110,7 +112,7 @@ def _time(stamp: dict[str, Any]) -> tuple[float, float]:
     return moment.timestamp(), float(stamp["interval"])
 
 
-def _values(record: dict[str, Any], own_machine: bool):
+def _values(record: dict[str, Any], own_machine: bool, network_bits_s: float | None):
     busy = "utilization_pct" if own_machine else "busy_pct"
     for cpu in record.get("cpu-load", ()):
         if cpu["cpu"] == "all":
@@ -128,6 +130,9 @@ def _values(record: dict[str, Any], own_machine: bool):
         yield ("disk", disk["disk-device"], busy, "pct"), disk["util-percent"]
     for interface in network.get("net-dev", ()):
         if not interface["iface"].startswith(_IGNORED_INTERFACES):
+            if network_bits_s:
+                busier = 8 * KIB * max(interface["rxkB"], interface["txkB"])
+                interface = interface | {"ifutil-percent": 100 * busier / network_bits_s}
             yield from _fields(interface, interface["iface"], INTERFACE)
 
 

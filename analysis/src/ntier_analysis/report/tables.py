@@ -190,6 +190,8 @@ def node_rows(data: SweepData) -> list[dict]:
             "role": n.role or "–",
             "cores": "not limited" if pd.isna(n.cpu_cores) else f"{n.cpu_cores:g}",
             "memory": "not limited" if pd.isna(n.memory_bytes) else f"{n.memory_bytes / 2**20:,.0f}",
+            "disk": "not limited" if pd.isna(n.disk_bytes_s) else f"{n.disk_bytes_s / 1e6:g}",
+            "network": "not limited" if pd.isna(n.network_bits_s) else f"{n.network_bits_s / 1e6:g}",
         }
         for n in ordered
     ]

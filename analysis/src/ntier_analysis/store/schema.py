@@ -162,6 +162,8 @@ NODES = _schema(
     role=("label", "", "Software on it, for example mysql."),
     cpu_cores=("number", "cores", "CPU capacity in force during the run; null = not limited."),
     memory_bytes=("count", "bytes", "Memory limit; null = not limited."),
+    disk_bytes_s=("number", "bytes_per_s", "What the disk reads, and as much writes, per second; null = not limited."),
+    network_bits_s=("number", "bits_per_s", "What goes in, and as much out, per second; null = not limited."),
 )
 
 THINKS = _schema(

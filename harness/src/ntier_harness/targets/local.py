@@ -14,30 +14,33 @@ from ntier_analysis.contracts.nodes import Node, read_nodes
 from ntier_harness import durable
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
-from ntier_harness.runner import Runner
+from ntier_harness.runner import Done, Runner
 from ntier_harness.sampler import find_group, is_v2
 from ntier_harness.spec import Spec
 
 PROJECT = "ntier"
 NETWORK = ipaddress.ip_network("198.18.0.0/15")  # reserved for benchmarking (RFC 2544)
-PERIODS_MS = (
-    10,
-    20,
-    25,
-    50,
-    100,
-)  # the shortest that fits: with 100 ms a throttled node stalls for up to 90 ms at a time
+PERIODS_MS = range(10, 101)  # short ones first: with 100 ms a throttled node stalls for up to 90 ms at a time
+ROUNDING = 0.015  # how far 1 ms per period may be from a share of less than a tenth of a core
 
 
-def allowance(cpu_cores: float) -> str:
-    """Incus' notation of a quota in whole milliseconds: 0.2 cores are `2ms/10ms`, 0.15 are `3ms/20ms`.
+def quota_ms(cpu_cores: float) -> tuple[int, int]:
+    """Milliseconds of CPU per period of so many: 0.2 cores are (2, 10), 0.15 are (3, 20), 0.03 are (1, 33).
 
-    Raises RequestError for a share that no whole millisecond gives."""
+    Raises RequestError for a share that no whole milliseconds give."""
     for period in PERIODS_MS:
-        quota = cpu_cores * period
-        if round(quota) >= 1 and abs(quota - round(quota)) < 1e-6:
-            return f"{round(quota)}ms/{period}ms"
-    raise RequestError(f"scale: {cpu_cores} cores is not a multiple of {1 / PERIODS_MS[-1]} of a core")
+        quota = round(cpu_cores * period)
+        if quota and abs(quota / period / cpu_cores - 1) <= (ROUNDING if quota == 1 else 1e-6):
+            return quota, period
+    raise RequestError(f"scale: {cpu_cores} cores are no whole milliseconds of a period of at most {PERIODS_MS[-1]} ms")
+
+
+def granted(node: Node) -> Node:
+    """The node with the CPU that whole milliseconds give it, which is what it is measured against."""
+    if not node.cpu_cores:
+        return node
+    quota, period = quota_ms(node.cpu_cores)
+    return node.model_copy(update={"cpu_cores": round(quota / period, 6)})
 
 
 class Local:
@@ -68,7 +71,8 @@ class Local:
         self._terraform("apply", "-input=false", "-auto-approve", f"-var-file={variables}", *anew, log=log)
         argv = [self.terraform, f"-chdir={self.root}", "output", "-json", "nodes"]
         output = self.runner.run(argv, env=self._env).out
-        durable.write(self.paths.nodes, output)
+        nodes = [granted(Node.model_validate(node)).model_dump() for node in json.loads(output)]
+        durable.write(self.paths.nodes, json.dumps(nodes, indent=1))
         return read_nodes(self.paths.nodes)
 
     def variables(self, spec: Spec) -> dict[str, Any]:
@@ -126,16 +130,26 @@ class Local:
     # ---- limits -------------------------------------------------------------------------------------------------
 
     def set_limits(self, nodes: list[Node]) -> None:
-        """Puts the CPU quota of every limited node in force."""
-        self.runner.parallel(lambda n: self._allow(n, allowance(n.cpu_cores)), [n for n in nodes if n.cpu_cores])
+        """Puts CPU quota and disk speed of every limited node in force; memory and network are limited all the time."""
+        self.runner.parallel(lambda n: self._allow(n, "{}ms/{}ms".format(*quota_ms(n.cpu_cores))), _with_quota(nodes))
+        self.runner.parallel(lambda n: self._disk(n, str(round(n.disk_bytes_s))), _with_slow_disk(nodes))
 
     def lift_limits(self, nodes: list[Node]) -> None:
-        self.runner.parallel(lambda n: self._allow(n, ""), [n for n in nodes if n.cpu_cores])
+        self.runner.parallel(lambda n: self._allow(n, ""), _with_quota(nodes))
+        self.runner.parallel(lambda n: self._disk(n, ""), _with_slow_disk(nodes))
 
     def _allow(self, node: Node, text: str) -> None:
-        self.runner.run(
-            ["incus", "--project", PROJECT, "config", "set", node.name, f"limits.cpu.allowance={text}"], timeout=20
-        )
+        self._incus("config", "set", node.name, f"limits.cpu.allowance={text}")
+
+    def _disk(self, node: Node, bytes_s: str) -> None:
+        """Reads and writes each; the root disk comes from the project's profile until it is overridden once."""
+        limits = [f"limits.read={bytes_s}", f"limits.write={bytes_s}"]
+        done = self._incus("config", "device", "set", node.name, "root", *limits, check=False)
+        if done.code:
+            self._incus("config", "device", "override", node.name, "root", *limits)
+
+    def _incus(self, *arguments: str, check: bool = True) -> Done:
+        return self.runner.run(["incus", "--project", PROJECT, *arguments], timeout=20, check=check)
 
     def quota(self, node: Node) -> float | None:
         """Cores the kernel allows the node now, read from its control group; None = no limit. Raises OSError."""
@@ -179,6 +193,14 @@ class Local:
             if file.exists() and (lines := file.read_text().split()):
                 return lines[:3]
         return []
+
+
+def _with_quota(nodes: list[Node]) -> list[Node]:
+    return [n for n in nodes if n.cpu_cores]
+
+
+def _with_slow_disk(nodes: list[Node]) -> list[Node]:
+    return [n for n in nodes if n.disk_bytes_s]
 
 
 def guard(address: str, nodes: list[Node]) -> None:

@@ -15,8 +15,16 @@ run "the_papers_thirteen_nodes" {
     error_message = "nodes are named after their tier and number"
   }
   assert {
-    condition     = alltrue([for n in output.nodes : n.node_type == "low_cost" && n.cpu_cores == 0.1 if n.tier == "db"])
-    error_message = "L makes the database nodes low-cost: a fifth of a normal node"
+    condition     = alltrue([for n in output.nodes : n.node_type == "low_cost" && n.cpu_cores == 0.15 if n.tier == "db"])
+    error_message = "L makes the database nodes low-cost: 30 % of a normal node"
+  }
+  assert {
+    condition     = alltrue([for n in output.nodes : n.memory_bytes == 402653184 && n.disk_bytes_s == 10000000 && n.network_bits_s == 50000000 if n.tier == "db"])
+    error_message = "low-cost nodes have less memory (but what their programs need), a slow disk and a slow network"
+  }
+  assert {
+    condition     = [for n in output.nodes : [n.disk_bytes_s, n.network_bits_s] if n.name == "app1"] == [[null, 500000000]]
+    error_message = "a normal node's disk is not limited, its network is"
   }
   assert {
     condition     = alltrue([for n in output.nodes : n.node_type == "normal" && n.cpu_cores == 0.5 if contains(["web", "app", "middleware"], n.tier)])

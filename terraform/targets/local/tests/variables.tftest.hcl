@@ -17,7 +17,7 @@ run "golden_images_and_roles" {
   }
   assert {
     condition = alltrue([for n in output.nodes : sort(keys(n)) == sort([
-      "name", "tier", "index", "node_type", "address", "role", "image", "cpu_cores", "memory_bytes"
+      "name", "tier", "index", "node_type", "address", "role", "image", "cpu_cores", "memory_bytes", "disk_bytes_s", "network_bits_s"
     ])])
     error_message = "a node has exactly the fields of the contract"
   }

@@ -1,13 +1,15 @@
 package io.ntier.rubbos.db;
 
-import com.zaxxer.hikari.HikariConfig;
 import java.sql.Connection;
 import java.sql.Driver;
 import java.sql.SQLException;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import javax.sql.DataSource;
 
 /** Where the database is and how the driver talks to it; opens connections. */
 public final class Database {
@@ -48,13 +50,18 @@ public final class Database {
     private final Driver driver;
     private final boolean mysql;
     private final Map<String, String> translated = new ConcurrentHashMap<>();
-    private final String url;
+    private final String[] urls;
+    private final AtomicInteger turn = new AtomicInteger();
     private final Properties properties = new Properties();
 
-    /** @param serverStatements whether statements are prepared once on the server, or sent and parsed as a whole each time */
+    /**
+     * @param url              one JDBC address, or several with spaces between them: places of the same DBMS (nodes of the
+     *                         middleware tier), which new connections take in turn
+     * @param serverStatements whether statements are prepared once on the server, or sent and parsed as a whole each time
+     */
     public Database(String url, String user, String password, boolean serverStatements) {
-        this.url = url;
-        mysql = url.startsWith("jdbc:mysql:");
+        urls = url.strip().split("\\s+");
+        mysql = all("jdbc:mysql:");
         properties.setProperty("user", user);
         properties.setProperty("password", password);
         if (mysql) {
@@ -63,7 +70,7 @@ public final class Database {
             driver = driver("com.mysql.cj.jdbc.Driver");
             setUnlessInUrl(MYSQL_DEFAULTS);
             setUnlessInUrl(new String[][] {{"useServerPrepStmts", Boolean.toString(serverStatements)}});
-        } else if (url.startsWith("jdbc:postgresql:")) {
+        } else if (all("jdbc:postgresql:")) {
             driver = driver("org.postgresql.Driver");
             setUnlessInUrl(POSTGRESQL_DEFAULTS);
             // Without names each statement is parsed anew, as literal text would be. Literal text itself (preferQueryMode=simple)
@@ -71,8 +78,12 @@ public final class Database {
             setUnlessInUrl(new String[][] {{"prepareThreshold", serverStatements ? "1" : "0"}});
         } else {
             throw new IllegalArgumentException("jdbc_url " + url
-                    + ": unknown DBMS; allowed: jdbc:mysql://HOST:PORT/SCHEMA, jdbc:postgresql://HOST:PORT/DATABASE");
+                    + ": unknown DBMS, or not the same everywhere; allowed: jdbc:mysql://HOST:PORT/SCHEMA, jdbc:postgresql://HOST:PORT/DATABASE");
         }
+    }
+
+    private boolean all(String prefix) {
+        return Stream.of(urls).allMatch(url -> url.startsWith(prefix));
     }
 
     private static Driver driver(String name) {
@@ -85,7 +96,7 @@ public final class Database {
 
     private void setUnlessInUrl(String[][] options) {
         for (String[] option : options) {
-            if (!url.contains(option[0] + '=')) {
+            if (!urls[0].contains(option[0] + '=')) {
                 properties.setProperty(option[0], option[1]);
             }
         }
@@ -98,7 +109,12 @@ public final class Database {
 
     /** A new connection in autocommit mode. */
     public Connection open() throws SQLException {
-        return driver.connect(url, properties);
+        return driver.connect(urls[Math.floorMod(turn.getAndIncrement(), urls.length)], properties);
+    }
+
+    /** How many places connections lead to. */
+    int places() {
+        return urls.length;
     }
 
     static boolean isClosed(Connection connection) {
@@ -117,10 +133,8 @@ public final class Database {
         }
     }
 
-    /** Url, driver and properties for a pool that opens connections itself. */
-    void configure(HikariConfig pool) {
-        pool.setJdbcUrl(url);
-        pool.setDriverClassName(driver.getClass().getName());
-        pool.setDataSourceProperties(properties);
+    /** For a pool that opens connections itself. */
+    DataSource source() {
+        return new OpeningSource(this);
     }
 }

@@ -19,7 +19,7 @@ public final class SharedPool implements ConnectionPool {
         System.setProperty("com.zaxxer.hikari.aliveBypassWindowMs", Long.toString(Integer.MAX_VALUE));
         HikariConfig config = new HikariConfig();
         config.setPoolName("rubbos");
-        database.configure(config);
+        config.setDataSource(database.source());
         config.setMaximumPoolSize(size);
         config.setMaxLifetime(0);
         config.setInitializationFailTimeout(-1);

@@ -7,7 +7,10 @@ import java.util.Deque;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
-/** The original's pool: each servlet has a stack of N connections (last in, first out); who finds it empty waits without limit. */
+/**
+ * The original's pool: each servlet has a stack of N connections (last in, first out); who finds it empty waits without limit.
+ * If they lead to several places it is a queue: on top of a stack there would be the same place most of the time.
+ */
 public final class StackPool implements ConnectionPool {
     private static final Logger LOG = Logger.getLogger(StackPool.class.getName());
 
@@ -79,8 +82,10 @@ public final class StackPool implements ConnectionPool {
         if (closed || Database.isClosed(connection)) {
             Database.closeQuietly(connection);
             open--;
-        } else {
+        } else if (database.places() == 1) {
             idle.push(connection);
+        } else {
+            idle.addLast(connection);
         }
         notify();
     }

@@ -35,6 +35,9 @@ import org.slf4j.LoggerFactory;
 public class SessionController extends GenericController
         implements TestBean, TestStateListener, ThreadListener, PostProcessor {
     private static final long serialVersionUID = 1;
+    /** Variable with the web server of the user, for the samplers. */
+    static final String HOST = "host";
+
     private static final Logger LOG = LoggerFactory.getLogger(SessionController.class);
 
     private String mix;
@@ -43,6 +46,7 @@ public class SessionController extends GenericController
     private long seed = 1;
     private int firstUser;
     private int users = 1;
+    private String hosts;
     private int maxTransitions = 1000;
     private long startEpochMs;
     private double rampUpS;
@@ -182,6 +186,10 @@ public class SessionController extends GenericController
         user = trial.newUser(index, thread::interrupt);
         samplers = samplersOf(user.author ? trial.setup.authors() : trial.setup.users());
         context.getVariables().putObject(User.VARIABLE, user);
+        if (!isBlank(hosts)) {
+            String[] servers = hosts.strip().split("\\s*,\\s*");
+            context.getVariables().put(HOST, servers[(firstUser + index) % servers.length]);
+        }
         user.memory().forEach((name, value) -> {
             if (!name.startsWith(Parameters.MEMORY)) {
                 context.getVariables().put(name, value);
@@ -313,6 +321,14 @@ public class SessionController extends GenericController
 
     public void setUsers(int users) {
         this.users = users;
+    }
+
+    public String getHosts() {
+        return hosts;
+    }
+
+    public void setHosts(String hosts) {
+        this.hosts = hosts;
     }
 
     public int getMaxTransitions() {

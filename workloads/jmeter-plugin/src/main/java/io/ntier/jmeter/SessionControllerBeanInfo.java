@@ -5,7 +5,7 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
     public SessionControllerBeanInfo() {
         super(SessionController.class);
         createPropertyGroup("chain", new String[] {"mix", "authorMix", "authorShare", "maxTransitions"});
-        createPropertyGroup("who", new String[] {"users", "firstUser", "seed", "situations"});
+        createPropertyGroup("who", new String[] {"users", "firstUser", "seed", "situations", "hosts"});
         createPropertyGroup("schedule", new String[] {"startEpochMs", "rampUpS", "runS", "rampDownS"});
         createPropertyGroup("logs", new String[] {"out", "keepSituations"});
         defaultValue("mix", "");
@@ -15,6 +15,7 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
         defaultValue("users", 1);
         defaultValue("firstUser", 0);
         defaultValue("seed", 1L);
+        defaultValue("hosts", "");
         defaultValue("startEpochMs", 0L);
         defaultValue("rampUpS", 0.0);
         defaultValue("runS", 60.0);

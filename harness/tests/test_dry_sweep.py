@@ -233,19 +233,38 @@ def test_the_warm_up_goes_on_until_the_application_is_compiled(lab, spec, jit_ms
     assert warm["jit_cores"] == (jit_ms[seconds // 30 - 1] / 10_000 if jit_ms else 0)
 
 
-def test_databases_that_users_wrote_to_are_made_anew_for_another_sweep(lab, spec, root):
+@pytest.fixture
+def writing(root):
     (root / "workloads/mixes/read_write.csv").write_text("from,to,probability\nHome,StoreComment,1\n")
 
-    def renewed(mix: str, name: str) -> bool:
-        machine = lab()
-        sweep.run(machine, spec(users="1000", mix=mix, name=name))
-        anew = any(text.startswith("up: db1 anew") for text in machine.screen.said)
-        assert anew <= any(call.startswith("ansible-playbook") for call in machine.runner.ran), "deployed again"
-        return anew
 
-    asked = [("browse_only", "a"), ("read_write", "b"), ("read_write", "b"), ("read_write", "c"), ("browse_only", "d")]
-    assert [renewed(*each) for each in asked] == [False, False, False, True, True]
-    assert not renewed("browse_only", "e"), "once is enough"
+def rows_before(machine, s) -> set[int]:
+    folders = (machine.paths.raw / s.sweep).glob("u*/nodes/db1/data_before.json")
+    return {json.loads(file.read_text())["stories"]["rows"] for file in folders}
+
+
+def test_each_trial_of_users_who_write_begins_with_the_same_data(lab, spec, writing):
+    machine, s = lab(), spec(users="1000,2000,3000", mix="read_write")
+    assert sweep.run(machine, s) == 0
+    assert rows_before(machine, s) == {100}
+    assert sum("warm-up:" in text for text in machine.screen.said) == 1, "restored databases need no new warm-up"
+
+
+def test_data_that_cannot_be_restored_fail_the_trial(lab, spec, writing, monkeypatch):
+    monkeypatch.setattr("ntier_harness.trial.restore", lambda lab: None)
+    machine, s = lab(), spec(users="1000", mix="read_write")
+    assert sweep.run(machine, s, attempts=1) == 1
+    [attempt] = trials(machine, s)["u01000.r01"]
+    assert "not those that were kept" in attempt.manifest.failure
+
+
+def test_data_that_users_changed_are_restored_for_the_next_sweep(lab, spec, writing):
+    sweep.run(lab(), spec(users="1000", mix="read_write"))
+    machine = lab()
+    assert machine.paths.written.exists()
+    sweep.run(machine, spec(users="1000"))
+    assert machine.runner.world.state["nodes"]["db1"]["rows"] == 100
+    assert not machine.paths.written.exists()
 
 
 def test_a_changed_role_is_deployed_again(lab, spec, root):

@@ -189,7 +189,9 @@ def test_a_quota_that_no_whole_milliseconds_give_is_refused():
 
 
 def test_the_manifest_says_what_a_node_was_really_given():
-    node = Node(name="db1", tier="db", index=1, node_type="low_cost", address="198.18.4.1", role="mysql", cpu_cores=0.03)
+    node = Node(
+        name="db1", tier="db", index=1, node_type="low_cost", address="198.18.4.1", role="mysql", cpu_cores=0.03
+    )
     assert granted(node).cpu_cores == pytest.approx(1 / 33, abs=1e-6)
 
 

@@ -15,11 +15,11 @@ from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness import durable
 from ntier_harness.catalog import Phases
+from ntier_harness.condition import identity, in_force, reset
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import MAX_LEAD_S, REMOTE, Generator, Run, lead_s, situations_file
 from ntier_harness.spec import Spec
-from ntier_harness.trial import reset
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
 WARM_S = 30.0  # one round; the buffer pool fills, and the JIT compilers of app, middleware and client settle
@@ -51,22 +51,6 @@ def digest(lab: Lab, variables: dict[str, Any]) -> str:
         h.update(path.relative_to(lab.paths.root).as_posix().encode())
         h.update(path.read_bytes())
     return h.hexdigest()
-
-
-def in_force(lab: Lab) -> dict[str, Any]:
-    try:
-        return json.loads(lab.paths.in_force.read_text())
-    except (OSError, ValueError):
-        return {}
-
-
-def identity(lab: Lab) -> dict[str, Any]:
-    """Which processes serve: a restart of one of them, or of its node, changes this."""
-    facts = dict(zip((n.name for n in lab.nodes.all), lab.runner.parallel(lab.nodes.facts, lab.nodes.all), strict=True))
-    return {
-        name: sorted([s["unit"], s["main_pid"], s.get("active_enter_s")] for s in f["services"])
-        for name, f in facts.items()
-    }
 
 
 def is_deployed(lab: Lab, wanted: str) -> bool:

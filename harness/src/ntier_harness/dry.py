@@ -327,6 +327,9 @@ class DryRunner(Runner):
             pairs = dict(line.split("=", 1) for line in (input or "").splitlines())
             keys = ("start_epoch_ms", "ramp_up_s", "run_s", "ramp_down_s", "users", "think_mean_ms")
             node["jmeter"] = {k: float(pairs[f"ntier.{k}"]) for k in keys}
+            if "read_write" in pairs["ntier.mix"]:
+                for db in self._databases():
+                    db["rows"] = db.get("rows", 100) + 1
         elif command.startswith("mv ") and "situations" in command:
             node["situations"] = True
             return 0, "2000"
@@ -334,11 +337,29 @@ class DryRunner(Runner):
             return 0, f"t_s,jit_ms\n0,0\n10,{self.jit_ms.pop(0) if self.jit_ms else 0}\n"
         elif command.startswith("test -s ") and "situations" in command:
             return 0, "yes" if node.get("situations") else ""
+        elif words[0] in ("ntier-data", "ntier-restore"):
+            return 0, self._data(node, words)
         elif "jmeter.rc" in command:
             return 0, self._exit(node)
         elif "kill -9" in command:
             node["jmeter"] = None
         return 0, ""
+
+    def _databases(self) -> list[dict[str, Any]]:
+        return [s for s in self.world.state["nodes"].values() if s["tier"] == "db"]
+
+    def _data(self, node: dict[str, Any], words: list[str]) -> str:
+        rows = node.setdefault("rows", 100)
+        kept = node.get("kept")
+        if words[1:] == ["kept"]:
+            rows = kept["rows"]
+        elif words[1:2] == ["keep"] and (not kept or kept["stamp"] != words[2]):
+            node["kept"] = {"stamp": words[2], "rows": rows}
+            node["main_pid"] = node.get("main_pid", 100) + 1
+        elif words[1:] == ["back"] and kept:
+            node["rows"] = kept["rows"]
+            node["main_pid"] = node.get("main_pid", 100) + 1
+        return json.dumps({"stories": {"rows": rows}})
 
     def _exit(self, node: dict[str, Any]) -> str:
         jmeter = node.get("jmeter")

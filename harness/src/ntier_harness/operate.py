@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from ntier_harness import durable, ledger, sweep
-from ntier_harness.deploy import deploy, in_force, playbook
+from ntier_harness.condition import in_force
+from ntier_harness.deploy import deploy, playbook
 from ntier_harness.errors import RequestError, WorkError, unknown
 from ntier_harness.lab import Lab
 from ntier_harness.soft import soft_resources

@@ -14,6 +14,7 @@ from typing import Any
 from ntier_analysis.contracts.manifest import Manifest
 
 from ntier_harness import durable, ledger, plan
+from ntier_harness.condition import keep, reset, restore
 from ntier_harness.deploy import deploy, warm_up
 from ntier_harness.errors import Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab, memory_info
@@ -21,7 +22,7 @@ from ntier_harness.load import REMOTE, stop_jmeter
 from ntier_harness.plan import Trial
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec
-from ntier_harness.trial import Attempt, planned, reset
+from ntier_harness.trial import Attempt, planned
 
 ATTEMPTS = 3  # the first and two more
 STARTED_BY_US = ("sampler.py", "sadc", "ssh", "terraform", "tofu", "ansible-playbook")
@@ -109,27 +110,19 @@ def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False
     before = lab.paths.nodes.read_text() if lab.paths.nodes.exists() else None
     lab.screen.step("up")
     began = lab.runner.monotonic()
-    renew = written(lab, spec)
-    if renew:
-        lab.screen.say(f"up: {', '.join(renew)} anew, since users of another sweep wrote to them")
-        durable.remove(lab.paths.in_force)
-    lab.target.up(spec, log, renew)
-    if renew:
-        durable.remove(lab.paths.written)
+    lab.target.up(spec, log)
     lab.forget_nodes()
     if lab.paths.nodes.read_text() != before:
         lab.screen.say(f"up: {len(lab.nodes.all)} nodes in {lab.runner.monotonic() - began:.0f} s")
+    if lab.paths.written.exists():
+        lab.screen.step("restore the data that users of an earlier run changed")
+        lab.nodes.connect()
+        restore(lab)
+        durable.remove(lab.paths.written)
     lab.screen.step("deploy")
     deploy(lab, soft, force=force)
-
-
-def written(lab: Lab, spec: Spec) -> list[str]:
-    """Database nodes of this topology whose data the users of another sweep changed: pages would differ, and with them
-    what a page costs."""
-    mark = lab.paths.written
-    if not mark.exists() or not lab.paths.nodes.exists() or mark.read_text() == str(lab.paths.raw / spec.sweep):
-        return []
-    return [n.name for n in lab.nodes.tier("db") if n.index <= spec.topology.counts["db"]]
+    if spec.mix.writes:
+        keep(lab)
 
 
 def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS) -> int:

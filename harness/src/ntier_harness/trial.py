@@ -15,6 +15,7 @@ from ntier_analysis.contracts.nodes import Node
 
 import ntier_harness
 from ntier_harness import collect, durable, ledger
+from ntier_harness.condition import check_restored, data, reset, restore
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import REMOTE, Generator, Run, lead_s
@@ -24,7 +25,6 @@ from ntier_harness.spec import Spec
 from ntier_harness.watch import Watch
 
 EXIT_WAIT_S = 5.0  # JMeter ends by itself at the end of ramp-down
-DATA_LIMIT_S = 300  # reads all rows of a replica
 SADC = "/usr/lib/sysstat/sadc"
 PHASES = ("ramp_up", "run", "ramp_down")
 
@@ -114,8 +114,9 @@ class Attempt:
         """Nodes in their stated condition, known and compared by clock."""
         self.manifest.state = State.RUNNING
         self.begin("reset", {"warm_up": self.warm} if self.warm else None)
-        nodes = self.lab.nodes
-        nodes.connect()
+        self.lab.nodes.connect()
+        if self.spec.mix.writes:
+            restore(self.lab)
         reset(self.lab)
         self.begin("facts")
         self.facts("before")
@@ -138,15 +139,15 @@ class Attempt:
 
     def data(self, when: str) -> None:
         """Rows and digest of each table on each replica, if the mix writes: was all written, everywhere?"""
-        nodes = self.lab.nodes
 
         def one(node: Node) -> None:
-            (self.folder(node) / f"data_{when}.json").write_text(
-                nodes.call(node, "ntier-data", timeout=DATA_LIMIT_S).out
-            )
+            found = data(self.lab, node)
+            (self.folder(node) / f"data_{when}.json").write_text(found)
+            if when == "before":
+                check_restored(self.lab, node, found)
 
         if self.spec.mix.writes:
-            self.lab.runner.parallel(one, nodes.tier("db"))
+            self.lab.runner.parallel(one, self.lab.nodes.tier("db"))
 
     def folder(self, node: Node) -> Path:
         path = self.directory / ("clients" if node.tier == "client" else "nodes") / node.name
@@ -342,13 +343,6 @@ class Problems(contextlib.AbstractContextManager[None]):
         if isinstance(error, WorkError):
             self.add(str(error))
         return isinstance(error, WorkError)
-
-
-def reset(lab: Lab) -> None:
-    """Every node in its stated condition, without leftovers of earlier trials. Raises WorkError naming the node."""
-    leftovers = f'for d in {REMOTE}/*.u*; do [ -d "$d" ] && ntier-node drop "$d"; done; true'
-    command = f"ntier-node reset && {{ {leftovers}; }}"
-    lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=60), lab.nodes.all)
 
 
 def validate(lab: Lab, directory: Path) -> Validity:

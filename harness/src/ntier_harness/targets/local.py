@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +60,12 @@ class Local:
 
     # ---- nodes --------------------------------------------------------------------------------------------------
 
-    def up(self, spec: Spec, log: Path, renew: Iterable[str] = ()) -> list[Node]:
-        """Creates or changes the nodes to what the topology says; does nothing if they are so. Those in `renew` are
-        made anew from their images. Returns the nodes."""
+    def up(self, spec: Spec, log: Path) -> list[Node]:
+        """Creates or changes the nodes to what the topology says; does nothing if they are so. Returns the nodes."""
         variables = self.paths.local / "topology.auto.tfvars.json"
         durable.write(variables, json.dumps(self.variables(spec), indent=1))
         self._init(log)
-        anew = [f'-replace=terraform_data.node["{name}"]' for name in renew]
-        self._terraform("apply", "-input=false", "-auto-approve", f"-var-file={variables}", *anew, log=log)
+        self._terraform("apply", "-input=false", "-auto-approve", f"-var-file={variables}", log=log)
         argv = [self.terraform, f"-chdir={self.root}", "output", "-json", "nodes"]
         output = self.runner.run(argv, env=self._env).out
         nodes = [granted(Node.model_validate(node)).model_dump() for node in json.loads(output)]

@@ -1,0 +1,72 @@
+"""The stated condition of the nodes before a trial: nothing left of earlier ones, services healthy, data as loaded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ntier_analysis.contracts.nodes import Node
+
+from ntier_harness import durable
+from ntier_harness.errors import WorkError
+from ntier_harness.lab import Lab
+from ntier_harness.load import REMOTE
+
+RESTORE_LIMIT_S = 300  # copies the data where the file system cannot share blocks
+DATA_LIMIT_S = 300  # reads all rows of a replica
+
+
+def in_force(lab: Lab) -> dict[str, Any]:
+    """What was deployed and warmed up; empty if nothing is known."""
+    try:
+        return json.loads(lab.paths.in_force.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def identity(lab: Lab) -> dict[str, Any]:
+    """Which processes serve: a restart of one of them, or of its node, changes this."""
+    facts = dict(zip((n.name for n in lab.nodes.all), lab.runner.parallel(lab.nodes.facts, lab.nodes.all), strict=True))
+    return {
+        name: sorted([s["unit"], s["main_pid"], s.get("active_enter_s")] for s in f["services"])
+        for name, f in facts.items()
+    }
+
+
+def reset(lab: Lab) -> None:
+    """Every node without leftovers of earlier trials, services healthy. Raises WorkError naming the node."""
+    leftovers = f'for d in {REMOTE}/*.u*; do [ -d "$d" ] && ntier-node drop "$d"; done; true'
+    command = f"ntier-node reset && {{ {leftovers}; }}"
+    lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=60), lab.nodes.all)
+
+
+def keep(lab: Lab) -> None:
+    """Keeps the data of every replica as they are now, before anybody writes; once per deployment."""
+    stamp = in_force(lab)["digest"]
+    _on_replicas(lab, f"ntier-restore keep {stamp}")
+
+
+def restore(lab: Lab) -> None:
+    """The data of every replica as they were kept; does nothing where nothing was. The databases are restarted, with
+    cold caches; what was warm besides them stays so."""
+    before = in_force(lab)
+    warm = before.get("warm_identity")
+    known = warm is not None and warm == identity(lab)
+    _on_replicas(lab, "ntier-restore back")
+    if known:
+        durable.write(lab.paths.in_force, json.dumps(before | {"warm_identity": identity(lab)}))
+
+
+def data(lab: Lab, node: Node) -> str:
+    """Rows and digest of each table of a replica, JSON; reading all rows is also what warms its caches."""
+    return lab.nodes.call(node, "ntier-data", timeout=DATA_LIMIT_S).out
+
+
+def check_restored(lab: Lab, node: Node, now: str) -> None:
+    """Raises WorkError if the data of a replica are not those that were kept."""
+    if json.loads(now) != json.loads(lab.nodes.call(node, "ntier-restore kept").out):
+        raise WorkError(f"{node.name}: the data before the trial are not those that were kept before the first one")
+
+
+def _on_replicas(lab: Lab, command: str) -> None:
+    lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=RESTORE_LIMIT_S), lab.nodes.tier("db"))

@@ -61,7 +61,7 @@ class Paths:
 
     @property
     def written(self) -> Path:
-        """Folder of the sweep whose users changed the data of the databases that are up; missing if none did."""
+        """There from when users of a sweep (its folder) may change the data until they are restored for another."""
         return self.local / "written"
 
     @property

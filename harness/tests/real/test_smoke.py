@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from ntier_analysis.parsers.csvfile import read_bytes
 from ntier_harness import promises
 
 from .conftest import DEADLINE_S, NTIER
@@ -64,3 +67,37 @@ def test_users_write_to_two_replicas_of_postgresql(tmp_path: Path) -> None:
     assert checks["R1"]["n"] > 0, "rows written"
     assert checks["R2"]["n"] == 2, "replicas compared"
     assert (raw.parent / "config/read_write.authors.csv").exists()
+
+
+def lines_of(path: Path) -> list[str]:
+    """Of a raw file; long ones are compressed."""
+    return read_bytes(path if path.exists() else path.with_name(f"{path.name}.zst")).decode().splitlines()
+
+
+def test_every_node_of_every_tier_is_used(tmp_path: Path) -> None:
+    """Users take turns over the web nodes, connections over the middleware nodes."""
+    request = [
+        "--topo",
+        "2/2/2/2M",
+        "--users",
+        "3000",
+        "--phases",
+        "smoke",
+        "--name",
+        "all",
+        "--results",
+        str(tmp_path),
+    ]
+    done = subprocess.run([NTIER, "sweep", *request], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    trial = next((tmp_path / "raw").glob("2-2-2-2M.*/u03000.r01*/nodes"))
+    for web in ("web1", "web2"):
+        lines = lines_of(trial / web / "logs/access.log")
+        routes = Counter(line.split()[4] for line in lines if "/servlet/" in line)
+        assert min(routes["app1"], routes["app2"]) > 100, f"{web}: {routes}"
+    for middleware in ("middleware1", "middleware2"):
+        done_by = {}
+        for row in csv.DictReader(lines_of(trial / middleware / "middleware_status.csv")):
+            done_by.setdefault(row["replica"], []).append(int(row["executed_total"]))
+        assert len(done_by) == 2
+        assert all(n[-1] - n[0] > 20 for n in done_by.values()), f"{middleware}: {done_by}"

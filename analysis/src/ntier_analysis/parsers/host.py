@@ -61,9 +61,7 @@ def cgroup_cpu(path: Path, capacity_cores: float) -> tuple[pd.DataFrame, int]:
     return tidy(at, columns), backwards
 
 
-def cgroup_mem_io(
-    path: Path, memory_bytes: int | None, disk_bytes_s: float | None = None
-) -> tuple[pd.DataFrame, int]:
+def cgroup_mem_io(path: Path, memory_bytes: int | None, disk_bytes_s: float | None = None) -> tuple[pd.DataFrame, int]:
     """-> tidy samples of `memory` and `disk` of a node, and how often a counter ran backwards.
 
     Disk utilization_pct = the faster of reading and writing / what the node may read, and as much write, x 100; only of

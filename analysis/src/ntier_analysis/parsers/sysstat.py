@@ -71,7 +71,7 @@ INTERFACE = {
 def sysstat(path: Path, *, own_machine: bool, network_bits_s: float | None = None) -> pd.DataFrame:
     """-> tidy samples (1 s resolution of the times, t_s = end of the interval).
 
-    `network_bits_s`: what the node may receive, and as much send; without it sysstat's own notion of the interface counts.
+    `network_bits_s`: what the node may receive, and as much send; without it, what sysstat takes the interface for.
 
     `own_machine`: the node is a machine of its own without a quota, so sysstat's CPU and disk count as utilization;
     otherwise they are `busy_pct`, since they show a part of the host. Raises DataError naming file and record."""

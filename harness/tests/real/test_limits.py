@@ -1,0 +1,109 @@
+"""What a low-cost database node really gets, measured inside it while its limits are in force."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from ntier_analysis.contracts.nodes import Node
+from ntier_harness.cli import make_lab
+from ntier_harness.lab import Lab
+
+from .conftest import DEADLINE_S, NTIER
+
+pytestmark = pytest.mark.nodes
+
+CPU = """
+import time
+t, used = time.monotonic(), time.process_time()
+while time.monotonic() < t + 4: pass
+print((time.process_time() - used) / (time.monotonic() - t))
+"""
+MEMORY = "block = bytearray({}); print('got it')"
+DISK = """
+import os, mmap, time
+size, block = {size}, mmap.mmap(-1, 1 << 16)
+fd = os.open("/var/tmp/limit", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+for name, do in (("write", lambda i: os.pwritev(fd, [block], i)), ("read", lambda i: os.preadv(fd, [block], i))):
+    t = time.monotonic()
+    for i in range(0, size, 1 << 16): do(i)
+    print(name, size / (time.monotonic() - t))
+os.unlink("/var/tmp/limit")
+"""
+LISTEN = """
+import socket, time
+with socket.create_server(("0.0.0.0", 5999)) as server:
+    connection, _ = server.accept()
+    n = len(connection.recv(1 << 16)); t, total = time.monotonic(), 0
+    while (n := len(connection.recv(1 << 16))): total += n
+    print(8 * total / (time.monotonic() - t))
+"""
+SEND = """
+import socket, time
+for _ in range(50):
+    try: connection = socket.create_connection(("{address}", 5999)); break
+    except OSError: time.sleep(0.1)
+connection.sendall(bytes({size}))
+"""
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    command = [NTIER, "up", "--topo", "1/1/1/1ML", "--scale", "0.1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 0, done.stderr
+    lab = make_lab()
+    lab.nodes.connect()
+    lab.target.set_limits(lab.nodes.all)
+    yield lab
+    lab.target.lift_limits(lab.nodes.all)
+
+
+@pytest.fixture(scope="module")
+def db(lab: Lab) -> Node:
+    return lab.nodes.tier("db")[0]
+
+
+def python(lab: Lab, node: Node, program: str) -> str:
+    return lab.nodes.call(node, "python3 -", input=program, timeout=120).out
+
+
+def test_its_cpu(lab, db):
+    assert db.cpu_cores == pytest.approx(0.03, rel=0.02)
+    assert float(python(lab, db, CPU)) == pytest.approx(db.cpu_cores, rel=0.1)
+
+
+def test_its_memory(lab, db):
+    total = int(lab.nodes.call(db, "awk '/^MemTotal/ {print $2 * 1024}' /proc/meminfo").out)
+    assert total == pytest.approx(db.memory_bytes, rel=0.01)
+    assert "got it" in python(lab, db, MEMORY.format(db.memory_bytes // 4))
+    done = lab.nodes.call(db, "python3 -", input=MEMORY.format(db.memory_bytes), check=False)
+    assert "got it" not in done.out, "more than its memory was given"
+
+
+def test_its_disk(lab, db):
+    assert db.disk_bytes_s == 2_000_000
+    rates = dict(line.split() for line in python(lab, db, DISK.format(size=8 << 20)).splitlines())
+    for direction in ("write", "read"):
+        assert float(rates[direction]) == pytest.approx(db.disk_bytes_s, rel=0.15), direction
+
+
+def test_its_network_in_both_directions(lab, db):
+    assert db.network_bits_s == 10_000_000
+    client = lab.nodes.clients[0]
+    for sender, receiver in ((client, db), (db, client)):
+        listening = subprocess.Popen(
+            lab.nodes.argv(receiver, "python3 -c '" + LISTEN.strip().replace("'", '"') + "'"),
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        python(lab, sender, SEND.format(address=receiver.address, size=6 << 20))
+        rate = float(listening.communicate(timeout=60)[0])
+        assert rate == pytest.approx(db.network_bits_s, rel=0.15), f"{sender.name} to {receiver.name}"
+
+
+def test_limits_are_lifted_afterwards(lab, db):
+    lab.target.lift_limits(lab.nodes.all)
+    rates = dict(line.split() for line in python(lab, db, DISK.format(size=8 << 20)).splitlines())
+    assert float(rates["write"]) > 3 * db.disk_bytes_s
+    assert lab.target.quota(db) is None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import stats
 
-from ntier_analysis.statistics.laws import MIN_PLATEAU, asymptote, demand, knee_users, pool
+from ntier_analysis.statistics.laws import MIN_PLATEAU, Demand, asymptote, demand, knee_users, pool
 from ntier_analysis.statistics.throughput import Interval, of_batches
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import LIMITED, TIERS, Bottleneck, Load, Verdict, judge_trial
@@ -36,6 +36,8 @@ class SweepVerdict:
     at_least: bool = True
     knee_users: float = float("nan")
     knee_bracketed: bool = False
+    plateau_users: tuple[int, ...] = ()
+    """Nominal users of the trials whose throughputs are pooled."""
     trials: list[tuple[Load, Verdict]] = field(default_factory=list)
     migration: list[dict] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
@@ -124,7 +126,8 @@ def _plateau(
     while len(members) > MIN_PLATEAU and p < 0.01 and _falls(members):
         retrograde, members = members[-1].load, members[:-1]
         pooled, p = _interval(members)
-    result.max_throughput, result.at_least = pooled, len({t.load.users for t in members}) < MIN_PLATEAU
+    result.plateau_users = tuple(t.load.users for t in members)
+    result.max_throughput, result.at_least = pooled, len(set(result.plateau_users)) < MIN_PLATEAU
     result.knee_users = knee_users(pooled.value, think_s, base_s) / scale
     _describe(result, valid, members, p, scale)
     if retrograde is not None:
@@ -214,8 +217,9 @@ def migrations(limited: list[tuple[Load, Verdict]]) -> list[dict]:
     return found
 
 
-def _demands(valid: list[TrialData]) -> list[str]:
-    """Utilization law: which node should limit, and at which throughput, from the loads below its saturation."""
+def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = None) -> list[tuple[float, str, Demand]]:
+    """Utilization law: (throughput at which it saturates, node, fit) of every server's CPU, lowest first, from loads
+    below its saturation. A single load gives a demand only of nodes whose idle floor is known (`idle_cores`)."""
     names = [n for n, tier in valid[0].nodes.items() if tier in TIERS and n in valid[0].capacity_cores]
     limits = []
     for name in names:
@@ -225,15 +229,28 @@ def _demands(valid: list[TrialData]) -> list[str]:
             for t in valid
             if name in t.used_cores and 100 * t.used_cores[name] / capacity < UNSATURATED_PCT
         ]
-        if len({x for x, _ in points}) < 2:
-            continue
-        x, y = (np.array(c) for c in zip(*points, strict=True))
-        fit = demand(x, y, 0.02 * np.maximum(y, 0.01 * capacity))
-        if fit.demand_s > 0:
+        fit = _fit(points, capacity, (idle_cores or {}).get(name))
+        if fit is not None and fit.demand_s > 0:
             limits.append(((capacity - fit.idle_cores) / fit.demand_s, name, fit))
+    return sorted(limits, key=lambda found: found[0])
+
+
+def _fit(points: list[tuple[float, float]], capacity: float, idle: float | None) -> Demand | None:
+    if len({x for x, _ in points}) >= 2:
+        x, y = (np.array(c) for c in zip(*points, strict=True))
+        return demand(x, y, 0.02 * np.maximum(y, 0.01 * capacity))
+    if points and idle is not None:
+        x, y = points[0]
+        return Demand(idle, (y - idle) / x, float("nan"), float("nan"), 1)
+    return None
+
+
+def _demands(valid: list[TrialData]) -> list[str]:
+    """Which node should limit, and at which throughput."""
+    limits = law_limits(valid)
     if not limits:
         return []
-    limit, name, fit = min(limits)
+    limit, name, fit = limits[0]
     return [
         f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
         f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} cores "

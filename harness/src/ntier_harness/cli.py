@@ -41,7 +41,10 @@ SPEC_OPTIONS = [
     click.option(
         "--scale", metavar="auto|S", help="Share of a core that a normal node gets; users are multiplied by it too."
     ),
-    click.option("--search", metavar="NAME", help="Which loads: grid (all of --users)."),
+    click.option(
+        "--search", metavar="NAME", help="Which loads: grid (all of --users), capacity (as few as tell the maximum)."
+    ),
+    click.option("--precision", metavar="P", help="Half-width to reach by --search capacity. Default 0.05 (+-5 %)."),
     click.option("--seed", metavar="N", help="Seed of all random choices. Default 1."),
     click.option(
         "--name", metavar="NAME", help="Last part of the sweep's name. Default: what differs from the defaults."

@@ -16,6 +16,7 @@ from ntier_harness.errors import RequestError, unknown
 
 MAX_USERS = 100_000
 MAX_REAL_USERS = 15_000  # one JVM thread per user; pids.max of a common container is 17,500
+DEFAULT_PRECISION, PRECISIONS = 0.05, (0.005, 0.5)
 SHARES = {"normal": 1.0, "low_cost": 0.2}  # cores at scale 1, as in terraform/modules/topology: 3 GHz and 600 MHz
 
 
@@ -34,6 +35,10 @@ class Spec:
     seed: int
     name: str
     data_profile: str
+    search: str = "grid"
+    """`capacity`: the loads are chosen between the lowest and the highest of `users`."""
+    precision: float = DEFAULT_PRECISION
+    """Half-width of the maximum's 95 % interval, relative, that a search for the capacity reaches for."""
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -106,6 +111,21 @@ def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
+def _parse_precision(text: Any, search: str) -> float:
+    if not text:
+        return DEFAULT_PRECISION
+    if search != "capacity":
+        raise RequestError("precision: is the goal of a search; give it with --search capacity")
+    low, high = PRECISIONS
+    try:
+        value = float(text)
+    except ValueError:
+        raise RequestError(f"precision: {text!r} is not a number; allowed are {low}..{high}") from None
+    if not low <= value <= high:
+        raise RequestError(f"precision: {value:g} is out of range; allowed are {low}..{high} (0.05 is +-5 %)")
+    return value
+
+
 def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
     """Options (texts as typed, None = default) -> Spec. Raises RequestError for the first wrong one."""
     from ntier_harness.scale import parse_scale
@@ -114,9 +134,8 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
     topology = parse_topology(options.get("topo"))
     target = _one_of("target", options.get("target") or "local", catalog.TARGETS)
     search = options.get("search") or "grid"
-    if search == "capacity":
-        raise RequestError("search: capacity is not built yet; allowed is grid")
-    _one_of("search", search, catalog.SEARCHES)
+    if search not in catalog.SEARCHES:
+        raise unknown("search", search, catalog.SEARCHES)
     scale_text = str(options.get("scale") or "auto")
     default_phases = catalog.default(workloads, "default_phases")
     spec = Spec(
@@ -131,6 +150,8 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
         seed=_whole("seed", options.get("seed") or 1, 0, 2**31 - 1),
         name="",
         data_profile=_one_of("data", options.get("data") or catalog.DEFAULT_PROFILE, catalog.PROFILES),
+        search=search,
+        precision=_parse_precision(options.get("precision"), search),
         settings=parse_settings(options.get("set") or ()),
     )
     most = spec.real_users(spec.users[-1])

@@ -107,14 +107,11 @@ def _precise(judged: SweepVerdict, goal: Goal) -> str:
 
 def _first(tried: set[int], goal: Goal) -> Step:
     """The lowest load, or, if that cannot be measured, one a bit above."""
-    users = next(
-        u for u in range(goal.lowest, goal.lowest + (goal.most + 1) * goal.grain, goal.grain) if u not in tried
-    )
+    users = next(u for u in (goal.lowest + i * goal.grain for i in range(len(tried) + 1)) if u not in tried)
     if users > goal.highest:
         return Step(None, "no load of the range gave a valid trial", "no room")
-    return Step(
-        users, "low", "a low load tells the response time without waiting and what an interaction costs each node"
-    )
+    text = "a low load tells the response time without waiting and what an interaction costs each node"
+    return Step(users, text, "low")
 
 
 def _law_knee(valid: list[TrialData], scale: float, idle: dict[str, float] | None) -> tuple[float, str]:

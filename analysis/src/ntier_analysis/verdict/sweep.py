@@ -19,6 +19,9 @@ LOW_RESPONSE = 0.1
 BELOW, ABOVE = 0.8, 1.0
 ON_PLATEAU = 1.1
 """Loads from 1.1 times the knee on: below, a rounded knee still costs some per cent of the maximum."""
+LOW_LOADS, LOW_LOADS_SEARCHED = 2, 1
+"""Loads below BELOW knees that bracket it. A grid's may miss the knee by a step, so two must follow the law; a search
+places its loads around the knee that it measured, and needs the low one for R0 only."""
 DROP = 0.05
 UNSATURATED_PCT = 90.0
 
@@ -55,8 +58,10 @@ class TrialData:
     capacity_cores: dict[str, float] = field(default_factory=dict)
 
 
-def judge_sweep(sweep: str, topology: str, trials: list[TrialData], scale: float = 1.0) -> SweepVerdict:
-    """Only valid trials count; invalid ones are listed."""
+def judge_sweep(
+    sweep: str, topology: str, trials: list[TrialData], scale: float = 1.0, *, searched: bool = False
+) -> SweepVerdict:
+    """Only valid trials count; invalid ones are listed. `searched`: the loads were chosen by a search, not a grid."""
     ordered = sorted(trials, key=lambda t: (t.load.users_real, t.load.trial))
     valid = [t for t in ordered if t.load.valid and np.isfinite(t.load.response_s) and t.load.throughput_per_s > 0]
     base_s = base_response(valid)
@@ -73,7 +78,7 @@ def judge_sweep(sweep: str, topology: str, trials: list[TrialData], scale: float
     if not limited:
         _unlimited(result, valid, base_s)
     else:
-        members = _plateau(result, valid, limited, base_s, scale)
+        members = _plateau(result, valid, limited, base_s, scale, LOW_LOADS_SEARCHED if searched else LOW_LOADS)
         verdicts = {load.trial: verdict for load, verdict in judged}
         _combine(result, [verdicts[t.load.trial] for t in members])
         result.migration = migrations([(t.load, verdicts[t.load.trial]) for t in limited])
@@ -109,7 +114,7 @@ def _interval(trials: list[TrialData]) -> tuple[Interval, float]:
 
 
 def _plateau(
-    result: SweepVerdict, valid: list[TrialData], limited: list[TrialData], base_s: float, scale: float
+    result: SweepVerdict, valid: list[TrialData], limited: list[TrialData], base_s: float, scale: float, low_loads: int
 ) -> list[TrialData]:
     """Finds the loads beyond the knee, pools them, and says whether the knee is bracketed."""
     think_s = limited[0].load.think_s
@@ -129,7 +134,7 @@ def _plateau(
     result.plateau_users = tuple(t.load.users for t in members)
     result.max_throughput, result.at_least = pooled, len(set(result.plateau_users)) < MIN_PLATEAU
     result.knee_users = knee_users(pooled.value, think_s, base_s) / scale
-    _describe(result, valid, members, p, scale)
+    _describe(result, valid, members, p, scale, low_loads)
     if retrograde is not None:
         result.evidence.append(f"retrograde: from {retrograde.users} users on throughput falls by more than {DROP:.0%}")
     return members
@@ -140,7 +145,9 @@ def _falls(members: list[TrialData]) -> bool:
     return bool(members[-1].load.throughput_per_s < (1 - DROP) * rest)
 
 
-def _describe(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], p: float, scale: float) -> None:
+def _describe(
+    result: SweepVerdict, valid: list[TrialData], members: list[TrialData], p: float, scale: float, low_loads: int
+) -> None:
     found, knee = result.max_throughput, result.knee_users * scale
     assert found is not None
     names = ", ".join(str(t.load.users) for t in members)
@@ -154,13 +161,13 @@ def _describe(result: SweepVerdict, valid: list[TrialData], members: list[TrialD
     users = np.array(sorted({t.load.users_real for t in valid}))
     below, above = users[users <= BELOW * knee], users[users > ABOVE * knee]
     near = (users[users > knee].min() - users[users <= knee].max()) if len(above) and (users <= knee).any() else np.inf
-    result.knee_bracketed = len(below) >= 2 and len(above) >= 3
+    result.knee_bracketed = len(below) >= low_loads and len(above) >= MIN_PLATEAU
     result.evidence.append(
         f"knee at {result.knee_users:.0f} users (N/(Z+R0) meets the maximum): {len(below)} loads below 0.8 of it, "
         f"{len(above)} above" + (f", the nearest {near / scale:.0f} users apart" if np.isfinite(near) else "")
     )
     if not result.knee_bracketed:
-        result.evidence.append("the knee is not bracketed: 2 loads below and 3 above are needed")
+        result.evidence.append(f"the knee is not bracketed: {low_loads} below and {MIN_PLATEAU} above it are needed")
 
 
 def _combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:

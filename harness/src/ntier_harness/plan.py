@@ -10,6 +10,7 @@ from ntier_harness.spec import Spec
 
 OVERHEAD_S = 12.0  # per trial beside its phases; promised: below 15
 UP_S, DEPLOY_S, WARM_UP_S, REPORT_S = 20.0, 45.0, 40.0, 15.0
+NODE_S = 1.0  # a further node, up with SSH: five are up in 3 to 4 s
 # Bytes per second, compressed: sysstat's own file 240 and its JSON 430, cgroup samples 10 Hz 300, status counters 100.
 NODE_BYTES_PER_S = 1_100
 # Compressed bytes per interaction: 10 of the JTL, 20 of the think times.

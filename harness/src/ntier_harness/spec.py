@@ -95,7 +95,7 @@ def parse_users(text: str) -> tuple[int, ...]:
     return tuple(sorted(set(users)))
 
 
-def _whole(option: str, text: Any, low: int, high: int) -> int:
+def whole(option: str, text: Any, low: int, high: int) -> int:
     try:
         value = int(text)
     except (TypeError, ValueError):
@@ -143,11 +143,11 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
         users=parse_users(options.get("users") or catalog.default(workloads, "default_users")),
         mix=catalog.read_mix(options.get("mix") or catalog.DEFAULT_MIX, workloads),
         phases=catalog.parse_phases(options.get("phases") or default_phases, workloads),
-        reps=_whole("reps", options.get("reps") or 1, 1, 99),
+        reps=whole("reps", options.get("reps") or 1, 1, 99),
         middleware=_one_of("middleware", options.get("middleware") or catalog.MIDDLEWARES[0], catalog.MIDDLEWARES),
         target=target,
         scale=parse_scale(scale_text, cores, cpu_shares(topology)),
-        seed=_whole("seed", options.get("seed") or 1, 0, 2**31 - 1),
+        seed=whole("seed", options.get("seed") or 1, 0, 2**31 - 1),
         name="",
         data_profile=_one_of("data", options.get("data") or catalog.DEFAULT_PROFILE, catalog.PROFILES),
         search=search,

@@ -53,10 +53,13 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--precision", type=float, default=0.05)
     options.add_argument("--grid", action="store_true", help="run the full grid too (slow)")
+    options.add_argument("--seconds", type=float, default=float("inf"), help="begin no run after this time")
     options.add_argument("--out", type=Path)
     chosen = options.parse_args()
     rows, began = [], time.monotonic()
     for i in range(chosen.runs):
+        if time.monotonic() - began > chosen.seconds:
+            break
         seed = chosen.seed * 1_000_000 + i
         network = random_network(np.random.default_rng(seed))
         found, n, reason = search(network, seed, Goal(GRID, chosen.precision))

@@ -186,6 +186,7 @@ def test_the_ledger_of_a_running_campaign(lab, parse, capsys):
     machine.runner.stop_at_s = machine.runner.now() + 200
     with pytest.raises(Interrupted):
         campaign.run(machine, found, "c.yaml")
+    machine = lab()
     operate.status(machine, as_json=True)
     (shown,) = json.loads(capsys.readouterr().out)["campaigns"]
     assert shown["campaign"] == "c"

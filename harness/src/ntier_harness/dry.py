@@ -252,6 +252,9 @@ class DryRunner(Runner):
     def _incus(self, argv: list[str], _input: str | None) -> tuple[int, str]:
         if "--version" in argv:
             return 0, "6.0.4"
+        if "list" in argv:
+            nodes = self.world.state["nodes"]
+            return 0, json.dumps([{"name": n, "status": "Running"} for n, s in nodes.items() if s["running"]])
         name = argv[argv.index("set") + 1]
         if not self.world.node(name)["running"] and argv[-1] != "limits.cpu.allowance=":
             return 1, "Error: node does not run"

@@ -60,7 +60,7 @@ sweep: setup ## up, deploy, all trials, collect, ingest, report; goes on with a 
 
 campaign: venv ## SPEC=file.yaml: several sweeps (topologies x mixes x middlewares) as one resumable ledger
 	@$(if $(SPEC),,echo 'error: SPEC is missing; for example: make campaign SPEC=workloads/campaigns/smoke.yaml' >&2; exit 2)
-	@$(NTIER) plan --spec '$(subst ','\'',$(SPEC))' --setup | while read -r images; do setup/setup.sh $$images; done
+	@$(NTIER) plan --spec '$(subst ','\'',$(SPEC))' --setup | while read -r images; do setup/setup.sh $$images </dev/null; done
 	@$(NTIER) campaign --spec '$(subst ','\'',$(SPEC))' --results '$(RESULTS)' $(if $(JSON),--json)
 
 up: setup ## provisions the nodes

@@ -141,17 +141,17 @@ def plan_text(data: dict[str, Any]) -> str:
     ]
     how = data["search"]
     text = "Loads come in an order that halves the gaps, repetitions in blocks: stopped early, it is a coarse sweep."
-    count = f"{len(left)} of {len(trials)} trials to run"
+    count = f"{len(left)} of {len(trials)} trials to run; expected duration"
     if how["name"] == "capacity":
         text = (
             f"Loads are searched until the maximum is known to +-{100 * how['precision']:g} %: "
             f"{how['usual']} trials as a rule, {how['at_most']} at most, instead of {how['grid']}."
         )
-        count = f"{len(trials)} known so far, {len(left)} of them to run; at most"
+        count = f"{len(trials)} chosen so far, {len(left)} of them to run; expected duration at most"
     lines += [
         "",
         text,
-        f"{count}; expected duration {duration(data['duration_s'])} (with images built and nodes not yet up)",
+        f"{count} {duration(data['duration_s'])} (with images built and nodes not yet up)",
         "",
         *(f"will run  {s}" for s in data["steps"]),
         *(f"warning   {p}" for p in data["problems"]),

@@ -18,7 +18,7 @@ option  = $(if $($(1)),--$(2) '$(subst ','\'',$($(1)))')
 OPTIONS = $(call option,TOPO,topo) $(call option,USERS,users) $(call option,MIX,mix) $(call option,PHASES,phases) \
           $(call option,REPS,reps) $(call option,MIDDLEWARE,middleware) $(call option,TARGET,target) \
           $(call option,SCALE,scale) $(call option,SEARCH,search) $(call option,SEED,seed) $(call option,NAME,name) \
-          $(call option,DATA,data) --results '$(RESULTS)' $(if $(JSON),--json)
+          $(call option,DATA,data) $(call option,PRECISION,precision) --results '$(RESULTS)' $(if $(JSON),--json)
 
 .PHONY: help
 help: ## this page
@@ -29,7 +29,7 @@ help: ## this page
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo 'Variables: TOPO USERS MIX PHASES REPS MIDDLEWARE TARGET SCALE SEARCH SEED NAME DATA RESULTS (make plan shows what they mean).'
+	@echo 'Variables: TOPO USERS MIX PHASES REPS MIDDLEWARE TARGET SCALE SEARCH PRECISION SEED NAME DATA SPEC RESULTS (make plan shows what they mean).'
 
 # ---- set-up -------------------------------------------------------------------------------------------------------
 
@@ -51,12 +51,17 @@ lock: ## resolves requirements.in into requirements.txt
 
 # ---- experiments --------------------------------------------------------------------------------------------------
 
-.PHONY: plan sweep up deploy status down smoke
-plan: venv ## what a sweep would do (nodes, trials, time, disk, memory); touches nothing
-	@$(NTIER) plan $(OPTIONS)
+.PHONY: plan sweep campaign up deploy status down smoke
+plan: venv ## what a sweep (SPEC=file.yaml: a campaign) would do (nodes, trials, time, disk, memory); touches nothing
+	@$(NTIER) plan $(OPTIONS) $(call option,SPEC,spec)
 
 sweep: setup ## up, deploy, all trials, collect, ingest, report; goes on with a sweep that was interrupted
 	@$(NTIER) sweep $(OPTIONS)
+
+campaign: venv ## SPEC=file.yaml: several sweeps (topologies x mixes x middlewares) as one resumable ledger
+	@$(if $(SPEC),,echo 'error: SPEC is missing; for example: make campaign SPEC=workloads/campaigns/smoke.yaml' >&2; exit 2)
+	@$(NTIER) plan --spec '$(subst ','\'',$(SPEC))' --setup | while read -r images; do setup/setup.sh $$images </dev/null; done
+	@$(NTIER) campaign --spec '$(subst ','\'',$(SPEC))' --results '$(RESULTS)' $(if $(JSON),--json)
 
 up: setup ## provisions the nodes
 	@$(NTIER) up $(OPTIONS)
@@ -64,7 +69,7 @@ up: setup ## provisions the nodes
 deploy: setup ## installs, configures, starts and verifies the system on them
 	@$(NTIER) deploy $(OPTIONS)
 
-status: venv ## what runs, and how far the sweeps are
+status: venv ## what runs, and how far the sweeps and campaigns are
 	@$(NTIER) status --results '$(RESULTS)' $(if $(JSON),--json)
 
 down: venv ## destroys the nodes
@@ -112,3 +117,4 @@ lint: venv
 
 bench: venv ## the side-by-side benchmarks
 	$(VENV)/python analysis/bench/density.py
+	$(VENV)/python analysis/bench/capacity_search.py --runs 200

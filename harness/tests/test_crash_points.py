@@ -121,6 +121,23 @@ def test_every_crash_point(lab, spec, root):
     assert not verdict.violations, "\n".join(verdict.violations[:20])
 
 
+def test_crash_points_of_a_search(lab, spec, root):
+    """Every seventh step, and so each kind of step: what a search decided survives, and no load is run twice."""
+    s = spec(users="1000:3000:1000", phases="2/5/1", search="capacity")
+    n_steps, verdict = total_steps(lab, s), promises.Verdict()
+    for n in range(1, n_steps + 1, 7):
+        clean(root)
+        assert run_sweep(lab, s, crash_at=n) == CRASHED
+        before = promises.sealed_valid(lab().paths.raw)
+        known = len(verdict.violations)
+        check_resumed(verdict, lab, s, ["u01000.r01", "u02000.r01", "u03000.r01"], before, thorough=n % 5 == 0)
+        record = json.loads((lab().paths.raw / s.sweep / "search.json").read_text())
+        decided = [d["users"] for d in record["decisions"]]
+        verdict.expect("I5", decided == [1000, 2000, 3000, None], f"decisions after the resume: {decided}")
+        verdict.violations[known:] = [f"crash at {n}: {v}" for v in verdict.violations[known:]]
+    assert not verdict.violations, "\n".join(verdict.violations[:20])
+
+
 def test_a_crash_while_recovering(lab, spec, root):
     """A second crash meets the recovery of the first."""
     s = spec(users="1000", phases="2/5/1")

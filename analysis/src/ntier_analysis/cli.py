@@ -88,6 +88,34 @@ def verdict(
 
 
 @app.command()
+def search(
+    sweep: Annotated[str, typer.Argument(help="Name of the sweep; it need not be in the store yet.")],
+    users: Annotated[str, typer.Option(help="Nominal loads of the full grid, with commas; they bound the search.")],
+    store: Store = STORE,
+    precision: Annotated[float, typer.Option(help="Half-width of the maximum's interval to reach, relative.")] = 0.05,
+    most: Annotated[int, typer.Option(help="Loads tried at most.")] = 6,
+    without: Annotated[list[str] | None, typer.Option(help="A trial that is not finished (may be repeated).")] = None,
+    json: AsJson = False,
+) -> None:
+    """Which load a search for the capacity runs next, or why it stops."""
+    from dataclasses import asdict
+
+    from ntier_analysis.verdict.search import Goal
+    from ntier_analysis.verdict.store import searched
+
+    if not all(u.isdigit() and int(u) > 0 for u in users.split(",")):
+        raise DataError(f"users: {users!r}: expected whole numbers above 0 with commas (1000,2000)")
+    goal = Goal(tuple(sorted({int(u) for u in users.split(",")})), precision, most)
+    step = searched(store, sweep, goal, without or [])
+    if json:
+        import orjson
+
+        print(orjson.dumps(asdict(step)).decode())
+        return
+    print(f"{'stop' if step.users is None else step.users} ({step.reason}): {step.why}")
+
+
+@app.command()
 def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -> None:
     """CPU that an interaction needs of each node, ms, by the utilization law over the valid loads of each sweep."""
     import pandas as pd

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pandas as pd
 
 from ntier_analysis.contracts import Check, Manifest, Outcome, State, Validity
@@ -23,6 +24,7 @@ from ntier_analysis.verdict.tables import judge
 
 RULES = 1
 """Raised when the same raw files give other tables, so that stores are rebuilt."""
+SEARCH = "search.json"
 _ATTEMPT = re.compile(r"(?P<trial>.+?)(?:\.a(?P<attempt>\d+))?")
 
 
@@ -63,7 +65,7 @@ def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: b
     """Rebuilds the tables of one sweep, unless its manifests are what they were at the last time."""
     trials = attempts(sweep)
     result = Ingested(sweep.name, len(trials))
-    inputs = _inputs(trials, revalidate)
+    inputs = _inputs(sweep, trials, revalidate)
     if not force and fingerprint(store, sweep.name) == inputs:
         result.unchanged = True
         return result
@@ -78,8 +80,11 @@ def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: b
         for table, frame in parts.tables.items():
             frames[table].append(frame.assign(sweep=sweep.name, trial=name))
     tables = {t: _joined(t, parts) for t, parts in frames.items()}
+    tables["decisions"] = decisions(sweep)
     result.valid = int(tables["trials"]["valid"].sum()) if len(tables["trials"]) else 0
-    tables |= judge(sweep.name, tables["trials"], tables["samples"], tables["nodes"], tables["interactions"])
+    tables |= judge(
+        sweep.name, tables["trials"], tables["samples"], tables["nodes"], tables["interactions"], tables["decisions"]
+    )
     for name, frame in tables.items():
         write_table(store, name, sweep.name, frame, inputs=inputs if not result.problems else "")
     return result
@@ -91,8 +96,25 @@ def _joined(table: str, parts: list[pd.DataFrame]) -> pd.DataFrame:
     return TABLES[table].empty_table().to_pandas()
 
 
-def _inputs(trials: dict[str, list[Path]], revalidate: bool) -> str:
+def decisions(sweep: Path) -> pd.DataFrame:
+    """Rows of the table `decisions` from `search.json`, which a search for the capacity leaves beside its trials."""
+    file = sweep / SEARCH
+    empty = TABLES["decisions"].empty_table().to_pandas()
+    if not file.exists():
+        return empty
+    try:
+        record = orjson.loads(file.read_bytes())
+        rows = pd.DataFrame(record["decisions"], columns=["users", "reason", "why"])
+        loads = len(record["grid"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{file}: not the record of a search ({error!r})") from error
+    return rows.assign(sweep=sweep.name, step=range(1, len(rows) + 1), grid_loads=loads).astype({"users": "Int64"})
+
+
+def _inputs(sweep: Path, trials: dict[str, list[Path]], revalidate: bool) -> str:
     digest = hashlib.sha256(f"{STORE_SCHEMA} {RULES} {revalidate}".encode())
+    if (sweep / SEARCH).exists():
+        digest.update((sweep / SEARCH).read_bytes())
     for name, folders in sorted(trials.items()):
         digest.update(f"{name} {len(folders)}\n".encode())
         digest.update((folders[-1] / "manifest.json").read_bytes())

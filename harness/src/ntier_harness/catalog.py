@@ -15,7 +15,7 @@ from ntier_harness.errors import RequestError, unknown
 MIDDLEWARES = ("shardingsphere",)
 TARGETS = ("local",)
 PROFILES = ("tiny", "small", "standard", "expanded")
-SEARCHES = ("grid",)
+SEARCHES = ("grid", "capacity")
 SUPPORTED_DBMS = {"M": "MySQL", "P": "PostgreSQL"}
 DEFAULT_MIX = "browse_only"
 DEFAULT_PROFILE = "small"

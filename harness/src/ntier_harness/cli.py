@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from ntier_harness.campaign_spec import Campaign
     from ntier_harness.lab import Lab
     from ntier_harness.spec import Spec
 
@@ -19,6 +20,7 @@ Examples:
   ntier plan  --topo 1/1/1/1M                   what a sweep would do; touches nothing
   ntier sweep --topo 1/1/1/1M                   the main job: from nodes to a report
   ntier sweep --topo 1/2/1/2M --users 1000:9000:2000 --phases standard --reps 3
+  ntier campaign --spec workloads/campaigns/paper-mesh.yaml
   ntier down                                    destroys the nodes; results stay
 """
 
@@ -41,7 +43,10 @@ SPEC_OPTIONS = [
     click.option(
         "--scale", metavar="auto|S", help="Share of a core that a normal node gets; users are multiplied by it too."
     ),
-    click.option("--search", metavar="NAME", help="Which loads: grid (all of --users)."),
+    click.option(
+        "--search", metavar="NAME", help="Which loads: grid (all of --users), capacity (as few as tell the maximum)."
+    ),
+    click.option("--precision", metavar="P", help="Half-width to reach by --search capacity. Default 0.05 (+-5 %)."),
     click.option("--seed", metavar="N", help="Seed of all random choices. Default 1."),
     click.option(
         "--name", metavar="NAME", help="Last part of the sweep's name. Default: what differs from the defaults."
@@ -89,6 +94,15 @@ def read_spec(options: dict[str, Any]) -> Spec:
     return make_spec(options, Paths.find().workloads, os.cpu_count() or 1)
 
 
+def read_campaign(file: str) -> Campaign:
+    import os
+
+    from ntier_harness import campaign_spec
+    from ntier_harness.paths import Paths
+
+    return campaign_spec.parse(campaign_spec.read(file), file, Paths.find().workloads, os.cpu_count() or 1)
+
+
 def make_lab(results: str = "results", *, as_json: bool = False) -> Lab:
     import shlex
 
@@ -127,14 +141,37 @@ def sweep(as_json: bool, results: str, attempts: int, **options: Any) -> None:
 
 @cli.command()
 @spec_options
-def plan(as_json: bool, results: str, **options: Any) -> None:
-    """What a sweep would do: nodes, trials, time, disk, memory. Touches nothing."""
+@click.option("--spec", "file", metavar="FILE", help="The plan of a campaign instead of a sweep.")
+@click.option(
+    "--setup", is_flag=True, hidden=True, help="With --spec: arguments of setup.sh, one line per set of images."
+)
+def plan(as_json: bool, results: str, file: str | None, setup: bool, **options: Any) -> None:
+    """What a sweep (or with --spec a campaign) would do: nodes, trials, time, disk, memory. Touches nothing."""
+    if file:
+        plan_campaign(file, results, as_json=as_json, setup=setup, options=options)
+        return
     spec = read_spec(options)
     lab = make_lab(results, as_json=as_json)
     from ntier_harness import show
 
     data = show.plan_data(lab, spec)
     click.echo(json.dumps(data, indent=1) if as_json else show.plan_text(data))
+
+
+def plan_campaign(file: str, results: str, *, as_json: bool, setup: bool, options: dict[str, Any]) -> None:
+    from ntier_harness import campaign_ledger
+    from ntier_harness.errors import RequestError
+
+    given = [f"--{k}" for k, v in options.items() if v]
+    if given:
+        raise RequestError(f"spec: {', '.join(given)} beside --spec: a campaign's options are in its file")
+    found = read_campaign(file)
+    if setup:
+        sets = {(s.data_profile, s.topology.dbms): s.topology for s in found.sweeps}
+        click.echo("\n".join(f"--data {data} --topo {topology}" for (data, _), topology in sets.items()))
+        return
+    data = campaign_ledger.data(make_lab(results, as_json=as_json), found)
+    click.echo(json.dumps(data, indent=1) if as_json else campaign_ledger.text(data, order=True))
 
 
 @cli.command()
@@ -205,11 +242,16 @@ def logs(node: str, follow: bool) -> None:
     operate.shell(make_lab(), node, ["journalctl", "--no-pager", "-n", "200", *(["-f"] if follow else [])])
 
 
-@cli.command(hidden=True, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-def campaign() -> None:
-    from ntier_harness.errors import RequestError
+@cli.command()
+@click.option("--spec", "file", metavar="FILE", required=True, help="YAML: topologies, mixes, middlewares, users, ...")
+@RESULTS
+@JSON
+def campaign(file: str, results: str, as_json: bool) -> None:
+    """Several sweeps as one ledger: topologies x mixes x middlewares x repetitions. Goes on where it stopped."""
+    found = read_campaign(file)
+    from ntier_harness import campaign
 
-    raise RequestError("campaign: is not built yet; run its sweeps one by one with ntier sweep")
+    sys.exit(campaign.run(make_lab(results, as_json=as_json), found, file))
 
 
 def main() -> None:

@@ -252,6 +252,9 @@ class DryRunner(Runner):
     def _incus(self, argv: list[str], _input: str | None) -> tuple[int, str]:
         if "--version" in argv:
             return 0, "6.0.4"
+        if "list" in argv:
+            nodes = self.world.state["nodes"]
+            return 0, json.dumps([{"name": n, "status": "Running"} for n, s in nodes.items() if s["running"]])
         name = argv[argv.index("set") + 1]
         if not self.world.node(name)["running"] and argv[-1] != "limits.cpu.allowance=":
             return 1, "Error: node does not run"
@@ -267,10 +270,26 @@ class DryRunner(Runner):
         if command == "validate":
             manifest = json.loads((Path(argv[2]) / "manifest.json").read_text())
             return 0, json.dumps(self._validity(manifest))
+        if command == "search":
+            return 0, json.dumps(self._searched(argv))
         folder = Path(argv[argv.index("--store" if command == "ingest" else "--out") + 1])
         raw = Path(argv[argv.index("--raw") + 1]) if command == "ingest" else None
         write_if_changed(folder / f"{command}.json", store_of(raw) if raw else {"report": argv[-1]})
         return 0, ""
+
+    def _searched(self, argv: list[str]) -> dict[str, Any]:
+        """Tries the range's lowest load, its middle and its end; goes to another load if one cannot be measured."""
+        users = [int(u) for u in argv[argv.index("--users") + 1].split(",")]
+        open_ = {argv[i + 1] for i, word in enumerate(argv) if word == "--without"}
+        raw = Path(argv[argv.index("--store") + 1]).parent / "raw" / argv[-1]
+        done = [json.loads(f.read_text()) for f in raw.glob("u*/manifest.json")]
+        tried = {m["users"] for m in done if m["trial"] not in open_ and m["rep"] == 1}
+        valid = {m["users"] for m in done if (m["validity"] or {}).get("valid")}
+        wanted = [users[0], (users[0] + users[-1]) // 2, users[-1], *range(users[0] + 50, users[-1], 50)]
+        left = [u for u in wanted if u not in tried]
+        if len(valid) >= 3 or not left:
+            return {"users": None, "reason": "precise", "why": "three loads are valid"}
+        return {"users": left[0], "reason": "plateau", "why": "simulated"}
 
     def _validity(self, manifest: dict[str, Any]) -> dict[str, Any]:
         run = next(p for p in manifest["phases"] if p["name"] == "run")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ntier_harness import durable, ledger, sweep
+from ntier_harness import campaign_ledger, durable, ledger, sweep
 from ntier_harness.condition import in_force
 from ntier_harness.deploy import deploy, playbook
 from ntier_harness.errors import RequestError, WorkError, unknown
@@ -101,6 +101,7 @@ def status(lab: Lab, *, as_json: bool) -> None:
         "deployed": in_force(lab),
         "at_work": at_work(lab),
         "sweeps": sweeps,
+        "campaigns": campaign_ledger.stored(lab, os.cpu_count() or 1),
     }
     if as_json:
         click.echo(json.dumps(data, indent=1))
@@ -118,6 +119,8 @@ def status(lab: Lab, *, as_json: bool) -> None:
     click.echo(f"at work: {data['at_work'] or 'nobody'}")
     for name, counts in sweeps.items():
         click.echo(f"sweep {name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'no trials'}")
+    for found in data["campaigns"]:
+        click.echo(campaign_ledger.text(found))
 
 
 def at_work(lab: Lab) -> str | None:

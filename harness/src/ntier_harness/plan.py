@@ -10,10 +10,12 @@ from ntier_harness.spec import Spec
 
 OVERHEAD_S = 12.0  # per trial beside its phases; promised: below 15
 UP_S, DEPLOY_S, WARM_UP_S, REPORT_S = 20.0, 45.0, 40.0, 15.0
+NODE_S = 1.0  # a further node, up with SSH: five are up in 3 to 4 s
 # Bytes per second, compressed: sysstat's own file 240 and its JSON 430, cgroup samples 10 Hz 300, status counters 100.
 NODE_BYTES_PER_S = 1_100
 # Compressed bytes per interaction: 10 of the JTL, 20 of the think times.
 INTERACTION_BYTES = 30
+SEARCH_USUAL, SEARCH_MOST = 4, 6  # loads of a search for the capacity (analysis/bench/capacity_search.py)
 TRIAL_BYTES = 400_000  # logs, facts, manifest
 
 
@@ -42,21 +44,23 @@ def trial_seed(seed: int, users: int, rep: int) -> int:
 
 def block_order(n: int, mask: int) -> list[int]:
     """0..n-1 in bit-reversed order, scrambled by `mask`: any first part of it covers the whole range evenly."""
+    if n == 0:
+        return []
     bits = max(1, (n - 1).bit_length())
     reversed_ = (int(f"{i:0{bits}b}"[::-1], 2) ^ (mask % (1 << bits)) for i in range(1 << bits))
     return [i for i in reversed_ if i < n]
 
 
-def order(spec: Spec) -> list[Trial]:
+def order(spec: Spec, loads: tuple[int, ...] | None = None) -> list[Trial]:
     """Trials in complete blocks: repetition 1 of every load, then repetition 2. Inside a block the loads come in an
     order that halves the gaps (lowest, middle, quarters...), so an early stop leaves a coarse sweep instead of half of
     one, and time does not go along with load (an effect of the order can be seen). The seed scrambles every block but
-    the first."""
-    trials = []
+    the first. `loads`: other loads than the request's."""
+    trials, users = [], spec.users if loads is None else loads
     for rep in range(1, spec.reps + 1):
         mask = 0 if rep == 1 else random.Random(f"{spec.seed}/{rep}").getrandbits(16)  # noqa: S311 (an order, not a secret)
-        for i in block_order(len(spec.users), mask):
-            trials.append(Trial(spec.users[i], rep, trial_seed(spec.seed, spec.users[i], rep)))
+        for i in block_order(len(users), mask):
+            trials.append(Trial(users[i], rep, trial_seed(spec.seed, users[i], rep)))
     return trials
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ntier_analysis.contracts.topology import Topology
 
-from ntier_harness import ledger, plan, scale, sweep
+from ntier_harness import ledger, plan, scale, schedule, sweep
 from ntier_harness.errors import RequestError
 from ntier_harness.lab import Lab, memory_info
 from ntier_harness.screen import duration, size
@@ -46,8 +46,10 @@ def plan_data(lab: Lab, spec: Spec) -> dict[str, Any]:
         ledger.check_same_experiment(spec, found, soft)
     except RequestError as error:
         problems.append(str(error))
-    trials = plan.order(spec)
+    searching = schedule.make(lab, spec, sweep.ATTEMPTS)
+    trials = searching.trials()
     left = {t.key for t in trials if ledger.next_attempt(t, found, sweep.ATTEMPTS) is not None}
+    to_come = len(left) + searching.at_most() - len(trials)
     existing = lab.paths.results
     while not existing.exists():
         existing = existing.parent
@@ -76,14 +78,25 @@ def plan_data(lab: Lab, spec: Spec) -> dict[str, Any]:
             {"trial": t.key, "users": t.users, "users_real": spec.real_users(t.users), "rep": t.rep,
              "state": "to run" if t.key in left else "done"} for t in trials
         ],
-        "duration_s": plan.sweep_duration_s(spec, len(left), deployed=False),
-        "disk_bytes": sum(plan.trial_bytes(spec, t.users) for t in trials if t.key in left),
+        "search": search_data(spec),
+        "duration_s": plan.sweep_duration_s(spec, to_come, deployed=False),
+        "disk_bytes": sum(plan.trial_bytes(spec, t.users) for t in trials if t.key in left)
+        + (to_come - len(left)) * plan.trial_bytes(spec, spec.users[-1]),
         "disk_free_bytes": shutil.disk_usage(existing).free,
         "memory_bytes": sweep.memory_needed(spec),
         "memory_available_bytes": memory_info()["MemAvailable"],
         "steps": steps(lab.paths.root, spec),
         "problems": problems,
     }  # fmt: skip
+
+
+def search_data(spec: Spec) -> dict[str, Any]:
+    """How the loads are chosen; for a search, how many trials that will take."""
+    if spec.search == "grid":
+        return {"name": "grid"}
+    usual, most = (n * spec.reps for n in (plan.SEARCH_USUAL, plan.SEARCH_MOST))
+    return {"name": spec.search, "precision": spec.precision, "usual": usual, "at_most": most,
+            "grid": len(spec.users) * spec.reps}  # fmt: skip
 
 
 def sweep_host(lab: Lab) -> Any:
@@ -126,11 +139,19 @@ def plan_text(data: dict[str, Any]) -> str:
     lines += [
         f"{i:>5}  {t['trial']:<12} {t['users']:>7} {t['users_real']:>6}  {t['state']}" for i, t in enumerate(trials, 1)
     ]
+    how = data["search"]
+    text = "Loads come in an order that halves the gaps, repetitions in blocks: stopped early, it is a coarse sweep."
+    count = f"{len(left)} of {len(trials)} trials to run; expected duration"
+    if how["name"] == "capacity":
+        text = (
+            f"Loads are searched until the maximum is known to +-{100 * how['precision']:g} %: "
+            f"{how['usual']} trials as a rule, {how['at_most']} at most, instead of {how['grid']}."
+        )
+        count = f"{len(trials)} chosen so far, {len(left)} of them to run; expected duration at most"
     lines += [
         "",
-        "Loads come in an order that halves the gaps, repetitions in blocks: stopped early, it is a coarse sweep.",
-        f"{len(left)} of {len(trials)} trials to run; expected duration {duration(data['duration_s'])} "
-        "(with images built and nodes not yet up)",
+        text,
+        f"{count} {duration(data['duration_s'])} (with images built and nodes not yet up)",
         "",
         *(f"will run  {s}" for s in data["steps"]),
         *(f"warning   {p}" for p in data["problems"]),
@@ -142,13 +163,17 @@ def before_work(lab: Lab, spec: Spec) -> None:
     """The plan in a few lines, before a sweep begins."""
     data = plan_data(lab, spec)
     left = sum(t["state"] == "to run" for t in data["trials"])
+    how = data["search"]
+    number = (
+        f"at most {how['at_most']} trials" if "at_most" in how else f"{left} of {len(data['trials'])} trials to run"
+    )
     lab.screen.event(
         "plan", **{k: data[k] for k in ("sweep", "duration_s", "disk_bytes")}, trials=len(data["trials"]), left=left
     )
     lab.screen.say(data["picture"])
     lab.screen.say(
         f"{data['sweep']}: scale {data['scale']}, phases {data['phases']['name']}, "
-        f"{left} of {len(data['trials'])} trials to run, expected {duration(data['duration_s'])}, "
+        f"{number}, expected {duration(data['duration_s'])}, "
         f"{size(data['disk_bytes'])} of disk"
     )
     for problem in data["problems"]:

@@ -16,6 +16,7 @@ from ntier_harness.errors import RequestError, unknown
 
 MAX_USERS = 100_000
 MAX_REAL_USERS = 15_000  # one JVM thread per user; pids.max of a common container is 17,500
+DEFAULT_PRECISION, PRECISIONS = 0.05, (0.005, 0.5)
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,10 @@ class Spec:
     seed: int
     name: str
     data_profile: str
+    search: str = "grid"
+    """`capacity`: the loads are chosen between the lowest and the highest of `users`."""
+    precision: float = DEFAULT_PRECISION
+    """Half-width of the maximum's 95 % interval, relative, that a search for the capacity reaches for."""
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -96,7 +101,7 @@ def parse_users(text: str) -> tuple[int, ...]:
     return tuple(sorted(set(users)))
 
 
-def _whole(option: str, text: Any, low: int, high: int) -> int:
+def whole(option: str, text: Any, low: int, high: int) -> int:
     try:
         value = int(text)
     except (TypeError, ValueError):
@@ -112,6 +117,21 @@ def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
+def _parse_precision(text: Any, search: str) -> float:
+    if not text:
+        return DEFAULT_PRECISION
+    if search != "capacity":
+        raise RequestError("precision: is the goal of a search; give it with --search capacity")
+    low, high = PRECISIONS
+    try:
+        value = float(text)
+    except ValueError:
+        raise RequestError(f"precision: {text!r} is not a number; allowed are {low}..{high}") from None
+    if not low <= value <= high:
+        raise RequestError(f"precision: {value:g} is out of range; allowed are {low}..{high} (0.05 is +-5 %)")
+    return value
+
+
 def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
     """Options (texts as typed, None = default) -> Spec. Raises RequestError for the first wrong one."""
     from ntier_harness.scale import parse_scale
@@ -120,9 +140,8 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
     topology = parse_topology(options.get("topo"))
     target = _one_of("target", options.get("target") or "local", catalog.TARGETS)
     search = options.get("search") or "grid"
-    if search == "capacity":
-        raise RequestError("search: capacity is not built yet; allowed is grid")
-    _one_of("search", search, catalog.SEARCHES)
+    if search not in catalog.SEARCHES:
+        raise unknown("search", search, catalog.SEARCHES)
     scale_text = str(options.get("scale") or "auto")
     node_types = catalog.node_types(workloads.parent)
     default_phases = catalog.default(workloads, "default_phases")
@@ -131,13 +150,15 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
         users=parse_users(options.get("users") or catalog.default(workloads, "default_users")),
         mix=catalog.read_mix(options.get("mix") or catalog.DEFAULT_MIX, workloads),
         phases=catalog.parse_phases(options.get("phases") or default_phases, workloads),
-        reps=_whole("reps", options.get("reps") or 1, 1, 99),
+        reps=whole("reps", options.get("reps") or 1, 1, 99),
         middleware=_one_of("middleware", options.get("middleware") or catalog.MIDDLEWARES[0], catalog.MIDDLEWARES),
         target=target,
         scale=parse_scale(scale_text, cores, cpu_shares(topology, node_types)),
-        seed=_whole("seed", options.get("seed") or 1, 0, 2**31 - 1),
+        seed=whole("seed", options.get("seed") or 1, 0, 2**31 - 1),
         name="",
         data_profile=_one_of("data", options.get("data") or catalog.DEFAULT_PROFILE, catalog.PROFILES),
+        search=search,
+        precision=_parse_precision(options.get("precision"), search),
         settings=parse_settings(options.get("set") or ()),
         node_types=node_types,
     )

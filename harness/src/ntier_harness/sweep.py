@@ -20,6 +20,8 @@ from ntier_harness.errors import Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab, memory_info
 from ntier_harness.load import REMOTE, stop_jmeter
 from ntier_harness.plan import Trial
+from ntier_harness.schedule import Schedule
+from ntier_harness.schedule import make as make_schedule
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec
 from ntier_harness.trial import Attempt, planned
@@ -127,40 +129,49 @@ def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False
 
 def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS) -> int:
     """The sweep. Returns the exit code: 0 done, 1 if a trial has no valid attempt. Raises Interrupted, WorkError."""
-    sweep_dir = lab.paths.raw / spec.sweep
-    soft = soft_resources(spec)
     with locked(lab):
         tidy(lab, lab.paths.raw)
+        return carry_out(lab, spec, attempts)
+
+
+def carry_out(lab: Lab, spec: Spec, attempts: int) -> int:
+    """What `run` does, for one who holds the lock."""
+    sweep_dir, soft = lab.paths.raw / spec.sweep, soft_resources(spec)
+    ledger.check_same_experiment(spec, ledger.attempts(sweep_dir), soft)
+    schedule = make_schedule(lab, spec, attempts)
+    if schedule.next() is not None:
         found = ledger.attempts(sweep_dir)
-        ledger.check_same_experiment(spec, found, soft)
-        trials = plan.order(spec)
-        left = [t for t in trials if ledger.next_attempt(t, found, attempts) is not None]
-        if left:
-            preflight(lab, spec, left)
-            lab.describe()
-            lab.screen.say(f"{spec.sweep}: {len(left)} of {len(trials)} trials to run")
-            provision(lab, spec, soft)
-            try:
-                run_trials(lab, spec, soft, trials, sweep_dir, attempts)
-            finally:
-                lab.screen.close()
-                lab.nodes.disconnect()
-        finish(lab, spec)
-    return conclude(lab, spec, sweep_dir)
+        known = schedule.trials() if spec.search == "grid" else plan.order(spec)[-plan.SEARCH_MOST :]
+        left = [t for t in known if ledger.next_attempt(t, found, attempts) is not None]
+        preflight(lab, spec, left)
+        lab.describe()
+        lab.screen.say(f"{spec.sweep}: {len(left)} of {schedule.at_most()} trials to run{at_most(spec)}")
+        provision(lab, spec, soft)
+        try:
+            run_trials(lab, spec, soft, schedule, sweep_dir, attempts)
+        finally:
+            lab.screen.close()
+            lab.nodes.disconnect()
+    finish(lab, spec)
+    return conclude(lab, spec, sweep_dir, schedule.trials())
 
 
-def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], trials: list[Trial], sweep_dir: Path, attempts: int) -> None:
+def at_most(spec: Spec) -> str:
+    return " at most" if spec.search == "capacity" else ""
+
+
+def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], schedule: Schedule, sweep_dir: Path, attempts: int) -> None:
     """Every trial in order, each until it is valid or out of attempts. Nodes that cannot be mended end the sweep."""
     doubt = True
-    for number, trial in enumerate(trials, 1):
+    while (trial := schedule.next()) is not None:
         while (attempt := ledger.next_attempt(trial, ledger.attempts(sweep_dir), attempts)) is not None:
             lab.runner.stop.check()
             began, before_s = lab.runner.monotonic(), lab.runner.now()
             warm = ready(lab, spec, soft, doubt=doubt)
             if warm["t_s"] >= before_s:  # the warm-up belongs to the deployment, not to this trial
                 began = lab.runner.monotonic()
-            left_s = (len(trials) - number + 1) * plan.trial_duration_s(spec)
-            lab.screen.trial(trial, attempt, number, len(trials), left_s)
+            number, of = schedule.trials().index(trial) + 1, schedule.at_most()
+            lab.screen.trial(trial, attempt, number, of, (of - number + 1) * plan.trial_duration_s(spec))
             manifest = one_attempt(lab, spec, soft, trial, attempt, sweep_dir, warm)
             lab.screen.close()
             doubt = not manifest.valid
@@ -221,11 +232,11 @@ def finish(lab: Lab, spec: Spec) -> None:
     lab.screen.close()
 
 
-def conclude(lab: Lab, spec: Spec, sweep_dir: Path) -> int:
+def conclude(lab: Lab, spec: Spec, sweep_dir: Path, trials: list[Trial]) -> int:
     """Closing table and where the report is. Returns the exit code."""
     rows, missing = [], []
     found = ledger.attempts(sweep_dir)
-    for trial in sorted(plan.order(spec), key=lambda t: (t.users, t.rep)):
+    for trial in sorted(trials, key=lambda t: (t.users, t.rep)):
         mine = found.get(trial.key, [])
         newest = next((a for a in reversed(mine) if a.outcome == "valid"), mine[-1] if mine else None)
         outcome = newest.outcome if newest else "missing"

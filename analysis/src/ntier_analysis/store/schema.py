@@ -177,6 +177,19 @@ THINKS = _schema(
     overshoot_max_ms=("number", "ms", "Largest actual - drawn."),
 )
 
+DECISIONS = _schema(
+    sweep=_KEYS["sweep"],
+    step=("count", "", "Number of the decision, from 1; a table without rows: the sweep is a grid."),
+    users=("count", "users", "Nominal load that was chosen; null: the search stopped."),
+    reason=(
+        "label",
+        "",
+        "low, beyond the knee, above, plateau; or why it stopped: precise, budget, no room, unlimited.",
+    ),
+    why=("text", "", "The reason in a sentence."),
+    grid_loads=("count", "", "Loads that the full grid has."),
+)
+
 TABLES: dict[str, pa.Schema] = {
     "trials": TRIALS,
     "interactions": INTERACTIONS,
@@ -186,6 +199,7 @@ TABLES: dict[str, pa.Schema] = {
     "checks": CHECKS,
     "nodes": NODES,
     "thinks": THINKS,
+    "decisions": DECISIONS,
 }
 
 SORT_BY: dict[str, list[str]] = {
@@ -197,5 +211,6 @@ SORT_BY: dict[str, list[str]] = {
     "checks": ["trial", "id"],
     "nodes": ["trial", "node"],
     "thinks": ["trial", "phase", "state"],
+    "decisions": ["step"],
 }
 """Order of the rows: by metric first, which compresses two to five times better than by time."""

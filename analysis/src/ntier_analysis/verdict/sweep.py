@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import stats
 
-from ntier_analysis.statistics.laws import MIN_PLATEAU, asymptote, demand, knee_users, pool
+from ntier_analysis.statistics.laws import MIN_PLATEAU, Demand, asymptote, demand, knee_users, pool
 from ntier_analysis.statistics.throughput import Interval, of_batches
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import LIMITED, TIERS, Bottleneck, Load, Verdict, judge_trial
@@ -19,6 +19,9 @@ LOW_RESPONSE = 0.1
 BELOW, ABOVE = 0.8, 1.0
 ON_PLATEAU = 1.1
 """Loads from 1.1 times the knee on: below, a rounded knee still costs some per cent of the maximum."""
+LOW_LOADS, LOW_LOADS_SEARCHED = 2, 1
+"""Loads below BELOW knees that bracket it. A grid's may miss the knee by a step, so two must follow the law; a search
+places its loads around the knee that it measured, and needs the low one for R0 only."""
 DROP = 0.05
 UNSATURATED_PCT = 90.0
 
@@ -36,6 +39,8 @@ class SweepVerdict:
     at_least: bool = True
     knee_users: float = float("nan")
     knee_bracketed: bool = False
+    plateau_users: tuple[int, ...] = ()
+    """Nominal users of the trials whose throughputs are pooled."""
     trials: list[tuple[Load, Verdict]] = field(default_factory=list)
     migration: list[dict] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
@@ -53,8 +58,10 @@ class TrialData:
     capacity_cores: dict[str, float] = field(default_factory=dict)
 
 
-def judge_sweep(sweep: str, topology: str, trials: list[TrialData], scale: float = 1.0) -> SweepVerdict:
-    """Only valid trials count; invalid ones are listed."""
+def judge_sweep(
+    sweep: str, topology: str, trials: list[TrialData], scale: float = 1.0, *, searched: bool = False
+) -> SweepVerdict:
+    """Only valid trials count; invalid ones are listed. `searched`: the loads were chosen by a search, not a grid."""
     ordered = sorted(trials, key=lambda t: (t.load.users_real, t.load.trial))
     valid = [t for t in ordered if t.load.valid and np.isfinite(t.load.response_s) and t.load.throughput_per_s > 0]
     base_s = base_response(valid)
@@ -71,7 +78,7 @@ def judge_sweep(sweep: str, topology: str, trials: list[TrialData], scale: float
     if not limited:
         _unlimited(result, valid, base_s)
     else:
-        members = _plateau(result, valid, limited, base_s, scale)
+        members = _plateau(result, valid, limited, base_s, scale, LOW_LOADS_SEARCHED if searched else LOW_LOADS)
         verdicts = {load.trial: verdict for load, verdict in judged}
         _combine(result, [verdicts[t.load.trial] for t in members])
         result.migration = migrations([(t.load, verdicts[t.load.trial]) for t in limited])
@@ -107,7 +114,7 @@ def _interval(trials: list[TrialData]) -> tuple[Interval, float]:
 
 
 def _plateau(
-    result: SweepVerdict, valid: list[TrialData], limited: list[TrialData], base_s: float, scale: float
+    result: SweepVerdict, valid: list[TrialData], limited: list[TrialData], base_s: float, scale: float, low_loads: int
 ) -> list[TrialData]:
     """Finds the loads beyond the knee, pools them, and says whether the knee is bracketed."""
     think_s = limited[0].load.think_s
@@ -124,9 +131,10 @@ def _plateau(
     while len(members) > MIN_PLATEAU and p < 0.01 and _falls(members):
         retrograde, members = members[-1].load, members[:-1]
         pooled, p = _interval(members)
-    result.max_throughput, result.at_least = pooled, len({t.load.users for t in members}) < MIN_PLATEAU
+    result.plateau_users = tuple(t.load.users for t in members)
+    result.max_throughput, result.at_least = pooled, len(set(result.plateau_users)) < MIN_PLATEAU
     result.knee_users = knee_users(pooled.value, think_s, base_s) / scale
-    _describe(result, valid, members, p, scale)
+    _describe(result, valid, members, p, scale, low_loads)
     if retrograde is not None:
         result.evidence.append(f"retrograde: from {retrograde.users} users on throughput falls by more than {DROP:.0%}")
     return members
@@ -137,7 +145,9 @@ def _falls(members: list[TrialData]) -> bool:
     return bool(members[-1].load.throughput_per_s < (1 - DROP) * rest)
 
 
-def _describe(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], p: float, scale: float) -> None:
+def _describe(
+    result: SweepVerdict, valid: list[TrialData], members: list[TrialData], p: float, scale: float, low_loads: int
+) -> None:
     found, knee = result.max_throughput, result.knee_users * scale
     assert found is not None
     names = ", ".join(str(t.load.users) for t in members)
@@ -151,13 +161,13 @@ def _describe(result: SweepVerdict, valid: list[TrialData], members: list[TrialD
     users = np.array(sorted({t.load.users_real for t in valid}))
     below, above = users[users <= BELOW * knee], users[users > ABOVE * knee]
     near = (users[users > knee].min() - users[users <= knee].max()) if len(above) and (users <= knee).any() else np.inf
-    result.knee_bracketed = len(below) >= 2 and len(above) >= 3
+    result.knee_bracketed = len(below) >= low_loads and len(above) >= MIN_PLATEAU
     result.evidence.append(
         f"knee at {result.knee_users:.0f} users (N/(Z+R0) meets the maximum): {len(below)} loads below 0.8 of it, "
         f"{len(above)} above" + (f", the nearest {near / scale:.0f} users apart" if np.isfinite(near) else "")
     )
     if not result.knee_bracketed:
-        result.evidence.append("the knee is not bracketed: 2 loads below and 3 above are needed")
+        result.evidence.append(f"the knee is not bracketed: {low_loads} below and {MIN_PLATEAU} above it are needed")
 
 
 def _combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
@@ -214,8 +224,9 @@ def migrations(limited: list[tuple[Load, Verdict]]) -> list[dict]:
     return found
 
 
-def _demands(valid: list[TrialData]) -> list[str]:
-    """Utilization law: which node should limit, and at which throughput, from the loads below its saturation."""
+def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = None) -> list[tuple[float, str, Demand]]:
+    """Utilization law: (throughput at which it saturates, node, fit) of every server's CPU, lowest first, from loads
+    below its saturation. A single load gives a demand only of nodes whose idle floor is known (`idle_cores`)."""
     names = [n for n, tier in valid[0].nodes.items() if tier in TIERS and n in valid[0].capacity_cores]
     limits = []
     for name in names:
@@ -225,15 +236,28 @@ def _demands(valid: list[TrialData]) -> list[str]:
             for t in valid
             if name in t.used_cores and 100 * t.used_cores[name] / capacity < UNSATURATED_PCT
         ]
-        if len({x for x, _ in points}) < 2:
-            continue
-        x, y = (np.array(c) for c in zip(*points, strict=True))
-        fit = demand(x, y, 0.02 * np.maximum(y, 0.01 * capacity))
-        if fit.demand_s > 0:
+        fit = _fit(points, capacity, (idle_cores or {}).get(name))
+        if fit is not None and fit.demand_s > 0:
             limits.append(((capacity - fit.idle_cores) / fit.demand_s, name, fit))
+    return sorted(limits, key=lambda found: found[0])
+
+
+def _fit(points: list[tuple[float, float]], capacity: float, idle: float | None) -> Demand | None:
+    if len({x for x, _ in points}) >= 2:
+        x, y = (np.array(c) for c in zip(*points, strict=True))
+        return demand(x, y, 0.02 * np.maximum(y, 0.01 * capacity))
+    if points and idle is not None:
+        x, y = points[0]
+        return Demand(idle, (y - idle) / x, float("nan"), float("nan"), 1)
+    return None
+
+
+def _demands(valid: list[TrialData]) -> list[str]:
+    """Which node should limit, and at which throughput."""
+    limits = law_limits(valid)
     if not limits:
         return []
-    limit, name, fit = min(limits)
+    limit, name, fit = limits[0]
     return [
         f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
         f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} cores "

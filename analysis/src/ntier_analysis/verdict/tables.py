@@ -22,12 +22,34 @@ def sweep_verdict(
     samples: pd.DataFrame,
     nodes: pd.DataFrame,
     interactions: pd.DataFrame | None = None,
+    decisions: pd.DataFrame | None = None,
 ) -> SweepVerdict:
     """Tables of one sweep -> its verdict."""
-    data, _ = _trial_data(trials, samples, nodes, interactions)
+    data, _ = trial_data(trials, samples, nodes, interactions)
+    return _judged(sweep, trials, data, decisions)
+
+
+def _judged(sweep: str, trials: pd.DataFrame, data: list[TrialData], decisions: pd.DataFrame | None) -> SweepVerdict:
     topology = str(trials["topology"].iloc[0]) if len(trials) else ""
-    scale = float(trials["scale"].iloc[0]) if len(trials) and pd.notna(trials["scale"].iloc[0]) else 1.0
-    return judge_sweep(sweep, topology, data, scale)
+    searched = decisions is not None and len(decisions) > 0
+    judged = judge_sweep(sweep, topology, data, sweep_scale(trials), searched=searched)
+    if decisions is not None and len(decisions):
+        judged.evidence += search_evidence(decisions)
+    return judged
+
+
+def sweep_scale(trials: pd.DataFrame) -> float:
+    return float(trials["scale"].iloc[0]) if len(trials) and pd.notna(trials["scale"].iloc[0]) else 1.0
+
+
+def search_evidence(decisions: pd.DataFrame) -> list[str]:
+    """What a search spared, why it stopped, and why it chose each load."""
+    chosen = decisions[decisions["users"].notna()]
+    loads, grid = chosen["users"].nunique(), int(decisions["grid_loads"].iloc[0])
+    last = decisions.iloc[-1]
+    end = f"it stopped because {last['why']}" if pd.isna(last["users"]) else "it has not come to its end"
+    texts = [f"the loads were searched: {loads} instead of the grid's {grid} ({max(0, grid - loads)} spared); {end}"]
+    return texts + [f"load {int(row.users)}: {row.why}" for row in chosen.itertuples()]
 
 
 def judge(
@@ -36,21 +58,21 @@ def judge(
     samples: pd.DataFrame,
     nodes: pd.DataFrame,
     interactions: pd.DataFrame | None = None,
+    decisions: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Tables of one sweep -> tables `verdicts` and `saturation`."""
-    data, found = _trial_data(trials, samples, nodes, interactions)
-    topology = str(trials["topology"].iloc[0]) if len(trials) else ""
-    scale = float(trials["scale"].iloc[0]) if len(trials) and pd.notna(trials["scale"].iloc[0]) else 1.0
-    judged = judge_sweep(sweep, topology, data, scale)
+    data, found = trial_data(trials, samples, nodes, interactions)
+    judged = _judged(sweep, trials, data, decisions)
     users = {t.load.trial: t.load.users for t in data}
     tables = [saturation_table(s).assign(sweep=sweep, trial=name, users=users[name]) for name, s in found.items() if s]
     saturation = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"sweep": pd.Series(dtype=str)})
     return {"verdicts": verdict_table(judged), "saturation": saturation}
 
 
-def _trial_data(
+def trial_data(
     trials: pd.DataFrame, samples: pd.DataFrame, nodes: pd.DataFrame, interactions: pd.DataFrame | None
 ) -> tuple[list[TrialData], dict[str, list[Saturation]]]:
+    """Tables of one sweep -> its trials' values, ordered by load, and the saturations by trial."""
     wanted = samples["metric"].isin(NEEDED_METRICS)
     by_trial = {str(k): v for k, v in samples[wanted].groupby("trial", sort=False)}
     done = {str(k): v for k, v in interactions.groupby("trial", sort=False)} if interactions is not None else {}

@@ -1,0 +1,185 @@
+"""Search for the capacity: finished trials -> the next load, or stop. Values in, values out, no randomness: the same
+trials give the same decision, so an interrupted search goes on by asking again.
+
+The rule, stated before any trial runs (which makes the looks fixed ones):
+1. The lowest load gives the response time without waiting (R0) and the CPU demand of every node.
+2. The utilization law says which CPU saturates first and so where the knee should be; the next load lies beyond it.
+   While nothing limits, the search goes upwards, to the highest load at most.
+3. From the first limited load on the measured throughput says where the knee is. Further loads are spread over the
+   plateau, first far from those that are there.
+4. It looks whether to stop only when the plateau has MIN_PLATEAU loads, and after each further one: it stops when the
+   half-width of the pooled interval is at most the stated precision, or when `most` loads were tried.
+Maximum, interval and knee are those of `judge_sweep`: a search and a grid are judged by the same program. What stopping
+by the width of the interval does to its coverage is measured by bench/capacity_search.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users
+from ntier_analysis.verdict.sweep import LIMITED, SweepVerdict, TrialData, judge_sweep, law_limits
+from ntier_analysis.verdict.sweep import base_response as base
+
+BEYOND = 1.4
+"""First load on the plateau, in predicted knees: one load of 40 s knows the demand to 10-15 %, and the plateau begins
+at ON_PLATEAU knees."""
+SPREAD = (1.4, 2.0, 1.7, 2.3, 1.85, 1.55, 2.6)
+"""Loads on the plateau, in measured knees, in the order in which they are tried: two ends first, so that it is seen
+early if throughput falls or still rises."""
+LEAST = 1.2
+"""Least load on the plateau, in measured knees: above ON_PLATEAU, since the knee moves as it is measured, and since few
+users with variable demands lose some per cent of the maximum up to there (bench/capacity_search.py)."""
+APART, CLOSE = 0.15, 0.02
+"""Least distance of two loads on the plateau, in knees; the second one where the range leaves no more room."""
+UPWARDS = 1.3
+"""Factor from one load to the next while nothing limits, at least."""
+BLIND = 2.0
+"""The same if no demand is known."""
+PROMISED = 1.15
+"""The utilization law promises this many times the throughput found: a hidden limit, or one that only seems so."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is searched: `grid` are the nominal loads that a full grid would run (lowest and highest bound the search),
+    `precision` the half-width of the maximum's 95 % interval relative to it, `most` the number of loads tried at most,
+    `grain`: loads are multiples of it."""
+
+    grid: tuple[int, ...]
+    precision: float = 0.05
+    most: int = 6
+    grain: int = 50
+
+    @property
+    def lowest(self) -> int:
+        return self.grid[0]
+
+    @property
+    def highest(self) -> int:
+        return self.grid[-1]
+
+
+@dataclass(frozen=True)
+class Step:
+    """The next load in nominal users, or None to stop; why, in a sentence, and in a word."""
+
+    users: int | None
+    why: str
+    reason: str
+
+
+def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dict[str, float] | None = None) -> Step:
+    """`trials`: those that are finished, i.e. valid or out of attempts (those count as tried, not as measured).
+    `idle`: cores that a node uses without load, where known."""
+    tried = {t.load.users for t in trials}
+    valid = [t for t in trials if t.load.valid and np.isfinite(t.load.response_s) and t.load.throughput_per_s > 0]
+    valid.sort(key=lambda t: t.load.users_real)
+    judged = judge_sweep("", "", valid, scale)
+    if _enough(judged, goal):
+        return Step(None, _precise(judged, goal), "precise")
+    if len(tried) >= goal.most:
+        return Step(None, f"{len(tried)} loads were tried, the most that a search may", "budget")
+    if not valid:
+        return _first(tried, goal)
+    if not any(t.load.lost(base(valid)) >= LIMITED for t in valid):
+        return _upwards(valid, tried, goal, scale, idle)
+    return _over_plateau(valid, tried, judged, goal, scale, idle)
+
+
+def _enough(judged: SweepVerdict, goal: Goal) -> bool:
+    return len(set(judged.plateau_users)) >= MIN_PLATEAU and half_width(judged) <= goal.precision
+
+
+def half_width(judged: SweepVerdict) -> float:
+    """Of the maximum's 95 % interval, relative; NaN if there is none."""
+    found = judged.max_throughput
+    return found.half_width / found.value if found and found.value > 0 else float("nan")
+
+
+def _precise(judged: SweepVerdict, goal: Goal) -> str:
+    loads = len(set(judged.plateau_users))
+    return (
+        f"the maximum is known to +-{100 * half_width(judged):.1f} % from {loads} loads beyond the knee; "
+        f"+-{100 * goal.precision:g} % were asked for"
+    )
+
+
+def _first(tried: set[int], goal: Goal) -> Step:
+    """The lowest load, or, if that cannot be measured, one a bit above."""
+    users = next(u for u in (goal.lowest + i * goal.grain for i in range(len(tried) + 1)) if u not in tried)
+    if users > goal.highest:
+        return Step(None, "no load of the range gave a valid trial", "no room")
+    text = "a low load tells the response time without waiting and what an interaction costs each node"
+    return Step(users, text, "low")
+
+
+def _law_knee(valid: list[TrialData], scale: float, idle: dict[str, float] | None) -> tuple[float, str]:
+    """Nominal users at which the utilization law expects the first CPU to saturate, and which one; NaN if unknown."""
+    limits = law_limits(valid, idle)
+    if not limits:
+        return float("nan"), ""
+    limit, name, _ = limits[0]
+    return knee_users(limit, valid[0].load.think_s, base(valid)) / scale, name
+
+
+def _upwards(valid: list[TrialData], tried: set[int], goal: Goal, scale: float, idle: dict[str, float] | None) -> Step:
+    """Nothing limits yet."""
+    top = max(t.load.users for t in valid)
+    if top >= goal.highest:
+        return Step(None, f"nothing limits up to {top} users, the highest load of the range", "unlimited")
+    knee, name = _law_knee(valid, scale, idle)
+    if np.isfinite(knee):
+        wanted, text = BEYOND * knee, f"by the utilization law {name} saturates first, at about {knee:,.0f} users"
+    else:
+        wanted, text = BLIND * top, "nothing limits yet, and no demand is known"
+    users = _free(max(wanted, UPWARDS * top), tried, goal, top + goal.grain)
+    if users is None:
+        return Step(None, f"no load above {top} users is left to try", "no room")
+    return Step(users, f"{text}: a load beyond that", "beyond the knee")
+
+
+def _over_plateau(valid: list[TrialData], tried: set[int], judged: SweepVerdict, goal: Goal, scale: float,
+                  idle: dict[str, float] | None) -> Step:  # fmt: skip
+    """The knee is known by a measured throughput: spread the loads beyond it."""
+    knee, found = judged.knee_users, judged.max_throughput
+    assert found is not None
+    promised, name = _law_knee(valid, scale, idle)
+    upper = min(goal.highest, BEYOND * promised) if promised > PROMISED * knee else 0.0
+    if upper > max(tried):
+        users = _free(upper, tried, goal, max(tried) + goal.grain)
+        if users is not None:
+            text = f"throughput is {found.value:.1f}/s, but by the utilization law {name} allows more: look above"
+            return Step(users, text, "above")
+    users = _on_plateau(knee, tried, goal)
+    if users is None:
+        return Step(None, f"the range up to {goal.highest} users leaves no further load beyond the knee", "no room")
+    width = half_width(judged)
+    known = f", known to +-{100 * width:.0f} %" if np.isfinite(width) else ""
+    text = f"the knee is at about {knee:,.0f} users (maximum {found.value:.1f}/s{known}): another load beyond it"
+    return Step(users, text, "plateau")
+
+
+def _on_plateau(knee: float, tried: set[int], goal: Goal) -> int | None:
+    """A load between LEAST knees and the highest, apart from those tried; None if there is no room."""
+    low = LEAST * knee
+    squeezed = [low + share * (goal.highest - low) for share in (1.0, 0.5, 0.0, 0.75, 0.25)]
+    for apart, wanted in ((APART, [s * knee for s in SPREAD]), (CLOSE, squeezed)):
+        for users in (_grain(w, goal) for w in wanted):
+            far = min((abs(users - u) for u in tried), default=users) >= max(apart * knee, goal.grain)
+            if low - goal.grain <= users <= goal.highest and far:
+                return users
+    return None
+
+
+def _grain(users: float, goal: Goal) -> int:
+    return min(goal.highest, max(goal.lowest, round(users / goal.grain) * goal.grain))
+
+
+def _free(wanted: float, tried: set[int], goal: Goal, least: int) -> int | None:
+    """The load nearest to `wanted` that was not tried, in least..highest."""
+    users = _grain(wanted, goal)
+    places = [users, *range(least, goal.highest, goal.grain), goal.highest]
+    free = [u for u in places if u not in tried and least <= u <= goal.highest]
+    return min(free, key=lambda u: (abs(u - users), u)) if free else None

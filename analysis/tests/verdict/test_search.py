@@ -1,0 +1,148 @@
+"""The search for the capacity: what it decides, on networks of known truth. The coverage of its interval over 1,000
+random networks is in bench/capacity_search.py."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from closed_network import THINK_S, Network, trial
+from ntier_analysis.verdict.search import Goal, half_width, next_step
+from ntier_analysis.verdict.sweep import judge_sweep
+
+SCALE = 0.2
+GOAL = Goal(tuple(range(1000, 13001, 1000)))
+DB = Network((0.0004, 0.0006, 0.0011, 0.0017), cv2=3.0)  # 115/s: the knee is at 4,035 users
+
+
+def search(network, goal=GOAL, seed=1, idle=True, spoil=()):
+    """Runs a search to its end -> (verdict, users in order, last step). `spoil`: loads whose trials are invalid."""
+    trials, users = [], []
+    while True:
+        step = next_step(trials, goal, SCALE, network.idle_cores() if idle else None)
+        if step.users is None:
+            return judge_sweep("", "", trials, SCALE, searched=True), users, step
+        assert goal.lowest <= step.users <= goal.highest
+        assert step.users not in users, "no load is run twice"
+        made = trial(network, step.users, seed, SCALE)
+        if step.users in spoil:
+            made = replace(made, load=replace(made.load, valid=False))
+        trials.append(made)
+        users.append(step.users)
+
+
+def knee(network):
+    return network.maximum * THINK_S / SCALE
+
+
+def test_four_trials_tell_the_maximum():
+    found, users, last = search(DB)
+    assert last.reason == "precise"
+    assert len(users) == 4
+    assert users[0] == 1000
+    assert min(users[1:]) > 1.1 * knee(DB)
+    assert found.max_throughput.low <= DB.maximum <= found.max_throughput.high
+    assert half_width(found) <= GOAL.precision
+    assert not found.at_least
+    assert found.knee_bracketed
+    assert found.knee_users == pytest.approx(knee(DB), rel=0.06)
+
+
+def test_the_same_trials_give_the_same_decision_in_any_order():
+    trials = [trial(DB, u, 1, SCALE) for u in (1000, 5000, 8000)]
+    steps = {next_step(list(order), GOAL, SCALE) for order in (trials, trials[::-1])}
+    assert len(steps) == 1
+
+
+@pytest.mark.parametrize("tier", range(4))
+@pytest.mark.parametrize("nodes", [(1, 1, 1, 1), (1, 2, 1, 9), (1, 3, 1, 4)])
+def test_any_tier_may_be_the_bottleneck(tier, nodes):
+    maximum = 140.0
+    shares = [0.6] * 4
+    shares[tier] = 1.0
+    network = Network(tuple(s * n * 0.196 / maximum for s, n in zip(shares, nodes, strict=True)), nodes)
+    found, users, _ = search(network, seed=tier + sum(nodes))
+    assert len(users) <= 5
+    assert found.max_throughput.value == pytest.approx(maximum, rel=0.06)
+
+
+def test_nothing_limits_in_the_range():
+    found, users, last = search(Network((0.0002, 0.0003, 0.0002, 0.0003)))
+    assert (last.reason, users) == ("unlimited", [1000, 13000])
+    assert (found.verdict, found.at_least) == ("none", True)
+
+
+def test_a_knee_close_to_the_end_of_the_range_gives_at_least():
+    network = Network((0.0002, 0.0003, 0.0002, 0.196 / 350))  # knee at 12,250
+    found, users, last = search(network)
+    assert last.reason in ("no room", "unlimited")
+    assert max(users) == 13000
+    assert found.at_least
+
+
+def test_a_range_that_begins_beyond_the_knee():
+    found, users, _ = search(Network((0.0002, 0.0003, 0.0002, 0.196 / 15)))  # knee at 525 users
+    assert min(users) == 1000
+    assert found.max_throughput.value == pytest.approx(15, rel=0.12)
+    assert not found.knee_bracketed
+
+
+def test_without_a_known_idle_floor():
+    found, users, _ = search(DB, idle=False)
+    assert len(users) <= 5
+    assert found.max_throughput.value == pytest.approx(DB.maximum, rel=0.05)
+
+
+def test_a_hidden_limit_below_what_the_law_promises_is_looked_at_from_above():
+    network = replace(DB, lock_s=1 / 80)  # the law promises 115/s
+    found, users, last = search(network)
+    assert last.reason == "precise"
+    assert max(users) >= 1.3 * knee(DB)
+    assert found.max_throughput.value == pytest.approx(80, rel=0.05)
+
+
+def test_throughput_that_falls_is_said():
+    network = replace(DB, falls=0.02)
+    found, users, _ = search(network)
+    grid = judge_sweep("", "", [trial(network, u, 7, SCALE) for u in GOAL.grid], SCALE)
+    assert len(users) <= GOAL.most
+    assert found.max_throughput.low <= grid.max_throughput.high
+    assert grid.max_throughput.low <= found.max_throughput.high
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_a_load_that_cannot_be_measured_is_replaced(position):
+    _, users, _ = search(DB)
+    found, again, _ = search(DB, spoil={users[position]})
+    assert again[: position + 1] == users[: position + 1]
+    assert len(again) <= GOAL.most
+    assert found.max_throughput.value == pytest.approx(DB.maximum, rel=0.05)
+
+
+def test_the_most_loads_end_a_search_that_stays_imprecise():
+    goal = replace(GOAL, precision=0.005)
+    found, users, last = search(DB, goal)
+    assert (last.reason, len(users)) == ("budget", 6)
+    assert half_width(found) > goal.precision
+
+
+def test_a_finished_grid_leaves_nothing_to_do():
+    trials = [trial(DB, u, 3, SCALE) for u in GOAL.grid]
+    assert next_step(trials, GOAL, SCALE).reason == "precise"
+
+
+def test_nothing_is_decided_by_loads_that_are_all_invalid():
+    trials = [replace(t, load=replace(t.load, valid=False)) for t in (trial(DB, u, 3, SCALE) for u in (1000, 1050))]
+    assert next_step(trials, GOAL, SCALE).users == 1100
+    assert next_step(trials, replace(GOAL, most=2), SCALE).users is None
+
+
+def test_the_network_of_the_tests_obeys_exact_theory():
+    """Against mean-value analysis of one exponential station: the simulator must not be wrong with the search."""
+    network = Network((0.0, 0.0, 0.0, 0.002), idle=0.0)
+    users = 100
+    service, wait, rate = 0.01, 0.0, 0.0
+    for n in range(1, users + 1):
+        wait = service * (1 + rate * wait)
+        rate = n / (THINK_S + wait)
+    measured = [trial(network, users, s, 1.0, (60.0, 400.0)).load.throughput_per_s for s in range(5)]
+    assert np.mean(measured) == pytest.approx(rate, rel=0.02)

@@ -1,0 +1,128 @@
+"""Several sweeps as one resumable ledger. The state of every trial is in its manifest; the campaign's own folder keeps
+the specification as given and the errors that ended a sweep."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from ntier_harness import durable, ledger, schedule, sweep
+from ntier_harness.campaign_ledger import RECORD, ends, folder, read_record, trial_states
+from ntier_harness.campaign_spec import Campaign, blocks
+from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.lab import Lab
+from ntier_harness.soft import soft_resources
+from ntier_harness.spec import Spec
+
+
+def fingerprint(spec: Spec) -> dict[str, Any]:
+    """What a sweep of the campaign measures, beside the loads and repetitions, which may grow."""
+    return {"scale": spec.scale, "seed": spec.seed, "search": spec.search, "target": spec.target,
+            "users": list(spec.users), "reps": spec.reps}  # fmt: skip
+
+
+def check_additions(before: dict[str, Any], campaign: Campaign) -> None:
+    """A campaign may grow: more sweeps, loads, repetitions, attempts. Raises RequestError for any other change."""
+    now = {s.sweep: fingerprint(s) for s in campaign.sweeps}
+    for name, old in before["sweeps"].items():
+        new = now.get(name)
+        hint = "give the campaign another name:"
+        if new is None:
+            raise RequestError(f"spec: campaign {campaign.name} had sweep {name}, which the file no longer has; {hint}")
+        changed = [k for k in ("scale", "seed", "search", "target") if new[k] != old[k]]
+        changed += ["users"] * (not set(old["users"]) <= set(new["users"]) or _moved(old, new))
+        changed += ["reps"] * (new["reps"] < old["reps"])
+        if changed:
+            texts = ", ".join(f"{k} (was {old[k]})" for k in changed)
+            raise RequestError(f"spec: campaign {campaign.name} exists with other {texts} of {name}; {hint}")
+
+
+def _moved(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """A search is bound by its range: another one is another search."""
+    return old["search"] == "capacity" and (old["users"][0], old["users"][-1]) != (new["users"][0], new["users"][-1])
+
+
+def register(lab: Lab, campaign: Campaign, file: str) -> None:
+    """Writes the campaign's record, unless it is so already."""
+    target = folder(lab, campaign.name) / RECORD
+    errors = {}
+    if target.exists():
+        before = read_record(target)
+        check_additions(before, campaign)
+        errors = before["errors"]
+    made = {
+        "schema_version": 1,
+        "file": str(file),
+        "digest": hashlib.sha256(campaign.text.encode()).hexdigest(),
+        "text": campaign.text,
+        "sweeps": {s.sweep: fingerprint(s) for s in campaign.sweeps},
+        "errors": errors,
+    }
+    _save(target, made)
+
+
+def _save(target: Path, made: dict[str, Any]) -> None:
+    text = json.dumps(made, indent=1)
+    if not target.exists() or target.read_text() != text:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        durable.write(target, text)
+
+
+def _note(lab: Lab, campaign: Campaign, name: str, error: dict[str, Any] | None) -> None:
+    """Records (or clears) what ended a sweep."""
+    target = folder(lab, campaign.name) / RECORD
+    made = read_record(target)
+    made["errors"].pop(name, None)
+    if error:
+        made["errors"][name] = error
+    _save(target, made)
+
+
+def run(lab: Lab, campaign: Campaign, file: str) -> int:
+    """All that is left of the campaign. A sweep that cannot go on is recorded, and the next one begins. Returns 0, or 1
+    if a trial has no valid attempt or a sweep ended early. Raises Interrupted, RequestError."""
+    lab.target.require_privileges()
+    with sweep.locked(lab):
+        sweep.tidy(lab, lab.paths.raw)
+        for spec in campaign.sweeps:
+            found = ledger.attempts(lab.paths.raw / spec.sweep)
+            ledger.check_same_experiment(spec, found, soft_resources(spec))
+        register(lab, campaign, file)
+        codes: dict[str, int] = {}
+        for number, block in enumerate(blocks(campaign), 1):
+            for spec in block:
+                lab.runner.stop.check()
+                lab.screen.say(f"campaign {campaign.name}: repetition {number} of {spec.sweep}; {ends(lab, campaign)}")
+                codes[spec.sweep] = _one(lab, campaign, spec)
+    bad = sorted(name for name, code in codes.items() if code)
+    lab.screen.event("campaign_end", campaign=campaign.name, sweeps=len(codes), not_complete=bad)
+    if bad:
+        lab.screen.warn(f"{len(bad)} of {len(codes)} sweeps are not complete: {', '.join(bad)}")
+    return 1 if bad else 0
+
+
+def _one(lab: Lab, campaign: Campaign, spec: Spec) -> int:
+    try:
+        if not complete(lab, campaign, spec):
+            sweep.carry_out(lab, spec, campaign.attempts)
+    except WorkError as error:
+        lab.screen.close()
+        lab.screen.warn(f"{spec.sweep}: {error}")
+        _note(lab, campaign, spec.sweep, {"rep": spec.reps, "t_s": lab.runner.now(), "error": str(error)})
+        return 1
+    _note(lab, campaign, spec.sweep, None)
+    return int(any(state != "done" for state in trial_states(lab, campaign, spec).values()))
+
+
+def complete(lab: Lab, campaign: Campaign, spec: Spec) -> bool:
+    """Nothing is left of this sweep, and its report is newer than all of its records."""
+    made = schedule.make(lab, spec, campaign.attempts)
+    if schedule.unfinished(made.trials(), lab.paths.raw / spec.sweep, campaign.attempts) is not None:
+        return False
+    if isinstance(made, schedule.Search) and not made.stopped():
+        return False
+    report = lab.paths.results / "reports" / spec.sweep / "report.html"
+    records = [*(lab.paths.raw / spec.sweep).glob("*/manifest.json"), *(lab.paths.raw / spec.sweep).glob("*.json")]
+    return report.exists() and all(r.stat().st_mtime <= report.stat().st_mtime for r in records)

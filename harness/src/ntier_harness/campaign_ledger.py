@@ -1,0 +1,189 @@
+"""How far a campaign is and when it should end: read from the manifests, nothing is kept of it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ntier_harness import ledger, plan, schedule
+from ntier_harness.campaign_spec import Campaign, blocks, parse, switch_s
+from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.lab import Lab
+from ntier_harness.plan import Trial
+from ntier_harness.screen import duration, size
+from ntier_harness.spec import Spec
+
+RECORD = "campaign.json"
+STATES = ("planned", "running", "done", "invalid", "failed")
+
+
+def folder(lab: Lab, name: str) -> Path:
+    return lab.paths.results / "campaigns" / name
+
+
+def read_record(file: Path) -> dict[str, Any]:
+    """{schema_version, file, digest, text, sweeps, errors}. Raises WorkError if it is not that."""
+    try:
+        made = json.loads(file.read_text())
+        return {k: made[k] for k in ("schema_version", "file", "digest", "text", "sweeps", "errors")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WorkError(f"{file}: not the record of a campaign ({error!r})") from None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One sweep: trials by state (those of a search that are not chosen yet are planned, at most), the key of the one
+    that runs, what ended it early, seconds that the rest is expected to take."""
+
+    spec: Spec
+    counts: dict[str, int]
+    running: str
+    error: str
+    left_s: float
+
+
+def trial_states(lab: Lab, campaign: Campaign, spec: Spec) -> dict[str, str]:
+    """State of each known trial, from the manifests alone. One with attempts left is planned."""
+    found = ledger.attempts(lab.paths.raw / spec.sweep)
+    return {t.key: _state(t, found, campaign.attempts) for t in schedule.make(lab, spec, campaign.attempts).trials()}
+
+
+def _state(trial: Trial, found: dict[str, list[ledger.Attempt]], attempts: int) -> str:
+    mine = found.get(trial.key, [])
+    if any(a.outcome == "valid" for a in mine):
+        return "done"
+    if mine and mine[-1].outcome == "running":
+        return "running"
+    if ledger.next_attempt(trial, found, attempts) is not None:
+        return "planned"
+    return "invalid" if mine[-1].outcome == "invalid" else "failed"
+
+
+def trial_s(lab: Lab, campaign: Campaign) -> dict[str, float]:
+    """Seconds that a trial takes, by name of its phases: the mean of those measured, or the plan's."""
+    took: dict[str, list[float]] = {}
+    for spec in campaign.sweeps:
+        for attempts in ledger.attempts(lab.paths.raw / spec.sweep).values():
+            for m in (a.manifest for a in attempts if a.manifest and a.outcome == "valid" and a.manifest.steps):
+                took.setdefault(spec.phases.name, []).append(m.steps[-1]["t_s"] - m.steps[0]["t_s"])
+    planned = {s.phases.name: plan.trial_duration_s(s) for s in campaign.sweeps}
+    return {name: statistics.fmean(took[name]) if name in took else s for name, s in planned.items()}
+
+
+def rows(lab: Lab, campaign: Campaign) -> list[Row]:
+    """The ledger, in the order of the file."""
+    target = folder(lab, campaign.name) / RECORD
+    errors = read_record(target)["errors"] if target.exists() else {}
+    seconds, found = trial_s(lab, campaign), []
+    for spec in campaign.sweeps:
+        error = errors.get(spec.sweep, {}).get("error", "")
+        try:
+            states = trial_states(lab, campaign, spec)
+            more = max(0, schedule.make(lab, spec, campaign.attempts).at_most() - len(states))
+        except WorkError as problem:
+            states, more, error = {}, 0, str(problem)
+        counts = Counter(states.values()) + Counter(planned=more)
+        running = next((k for k, s in states.items() if s == "running"), "")
+        left = (counts["planned"] + counts["running"]) * seconds[spec.phases.name]
+        found.append(Row(spec, {s: counts[s] for s in STATES}, running, error, left))
+    return found
+
+
+def left_s(lab: Lab, campaign: Campaign, found: list[Row]) -> float:
+    """Seconds until the expected end: trials that are left, a switch and a report wherever a sweep has some in a
+    block."""
+    total, before = sum(r.left_s for r in found), None
+    for block in blocks(campaign):
+        for spec in block:
+            row = next(r for r in found if r.spec.sweep == spec.sweep)
+            if row.left_s and _left_in(lab, campaign, spec):
+                total += switch_s(before, spec) + plan.REPORT_S
+                before = spec
+    return total
+
+
+def _left_in(lab: Lab, campaign: Campaign, block: Spec) -> bool:
+    """Whether the sweep, as far as this block goes, has something left."""
+    made = schedule.make(lab, block, campaign.attempts)
+    unknown = isinstance(made, schedule.Search) and not made.stopped()
+    return unknown or schedule.unfinished(made.trials(), lab.paths.raw / block.sweep, campaign.attempts) is not None
+
+
+def ends(lab: Lab, campaign: Campaign) -> str:
+    left = left_s(lab, campaign, rows(lab, campaign))
+    if not left:
+        return "nothing left to run"
+    at_most = " at the latest" if any(s.search == "capacity" for s in campaign.sweeps) else ""
+    return f"expected end {ledger.local_time(lab.runner.now() + left)}{at_most}"
+
+
+def data(lab: Lab, campaign: Campaign) -> dict[str, Any]:
+    """The ledger as data: what `ntier plan --spec` and `ntier status` say."""
+    ledger_rows = rows(lab, campaign)
+    left = left_s(lab, campaign, ledger_rows)
+    cost = sum(
+        plan.trial_bytes(r.spec, r.spec.users[-1]) * (r.counts["planned"] + r.counts["running"]) for r in ledger_rows
+    )
+    return {
+        "campaign": campaign.name,
+        "scale": sorted({s.scale for s in campaign.sweeps}),
+        "attempts": campaign.attempts,
+        "blocks": [[s.sweep for s in block] for block in blocks(campaign)],
+        "trial_s": {k: round(v, 1) for k, v in trial_s(lab, campaign).items()},
+        "left_s": round(left),
+        "expected_end_s": round(lab.runner.now() + left) if left else None,
+        "expected_end": ledger.local_time(lab.runner.now() + left) if left else None,
+        "disk_bytes": cost,
+        "states": {s: sum(r.counts[s] for r in ledger_rows) for s in STATES},
+        "sweeps": [_row(r) for r in ledger_rows],
+    }
+
+
+def _row(r: Row) -> dict[str, Any]:
+    common = {"sweep": r.spec.sweep, "reps": r.spec.reps, "search": r.spec.search, **r.counts}
+    return common | {"trial_running": r.running, "left_s": round(r.left_s), "error": r.error}
+
+
+def stored(lab: Lab, cores: int) -> list[dict[str, Any]]:
+    """The ledgers of all campaigns in the results."""
+    found = []
+    for file in sorted((lab.paths.results / "campaigns").glob(f"*/{RECORD}")):
+        try:
+            record = read_record(file)
+            campaign = parse(record["text"], record["file"], lab.paths.workloads, cores)
+            found.append(data(lab, replace(campaign, name=file.parent.name)))
+        except (RequestError, WorkError) as error:
+            found.append({"campaign": file.parent.name, "problem": str(error)})
+    return found
+
+
+def text(campaign: dict[str, Any], *, order: bool = False) -> str:
+    """A ledger for a person; `order`: also the order in which the sweeps will run."""
+    if "problem" in campaign:
+        return f"campaign {campaign['campaign']}: {campaign['problem']}"
+    width = max(len(s["sweep"]) for s in campaign["sweeps"])
+    lines = [
+        f"campaign {campaign['campaign']}: scale {', '.join(f'{s:g}' for s in campaign['scale'])}, "
+        f"{campaign['attempts']} attempts per trial; {', '.join(f'{n} {s}' for s, n in campaign['states'].items())}",
+        f"  {'sweep':<{width}} {'planned':>8} {'running':>8} {'done':>8} {'invalid':>8} {'failed':>8}",
+    ]
+    for s in campaign["sweeps"]:
+        numbers = " ".join(f"{s[state]:>8}" for state in STATES)
+        more = f"  {s['trial_running']}" * bool(s["trial_running"]) + f"  error: {s['error']}" * bool(s["error"])
+        lines.append(f"  {s['sweep']:<{width}} {numbers}{more}")
+    if order:
+        for number, block in enumerate(campaign["blocks"], 1):
+            lines += [f"  repetition {number}, in this order:", *(f"    {name}" for name in block)]
+    if campaign["expected_end"]:
+        left, disk = duration(campaign["left_s"]), size(campaign["disk_bytes"])
+        lines.append(
+            f"  expected end {campaign['expected_end']} ({left}, {disk} of disk at most; switches between sweeps "
+            "included, retries not; a search counts with the most that it may run)"
+        )
+    else:
+        lines.append("  nothing left to run")
+    return "\n".join(lines)

@@ -1,0 +1,265 @@
+"""A campaign as values: a YAML file of topologies x mixes x middlewares x repetitions -> sweeps, and their order.
+
+Keys and values are those of `ntier sweep`; the three that are crossed are lists with a plural name."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ntier_analysis.contracts.topology import Topology
+
+from ntier_harness import catalog, plan
+from ntier_harness.errors import RequestError, unknown
+from ntier_harness.scale import auto_scale
+from ntier_harness.spec import Spec, cpu_shares, make_spec, parse_topology, whole
+
+CROSSED = {"topologies": "topo", "mixes": "mix", "middlewares": "middleware"}
+SINGULAR = {"topo": "topology", "mix": "mix", "middleware": "middleware"}
+OPTIONS = ("users", "phases", "reps", "search", "precision", "seed", "data", "set", "target")
+KEYS = (*CROSSED, *OPTIONS, "scale", "attempts", "name", "include", "exclude")
+ENTRY_KEYS = (*SINGULAR.values(), "users", "phases", "reps", "search", "precision", "data", "set")
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """`sweeps` in the order of the file; `text` is the file as given."""
+
+    name: str
+    sweeps: tuple[Spec, ...]
+    attempts: int
+    text: str
+
+    @property
+    def reps(self) -> int:
+        return max(s.reps for s in self.sweeps)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file's values as texts, and the line of each key and list item."""
+
+    name: str
+    values: dict[str, Any]
+    lines: dict[str, int]
+
+    def error(self, key: str, message: str, item: int | None = None) -> RequestError:
+        line = self.lines.get(f"{key}.{item}") or self.lines.get(key)
+        return RequestError(f"{self.name}{f', line {line}' if line else ''}: {message}")
+
+    def list(self, key: str, default: list[str]) -> list[Any]:
+        value = self.values.get(key, default)
+        if not isinstance(value, list) or not value:
+            raise self.error(key, f"{key}: {value!r}: expected a list, for example [{', '.join(map(str, default))}]")
+        return value
+
+
+def read(file: str | Path) -> str:
+    try:
+        return Path(file).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"spec: {file} cannot be read ({error})") from None
+
+
+def parse(text: str, file: str, workloads: Path, cores: int) -> Campaign:
+    """Raises RequestError with file, line, key and what is allowed."""
+    source = _source(text, file)
+    for key in source.values:
+        if key not in KEYS:
+            raise source.error(key, str(unknown("key", key, KEYS)))
+    name = source.values.get("name") or Path(file).stem
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,39}", name):
+        raise source.error("name", f"name: {name!r}: allowed are up to 40 of a-z, 0-9, _ and -")
+    entries = _entries(source)
+    scales = _scales(source, entries, cores, catalog.node_types(workloads.parent))
+    sweeps = []
+    for (options, key, item), scale in zip(entries, scales, strict=True):
+        try:
+            spec = make_spec(options | {"scale": scale}, workloads, cores)
+        except RequestError as error:
+            raise _located(source, error, key, item) from None
+        if any(s.sweep == spec.sweep for s in sweeps):
+            raise source.error(key, f"{spec.sweep} is asked for twice", item)
+        sweeps.append(spec)
+    try:
+        attempts = whole("attempts", source.values.get("attempts") or ATTEMPTS, 1, 20)
+    except RequestError as error:
+        raise source.error("attempts", str(error)) from None
+    return Campaign(name, tuple(sweeps), attempts, text)
+
+
+def _source(text: str, file: str) -> Source:
+    """All scalars stay texts, as options are: 1:30 is no number of minutes here."""
+    import yaml
+
+    try:
+        node = yaml.compose(text, Loader=yaml.BaseLoader)
+        values = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 (BaseLoader makes texts, lists and maps only)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        raise RequestError(f"{file}{where}: not YAML: {getattr(error, 'problem', None) or error}") from None
+    if not isinstance(values, dict):
+        raise RequestError(f"{file}: expected keys with values; allowed keys are {', '.join(KEYS)}")
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        if key.value in lines:
+            raise RequestError(f"{file}, line {key.start_mark.line + 1}: key {key.value!r} is there twice")
+        lines[key.value] = key.start_mark.line + 1
+        for i, item in enumerate(value.value if isinstance(value, yaml.SequenceNode) else ()):
+            lines[f"{key.value}.{i}"] = item.start_mark.line + 1
+    return Source(file, values, lines)
+
+
+def _located(source: Source, error: RequestError, key: str, item: int | None) -> RequestError:
+    """An option's error with the line where the file says it."""
+    option = str(error).partition(":")[0].split()[0]
+    plural = {v: k for k, v in CROSSED.items()}
+    if key != "include" and plural.get(option, option) in source.values:
+        key = plural.get(option, option)
+        at = source.values[key]
+        item = next((i for i, v in enumerate(at) if f"{v!r}" in str(error)), item) if isinstance(at, list) else None
+        return source.error(key, f"{key}{str(error).removeprefix(option)}", item)
+    return source.error(key, str(error), item)
+
+
+# ---- which sweeps --------------------------------------------------------------------------------------------------
+
+
+def _entries(source: Source) -> list[tuple[dict[str, Any], str, int | None]]:
+    """Options of each sweep, and where the file asks for it."""
+    common = {k: _text(source, k, source.values[k]) for k in OPTIONS if k in source.values}
+    found: list[tuple[dict[str, Any], str, int | None]] = []
+    if "topologies" in source.values:
+        axes = [source.list(k, d) for k, d in zip(CROSSED, ([], [catalog.DEFAULT_MIX], [catalog.MIDDLEWARES[0]]),
+                                                  strict=True)]  # fmt: skip
+        drop = [_entry(source, "exclude", i) for i in range(len(source.values.get("exclude", [])))]
+        used = [False] * len(drop)
+        for (i, topo), mix, middleware in itertools.product(enumerate(axes[0]), axes[1], axes[2]):
+            options = {"topo": str(topo), "mix": str(mix), "middleware": str(middleware)}
+            matching = [n for n, d in enumerate(drop) if all(options.get(k) == v for k, v in d.items())]
+            for n in matching:
+                used[n] = True
+            if not matching:
+                found.append((common | options, "topologies", i))
+        if False in used:
+            raise source.error("exclude", "exclude: matches no sweep", used.index(False))
+    for i in range(len(source.values.get("include", []))):
+        found.append((common | _entry(source, "include", i), "include", i))
+    if not found:
+        raise RequestError(f"{source.name}: no sweep; give topologies: [1/1/1/1M, ...] or include:")
+    return found
+
+
+def _entry(source: Source, key: str, i: int) -> dict[str, Any]:
+    """One item of `include` or `exclude` as options."""
+    entries = source.values[key]
+    allowed = ENTRY_KEYS if key == "include" else tuple(SINGULAR.values())
+    if not isinstance(entries, list) or not isinstance(entries[i], dict) or not entries[i]:
+        raise source.error(key, f"{key}: expected a list of entries like {{topology: 1/1/1/1M}}", i)
+    options = {v: k for k, v in SINGULAR.items()}
+    for name in entries[i]:
+        if name not in allowed:
+            raise source.error(key, str(unknown(key, name, allowed)), i)
+    return {options.get(k, k): _text(source, key, v, i, k) for k, v in entries[i].items()}
+
+
+def _text(source: Source, key: str, value: Any, item: int | None = None, name: str = "") -> Any:
+    """A value as the option's text: lists of users with commas, settings as name=value."""
+    name = name or key
+    if name == "set" and isinstance(value, dict):
+        return [f"{k}={v}" for k, v in value.items()]
+    if name in ("set", "users") and isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return value if name == "set" else ",".join(value)
+    if name == "set" or not isinstance(value, str):
+        raise source.error(key, f"{name}: {value!r}: expected {'a map or a list' if name == 'set' else 'a text'}", item)
+    return value
+
+
+def _scales(
+    source: Source, entries: list[tuple[dict[str, Any], str, int | None]], cores: int, node_types: dict[str, Any]
+) -> list[str]:
+    """One scale for all, so that their throughputs can be compared: under `auto` the smallest that any topology needs.
+    A sweep that would have this scale by itself keeps its plain name, and so the trials that it already has."""
+    given = str(source.values.get("scale") or "auto")
+    alone = []
+    for options, key, item in entries:
+        try:
+            alone.append(auto_scale(cores, cpu_shares(parse_topology(options.get("topo")), node_types)))
+        except RequestError as error:
+            if not str(error).startswith("scale"):
+                raise _located(source, error, key, item) from None
+            if given == "auto":
+                raise source.error(key, f"{key}: {options['topo']}: {error}", item) from None
+            alone.append(0.0)
+    if given != "auto":
+        return [given] * len(entries)
+    common = min(alone)
+    return ["auto" if scale == common else f"{common:g}" for scale in alone]
+
+
+# ---- order and cost ------------------------------------------------------------------------------------------------
+
+
+def new_nodes(before: Topology | None, after: Topology) -> int:
+    """Nodes to make when the topology changes; nodes of another DBMS or type are others."""
+    if before is None:
+        return after.node_count
+    kept_db = before.dbms == after.dbms and before.low_cost == after.low_cost
+    return sum(
+        max(0, n - (0 if tier == "db" and not kept_db else before.counts[tier])) for tier, n in after.counts.items()
+    )
+
+
+def switch_s(before: Spec | None, after: Spec) -> float:
+    """Expected seconds from the end of one sweep to the first trial of the next."""
+    redeploy = plan.UP_S + plan.DEPLOY_S + plan.WARM_UP_S
+    if before is None:
+        return redeploy
+    if (before.topology, before.middleware, before.settings) != (after.topology, after.middleware, after.settings):
+        return redeploy + plan.NODE_S * new_nodes(before.topology, after.topology)
+    if before.mix.writes or after.mix.writes:
+        return redeploy  # the data are restored; the policy of writes may change too
+    return plan.WARM_UP_S if before.mix != after.mix else 0.0
+
+
+def blocks(campaign: Campaign) -> Iterator[list[Spec]]:
+    """Complete blocks: all sweeps with repetition 1, then with 2, and so on; each sweep as far as it goes by then.
+
+    In the first block the smallest topology comes first, then the middle one, the quarters...: a map that gets finer.
+    A switch costs a deployment whatever the topologies, and a second per new node. Later blocks follow a path on which
+    neighbours share nodes, forwards and backwards in turn, so that time does not go along with size."""
+    for rep in range(1, campaign.reps + 1):
+        groups: dict[Topology, list[Spec]] = {}
+        for spec in campaign.sweeps:
+            if spec.reps >= rep:
+                groups.setdefault(spec.topology, []).append(replace(spec, reps=rep))
+        ordered = _by_size(groups)
+        if rep == 1:
+            ordered = [ordered[i] for i in plan.block_order(len(ordered), 0)]
+        else:
+            ordered = _path(ordered)[:: 1 if rep % 2 else -1]
+        yield [
+            s
+            for t in ordered
+            for s in sorted(groups[t], key=lambda s: (sorted(s.settings), s.middleware, s.mix.writes, s.mix.name))
+        ]
+
+
+def _by_size(groups: dict[Topology, list[Spec]]) -> list[Topology]:
+    return sorted(groups, key=lambda t: (t.dbms, t.low_cost, t.node_count, str(t)))
+
+
+def _path(topologies: list[Topology]) -> list[Topology]:
+    """Each is followed by the one that needs the fewest new nodes (and then the fewest nodes)."""
+    left, path = list(topologies[1:]), list(topologies[:1])
+    while left:
+        nearest = min(left, key=lambda t: (new_nodes(path[-1], t), new_nodes(t, path[-1]), str(t)))
+        left.remove(nearest)
+        path.append(nearest)
+    return path

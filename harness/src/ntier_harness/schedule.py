@@ -1,0 +1,151 @@
+"""Which trial comes next: all loads of a grid, or those that a search for the capacity asks for. Both read the ledger,
+so the same command goes on where an earlier one stopped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ntier_harness import durable, ledger, plan
+from ntier_harness.errors import WorkError
+from ntier_harness.lab import Lab
+from ntier_harness.plan import Trial, trial_seed
+from ntier_harness.spec import Spec
+
+RECORD = "search.json"
+
+
+class Schedule(Protocol):
+    """The trials of a sweep as they become known."""
+
+    def next(self) -> Trial | None:
+        """The first trial that is not finished; None at the end."""
+
+    def trials(self) -> list[Trial]:
+        """All that are known by now, in order."""
+
+    def at_most(self) -> int:
+        """How many there will be."""
+
+
+def make(lab: Lab, spec: Spec, attempts: int) -> Schedule:
+    return Search(lab, spec, attempts) if spec.search == "capacity" else Grid(lab, spec, attempts)
+
+
+@dataclass
+class Grid:
+    """Every load of the request."""
+
+    lab: Lab
+    spec: Spec
+    attempts: int
+
+    def next(self) -> Trial | None:
+        return unfinished(self.trials(), self.lab.paths.raw / self.spec.sweep, self.attempts)
+
+    def trials(self) -> list[Trial]:
+        return plan.order(self.spec)
+
+    def at_most(self) -> int:
+        return len(self.trials())
+
+
+def unfinished(trials: list[Trial], sweep_dir: Path, attempts: int) -> Trial | None:
+    """The first trial that is neither valid nor out of attempts."""
+    found = ledger.attempts(sweep_dir)
+    return next((t for t in trials if ledger.next_attempt(t, found, attempts) is not None), None)
+
+
+@dataclass
+class Search:
+    """The loads that the analysis asks for, one after the other (repetition 1); further repetitions repeat them.
+
+    Each decision is on disk (`search.json` beside the trials) before its trial begins. Trials of a grid that are in the
+    same folder are known to the search, and are not run again."""
+
+    lab: Lab
+    spec: Spec
+    attempts: int
+
+    @property
+    def folder(self) -> Path:
+        return self.lab.paths.raw / self.spec.sweep
+
+    def next(self) -> Trial | None:
+        left = unfinished(self._first(), self.folder, self.attempts)
+        if left is None and not self.stopped():
+            left = self._decide()
+        return left or unfinished(self.trials(), self.folder, self.attempts)
+
+    def trials(self) -> list[Trial]:
+        loads = tuple(sorted({t.users for t in self._first()}))
+        return [*self._first(), *(t for t in plan.order(self.spec, loads) if t.rep > 1)]
+
+    def _first(self) -> list[Trial]:
+        users = dict.fromkeys(d["users"] for d in self.record()["decisions"] if d["users"] is not None)
+        return [Trial(u, 1, trial_seed(self.spec.seed, u, 1)) for u in users]
+
+    def at_most(self) -> int:
+        loads = len(self._first()) if self.stopped() else plan.SEARCH_MOST
+        return loads * self.spec.reps
+
+    def stopped(self) -> bool:
+        """Whether a search for this goal has come to its end."""
+        made = self.record()
+        return bool(made["decisions"]) and made["decisions"][-1]["users"] is None and made == made | self._goal()
+
+    def _goal(self) -> dict[str, Any]:
+        return {"search": self.spec.search, "grid": list(self.spec.users), "precision": self.spec.precision}
+
+    def record(self) -> dict[str, Any]:
+        """Goal and decisions so far. Raises WorkError if the file is not what a search writes."""
+        try:
+            made = json.loads((self.folder / RECORD).read_text())
+            assert isinstance(made["decisions"], list)
+        except FileNotFoundError:
+            return {"schema_version": 1, **self._goal(), "decisions": []}
+        except (ValueError, KeyError, TypeError, AssertionError) as error:
+            raise WorkError(f"{self.folder / RECORD}: not the record of a search ({error!r})") from None
+        return made
+
+    def _decide(self) -> Trial | None:
+        step = self._ask()
+        made = self.record() | self._goal()
+        if not made["decisions"] or made["decisions"][-1] != step:
+            made["decisions"].append(step)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            durable.write(self.folder / RECORD, json.dumps(made, indent=1))
+        users = step["users"]
+        self.lab.screen.event("search", **step)
+        self.lab.screen.say(f"search: {'stop' if users is None else f'{users} users'}: {step['why']}")
+        return None if users is None else Trial(users, 1, trial_seed(self.spec.seed, users, 1))
+
+    def _ask(self) -> dict[str, Any]:
+        """The analysis' decision: {users or null, why, reason}."""
+        found = ledger.attempts(self.folder)
+        mine = {t.key for t in self._first()}
+        trials = {k: next((a.manifest for a in v if a.manifest), None) for k, v in found.items()}
+        open_ = [k for k, m in trials.items() if m and self._next_attempt(m.users, m.rep, found) is not None]
+        others = {m.users for k, m in trials.items() if m and k not in mine and k not in open_ and m.rep == 1}
+        store = self.lab.paths.results / "store"
+        program = str(Path(sys.executable).with_name("ntier-analysis"))
+        if found:
+            self.lab.runner.run(
+                [program, "ingest", "--raw", str(self.lab.paths.raw), "--store", str(store), self.spec.sweep],
+                timeout=900,
+            )
+        done = self.lab.runner.run(
+            [program, "search", "--json", "--store", str(store), "--users", ",".join(map(str, self.spec.users)),
+             "--precision", f"{self.spec.precision:g}", "--most", str(plan.SEARCH_MOST + len(others)),
+             *(part for key in open_ for part in ("--without", key)), self.spec.sweep], timeout=300)  # fmt: skip
+        try:
+            step = json.loads(done.out)
+            return {"users": step["users"], "reason": step["reason"], "why": step["why"]}
+        except (ValueError, KeyError, TypeError):
+            raise WorkError(f"search: {program} printed no decision: {done.out[:200]!r}") from None
+
+    def _next_attempt(self, users: int, rep: int, found: dict[str, list[ledger.Attempt]]) -> int | None:
+        return ledger.next_attempt(Trial(users, rep, 0), found, self.attempts)

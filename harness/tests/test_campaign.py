@@ -1,0 +1,199 @@
+"""Campaigns: the file, the order, and whole runs on the dry twin."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from ntier_harness import campaign, campaign_ledger, campaign_spec, ledger, operate, promises
+from ntier_harness.errors import Interrupted, RequestError
+
+TWO = "topologies: [1/1/1/1M, 1/1/1/2M]\nusers: [1000, 3000]\nphases: smoke\n"
+EXAMPLES = Path(__file__).resolve().parents[2] / "workloads" / "campaigns"
+
+
+@pytest.fixture
+def parse(root):
+    return lambda text, cores=2: campaign_spec.parse(text, "c.yaml", root / "workloads", cores)
+
+
+def states(lab, found):
+    return campaign_ledger.data(lab, found)["states"]
+
+
+# ---- the file ------------------------------------------------------------------------------------------------------
+
+
+def test_lists_are_crossed(parse):
+    found = parse("topologies: [1/1/1/1M, 1/2/1/2M]\nmixes: [browse_only, read_write]\nname: x\nreps: 2\n")
+    assert found.name == "x"
+    mixes = ("browse_only", "read_write")
+    pairs = [(topology, mix) for topology in ("1/1/1/1M", "1/2/1/2M") for mix in mixes]
+    assert [(str(s.topology), s.mix.name) for s in found.sweeps] == pairs
+    assert {s.reps for s in found.sweeps} == {2}
+
+
+def test_entries_may_be_left_out_and_added(parse):
+    found = parse(
+        "topologies: [1/1/1/1M, 1/1/1/2M]\nmixes: [browse_only, read_write]\nusers: 1000\n"
+        "exclude: [{topology: 1/1/1/2M, mix: read_write}]\n"
+        "include: [{topology: 1/1/1/1M, set: {web_max_workers: 60}, users: [500, 1000]}]\n"
+    )
+    assert len(found.sweeps) == 4
+    assert (found.sweeps[-1].users, found.sweeps[-1].settings) == ((500, 1000), {"web_max_workers": 60})
+
+
+def test_values_are_texts_as_typed(parse):
+    """YAML 1.1 reads 100:50 as a number in base 60."""
+    assert parse("topologies: [1/1/1/1M]\nusers: 10:50:10\n").sweeps[0].users == (10, 20, 30, 40, 50)
+
+
+def test_one_scale_for_all(parse):
+    found = parse("topologies: [1/1/1/1M, 1/2/1/9M]\n")
+    assert {s.scale for s in found.sweeps} == {0.1}
+    assert [s.name for s in found.sweeps] == ["s0_1", ""], "a sweep of the scale it has by itself keeps its trials"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (TWO + "topologys: [1/1/1/1M]\n", "c.yaml, line 4: key: 'topologys' is unknown (did you mean 'topologies'?)"),
+        ("users: 1000\ntopologies:\n  - 1/1/1/1M\n  - 1/0/1/1M\n", "c.yaml, line 4: topologies: topology '1/0/1/1M'"),
+        (TWO + "reps: many\n", "c.yaml, line 4: reps: 'many' is not a whole number"),
+        ("topologies: [1/1/1/1M]\nmixes: [browse_onyl]\n", "line 2: mixes: 'browse_onyl' is unknown (did you mean"),
+        ("topologies: 1/1/1/1M\n", "line 1: topologies: '1/1/1/1M': expected a list"),
+        ("topologies: [1/1/1/1M, 1/1/1/1M]\n", "line 1: 1-1-1-1M.browse_only.shardingsphere is asked for twice"),
+        (TWO + "exclude: [{topology: 1/9/1/1M}]\n", "line 4: exclude: matches no sweep"),
+        (TWO + "include: [{topo: 1/9/1/1M}]\n", "line 4: include: 'topo' is unknown (did you mean 'topology'?)"),
+        (TWO + "attempts: 0\n", "line 4: attempts: 0 is out of range"),
+        (TWO + "name: My Campaign\n", "line 4: name: 'My Campaign'"),
+        (TWO + "users: 1000\n", "line 4: key 'users' is there twice"),
+        ("topologies: [1/1/1/1M\n", "not YAML"),
+        ("- 1/1/1/1M\n", "expected keys with values"),
+        ("users: 1000\n", "no sweep; give topologies"),
+        ("topologies: [1/1/1/1M, 9/9/9/9M]\n", "line 1: topologies: 9/9/9/9M: scale: 2 cores cannot carry"),
+    ],
+)
+def test_a_wrong_file_is_one_clear_error(parse, text, says):
+    with pytest.raises(RequestError) as error:
+        parse(text)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda f: f.stem)
+def test_examples_can_be_run(file):
+    assert campaign_spec.parse(file.read_text(), str(file), EXAMPLES.parent, 2).sweeps
+
+
+# ---- order ---------------------------------------------------------------------------------------------------------
+
+
+def test_blocks_are_complete_and_the_first_covers_the_range_early(parse):
+    topologies = [f"1/1/1/{n}M" for n in range(1, 9)]
+    found = parse(f"topologies: [{', '.join(topologies)}]\nreps: 3\n", cores=16)
+    made = [[s.topology.db for s in block] for block in campaign_spec.blocks(found)]
+    assert all(sorted(b) == list(range(1, 9)) for b in made)
+    assert made[0][:4] == [1, 5, 3, 7]
+    assert made[1] == [8, 7, 6, 5, 4, 3, 2, 1], "neighbours share nodes"
+    assert made[2] == made[1][::-1], "time does not go along with size"
+    assert [[s.reps for s in b] for b in campaign_spec.blocks(found)] == [[r] * 8 for r in (1, 2, 3)]
+
+
+def test_what_a_switch_costs(parse):
+    a, b, c = parse("topologies: [1/1/1/1M, 1/1/1/2M, 1/1/1/2P]\nusers: 1000\n").sweeps
+    assert campaign_spec.new_nodes(a.topology, b.topology) == 1
+    assert campaign_spec.new_nodes(b.topology, a.topology) == 0
+    assert campaign_spec.new_nodes(b.topology, c.topology) == 2
+    assert campaign_spec.switch_s(a, a) == 0 < campaign_spec.switch_s(b, a) < campaign_spec.switch_s(a, b)
+
+
+# ---- runs ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_campaign_runs_all_and_again_nothing(lab, parse):
+    machine, found = lab(), parse(TWO + "reps: 2\n")
+    assert states(machine, found) == {"planned": 8, "running": 0, "done": 0, "invalid": 0, "failed": 0}
+    assert campaign.run(machine, found, "c.yaml") == 0
+    assert states(machine, found) == {"planned": 0, "running": 0, "done": 8, "invalid": 0, "failed": 0}
+    began = [m["steps"][0]["t_s"] for s in found.sweeps for m in manifests(machine, s)]
+    assert [r for _, r in sorted(zip(began, [1, 1, 2, 2] * 2, strict=True))] == [1] * 4 + [2] * 4
+    before = promises.digests(machine.paths.results)
+    again = lab()
+    assert campaign.run(again, found, "c.yaml") == 0
+    assert promises.digests(again.paths.results) == before
+    assert not any("run-jmeter" in c for c in again.runner.ran)
+
+
+def manifests(machine, spec):
+    """By repetition, then by load."""
+    found = [a.manifest.model_dump() for v in ledger.attempts(machine.paths.raw / spec.sweep).values() for a in v]
+    return sorted(found, key=lambda m: (m["rep"], m["users"]))
+
+
+def test_an_interrupted_campaign_goes_on(lab, parse):
+    machine, found = lab(), parse(TWO)
+    machine.runner.stop_at_s = machine.runner.now() + 200
+    with pytest.raises(Interrupted):
+        campaign.run(machine, found, "c.yaml")
+    done = states(machine, found)["done"]
+    assert 0 < done < 4
+    sealed = promises.sealed_valid(machine.paths.raw)
+    again = lab()
+    assert campaign.run(again, found, "c.yaml") == 0
+    assert promises.sealed_valid(again.paths.raw).items() >= sealed.items()
+    assert sum("run-jmeter" in c for c in again.runner.ran if "warm-up" not in c) == 4 - done
+
+
+def test_a_sweep_that_cannot_go_on_is_recorded_and_the_next_one_runs(lab, parse):
+    machine, found = lab(), parse(TWO + "search: capacity\n")
+    folder = machine.paths.raw / found.sweeps[0].sweep
+    folder.mkdir(parents=True)
+    (folder / "search.json").write_text("{")
+    assert campaign.run(machine, found, "c.yaml") == 1
+    row, other = campaign_ledger.data(machine, found)["sweeps"]
+    assert "not the record of a search" in row["error"]
+    assert (other["done"], other["error"]) == (3, "")
+    (folder / "search.json").unlink()
+    assert campaign.run(lab(), found, "c.yaml") == 0
+    assert [r["error"] for r in campaign_ledger.data(machine, found)["sweeps"]] == ["", ""]
+
+
+def test_out_of_attempts_is_kept_as_what_it_is(lab, parse):
+    machine, found = lab(invalid=["host_busy"] * 2), parse(TWO + "attempts: 2\n")
+    assert campaign.run(machine, found, "c.yaml") == 1
+    assert states(machine, found) == {"planned": 0, "running": 0, "done": 3, "invalid": 1, "failed": 0}
+    assert campaign.run(lab(), parse(TWO + "attempts: 3\n"), "c.yaml") == 0
+
+
+def test_a_campaign_may_grow_and_nothing_else(lab, parse):
+    campaign.run(lab(), parse(TWO), "c.yaml")
+    bigger = parse(TWO.replace("1/1/1/2M]", "1/1/1/2M, 1/2/1/1M]").replace("3000]", "3000, 4000]"))
+    with pytest.raises(RequestError, match=r"had sweep 1-1-1-1M\.browse_only\.shardingsphere\.smoke, which"):
+        campaign.run(lab(), parse(TWO.replace("1/1/1/1M, ", "")), "c.yaml")
+    with pytest.raises(RequestError, match=r"exists with other users \(was \[1000, 3000\]\)"):
+        campaign.run(lab(), parse(TWO.replace("3000", "2000")), "c.yaml")
+    machine = lab()
+    assert campaign.run(machine, bigger, "c.yaml") == 0
+    assert states(machine, bigger)["done"] == 9
+
+
+def test_the_ledger_of_a_running_campaign(lab, parse, capsys):
+    machine, found = lab(), parse(TWO)
+    planned = campaign_ledger.data(machine, found)
+    assert planned["left_s"] == pytest.approx(4 * (32 + 12) + 2 * (20 + 45 + 40 + 15) + 1, abs=1)
+    machine.runner.stop_at_s = machine.runner.now() + 200
+    with pytest.raises(Interrupted):
+        campaign.run(machine, found, "c.yaml")
+    machine = lab()
+    operate.status(machine, as_json=True)
+    (shown,) = json.loads(capsys.readouterr().out)["campaigns"]
+    assert shown["campaign"] == "c"
+    assert shown["states"]["done"] + shown["states"]["planned"] == 4
+    assert 0 < shown["left_s"] < planned["left_s"]
+    assert shown["trial_s"]["smoke"] != planned["trial_s"]["smoke"], "durations are measured"
+    operate.status(machine, as_json=False)
+    out = capsys.readouterr().out
+    assert "campaign c: scale 0.2, 3 attempts per trial" in out
+    assert "expected end 20" in out

@@ -1,0 +1,85 @@
+"""Sweeps that search for the capacity, on the dry twin: decisions are on disk first, and the same command goes on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ntier_harness import ledger, promises, show, sweep
+from ntier_harness.errors import Interrupted, WorkError
+
+
+def loads(machine, s):
+    return sorted(ledger.attempts(machine.paths.raw / s.sweep))
+
+
+def record(machine, s):
+    return json.loads((machine.paths.raw / s.sweep / "search.json").read_text())
+
+
+def test_only_the_loads_asked_for_are_run(lab, spec):
+    s, machine = spec(users="1000:13000:1000", search="capacity"), lab()
+    assert sweep.run(machine, s) == 0
+    assert loads(machine, s) == ["u01000.r01", "u07000.r01", "u13000.r01"]
+    assert [d["users"] for d in record(machine, s)["decisions"]] == [1000, 7000, 13000, None]
+    assert record(machine, s)["grid"] == list(range(1000, 13001, 1000))
+    assert "search: stop: three loads are valid" in machine.screen.said
+
+
+def test_a_further_run_changes_nothing_and_asks_nobody(lab, spec):
+    s = spec(users="1000:13000:1000", search="capacity")
+    sweep.run(lab(), s)
+    machine = lab()
+    before = promises.digests(machine.paths.results)
+    assert sweep.run(machine, s) == 0
+    assert promises.digests(machine.paths.results) == before
+    assert not any("run-jmeter" in c for c in machine.runner.ran)
+
+
+def test_an_interrupted_search_goes_on_with_the_load_it_had_chosen(lab, spec):
+    s = spec(users="1000:13000:1000", search="capacity")
+    machine = lab()
+    machine.runner.stop_at_s = machine.runner.now() + 110
+    with pytest.raises(Interrupted):
+        sweep.run(machine, s)
+    decided = [d["users"] for d in record(machine, s)["decisions"]]
+    assert decided[-1] is not None
+    assert sweep.run(lab(), s) == 0
+    assert loads(lab(), s) == ["u01000.r01", "u07000.r01", "u13000.r01"]
+    assert [d["users"] for d in record(machine, s)["decisions"]] == [1000, 7000, 13000, None]
+
+
+def test_a_load_that_cannot_be_measured_is_replaced_and_told(lab, spec):
+    s, machine = spec(users="1000:13000:1000", search="capacity"), lab(invalid=["host_busy"] * 3)
+    assert sweep.run(machine, s) == 1
+    found = ledger.attempts(machine.paths.raw / s.sweep)
+    assert [a.outcome for a in found["u01000.r01"]] == ["invalid"] * 3
+    assert loads(machine, s) == ["u01000.r01", "u01050.r01", "u07000.r01", "u13000.r01"]
+
+
+def test_trials_of_a_grid_are_not_run_again(lab, spec):
+    sweep.run(lab(), spec(users="1000,7000"))
+    machine, s = lab(), spec(users="1000:13000:1000", search="capacity")
+    assert sweep.run(machine, s) == 0
+    assert sum("run-jmeter" in c for c in machine.runner.ran) == 1
+    assert [d["users"] for d in record(machine, s)["decisions"]] == [13000, None]
+
+
+def test_repetitions_repeat_the_loads_found(lab, spec):
+    s, machine = spec(users="1000:13000:1000", search="capacity", reps="2"), lab()
+    assert sweep.run(machine, s) == 0
+    assert loads(machine, s) == [f"u{u:05d}.r{r:02d}" for u in (1000, 7000, 13000) for r in (1, 2)]
+
+
+def test_a_torn_record_is_an_error_that_names_it(lab, spec):
+    s, machine = spec(users="1000:13000:1000", search="capacity"), lab()
+    sweep.run(machine, s)
+    (machine.paths.raw / s.sweep / "search.json").write_text("{")
+    with pytest.raises(WorkError, match=r"search\.json: not the record of a search"):
+        sweep.run(lab(), s)
+
+
+def test_the_plan_says_how_many_at_most(lab, spec):
+    data = show.plan_data(lab(), spec(users="1000:13000:1000", search="capacity"))
+    assert data["search"] == {"name": "capacity", "precision": 0.05, "usual": 4, "at_most": 6, "grid": 13}
+    assert "4 trials as a rule, 6 at most, instead of 13" in show.plan_text(data)

@@ -40,7 +40,7 @@ class ReplicaTest {
         config.setDataSource(dying());
         config.setMaximumPoolSize(2);
         try (HikariDataSource pool = new HikariDataSource(config)) {
-            Replica replica = new Replica("db1", pool);
+            Replica replica = new Replica("db1", pool, null);
             Connection used = pool.getConnection();
             assertEquals(1, replica.pending());
             assertThrows(SQLException.class, used::createStatement);

@@ -13,7 +13,9 @@ import pandas as pd
 
 from ntier_analysis.contracts import Check, Manifest, Outcome, State, Validity
 from ntier_analysis.errors import DataError
+from ntier_analysis.parsers.trace import seen_pending
 from ntier_analysis.statistics import throughput as rates
+from ntier_analysis.statistics.balance import choice_table, natural
 from ntier_analysis.store.schema import STORE_SCHEMA, TABLES
 from ntier_analysis.store.tables import fingerprint, write_table
 from ntier_analysis.trial import RawTrial
@@ -21,7 +23,7 @@ from ntier_analysis.validity.generator import user_seconds
 from ntier_analysis.validity.registry import validate
 from ntier_analysis.verdict.tables import judge
 
-RULES = 1
+RULES = 2
 """Raised when the same raw files give other tables, so that stores are rebuilt."""
 _ATTEMPT = re.compile(r"(?P<trial>.+?)(?:\.a(?P<attempt>\d+))?")
 
@@ -122,7 +124,7 @@ def trial_tables(trial: RawTrial, attempts_n: int = 1, *, revalidate: bool = Fal
     tables = _manifest_tables(trial, validity, attempts_n)
     if manifest.state is not State.COLLECTED:
         return TrialTables(tables, problems)
-    for part in (_client_tables, _sample_tables):
+    for part in (_client_tables, _sample_tables, _choice_table):
         try:
             part(trial, tables, problems)
         except DataError as error:
@@ -256,6 +258,20 @@ def _think_table(trial: RawTrial) -> pd.DataFrame:
         overshoot_mean_ms=("overshoot", "mean"),
         overshoot_max_ms=("overshoot", "max"),
     ).reset_index()
+
+
+def _choice_table(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: list[str]) -> None:
+    """Of each middleware node that wrote a trace; its replicas are those of its status."""
+    parts = []
+    for node, frame in trial.traces.items():
+        status, _ = trial.samples_of(node, "middleware_status")
+        replicas = natural(status.loc[status["metric"] == "statements_per_s", "item"])
+        chosen = frame["choice_ns"] > 0
+        seen = np.full((len(frame), len(replicas)), np.nan)
+        seen[chosen] = seen_pending(frame.loc[chosen, "seen"], len(replicas))
+        parts.append(choice_table(frame, replicas, seen, *trial.run).assign(node=node))
+    if parts:
+        tables["choices"] = pd.concat(parts, ignore_index=True)
 
 
 def _sample_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], problems: list[str]) -> None:

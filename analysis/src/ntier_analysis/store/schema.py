@@ -175,6 +175,22 @@ THINKS = _schema(
     overshoot_max_ms=("number", "ms", "Largest actual - drawn."),
 )
 
+CHOICES = _schema(
+    **_KEYS,
+    node=("label", "", "Middleware node whose trace was read."),
+    measure=(
+        "label",
+        "",
+        "pending, with_waiting: reads of the run phase by their regret, the chosen replica's pending statements beyond the "
+        "least of all, by begin and end of each statement (with_waiting: those that were chosen and waited for a connection "
+        "count too); first_of_least: reads that went to the first of those with the least; ties: reads at which several had "
+        "the least; seen, seen_confirmed: numbers that the policy read, and those that begin and end confirm; never_begun: "
+        "reads that got no connection; lost: records that are missing in the trace.",
+    ),
+    regret=("count", "", "Statements; null where the measure has none."),
+    n=("count", "", "How many."),
+)
+
 TABLES: dict[str, pa.Schema] = {
     "trials": TRIALS,
     "interactions": INTERACTIONS,
@@ -184,6 +200,7 @@ TABLES: dict[str, pa.Schema] = {
     "checks": CHECKS,
     "nodes": NODES,
     "thinks": THINKS,
+    "choices": CHOICES,
 }
 
 SORT_BY: dict[str, list[str]] = {
@@ -195,5 +212,6 @@ SORT_BY: dict[str, list[str]] = {
     "checks": ["trial", "id"],
     "nodes": ["trial", "node"],
     "thinks": ["trial", "phase", "state"],
+    "choices": ["trial", "node", "measure", "regret"],
 }
 """Order of the rows: by metric first, which compresses two to five times better than by time."""

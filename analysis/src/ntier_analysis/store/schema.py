@@ -181,11 +181,11 @@ CHOICES = _schema(
     measure=(
         "label",
         "",
-        "pending, with_waiting: reads of the run phase by their regret, the chosen replica's pending statements beyond the "
-        "least of all, by begin and end of each statement (with_waiting: those that were chosen and waited for a connection "
-        "count too); first_of_least: reads that went to the first of those with the least; ties: reads at which several had "
-        "the least; seen, seen_confirmed: numbers that the policy read, and those that begin and end confirm; never_begun: "
-        "reads that got no connection; lost: records that are missing in the trace.",
+        "pending, with_waiting: reads of the run phase by their regret (the chosen replica's pending statements beyond the "
+        "least of all) by begin and end of each statement; with_waiting: those that were chosen and waited for a "
+        "connection count too. first_of_least: reads that went to the first of those with the least. ties: reads at "
+        "which several had the least. seen, seen_confirmed: numbers that the policy read, and those that begin and end "
+        "confirm. never_begun: reads that got no connection. lost: records that are missing in the trace.",
     ),
     regret=("count", "", "Statements; null where the measure has none."),
     n=("count", "", "How many."),

@@ -80,8 +80,8 @@ def _own(trial: RawTrial, database: str) -> tuple[float, float]:
 def expected(trial: RawTrial, counts: pd.DataFrame) -> pd.Series:
     """Statements that each replica must have got at least if it is used as the policy says.
 
-    least_pending with tie=first sends a read on only if all replicas before it are busy: reads x the share of the run in
-    which they were, by the samples of pending statements (the lower end of its 95 % interval, Wilson's)."""
+    least_pending with tie=first sends a read on only if all replicas before it are busy: reads x the share of the run
+    in which they were, by the samples of pending statements (the lower end of its 95 % interval, Wilson's)."""
     total = np.nansum(counts["executed"] if counts["executed"].notna().any() else counts["own"])
     equal = pd.Series(total / max(len(counts), 1), index=counts.index)
     soft = trial.manifest.soft_resources
@@ -187,8 +187,8 @@ def follows_policy(trial: RawTrial) -> Finding:
 
 @check("O5.counters", "Statements by the middleware's counters against the databases' own", "counters_disagree")
 def counters_agree(trial: RawTrial) -> Finding:
-    """Of each replica, in units of what is allowed: 2 %, one second (the two are read at different moments), and what the
-    proxy itself asks. A check of an idle connection is a transaction to PostgreSQL: there up to twice as many."""
+    """Of each replica, in units of what is allowed: 2 %, one second (the two are read at different moments), and what
+    the proxy itself asks. A check of an idle connection is a transaction to PostgreSQL: there up to twice as many."""
     counts = trial.remember(split).dropna(subset=["executed", "own"])
     if counts.empty:
         return undecidable("no replica is counted on both sides", required=False)

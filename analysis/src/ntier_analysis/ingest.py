@@ -197,6 +197,8 @@ def _identity(manifest: Manifest) -> dict:
     ]
     return {name: getattr(manifest, name) for name in copied} | {
         "think_time_s": manifest.think_time_s,
+        "policy": manifest.soft_resources.get("middleware_policy"),
+        "tie": manifest.soft_resources.get("middleware_tie"),
         "state": manifest.state.value,
         "failure": manifest.failure or "",
         "run_start_s": run.start_s if run else None,

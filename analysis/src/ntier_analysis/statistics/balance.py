@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy import stats
+
+BATCHES = 10
+"""Parts of the run phase whose shares give the interval, as for the throughput."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ def natural(names) -> list[str]:
 def rebuild(trace: pd.DataFrame, replicas: list[str], start_ns: int, end_ns: int) -> tuple[Choices, pd.DataFrame]:
     """Choices within [start_ns, end_ns), and their records. trace: `parsers.trace.middleware_trace`; records outside of
     the window count as pending. A statement is pending from its begin (exclusive) to its end (inclusive)."""
-    chose = trace[(trace["choice_ns"] >= start_ns) & (trace["choice_ns"] < end_ns)]
+    asked = trace[trace["choice_ns"] > 0]
+    chose = asked[(asked["choice_ns"] >= start_ns) & (asked["choice_ns"] < end_ns)]
     at = chose["choice_ns"].to_numpy()
     used = trace[trace["begin_ns"] > 0]
     # one that never got a connection waited for nobody knows how long: it is left out
@@ -80,3 +85,44 @@ def choice_table(trace: pd.DataFrame, replicas: list[str], seen: np.ndarray, sta
         ("lost", None, int(trace["number"].iloc[-1] - trace["number"].iloc[0] + 1 - len(trace)) if len(trace) else 0),
     ]
     return pd.DataFrame(rows, columns=["measure", "regret", "n"]).astype({"regret": "Int64"})
+
+
+def replica_shares(rates: pd.DataFrame, start_s: float, end_s: float) -> pd.DataFrame:
+    """rates: t_s, item (replica), value (statements per s) of one trial, of one or several middlewares -> frame
+    `item, share, low, high, per_s`: share of all statements of the run phase with its 95 % interval (Student's t over
+    the shares of 10 parts of the run, which respects that neighbouring seconds are alike)."""
+    run = rates[(rates["t_s"] >= start_s) & (rates["t_s"] < end_s)].dropna(subset=["value"])
+    names = natural(run["item"])
+    part = np.minimum(((run["t_s"] - start_s) / (end_s - start_s) * BATCHES).astype(int), BATCHES - 1)
+    sums = run.groupby([part.rename("part"), "item"])["value"].sum().unstack("item").reindex(columns=names).fillna(0)
+    totals = sums.sum(axis=1)
+    parts = sums[totals > 0].div(totals[totals > 0], axis=0)
+    share = sums.sum() / totals.sum() if totals.sum() > 0 else sums.sum() * np.nan
+    reach = stats.t.ppf(0.975, len(parts) - 1) * parts.std() / np.sqrt(len(parts)) if len(parts) > 1 else np.nan
+    seconds = max(run["t_s"].round().nunique(), 1)
+    return (
+        pd.DataFrame(
+            {"share": share, "low": (share - reach).clip(0, 1), "high": (share + reach).clip(0, 1)}
+            | {"per_s": run.groupby("item")["value"].sum().reindex(names) / seconds}
+        )
+        .rename_axis("item")
+        .reset_index()
+    )
+
+
+def regret_summary(choices: pd.DataFrame) -> pd.Series:
+    """Rows of the store's table choices of one trial (all its middlewares) -> choices, least, least_waiting and
+    first_of_least (shares 0..1), regret_mean, regret_p99, regret_max, seen_confirmed (share), lost."""
+    by = choices.groupby("measure")["n"].sum()
+    total = int(by.get("pending", 0))
+    found = {"choices": total, "lost": int(by.get("lost", 0)), "never_begun": int(by.get("never_begun", 0))}
+    for name, measure in (("least", "pending"), ("least_waiting", "with_waiting")):
+        rows = choices[choices["measure"] == measure]
+        found[name] = rows.loc[rows["regret"] == 0, "n"].sum() / total if total else np.nan
+    rows = choices[choices["measure"] == "pending"].groupby("regret")["n"].sum().sort_index()
+    found["regret_mean"] = float((rows.index.astype(float) * rows).sum() / total) if total else np.nan
+    found["regret_p99"] = float(rows.index[(rows.cumsum() >= 0.99 * total).to_numpy().argmax()]) if total else np.nan
+    found["regret_max"] = float(rows.index.max()) if total else np.nan
+    found["first_of_least"] = by.get("first_of_least", 0) / total if total else np.nan
+    found["seen_confirmed"] = by.get("seen_confirmed", 0) / by["seen"] if by.get("seen", 0) else np.nan
+    return pd.Series(found)

@@ -76,6 +76,8 @@ TRIALS = _schema(
     ramp_up_start_s=("number", "s", "Start of the ramp-up phase."),
     ramp_down_end_s=("number", "s", "End of the ramp-down phase."),
     git_commit=("text", "", "Commit of the program that ran the trial."),
+    policy=("label", "", "How the middleware balances reads, for example least_pending; null if unknown."),
+    tie=("label", "", "Which of several least-loaded replicas least_pending takes: first or random."),
 )
 
 INTERACTIONS = _schema(
@@ -181,8 +183,8 @@ CHOICES = _schema(
     measure=(
         "label",
         "",
-        "pending, with_waiting: reads of the run phase by their regret (the chosen replica's pending statements beyond the "
-        "least of all) by begin and end of each statement; with_waiting: those that were chosen and waited for a "
+        "pending, with_waiting: reads of the run phase by their regret (the chosen replica's pending statements beyond "
+        "the least of all) by begin and end of each statement; with_waiting: those that were chosen and waited for a "
         "connection count too. first_of_least: reads that went to the first of those with the least. ties: reads at "
         "which several had the least. seen, seen_confirmed: numbers that the policy read, and those that begin and end "
         "confirm. never_begun: reads that got no connection. lost: records that are missing in the trace.",

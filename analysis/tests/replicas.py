@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
 import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from ntier_analysis.contracts import Manifest
 
+DBS = ["db1", "db2", "db3"]
 MYSQL = "t_s,Com_select,Com_insert,Com_update,Com_delete,Connections,Threads_running"
 
 
@@ -55,9 +58,36 @@ def _status(folder: Path, start_s: float, seconds: np.ndarray, executed: list[fl
     (folder / "nodes/middleware1/middleware_status.csv").write_text("\n".join(lines) + "\n")
 
 
-def give_trace(folder: Path, lines: list[str]) -> None:
-    """Puts a trace beside the middleware's logs. lines: records without the header."""
+def give_trace(folder: Path, trace: pd.DataFrame) -> None:
+    """Puts a trace beside the middleware's logs."""
     logs = folder / "nodes/middleware1/logs"
     logs.mkdir(parents=True, exist_ok=True)
-    head = "number,choice_ns,begin_ns,end_ns,replica,seen"
-    (logs / "middleware_trace.csv").write_text("\n".join([head, *lines]) + "\n")
+    trace.to_csv(logs / "middleware_trace.csv", index=False)
+
+
+def simulate(
+    policy: str, n: int = 4000, load: float = 2.0, delay_s: float = 0.0, seed: int = 1, start_s: float = 1000.0
+) -> pd.DataFrame:
+    """Poisson arrivals at three replicas with exponential service of 10 ms; `load`: mean number in service. The policy
+    counts a statement `delay_s` after it was chosen."""
+    rng = np.random.default_rng(seed)
+    at = np.cumsum(rng.exponential(0.010 / load, n))
+    pending, events, rows, turn = [0, 0, 0], [], [], 0
+    for number, now in enumerate(at):
+        while events and events[0][0] <= now:
+            _, step, replica = heapq.heappop(events)
+            pending[replica] += step
+        if policy == "least_pending":
+            replica = int(np.argmin(pending))
+            # the scan ends at an idle replica
+            upto = replica + 1 if pending[replica] == 0 else 3
+            seen = "|".join(str(p) if i < upto else "" for i, p in enumerate(pending))
+        else:
+            replica, seen = (turn % 3 if policy == "round_robin" else int(rng.integers(3))), "||"
+            turn += 1
+        end = now + delay_s + rng.exponential(0.010)
+        heapq.heappush(events, (now + delay_s, 1, replica))
+        heapq.heappush(events, (end, -1, replica))
+        times = (round(t * 1e9) for t in (start_s + now, start_s + now + delay_s, start_s + end))
+        rows.append((number, *times, DBS[replica], seen))
+    return pd.DataFrame(rows, columns=["number", "choice_ns", "begin_ns", "end_ns", "replica", "seen"])

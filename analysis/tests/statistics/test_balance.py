@@ -1,7 +1,5 @@
 """Choices judged from begin and end of the statements: a simulated balancer whose truth is known."""
 
-import heapq
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,35 +13,9 @@ from ntier_analysis.statistics.balance import (
     regret_summary,
     replica_shares,
 )
+from replicas import DBS, simulate
 
-DBS = ["db1", "db2", "db3"]
 SECOND = 10**9
-
-
-def simulate(policy: str, n: int = 4000, load: float = 2.0, delay_s: float = 0.0, seed: int = 1) -> pd.DataFrame:
-    """Poisson arrivals at three replicas with exponential service of 10 ms; `load`: mean number in service. The policy
-    counts a statement `delay_s` after it was chosen."""
-    rng = np.random.default_rng(seed)
-    at = np.cumsum(rng.exponential(0.010 / load, n))
-    pending, events, rows, turn = [0, 0, 0], [], [], 0
-    for number, now in enumerate(at):
-        while events and events[0][0] <= now:
-            _, step, replica = heapq.heappop(events)
-            pending[replica] += step
-        if policy == "least_pending":
-            replica = int(np.argmin(pending))
-            # the scan ends at an idle replica
-            upto = replica + 1 if pending[replica] == 0 else 3
-            seen = "|".join(str(p) if i < upto else "" for i, p in enumerate(pending))
-        else:
-            replica, seen = (turn % 3 if policy == "round_robin" else int(rng.integers(3))), "||"
-            turn += 1
-        end = now + delay_s + rng.exponential(0.010)
-        heapq.heappush(events, (now + delay_s, 1, replica))
-        heapq.heappush(events, (end, -1, replica))
-        times = (round(t * SECOND) for t in (1000 + now, 1000 + now + delay_s, 1000 + end))
-        rows.append((number, *times, DBS[replica], seen))
-    return pd.DataFrame(rows, columns=["number", "choice_ns", "begin_ns", "end_ns", "replica", "seen"])
 
 
 def summary(trace: pd.DataFrame, start_s: float = 999.0, end_s: float = 1e6) -> pd.Series:

@@ -159,7 +159,7 @@ def compare_text(table: pd.DataFrame) -> str:
 
 
 def write_comparison(store: Path, sweeps: list[str], out: Path) -> tuple[str, Path]:
-    """Writes `<out>/policies.md`, `policies-table.csv`, `policies.{png,pdf,csv}`; returns the table as text, the folder."""
+    """Writes `<out>/policies.md`, `policies-table.csv`, `policies.{png,pdf,csv}`; returns table and folder."""
     table, drawing, origin = compare(store, sweeps)
     save(drawing, origin, out)
     write_csv(table, out / "policies-table.csv", origin)

@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ntier_analysis import choices
 from ntier_analysis.contracts import Check, Manifest, Outcome, State, Validity
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.trace import seen_pending
 from ntier_analysis.statistics import throughput as rates
-from ntier_analysis.statistics.balance import choice_table, natural
 from ntier_analysis.store.schema import STORE_SCHEMA, TABLES
 from ntier_analysis.store.tables import fingerprint, write_table
 from ntier_analysis.trial import RawTrial
@@ -263,17 +262,9 @@ def _think_table(trial: RawTrial) -> pd.DataFrame:
 
 
 def _choice_table(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: list[str]) -> None:
-    """Of each middleware node that wrote a trace; its replicas are those of its status."""
-    parts = []
-    for node, frame in trial.traces.items():
-        status, _ = trial.samples_of(node, "middleware_status")
-        replicas = natural(status.loc[status["metric"] == "statements_per_s", "item"])
-        chosen = frame["choice_ns"] > 0
-        seen = np.full((len(frame), len(replicas)), np.nan)
-        seen[chosen] = seen_pending(frame.loc[chosen, "seen"], len(replicas))
-        parts.append(choice_table(frame, replicas, seen, *trial.run).assign(node=node))
-    if parts:
-        tables["choices"] = pd.concat(parts, ignore_index=True)
+    found = choices.of_trial(trial)
+    if found is not None:
+        tables["choices"] = found
 
 
 def _sample_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], problems: list[str]) -> None:

@@ -14,6 +14,7 @@ from ntier_analysis.statistics.balance import natural
 MEAN_S = 3
 """Width of the moving mean of the statements per second, seconds: single seconds hide the shares."""
 HATCHES = ("", "////", "....", r"\\\\", "xxxx", "||||", "----", "++", "oo")
+MOST_REGRET = 5
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "h")
 
 
@@ -94,47 +95,68 @@ def _legend(figure, axes) -> None:
     figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 9), handlelength=2.2)
 
 
-def policies(rates: pd.DataFrame, trials: pd.DataFrame, shares: pd.DataFrame) -> Drawing:
-    """One column per policy: statements per replica over the time of the highest load that all have, and below the
-    share of each replica over the users with 95 % intervals.
+def policies(rates: pd.DataFrame, trials: pd.DataFrame, shares: pd.DataFrame, choices: pd.DataFrame) -> Drawing:
+    """One column per policy: statements per replica over the time of the highest load that all have, the share of each
+    replica over the users with 95 % intervals, and with a trace how many choices had which regret at that load.
 
     rates: label, trial, t_s, item, value. trials: rows of the table trials with `label` (the policy). shares: label,
-    users, valid, item, share, low, high."""
+    users, valid, item, share, low, high. choices: rows of the table choices with label; may be empty."""
     labels = list(dict.fromkeys(trials["label"]))
     common = set.intersection(*(set(trials.loc[trials["label"] == name, "users"]) for name in labels))
-    replicas = natural(rates["item"])
-    look, frames = looks(replicas), []
+    load = max(common) if common else None
+    look, frames, rows = looks(natural(rates["item"])), [], 3 if len(choices) else 2
     with styled():
-        figure = Figure(figsize=(PAGE_IN, 4.0))
-        upper, lower = figure.subplots(2, len(labels), squeeze=False, sharey="row", height_ratios=(1.1, 1))
-        for column, name in enumerate(labels):
+        figure = Figure(figsize=(PAGE_IN, 0.9 + 1.55 * rows))
+        grid = figure.subplots(rows, len(labels), squeeze=False, sharey="row")
+        for column, name in zip(grid.T, labels, strict=True):
             mine = trials[trials["label"] == name]
-            trial = next(mine[mine["users"] == (max(common) if common else mine["users"].max())].itertuples())
+            trial = next(mine[mine["users"] == (load or mine["users"].max())].itertuples())
             frame = over_time(rates[(rates["label"] == name) & (rates["trial"] == trial.trial)], trial)
-            _stack(upper[column], frame, trial, look)
-            _title(upper[column], trial, f"{name}\n{trial.users:,} users")
-            _share_lines(lower[column], shares[shares["label"] == name], look, len(replicas))
-            frames.append(
-                frame.melt("t_s", var_name="replica", value_name="statements_per_s").assign(
-                    policy=name, trial=trial.trial
-                )
-            )
-        upper[0].set_ylabel("statements/s")
-        lower[0].set_ylabel("share of the statements")
-        for axes in upper:
-            axes.set_xlabel("seconds of the run phase")
-        _legend(figure, upper[0])
-    caption = (
-        f"Above: statements per second of each replica by the middleware's counters, {MEAN_S}-s moving mean, at the "
+            _stack(column[0], frame, trial, look)
+            column[0].set_xlabel("seconds of the run phase")
+            _title(column[0], trial, f"{name}\n{trial.users:,} users")
+            _share_lines(column[1], shares[shares["label"] == name], look)
+            if rows == 3:
+                _regret_bars(column[2], choices[(choices["label"] == name) & (choices["trial"] == trial.trial)])
+            long = frame.melt("t_s", var_name="replica", value_name="statements_per_s")
+            frames.append(long.assign(policy=name, trial=trial.trial))
+        names = ("statements/s", "share of statements", "share of choices")
+        for axes, text in zip(grid[:, 0], names, strict=False):
+            axes.set_ylabel(text)
+        _legend(figure, grid[0, 0])
+    data = pd.concat(frames, ignore_index=True)
+    return Drawing("policies", figure, _finding(labels, shares), _policies_caption(trials, rows == 3), data)
+
+
+def _policies_caption(trials: pd.DataFrame, traced: bool) -> str:
+    third = (
+        " Bottom: choices there by regret (pending statements of the chosen replica beyond the least)."
+        if traced
+        else ""
+    )
+    return (
+        f"Top: statements per second of each replica by the middleware's counters, {MEAN_S}-s moving mean, at the "
         f"highest common load; dotted: the run phase. Below: share of each replica in the run phase with 95 % "
-        f"intervals from 10 parts of the run, {len(trials)} trials; dashed: equal shares; grey x: INVALID; scale "
+        f"intervals from 10 parts of the run, {len(trials)} trials; dashed: equal shares; grey x: INVALID.{third} Scale "
         f"{trials['scale'].iloc[0]:g}."
     )
-    return Drawing("policies", figure, _finding(labels, shares), caption, pd.concat(frames, ignore_index=True))
 
 
-def _share_lines(axes, shares: pd.DataFrame, look: dict[str, dict], replicas: int) -> None:
-    axes.axhline(1 / replicas, color=LAW_COLOR, linewidth=0.7, linestyle="--")
+def _regret_bars(axes, choices: pd.DataFrame) -> None:
+    """Share of the choices with regret 0, 1, ... and MOST_REGRET or more."""
+    rows = choices[choices["measure"] == "pending"]
+    regret = np.minimum(rows["regret"].to_numpy(dtype=int), MOST_REGRET)
+    counts = np.bincount(regret, weights=rows["n"], minlength=MOST_REGRET + 1)
+    axes.bar(range(MOST_REGRET + 1), counts / max(counts.sum(), 1), color="0.45", edgecolor="black", linewidth=0.5)
+    if counts.sum():
+        axes.annotate(f"{100 * counts[0] / counts.sum():.1f} %", (0, counts[0] / counts.sum()), ha="center",
+                      xytext=(0, 1), textcoords="offset points", fontsize=6.5)  # fmt: skip
+    axes.set_xticks(range(MOST_REGRET + 1), [*map(str, range(MOST_REGRET)), f"{MOST_REGRET}+"])
+    axes.set(xlabel="regret [statements]", ylim=(0, 1.12))
+
+
+def _share_lines(axes, shares: pd.DataFrame, look: dict[str, dict]) -> None:
+    axes.axhline(1 / len(look), color=LAW_COLOR, linewidth=0.7, linestyle="--")
     for name, rows in shares.groupby("item"):
         style, rows = look[name], rows.sort_values("users")
         reach = [rows["share"] - rows["low"], rows["high"] - rows["share"]]

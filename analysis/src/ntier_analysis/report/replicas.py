@@ -111,6 +111,7 @@ def compare(store: Path, sweeps: list[str]) -> tuple[pd.DataFrame, Drawing, Orig
         pd.concat([one.statements.assign(label=label) for one, label in zip(data, labels, strict=True)]),
         pd.concat([one.trials.assign(label=label) for one, label in zip(data, labels, strict=True)]),
         pd.concat([shares(one).assign(label=label) for one, label in zip(data, labels, strict=True)]),
+        pd.concat([one.choices.assign(label=label) for one, label in zip(data, labels, strict=True)]),
     )
     trials = tuple(f"{one.sweep}/{t}" for one in data for t in one.trials["trial"])
     commits = ", ".join(sorted({one.origin.commit for one in data}))

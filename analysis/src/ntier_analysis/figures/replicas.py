@@ -130,7 +130,7 @@ def policies(rates: pd.DataFrame, trials: pd.DataFrame, shares: pd.DataFrame, ch
 
 def _policies_caption(trials: pd.DataFrame, traced: bool) -> str:
     third = (
-        " Bottom: choices there by regret (pending statements of the chosen replica beyond the least)."
+        " Bottom: the same trials' choices by regret (pending statements of the chosen replica beyond the least)."
         if traced
         else ""
     )

@@ -137,8 +137,8 @@ def _policies_caption(trials: pd.DataFrame, traced: bool) -> str:
     return (
         f"Top: statements per second of each replica by the middleware's counters, {MEAN_S}-s moving mean, at the "
         f"highest common load; dotted: the run phase. Below: share of each replica in the run phase with 95 % "
-        f"intervals from 10 parts of the run, {len(trials)} trials; dashed: equal shares; grey x: INVALID.{third} Scale "
-        f"{trials['scale'].iloc[0]:g}."
+        f"intervals from 10 parts of the run, {len(trials)} trials; dashed: equal shares; grey x: INVALID.{third} "
+        f"Scale {trials['scale'].iloc[0]:g}."
     )
 
 

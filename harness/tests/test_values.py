@@ -210,3 +210,13 @@ def test_users_are_split_evenly(users, clients):
     parts = shares(users, clients)
     assert sum(parts) == users
     assert max(parts) - min(parts) <= 1
+
+
+def test_statements_are_traced_only_if_asked_for(spec):
+    assert soft_resources(spec())["middleware_trace"] == "off"
+    assert soft_resources(spec(set=["middleware_trace=on"]))["middleware_trace"] == "on"
+
+
+def test_least_connections_is_refused_with_the_policy_that_means_the_same(spec):
+    with pytest.raises(RequestError, match=r"^set middleware_policy: 'least_connections' .*; write least_pending$"):
+        spec(set=["middleware_policy=least_connections"])

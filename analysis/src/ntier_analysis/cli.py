@@ -191,6 +191,20 @@ def report(
         print(write_report(store, name, out))
 
 
+@app.command()
+def policies(
+    sweeps: Annotated[list[str], typer.Argument(help="Names of sweeps that differ in their balancing policy.")],
+    store: Store = STORE,
+    out: Annotated[Path, typer.Option(help="Folder of the comparison.")] = Path("results/reports/policies"),
+) -> None:
+    """Balancing policies side by side: shares of the replicas, throughput, response time, regret if traced."""
+    from ntier_analysis.report.replicas import write_comparison
+
+    text, folder = write_comparison(store, sweeps, out)
+    print(text)
+    print(folder)
+
+
 def main() -> None:
     try:
         app()

@@ -12,6 +12,7 @@ import numpy as np
 import orjson
 import pandas as pd
 
+from ntier_analysis import choices
 from ntier_analysis.contracts import Check, Manifest, Outcome, State, Validity
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics import throughput as rates
@@ -22,7 +23,7 @@ from ntier_analysis.validity.generator import user_seconds
 from ntier_analysis.validity.registry import validate
 from ntier_analysis.verdict.tables import judge
 
-RULES = 1
+RULES = 2
 """Raised when the same raw files give other tables, so that stores are rebuilt."""
 SEARCH = "search.json"
 _ATTEMPT = re.compile(r"(?P<trial>.+?)(?:\.a(?P<attempt>\d+))?")
@@ -144,7 +145,7 @@ def trial_tables(trial: RawTrial, attempts_n: int = 1, *, revalidate: bool = Fal
     tables = _manifest_tables(trial, validity, attempts_n)
     if manifest.state is not State.COLLECTED:
         return TrialTables(tables, problems)
-    for part in (_client_tables, _sample_tables):
+    for part in (_client_tables, _sample_tables, _choice_table):
         try:
             part(trial, tables, problems)
         except DataError as error:
@@ -219,6 +220,8 @@ def _identity(manifest: Manifest) -> dict:
     ]
     return {name: getattr(manifest, name) for name in copied} | {
         "think_time_s": manifest.think_time_s,
+        "policy": manifest.soft_resources.get("middleware_policy"),
+        "tie": manifest.soft_resources.get("middleware_tie"),
         "state": manifest.state.value,
         "failure": manifest.failure or "",
         "run_start_s": run.start_s if run else None,
@@ -280,6 +283,12 @@ def _think_table(trial: RawTrial) -> pd.DataFrame:
         overshoot_mean_ms=("overshoot", "mean"),
         overshoot_max_ms=("overshoot", "max"),
     ).reset_index()
+
+
+def _choice_table(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: list[str]) -> None:
+    found = choices.of_trial(trial)
+    if found is not None:
+        tables["choices"] = found
 
 
 def _sample_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], problems: list[str]) -> None:

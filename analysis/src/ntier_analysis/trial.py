@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from ntier_analysis.contracts import Manifest, Node
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers import client, host, status, sysstat, weblog
+from ntier_analysis.parsers import client, host, status, sysstat, trace, weblog
 from ntier_analysis.parsers.csvfile import read_bytes
 
 T = TypeVar("T")
@@ -205,6 +205,12 @@ class RawTrial:
             for name, node in self.nodes.items()
             if node.tier == "web"
         }
+
+    @cached_property
+    def traces(self) -> dict[str, pd.DataFrame]:
+        """Trace of each middleware node that wrote one."""
+        found = {name: self.path(f"nodes/{name}/logs/middleware_trace.csv") for name in self.nodes}
+        return {name: trace.middleware_trace(path) for name, path in found.items() if path}
 
     def facts(self, node: str, moment: str) -> dict:
         """`facts_before.json` or `facts_after.json` of a node."""

@@ -45,9 +45,9 @@ def test_honest_trial_is_valid(honest):
     found, by_id = checks(honest)
     assert found.valid, found.reasons
     assert found.reasons == []
-    starred = "G1 G2 G3 G3.gc G4 E1 E2 H1 H2 H3 H4 H5 C1 C2 C3 C4 C5 P1 P2"
+    starred = "G1 G2 G3 G3.gc G4 E1 E2 H1 H2 H3 H4 H5 C1 C2 C3 C4 C5 O5 P1 P2"
     assert set(starred.split()) <= {c.id for c in found.checks if c.required}
-    assert {"M2", "S1", "S2", "G5", "O5"} <= {c.id for c in found.checks if not c.required}
+    assert {"M2", "S1", "S2", "G5"} <= {c.id for c in found.checks if not c.required}
     assert abs(by_id["G1"].value) < 0.1
     assert by_id["H2.pressure"].outcome is Outcome.UNDECIDABLE
 
@@ -221,20 +221,6 @@ def test_path_outside_the_trial_is_refused(tmp_path):
     change_manifest(folder, files=files)
     _, by_id = checks(folder)
     assert "outside the trial" in by_id["P2"].detail
-
-
-def test_idle_replica(tmp_path):
-    folder = write_trial(tmp_path, replace(SPEC, seal=False))
-
-    def second_replica(text):
-        lines = text.splitlines()
-        pinned = [line.replace("db1", "db2").rsplit(",", 2)[0] + ",7,7" for line in lines[1:]]
-        return "\n".join([*lines, *pinned]) + "\n"
-
-    rewrite(folder / "nodes/middleware1/middleware_status.csv", second_replica)
-    _, by_id = checks(folder)
-    assert by_id["O5"].outcome is Outcome.FAIL
-    assert by_id["O5"].reason == "topology_not_used"
 
 
 def test_swapped_mix_is_seen(tmp_path):

@@ -18,9 +18,15 @@ CHOICES = {
     "middleware_policy": ("least_pending", "round_robin", "random"),
     "middleware_tie": ("first", "random"),
     "middleware_writes": ("all", "first"),
+    "middleware_trace": ("off", "on"),
     "db_search_index": ("prefix", "full"),
     "db_geqo": ("on", "off"),
     "app_comment_search": ("indexed", "mysql_5_0"),
+}
+# Names that are known elsewhere, and what stands for them.
+REFUSED = {
+    ("middleware_policy", "least_connections"): "shardingsphere balances statements, and each takes one connection: "
+    "the replica with the least connections in use is the one with the least pending statements; write least_pending",
 }
 NUMBERS = {  # allowed range; the smallest that can serve a page at all, and what the programs accept
     "web_max_workers": (2, 20_000),
@@ -51,6 +57,8 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
         if not sep:
             raise RequestError(f"set: {pair!r}: expected name=value, for example web_max_workers=60")
         if name in CHOICES:
+            if (name, value) in REFUSED:
+                raise RequestError(f"set {name}: {value!r} is refused: {REFUSED[name, value]}")
             if value not in CHOICES[name]:
                 raise unknown(f"set {name}", value, CHOICES[name])
             settings[name] = value
@@ -85,6 +93,7 @@ def soft_resources(spec: Spec) -> dict[str, Any]:
         "middleware_policy": "least_pending",
         "middleware_tie": "first",
         "middleware_writes": "all" if spec.mix.writes and counts["db"] > 1 else "first",
+        "middleware_trace": "off",
         "middleware_pool_max": scaled(ELBA["middleware_pool_max"], spec.scale, 1, 4),
         "db_max_connections": MAX_CONNECTIONS[dbms],
         "db_search_index": SEARCH_INDEX[dbms],

@@ -128,9 +128,10 @@ def tomcat_status(path: Path) -> tuple[pd.DataFrame, int]:
 
 def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
     """One line per second and replica -> tidy samples per replica (item): pool utilization_pct = connections in use /
-    pool size, pending statements, awaiting a connection, statements per s."""
+    pool size, pending statements, awaiting a connection, statements per s, and reads that the policy sent there per s
+    (with several replicas)."""
     columns = dict.fromkeys(["t_s", "pending", "awaiting", "executed_total", "pool_size"], "number")
-    raw = read_csv(path, {"replica": "text"} | columns)
+    raw = read_csv(path, {"replica": "text"} | columns, optional={"chosen_total": "number"})
     if raw.duplicated(["t_s", "replica"]).any():
         line = int(raw.duplicated(["t_s", "replica"]).to_numpy().argmax())
         raise DataError(f"{path}:{line + 2}: time {raw['t_s'][line]!r} of {raw['replica'][line]} is repeated")
@@ -144,6 +145,10 @@ def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
         step, n = deltas(rows["executed_total"].to_numpy(), at)
         backwards += n
         rates = {("query", str(replica), "statements_per_s", "per_s"): step / at.dt}
+        if "chosen_total" in raw:
+            step, n = deltas(rows["chosen_total"].to_numpy(), at)
+            backwards += n
+            rates["query", str(replica), "reads_chosen_per_s", "per_s"] = step / at.dt
         parts += [tidy(at, gauges, gauge=True), tidy(at, rates)]
     return (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)), backwards
 

@@ -18,6 +18,8 @@ from ntier_analysis.validity.mix import expected_shares
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
 
+REPLICA_COLUMNS = ["trial", "node", "t_s", "item", "value"]
+
 
 @dataclass(frozen=True)
 class SweepData:
@@ -35,6 +37,10 @@ class SweepData:
     nodes: pd.DataFrame
     verdict: dict
     manifests: list[dict]
+    statements: pd.DataFrame
+    """Statements per s of each replica (`item`) by the middlewares' counters, all phases; columns REPLICA_COLUMNS."""
+    choices: pd.DataFrame
+    """The store's table choices; empty unless the middleware wrote a trace."""
     mix_targets: dict[str, float]
     """Share of each interaction in a long walk of the transition table, 0..1; empty if the table is not at hand."""
 
@@ -85,6 +91,7 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
     # several collectors may measure a CPU; the saturation says which one was trusted
     trusted = saturation[["trial", "node", "item", "source"]].drop_duplicates()
     cpu = samples[samples["metric"] == "utilization_pct"].merge(trusted, on=list(trusted.columns))
+    executed = [("source", "==", "middleware_status"), ("metric", "==", "statements_per_s")]
     verdict = as_json(verdicts(store, [sweep])[0])
     raw_trials = _raw_trials((raw or store.parent / "raw") / sweep, trials)
     return SweepData(
@@ -96,6 +103,8 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
         interactions=read_table(store, "interactions", sweep),
         checks=read_table(store, "checks", sweep),
         nodes=read_table(store, "nodes", sweep),
+        statements=read_table(store, "samples", sweep, columns=REPLICA_COLUMNS, filters=executed),
+        choices=read_table(store, "choices", sweep),
         verdict=verdict,
         manifests=[t.manifest.model_dump(mode="json") for t in raw_trials],
         mix_targets=_mix_targets(raw_trials),

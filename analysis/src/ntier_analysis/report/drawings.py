@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ntier_analysis.figures import densities, loads, timeline
+from ntier_analysis.figures import densities, loads, replicas, timeline
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import tier_order
 from ntier_analysis.report import interactive
@@ -42,6 +42,9 @@ def load_figures(data: SweepData) -> list[Pair]:
     if len(chosen):
         course = timeline.timeline(data.interactions, chosen)
         found.append(Pair(course, interactive.timeline(course.data), wide=True))
+    measured = chosen[chosen["trial"].isin(data.statements["trial"])]
+    if data.statements["item"].nunique() > 1 and len(measured):
+        found.append(Pair(replicas.statements(data.statements, measured), None, wide=True))
     pools = data.saturation[data.saturation["resource"] == "pool"]
     if pools["valid"].any():
         found.append(Pair(loads.pools(pools, data.scale), interactive.pools(pools), wide=True))

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ntier_analysis.figures.drawing import Origin, save, svg, write_csv
-from ntier_analysis.report import tables, words
+from ntier_analysis.report import replicas, tables, words
 from ntier_analysis.report.data import SweepData, read_sweep
 from ntier_analysis.report.drawings import Pair, density_figures, load_figures
 
@@ -70,6 +70,9 @@ def _context(data: SweepData) -> dict:
         "check_details": tables.check_details(data.checks),
         "demands": tables.demand_rows(data),
         "mix_rows": tables.mix_rows(data),
+        "share_rows": replicas.share_rows(data),
+        "regret_rows": replicas.regret_rows(data),
+        "policy": replicas.policy_of(data.trials),
         "node_rows": tables.node_rows(data),
         "provenance": tables.provenance(data),
         "command": data.command,
@@ -166,6 +169,8 @@ def _write_tables(data: SweepData, folder: Path) -> None:
         "nodes": data.nodes,
         "mix": tables.mix(data),
         "demands": tables.demands(data),
+        "replicas": replicas.shares(data),
+        "choices": replicas.regrets(data),
     }
     for name, frame in frames.items():
         write_csv(frame, folder / f"{name}.csv", data.origin)

@@ -76,6 +76,8 @@ TRIALS = _schema(
     ramp_up_start_s=("number", "s", "Start of the ramp-up phase."),
     ramp_down_end_s=("number", "s", "End of the ramp-down phase."),
     git_commit=("text", "", "Commit of the program that ran the trial."),
+    policy=("label", "", "How the middleware balances reads, for example least_pending; null if unknown."),
+    tie=("label", "", "Which of several least-loaded replicas least_pending takes: first or random."),
 )
 
 INTERACTIONS = _schema(
@@ -190,6 +192,22 @@ DECISIONS = _schema(
     grid_loads=("count", "", "Loads that the full grid has."),
 )
 
+CHOICES = _schema(
+    **_KEYS,
+    node=("label", "", "Middleware node whose trace was read."),
+    measure=(
+        "label",
+        "",
+        "pending, with_waiting: reads of the run phase by their regret (the chosen replica's pending statements beyond "
+        "the least of all) by begin and end of each statement; with_waiting: those that were chosen and waited for a "
+        "connection count too. first_of_least: reads that went to the first of those with the least. ties: reads at "
+        "which several had the least. seen, seen_confirmed: numbers that the policy read, and those that begin and end "
+        "confirm. never_begun: reads that got no connection. lost: records that are missing in the trace.",
+    ),
+    regret=("count", "", "Statements; null where the measure has none."),
+    n=("count", "", "How many."),
+)
+
 TABLES: dict[str, pa.Schema] = {
     "trials": TRIALS,
     "interactions": INTERACTIONS,
@@ -200,6 +218,7 @@ TABLES: dict[str, pa.Schema] = {
     "nodes": NODES,
     "thinks": THINKS,
     "decisions": DECISIONS,
+    "choices": CHOICES,
 }
 
 SORT_BY: dict[str, list[str]] = {
@@ -212,5 +231,6 @@ SORT_BY: dict[str, list[str]] = {
     "nodes": ["trial", "node"],
     "thinks": ["trial", "phase", "state"],
     "decisions": ["step"],
+    "choices": ["trial", "node", "measure", "regret"],
 }
 """Order of the rows: by metric first, which compresses two to five times better than by time."""

@@ -30,6 +30,8 @@ interface Choice {
                 default -> throw unknown("tie", tie, "first, random");
             };
             case "round_robin" -> roundRobin();
+            case "least_connections" -> throw new IllegalArgumentException("policy: least_connections is least_pending here: a replica's"
+                    + " connections in use are its pending statements, each of which takes one; write least_pending");
             case "random" -> (replicas, pending) -> ThreadLocalRandom.current().nextInt(replicas);
             default -> throw unknown("policy", policy, "least_pending, round_robin, random");
         };

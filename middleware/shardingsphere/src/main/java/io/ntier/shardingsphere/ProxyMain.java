@@ -26,9 +26,12 @@ import org.apache.shardingsphere.proxy.initializer.BootstrapInitializer;
 /**
  * Starts ShardingSphere-Proxy on one address. The proxy's own main class can only listen on all addresses.
  *
- * <p>Arguments: ADDRESS PORT CONFIGURATION_DIRECTORY STATUS_FILE. Exit code 2: the configuration is wrong.
+ * <p>Arguments: ADDRESS PORT CONFIGURATION_DIRECTORY STATUS_FILE. System property {@value #TRACE}: file of the trace of all
+ * statements ({@link Trace}); without it there is none. Exit code 2: the configuration is wrong.
  */
 public final class ProxyMain {
+    static final String TRACE = "ntier.trace";
+
     private ProxyMain() {
     }
 
@@ -42,13 +45,24 @@ public final class ProxyMain {
         } catch (IllegalArgumentException | IllegalStateException e) {
             fail(args[2] + ": " + e.getMessage());
         }
+        Trace trace = trace();
         for (String schema : ProxyContext.getInstance().getAllSchemaNames()) {
-            Replicas.register(ProxyContext.getInstance().getContextManager().getDataSourceMap(schema));
+            Replicas.register(ProxyContext.getInstance().getContextManager().getDataSourceMap(schema), trace);
         }
         StatusWriter.start(Path.of(args[3]));
         Channel server = listen(address);
         tellServiceManager();
         server.closeFuture().sync();
+    }
+
+    private static Trace trace() {
+        String file = System.getProperty(TRACE);
+        if (file == null) {
+            return null;
+        }
+        Trace trace = new Trace(Path.of(file));
+        trace.start();
+        return trace;
     }
 
     /** The same options as the proxy's own start, but bound to {@code address}. */

@@ -1,5 +1,6 @@
 package io.ntier.shardingsphere;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
 import org.apache.shardingsphere.readwritesplitting.spi.ReplicaLoadBalanceAlgorithm;
@@ -30,8 +31,10 @@ public final class ReadBalance implements ReplicaLoadBalanceAlgorithm {
 
     @Override
     public String getDataSource(final String rule, final String writer, final List<String> readers) {
-        String name = readers.get(choice.choose(readers.size(), i -> Replicas.get(readers.get(i)).pending()));
-        Replicas.get(name).markChosen();
+        int[] seen = new int[readers.size()];
+        Arrays.fill(seen, Trace.NOT_SEEN);
+        String name = readers.get(choice.choose(seen.length, i -> seen[i] = Replicas.get(readers.get(i)).pending()));
+        Replicas.get(name).markChosen(seen);
         return name;
     }
 }

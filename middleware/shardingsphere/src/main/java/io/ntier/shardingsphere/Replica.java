@@ -4,6 +4,8 @@ import com.zaxxer.hikari.HikariDataSource;
 import com.zaxxer.hikari.metrics.IMetricsTracker;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.util.Iterator;
+import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.atomic.LongAdder;
 
 /**
@@ -17,11 +19,14 @@ final class Replica implements IMetricsTracker {
     private final HikariDataSource pool;
     private final LongAdder executed = new LongAdder();
     private final LongAdder chosen = new LongAdder();
+    private final Trace trace;
+    private final ConcurrentLinkedDeque<Trace.Use> open = new ConcurrentLinkedDeque<>(); // used only with a trace
 
-    /** Counts the statements of {@code pool} from now on. */
-    Replica(final String name, final HikariDataSource pool) {
+    /** Counts the statements of {@code pool} from now on; {@code trace} may be null. */
+    Replica(final String name, final HikariDataSource pool, final Trace trace) {
         this.name = name;
         this.pool = pool;
+        this.trace = trace;
         pool.setMetricsTrackerFactory((poolName, stats) -> this);
     }
 
@@ -42,14 +47,42 @@ final class Replica implements IMetricsTracker {
         return pool.getHikariPoolMXBean().getActiveConnections();
     }
 
-    /** Counts one read that the policy sent here. */
-    void markChosen() {
+    /** Counts one read that the policy sent here after it had {@code seen} these numbers of pending statements. */
+    void markChosen(final int[] seen) {
         chosen.increment();
+        if (trace != null) {
+            trace.choose(name, seen);
+        }
+    }
+
+    @Override
+    public void recordConnectionAcquiredNanos(final long elapsedNanos) {
+        if (trace != null) {
+            open.add(trace.begin(name));
+        }
     }
 
     @Override
     public void recordConnectionUsageMillis(final long elapsedMillis) {
         executed.increment();
+        if (trace != null) {
+            endUse();
+        }
+    }
+
+    /** Ends the last use that this thread began; another's if a connection is given back by another thread than took it. */
+    private void endUse() {
+        for (Iterator<Trace.Use> uses = open.descendingIterator(); uses.hasNext();) {
+            Trace.Use use = uses.next();
+            if (use.thread == Thread.currentThread() && open.removeLastOccurrence(use)) {
+                trace.end(use);
+                return;
+            }
+        }
+        Trace.Use oldest = open.poll();
+        if (oldest != null) {
+            trace.end(oldest);
+        }
     }
 
     /** One line of the status file; the columns are {@link StatusWriter#HEADER}. */

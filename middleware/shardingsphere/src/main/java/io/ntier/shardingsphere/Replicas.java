@@ -13,10 +13,10 @@ final class Replicas {
     private Replicas() {
     }
 
-    /** Starts to count the statements of each data source. */
-    static void register(final Map<String, DataSource> dataSources) {
+    /** Starts to count the statements of each data source, and to write them down if {@code trace} is not null. */
+    static void register(final Map<String, DataSource> dataSources, final Trace trace) {
         Map<String, Replica> replicas = new LinkedHashMap<>();
-        dataSources.forEach((name, source) -> replicas.put(name, new Replica(name, (HikariDataSource) source)));
+        dataSources.forEach((name, source) -> replicas.put(name, new Replica(name, (HikariDataSource) source, trace)));
         byName = replicas;
     }
 

@@ -78,4 +78,10 @@ class ChoiceTest {
         assertTrue(message.contains(named + ": unknown value '"), message);
         assertTrue(message.contains("allowed: "), message);
     }
+
+    @Test
+    void leastConnectionsIsRefusedWithTheNameOfTheSamePolicy() {
+        String message = assertThrows(IllegalArgumentException.class, () -> Choice.of("least_connections", "first")).getMessage();
+        assertTrue(message.endsWith("write least_pending"), message);
+    }
 }

@@ -25,6 +25,7 @@ final class Proxy implements AutoCloseable {
 
     final int port;
     final Path status;
+    final Path trace;
     private final Process process;
 
     Proxy(final Path folder, final List<String> databases, final String policy, final String tie)
@@ -38,6 +39,7 @@ final class Proxy implements AutoCloseable {
             port = free.getLocalPort();
         }
         status = folder.resolve("status.csv");
+        trace = folder.resolve("trace.csv");
         Files.writeString(folder.resolve("server.yaml"), """
                 rules:
                   - !AUTHORITY
@@ -46,7 +48,7 @@ final class Proxy implements AutoCloseable {
                 props: {proxy-frontend-database-protocol-type: MySQL}
                 """.formatted(USER, PASSWORD));
         Files.writeString(folder.resolve("config-rw.yaml"), configuration(databases, policy, tie, writesToAll));
-        process = new ProcessBuilder(ProcessHandle.current().info().command().orElseThrow(), "-Xmx256m",
+        process = new ProcessBuilder(ProcessHandle.current().info().command().orElseThrow(), "-Xmx256m", "-D" + ProxyMain.TRACE + "=" + trace,
                 "-cp", System.getProperty("java.class.path"), ProxyMain.class.getName(),
                 "127.0.0.1", String.valueOf(port), folder.toString(), status.toString())
                 .directory(folder.toFile()).redirectErrorStream(true).redirectOutput(folder.resolve("log").toFile()).start();

@@ -33,6 +33,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
@@ -108,6 +109,28 @@ class ProxyTest {
                 assertTrue(share > 0.03 && share < 0.15, "share of the slow replica: " + share);
             }
             assertStatusAgrees(proxy, count);
+        }
+    }
+
+    /** What the trace says of 8 clients, by begin and end of each statement alone: which policy is it? */
+    @ParameterizedTest
+    @CsvSource({"least_pending, first", "least_pending, random", "round_robin, first", "random, first"})
+    void theTraceTellsThePolicies(final String policy, final String tie) throws Exception {
+        try (Proxy proxy = new Proxy(folder, DATABASES, policy, tie)) {
+            loadSlowView(proxy, 8, 6);
+            Thread.sleep(1500); // the trace is written twice a second
+            TraceReader trace = TraceReader.read(proxy.trace);
+            System.out.printf("%s %s: %s%n", policy, tie, trace);
+            assertEquals(0, trace.lost, "numbers without a gap");
+            assertEquals(0, trace.neverBegun);
+            assertTrue(trace.choices > 50, trace.toString());
+            if (policy.equals("least_pending")) {
+                assertTrue(trace.least >= 0.9 * trace.choices, trace.toString());
+                assertTrue(trace.sawIt >= 0.9 * trace.asked, "what the policy saw is what begin and end tell: " + trace);
+            } else {
+                assertTrue(trace.least < 0.8 * trace.choices, trace.toString());
+                assertEquals(0, trace.asked, "this policy does not look");
+            }
         }
     }
 

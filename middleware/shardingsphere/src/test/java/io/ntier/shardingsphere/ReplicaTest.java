@@ -1,15 +1,20 @@
 package io.ntier.shardingsphere;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import java.lang.reflect.Proxy;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 class ReplicaTest {
     /** A database whose connections break with the first statement. */
@@ -40,7 +45,7 @@ class ReplicaTest {
         config.setDataSource(dying());
         config.setMaximumPoolSize(2);
         try (HikariDataSource pool = new HikariDataSource(config)) {
-            Replica replica = new Replica("db1", pool);
+            Replica replica = new Replica("db1", pool, null);
             Connection used = pool.getConnection();
             assertEquals(1, replica.pending());
             assertThrows(SQLException.class, used::createStatement);
@@ -50,5 +55,25 @@ class ReplicaTest {
             pool.getConnection().close();
             assertEquals(0, replica.pending());
         }
+    }
+
+    @Test
+    void aUseThatAnotherThreadEndsIsInTheTrace(@TempDir final Path folder) throws Exception {
+        HikariConfig config = new HikariConfig();
+        config.setDataSource(dying());
+        config.setMaximumPoolSize(2);
+        try (HikariDataSource pool = new HikariDataSource(config)) {
+            Trace trace = new Trace(folder.resolve("trace.csv"));
+            Replica replica = new Replica("db1", pool, trace);
+            replica.markChosen(new int[] {0});
+            Connection used = pool.getConnection();
+            Thread other = new Thread(() -> assertDoesNotThrow(used::close));
+            other.start();
+            other.join();
+            trace.write();
+        }
+        String[] field = Files.readAllLines(folder.resolve("trace.csv")).get(1).split(",");
+        assertEquals("db1,0", field[4] + "," + field[5]);
+        assertTrue(Long.parseLong(field[1]) > 0 && Long.parseLong(field[2]) <= Long.parseLong(field[3]));
     }
 }

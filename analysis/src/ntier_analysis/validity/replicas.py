@@ -1,0 +1,210 @@
+"""O5: is the whole topology used, does the split over the replicas follow the policy, and do both sides count the same?
+
+Three witnesses per replica, counted over the run phase: `chosen` (reads that the policy sent there) and `executed`
+(statements that ran over a connection of its pool), both from the middlewares, and `own` (the database's counters)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ntier_analysis.contracts import Outcome
+from ntier_analysis.errors import DataError
+from ntier_analysis.statistics.balance import natural
+from ntier_analysis.trial import RawTrial
+from ntier_analysis.validity.registry import SIGNIFICANT, Finding, check, exact, undecidable
+
+ENOUGH = 20.0
+"""Statements that must have been expected at a node before none at all says that it is not used: chance would leave it
+idle once in e^20."""
+SPLIT_PTS = 2.0
+"""Deviation from the equal share that matters, points (as M1)."""
+COUNTERS_SHARE = 0.02
+PER_CONNECTION, FEW = 3.0, 5.0
+"""Statements of the proxy's own when it opens a connection, and a few at the ends of the run."""
+EQUAL = ("round_robin", "random")
+OWN_COUNTERS = {
+    "mysql_status": ("com_select_per_s", "com_insert_per_s", "com_update_per_s", "com_delete_per_s"),
+    "postgresql_status": ("xact_commit_per_s", "xact_rollback_per_s"),
+}
+
+
+def _rate(frame: pd.DataFrame, metric: str, run: tuple[float, float]) -> pd.Series:
+    """Mean rate per item over the run phase; gaps do not count."""
+    rows = frame[(frame["metric"] == metric) & (frame["t_s"] >= run[0]) & (frame["t_s"] < run[1])]
+    return rows.groupby("item")["value"].mean()
+
+
+def _tier(trial: RawTrial, tier: str) -> list[str]:
+    return natural(name for name, node in trial.nodes.items() if node.tier == tier)
+
+
+def split(trial: RawTrial) -> pd.DataFrame:
+    """Index: replicas; columns chosen, executed, own (statements in the run phase; NaN = no counter), known (whether a
+    middleware has it in its list), connections (opened by the database). Sums over the middleware nodes."""
+    start, end = trial.run
+    replicas = _tier(trial, "db")
+    found = pd.DataFrame(np.nan, index=replicas, columns=["chosen", "executed", "own", "connections"])
+    found["known"] = False
+    for node in _tier(trial, "middleware"):
+        if not trial.path(f"nodes/{node}/middleware_status.csv"):
+            continue
+        frame, _ = trial.samples_of(node, "middleware_status")
+        for column, metric in (("chosen", "reads_chosen_per_s"), ("executed", "statements_per_s")):
+            counts = (_rate(frame, metric, trial.run) * (end - start)).dropna()
+            for replica, count in counts[counts.index.isin(replicas)].items():
+                found.loc[replica, column] = np.nansum([found.loc[replica, column], count])
+        found["known"] |= found.index.isin(frame["item"])
+    for replica in replicas:
+        found.loc[replica, ["own", "connections"]] = _own(trial, replica)
+    return found
+
+
+def _own(trial: RawTrial, database: str) -> tuple[float, float]:
+    """Statements and new connections by the database's own counters, less the collector's."""
+    start, end = trial.run
+    for collector, metrics in OWN_COUNTERS.items():
+        if trial.path(f"nodes/{database}/{collector}.csv"):
+            frame, _ = trial.samples_of(database, collector)
+            rates = [float(_rate(frame, metric, trial.run).get("", np.nan)) for metric in metrics]
+            if not np.isfinite(rates[0]):
+                return np.nan, np.nan
+            # PostgreSQL's collector asks in the database itself, once a second, in a transaction
+            collectors_own = 1.0 if collector == "postgresql_status" else 0.0
+            opened = float(_rate(frame, "connections_per_s", trial.run).get("", 0.0))
+            return max(0.0, np.nansum(rates) - collectors_own) * (end - start), opened * (end - start)
+    return np.nan, np.nan
+
+
+def expected(trial: RawTrial, counts: pd.DataFrame) -> pd.Series:
+    """Statements that each replica must have got at least if it is used as the policy says.
+
+    least_pending with tie=first sends a read on only if all replicas before it are busy: reads x the share of the run
+    in which they were, by the samples of pending statements (the lower end of its 95 % interval, Wilson's). Measured
+    against what was sent on: 0.3 to 1.5 of it (docs/validity.md)."""
+    total = np.nansum(counts["executed"] if counts["executed"].notna().any() else counts["own"])
+    equal = pd.Series(total / max(len(counts), 1), index=counts.index)
+    soft = trial.manifest.soft_resources
+    if soft.get("middleware_policy") != "least_pending" or soft.get("middleware_tie") != "first":
+        return equal
+    parts = [_found_busy(trial, node, list(counts.index)) for node in _tier(trial, "middleware")]
+    return sum(parts) if parts else equal
+
+
+def _found_busy(trial: RawTrial, node: str, replicas: list[str]) -> pd.Series:
+    frame, _ = trial.samples_of(node, "middleware_status")
+    start, end = trial.run
+    rows = frame[(frame["metric"] == "pending") & (frame["t_s"] >= start) & (frame["t_s"] < end)]
+    pending = rows.pivot_table(index="t_s", columns="item", values="value").reindex(columns=replicas).fillna(0)
+    # with one replica the policy is not asked; writes were not sent on, they go to all
+    rates = (np.nansum(_rate(frame, m, trial.run)) for m in ("reads_chosen_per_s", "statements_per_s"))
+    reads = next((rate for rate in rates if rate > 0), 0.0) * (end - start)
+    found = {}
+    for i, replica in enumerate(replicas):
+        busy = (pending[replicas[:i]] > 0).all(axis=1)
+        low = stats.binomtest(int(busy.sum()), len(busy)).proportion_ci(0.95, "wilson").low if len(busy) else 0.0
+        found[replica] = reads * low
+    return pd.Series(found)
+
+
+def _idle_replicas(trial: RawTrial) -> tuple[list[str], list[str], list[str]]:
+    """Replicas that got nothing although they should have; those of which too little was expected; a text for each."""
+    counts = trial.remember(split)
+    least, listed = expected(trial, counts), counts["known"].any()
+    idle, unsure, texts = [], [], []
+    for replica, row in counts.iterrows():
+        own_idle = row["own"] <= PER_CONNECTION * np.nan_to_num(row["connections"]) + FEW
+        starved = own_idle and row["executed"] > ENOUGH  # the middleware's name leads to another database
+        unlisted = listed and not row["known"]
+        texts.append(f"{replica} {_count(row['executed'])} (own counter {_count(row['own'])})")
+        if not (unlisted or starved or row["executed"] == 0 or (np.isnan(row["executed"]) and own_idle)):
+            continue
+        certain = unlisted or starved or least[replica] >= ENOUGH
+        (idle if certain else unsure).append(str(replica))
+        texts[-1] += ", not in the middleware's list" if unlisted else f", at least {least[replica]:.0f} expected"
+    return idle, unsure, texts
+
+
+def _count(value: float) -> str:
+    return "unknown" if np.isnan(value) else f"{value:.0f}"
+
+
+def _idle_servers(trial: RawTrial) -> tuple[list[str], list[str], list[str]]:
+    """The same for web and app nodes, by the web servers' logs, and middleware nodes, by their own counters."""
+    start, end = trial.run
+    logs = {n: log[(log["t_s"] >= start) & (log["t_s"] < end)] for n, log in trial.web_logs.items()}
+    counts = {"web": {name: len(log) for name, log in logs.items()}}
+    counts["app"] = {
+        name: sum(int((log["app_node"] == name).sum()) for log in logs.values()) for name in _tier(trial, "app")
+    }
+    counts["middleware"] = {}
+    for node in _tier(trial, "middleware"):
+        if trial.path(f"nodes/{node}/middleware_status.csv"):
+            frame, _ = trial.samples_of(node, "middleware_status")
+            rate = _rate(frame, "statements_per_s", trial.run)
+            if rate.notna().any():
+                counts["middleware"][node] = round(np.nansum(rate) * (end - start))
+    idle, unsure, texts = [], [], []
+    for tier in counts.values():
+        for name, count in tier.items():
+            texts.append(f"{name} {count}")
+            if count == 0:
+                (idle if sum(tier.values()) / len(tier) >= ENOUGH else unsure).append(name)
+    return idle, unsure, texts
+
+
+@check("O5", "Nodes that got no work", "topology_not_used")
+def used(trial: RawTrial) -> Finding:
+    """Idle although at least 20 requests or statements were to be expected: fail. Fewer: undecidable, which does not
+    invalidate, since least_pending leaves the last replicas idle at low loads."""
+    servers, databases = _idle_servers(trial), _idle_replicas(trial)
+    idle, unsure, texts = (a + b for a, b in zip(servers, databases, strict=True))
+    if idle or not unsure:
+        text = f"idle: {', '.join(idle)}; " if idle else ""
+        return exact(float(len(idle)), 0.0, "nodes", text + ", ".join(texts), len(texts))
+    return undecidable(f"too little work to tell whether {', '.join(unsure)} can be used: {', '.join(texts)}",
+                       n=len(texts), required=False)  # fmt: skip
+
+
+@check("O5.split", "Reads per replica against the policy's equal shares", "split_off_policy")
+def follows_policy(trial: RawTrial) -> Finding:
+    """round_robin and random promise equal shares; three standard errors, divided among the replicas (Bonferroni)."""
+    policy, counts = trial.manifest.soft_resources.get("middleware_policy"), trial.remember(split)
+    n, k = float(np.nansum(counts["chosen"])), len(counts)
+    if k < 2 or policy not in EQUAL:
+        return exact(0.0, SPLIT_PTS, "points", f"policy {policy}: no equal shares are promised", k)
+    if n == 0:
+        return undecidable("the middleware does not tell how many reads its policy sent where", required=False)
+    shares = counts["chosen"].fillna(0) / n
+    off = 100 * (shares - 1 / k).abs()
+    error = 100 * float(np.sqrt((1 / k) * (1 - 1 / k) / n))
+    critical = error * stats.norm.isf(stats.norm.sf(SIGNIFICANT) / k)
+    worst = float(off.max())
+    outcome = Outcome.PASS if worst <= SPLIT_PTS else Outcome.FAIL if worst > critical else Outcome.UNDECIDABLE
+    text = f"policy {policy}: " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares.items())
+    return Finding(
+        outcome, worst, SPLIT_PTS, "points", round(n), error, text, None if outcome is Outcome.FAIL else False
+    )
+
+
+@check("O5.counters", "Statements by the middleware's counters against the databases' own", "counters_disagree")
+def counters_agree(trial: RawTrial) -> Finding:
+    """Of each replica, in units of what is allowed: 2 %, one second (the two are read at different moments), and what
+    the proxy itself asks. A check of an idle connection is a transaction to PostgreSQL: there up to twice as many."""
+    counts = trial.remember(split).dropna(subset=["executed", "own"])
+    if counts.empty:
+        return undecidable("no replica is counted on both sides", required=False)
+    start, end = trial.run
+    worst, where = 0.0, ""
+    for name, row in counts.iterrows():
+        allowed = row["executed"] * (COUNTERS_SHARE + 1 / (end - start)) + PER_CONNECTION * row["connections"] + FEW
+        beyond = row["own"] - row["executed"]
+        checks = row["executed"] if trial.path(f"nodes/{name}/postgresql_status.csv") else 0.0
+        off = max(-beyond, beyond - checks) / allowed
+        if off >= worst:
+            worst = off
+            where = f"{name}: {row['executed']:.0f} by the middleware, {row['own']:.0f} by its own counter"
+    if np.isnan(worst):
+        raise DataError(f"{trial.folder}: the counters of the replicas are not numbers")
+    return exact(max(worst, 0.0), 1.0, "", where, len(counts))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-IGNORED = {"target", "__pycache__", ".pytest_cache", "test", "tests", "bench", "README.md"}
+IGNORED = {"target", "campaigns", "__pycache__", ".pytest_cache", "test", "tests", "bench", "README.md"}
 # The parts of a role that its tasks/install.yml may use; configuration is done at deployment, not in images.
 ROLE_PARTS = ("tasks/install.yml", "files", "vars", "defaults")
 

@@ -27,7 +27,7 @@ present() { everything | { grep -v '^build-' || true; }; }
 
 create() {
   local name=$1 image=$2 address=$3 memory=${4:--} network=${5:--} folder=$nodes/$1
-  local key=$folder/ssh_host_ed25519_key made="$image $address $memory $network" options=() nic mac
+  local key=$folder/ssh_host_ed25519_key made="$image $address $memory $network" options=() mac
   [[ -r $state/ssh/id_ed25519.pub ]] || fail "$state/ssh/id_ed25519.pub is missing: run make setup"
   mkdir -p "$folder"
   exec 9>"$folder/lock"
@@ -43,10 +43,9 @@ create() {
   # shellcheck disable=SC2086
   mac=$(printf '02:00:%02x:%02x:%02x:%02x' ${address//./ })
   [[ $memory == - ]] || options+=(--config "limits.memory=$memory")
-  nic="eth0,hwaddr=$mac"
-  [[ $network == - ]] || nic+=",limits.ingress=$network"
+  [[ $network == - ]] || options+=(--device "eth0,limits.ingress=$network")
   incus launch "$image" "$name" --quiet --config "environment.NTIER_ADDRESS=$address/16" \
-    --config "environment.NTIER_GATEWAY=$gateway" --device "$nic" "${options[@]}" ||
+    --config "environment.NTIER_GATEWAY=$gateway" --device "eth0,hwaddr=$mac" "${options[@]}" ||
     fail "node $name could not be made from image $image (make it: setup/setup.sh --images $image)"
   shape "$name" "$network"
   put_keys "$name" "$key" || fail "node $name does not take its keys: incus --project $project console $name --show-log"

@@ -34,6 +34,10 @@ def command(*arguments, cwd=None):
 def raw(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep") / "raw"
     write_sweep(folder, TRUTH, [300, 1000], **SHORT)
+    logs = folder / SWEEP / "u00300.r01/nodes/middleware1/logs"
+    logs.mkdir()
+    head = "number,choice_ns,begin_ns,end_ns,replica,seen\n"
+    (logs / "middleware_trace.csv").write_text(head + "0,0,5,9,db1,\n1,0,7,9,db1,\n")  # one replica: nothing to choose
     return folder
 
 

@@ -238,7 +238,7 @@ def test_swapped_mix_is_seen(tmp_path):
 def test_a_trial_on_postgresql_is_valid(tmp_path):
     folder = write_trial(tmp_path, replace(SPEC, seal=False))
     (folder / "nodes/db1/mysql_status.csv").unlink()
-    rows = [f"{SPEC.start_s + s:.3f},{9 * s},0,3,24,0" for s in range(-2, 66)]
+    rows = [f"{SPEC.start_s + s:.3f},{27 * s},0,3,24,0" for s in range(-2, 66)]
     header = "t_s,xact_commit,deadlocks,active,connections,lock_waits"
     (folder / "nodes/db1/postgresql_status.csv").write_text("\n".join([header, *rows]) + "\n")
     collectors = Manifest.read(folder).collectors

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ pytestmark = [pytest.mark.nodes, pytest.mark.faults]
 
 CONFIGURATION = "/etc/ntier/shardingsphere/config-rw.yaml"
 RESTART = "systemctl restart ntier-shardingsphere"
+HEALTHY_S = 120  # a cold proxy on a busy machine; a sweep that finds it unhealthy would deploy the right configuration
 TOPOLOGY = ["--topo", "1/1/1/2M", "--set", "middleware_policy=round_robin"]
 WRONG = {
     # every read goes to the first of the two
@@ -39,11 +41,18 @@ def two_replicas() -> None:
         assert done.returncode == 0, done.stderr
 
 
+def await_healthy() -> None:
+    end = time.monotonic() + HEALTHY_S
+    while "yes" not in on_node("middleware1", "ntier-node reset >/dev/null && echo yes"):
+        assert time.monotonic() < end, "the middleware with the wrong configuration does not serve"
+
+
 @pytest.fixture
 def wrong(two_replicas: None, request: pytest.FixtureRequest):
     """The middleware with one of the wrong configurations; the right one afterwards."""
     change = WRONG[request.param].replace("{file}", CONFIGURATION)
     on_node("middleware1", f"cp -p {CONFIGURATION} /root/right.yaml; {change} {CONFIGURATION}; {RESTART}")
+    await_healthy()
     differs = on_node("middleware1", f"cmp -s {CONFIGURATION} /root/right.yaml || echo yes").strip()
     yield differs == "yes"
     on_node("middleware1", f"mv /root/right.yaml {CONFIGURATION}; {RESTART}")

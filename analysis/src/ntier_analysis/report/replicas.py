@@ -54,13 +54,15 @@ def share_rows(data: SweepData) -> list[dict]:
 
 
 def regrets(data: SweepData) -> pd.DataFrame:
-    """Per traced trial: trial, users, valid, policy and the columns of `regret_summary`."""
+    """Per traced trial in which there was something to choose: trial, users, valid, policy and the columns of
+    `regret_summary`."""
     trials = data.trials.set_index("trial")
     rows = [
         {"trial": name, "users": trials.loc[name, "users"], "valid": bool(trials.loc[name, "valid"])}
         | {"policy": policy_of(trials.loc[[name]])}
         | regret_summary(group).to_dict()
         for name, group in data.choices.groupby("trial", sort=False)
+        if (group["measure"] == "pending").any()
     ]
     return pd.DataFrame(rows).sort_values(["users", "trial"], ignore_index=True) if rows else pd.DataFrame()
 

@@ -196,7 +196,7 @@ def counters_agree(trial: RawTrial) -> Finding:
     if counts.empty:
         return undecidable("no replica is counted on both sides", required=False)
     start, end = trial.run
-    worst, where = 0.0, ""
+    worst, where = -np.inf, ""
     for name, row in counts.iterrows():
         allowed = row["executed"] * (COUNTERS_SHARE + 1 / (end - start)) + PER_CONNECTION * row["connections"] + FEW
         beyond = row["own"] - row["executed"]

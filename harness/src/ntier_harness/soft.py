@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ntier_analysis.contracts.topology import DBMS
 
+from ntier_harness import middlewares
 from ntier_harness.errors import RequestError, unknown
 
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 CHOICES = {
     "app_pool_mode": ("per_servlet", "shared"),
-    "middleware_policy": ("least_pending", "round_robin", "random"),
-    "middleware_tie": ("first", "random"),
+    "middleware_policy": middlewares.POLICIES,
+    "middleware_tie": middlewares.TIES,
     "middleware_writes": ("all", "first"),
     "db_search_index": ("prefix", "full"),
     "db_geqo": ("on", "off"),
@@ -38,6 +39,8 @@ MAX_CONNECTIONS = {"mysql": 500, "postgresql": 150}
 # The paper's "faulty index" is MySQL's subject(10). PostgreSQL has no such index, only one that these searches cannot
 # use; what Elba's script made there is not known (docs/decisions/long-queries.md).
 SEARCH_INDEX = {"mysql": "prefix", "postgresql": "full"}
+APP_POOLS = 18  # servlets with a pool of their own (rubbos-app: Routes.all)
+SPARE_CONNECTIONS = 20  # at a DBMS: its collector, its administrator, connections that are being closed
 BUFFER_POOL_BYTES = 512 * 2**20  # half of a database node's memory, which is 1 GiB at small scales (modules/topology)
 
 
@@ -70,6 +73,10 @@ def scaled(total: float, scale: float, nodes: int, least: int) -> int:
 def soft_resources(spec: Spec) -> dict[str, Any]:
     """The experiment's variables for `deploy.yml` (docs: argument_specs of the roles)."""
     counts, dbms = spec.topology.counts, DBMS[spec.topology.dbms]
+    middleware = middlewares.MIDDLEWARES[spec.middleware]
+    pool_mode = spec.settings.get("app_pool_mode", "per_servlet")
+    pool_size = spec.settings.get("app_pool_size", scaled(ELBA["app_pool_size"], spec.scale, counts["app"], 2))
+    held = counts["app"] * pool_size * (APP_POOLS if pool_mode == "per_servlet" else 1)
     values: dict[str, Any] = {
         "ntier_scale": spec.scale,
         "ntier_dbms": dbms,
@@ -80,14 +87,24 @@ def soft_resources(spec: Spec) -> dict[str, Any]:
         "app_pool_size": scaled(ELBA["app_pool_size"], spec.scale, counts["app"], 2),
         "app_pool_mode": "per_servlet",
         "app_comment_search": "indexed",
-        "middleware_policy": "least_pending",
-        "middleware_tie": "first",
-        "middleware_writes": "all" if spec.mix.writes and counts["db"] > 1 else "first",
+        "middleware_granularity": middleware.granularity,
+        "middleware_login": middleware.login,
+        "middleware_policy": middleware.policies[spec.topology.dbms][0],
+        "middleware_tie": middleware.ties[0],
+        "middleware_writes": middlewares.writes(middleware, mix_writes=spec.mix.writes, replicas=counts["db"]),
         "middleware_pool_max": scaled(ELBA["middleware_pool_max"], spec.scale, 1, 4),
         "db_max_connections": MAX_CONNECTIONS[dbms],
         "db_search_index": SEARCH_INDEX[dbms],
         "db_buffer_pool_bytes": BUFFER_POOL_BYTES,
     }
+    if not middleware.multiplexes:
+        values |= held_connections(held, MAX_CONNECTIONS[dbms])
     if dbms == "postgresql":
         values["db_geqo"] = "on"
     return values | spec.settings
+
+
+def held_connections(held: int, usual: int) -> dict[str, int]:
+    """Limits where each of the app tier's `held` connections holds one at a replica while it lives: a smaller limit
+    would not queue statements but shut connections out. All of them may be at one replica."""
+    return {"middleware_pool_max": held, "db_max_connections": max(usual, held + SPARE_CONNECTIONS)}

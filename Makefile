@@ -35,7 +35,7 @@ help: ## this page
 
 .PHONY: setup venv doctor purge lock
 setup: ## installs all that the others need; does nothing and takes seconds when all is there
-	@setup/setup.sh $(call option,DATA,data) $(call option,TOPO,topo)
+	@setup/setup.sh $(call option,DATA,data) $(call option,TOPO,topo) $(call option,MIDDLEWARE,middleware)
 
 venv:
 	@setup/bootstrap.sh

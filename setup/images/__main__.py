@@ -187,6 +187,13 @@ def arguments(spec: dict) -> argparse.Namespace:
     parser.add_argument(
         "--topo", default="", metavar="W/A/C/D+DBMS", help="only the DBMS of this topology; default: all"
     )
+    middlewares = [name for name, one in spec["images"].items() if one["tier"] == "middleware"]
+    parser.add_argument(
+        "--middleware",
+        default=spec["default_middleware"],
+        metavar="NAME,...",
+        help=f"only these middlewares: {', '.join(middlewares)} (default: %(default)s)",
+    )
     parser.add_argument("--rebuild", action="store_true", help="also those that are up to date (newer packages)")
     parser.add_argument("--check", action="store_true", help="only say what would be built; exit code 1 if anything")
     given = parser.parse_args()
@@ -194,10 +201,13 @@ def arguments(spec: dict) -> argparse.Namespace:
     default = [*roles, *(name for name, (_, profile) in loaded.items() if profile in asked)]
     wanted = [dbms for dbms, letter in spec["letters"].items() if given.topo.removesuffix("L").endswith(letter)]
     others = [dbms for dbms in spec["letters"] if wanted and dbms not in wanted]
+    chosen = given.middleware.split(",")
+    others += [name for name in middlewares if name not in chosen]
     default = [name for name in default if name.partition("-")[0] not in others]
     given.names = given.images.split(",") if given.images else default
     for option, names, known in (
         ("--images", given.names, [*roles, *loaded]),
+        ("--middleware", chosen, middlewares),
         ("--data", asked, [profile for _, profile in loaded.values()]),
     ):
         unknown = [name for name in names if name not in known]

@@ -169,6 +169,24 @@ def test_a_topology_needs_the_images_of_its_dbms(images, monkeypatch, topo, left
     assert names[0] - names[1] == left_out
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("", {"shardingsphere"}), ("haproxy", {"haproxy"}), ("pgpool,haproxy", {"pgpool", "haproxy"})]
+)
+def test_only_the_middlewares_that_are_asked_for_get_an_image(images, monkeypatch, asked, expected):
+    spec = images.artefacts.load()
+    monkeypatch.setattr(sys, "argv", ["setup", *(["--middleware", asked] if asked else [])])
+    middlewares = {name for name, one in spec["images"].items() if one["tier"] == "middleware"}
+    assert set(images.arguments(spec).names) & middlewares == expected
+
+
+def test_an_unknown_middleware_is_an_error_that_names_the_allowed_ones(images, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["setup", "--middleware", "cjdbc"])
+    with pytest.raises(SystemExit) as error:
+        images.arguments(images.artefacts.load())
+    assert error.value.code == 2
+    assert "allowed: shardingsphere, haproxy" in capsys.readouterr().err
+
+
 def test_profiles_differ(images):
     steps = images.plan(images.artefacts.load(), {"mysql": ["tiny", "small"]})
     assert steps["mysql-tiny"].digest != steps["mysql-small"].digest

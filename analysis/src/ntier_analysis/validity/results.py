@@ -49,8 +49,10 @@ def balanced(trial: RawTrial) -> Finding:
     for name, node in trial.nodes.items():
         if node.tier == "middleware" and trial.path(f"nodes/{name}/middleware_status.csv"):
             frame, _ = trial.samples_of(name, "middleware_status")
-            rates = frame[(frame["metric"] == "statements_per_s") & frame["t_s"].between(start_s, end_s)]
-            for replica, mean in rates.groupby("item")["value"].mean().items():
-                shares.append(f"{replica} {mean:.1f}/s")
+            # a middleware that sees no statements counts the connections that it holds at each replica
+            seen = "statements_per_s" if (frame["metric"] == "statements_per_s").any() else "active"
+            values = frame[(frame["metric"] == seen) & frame["t_s"].between(start_s, end_s)]
+            for replica, mean in values.groupby("item")["value"].mean().items():
+                shares.append(f"{replica} {mean:.1f}{'/s' if seen == 'statements_per_s' else ' connections'}")
                 idle += [str(replica)] if mean == 0 else []
     return exact(float(len(idle)), 0.0, "nodes", ", ".join(shares), len(shares))

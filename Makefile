@@ -12,6 +12,7 @@ RESULTS ?= results
 STORE  ?= $(RESULTS)/store
 TERRAFORM ?= $(or $(shell command -v terraform),$(shell command -v tofu))
 export TERRAFORM
+export PROXYSQL_BINARY # a program of this machine, for MIDDLEWARE=proxysql where no package of it can be reached
 
 # NAME=value -> --name 'value', for those that were given
 option  = $(if $($(1)),--$(2) '$(subst ','\'',$($(1)))')

@@ -7,6 +7,7 @@ import base64
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -16,9 +17,10 @@ import pytest
 from ntier_analysis.parsers.status import middleware_status
 from ntier_harness.middlewares import MIDDLEWARES
 
-from conftest import BIN, ROOT, STATE, Deployment
-
 pytestmark = pytest.mark.nodes
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
 DEPLOYED = [("haproxy", "M"), ("haproxy", "P"), ("pgpool", "P"), ("pgbouncer", "P"), ("mysqlrouter", "M")]
 STATEMENTS = 200
 WHERE = {"M": "SELECT @@hostname", "P": "SELECT host(inet_server_addr())"}
@@ -34,7 +36,7 @@ for i in range(60):
 
 
 @pytest.fixture(scope="module", params=DEPLOYED, ids=["-".join(pair) for pair in DEPLOYED])
-def through(request):
+def through(request, nodes_that_run):
     """(deployment of 1/1/1/2 with the middleware, the middleware, letter of the DBMS); the nodes go afterwards."""
     name, letter = request.param
     images = json.loads((STATE / "images.json").read_text()) if (STATE / "images.json").exists() else {}
@@ -44,7 +46,7 @@ def through(request):
     try:
         for command in ("up", "deploy"):
             subprocess.run([BIN / "ntier", command, *options], cwd=ROOT, check=True)
-        yield Deployment(json.loads((STATE / "local/nodes.json").read_text())), MIDDLEWARES[name], letter
+        yield nodes_that_run(), MIDDLEWARES[name], letter
     finally:
         subprocess.run([BIN / "ntier", "down"], cwd=ROOT, check=True)
 

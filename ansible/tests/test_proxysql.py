@@ -12,7 +12,7 @@ import yaml
 
 ROLE = Path(__file__).resolve().parents[1] / "roles/proxysql"
 TOKEN = re.compile(r'\s*(?:#[^\n]*\s*)*(?:"((?:[^"\\]|\\.)*)"|([A-Za-z*][\w*-]*)|(-?\d+)|([=:;,(){}\[\]]))')
-# Variables and columns by proxysql.com's documentation: "MySQL Variables", "PostgreSQL Variables", "Admin Variables", and
+# Variables and columns by proxysql.com's documentation: "MySQL Variables", "PostgreSQL Variables", "Admin Variables",
 # the tables of "Main (runtime)"; address and hostgroup are the configuration file's names of hostname and hostgroup_id.
 KNOWN = {
     "admin_variables": {"admin_credentials", "mysql_ifaces", "pgsql_ifaces"},

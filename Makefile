@@ -12,6 +12,7 @@ RESULTS ?= results
 STORE  ?= $(RESULTS)/store
 TERRAFORM ?= $(or $(shell command -v terraform),$(shell command -v tofu))
 export TERRAFORM
+export PROXYSQL_BINARY # a program of this machine, for MIDDLEWARE=proxysql where no package of it can be reached
 
 # NAME=value -> --name 'value', for those that were given
 option  = $(if $($(1)),--$(2) '$(subst ','\'',$($(1)))')
@@ -35,7 +36,7 @@ help: ## this page
 
 .PHONY: setup venv doctor purge lock
 setup: ## installs all that the others need; does nothing and takes seconds when all is there
-	@setup/setup.sh $(call option,DATA,data) $(call option,TOPO,topo)
+	@setup/setup.sh $(call option,DATA,data) $(call option,TOPO,topo) $(call option,MIDDLEWARE,middleware)
 
 venv:
 	@setup/bootstrap.sh

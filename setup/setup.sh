@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that the other targets need: Python environment, controller (Incus and tools), node images.
-# Does only what is missing; with everything in place it takes a second or two. Options (--topo, --data, --images, --rebuild, --check)
+# Does only what is missing; with everything in place it takes a second or two. Options (--topo, --middleware, --data, --images, --rebuild, --check)
 # are those of setup/images.
 #   NTIER_STATE (/var/lib/ntier), NTIER_POOL_SIZE (40GiB), NTIER_DEBIAN_MIRROR, NTIER_SECURITY_MIRROR, NTIER_PYTHON
 set -euo pipefail

@@ -105,6 +105,12 @@ def deployment() -> Iterator[Deployment]:
         subprocess.run([BIN / "ntier", "down"], cwd=ROOT, check=True)
 
 
+@pytest.fixture(scope="session")
+def nodes_that_run() -> Callable[[], Deployment]:
+    """The deployment of this machine as it is when the fixture is called; nothing is made."""
+    return lambda: Deployment(json.loads((STATE / "local/nodes.json").read_text()))
+
+
 @pytest.fixture
 def inventory(tmp_path: Path) -> Callable[[Any], subprocess.CompletedProcess[str]]:
     """`ansible-inventory --list` of a nodes.json with the given content."""

@@ -15,7 +15,8 @@ import yaml
 ANSIBLE = Path(__file__).resolve().parents[1]
 ROLES = sorted(path.name for path in (ANSIBLE / "roles").iterdir() if path.is_dir())
 SHARED = {  # variables of the experiment and of the inventory: typed where they are used, set outside of the roles
-    "ntier_scale", "ntier_controller_address", "app_db_password", "middleware_db_password", "monitor_db_password"
+    "ntier_scale", "ntier_controller_address", "app_db_password", "middleware_db_password", "monitor_db_password",
+    "middleware_login", "app_database_user",
 }  # fmt: skip
 
 

@@ -43,7 +43,8 @@ def test_users():
         ("phases", "10/2/1", "run is 5..86400 s"),
         ("reps", "0", "allowed are 1..99"),
         ("reps", "x", "not a whole number"),
-        ("middleware", "cjdbc", "allowed are shardingsphere"),
+        ("middleware", "cjdbc", "allowed are shardingsphere, haproxy, pgpool"),
+        ("middleware", "pgpool", "allowed with M are shardingsphere, haproxy, mysqlrouter, proxysql"),
         ("target", "aws", "allowed are local"),
         ("scale", "0.13", "not a multiple of 0.05"),
         ("scale", "big", "neither 'auto' nor a number"),
@@ -54,7 +55,9 @@ def test_users():
         ("data", "smal", "did you mean 'small'?"),
         ("set", ["web_max_worker=3"], "did you mean 'web_max_workers'?"),
         ("set", ["web_max_workers=0"], "allowed are 2..20000"),
-        ("set", ["middleware_policy=fair"], "allowed are least_pending, round_robin, random"),
+        ("set", ["middleware_policy=fair"], "allowed are least_pending, round_robin, random, least_connections"),
+        ("set", ["middleware_policy=least_connections"], "shardingsphere has no 'least_connections'"),
+        ("set", ["middleware_tie=none"], "shardingsphere has no 'none'; allowed are first, random"),
         ("set", ["db_search_index=none"], "allowed are prefix, full"),
         ("set", ["x"], "expected name=value"),
     ],
@@ -218,5 +221,5 @@ def test_statements_are_traced_only_if_asked_for(spec):
 
 
 def test_least_connections_is_refused_with_the_policy_that_means_the_same(spec):
-    with pytest.raises(RequestError, match=r"^set middleware_policy: 'least_connections' .*; write least_pending$"):
+    with pytest.raises(RequestError, match=r"has no 'least_connections'; .*: least_pending is the same$"):
         spec(set=["middleware_policy=least_connections"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
+import os
+import re
 import subprocess
 import sys
 import threading
@@ -80,7 +82,8 @@ def base_step(name: str, one: dict, options: list[str]) -> Step:
 def install_digests(spec: dict) -> dict[str, str]:
     """Role -> what its install tasks depend on. Deployment compares it with the stamp in the node."""
     sources = {"common": [], "monitor": []} | {name: one["sources"] for name, one in spec["images"].items()}
-    return {role: digests.of_role(role, files) for role, files in sources.items()}
+    given = {role: [os.path.expandvars(file) for file in files] for role, files in sources.items()}
+    return {role: digests.of_role(role, [file for file in files if file]) for role, files in given.items()}
 
 
 def with_needs(steps: dict[str, Step], wanted: list[str]) -> list[str]:
@@ -151,10 +154,16 @@ def make_one(step: Step, screen: Screen) -> None:
         with log.open("w") as file:
             step.make(file)
     except Exception as error:
-        tail = "\n".join(f"    {line}" for line in log.read_text(errors="replace").splitlines()[-15:])
+        tail = "\n".join(f"    {line}" for line in told(log.read_text(errors="replace")))
         screen.say(f"{step.name}: failed: {short(error)}\n{tail}\n  its log: {log}")
         raise
     screen.say(f"{step.name}: done in {time.monotonic() - begin:.0f} s")
+
+
+def told(log: str) -> list[str]:
+    """What a log says of a failure: Ansible's own errors if there are any (other lines follow them); else its end."""
+    errors = re.findall(r"^\[ERROR\]: (.+)$", log, re.M)
+    return errors or log.splitlines()[-15:]
 
 
 def short(error: Exception) -> str:
@@ -187,6 +196,13 @@ def arguments(spec: dict) -> argparse.Namespace:
     parser.add_argument(
         "--topo", default="", metavar="W/A/C/D+DBMS", help="only the DBMS of this topology; default: all"
     )
+    middlewares = [name for name, one in spec["images"].items() if one["tier"] == "middleware"]
+    parser.add_argument(
+        "--middleware",
+        default=spec["default_middleware"],
+        metavar="NAME,...",
+        help=f"only these middlewares: {', '.join(middlewares)} (default: %(default)s)",
+    )
     parser.add_argument("--rebuild", action="store_true", help="also those that are up to date (newer packages)")
     parser.add_argument("--check", action="store_true", help="only say what would be built; exit code 1 if anything")
     given = parser.parse_args()
@@ -194,10 +210,13 @@ def arguments(spec: dict) -> argparse.Namespace:
     default = [*roles, *(name for name, (_, profile) in loaded.items() if profile in asked)]
     wanted = [dbms for dbms, letter in spec["letters"].items() if given.topo.removesuffix("L").endswith(letter)]
     others = [dbms for dbms in spec["letters"] if wanted and dbms not in wanted]
+    chosen = given.middleware.split(",")
+    others += [name for name in middlewares if name not in chosen]
     default = [name for name in default if name.partition("-")[0] not in others]
     given.names = given.images.split(",") if given.images else default
     for option, names, known in (
         ("--images", given.names, [*roles, *loaded]),
+        ("--middleware", chosen, middlewares),
         ("--data", asked, [profile for _, profile in loaded.values()]),
     ):
         unknown = [name for name in names if name not in known]

@@ -33,6 +33,6 @@ def walk(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def of_role(role: str, sources: list[str]) -> str:
+def of_role(role: str, sources: Iterable[str]) -> str:
     """What the role's install tasks depend on."""
     return of("role", role, files=[*(f"ansible/roles/{role}/{part}" for part in ROLE_PARTS), *sources])

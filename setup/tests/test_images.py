@@ -169,6 +169,25 @@ def test_a_topology_needs_the_images_of_its_dbms(images, monkeypatch, topo, left
     assert names[0] - names[1] == left_out
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [("", {"shardingsphere"}), ("haproxy", {"haproxy"}), ("pgpool,haproxy", {"pgpool", "haproxy"})],
+)
+def test_only_the_middlewares_that_are_asked_for_get_an_image(images, monkeypatch, asked, expected):
+    spec = images.artefacts.load()
+    monkeypatch.setattr(sys, "argv", ["setup", *(["--middleware", asked] if asked else [])])
+    middlewares = {name for name, one in spec["images"].items() if one["tier"] == "middleware"}
+    assert set(images.arguments(spec).names) & middlewares == expected
+
+
+def test_an_unknown_middleware_is_an_error_that_names_the_allowed_ones(images, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["setup", "--middleware", "cjdbc"])
+    with pytest.raises(SystemExit) as error:
+        images.arguments(images.artefacts.load())
+    assert error.value.code == 2
+    assert "allowed: shardingsphere, haproxy" in capsys.readouterr().err
+
+
 def test_profiles_differ(images):
     steps = images.plan(images.artefacts.load(), {"mysql": ["tiny", "small"]})
     assert steps["mysql-tiny"].digest != steps["mysql-small"].digest
@@ -217,3 +236,24 @@ def test_a_machine_that_knows_no_mirror_is_told_the_setting(monkeypatch, capsys)
     with pytest.raises(SystemExit, match="2"):
         base.mirrors.__wrapped__()
     assert "NTIER_DEBIAN_MIRROR" in capsys.readouterr().err
+
+
+def test_a_program_that_the_user_gives_is_part_of_its_image_and_an_empty_setting_is_not(images, monkeypatch, tmp_path):
+    spec = images.artefacts.load()
+    program = tmp_path / "proxysql"
+    program.write_text("one")
+    digest = {}
+    for name, value in (("none", None), ("empty", ""), ("given", str(program))):
+        monkeypatch.delenv("PROXYSQL_BINARY", raising=False)
+        if value is not None:
+            monkeypatch.setenv("PROXYSQL_BINARY", value)
+        digest[name] = images.install_digests(spec)["proxysql"]
+    program.write_text("two")
+    assert digest["none"] == digest["empty"]
+    assert len({digest["none"], digest["given"], images.install_digests(spec)["proxysql"]}) == 3
+
+
+def test_a_failed_build_shows_what_ansible_said_and_not_what_followed(images):
+    log = "TASK [x]\n[ERROR]: Task failed: no package proxysql\nOrigin: install.yml\n" + "timing\n" * 20
+    assert images.told(log) == ["Task failed: no package proxysql"]
+    assert images.told("making jar\nno compiler\n") == ["making jar", "no compiler"]

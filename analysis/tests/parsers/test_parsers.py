@@ -217,6 +217,21 @@ def test_middleware_per_replica(tmp_path):
     assert wide(frame, "waiting", "db1") == approx([2, 0])
 
 
+def test_a_middleware_that_sees_no_statements(tmp_path):
+    """HAProxy: connections instead of statements. PgBouncer: no counter at all. What it cannot tell has no samples."""
+    path = tmp_path / "middleware_status.csv"
+    header = "t_s,replica,pending,awaiting,pool_size,executed_total,chosen_total\n"
+    path.write_text(header + "1.0,db1,12,2,20,,5\n2.0,db1,12,0,20,,7\n")
+    frame, backwards = status.middleware_status(path)
+    assert set(frame["metric"]) == {"utilization_pct", "active", "pending", "waiting", "choices_per_s"}
+    assert wide(frame, "choices_per_s", "db1") == approx([2])
+    path.write_text(header + "1.0,db1,3,,,,\n2.0,db1,4,,,,\n")
+    frame, backwards = status.middleware_status(path)
+    assert set(frame["metric"]) == {"active", "pending"}
+    assert wide(frame, "active", "db1") == approx([3, 4])
+    assert backwards == 0
+
+
 def test_mysql_gauges_and_counters(tmp_path):
     path = tmp_path / "mysql_status.csv"
     path.write_text("t_s,Questions,Threads_running,Innodb_row_lock_time\n1.0,10,3,0\n2.0,30,1,5\n")

@@ -13,7 +13,7 @@ from typing import Any
 
 from ntier_analysis.contracts.topology import Topology
 
-from ntier_harness import catalog, plan
+from ntier_harness import catalog, middlewares, plan
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.scale import auto_scale
 from ntier_harness.spec import Spec, cpu_shares, make_spec, parse_topology, whole
@@ -136,7 +136,7 @@ def _entries(source: Source) -> list[tuple[dict[str, Any], str, int | None]]:
     common = {k: _text(source, k, source.values[k]) for k in OPTIONS if k in source.values}
     found: list[tuple[dict[str, Any], str, int | None]] = []
     if "topologies" in source.values:
-        axes = [source.list(k, d) for k, d in zip(CROSSED, ([], [catalog.DEFAULT_MIX], [catalog.MIDDLEWARES[0]]),
+        axes = [source.list(k, d) for k, d in zip(CROSSED, ([], [catalog.DEFAULT_MIX], [middlewares.DEFAULT]),
                                                   strict=True)]  # fmt: skip
         drop = [_entry(source, "exclude", i) for i in range(len(source.values.get("exclude", [])))]
         used = [False] * len(drop)

@@ -1,4 +1,4 @@
-"""Names that a request may use: phases, mixes, loads (data in `workloads/`), middlewares, targets, data profiles."""
+"""Names that a request may use: phases, mixes, loads (data in `workloads/`), targets, data profiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 
 from ntier_harness.errors import RequestError, unknown
 
-MIDDLEWARES = ("shardingsphere",)
 TARGETS = ("local",)
 PROFILES = ("tiny", "small", "standard", "expanded")
 SEARCHES = ("grid", "capacity")

@@ -38,7 +38,11 @@ SPEC_OPTIONS = [
         help="Ramp-up/run/ramp-down: smoke, short, standard, paper, or seconds. Default short.",
     ),
     click.option("--reps", metavar="N", help="Repetitions of each load. Default 1."),
-    click.option("--middleware", metavar="NAME", help="Default shardingsphere."),
+    click.option(
+        "--middleware",
+        metavar="NAME",
+        help="shardingsphere (default), haproxy, proxysql; M: mysqlrouter; P: pgpool, pgbouncer.",
+    ),
     click.option("--target", metavar="NAME", help="Where nodes run. Default local."),
     click.option(
         "--scale", metavar="auto|S", help="Share of a core that a normal node gets; users are multiplied by it too."

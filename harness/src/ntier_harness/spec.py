@@ -10,7 +10,7 @@ from typing import Any
 
 from ntier_analysis.contracts.topology import Topology, TopologyError
 
-from ntier_harness import catalog
+from ntier_harness import catalog, middlewares
 from ntier_harness.catalog import Mix, Phases
 from ntier_harness.errors import RequestError, unknown
 
@@ -151,7 +151,7 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
         mix=catalog.read_mix(options.get("mix") or catalog.DEFAULT_MIX, workloads),
         phases=catalog.parse_phases(options.get("phases") or default_phases, workloads),
         reps=whole("reps", options.get("reps") or 1, 1, 99),
-        middleware=_one_of("middleware", options.get("middleware") or catalog.MIDDLEWARES[0], catalog.MIDDLEWARES),
+        middleware=middlewares.find(options.get("middleware") or None, topology.dbms).name,
         target=target,
         scale=parse_scale(scale_text, cores, cpu_shares(topology, node_types)),
         seed=whole("seed", options.get("seed") or 1, 0, 2**31 - 1),
@@ -162,6 +162,10 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
         settings=parse_settings(options.get("set") or ()),
         node_types=node_types,
     )
+    middlewares.check(
+        middlewares.MIDDLEWARES[spec.middleware], topology.dbms, spec.settings,
+        mix=spec.mix.name, mix_writes=spec.mix.writes, replicas=topology.counts["db"],
+    )  # fmt: skip
     most = spec.real_users(spec.users[-1])
     if most > MAX_REAL_USERS:
         raise RequestError(

@@ -21,8 +21,8 @@ variable "middleware" {
   default     = "shardingsphere"
 
   validation {
-    condition     = contains(["shardingsphere"], var.middleware)
-    error_message = "middleware: allowed is shardingsphere."
+    condition     = contains(["shardingsphere", "haproxy", "pgpool", "pgbouncer", "mysqlrouter", "proxysql"], var.middleware)
+    error_message = "middleware: allowed are shardingsphere, haproxy, pgpool, pgbouncer, mysqlrouter, proxysql."
   }
 }
 

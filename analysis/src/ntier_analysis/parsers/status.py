@@ -128,8 +128,9 @@ def tomcat_status(path: Path) -> tuple[pd.DataFrame, int]:
 
 def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
     """One line per second and replica -> tidy samples per replica (item): pool utilization_pct = connections in use /
-    pool size, pending statements, awaiting a connection, statements per s, and reads that the policy sent there per s
-    (with several replicas)."""
+    pool size, pending statements, awaiting a connection, statements per s, choices per s (of the replica for a read or,
+    by the middleware's granularity, for a connection). What the middleware cannot tell (an empty column) has no
+    samples."""
     columns = dict.fromkeys(["t_s", "pending", "awaiting", "executed_total", "pool_size"], "number")
     raw = read_csv(path, {"replica": "text"} | columns, optional={"chosen_total": "number"})
     if raw.duplicated(["t_s", "replica"]).any():
@@ -138,18 +139,18 @@ def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
     parts, backwards = [], 0
     for replica, rows in raw.groupby("replica", sort=True):
         at = clock(path, rows["t_s"].to_numpy(), NOMINAL_S)
-        used = np.minimum(rows["pending"] - rows["awaiting"], rows["pool_size"])
+        used = np.minimum(rows["pending"] - rows["awaiting"].fillna(0), rows["pool_size"].fillna(np.inf))
         gauges = _pool(str(replica), used, rows["pool_size"])
         gauges["pool", str(replica), "pending", "count"] = rows["pending"]
         gauges["pool", str(replica), "waiting", "count"] = rows["awaiting"]
-        step, n = deltas(rows["executed_total"].to_numpy(), at)
-        backwards += n
-        rates = {("query", str(replica), "statements_per_s", "per_s"): step / at.dt}
-        if "chosen_total" in raw:
-            step, n = deltas(rows["chosen_total"].to_numpy(), at)
-            backwards += n
-            rates["query", str(replica), "reads_chosen_per_s", "per_s"] = step / at.dt
-        parts += [tidy(at, gauges, gauge=True), tidy(at, rates)]
+        parts.append(tidy(at, {k: v for k, v in gauges.items() if v.notna().any()}, gauge=True))
+        rates = {}
+        for counter, metric in (("executed_total", "statements_per_s"), ("chosen_total", "choices_per_s")):
+            if counter in rows and rows[counter].notna().any():
+                step, n = deltas(rows[counter].to_numpy(), at)
+                backwards += n
+                rates["query", str(replica), metric, "per_s"] = step / at.dt
+        parts.append(tidy(at, rates))
     return (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)), backwards
 
 

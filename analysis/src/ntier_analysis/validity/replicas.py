@@ -51,7 +51,7 @@ def split(trial: RawTrial) -> pd.DataFrame:
         if not trial.path(f"nodes/{node}/middleware_status.csv"):
             continue
         frame, _ = trial.samples_of(node, "middleware_status")
-        for column, metric in (("chosen", "reads_chosen_per_s"), ("executed", "statements_per_s")):
+        for column, metric in (("chosen", "choices_per_s"), ("executed", "statements_per_s")):
             counts = (_rate(frame, metric, trial.run) * (end - start)).dropna()
             for replica, count in counts[counts.index.isin(replicas)].items():
                 found.loc[replica, column] = np.nansum([found.loc[replica, column], count])
@@ -98,7 +98,7 @@ def _found_busy(trial: RawTrial, node: str, replicas: list[str]) -> pd.Series:
     rows = frame[(frame["metric"] == "pending") & (frame["t_s"] >= start) & (frame["t_s"] < end)]
     pending = rows.pivot_table(index="t_s", columns="item", values="value").reindex(columns=replicas).fillna(0)
     # with one replica the policy is not asked; writes were not sent on, they go to all
-    rates = (np.nansum(_rate(frame, m, trial.run)) for m in ("reads_chosen_per_s", "statements_per_s"))
+    rates = (np.nansum(_rate(frame, m, trial.run)) for m in ("choices_per_s", "statements_per_s"))
     reads = next((rate for rate in rates if rate > 0), 0.0) * (end - start)
     found = {}
     for i, replica in enumerate(replicas):

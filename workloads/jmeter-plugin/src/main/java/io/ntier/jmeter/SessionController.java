@@ -60,11 +60,12 @@ public class SessionController extends GenericController
     private transient User user;
     private transient Sampler[] samplers;
 
-    /** Each thread works on a copy; all of them share the trial. */
+    /** Each thread works on a copy, whose fields JMeter does not set; all of them share the trial. */
     @Override
     public Object clone() {
         SessionController copy = (SessionController) super.clone();
         copy.trial = trial;
+        copy.hosts = hosts;
         return copy;
     }
 

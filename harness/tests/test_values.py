@@ -15,7 +15,7 @@ from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.load import Run, properties, shares
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import make_spec, parse_users
-from ntier_harness.targets.local import allowance, guard
+from ntier_harness.targets.local import allowance
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
@@ -44,7 +44,7 @@ def test_users():
         ("reps", "0", "allowed are 1..99"),
         ("reps", "x", "not a whole number"),
         ("middleware", "cjdbc", "allowed are shardingsphere"),
-        ("target", "aws", "allowed are local"),
+        ("target", "aws", "allowed are local, hosts"),
         ("scale", "0.13", "not a multiple of 0.05"),
         ("scale", "big", "neither 'auto' nor a number"),
         ("search", "capacity", "not built yet"),
@@ -188,7 +188,8 @@ def test_allowance_refuses_what_no_whole_millisecond_gives():
         allowance(0.123)
 
 
-def test_load_goes_to_our_own_nodes_only():
+def test_load_goes_to_our_own_nodes_only(lab):
+    guard = lab().target.guard
     node = Node(name="web1", tier="web", index=1, node_type="normal", address="198.18.1.1", role="web")
     stranger = node.model_copy(update={"address": "192.0.2.1"})
     guard("198.18.1.1", [node])

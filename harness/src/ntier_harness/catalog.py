@@ -13,7 +13,7 @@ from typing import Any
 from ntier_harness.errors import RequestError, unknown
 
 MIDDLEWARES = ("shardingsphere",)
-TARGETS = ("local",)
+TARGETS = ("local", "hosts")
 PROFILES = ("tiny", "small", "standard", "expanded")
 SEARCHES = ("grid",)
 SUPPORTED_DBMS = {"M": "MySQL", "P": "PostgreSQL"}

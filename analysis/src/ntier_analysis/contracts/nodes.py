@@ -23,6 +23,8 @@ class Node(BaseModel):
     cpu_cores: float | None = None
     """CPU capacity in cores once limits are in force; None = not limited."""
     memory_bytes: int | None = None
+    cores: int | None = None
+    """Cores of the node's own machine (target hosts); None = it shares one with the others."""
 
 
 def read_nodes(path: Path) -> list[Node]:

@@ -17,7 +17,7 @@ from ntier_harness import durable, ledger, plan
 from ntier_harness.deploy import deploy, warm_up
 from ntier_harness.errors import Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab, memory_info
-from ntier_harness.load import REMOTE, stop_jmeter
+from ntier_harness.load import stop_jmeter
 from ntier_harness.plan import Trial
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec
@@ -61,7 +61,9 @@ def holder(lab: Lab) -> str:
 
 def tidy(lab: Lab, raw: Path) -> None:
     """Ends what a crashed harness left: its processes here, its generator and limits on the nodes, its open records."""
-    if lab.runner.end_orphans(STARTED_BY_US, [f"{raw}/", f"{REMOTE}/", str(lab.paths.place), str(lab.target.root)]):
+    # by paths of this state: an experiment with another state on this machine has another lock, and is none of ours
+    ours = [f"{raw}/", f"{lab.paths.ssh}/", f"{lab.paths.place}/"]
+    if lab.runner.end_orphans(STARTED_BY_US, ours):
         lab.screen.say("stopped processes that an earlier run left behind")
     marked = ledger.recover(raw, lab.runner.now())
     for name in marked:

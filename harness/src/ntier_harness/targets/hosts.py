@@ -125,8 +125,9 @@ class Hosts:
         return read_nodes(self.paths.nodes) if self.paths.nodes.exists() else []
 
     def _survey(self, hosts: dict[str, Host]) -> dict[str, Survey]:
+        owner = self.owner
         found = self.runner.parallel(
-            lambda item: survey(self.runner, self.paths, item[0], item[1].access, self.owner), hosts.items()
+            lambda item: survey(self.runner, self.paths, item[0], item[1].access, owner), hosts.items()
         )
         return dict(zip(hosts, found, strict=True))
 

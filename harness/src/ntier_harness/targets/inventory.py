@@ -158,12 +158,12 @@ def assign(inventory: Inventory, spec: Spec) -> dict[str, Host]:
 
     def place(node: int, tried: set[int]) -> bool:
         _, tier, node_type = nodes[node]
-        for i, host in enumerate(inventory.hosts):
-            if host.fits(tier, node_type) and i not in tried:
-                tried.add(i)
-                if i not in taken or place(taken[i], tried):
-                    taken[i] = node
-                    return True
+        fitting = [i for i, host in enumerate(inventory.hosts) if host.fits(tier, node_type) and i not in tried]
+        for i in [i for i in fitting if i not in taken] + [i for i in fitting if i in taken]:
+            tried.add(i)
+            if i not in taken or place(taken[i], tried):
+                taken[i] = node
+                return True
         return False
 
     if not all(place(node, set()) for node in range(len(nodes))):

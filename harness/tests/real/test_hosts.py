@@ -148,6 +148,9 @@ def test_from_bare_machines_to_a_report_and_back(machines: Machines, tmp_path: P
     assert f"web1 is {NETWORK}.1" in done.stderr
     check_trial(tmp_path)
 
+    again = machines.ntier("deploy")  # as up was told
+    assert again.returncode == 0, again.stderr
+    assert "nothing to do" in again.stderr
     status = json.loads(machines.ntier("status", "--json").stdout)
     assert set(status["instances"].values()) == {"answers"}
     assert [n["cores"] for n in status["nodes"]] == [os.cpu_count()] * 5

@@ -17,7 +17,7 @@ export PROXYSQL_BINARY # a program of this machine, for MIDDLEWARE=proxysql wher
 # NAME=value -> --name 'value', for those that were given
 option  = $(if $($(1)),--$(2) '$(subst ','\'',$($(1)))')
 OPTIONS = $(call option,TOPO,topo) $(call option,USERS,users) $(call option,MIX,mix) $(call option,PHASES,phases) \
-          $(call option,REPS,reps) $(call option,MIDDLEWARE,middleware) $(call option,TARGET,target) \
+          $(call option,REPS,reps) $(call option,MIDDLEWARE,middleware) $(call option,TARGET,target) $(call option,HOSTS,hosts) \
           $(call option,SCALE,scale) $(call option,SEARCH,search) $(call option,SEED,seed) $(call option,NAME,name) \
           $(call option,DATA,data) $(call option,PRECISION,precision) --results '$(RESULTS)' $(if $(JSON),--json)
 
@@ -30,13 +30,13 @@ help: ## this page
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo 'Variables: TOPO USERS MIX PHASES REPS MIDDLEWARE TARGET SCALE SEARCH PRECISION SEED NAME DATA SPEC RESULTS (make plan shows what they mean).'
+	@echo 'Variables: TOPO USERS MIX PHASES REPS MIDDLEWARE TARGET HOSTS SCALE SEARCH PRECISION SEED NAME DATA SPEC RESULTS (make plan shows what they mean).'
 
 # ---- set-up -------------------------------------------------------------------------------------------------------
 
 .PHONY: setup venv doctor purge lock
 setup: ## installs all that the others need; does nothing and takes seconds when all is there
-	@setup/setup.sh $(call option,DATA,data) $(call option,TOPO,topo) $(call option,MIDDLEWARE,middleware)
+	@$(if $(filter hosts,$(TARGET)),setup/bootstrap.sh,setup/setup.sh $(call option,DATA,data) $(call option,TOPO,topo) $(call option,MIDDLEWARE,middleware))
 
 venv:
 	@setup/bootstrap.sh
@@ -71,10 +71,10 @@ deploy: setup ## installs, configures, starts and verifies the system on them
 	@$(NTIER) deploy $(OPTIONS)
 
 status: venv ## what runs, and how far the sweeps and campaigns are
-	@$(NTIER) status --results '$(RESULTS)' $(if $(JSON),--json)
+	@$(NTIER) status $(call option,TARGET,target) --results '$(RESULTS)' $(if $(JSON),--json)
 
-down: venv ## destroys the nodes
-	@$(NTIER) down
+down: venv ## destroys the nodes (TARGET=hosts: stops the services, the machines stay)
+	@$(NTIER) down $(call option,TARGET,target)
 
 SMOKE := --topo 1/1/1/1M --users 1000,3000 --phases smoke --name smoke --results '$(RESULTS)'
 smoke: setup ## the experiment of the continuous integration: a small topology, two loads, short phases, the full path
@@ -99,7 +99,7 @@ test: setup test-fast test-nodes ## all tests, the smoke experiment included
 
 test-fast: lint ## the tests that need no nodes
 	$(VENV)/python setup/build.py
-	for module in modules/topology targets/local; do \
+	for module in modules/topology targets/local targets/hosts; do \
 	  $(TERRAFORM) -chdir=terraform/$$module init -input=false >/dev/null && $(TERRAFORM) -chdir=terraform/$$module test; done
 	mvn -B -q verify
 	$(VENV)/pytest -m 'not nodes'

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Builds what Maven makes, module by module, and only what changed. Usage: setup/build.py [MODULE ...]"""
+"""Builds what Maven makes, module by module, and only what changed. Usage: setup/build.py [--digests FILE] [MODULE ...]
+
+--digests: also writes what the installation of each role depends on, as deployment wants to know it."""
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -47,8 +50,13 @@ def build(module: str, spec: dict, log: Any = None) -> bool:
 
 
 def main() -> int:
-    artefacts = load()["artefacts"]
-    modules = sys.argv[1:] or list(artefacts)
+    spec = load()
+    artefacts = spec["artefacts"]
+    parser = argparse.ArgumentParser(prog="setup/build.py")
+    parser.add_argument("--digests", type=Path, metavar="FILE")
+    parser.add_argument("modules", nargs="*", metavar="MODULE")
+    given = parser.parse_args()
+    modules = given.modules or list(artefacts)
     unknown = [module for module in modules if module not in artefacts]
     if unknown:
         print(f"error: unknown module {unknown[0]!r}; allowed: {', '.join(artefacts)}", file=sys.stderr)
@@ -60,6 +68,8 @@ def main() -> int:
         except (subprocess.CalledProcessError, FileNotFoundError) as error:
             print(f"error: {error}", file=sys.stderr)
             return 1
+    if given.digests:
+        digests.note(given.digests, spec["images"])
     return 0
 
 

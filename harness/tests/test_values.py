@@ -15,7 +15,7 @@ from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.load import Run, properties, shares
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import make_spec, parse_users
-from ntier_harness.targets.local import granted, guard, quota_ms
+from ntier_harness.targets.local import granted, quota_ms
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
@@ -45,7 +45,7 @@ def test_users():
         ("reps", "x", "not a whole number"),
         ("middleware", "cjdbc", "allowed are shardingsphere, haproxy, pgpool"),
         ("middleware", "pgpool", "allowed with M are shardingsphere, haproxy, mysqlrouter, proxysql"),
-        ("target", "aws", "allowed are local"),
+        ("target", "aws", "allowed are local, hosts"),
         ("scale", "0.13", "not a multiple of 0.05"),
         ("scale", "big", "neither 'auto' nor a number"),
         ("search", "capcity", "did you mean 'capacity'?); allowed are grid, capacity"),
@@ -199,7 +199,8 @@ def test_the_manifest_says_what_a_node_was_really_given():
     assert granted(node).cpu_cores == pytest.approx(1 / 33, abs=1e-6)
 
 
-def test_load_goes_to_our_own_nodes_only():
+def test_load_goes_to_our_own_nodes_only(lab):
+    guard = lab().target.guard
     node = Node(name="web1", tier="web", index=1, node_type="normal", address="198.18.1.1", role="web")
     stranger = node.model_copy(update={"address": "192.0.2.1"})
     guard("198.18.1.1", [node])

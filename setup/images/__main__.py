@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import json
-import os
 import re
 import subprocess
 import sys
@@ -45,7 +43,7 @@ class Step:
 
 def plan(spec: dict, profiles: dict[str, list[str]]) -> dict[str, Step]:
     """All steps by name, each after those it needs. `profiles`: DBMS -> data profiles wanted."""
-    role_digests = install_digests(spec)
+    role_digests = digests.of_installs(spec["images"])
     tool = digests.of(files=["setup/images/seal.sh", "setup/images/load.yml", "setup/images/install.yml"])
     steps: dict[str, Step] = {}
     options = [*spec["base_options"], f"--include={','.join(spec['base_packages'])}"]
@@ -77,13 +75,6 @@ def base_step(name: str, one: dict, options: list[str]) -> Step:
     parts = [name, one, options, base.sources(one), base.apt_options(one), base.TEMPLATES]
     digest = digests.of(*parts, files=inputs)
     return Step(f"base-{name}", digest, partial(base.build, name, one, options, digest))
-
-
-def install_digests(spec: dict) -> dict[str, str]:
-    """Role -> what its install tasks depend on. Deployment compares it with the stamp in the node."""
-    sources = {"common": [], "monitor": []} | {name: one["sources"] for name, one in spec["images"].items()}
-    given = {role: [os.path.expandvars(file) for file in files] for role, files in sources.items()}
-    return {role: digests.of_role(role, [file for file in files if file]) for role, files in given.items()}
 
 
 def with_needs(steps: dict[str, Step], wanted: list[str]) -> list[str]:
@@ -175,13 +166,8 @@ def short(error: Exception) -> str:
 def note(spec: dict) -> None:
     """What other parts read: fingerprint of each image (Terraform), digest of each role (deployment)."""
     fingerprints = {alias: image["fingerprint"] for alias, image in incus.images().items()}
-    for path, content in (
-        (golden.STATE / "images.json", fingerprints),
-        (golden.STATE / "local/install_digests.json", {"ntier_install_digests": install_digests(spec)}),
-    ):
-        text = json.dumps(content, indent=1, sort_keys=True)
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+    digests.write_if_changed(golden.STATE / "images.json", fingerprints)
+    digests.note(golden.STATE / "local/install_digests.json", spec["images"])
 
 
 def arguments(spec: dict) -> argparse.Namespace:

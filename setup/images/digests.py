@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -31,6 +33,24 @@ def walk(path: Path) -> list[Path]:
         return [path]
     found = (f for f in path.rglob("*") if f.is_file() and not IGNORED & set(f.relative_to(path).parts))
     return sorted(found)
+
+
+def of_installs(images: dict[str, dict]) -> dict[str, str]:
+    """Role -> what its installation depends on (`images` as in images.yml): deployment compares it with the stamp."""
+    sources = {"common": [], "monitor": []} | {name: one["sources"] for name, one in images.items()}
+    given = {role: [os.path.expandvars(file) for file in files] for role, files in sources.items()}
+    return {role: of_role(role, [file for file in files if file]) for role, files in given.items()}
+
+
+def note(file: Path, images: dict[str, dict]) -> None:
+    """The same as variables for Ansible."""
+    write_if_changed(file, {"ntier_install_digests": of_installs(images)})
+
+
+def write_if_changed(file: Path, content: dict) -> None:
+    text = json.dumps(content, indent=1, sort_keys=True)
+    if not file.exists() or file.read_text() != text:
+        file.write_text(text)
 
 
 def of_role(role: str, sources: Iterable[str]) -> str:

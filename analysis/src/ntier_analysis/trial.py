@@ -29,7 +29,7 @@ STATUS = {
     "tomcat_status": status.tomcat_status,
     "middleware_status": status.middleware_status,
 }
-NOMINAL_S = {"cgroup_cpu": host.NOMINAL_CPU_S, "host_stat": host.NOMINAL_CPU_S}
+NOMINAL_S = dict.fromkeys(("cgroup_cpu", "host_stat", "procstat"), host.NOMINAL_CPU_S)
 """Sampling intervals, s; every other collector writes once a second."""
 
 
@@ -89,6 +89,16 @@ class RawTrial:
         """CPU capacity in cores: the node's limit, or all of the host's cores if it has none."""
         found = self.nodes.get(node)
         return found.cpu_cores if found is not None and found.cpu_cores else float(self.host_cores)
+
+    @property
+    def own_machines(self) -> bool:
+        """Whether each node is a machine of its own, sampled from inside; else one host carries them all."""
+        return self.manifest.target != "local"
+
+    @property
+    def cpu_collector(self) -> str:
+        """Collector of the nodes' CPU."""
+        return "procstat" if self.own_machines else "cgroup_cpu"
 
     @property
     def clients(self) -> list[str]:
@@ -161,7 +171,7 @@ class RawTrial:
         if collector == "sysstat":
             path = self.required(f"nodes/{node}/sysstat.json")
             limit = found.network_bits_s if found else None
-            return sysstat.sysstat(path, own_machine=self.manifest.target != "local", network_bits_s=limit), 0
+            return sysstat.sysstat(path, own_machine=self.own_machines, network_bits_s=limit), 0
         path = self.required(f"nodes/{node}/{collector}.csv")
         if collector == "cgroup_cpu":
             return host.cgroup_cpu(path, self.capacity_cores(node))
@@ -169,13 +179,15 @@ class RawTrial:
             return host.cgroup_mem_io(path, *((found.memory_bytes, found.disk_bytes_s) if found else (None, None)))
         if collector == "host_stat":
             return host.host_stat(path)
+        if collector == "procstat":
+            return host.procstat(path)
         if collector == "pressure":
             return host.pressure(path)
         if collector in STATUS:
             return STATUS[collector](path)
         raise DataError(f"{path}: unknown collector {collector!r}; known are {', '.join(self.known_collectors)}")
 
-    known_collectors = ("cgroup_cpu", "cgroup_mem_io", "host_stat", "pressure", "sysstat", *STATUS)
+    known_collectors = ("cgroup_cpu", "cgroup_mem_io", "host_stat", "procstat", "pressure", "sysstat", *STATUS)
 
     def collectors(self) -> list[tuple[str, str]]:
         """(node, collector) that the manifest says were started, and those whose files are there beside."""

@@ -16,7 +16,8 @@ short_description: Hosts and groups from Ntier's nodes.json
 description:
   - Reads a file whose name ends in C(nodes.json), a list of nodes as C(terraform output -json nodes) prints it.
   - Each node is a host; each tier (web, app, middleware, db, client) is a group.
-  - Nodes are reached as root by SSH with the deployment's own key and its own file of host keys.
+  - Nodes are reached as root by SSH with the deployment's own key and its own file of host keys, unless a file
+    C(access.json) beside it says otherwise (target hosts; see C(ntier_harness.ssh.Access)).
 options:
   state:
     description:
@@ -30,7 +31,7 @@ options:
 
 TIERS = ("web", "app", "middleware", "db", "client")
 REQUIRED = ("name", "tier", "index", "node_type", "address", "role")
-OPTIONAL = ("cpu_cores", "memory_bytes", "disk_bytes_s", "network_bits_s", "image")
+OPTIONAL = ("cpu_cores", "memory_bytes", "disk_bytes_s", "network_bits_s", "image", "cores")
 
 
 class InventoryModule(BaseInventoryPlugin):
@@ -44,11 +45,12 @@ class InventoryModule(BaseInventoryPlugin):
         nodes = read_nodes(path)
         folder = os.path.dirname(os.path.abspath(path))
         state = os.environ.get("NTIER_STATE") or os.path.dirname(folder)
+        access = read_access(os.path.join(folder, "access.json"))
         for tier in TIERS:
             inventory.add_group(tier)
         for node in nodes:
             inventory.add_host(node["name"], group=node["tier"])
-            for key, value in host_variables(node, folder, state).items():
+            for key, value in host_variables(node, folder, state, access.get(node["name"], {})).items():
                 inventory.set_variable(node["name"], key, value)
 
 
@@ -76,20 +78,35 @@ def read_nodes(path: str) -> list[dict]:
     return nodes
 
 
-def host_variables(node: dict, folder: str, state: str) -> dict:
+def read_access(path: str) -> dict[str, dict]:
+    """Node -> how SSH reaches it, where that is not the usual way."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise AnsibleParserError(f"{path}: not readable as JSON: {error}") from error
+
+
+def host_variables(node: dict, folder: str, state: str, access: dict) -> dict:
     """Connection and hardware of one node, as Ansible's host variables."""
+    key_file = access.get("key_file", os.path.join(state, "ssh", "id_ed25519"))
+    user = access.get("user", "root")
     options = {
-        "UserKnownHostsFile": os.path.join(folder, "known_hosts"),
+        "UserKnownHostsFile": access.get("known_hosts", os.path.join(folder, "known_hosts")),
         "GlobalKnownHostsFile": "/dev/null",
         "StrictHostKeyChecking": "yes",
-        "IdentitiesOnly": "yes",
+        "IdentitiesOnly": "yes" if key_file else "no",
         "BatchMode": "yes",
     }
     return {
-        "ansible_host": node["address"],
-        "ansible_user": "root",
+        "ansible_host": access.get("host", node["address"]),
+        "ansible_port": access.get("port", 22),
+        "ansible_user": user,
+        "ansible_become": user != "root",
         "ansible_python_interpreter": "/usr/bin/python3",
-        "ansible_ssh_private_key_file": os.path.join(state, "ssh", "id_ed25519"),
+        **({"ansible_ssh_private_key_file": key_file} if key_file else {}),
         "ansible_ssh_common_args": " ".join(f"-o {key}={value}" for key, value in options.items()),
         "ntier_tier": node["tier"],
         "ntier_role": node["role"],

@@ -12,7 +12,7 @@ from typing import Any
 
 from ntier_harness.errors import RequestError, unknown
 
-TARGETS = ("local",)
+TARGETS = ("local", "hosts")
 PROFILES = ("tiny", "small", "standard", "expanded")
 SEARCHES = ("grid", "capacity")
 SUPPORTED_DBMS = {"M": "MySQL", "P": "PostgreSQL"}

@@ -43,7 +43,8 @@ SPEC_OPTIONS = [
         metavar="NAME",
         help="shardingsphere (default), haproxy, proxysql; M: mysqlrouter; P: pgpool, pgbouncer.",
     ),
-    click.option("--target", metavar="NAME", help="Where nodes run. Default local."),
+    click.option("--target", metavar="NAME", help="Where nodes run: local (containers here, default) or hosts."),
+    click.option("--hosts", metavar="FILE", help="Machines of target hosts (docs/targets.md)."),
     click.option(
         "--scale", metavar="auto|S", help="Share of a core that a normal node gets; users are multiplied by it too."
     ),
@@ -61,6 +62,7 @@ SPEC_OPTIONS = [
     ),
 ]
 RESULTS = click.option("--results", default="results", show_default=True, metavar="DIR", help="Folder of results.")
+TARGET = click.option("--target", default="local", show_default=True, metavar="NAME", help="Whose nodes.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Data as JSON on stdout.")
 
 
@@ -107,21 +109,31 @@ def read_campaign(file: str) -> Campaign:
     return campaign_spec.parse(campaign_spec.read(file), file, Paths.find().workloads, os.cpu_count() or 1)
 
 
-def make_lab(results: str = "results", *, as_json: bool = False) -> Lab:
+def make_lab(
+    results: str = "results", *, as_json: bool = False, target: str | None = None, hosts: str | None = None
+) -> Lab:
+    """`hosts`: inventory file of the target of that name. Raises RequestError for an unknown target."""
     import shlex
 
     from ntier_harness.lab import Lab
     from ntier_harness.paths import Paths
     from ntier_harness.runner import Runner
     from ntier_harness.screen import make_screen
-    from ntier_harness.targets.local import Local
+    from ntier_harness.targets import make_target
 
-    runner, paths = Runner(), Paths.find(results)
+    target = target or "local"
+    runner, paths = Runner(), Paths.find(results, target)
+    place = make_target(target, runner, paths, hosts)
     screen = make_screen(as_json=as_json)
     runner.stop.on_first = lambda: screen.say("stopping: collecting what there is (a second Ctrl-C stops at once)")
     runner.stop.install()
     command = shlex.join(["ntier", *sys.argv[1:]])
-    return Lab(runner, paths, Local(runner, paths), screen, command)
+    return Lab(runner, paths, place, screen, command)
+
+
+def lab_of(results: str, as_json: bool, options: dict[str, Any]) -> Lab:
+    """The laboratory on the target that the options of a sweep name."""
+    return make_lab(results, as_json=as_json, target=options["target"], hosts=options["hosts"])
 
 
 @cli.command()
@@ -136,7 +148,7 @@ def make_lab(results: str = "results", *, as_json: bool = False) -> Lab:
 def sweep(as_json: bool, results: str, attempts: int, **options: Any) -> None:
     """Up, deploy, all trials, collect, ingest, report. Goes on with a sweep that was interrupted."""
     spec = read_spec(options)
-    lab = make_lab(results, as_json=as_json)
+    lab = lab_of(results, as_json, options)
     from ntier_harness import show, sweep
 
     show.before_work(lab, spec)
@@ -155,7 +167,7 @@ def plan(as_json: bool, results: str, file: str | None, setup: bool, **options: 
         plan_campaign(file, results, as_json=as_json, setup=setup, options=options)
         return
     spec = read_spec(options)
-    lab = make_lab(results, as_json=as_json)
+    lab = lab_of(results, as_json, options)
     from ntier_harness import show
 
     data = show.plan_data(lab, spec)
@@ -184,7 +196,7 @@ def up(as_json: bool, results: str, **options: Any) -> None:
     """Provisions the nodes."""
     from ntier_harness import operate
 
-    operate.up(make_lab(results, as_json=as_json), read_spec(options), options)
+    operate.up(lab_of(results, as_json, options), read_spec(options), options)
 
 
 @cli.command()
@@ -194,25 +206,27 @@ def deploy(as_json: bool, results: str, check: bool, **options: Any) -> None:
     """Installs, configures, starts and verifies the system on the nodes that are up."""
     from ntier_harness import operate
 
-    operate.deploy_only(make_lab(results, as_json=as_json), options, read_spec, check=check)
+    operate.deploy_only(lab_of(results, as_json, options), options, read_spec, check=check)
 
 
 @cli.command()
-def down() -> None:
-    """Destroys the nodes. Results stay."""
+@TARGET
+def down(target: str) -> None:
+    """Destroys the nodes; on target hosts stops the services and removes secrets, the machines stay. Results stay."""
     from ntier_harness import operate
 
-    operate.down(make_lab())
+    operate.down(make_lab(target=target))
 
 
 @cli.command()
+@TARGET
 @RESULTS
 @JSON
-def status(results: str, as_json: bool) -> None:
+def status(target: str, results: str, as_json: bool) -> None:
     """What runs, and how far the sweeps are."""
     from ntier_harness import operate
 
-    operate.status(make_lab(results, as_json=as_json), as_json=as_json)
+    operate.status(make_lab(results, as_json=as_json, target=target), as_json=as_json)
 
 
 @cli.command()
@@ -227,23 +241,26 @@ def doctor(as_json: bool) -> None:
 
 
 @cli.command()
+@TARGET
 @click.argument("node")
 @click.argument("command", nargs=-1)
-def shell(node: str, command: tuple[str, ...]) -> None:
+def shell(target: str, node: str, command: tuple[str, ...]) -> None:
     """A shell (or one COMMAND) on a node: ntier shell db1."""
     from ntier_harness import operate
 
-    operate.shell(make_lab(), node, list(command))
+    operate.shell(make_lab(target=target), node, list(command))
 
 
 @cli.command()
+@TARGET
 @click.argument("node")
 @click.option("--follow", "-f", is_flag=True, help="Goes on printing.")
-def logs(node: str, follow: bool) -> None:
+def logs(target: str, node: str, follow: bool) -> None:
     """The journal of a node: ntier logs app1 -f."""
     from ntier_harness import operate
 
-    operate.shell(make_lab(), node, ["journalctl", "--no-pager", "-n", "200", *(["-f"] if follow else [])])
+    journal = ["journalctl", "--no-pager", "-n", "200", *(["-f"] if follow else [])]
+    operate.shell(make_lab(target=target), node, journal)
 
 
 @cli.command()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import secrets
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from ntier_harness.condition import identity, in_force, reset
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import MAX_LEAD_S, REMOTE, Generator, Run, lead_s, situations_file
+from ntier_harness.playbooks import play
 from ntier_harness.spec import Spec
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
@@ -28,7 +27,9 @@ SETTLED_JIT = 0.02  # cores that compile in the app tier's JVMs at the end of th
 JIT_OVER_S = 20  # lines of the status file, one a second
 APP_STATUS = "/var/log/ntier/app/tomcat_status.csv"
 WARM_LEAST = 300  # served interactions; below this a warm-up did not reach the pages
-WARM_USERS_PER_CORE = 10  # of the host; they hardly think, so that the limits-free nodes work all the time
+WARM_USERS_PER_CORE = (
+    10  # of the host, or of the largest node; they hardly think, so that the limits-free nodes work all the time
+)
 WARM_THINK_MS = 100.0
 SITUATIONS = 2000  # where users of trials start: enough that few of them start at the same place
 
@@ -43,7 +44,7 @@ def write_secrets(file: Path) -> None:
 def digest(lab: Lab, variables: dict[str, Any]) -> str:
     """What a deployment is made of: variables, nodes, and the files that install and configure them."""
     h = hashlib.sha256(json.dumps(variables, sort_keys=True).encode())
-    for file in (lab.paths.nodes, lab.paths.install_digests):
+    for file in (lab.paths.nodes, lab.paths.install_digests, lab.paths.machine):
         h.update(file.read_bytes() if file.exists() else b"")
     ansible = lab.paths.root / "ansible"
     files = [p for part in ("roles", "playbooks", "plugins") for p in (ansible / part).rglob("*") if p.is_file()]
@@ -74,61 +75,17 @@ def deploy(lab: Lab, variables: dict[str, Any], *, force: bool = False) -> bool:
     if not force and is_deployed(lab, wanted):
         return False
     durable.remove(lab.paths.in_force)
-    playbook(lab, "deploy", "verify")
+    playbook(lab, *lab.target.playbooks)
     lab.nodes.connect()
     durable.write(lab.paths.in_force, json.dumps({"digest": wanted, "deployed_s": lab.runner.now()}))
     return True
 
 
 def playbook(lab: Lab, *names: str, check: bool = False) -> None:
-    """Runs playbooks on the nodes. Raises WorkError with host, task and message of the first failed task."""
+    """Runs playbooks on the nodes, with progress on the screen. Raises WorkError."""
     began = lab.runner.monotonic()
-    log = lab.paths.logs / f"ansible-{names[0]}.jsonl"
-    log.unlink(missing_ok=True)
-    files = [f for f in (lab.paths.deployment, lab.paths.secrets, lab.paths.install_digests) if f.exists()]
-    argv = [
-        str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(lab.paths.nodes),
-        *(f"playbooks/{n}.yml" for n in names), *(part for f in files for part in ("-e", f"@{f}")),
-        *(["--check"] if check else []),
-    ]  # fmt: skip
-    env = {
-        "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl",
-        "ANSIBLE_NOCOLOR": "1",
-        "NTIER_STATE": str(lab.paths.state),
-    }
-    reader = Events(lab)
-    code = lab.runner.lines(argv, reader.line, log=log, cwd=lab.paths.root / "ansible", env=env)
-    os.chmod(log, 0o600)
-    if code:
-        reason = reader.failure or reader.last or f"ansible-playbook ended with {code}"
-        raise WorkError(f"{names[0]}: {reason}; its log: {log}")
-    lab.screen.say(f"{names[0]}: {reader.tasks} steps in {lab.runner.monotonic() - began:.0f} s")
-
-
-class Events:
-    """Reads the lines of the jsonl callback: tasks as progress, the first failure as the reason."""
-
-    def __init__(self, lab: Lab) -> None:
-        self.lab = lab
-        self.tasks = 0
-        self.failure = ""
-        self.last = ""
-
-    def line(self, text: str) -> None:
-        try:
-            event = json.loads(text)
-        except ValueError:
-            self.last = text.strip() or self.last
-            return
-        kind = event.get("_event", "")
-        if kind in ("v2_runner_on_ok", "v2_runner_on_skipped"):
-            self.tasks += 1
-            self.lab.screen.step(f"{next(iter(event.get('hosts', {})), '')}: {event.get('task', {}).get('name', '')}")
-        elif kind in ("v2_runner_on_failed", "v2_runner_on_unreachable") and not self.failure:
-            for host, result in event.get("hosts", {}).items():
-                message = str(result.get("msg") or result.get("stderr") or "failed").strip()
-                if not result.get("ignore_errors"):
-                    self.failure = f"{host}: task {event.get('task', {}).get('name', '?')!r}: {message[:400]}"
+    tasks = play(lab.runner, lab.paths, names, lab.screen.step, check=check)
+    lab.screen.say(f"{names[0]}: {tasks} steps in {lab.runner.monotonic() - began:.0f} s")
 
 
 def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
@@ -193,7 +150,7 @@ def drive(lab: Lab, spec: Spec, seconds: float, lead: float) -> tuple[int, int, 
     """Load beside any trial, for `seconds`; returns the interactions served, the situations left, and the seconds that
     JMeter took to start. Raises WorkError if a client fails."""
     runner = lab.runner
-    users = WARM_USERS_PER_CORE * (os.cpu_count() or 1)
+    users = WARM_USERS_PER_CORE * lab.target.cores(lab.nodes.all)
     phases = Phases("warm", 2.0, seconds, 0.0)
     directory = f"{REMOTE}/warm-up"
     reset(lab)
@@ -201,7 +158,7 @@ def drive(lab: Lab, spec: Spec, seconds: float, lead: float) -> tuple[int, int, 
     clean = f"rm -rf {directory}"
     keep = f"mv {directory}/situations.csv {run.situations} && tail -n +2 {run.situations} | wc -l"
     runner.parallel(lambda c: lab.nodes.call(c, clean), lab.nodes.clients)
-    generator = Generator(lab.nodes, run, lab.paths.logs, patience_s=MAX_LEAD_S)
+    generator = Generator(lab.nodes, lab.target.guard, run, lab.paths.logs, patience_s=MAX_LEAD_S)
     generator.start()
     generator.watch()
     try:

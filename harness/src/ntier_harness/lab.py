@@ -17,7 +17,7 @@ from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.screen import Screen
 from ntier_harness.ssh import Nodes
-from ntier_harness.targets.local import Local
+from ntier_harness.targets import Target
 
 HOST_STATUS_KEYS = ("MemTotal", "MemAvailable", "SwapTotal")
 
@@ -28,7 +28,7 @@ class Lab:
 
     runner: Runner
     paths: Paths
-    target: Local
+    target: Target
     screen: Screen
     command: str = ""
     host: Host | None = None

@@ -6,6 +6,7 @@ import csv
 import datetime
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from ntier_harness.catalog import Mix, Phases
 from ntier_harness.errors import WorkError
 from ntier_harness.runner import Spawned
 from ntier_harness.ssh import Nodes
-from ntier_harness.targets.local import guard
 
 HEARTBEAT_S = 5.0  # progress.csv has a line each second; longer silence means that the client hangs
 LEAD_S = 6.0  # from starting JMeter to the common start: its JVM needs 3-4 s; more is learnt from the warm-up
@@ -72,11 +72,11 @@ def shares(users: int, clients: int) -> list[int]:
     return [users // clients + (i < users % clients) for i in range(clients)]
 
 
-def data_properties(state: Path, nodes: list[Node]) -> dict[str, Any]:
-    """What users must know of the data: who may log in, and which day the data take for today. Written beside the data
-    when the image was made; without it the plan's defaults hold."""
+def data_properties(folder: Path, nodes: list[Node]) -> dict[str, Any]:
+    """What users must know of the data: who may log in, and which day the data take for today. `folder`: of all data;
+    written there when they were generated. Without it the plan's defaults hold."""
     images = {n.image for n in nodes if n.tier == "db"}
-    files = [state / "data" / str(image) / "data.json" for image in images]
+    files = [folder / str(image) / "data.json" for image in images]
     if len(files) != 1 or not files[0].exists():
         return {}
     data = json.loads(files[0].read_text())
@@ -129,6 +129,8 @@ class Generator:
     """JMeter on the client nodes for one run. `ready_s`: when the first heartbeat of every client had come."""
 
     nodes: Nodes
+    guard: Callable[[str, list[Node]], None]
+    """Refuses an address that is not one of ours: load goes nowhere else."""
     run: Run
     local_dir: Path
     patience_s: float = HEARTBEAT_S
@@ -145,9 +147,9 @@ class Generator:
         Raises WorkError if a web node is not one of ours or a client does not start."""
         webs = self.nodes.tier("web")
         for web in webs:
-            guard(web.address, self.nodes.all)
+            self.guard(web.address, self.nodes.all)
         split = shares(self.run.users, len(self.nodes.clients))
-        data = data_properties(self.nodes.paths.state, self.nodes.all)
+        data = data_properties(self.nodes.paths.data, self.nodes.all)
         self.started_s = self.nodes.runner.now()
 
         def one(item: tuple[int, Node]) -> None:

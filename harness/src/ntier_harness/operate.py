@@ -27,7 +27,7 @@ def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
         began = lab.runner.monotonic()
         lab.target.up(spec, lab.paths.logs / "terraform.log")
         lab.forget_nodes()
-        durable.write(lab.paths.local / "up.json", json.dumps({k: v for k, v in options.items() if v}))
+        durable.write(lab.paths.place / "up.json", json.dumps(absolute(options)))
         nodes = [n.model_dump() for n in lab.nodes.all]
         lab.screen.close()
     if lab.screen.as_json:
@@ -35,6 +35,12 @@ def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
     lab.screen.say(
         f"{len(nodes)} nodes are up ({lab.runner.monotonic() - began:.0f} s): {', '.join(n['name'] for n in nodes)}"
     )
+
+
+def absolute(options: dict[str, Any]) -> dict[str, Any]:
+    """Options that were given, for another command in another folder."""
+    given = {k: v for k, v in options.items() if v}
+    return given | ({"hosts": os.path.abspath(given["hosts"])} if "hosts" in given else {})
 
 
 def deploy_only(lab: Lab, options: dict[str, Any], read_spec: Callable[[dict[str, Any]], Spec], *, check: bool) -> None:
@@ -60,7 +66,7 @@ def deploy_only(lab: Lab, options: dict[str, Any], read_spec: Callable[[dict[str
 
 def noted(lab: Lab) -> dict[str, Any]:
     try:
-        return json.loads((lab.paths.local / "up.json").read_text())
+        return json.loads((lab.paths.place / "up.json").read_text())
     except (OSError, ValueError):
         return {}
 
@@ -73,10 +79,13 @@ def down(lab: Lab) -> None:
             with contextlib.suppress(WorkError):
                 lab.nodes.disconnect()
         removed = sorted(lab.target.instances())
+        lab.screen.step("down")
         lab.target.down(lab.paths.logs / "terraform.log")
-        durable.remove(lab.paths.local / "up.json")
+        durable.remove(lab.paths.place / "up.json")
         lab.screen.close()
-    lab.screen.say(f"removed {', '.join(removed)}" if removed else "no nodes were up")
+    lab.screen.say(
+        f"{'freed' if lab.target.own_machines else 'removed'} {', '.join(removed)}" if removed else "no nodes were up"
+    )
 
 
 def status(lab: Lab, *, as_json: bool) -> None:
@@ -107,7 +116,8 @@ def status(lab: Lab, *, as_json: bool) -> None:
         click.echo(json.dumps(data, indent=1))
         return
     for node in nodes:
-        cores = f"{node['cpu_cores']:g} cores" if node["cpu_cores"] else "no CPU limit"
+        whole = f"{node['cores']} cores" if node["cores"] else "no CPU limit"
+        cores = f"{node['cpu_cores']:g} cores" if node["cpu_cores"] else whole
         click.echo(f"{node['name']:<14} {node['address']:<15} {instances.get(node['name'], 'missing'):<9} {cores}")
     if not nodes:
         click.echo("no nodes are up")
@@ -145,8 +155,10 @@ def shell(lab: Lab, name: str, command: list[str]) -> None:
     nodes = {n.name: n for n in lab.nodes.all}
     if name not in nodes:
         raise unknown("node", name, nodes)
+    access = lab.nodes.access(nodes[name])
     argv = lab.nodes.argv(nodes[name], shlex.join(command))
-    argv = argv if command else [*argv[:-1]]
+    if not command:
+        argv = [*argv[:-1], *(["sudo -i"] if access.user != "root" else [])]
     os.execvp(  # noqa: S606 (becoming ssh is the purpose)
         argv[0], [argv[0], *(["-t"] if not command or command[-1] == "-f" else []), *argv[1:]]
     )

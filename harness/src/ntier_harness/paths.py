@@ -1,4 +1,4 @@
-"""Where things are: the checkout, the machine-wide state of the local target, the results."""
+"""Where things are: the checkout, the machine-wide state with a folder for each target, the results."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Paths:
-    """`state` is machine-wide, since Incus is: a fresh clone must find the nodes that another one made."""
+    """`state` is machine-wide, since Incus is: a fresh clone must find the nodes that another one made. `target` names
+    the folder of the deployment in it: deployments of two targets know nothing of each other."""
 
     root: Path
     state: Path
     results: Path
+    target: str = "local"
 
     @classmethod
-    def find(cls, results: str = "results") -> Paths:
+    def find(cls, results: str = "results", target: str = "local") -> Paths:
         root = Path(os.environ.get("NTIER_ROOT") or Path(__file__).resolve().parents[3])
         state = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
-        return cls(root, state, root / results)
+        return cls(root, state, root / results, target)
 
     @property
     def raw(self) -> Path:
@@ -30,44 +32,60 @@ class Paths:
         return self.root / "workloads"
 
     @property
-    def local(self) -> Path:
-        return self.state / "local"
+    def place(self) -> Path:
+        """What is known of this target's deployment."""
+        return self.state / self.target
 
     @property
     def nodes(self) -> Path:
-        return self.local / "nodes.json"
+        return self.place / "nodes.json"
+
+    @property
+    def access(self) -> Path:
+        """How SSH reaches each node, where it is not the usual way: {node: fields of `ssh.Access`}."""
+        return self.place / "access.json"
+
+    @property
+    def machine(self) -> Path:
+        """Ansible's variables of a target whose nodes are machines of their own."""
+        return self.place / "machine.json"
+
+    @property
+    def data(self) -> Path:
+        """Folders of generated data, each with `data.json`. Those of images stand apart: all deployments use them."""
+        return self.state / "data" if self.target == "local" else self.place / "data"
 
     @property
     def known_hosts(self) -> Path:
-        return self.local / "known_hosts"
+        return self.place / "known_hosts"
 
     @property
     def secrets(self) -> Path:
-        return self.local / "secrets.yml"
+        return self.place / "secrets.yml"
 
     @property
     def deployment(self) -> Path:
-        return self.local / "deployment.json"
+        return self.place / "deployment.json"
 
     @property
     def install_digests(self) -> Path:
         """Digest of each role's installation, from set-up: what the images already have is not installed again."""
-        return self.local / "install_digests.json"
+        return self.place / "install_digests.json"
 
     @property
     def in_force(self) -> Path:
         """What was deployed and warmed up, written when it is done: {digest, warm, ...}."""
-        return self.local / "in_force.json"
+        return self.place / "in_force.json"
 
     @property
     def written(self) -> Path:
         """There from when users of a sweep (its folder) may change the data until they are restored for another."""
-        return self.local / "written"
+        return self.place / "written"
 
     @property
     def active(self) -> Path:
         """The trial that runs now and the processes it started: what a later run must clean up after a crash."""
-        return self.local / "active.json"
+        return self.place / "active.json"
 
     @property
     def lock(self) -> Path:

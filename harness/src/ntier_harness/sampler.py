@@ -5,6 +5,10 @@
 writes OUT/<node>/cgroup_cpu.csv, cgroup_mem_io.csv, OUT/host/host_stat.csv, pressure.csv and, once a second,
 OUT/latest.json ({node: busy share of its quota in the last second}) for whoever shows progress.
 
+    python3 -I sampler.py --machine OUT
+
+samples the machine it runs on, for nodes that are machines of their own (target hosts): OUT/procstat.csv, pressure.csv.
+
 Why from outside: in a node with a quota, /proc/stat is lxcfs' view and can be wrong by a factor (its idle counter runs
 backwards), and 100 Hz ticks are too coarse for a tenth of a core. The control group counts nanoseconds.
 
@@ -24,6 +28,7 @@ import time
 CGROUP = "/sys/fs/cgroup"
 CPU_COLUMNS = "t_s,usage_user_ns,usage_system_ns,usage_ns,throttled_ns,nr_periods,nr_throttled,quota_us,period_us"
 MEMORY_COLUMNS = "t_s,memory_bytes,memory_cache_bytes,oom_kills,swap_bytes,io_read_bytes,io_write_bytes"
+MACHINE_COLUMNS = "t_s,user,nice,system,idle,iowait,irq,softirq,steal,oom_kills"
 STAT_COLUMNS = "t_s,user,nice,system,idle,iowait,irq,softirq,steal"
 PRESSURE_COLUMNS = "t_s,cpu_some_avg10,cpu_some_us,io_some_avg10,io_some_us,memory_some_avg10,memory_some_us"
 BLANK = ""
@@ -61,14 +66,15 @@ def is_v2() -> bool:
 class File:
     """A small kernel file that stays open. A file that the kernel does not have reads as ''."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, most_bytes: int = 8192) -> None:
+        self.most_bytes = most_bytes
         try:
             self.fd = os.open(path, os.O_RDONLY)
         except OSError:
             self.fd = -1
 
     def text(self) -> str:
-        return os.pread(self.fd, 8192, 0).decode() if self.fd >= 0 else ""
+        return os.pread(self.fd, self.most_bytes, 0).decode() if self.fd >= 0 else ""
 
     def number(self) -> str:
         return self.text().strip()
@@ -173,17 +179,76 @@ class Output:
         self.file.write(f"{t_s:.6f},{','.join(values)}\n")
 
 
-class Sampler:
-    def __init__(self, out: str, groups: dict[str, str], hz: float) -> None:
-        reader = V2 if is_v2() else V1
-        self.out, self.hz, self.nodes = out, hz, {node: reader(group) for node, group in groups.items()}
-        self.host = Host()
-        self.cpu = {n: Output(f"{out}/{n}", "cgroup_cpu.csv", CPU_COLUMNS) for n in groups}
-        self.memory = {n: Output(f"{out}/{n}", "cgroup_mem_io.csv", MEMORY_COLUMNS) for n in groups}
-        self.stat = Output(f"{out}/host", "host_stat.csv", STAT_COLUMNS)
-        self.pressure = Output(f"{out}/host", "pressure.csv", PRESSURE_COLUMNS)
-        self.before: dict[str, tuple[float, int]] = {}
+class Clocked:
+    """Calls `fast` at `hz` and `slow` once a second until it is told to end; `outputs` are its files."""
+
+    def __init__(self, hz: float) -> None:
+        self.hz = hz
         self.running = True
+        self.outputs: list[Output] = []
+
+    def output(self, directory: str, name: str, header: str) -> Output:
+        self.outputs.append(Output(directory, name, header))
+        return self.outputs[-1]
+
+    def fast(self) -> None:
+        raise NotImplementedError
+
+    def slow(self) -> None:
+        """Everything so far goes to the files."""
+        for output in self.outputs:
+            output.file.flush()
+
+    def run(self) -> None:
+        parent, ticks, start = os.getppid(), 0, time.monotonic()
+        per_second = max(1, round(self.hz))
+        while self.running and os.getppid() == parent:  # without its harness a sampler is an orphan: it ends
+            self.fast()
+            if ticks % per_second == 0:
+                self.slow()
+            ticks += 1
+            wait = start + ticks / self.hz - time.monotonic()
+            if wait > 0:
+                time.sleep(wait)
+            else:  # stalled: the missed deadlines stay missing, so that the gap shows
+                ticks += int(-wait * self.hz)
+        for output in self.outputs:
+            output.file.close()
+
+    def end(self, _number: int, _frame: object) -> None:
+        self.running = False
+
+
+class Machine(Clocked):
+    """The machine we run on, seen by itself."""
+
+    def __init__(self, out: str, hz: float) -> None:
+        super().__init__(hz)
+        self.host, self.vmstat = Host(), File("/proc/vmstat", 32768)
+        self.oom_kills = self.vmstat.table().get("oom_kill", BLANK)
+        self.stat = self.output(out, "procstat.csv", MACHINE_COLUMNS)
+        self.pressure = self.output(out, "pressure.csv", PRESSURE_COLUMNS)
+
+    def fast(self) -> None:
+        self.stat.row(time.time(), [*self.host.stat_row(), self.oom_kills])
+
+    def slow(self) -> None:
+        self.oom_kills = self.vmstat.table().get("oom_kill", BLANK)
+        self.pressure.row(time.time(), self.host.pressure_row())
+        super().slow()
+
+
+class Sampler(Clocked):
+    def __init__(self, out: str, groups: dict[str, str], hz: float) -> None:
+        super().__init__(hz)
+        reader = V2 if is_v2() else V1
+        self.out, self.nodes = out, {node: reader(group) for node, group in groups.items()}
+        self.host = Host()
+        self.cpu = {n: self.output(f"{out}/{n}", "cgroup_cpu.csv", CPU_COLUMNS) for n in groups}
+        self.memory = {n: self.output(f"{out}/{n}", "cgroup_mem_io.csv", MEMORY_COLUMNS) for n in groups}
+        self.stat = self.output(f"{out}/host", "host_stat.csv", STAT_COLUMNS)
+        self.pressure = self.output(f"{out}/host", "pressure.csv", PRESSURE_COLUMNS)
+        self.before: dict[str, tuple[float, int]] = {}
 
     def fast(self) -> None:
         """10 Hz: CPU of every node, then of the host."""
@@ -203,8 +268,7 @@ class Sampler:
             except OSError:
                 continue
         self.pressure.row(time.time(), self.host.pressure_row())
-        for output in [*self.cpu.values(), *self.memory.values(), self.stat, self.pressure]:
-            output.file.flush()
+        super().slow()
         self.publish()
 
     def publish(self) -> None:
@@ -224,25 +288,6 @@ class Sampler:
             json.dump({"t_s": time.time(), "busy": busy}, file)
         os.replace(temporary, f"{self.out}/latest.json")
 
-    def run(self) -> None:
-        parent, ticks, start = os.getppid(), 0, time.monotonic()
-        per_second = max(1, round(self.hz))
-        while self.running and os.getppid() == parent:  # without its harness a sampler is an orphan: it ends
-            self.fast()
-            if ticks % per_second == 0:
-                self.slow()
-            ticks += 1
-            wait = start + ticks / self.hz - time.monotonic()
-            if wait > 0:
-                time.sleep(wait)
-            else:  # stalled: the missed deadlines stay missing, so that the gap shows
-                ticks += int(-wait * self.hz)
-        for output in [*self.cpu.values(), *self.memory.values(), self.stat, self.pressure]:
-            output.file.close()
-
-    def end(self, _number: int, _frame: object) -> None:
-        self.running = False
-
 
 def main(arguments: list[str]) -> int:
     hz = 10.0
@@ -250,12 +295,13 @@ def main(arguments: list[str]) -> int:
         i = arguments.index("--hz")
         hz = float(arguments[i + 1])
         del arguments[i : i + 2]
-    if len(arguments) < 1:
-        print("usage: sampler.py OUT NODE[=CONTAINER]... [--hz 10]", file=sys.stderr)
+    if len(arguments) < 1 or arguments == ["--machine"]:
+        print("usage: sampler.py OUT NODE[=CONTAINER]... [--hz 10] | --machine OUT [--hz 10]", file=sys.stderr)
         return 2
     groups = {n: c or n for n, _, c in (a.partition("=") for a in arguments[1:])}
     try:
-        sampler = Sampler(arguments[0], groups, hz)
+        own = arguments[0] == "--machine"
+        sampler = Machine(arguments[1], hz) if own else Sampler(arguments[0], groups, hz)
     except OSError as error:
         print(f"sampler: {error}", file=sys.stderr)
         return 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
 from ntier_analysis.contracts.topology import Topology
@@ -55,7 +54,8 @@ def plan_data(lab: Lab, spec: Spec) -> dict[str, Any]:
         existing = existing.parent
     cores = scale.needed_cores(spec.scale, spec.shares)
     host = (lab.host or sweep_host(lab)).cores
-    if cores > scale.HOST_LIMIT * host:
+    here = not lab.target.own_machines
+    if here and cores > scale.HOST_LIMIT * host:
         problems.append(
             f"nodes, client and machinery may need {cores:.1f} of {host} cores: trials may be invalid (host busy)"
         )
@@ -71,7 +71,8 @@ def plan_data(lab: Lab, spec: Spec) -> dict[str, Any]:
         "phases": {"name": spec.phases.name, "ramp_up_s": spec.phases.ramp_up_s, "run_s": spec.phases.run_s,
                    "ramp_down_s": spec.phases.ramp_down_s},
         "scale": spec.scale,
-        "cores": {"needed": round(cores, 2), "host": host},
+        "cores": {"needed": round(cores, 2), "host": host} if here else None,
+        "hosts": lab.target.assignment(spec),
         "seed": spec.seed,
         "soft_resources": soft,
         "trials": [
@@ -83,9 +84,9 @@ def plan_data(lab: Lab, spec: Spec) -> dict[str, Any]:
         "disk_bytes": sum(plan.trial_bytes(spec, t.users) for t in trials if t.key in left)
         + (to_come - len(left)) * plan.trial_bytes(spec, spec.users[-1]),
         "disk_free_bytes": shutil.disk_usage(existing).free,
-        "memory_bytes": sweep.memory_needed(spec),
+        "memory_bytes": sweep.memory_needed(spec) if here else None,
         "memory_available_bytes": memory_info()["MemAvailable"],
-        "steps": steps(lab.paths.root, spec),
+        "steps": steps(lab, spec),
         "problems": problems,
     }  # fmt: skip
 
@@ -106,18 +107,31 @@ def sweep_host(lab: Lab) -> Any:
     return lab.host
 
 
-def steps(root: Path, spec: Spec) -> list[str]:
+def steps(lab: Lab, spec: Spec) -> list[str]:
     return [
-        f"terraform apply in {(root / 'terraform/targets' / spec.target).relative_to(root)}",
-        "ansible-playbook ansible/playbooks/deploy.yml",
+        f"terraform apply in {lab.target.root.relative_to(lab.paths.root)}",
+        *(f"ansible-playbook ansible/playbooks/{name}.yml" for name in lab.target.playbooks),
         "warm-up: 30 s of load without limits (once per deployment)",
         "per trial: reset, collectors, limits, JMeter, collect, validate, seal",
         "ntier-analysis ingest, ntier-analysis report",
     ]
 
 
+def machines(data: dict[str, Any]) -> list[str]:
+    """Lines on what carries the nodes: this machine in part, or machines of their own."""
+    c, s = data["cores"], data["scale"]
+    if c is None:
+        return [f"{'hosts' * (i == 0):<10}{name} is {host}" for i, (name, host) in enumerate(data["hosts"].items())]
+    memory, available = size(data["memory_bytes"]), size(data["memory_available_bytes"])
+    return [
+        f"scale     {s}: a normal node gets {s} of a core, N nominal users are N x {s} real ones",
+        f"cores     at most {c['needed']} of {c['host']} in use",
+        f"memory    about {memory} of {available} available",
+    ]
+
+
 def plan_text(data: dict[str, Any]) -> str:
-    p, c, s = data["phases"], data["cores"], data["scale"]
+    p = data["phases"]
     trials = data["trials"]
     left = [t for t in trials if t["state"] == "to run"]
     lines = [
@@ -126,10 +140,8 @@ def plan_text(data: dict[str, Any]) -> str:
         data["picture"],
         "",
         f"nodes     {data['nodes']} (one client among them) on target {data['target']}, data {data['data_profile']}",
-        f"scale     {s}: a normal node gets {s} of a core, N nominal users are N x {s} real ones",
-        f"cores     at most {c['needed']} of {c['host']} in use",
+        *machines(data),
         f"phases    {p['name']}: {p['ramp_up_s']:g} / {p['run_s']:g} / {p['ramp_down_s']:g} s",
-        f"memory    about {size(data['memory_bytes'])} of {size(data['memory_available_bytes'])} available",
         f"disk      about {size(data['disk_bytes'])} of {size(data['disk_free_bytes'])} free",
         "soft      " + ", ".join(f"{k} {v}" for k, v in data["soft_resources"].items() if not k.startswith("ntier_")),
         f"seed      {data['seed']}",
@@ -151,7 +163,7 @@ def plan_text(data: dict[str, Any]) -> str:
     lines += [
         "",
         text,
-        f"{count} {duration(data['duration_s'])} (with images built and nodes not yet up)",
+        f"{count} {duration(data['duration_s'])} (with all installed and nodes not yet up)",
         "",
         *(f"will run  {s}" for s in data["steps"]),
         *(f"warning   {p}" for p in data["problems"]),
@@ -171,6 +183,8 @@ def before_work(lab: Lab, spec: Spec) -> None:
         "plan", **{k: data[k] for k in ("sweep", "duration_s", "disk_bytes")}, trials=len(data["trials"]), left=left
     )
     lab.screen.say(data["picture"])
+    if data["hosts"]:
+        lab.screen.say("\n".join(machines(data)))
     lab.screen.say(
         f"{data['sweep']}: scale {data['scale']}, phases {data['phases']['name']}, "
         f"{number}, expected {duration(data['duration_s'])}, "

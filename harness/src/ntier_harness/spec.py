@@ -153,7 +153,9 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
         reps=whole("reps", options.get("reps") or 1, 1, 99),
         middleware=middlewares.find(options.get("middleware") or None, topology.dbms).name,
         target=target,
-        scale=parse_scale(scale_text, cores, cpu_shares(topology, node_types)),
+        scale=parse_scale(scale_text, cores, cpu_shares(topology, node_types))
+        if target == "local"
+        else full_scale(scale_text, target),
         seed=whole("seed", options.get("seed") or 1, 0, 2**31 - 1),
         name="",
         data_profile=_one_of("data", options.get("data") or catalog.DEFAULT_PROFILE, catalog.PROFILES),
@@ -172,7 +174,7 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
             f"users: {spec.users[-1]} at scale {spec.scale} are {most} real users; at most {MAX_REAL_USERS}"
         )
     name = options.get("name")
-    explicit_scale = "" if scale_text == "auto" else f"s{spec.scale:g}".replace(".", "_")
+    explicit_scale = "" if scale_text == "auto" or target != "local" else f"s{spec.scale:g}".replace(".", "_")
     name = derived_name(spec, default_phases, explicit_scale) if name is None or name == "" else name
     if name and not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,39}", name):
         raise RequestError(
@@ -181,9 +183,17 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
     return Spec(**{**spec.__dict__, "name": name})
 
 
+def full_scale(text: str, target: str) -> float:
+    """The scale where each node is a machine of its own: 1. Raises RequestError for another one."""
+    if text not in ("auto", "1", "1.0"):
+        raise RequestError(f"scale: {text}: target {target} has whole machines, nothing is scaled; allowed is 1")
+    return 1.0
+
+
 def derived_name(spec: Spec, default_phases: str, explicit_scale: str) -> str:
     """What distinguishes this sweep from the default one, so that differing experiments never share a folder."""
     parts = [] if spec.phases.name == default_phases else [spec.phases.name.replace(".", "_")]
+    parts += [spec.target] if spec.target != catalog.TARGETS[0] else []
     parts += [explicit_scale] if explicit_scale else []
     parts += [spec.data_profile] if spec.data_profile != catalog.DEFAULT_PROFILE else []
     parts += [f"seed{spec.seed}"] if spec.seed != 1 else []

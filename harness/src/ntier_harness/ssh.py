@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,53 @@ CLOCK_EXCHANGES = 20
 CONNECT_S = 5
 
 
+@dataclass(frozen=True)
+class Access:
+    """How SSH reaches one machine. Without `key_file` SSH offers what it has (agent, ~/.ssh)."""
+
+    host: str
+    known_hosts: str
+    """File with the host's key; hosts that are not in it are refused."""
+    user: str = "root"
+    port: int = 22
+    key_file: str | None = None
+
+    @property
+    def destination(self) -> str:
+        return f"{self.user}@{self.host}"
+
+    def as_root(self, command: str) -> str:
+        """`command` for root's shell, by sudo where another user logs in."""
+        return command if self.user == "root" else f"sudo -n -- sh -c {shlex.quote(command)}"
+
+
+def options(access: Access, paths: Paths) -> list[str]:
+    """SSH's settings towards one machine; the person's own configuration is not read, the host's key always checked."""
+    settings = {
+        "BatchMode": "yes",
+        "ConnectTimeout": CONNECT_S,
+        "ControlPath": paths.ssh / "cm-%C",
+        "GlobalKnownHostsFile": "/dev/null",
+        "LogLevel": "ERROR",
+        "ServerAliveCountMax": 3,
+        "ServerAliveInterval": 5,
+        "StrictHostKeyChecking": "yes",
+        "UserKnownHostsFile": access.known_hosts,
+    }
+    if access.key_file:
+        settings |= {"IdentitiesOnly": "yes", "IdentityFile": access.key_file}
+    port = ["-p", str(access.port)] if access.port != 22 else []
+    return ["-F", "none", *(f"-o{k}={v}" for k, v in settings.items()), *port]
+
+
+def read_access(paths: Paths) -> dict[str, Access]:
+    """Node -> access, as the target wrote it; empty if all nodes are reached in the usual way."""
+    try:
+        return {name: Access(**fields) for name, fields in json.loads(paths.access.read_text()).items()}
+    except FileNotFoundError:
+        return {}
+
+
 class Nodes:
     """The nodes of the deployment in force."""
 
@@ -24,42 +73,38 @@ class Nodes:
         self.runner = runner
         self.paths = paths
         self.all = nodes
+        self._access: dict[str, Access] | None = None
         self.clients = [n for n in nodes if n.tier == "client"]
         self.servers = [n for n in nodes if n.tier != "client"]
 
     def tier(self, tier: str) -> list[Node]:
         return [n for n in self.all if n.tier == tier]
 
-    def _options(self) -> list[str]:
-        settings = {
-            "BatchMode": "yes",
-            "ConnectTimeout": CONNECT_S,
-            "ControlPath": self.paths.ssh / "cm-%C",
-            "GlobalKnownHostsFile": "/dev/null",
-            "IdentitiesOnly": "yes",
-            "IdentityFile": self.paths.ssh / "id_ed25519",
-            "LogLevel": "ERROR",
-            "ServerAliveCountMax": 3,
-            "ServerAliveInterval": 5,
-            "StrictHostKeyChecking": "yes",
-            "UserKnownHostsFile": self.paths.known_hosts,
-        }
-        return ["-F", "none", *(f"-o{k}={v}" for k, v in settings.items())]
-
     def argv(self, node: Node, command: str) -> list[str]:
-        return ["ssh", *self._options(), f"root@{node.address}", command]
+        access = self.access(node)
+        return ["ssh", *options(access, self.paths), access.destination, access.as_root(command)]
+
+    def access(self, node: Node) -> Access:
+        if self._access is None:
+            self._access = read_access(self.paths)
+        usual = Access(
+            node.address, known_hosts=str(self.paths.known_hosts), key_file=str(self.paths.ssh / "id_ed25519")
+        )
+        return self._access.get(node.name, usual)
 
     def connect(self) -> None:
         """Opens the connection to every node that has none. Raises WorkError naming the node that does not answer."""
 
         def one(node: Node) -> None:
-            check = ["ssh", *self._options(), "-O", "check", f"root@{node.address}"]
+            access = self.access(node)
+            common = options(access, self.paths)
+            check = ["ssh", *common, "-O", "check", access.destination]
             if self.runner.run(check, check=False, timeout=10).code == 0:
                 return
             # -f and no output of its own: a master that kept our pipes open would never let us see the end of the call
             log = self.paths.logs / "ssh.log"
-            master = ["ssh", *self._options(), "-oControlMaster=yes", "-oControlPersist=600", "-fN", "-E", str(log)]
-            done = self.runner.run([*master, f"root@{node.address}"], check=False, timeout=3 * CONNECT_S)
+            master = ["ssh", *common, "-oControlMaster=yes", "-oControlPersist=600", "-fN", "-E", str(log)]
+            done = self.runner.run([*master, access.destination], check=False, timeout=3 * CONNECT_S)
             if done.code:
                 raise WorkError(f"{node.name} ({node.address}) does not answer by SSH: see {log}")
 
@@ -67,7 +112,9 @@ class Nodes:
 
     def disconnect(self) -> None:
         def one(node: Node) -> None:
-            self.runner.run(["ssh", *self._options(), "-O", "exit", f"root@{node.address}"], check=False, timeout=10)
+            access = self.access(node)
+            argv = ["ssh", *options(access, self.paths), "-O", "exit", access.destination]
+            self.runner.run(argv, check=False, timeout=10)
 
         with contextlib.suppress(WorkError):
             self.runner.parallel(one, self.all)

@@ -18,7 +18,7 @@ from ntier_harness.condition import keep, reset, restore
 from ntier_harness.deploy import deploy, warm_up
 from ntier_harness.errors import Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab, memory_info
-from ntier_harness.load import REMOTE, stop_jmeter
+from ntier_harness.load import stop_jmeter
 from ntier_harness.plan import Trial
 from ntier_harness.schedule import Schedule
 from ntier_harness.schedule import make as make_schedule
@@ -37,14 +37,13 @@ def locked(lab: Lab) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     try:
-        for folder in (lab.paths.state, lab.paths.local, lab.paths.logs, lab.paths.ssh):
+        for folder in (lab.paths.state, lab.paths.place, lab.paths.logs, lab.paths.ssh):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = FileLock(lab.paths.lock)
         lock.acquire(timeout=0)
     except PermissionError as error:
-        raise RequestError(
-            f"{error.filename}: no permission; the local target needs root (try: sudo make ...)"
-        ) from None
+        lab.target.require_privileges()  # says what is needed
+        raise RequestError(f"{error.filename}: no permission") from None
     except Timeout:
         raise RequestError(f"another ntier is at work: {holder(lab)}; wait for it or stop it") from None
     try:
@@ -65,7 +64,9 @@ def holder(lab: Lab) -> str:
 
 def tidy(lab: Lab, raw: Path) -> None:
     """Ends what a crashed harness left: its processes here, its generator and limits on the nodes, its open records."""
-    if lab.runner.end_orphans(STARTED_BY_US, [f"{raw}/", f"{REMOTE}/", str(lab.paths.local), str(lab.target.root)]):
+    # by paths of this state: an experiment with another state on this machine has another lock, and is none of ours
+    ours = [f"{raw}/", f"{lab.paths.ssh}/", f"{lab.paths.place}/"]
+    if lab.runner.end_orphans(STARTED_BY_US, ours):
         lab.screen.say("stopped processes that an earlier run left behind")
     marked = ledger.recover(raw, lab.runner.now())
     for name in marked:
@@ -93,6 +94,8 @@ def preflight(lab: Lab, spec: Spec, trials: list[Trial]) -> None:
     if free < needed:
         raise WorkError(f"results: {needed:,} bytes are needed below {raw}, {free:,} are free")
     available = memory_info()["MemAvailable"]
+    if lab.target.own_machines:
+        return  # the nodes' memory is not this machine's
     if not lab.paths.nodes.exists() and available < memory_needed(spec):
         raise WorkError(f"memory: the nodes need about {memory_needed(spec):,} bytes, {available:,} are available")
 

@@ -20,12 +20,11 @@ from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import REMOTE, Generator, Run, lead_s
 from ntier_harness.plan import Trial
-from ntier_harness.runner import Spawned
 from ntier_harness.spec import Spec
+from ntier_harness.targets import Observation
 from ntier_harness.watch import Watch
 
 EXIT_WAIT_S = 5.0  # JMeter ends by itself at the end of ramp-down
-SADC = "/usr/lib/sysstat/sadc"
 PHASES = ("ramp_up", "run", "ramp_down")
 
 
@@ -75,8 +74,7 @@ class Attempt:
     """Earlier attempts of this trial whose JMeter was not ready in time."""
     step: str = ""
     generator: Generator | None = None
-    sampler: Spawned | None = None
-    sadc: Spawned | None = None
+    observation: Observation | None = None
     started: list[Node] = field(default_factory=list)
 
     @property
@@ -168,7 +166,7 @@ class Attempt:
             if file:
                 shutil.copy(file, self.directory / "config" / f"{self.spec.mix.name}{name}.csv")
         (self.directory / "config" / "deployment.json").write_text(json.dumps(self.manifest.soft_resources, indent=1))
-        self.generator = Generator(self.lab.nodes, run, self.directory)
+        self.generator = Generator(self.lab.nodes, self.lab.target.guard, run, self.directory)
         self.generator.start()
         self.start_collectors()
         self.begin("limits")
@@ -181,16 +179,9 @@ class Attempt:
         self.lab.boot_s = self.generator.boot_s
 
     def start_collectors(self) -> None:
-        """sysstat and status collectors on every node, the sampler and sysstat on the host."""
+        """sysstat and status collectors on every node, and what looks at them from here."""
         runner, nodes = self.lab.runner, self.lab.nodes
-        out = self.directory / "nodes"
-        (out / "host").mkdir(parents=True, exist_ok=True)
-        groups = [f"{n.name}={self.lab.target.container(n)}" for n in nodes.all]
-        program = Path(__file__).with_name("sampler.py")
-        logs = self.directory / "logs"
-        logs.mkdir(exist_ok=True)
-        self.sampler = runner.spawn([sys.executable, "-I", str(program), str(out), *groups], logs / "sampler.log")
-        self.sadc = runner.spawn([SADC, "-S", "XALL", "1", str(out / "host" / "sysstat.sa")])
+        self.observation = self.lab.target.observe(self.directory, self.remote, nodes)
 
         def one(node: Node) -> tuple[str, list[str]]:
             done = nodes.call(node, f"ntier-node start {self.remote}", timeout=20)
@@ -198,7 +189,8 @@ class Attempt:
 
         self.started = list(nodes.all)
         self.manifest.collectors = dict(runner.parallel(one, nodes.all))
-        self.manifest.collectors["host"] = ["cgroup_cpu", "cgroup_mem_io", "host_stat", "pressure", "sysstat"]
+        if self.observation.collectors:
+            self.manifest.collectors["host"] = list(self.observation.collectors)
 
     def read_quota(self, moment: str) -> None:
         """What the kernel allows each node now: beside what it should be, it decides check H4."""
@@ -214,7 +206,8 @@ class Attempt:
     def phases(self) -> None:
         """Watches the load through its phases; ends early, by a WorkError, when the trial cannot count any more."""
         assert self.generator is not None
-        watch = Watch(self.lab, self.generator, self.sampler, self.directory, self.remote, self.manifest)
+        assert self.observation is not None
+        watch = Watch(self.lab, self.generator, self.observation, self.remote, self.manifest)
         start_s = self.generator.run.start_s
         for phase in self.manifest.phases:
             phase.start_s, phase.end_s = start_s, start_s + phase.planned_s
@@ -243,11 +236,9 @@ class Attempt:
                     raise WorkError(f"client_exit {code}: JMeter on {name}")
         with problems:
             self.lab.target.lift_limits(self.manifest.nodes)
-        for process in (self.sampler, self.sadc):
-            if process:
-                process.stop()
-        if self.sadc is None:
+        if self.observation is None:
             return problems.first
+        self.observation.stop()
         for node in self.started:
             problems.add(self._stop_node(node)) if not self.lab.target.present(node) else None
         alive = [n for n in self.started if self.lab.target.present(n)]
@@ -288,30 +279,23 @@ class Attempt:
                 self.facts("after")
             with problems:
                 self.data("after")
+        if self.observation:
             with problems:
-                self._convert_host_sysstat()
-        (self.directory / "nodes" / "latest.json").unlink(missing_ok=True)
-        for file in (self.directory / "nodes").glob(".latest*"):
-            file.unlink()
+                self.observation.finish()
         self.merge_client_samples()
         collect.compress(self.directory)
         return problems.first
 
     def merge_client_samples(self) -> None:
-        """A client is a load generator (`clients/`) and a node (`nodes/`): its sysstat, facts and logs join the samples
-        that the host took of it."""
+        """A client is a load generator (`clients/`) and a node (`nodes/`): what its collectors wrote, its facts and
+        logs join the samples that the host took of it."""
         for client in self.lab.nodes.clients:
             source, into = self.directory / "clients" / client.name, self.directory / "nodes" / client.name
-            for name in ("sysstat.sa", "sysstat.sa.zst", "sysstat.json", "sysstat.json.zst", "end.json", "logs",
+            for name in ("sysstat.sa", "sysstat.json", "procstat.csv", "pressure.csv", "end.json", "logs",
                          "facts_before.json", "facts_after.json"):  # fmt: skip
                 if (source / name).exists():
                     into.mkdir(parents=True, exist_ok=True)
                     (source / name).rename(into / name)
-
-    def _convert_host_sysstat(self) -> None:
-        folder = self.directory / "nodes" / "host"
-        if (folder / "sysstat.sa").exists():
-            self.lab.runner.fetch(["sadf", "-j", str(folder / "sysstat.sa"), "--", "-A"], folder / "sysstat.json", 30)
 
     def seal(self, failure: str | None) -> None:
         """Validity by the analysis program, then the last write. A failed attempt is sealed without validity."""

@@ -1,17 +1,15 @@
-"""Looks after a running trial: heartbeats, collectors, sampler. What cannot count any more is cut short."""
+"""Looks after a running trial: heartbeats, collectors, observation. What cannot count any more is cut short."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ntier_analysis.contracts.manifest import Manifest, Phase
 
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import Generator
-from ntier_harness.runner import Spawned
+from ntier_harness.targets import Observation
 
 POLL_S = 1.0
 SILENT_S = 5.0  # collectors write every second: a dead one is noticed within this time
@@ -24,8 +22,7 @@ class Watch:
 
     lab: Lab
     generator: Generator
-    sampler: Spawned | None
-    directory: Path
+    observation: Observation
     remote: str
     manifest: Manifest
     looked_s: float = 0.0
@@ -42,11 +39,8 @@ class Watch:
             self.lab.screen.tick(phase, progress, self.hottest(), runner.now())
 
     def hottest(self) -> tuple[str, float] | None:
-        """Node with the largest share of its quota in use in the last second, and that share (0..1)."""
-        try:
-            busy = json.loads((self.directory / "nodes" / "latest.json").read_text())["busy"]
-        except (OSError, ValueError, KeyError):
-            return None
+        """Node with the largest share of its capacity in use lately, and that share (0..1)."""
+        busy = self.observation.busy()
         return max(busy.items(), key=lambda item: item[1]) if busy else None
 
     def check_collectors(self) -> None:
@@ -55,8 +49,8 @@ class Watch:
         if now - self.looked_s < LOOK_EVERY_S:
             return
         self.looked_s = now
-        if self.sampler and self.sampler.poll() is not None:
-            raise WorkError(f"collector_dead: the sampler on the host ended (see {self.directory}/logs/sampler.log)")
+        if problem := self.observation.problem():
+            raise WorkError(problem)
         for node in self.lab.nodes.all:
             if not self.lab.target.present(node):
                 raise WorkError(f"node_gone: {node.name} does not run any more")

@@ -27,6 +27,8 @@ class Node(BaseModel):
     """Bytes per second that the disk reads, and as many that it writes; None = not limited."""
     network_bits_s: float | None = None
     """Bits per second in each direction; None = not limited."""
+    cores: int | None = None
+    """Cores of the node's own machine (target hosts); None = it shares one with the others."""
 
 
 def read_nodes(path: Path) -> list[Node]:

@@ -1,4 +1,5 @@
-"""What the host's samplers write: CPU, memory and I/O of each node's control group, the host's CPU and pressure."""
+"""What the samplers write: CPU, memory and I/O of each node's control group, CPU and pressure of the host, or of a node
+that is a machine of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.parsers.counters import clock, deltas, tidy
+from ntier_analysis.parsers.counters import Clock, clock, deltas, tidy
 from ntier_analysis.parsers.csvfile import read_csv
 
 CGROUP_CPU = [
@@ -22,6 +23,9 @@ CGROUP_CPU = [
 ]
 CGROUP_MEM_IO = ["memory_bytes", "memory_cache_bytes", "oom_kills", "swap_bytes", "io_read_bytes", "io_write_bytes"]
 HOST_STAT = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"]
+BUSY = ("user", "nice", "system", "irq", "softirq")
+SYSTEM = ("system", "irq", "softirq")
+TICKS_PER_S = 100  # USER_HZ: what /proc counts in, the same on all of Linux' common platforms
 NOMINAL_CPU_S = 0.1
 NOMINAL_SLOW_S = 1.0
 
@@ -93,21 +97,43 @@ def host_stat(path: Path) -> tuple[pd.DataFrame, int]:
     second was never ours. The kernel's iowait may run backwards by itself; only that is not counted."""
     raw = read_csv(path, {"t_s": "number"} | dict.fromkeys(HOST_STAT, "number"))
     at = clock(path, raw["t_s"].to_numpy(), NOMINAL_CPU_S)
+    step, backwards = _stat_steps(raw, at)
+    return tidy(at, _stat_columns(step)), backwards
+
+
+def procstat(path: Path) -> tuple[pd.DataFrame, int]:
+    """/proc/stat of a node that is a machine of its own, sampled on it -> as `host_stat`, and system_pct, used_cores
+    (ticks of 10 ms, so 0.1 s knows them to 0.1 cores) and, of `memory`, oom_kills."""
+    raw = read_csv(path, {"t_s": "number"} | dict.fromkeys([*HOST_STAT, "oom_kills"], "number"))
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_CPU_S)
+    step, backwards = _stat_steps(raw, at)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        columns = _stat_columns(step) | {
+            ("cpu", "", "system_pct", "pct"): 100 * sum(step[n] for n in SYSTEM) / sum(step.values()),
+            ("cpu", "", "used_cores", "cores"): sum(step[n] for n in BUSY) / TICKS_PER_S / at.dt,
+        }
+    kills = {("memory", "", "oom_kills", "count"): raw["oom_kills"]}
+    return pd.concat([tidy(at, columns), tidy(at, kills, gauge=True)], ignore_index=True), backwards
+
+
+def _stat_steps(raw: pd.DataFrame, at: Clock) -> tuple[dict[str, np.ndarray], int]:
     step, backwards = {}, 0
     for name in HOST_STAT:
         step[name], n = deltas(raw[name].to_numpy(), at)
         backwards += n if name not in ("iowait", "idle") else 0
         if name in ("iowait", "idle"):
             step[name] = np.where(at.gap, np.nan, np.maximum(np.diff(raw[name].to_numpy()), 0))
+    return step, backwards
+
+
+def _stat_columns(step: dict[str, np.ndarray]) -> dict[tuple[str, str, str, str], np.ndarray]:
     total = sum(step.values())
-    busy = sum(step[name] for name in ("user", "nice", "system", "irq", "softirq"))
     with np.errstate(divide="ignore", invalid="ignore"):
-        columns = {
-            ("cpu", "", "utilization_pct", "pct"): 100 * busy / total,
+        return {
+            ("cpu", "", "utilization_pct", "pct"): 100 * sum(step[name] for name in BUSY) / total,
             ("cpu", "", "iowait_pct", "pct"): 100 * step["iowait"] / total,
             ("cpu", "", "steal_pct", "pct"): 100 * step["steal"] / total,
         }
-    return tidy(at, columns), backwards
 
 
 PRESSURE = {"cpu": "cpu", "io": "disk", "memory": "memory"}

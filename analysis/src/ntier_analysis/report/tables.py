@@ -219,7 +219,11 @@ def provenance(data: SweepData) -> list[dict]:
         trees = {m.get("git_clean") for m in data.manifests}
         experiment.append(("working tree", "clean" if trees == {True} else "changed since the commit, or unknown"))
     groups = [{"title": "Experiment", "pairs": experiment}]
-    for title, part in (("Soft resources", "soft_resources"), ("Versions", "versions"), ("Machine", "host")):
+    machines = [_own_machines(m) for m in data.manifests]
+    if any(machines):
+        groups.append({"title": "Machines of the nodes", "pairs": _pairs(machines)})
+    host = "Controller" if any(machines) else "Machine"
+    for title, part in (("Soft resources", "soft_resources"), ("Versions", "versions"), (host, "host")):
         pairs = _pairs([m.get(part) or {} for m in data.manifests])
         if pairs:
             groups.append({"title": title, "pairs": pairs})
@@ -231,6 +235,12 @@ def provenance(data: SweepData) -> list[dict]:
             }
         )
     return groups
+
+
+def _own_machines(manifest: dict) -> dict[str, str]:
+    """Node -> size of its own machine; empty if one machine carries them all."""
+    whole = [n for n in manifest.get("nodes", []) if n.get("cores")]
+    return {n["name"]: f"{n['cores']} cores, {(n.get('memory_bytes') or 0) / 2**30:.1f} GiB" for n in whole}
 
 
 def _values(column: pd.Series) -> str:

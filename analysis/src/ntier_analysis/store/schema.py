@@ -101,7 +101,7 @@ SAMPLES = _schema(
     metric=("label", "", "What was measured, unit as suffix; utilization_pct for what saturates."),
     value=("number", "", "The value, in `unit`; null in a gap or where a counter ran backwards."),
     unit=("label", "", "Unit of the value: pct, bytes, per_s, ..."),
-    source=("label", "", "Collector it came from: cgroup, sysstat, host_stat, pressure, mysql_status, ..."),
+    source=("label", "", "Collector it came from: cgroup, procstat, sysstat, host_stat, pressure, mysql_status, ..."),
     item=("label", "", "Part of the resource: device, interface, pool or replica; empty = the whole."),
     interval_s=("number", "s", "Length of the sampling interval; null for a gauge."),
 )

@@ -83,7 +83,7 @@ def _client_cpu(trial: RawTrial, metric: str) -> tuple[float, str, int, np.ndarr
     worst: tuple[float, str, int, np.ndarray] = (float("nan"), "", 0, np.array([]))
     start, end = trial.run
     for name in trial.clients:
-        frame, _ = trial.samples_of(name, "cgroup_cpu")
+        frame, _ = trial.samples_of(name, trial.cpu_collector)
         frame = frame[(frame["metric"] == metric) & (frame["t_s"] >= start) & (frame["t_s"] < end)].dropna()
         seconds = frame.groupby(np.floor(frame["t_s"] - start))["value"].mean().to_numpy()
         p95 = float(np.percentile(seconds, 95)) if len(seconds) else float("nan")

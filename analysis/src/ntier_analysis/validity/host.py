@@ -7,7 +7,7 @@ import pandas as pd
 
 from ntier_analysis.contracts import Outcome
 from ntier_analysis.trial import RawTrial
-from ntier_analysis.validity.registry import Finding, check, exact, undecidable
+from ntier_analysis.validity.registry import Finding, check, exact, not_applicable, undecidable
 
 HOST_P95_PCT, HOST_MEAN_PCT = 90.0, 80.0
 STEAL_MEAN_PCT, STEAL_P99_PCT = 1.0, 5.0
@@ -16,6 +16,8 @@ QUOTA_BAND_PCT = 3.0
 QUOTA_WINDOW_S = 10.0
 PEGGED_PCT = 99.0
 HOST_FREE_PCT = 5.0
+NO_HOST = "each node is a machine of its own, no host carries them"
+NO_QUOTA = "no node has a quota"
 
 
 def in_run(trial: RawTrial, node: str, collector: str, metric: str) -> pd.DataFrame:
@@ -34,6 +36,8 @@ def seconds(trial: RawTrial, node: str, collector: str, metric: str) -> np.ndarr
 
 @check("H1", "Host CPU, 95th percentile of 1-s means", "host_saturated")
 def host_busy(trial: RawTrial) -> Finding:
+    if trial.own_machines:
+        return not_applicable(NO_HOST)
     busy = seconds(trial, "host", "host_stat", "utilization_pct")
     p95 = float(np.percentile(busy, 95)) if len(busy) else float("nan")
     return exact(p95, HOST_P95_PCT, "pct", f"the host was {p95:.0f} % busy in its busiest twentieth", len(busy))
@@ -41,29 +45,44 @@ def host_busy(trial: RawTrial) -> Finding:
 
 @check("H1.mean", "Host CPU, mean", "host_saturated")
 def host_busy_mean(trial: RawTrial) -> Finding:
+    if trial.own_machines:
+        return not_applicable(NO_HOST)
     busy = seconds(trial, "host", "host_stat", "utilization_pct")
     mean = float(busy.mean()) if len(busy) else float("nan")
     return exact(mean, HOST_MEAN_PCT, "pct", f"the host was {mean:.0f} % busy on average", len(busy))
 
 
-@check("H2", "Host CPU stolen by its hypervisor, mean", "host_robbed")
+def _stolen(trial: RawTrial) -> dict[str, np.ndarray]:
+    """1-s means of steal of the host, or of each node that is a machine of its own."""
+    machines = [(name, "procstat") for name in trial.nodes] if trial.own_machines else [("host", "host_stat")]
+    return {name: seconds(trial, name, collector, "steal_pct") for name, collector in machines}
+
+
+def _worst(values: dict[str, np.ndarray], of) -> tuple[float, str, int]:
+    """The largest of a statistic over machines (NaN if one has no samples), whose it is, and samples in all."""
+    found = {name: float(of(v)) if len(v) else float("nan") for name, v in values.items()}
+    name = max(found, key=lambda n: (np.isnan(found[n]), found[n]))
+    return found[name], name, sum(len(v) for v in values.values())
+
+
+@check("H2", "CPU stolen by a hypervisor, mean", "host_robbed")
 def steal(trial: RawTrial) -> Finding:
-    stolen = seconds(trial, "host", "host_stat", "steal_pct")
-    mean = float(stolen.mean()) if len(stolen) else float("nan")
-    return exact(mean, STEAL_MEAN_PCT, "pct", f"{mean:.2f} % of the host's CPU time was stolen", len(stolen))
+    mean, name, n = _worst(_stolen(trial), np.mean)
+    return exact(mean, STEAL_MEAN_PCT, "pct", f"{mean:.2f} % of the CPU time of {name} was stolen", n)
 
 
-@check("H2.p99", "Host CPU stolen by its hypervisor, 99th percentile of 1-s means", "host_robbed")
+@check("H2.p99", "CPU stolen by a hypervisor, 99th percentile of 1-s means", "host_robbed")
 def steal_tail(trial: RawTrial) -> Finding:
-    stolen = seconds(trial, "host", "host_stat", "steal_pct")
-    p99 = float(np.percentile(stolen, 99)) if len(stolen) else float("nan")
-    return exact(p99, STEAL_P99_PCT, "pct", f"{p99:.2f} % stolen in the worst seconds", len(stolen))
+    p99, name, n = _worst(_stolen(trial), lambda v: np.percentile(v, 99))
+    return exact(p99, STEAL_P99_PCT, "pct", f"{p99:.2f} % stolen from {name} in the worst seconds", n)
 
 
 @check("H2.pressure", "Host CPU pressure, mean", "host_pressure", required=False)
 def pressure(trial: RawTrial) -> Finding:
     """Not required, and undecidable where a node has a quota: the kernel counts tasks that a quota has stopped as
     waiting (measured: 79-98 % on an idle host beside one pegged node). H1 and H3 guard the promise there."""
+    if trial.own_machines:
+        return not_applicable(f"{NO_HOST}; a node's own pressure is its load's")
     stall = in_run(trial, "host", "pressure", "pressure_pct")
     frame, _ = trial.samples_of("host", "pressure")
     frame = frame[(frame["resource"] == "cpu") & frame.index.isin(stall.index)]
@@ -96,6 +115,8 @@ def quota_windows(trial: RawTrial, node: str) -> pd.DataFrame:
 @check("H3", "A node under the pressure of its quota gets that quota", "quota_not_kept")
 def quota_kept(trial: RawTrial) -> Finding:
     """Over 10 s: within 3 % of the quota where all periods are throttled; nowhere more than 3 % above it."""
+    if not any(n.cpu_cores for n in trial.nodes.values()):
+        return not_applicable(NO_QUOTA)
     worst, where, windows = 0.0, "", 0
     for name, node in trial.nodes.items():
         if not node.cpu_cores:
@@ -113,6 +134,8 @@ def quota_kept(trial: RawTrial) -> Finding:
 @check("H4", "Quota in force during the run", "quota_differs")
 def quota_in_force(trial: RawTrial) -> Finding:
     """As the sampler read it ten times a second, and as read back at ramp-up, run and end."""
+    if trial.own_machines:
+        return not_applicable(NO_QUOTA)
     readings, wrong = 0, []
     for name, node in trial.nodes.items():
         quota = in_run(trial, name, "cgroup_cpu", "quota_cores")["value"].to_numpy()
@@ -143,24 +166,34 @@ def _equal(a: float | None, b: float | None) -> bool:
 
 @check("H5", "Memory: swapping and out-of-memory kills", "memory")
 def memory(trial: RawTrial) -> Finding:
-    events = []
+    """A control group counts its own; a machine of its own tells kills by its kernel and swapping by sysstat."""
+    events, counters = [], "procstat" if trial.own_machines else "cgroup_mem_io"
     for name in trial.nodes:
-        kills = in_run(trial, name, "cgroup_mem_io", "oom_kills")["value"]
-        swap = in_run(trial, name, "cgroup_mem_io", "swap_bytes")["value"]
+        kills = in_run(trial, name, counters, "oom_kills")["value"]
         if len(kills) and kills.max() > kills.min():
             events.append(f"{name}: {kills.max() - kills.min():.0f} processes killed, out of memory")
+        swap = in_run(trial, name, counters, "swap_bytes")["value"]
         if len(swap) and swap.max() > swap.min():
             events.append(f"{name}: swapped {swap.max() - swap.min():.0f} bytes")
-    swapped = sum(in_run(trial, "host", "sysstat", f"swap_{way}_per_s")["value"].sum() for way in ("in", "out"))
-    if swapped:
-        events.append(f"host: swapped {swapped:.0f} pages")
+    for name in trial.nodes if trial.own_machines else ["host"]:
+        swapped = sum(in_run(trial, name, "sysstat", f"swap_{way}_per_s")["value"].sum() for way in ("in", "out"))
+        if swapped:
+            events.append(f"{name}: swapped {swapped:.0f} pages")
     return exact(float(len(events)), 0.0, "events", "; ".join(events) or "none", len(trial.nodes))
 
 
-@check("H5.free", "Host memory in use", "memory")
+@check("H5.free", "Memory in use", "memory")
 def host_memory(trial: RawTrial) -> Finding:
-    free = in_run(trial, "host", "sysstat", "available_bytes")["value"]
-    if trial.manifest.host is None or free.empty:
-        return undecidable("no reading of the host's memory")
-    used = 100 * (1 - float(free.min()) / trial.manifest.host.memory_bytes)
-    return exact(used, 100 - HOST_FREE_PCT, "pct", f"{free.min() / 2**30:.1f} GiB available at the least", len(free))
+    """Of the host, or of the fullest node that is a machine of its own."""
+    whole = {name: node.memory_bytes for name, node in trial.nodes.items()}
+    if not trial.own_machines:
+        whole = {"host": trial.manifest.host.memory_bytes if trial.manifest.host else None}
+    used: dict[str, tuple[float, float, int]] = {}
+    for name, memory_bytes in whole.items():
+        free = in_run(trial, name, "sysstat", "available_bytes")["value"]
+        if not memory_bytes or free.empty:
+            return undecidable(f"no reading of the memory of {name}")
+        used[name] = 100 * (1 - float(free.min()) / memory_bytes), float(free.min()), len(free)
+    name = max(used, key=lambda n: used[n][0])
+    pct, free_bytes, n = used[name]
+    return exact(pct, 100 - HOST_FREE_PCT, "pct", f"{free_bytes / 2**30:.1f} GiB available on {name} at the least", n)

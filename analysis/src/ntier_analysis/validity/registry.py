@@ -75,6 +75,11 @@ def sampled(value: float, limit: float, standard_error: float, unit: str, detail
     return Finding(outcome, value, limit, unit, n, error, detail)
 
 
+def not_applicable(detail: str) -> Finding:
+    """Passes, since there is nothing that could be wrong; the detail says why."""
+    return Finding(Outcome.PASS, n=0, detail=f"not applicable: {detail}")
+
+
 def undecidable(detail: str, *, n: int | None = None, required: bool | None = None) -> Finding:
     return Finding(Outcome.UNDECIDABLE, n=n, detail=detail, required=required)
 

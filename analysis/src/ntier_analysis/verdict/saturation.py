@@ -11,7 +11,7 @@ from ntier_analysis.statistics.share import Share, saturation_share
 
 THRESHOLDS = (90.0, 95.0, 99.0)
 THRESHOLD = 95.0
-PREFERRED = ("cgroup", "host_stat")
+PREFERRED = ("cgroup", "procstat", "host_stat")
 """Sources of CPU utilization in order of trust; then any other."""
 METRICS = ("utilization_pct", "throttled_pct", "waiting")
 """What a saturation is judged by. `waiting`: requests that wait for a place in a pool, whatever its mean occupancy (a

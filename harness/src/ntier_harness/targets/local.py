@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
-from ntier_analysis.contracts.nodes import Node, read_nodes
+from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness import durable
 from ntier_harness.errors import RequestError, WorkError
@@ -16,9 +17,12 @@ from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
 from ntier_harness.sampler import find_group, is_v2
 from ntier_harness.spec import Spec
+from ntier_harness.ssh import Nodes
+from ntier_harness.targets.terraform import Terraform, common_variables
 
 PROJECT = "ntier"
 NETWORK = ipaddress.ip_network("198.18.0.0/15")  # reserved for benchmarking (RFC 2544)
+SADC = "/usr/lib/sysstat/sadc"
 PERIODS_MS = range(10, 101)  # short ones first: with 100 ms a throttled node stalls for up to 90 ms at a time
 NO_DISK_LIMIT = "1TiB"  # per second; Incus 6.0 takes a limit away from its record, but not from the control group
 ROUNDING = 0.015  # how far 1 ms per period may be from a share of less than a tenth of a core
@@ -43,16 +47,60 @@ def granted(node: Node) -> Node:
     return node.model_copy(update={"cpu_cores": round(quota / period, 6)})
 
 
+class HostSampling:
+    """The control groups of all nodes and the machine beneath them, sampled from outside the nodes."""
+
+    collectors = ["cgroup_cpu", "cgroup_mem_io", "host_stat", "pressure", "sysstat"]  # noqa: RUF012 (never changed)
+
+    def __init__(self, runner: Runner, directory: Path, groups: list[str]) -> None:
+        self.runner = runner
+        self.out = directory / "nodes"
+        self.log = directory / "logs" / "sampler.log"
+        (self.out / "host").mkdir(parents=True, exist_ok=True)
+        self.log.parent.mkdir(exist_ok=True)
+        program = Path(__file__).parents[1] / "sampler.py"
+        self.sampler = runner.spawn([sys.executable, "-I", str(program), str(self.out), *groups], self.log)
+        self.sadc = runner.spawn([SADC, "-S", "XALL", "1", str(self._sysstat)])
+
+    @property
+    def _sysstat(self) -> Path:
+        return self.out / "host" / "sysstat.sa"
+
+    def problem(self) -> str | None:
+        ended = self.sampler.poll() is not None
+        return f"collector_dead: the sampler on the host ended (see {self.log})" if ended else None
+
+    def busy(self) -> dict[str, float]:
+        try:
+            return json.loads((self.out / "latest.json").read_text())["busy"]
+        except (OSError, ValueError, KeyError):
+            return {}
+
+    def stop(self) -> None:
+        self.sampler.stop()
+        self.sadc.stop()
+
+    def finish(self) -> None:
+        for file in [self.out / "latest.json", *self.out.glob(".latest*")]:
+            file.unlink(missing_ok=True)
+        if self._sysstat.exists():
+            json_file = self._sysstat.with_suffix(".json")
+            self.runner.fetch(["sadf", "-j", str(self._sysstat), "--", "-A"], json_file, 30)
+
+
 class Local:
     """Provisioning and limits of the local target."""
 
     name = "local"
+    own_machines = False
+    playbooks = ("deploy", "verify")
 
     def __init__(self, runner: Runner, paths: Paths) -> None:
         self.runner = runner
         self.paths = paths
-        self.root = paths.root / "terraform" / "targets" / "local"
-        self.terraform = os.environ.get("TERRAFORM") or "terraform"
+        self._terraform = Terraform(runner, paths)
+        self.root = self._terraform.root
+        self.terraform = self._terraform.program
 
     def require_privileges(self) -> None:
         """Raises RequestError unless this process may use control groups and Incus."""
@@ -61,38 +109,26 @@ class Local:
 
     # ---- nodes --------------------------------------------------------------------------------------------------
 
+    def assignment(self, spec: Spec) -> dict[str, str]:
+        """There is only this machine."""
+        return {}
+
     def up(self, spec: Spec, log: Path) -> list[Node]:
         """Creates or changes the nodes to what the topology says; does nothing if they are so. Returns the nodes."""
-        variables = self.paths.local / "topology.auto.tfvars.json"
-        durable.write(variables, json.dumps(self.variables(spec), indent=1))
-        self._init(log)
-        self._terraform("apply", "-input=false", "-auto-approve", f"-var-file={variables}", log=log)
-        argv = [self.terraform, f"-chdir={self.root}", "output", "-json", "nodes"]
-        output = self.runner.run(argv, env=self._env).out
-        nodes = [granted(Node.model_validate(node)).model_dump() for node in json.loads(output)]
-        durable.write(self.paths.nodes, json.dumps(nodes, indent=1))
-        return read_nodes(self.paths.nodes)
+        nodes = [granted(node) for node in self._terraform.apply(self.variables(spec), log)]
+        durable.write(self.paths.nodes, json.dumps([n.model_dump() for n in nodes], indent=1))
+        return nodes
 
     def variables(self, spec: Spec) -> dict[str, Any]:
-        """Input of the Terraform target: how many of what, at which scale."""
-        return {
-            "topology": str(spec.topology),
-            "scale": spec.scale,
-            "middleware": spec.middleware,
-            "data_profile": spec.data_profile,
-            "state_dir": str(self.paths.state),
-        }
+        """Input of the Terraform root."""
+        return common_variables(spec) | {"state_dir": str(self.paths.state)}
 
     def down(self, log: Path) -> None:
         """Destroys the nodes and forgets the deployment."""
-        if self._state.exists():
-            self._init(log)
-            variables = self.paths.local / "topology.auto.tfvars.json"
-            extra = [f"-var-file={variables}"] if variables.exists() else []
-            self._terraform("destroy", "-input=false", "-auto-approve", *extra, log=log)
+        self._terraform.destroy(log)
         # what a killed run left behind is in no Terraform state; set-up that never ran left nothing
         if (self.paths.state / "ssh").exists():
-            self.runner.run(["bash", str(self.root / "node.sh"), "clear"], env=self._env, timeout=120)
+            self.runner.run(["bash", str(self.root / "node.sh"), "clear"], env=self._terraform.env, timeout=120)
         for file in (self.paths.in_force, self.paths.nodes, self.paths.written):
             durable.remove(file)
 
@@ -101,29 +137,11 @@ class Local:
         done = self.runner.run(["incus", "--project", PROJECT, "list", "--format", "json"], timeout=20, check=False)
         return {i["name"]: i["status"] for i in json.loads(done.out)} if done.code == 0 else {}
 
-    @property
-    def _state(self) -> Path:
-        return self.paths.local / "terraform.tfstate"
+    def cores(self, nodes: list[Node]) -> int:
+        return os.cpu_count() or 1
 
-    def _init(self, log: Path) -> None:
-        self._terraform("init", "-input=false", "-reconfigure", f"-backend-config=path={self._state}", log=log)
-
-    def _terraform(self, command: str, *arguments: str, log: Path) -> None:
-        wait = [] if command == "init" else ["-lock-timeout=30s"]
-        argv = [self.terraform, f"-chdir={self.root}", command, *wait, *arguments, "-no-color"]
-        tail: list[str] = []
-        code = self.runner.lines(argv, tail.append, log=log, env=self._env)
-        if code:
-            errors = [line.strip("│ ") for line in tail if "rror:" in line]
-            raise WorkError(f"terraform {command}: {'; '.join(errors[:3]) or f'exit code {code}'}; its output: {log}")
-
-    @property
-    def _env(self) -> dict[str, str]:
-        return {
-            "TF_IN_AUTOMATION": "1",
-            "TF_DATA_DIR": str(self.paths.local / "terraform"),
-            "NTIER_STATE": str(self.paths.state),
-        }
+    def observe(self, directory: Path, remote: str, nodes: Nodes) -> HostSampling:
+        return HostSampling(self.runner, directory, [f"{n.name}={self.container(n)}" for n in nodes.all])
 
     # ---- limits -------------------------------------------------------------------------------------------------
 
@@ -192,6 +210,15 @@ class Local:
                 return lines[:3]
         return []
 
+    def guard(self, address: str, nodes: list[Node]) -> None:
+        """Raises WorkError unless `address` is one of our own nodes on the experiment's network."""
+        ours = {n.address for n in nodes}
+        if address not in ours or ipaddress.ip_address(address) not in NETWORK:
+            raise WorkError(
+                f"{address} is not one of this experiment's nodes ({', '.join(sorted(ours))} in {NETWORK}); "
+                "no load is sent"
+            )
+
 
 def _with_quota(nodes: list[Node]) -> list[Node]:
     return [n for n in nodes if n.cpu_cores]
@@ -199,12 +226,3 @@ def _with_quota(nodes: list[Node]) -> list[Node]:
 
 def _with_slow_disk(nodes: list[Node]) -> list[Node]:
     return [n for n in nodes if n.disk_bytes_s]
-
-
-def guard(address: str, nodes: list[Node]) -> None:
-    """Raises WorkError unless `address` is one of our own nodes on the experiment's network: load goes nowhere else."""
-    ours = {n.address for n in nodes}
-    if address not in ours or ipaddress.ip_address(address) not in NETWORK:
-        raise WorkError(
-            f"{address} is not one of this experiment's nodes ({', '.join(sorted(ours))} in {NETWORK}); no load is sent"
-        )

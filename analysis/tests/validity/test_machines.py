@@ -1,0 +1,112 @@
+"""Checks where each node is a machine of its own (target hosts): no host, no quota, CPU sampled on the node."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ntier_analysis.contracts import Manifest, Outcome
+from ntier_analysis.parsers import host
+from ntier_analysis.trial import RawTrial
+from ntier_analysis.validity.registry import validate
+from synthetic import T0, Spec, Truth, entry, write_trial
+
+SPEC = Spec(
+    200,
+    Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0012}, cores=1.0),
+    (20.0, 40.0, 5.0),
+    scale=1.0,
+)
+
+
+def as_machines(folder: Path, *, steal_pct: float = 0.0, kills: int = 0, client_pct: float = 30.0) -> Path:
+    """The trial as target hosts leaves it; steal and kills are db1's."""
+    m = Manifest.read(folder)
+    shutil.rmtree(folder / "nodes/host")
+    del m.collectors["host"]
+    for node in m.nodes:
+        for file in (folder / "nodes" / node.name).glob("cgroup_*"):
+            file.unlink()
+        robbed = steal_pct if node.name == "db1" else 0.0
+        busy = client_pct if node.tier == "client" else 10.0
+        killed = kills if node.name == "db1" else 0
+        write_procstat(folder / "nodes" / node.name / "procstat.csv", busy, robbed, killed)
+        m.collectors[node.name].append("procstat")
+    m.nodes = [n.model_copy(update={"cpu_cores": None, "cores": 2}) for n in m.nodes]
+    m.quota_readback = [{"node": n.name, "t_s": T0, "moment": "run", "cpu_cores": None} for n in m.nodes]
+    m.target = "hosts"
+    m.files = [entry(folder, p) for p in sorted(folder.rglob("*")) if p.is_file() and p.name != "manifest.json"]
+    m.write(folder)
+    return folder
+
+
+def write_procstat(path: Path, busy_pct: float, steal_pct: float, kills: int) -> None:
+    """Two cores for 68 s at 10 Hz; the kills come in the middle."""
+    lines = ["t_s,user,nice,system,idle,iowait,irq,softirq,steal,oom_kills"]
+    for i in range(680):
+        ticks = 2000 * i  # a hundred times finer than the kernel's, so that shares are exact
+        user, steal = (round(ticks * pct / 100) for pct in (busy_pct, steal_pct))
+        lines.append(f"{T0 - 2 + i / 10:.6f},{user},0,0,{ticks - user - steal},0,0,0,{steal},{kills * (i > 340)}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def trial(tmp_path):
+    return write_trial(tmp_path, SPEC)
+
+
+def checks(folder: Path):
+    found = validate(RawTrial(folder))
+    return found, {c.id: c for c in found.checks}
+
+
+def test_an_honest_trial_is_valid_and_says_what_does_not_apply(trial):
+    found, by_id = checks(as_machines(trial))
+    assert found.valid, [c for c in found.checks if c.required and c.outcome is not Outcome.PASS]
+    apply_not = [c.id for c in found.checks if c.detail.startswith("not applicable")]
+    assert apply_not == ["H1", "H1.mean", "H2.pressure", "H3", "H4"]
+    assert by_id["H2"].value == 0.0
+    assert by_id["H2"].n == 5 * 40
+    assert by_id["G3"].value == pytest.approx(30, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("fault", "id_", "says"),
+    [
+        ({"steal_pct": 8.0}, "H2", "8.00 % of the CPU time of db1"),
+        ({"kills": 1}, "H5", "db1: 1 processes killed"),
+        ({"client_pct": 85.0}, "G3", "client1 used 85 %"),
+    ],
+)
+def test_a_fault_of_one_machine_invalidates_the_trial(trial, fault, id_, says):
+    found, by_id = checks(as_machines(trial, **fault))
+    assert not found.valid
+    assert by_id[id_].outcome is Outcome.FAIL
+    assert says in by_id[id_].detail
+
+
+def test_a_machine_without_its_samples_cannot_be_valid(trial):
+    as_machines(trial)
+    (trial / "nodes/db1/procstat.csv").unlink()
+    found, by_id = checks(trial)
+    assert not found.valid
+    assert by_id["H2"].outcome is Outcome.UNDECIDABLE
+
+
+def test_procstat_counts_cores_in_ticks_and_kills(tmp_path):
+    path = tmp_path / "procstat.csv"
+    path.write_text(
+        "t_s,user,nice,system,idle,iowait,irq,softirq,steal,oom_kills\n"
+        f"{T0},0,0,0,0,0,0,0,0,3\n{T0 + 0.1},8,0,4,6,2,0,0,0,3\n{T0 + 0.2},16,0,8,14,2,0,0,0,\n"
+    )
+    frame, backwards = host.procstat(path)
+    values = {metric: part["value"].tolist() for metric, part in frame.groupby("metric")}
+    assert backwards == 0
+    assert values["utilization_pct"] == pytest.approx([60, 60])
+    assert values["system_pct"] == pytest.approx([20, 20])
+    assert values["used_cores"] == pytest.approx([1.2, 1.2], rel=1e-4)
+    assert values["oom_kills"][:2] == [3, 3]
+    assert np.isnan(values["oom_kills"][2])
+    assert set(frame["resource"]) == {"cpu", "memory"}

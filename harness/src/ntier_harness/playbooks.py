@@ -1,0 +1,62 @@
+"""Ansible on the nodes: one call, its events as they come, the first failure as the reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ntier_harness.errors import WorkError
+from ntier_harness.paths import Paths
+from ntier_harness.runner import Runner
+
+
+class Events:
+    """Reads the lines of the jsonl callback: tasks as progress, the first failure as the reason."""
+
+    def __init__(self, on_task: Callable[[str], None]) -> None:
+        self.on_task = on_task
+        self.tasks = 0
+        self.failure = ""
+        self.last = ""
+
+    def line(self, text: str) -> None:
+        try:
+            event = json.loads(text)
+        except ValueError:
+            self.last = text.strip() or self.last
+            return
+        kind = event.get("_event", "")
+        if kind in ("v2_runner_on_ok", "v2_runner_on_skipped"):
+            self.tasks += 1
+            self.on_task(f"{next(iter(event.get('hosts', {})), '')}: {event.get('task', {}).get('name', '')}")
+        elif kind in ("v2_runner_on_failed", "v2_runner_on_unreachable") and not self.failure:
+            for host, result in event.get("hosts", {}).items():
+                message = str(result.get("msg") or result.get("stderr") or "failed").strip()
+                if not result.get("ignore_errors"):
+                    self.failure = f"{host}: task {event.get('task', {}).get('name', '?')!r}: {message[:400]}"
+
+
+def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[str], None] = lambda _: None, *,
+         check: bool = False, limit: Sequence[str] = ()) -> int:  # fmt: skip
+    """Runs playbooks on the nodes of `nodes.json`, or on those in `limit`; returns the number of tasks.
+
+    Raises WorkError with host, task and message of the first failed task."""
+    log = paths.logs / f"ansible-{names[0]}.jsonl"
+    log.unlink(missing_ok=True)
+    files = [f for f in (paths.deployment, paths.secrets, paths.install_digests, paths.machine) if f.exists()]
+    argv = [
+        str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(paths.nodes),
+        *(f"playbooks/{n}.yml" for n in names), *(part for f in files for part in ("-e", f"@{f}")),
+        *(["--check"] if check else []), *(["--limit", ",".join(limit)] if limit else []),
+    ]  # fmt: skip
+    env = {"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl", "ANSIBLE_NOCOLOR": "1", "NTIER_STATE": str(paths.state)}
+    reader = Events(on_task)
+    code = runner.lines(argv, reader.line, log=log, cwd=paths.root / "ansible", env=env)
+    os.chmod(log, 0o600)
+    if code:
+        reason = reader.failure or reader.last or f"ansible-playbook ended with {code}"
+        raise WorkError(f"{names[0]}: {reason}; its log: {log}")
+    return reader.tasks

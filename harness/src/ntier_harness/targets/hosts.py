@@ -1,0 +1,224 @@
+"""The target `hosts`: machines that exist already, named in an inventory file, reached by SSH. Nothing is created and
+nothing is powered off; what is installed is stopped by `down`. There are no quotas: each node is a whole machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from ntier_analysis.contracts.nodes import Node, read_nodes
+from ntier_analysis.contracts.topology import DBMS
+
+from ntier_harness import durable
+from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.paths import Paths
+from ntier_harness.playbooks import play
+from ntier_harness.runner import Runner
+from ntier_harness.spec import Spec
+from ntier_harness.ssh import Nodes
+from ntier_harness.targets.heartbeats import Heartbeats
+from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory
+from ntier_harness.targets.survey import OWNER_FILE, Survey, survey
+from ntier_harness.targets.terraform import Terraform, common_variables
+
+SEED = 1  # of the data, as in setup/images
+
+
+class Hosts:
+    """`file`: the inventory; what was up with it is known without it."""
+
+    name = "hosts"
+    own_machines = True
+    playbooks = ("machines", "deploy", "verify")
+
+    def __init__(self, runner: Runner, paths: Paths, file: Path | None) -> None:
+        self.runner = runner
+        self.paths = paths
+        self.file = file
+        self._terraform = Terraform(runner, paths)
+        self.root = self._terraform.root
+        self.terraform = self._terraform.program
+        self._heartbeats: Heartbeats | None = None
+
+    def require_privileges(self) -> None:
+        """Only the state must be ours; becoming root happens on the hosts."""
+        place = next(p for p in (self.paths.state, *self.paths.state.parents) if p.exists())
+        if not os.access(place, os.W_OK):
+            raise RequestError(
+                f"privileges: {place} cannot be written; give a folder of yours: NTIER_STATE=~/.local/state/ntier"
+            )
+
+    def inventory(self) -> Inventory:
+        if self.file is None:
+            raise RequestError(
+                "hosts: missing; give the inventory file of the machines: --hosts FILE (docs/targets.md)"
+            )
+        return read_inventory(self.file)
+
+    def assignment(self, spec: Spec) -> dict[str, str]:
+        found = assign(self.inventory(), spec)
+        return {
+            name: h.address + f" by SSH {h.access.destination}" * (h.access.host != h.address)
+            for name, h in found.items()
+        }
+
+    # ---- up and down --------------------------------------------------------------------------------------------
+
+    def up(self, spec: Spec, log: Path) -> list[Node]:
+        """Looks at the machines, claims them, and hands on which is which. Machines that leave the deployment or change
+        their part are freed first."""
+        inventory = self.inventory()
+        hosts = assign(inventory, spec)
+        surveys = self._survey(hosts)
+        before = self._nodes()
+        self._free_those_that_leave(before, spec, hosts)
+        self._make_parts(spec, inventory)
+        access = {name: dataclasses.asdict(host.access) for name, host in hosts.items()}
+        durable.write(self.paths.access, json.dumps(access, indent=1))
+        nodes = self._terraform.apply(self.variables(spec, hosts, surveys), log)
+        durable.write(self._surveys_file, json.dumps({n: s.cores for n, s in surveys.items()}))
+        connected = Nodes(self.runner, self.paths, nodes)
+        claim = f"mkdir -p {Path(OWNER_FILE).parent} && echo {self.owner} >{OWNER_FILE}"
+        self.runner.parallel(lambda n: connected.call(n, claim), nodes)
+        return nodes
+
+    def variables(self, spec: Spec, hosts: dict[str, Host], surveys: dict[str, Survey]) -> dict[str, Any]:
+        """Input of the Terraform root."""
+        machines = {
+            n: {"address": h.address, "cores": surveys[n].cores, "memory_bytes": surveys[n].memory_bytes}
+            for n, h in hosts.items()
+        }
+        return common_variables(spec) | {"hosts": machines}
+
+    def down(self, log: Path) -> None:
+        """Stops the services and removes secrets and settings on the hosts; they stay on, with packages and data."""
+        if nodes := self._nodes():
+            self._free(nodes)
+        self._terraform.destroy(log)
+        for file in (self.paths.in_force, self.paths.nodes, self.paths.written, self.paths.access, self.paths.machine):
+            durable.remove(file)
+
+    def _free(self, nodes: list[Node]) -> None:
+        play(self.runner, self.paths, ["destroy"], limit=[n.name for n in nodes])
+
+    def _free_those_that_leave(self, before: list[Node], spec: Spec, hosts: dict[str, Host]) -> None:
+        roles = {"middleware": spec.middleware, "db": DBMS[spec.topology.dbms]}
+        stays = {(name, host.address) for name, host in hosts.items()}
+        leaving = [n for n in before if (n.name, n.address) not in stays or roles.get(n.tier, n.role) != n.role]
+        if leaving:
+            durable.remove(self.paths.in_force)
+            self._free(leaving)
+
+    def _nodes(self) -> list[Node]:
+        return read_nodes(self.paths.nodes) if self.paths.nodes.exists() else []
+
+    def _survey(self, hosts: dict[str, Host]) -> dict[str, Survey]:
+        owner = self.owner
+        found = self.runner.parallel(
+            lambda item: survey(self.runner, self.paths, item[0], item[1].access, owner), hosts.items()
+        )
+        return dict(zip(hosts, found, strict=True))
+
+    @property
+    def owner(self) -> str:
+        """Name of this deployment on its machines, made once."""
+        file = self.paths.place / "owner"
+        if not file.exists():
+            durable.write(file, f"{os.uname().nodename}-{secrets.token_hex(4)}")
+        return file.read_text()
+
+    # ---- what is brought to the machines ------------------------------------------------------------------------
+
+    def _make_parts(self, spec: Spec, inventory: Inventory) -> None:
+        """Artefacts, digests of the installations and data, as set-up makes them for images; what is there is kept."""
+        build = [
+            sys.executable,
+            str(self.paths.root / "setup" / "build.py"),
+            "--digests",
+            str(self.paths.install_digests),
+        ]
+        self.runner.run(build, timeout=1800)
+        data = self._data(f"{DBMS[spec.topology.dbms]}-{spec.data_profile}", spec.data_profile)
+        variables = {
+            "machine_owner": self.owner,
+            "machine_apt_sources": inventory.apt_sources,
+            "machine_data": str(data),
+            "machine_data_digest": hashlib.sha256((data / "data.json").read_bytes()).hexdigest(),
+            # the machine is its owner's: names and filter rules are added to what is there, SSH stays as open as it was
+            "ntier_whole_machine": False,
+            "common_controller_addresses": ["any"],
+        }
+        durable.write(self.paths.machine, json.dumps(variables, indent=1))
+
+    def _data(self, name: str, profile: str) -> Path:
+        """Folder of generated tables; kept, since each new database node loads them again."""
+        folder = self.paths.data / name
+        if not (folder / "data.json").exists():
+            new = folder.with_name(f".{name}.new")
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir(parents=True)
+            jar = self.paths.root / "rubbos-app" / "target" / "rubbos-data.jar"
+            now = str(int(self.runner.now()))
+            options = ["--profile", profile, "--seed", str(SEED), "--reference-time", now, "--out", str(new)]
+            self.runner.run(["java", "-Xmx2g", "-jar", str(jar), *options], timeout=1800)
+            new.rename(folder)
+        return folder
+
+    # ---- what the harness asks ----------------------------------------------------------------------------------
+
+    def instances(self) -> dict[str, str]:
+        nodes = Nodes(self.runner, self.paths, self._nodes())
+        answers = self.runner.parallel(lambda n: self._answers(nodes, n), nodes.all)
+        return {n.name: "answers" if yes else "silent" for n, yes in zip(nodes.all, answers, strict=True)}
+
+    def _answers(self, nodes: Nodes, node: Node) -> bool:
+        try:
+            return nodes.call(node, "true", timeout=10, check=False).code == 0
+        except WorkError:
+            return False
+
+    def cores(self, nodes: list[Node]) -> int:
+        known = json.loads(self._surveys_file.read_text())
+        return max(known.get(n.name, 1) for n in nodes)
+
+    @property
+    def _surveys_file(self) -> Path:
+        return self.paths.place / "cores.json"
+
+    def guard(self, address: str, nodes: list[Node]) -> None:
+        """Raises WorkError unless `address` is one of the deployment's nodes. Whether an address of the Internet may be
+        loaded at all was decided when it was assigned (inventory.assign)."""
+        ours = {n.address for n in nodes}
+        if address not in ours:
+            raise WorkError(
+                f"{address} is not one of this experiment's nodes ({', '.join(sorted(ours))}); no load is sent"
+            )
+
+    def set_limits(self, nodes: list[Node]) -> None:
+        """A whole machine has none."""
+
+    def lift_limits(self, nodes: list[Node]) -> None:
+        """A whole machine has none."""
+
+    def quota(self, node: Node) -> float | None:
+        return None
+
+    def observe(self, directory: Path, remote: str, nodes: Nodes) -> Heartbeats:
+        self._heartbeats = Heartbeats(self.runner, nodes, remote, self.paths.logs)
+        return self._heartbeats
+
+    def present(self, node: Node) -> bool:
+        """Heard of lately, or it answers now."""
+        if self._heartbeats and self._heartbeats.fresh(node):
+            return True
+        return self._answers(Nodes(self.runner, self.paths, [node]), node)
+
+    def newest(self, node: Node, directory: str) -> dict[str, float] | None:
+        return self._heartbeats.newest(node) if self._heartbeats else None

@@ -1,0 +1,124 @@
+"""A first look at a machine that somebody else set up: can it become a node, and may it? Nothing is changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.paths import Paths
+from ntier_harness.runner import Done, Runner
+from ntier_harness.ssh import CONNECT_S, Access, options
+
+OWNER_FILE = "/etc/ntier/owner"
+"""Which deployment's the machine is; there from `up` to `down`."""
+SCRIPT = f"""
+echo "uid=$(id -u)"
+. /etc/os-release; echo "os=$PRETTY_NAME"; echo "family=$ID ${{ID_LIKE:-}}"
+echo "init=$(cat /proc/1/comm)"
+echo "cores=$(nproc)"
+echo "memory_kib=$(awk '/^MemTotal/ {{print $2}}' /proc/meminfo)"
+echo "python=$(command -v python3)"
+echo "owner=$(cat {OWNER_FILE} 2>/dev/null)"
+echo "programs=$(cat /proc/[0-9]*/comm 2>/dev/null | sort -u | tr '\\n' ' ')"
+listening() {{ cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" {{n = split($2, a, ":"); print a[n]}}'; }}
+echo "listening=$(listening | tr '\\n' ' ')"
+echo "time=$(date +%s.%N)"
+"""
+SERVICES = ("apache2", "httpd", "nginx", "lighttpd", "haproxy", "java", "mysqld", "mariadbd", "postgres", "pgbouncer")
+PORTS = (80, 3306, 5432, 8080, 8081)  # of our services; whoever listens there would be in their way
+CLOCK_LIMIT_S = 2.0  # far beyond what a trial bears (check C4: 50 ms); said here, before anything is installed
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a machine says of itself."""
+
+    cores: int
+    memory_bytes: int
+    owner: str
+    offset_s: float
+
+
+def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str) -> Survey:
+    """Raises RequestError naming the node, the machine, what is wrong with it and what mends it."""
+    place = f"hosts: {name} ({access.destination})"
+    argv = ["ssh", *options(access, paths), "-oControlMaster=no", "-oControlPath=none", access.destination]
+    began = runner.now()
+    try:
+        done = runner.run([*argv, access.as_root(SCRIPT)], check=False, timeout=4 * CONNECT_S)
+    except WorkError:
+        raise RequestError(f"{place}: no answer within {4 * CONNECT_S} s") from None
+    ended = runner.now()
+    if done.code:
+        raise RequestError(f"{place}: {_refusal(done, access)}")
+    said = dict(line.split("=", 1) for line in done.out.splitlines() if "=" in line)
+    try:
+        offset = max(0.0, began - float(said["time"]), float(said["time"]) - ended)
+        found = Survey(int(said["cores"]), int(said["memory_kib"]) * 1024, said["owner"], offset)
+        wrong = _unfit(said) or _clock(found.offset_s) or _foreign(said, owner)
+    except (KeyError, ValueError):
+        raise RequestError(f"{place}: its answer is not understood: {done.out[-200:]!r}") from None
+    if wrong:
+        raise RequestError(f"{place}: {wrong}")
+    return found
+
+
+def _refusal(done: Done, access: Access) -> str:
+    """Why SSH or sudo did not let us in, and what mends it."""
+    said = done.err + done.out
+    scan = f"ssh-keyscan {f'-p {access.port} ' if access.port != 22 else ''}{access.host}"
+    if "IDENTIFICATION HAS CHANGED" in said:
+        return (
+            f"its host key is not the one in {access.known_hosts}: somebody is in between, or the machine was "
+            f"installed anew; if you know it was: ssh-keygen -R {access.host} -f {access.known_hosts}"
+        )
+    if "Host key verification failed" in said or "host key is known" in said:
+        return (
+            f"its host key is not in {access.known_hosts}; compare what the machine says (ssh-keygen -lf "
+            f"/etc/ssh/ssh_host_ed25519_key.pub) with {scan} | ssh-keygen -lf -, then: {scan} >>{access.known_hosts}"
+        )
+    if "Permission denied" in said:
+        key = access.key_file or "any key of yours (agent, ~/.ssh)"
+        keys = f"~{access.user}/.ssh/authorized_keys"
+        return f"does not let {access.user} in with {key}; put its public key into {keys} there"
+    if "sudo" in said:
+        return f"{access.user} may not use sudo without a password ({done.problem}); log in as root, or allow it there"
+    return f"cannot be reached: {done.problem}"
+
+
+def _unfit(said: dict[str, str]) -> str:
+    if said["uid"] != "0":
+        return f"commands run there as uid {said['uid']}, not as root"
+    if "debian" not in said["family"].split():
+        return f"runs {said['os']}; a node is Debian (12 or later)"
+    if said["init"] != "systemd":
+        return f"its init is {said['init']}; a node needs systemd"
+    if not said["python"]:
+        return "lacks python3, which Ansible needs; there: apt-get install python3"
+    return ""
+
+
+def _clock(offset_s: float) -> str:
+    if offset_s <= CLOCK_LIMIT_S:
+        return ""
+    return (
+        f"its clock is {offset_s:.1f} s off: no trial would be valid (C4); run NTP there and here, as with "
+        "timedatectl set-ntp true"
+    )
+
+
+def _foreign(said: dict[str, str], owner: str) -> str:
+    """A service that we did not install, or another deployment."""
+    if said["owner"] == owner:
+        return ""
+    if said["owner"]:
+        return (
+            f"belongs to another deployment ({said['owner']}); end it there with ntier down --target hosts, or, if it "
+            f"is no more, stop its services and remove {OWNER_FILE}"
+        )
+    programs = [p for p in SERVICES if p in said["programs"].split()]
+    ports = sorted({int(p, 16) for p in said["listening"].split()} & set(PORTS))
+    if programs or ports:
+        what = [f"{p} runs" for p in programs] + [f"something listens on port {p}" for p in ports]
+        return f"{', '.join(what)}, not started by this project: not taken over; stop it, or use another machine"
+    return ""

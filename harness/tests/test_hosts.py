@@ -1,0 +1,140 @@
+"""Target hosts as values: what an inventory file may say, which machine becomes which node, what a heartbeat tells."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ntier_harness.errors import RequestError
+from ntier_harness.paths import Paths
+from ntier_harness.ssh import Access, options
+from ntier_harness.targets.heartbeats import parse
+from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory, wanted_nodes
+
+
+@pytest.fixture
+def inventory(tmp_path: Path):
+    def read(text: str) -> Inventory:
+        (tmp_path / "lab.yaml").write_text(text)
+        return read_inventory(tmp_path / "lab.yaml")
+
+    return read
+
+
+def test_what_a_host_says_wins_over_what_the_file_says(inventory, tmp_path):
+    (tmp_path / "key").touch()
+    text = "user: debian\nkey_file: key\nhosts:\n- address: 10.0.0.1\n"
+    text += "- {address: 10.0.0.2, ssh: pc2, port: 2222, user: root}"
+    first, second = inventory(text).hosts
+    assert first.access == Access(
+        "10.0.0.1", str(Path.home() / ".ssh/known_hosts"), "debian", 22, str(tmp_path / "key")
+    )
+    assert (second.access.destination, second.access.port) == ("root@pc2", 2222)
+    assert first.access.as_root("id -u") == "sudo -n -- sh -c 'id -u'"
+    assert second.access.as_root("id -u") == "id -u"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("hosts: []", "hosts: expected a list of hosts"),
+        ("nodes: []", "nodes is unknown; allowed are hosts, known_hosts, apt_sources, user, port, key_file"),
+        ("hosts:\n- adress: 10.0.0.1", "host 1: adress is unknown; allowed are address"),
+        ("hosts:\n- address: pc1", "host 1: address: 'pc1': expected the IPv4 address"),
+        ("hosts:\n- address: 127.0.0.1", "not an address of a machine of its own"),
+        ("hosts:\n- {address: 10.0.0.1, tiers: [database]}", "expected a list of web, app, middleware, db, client"),
+        ("hosts:\n- {address: 10.0.0.1, node_type: big}", "allowed are normal, low_cost, client"),
+        ("hosts:\n- {address: 10.0.0.1, port: 99999}", "port: 99999: allowed are 1..65535"),
+        ("hosts:\n- {address: 10.0.0.1, ssh: '-oProxyCommand=x'}", "is not the name of a machine"),
+        ("hosts:\n- {address: 10.0.0.1, key_file: none}", "does not exist"),
+        ("hosts:\n- address: 10.0.0.1\n- address: 10.0.0.1", "address 10.0.0.1 occurs twice"),
+        ("hosts:\n- address: 10.0.0.1\napt_sources: {db: [trixie]}", "expected a list of lines 'deb "),
+        ("hosts: [", "not YAML"),
+    ],
+)
+def test_a_wrong_inventory_is_one_clear_error(inventory, text, says):
+    with pytest.raises(RequestError) as error:
+        inventory(text)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def machines(*hosts: tuple[tuple[str, ...], str | None], network: str = "10.0.0.") -> Inventory:
+    found = (Host(f"{network}{i}", Access(f"{network}{i}", "-"), t, n) for i, (t, n) in enumerate(hosts, 1))
+    return Inventory(Path("lab.yaml"), tuple(found))
+
+
+def test_hosts_are_taken_in_the_order_of_the_file_and_as_they_are_meant(spec):
+    found = assign(machines(((), None), (("client",), None), ((), None), (("db", "web"), None), ((), None)), spec())
+    addresses = {name: host.address[-1] for name, host in found.items()}
+    assert addresses == {"web1": "1", "app1": "3", "middleware1": "5", "db1": "4", "client1": "2"}
+
+
+def test_low_cost_nodes_are_low_cost_machines(spec):
+    lab = machines(*[((), None)] * 3, ((), "low_cost"), ((), "client"))
+    assert assign(lab, spec(topo="1/1/1/1ML"))["db1"].address == "10.0.0.4"
+    with pytest.raises(RequestError, match=r"db needs 1, 3 of the hosts fit"):
+        assign(lab, spec(topo="1/1/1/1M"))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sets(st.sampled_from(["web", "app", "middleware", "db", "client"])), min_size=4, max_size=6))
+def test_an_assignment_is_found_whenever_there_is_one(tiers):
+    from ntier_harness.spec import make_spec
+
+    one = make_spec({"topo": "1/1/1/1M", "target": "hosts"}, Path(__file__).resolve().parents[2] / "workloads", 2)
+    lab = machines(*((tuple(sorted(t)), None) for t in tiers))
+    wanted = wanted_nodes(one)
+    possible = any(
+        all(host.fits(tier, kind) for host, (_, tier, kind) in zip(choice, wanted, strict=True))
+        for choice in itertools.permutations(lab.hosts, len(wanted))
+    )
+    try:
+        found = assign(lab, one)
+    except RequestError:
+        assert not possible
+        return
+    assert possible
+    assert len({h.address for h in found.values()}) == len(wanted)
+    assert all(found[name].fits(tier, kind) for name, tier, kind in wanted)
+
+
+def test_no_load_goes_to_the_internet_without_a_word(spec, inventory):
+    hosts = "\n".join(f"- address: 8.8.4.{i}" for i in range(1, 6))
+    with pytest.raises(RequestError, match="an address of the Internet, where no load is sent"):
+        assign(inventory(f"hosts:\n{hosts}"), spec())
+    said = inventory(f"hosts:\n{hosts}".replace("4.1", "4.1\n  i_may_load_this_public_address: true"))
+    assert assign(said, spec())["web1"].address == "8.8.4.1"
+
+
+def test_whole_machines_are_not_scaled(spec):
+    assert spec(target="hosts").scale == 1.0
+    assert spec(target="hosts").sweep == "1-1-1-1M.browse_only.shardingsphere.smoke-hosts"
+    with pytest.raises(RequestError, match=r"scale: 0.2: target hosts has whole machines"):
+        spec(target="hosts", scale="0.2")
+
+
+def test_host_keys_are_always_checked(tmp_path):
+    paths = Paths(tmp_path, tmp_path, tmp_path, "hosts")
+    found = options(Access("pc1", "/home/me/.ssh/known_hosts", "me", 2222, "/key"), paths)
+    assert {
+        "-oStrictHostKeyChecking=yes",
+        "-oUserKnownHostsFile=/home/me/.ssh/known_hosts",
+        "-oIdentityFile=/key",
+    } <= set(found)
+    assert found[-2:] == ["-p", "2222"]
+    assert not any(o.startswith("-oIdentity") for o in options(Access("pc1", "-"), paths))
+
+
+def test_a_heartbeat_tells_ages_by_the_nodes_clock_and_how_busy_it_was():
+    first = parse(["cpu  100 0 100 800 0 0 0 0 0 0", "at 5000.0"], 10.0, None)
+    assert first.busy is None
+    lines = ["cpu  160 0 120 900 20 0 0 7 0 0", "sysstat.sa 5001.5", "procstat.csv 4990.0", "at 5002.0"]
+    beat = parse(lines, 12.0, first)
+    assert beat.ages_s == {"sysstat.sa": 0.5, "procstat.csv": 12.0}
+    assert beat.busy == pytest.approx(80 / 200)
+    with pytest.raises((ValueError, IndexError)):
+        parse(["at"], 1.0, None)

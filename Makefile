@@ -107,7 +107,7 @@ test-fast: lint ## the tests that need no nodes
 test-nodes: setup ## the experiments on real nodes
 	$(VENV)/pytest -m 'nodes and not faults'
 
-test-faults: setup ## the whole fault matrix on real nodes; most of an hour
+test-faults: setup ## faults, every middleware and bare machines on real nodes; some hours
 	$(VENV)/pytest -m faults
 
 lint: venv

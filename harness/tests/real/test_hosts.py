@@ -140,6 +140,7 @@ def test_a_wrong_inventory_touches_nothing(machines: Machines, tmp_path: Path, w
     assert everywhere("ls /etc/ntier 2>/dev/null") == [""] * len(NAMES)
 
 
+@pytest.mark.faults  # five machines with nothing on them: ten minutes (make test-faults)
 def test_from_bare_machines_to_a_report_and_back(machines: Machines, tmp_path: Path) -> None:
     timers = everywhere("systemctl list-unit-files --no-legend '*.timer' | sort")
     sweep = ["sweep", "--hosts", str(machines.write()), *REQUEST, "--users", "200", "--phases", "smoke"]

@@ -13,6 +13,8 @@ from ntier_harness.lab import Lab
 from ntier_harness.load import REMOTE
 
 RESTORE_LIMIT_S = 300  # copies the data where the file system cannot share blocks
+LOADED, WARM = "loaded", "warm"
+"""Copies of the data: as they were loaded, and as the users of the warm-up left them, where those of trials begin."""
 DATA_LIMIT_S = 300  # reads all rows of a replica
 
 
@@ -40,19 +42,18 @@ def reset(lab: Lab) -> None:
     lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=60), lab.nodes.all)
 
 
-def keep(lab: Lab) -> None:
-    """Keeps the data of every replica as they are now, before anybody writes; once per deployment."""
-    stamp = in_force(lab)["digest"]
-    _on_replicas(lab, f"ntier-restore keep {stamp}")
+def keep(lab: Lab, name: str, stamp: str) -> None:
+    """Keeps the data of every replica as they are, unless they were kept with this stamp; restarts the databases."""
+    _on_replicas(lab, f"ntier-restore keep {name} {stamp}")
 
 
-def restore(lab: Lab) -> None:
+def restore(lab: Lab, name: str) -> None:
     """The data of every replica as they were kept; does nothing where nothing was. The databases are restarted, with
     cold caches; what was warm besides them stays so."""
     before = in_force(lab)
     warm = before.get("warm_identity")
     known = warm is not None and warm == identity(lab)
-    _on_replicas(lab, "ntier-restore back")
+    _on_replicas(lab, f"ntier-restore back {name}")
     if known:
         durable.write(lab.paths.in_force, json.dumps(before | {"warm_identity": identity(lab)}))
 
@@ -64,8 +65,8 @@ def data(lab: Lab, node: Node) -> str:
 
 def check_restored(lab: Lab, node: Node, now: str) -> None:
     """Raises WorkError if the data of a replica are not those that were kept."""
-    if json.loads(now) != json.loads(lab.nodes.call(node, "ntier-restore kept").out):
-        raise WorkError(f"{node.name}: the data before the trial are not those that were kept before the first one")
+    if json.loads(now) != json.loads(lab.nodes.call(node, f"ntier-restore kept {WARM}").out):
+        raise WorkError(f"{node.name}: the data before the trial are not those that were kept after the warm-up")
 
 
 def _on_replicas(lab: Lab, command: str) -> None:

@@ -13,7 +13,7 @@ from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness import durable
 from ntier_harness.catalog import Phases
-from ntier_harness.condition import identity, in_force, reset
+from ntier_harness.condition import LOADED, WARM, identity, in_force, keep, reset, restore
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import MAX_LEAD_S, REMOTE, Generator, Run, lead_s, situations_file
@@ -100,7 +100,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     if same and _left_situations(lab, spec):
         return record["warm"]
     if spec.mix.writes:
-        durable.write(lab.paths.written, str(lab.paths.raw / spec.sweep))
+        restore(lab, LOADED)
     began, boot_s, rounds = lab.runner.now(), record.get("warm", {}).get("boot_s", 0.0), 0
     while True:
         rounds += 1
@@ -122,6 +122,9 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         "situations": left,
         "boot_s": round(boot_s, 1),
     }
+    if spec.mix.writes:
+        keep(lab, WARM, f"{began:.0f}")
+        serving = identity(lab)
     durable.write(lab.paths.in_force, json.dumps(record | {"warm": warm, "warm_identity": serving}))
     return warm
 

@@ -368,15 +368,15 @@ class DryRunner(Runner):
         return [s for s in self.world.state["nodes"].values() if s["tier"] == "db"]
 
     def _data(self, node: dict[str, Any], words: list[str]) -> str:
-        rows = node.setdefault("rows", 100)
-        kept = node.get("kept")
-        if words[1:] == ["kept"]:
-            rows = kept["rows"]
-        elif words[1:2] == ["keep"] and (not kept or kept["stamp"] != words[2]):
-            node["kept"] = {"stamp": words[2], "rows": rows}
+        rows, kept = node.setdefault("rows", 100), node.setdefault("kept", {})
+        command, name, stamp = [*words[1:], "", "", ""][:3]
+        if command == "kept":
+            rows = kept[name]["rows"]
+        elif command == "keep" and kept.get(name, {}).get("stamp") != stamp:
+            kept[name] = {"stamp": stamp, "rows": rows}
             node["main_pid"] = node.get("main_pid", 100) + 1
-        elif words[1:] == ["back"] and kept:
-            node["rows"] = kept["rows"]
+        elif command == "back" and name in kept:
+            node["rows"] = kept[name]["rows"]
             node["main_pid"] = node.get("main_pid", 100) + 1
         return json.dumps({"stories": {"rows": rows}})
 

@@ -14,7 +14,7 @@ from typing import Any
 from ntier_analysis.contracts.manifest import Manifest
 
 from ntier_harness import durable, ledger, plan
-from ntier_harness.condition import keep, reset, restore
+from ntier_harness.condition import LOADED, in_force, keep, reset, restore
 from ntier_harness.deploy import deploy, warm_up
 from ntier_harness.errors import Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab, memory_info
@@ -122,12 +122,13 @@ def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False
     if lab.paths.written.exists():
         lab.screen.step("restore the data that users of an earlier run changed")
         lab.nodes.connect()
-        restore(lab)
+        restore(lab, LOADED)
         durable.remove(lab.paths.written)
     lab.screen.step("deploy")
     deploy(lab, soft, force=force)
     if spec.mix.writes:
-        keep(lab)
+        keep(lab, LOADED, in_force(lab)["digest"])
+        durable.write(lab.paths.written, str(lab.paths.raw / spec.sweep))
 
 
 def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS) -> int:

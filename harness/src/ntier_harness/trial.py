@@ -15,7 +15,7 @@ from ntier_analysis.contracts.nodes import Node
 
 import ntier_harness
 from ntier_harness import collect, durable, ledger
-from ntier_harness.condition import check_restored, data, reset, restore
+from ntier_harness.condition import WARM, check_restored, data, reset, restore
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import REMOTE, Generator, Run, lead_s
@@ -114,7 +114,7 @@ class Attempt:
         self.begin("reset", {"warm_up": self.warm} if self.warm else None)
         self.lab.nodes.connect()
         if self.spec.mix.writes:
-            restore(self.lab)
+            restore(self.lab, WARM)
         reset(self.lab)
         self.begin("facts")
         self.facts("before")

@@ -29,3 +29,16 @@ def run(store: Path, query: str) -> pd.DataFrame:
         return connection.execute(query).df()
     except duckdb.Error as error:
         raise DataError(f"SQL: {error}") from error
+
+
+def formatted(frame: pd.DataFrame, form: str) -> str:
+    """`table`, `csv` (formulas made harmless for spreadsheets) or `json` (records), with a final newline."""
+    if form == "json":
+        return frame.to_json(orient="records", indent=1, date_format="iso") + "\n"
+    if form == "csv":
+        return frame.map(_harmless).to_csv(index=False)
+    return ("no rows" if frame.empty else frame.to_string(index=False)) + "\n"
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

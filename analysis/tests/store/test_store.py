@@ -169,6 +169,31 @@ def test_sql_sees_the_store_and_nothing_else(store):
         query.run(store, "SELECT nothing FROM trials")
 
 
+def test_sql_as_csv_and_json(store):
+    query_text = "SELECT '=1+1' AS formula, trial FROM trials ORDER BY trial LIMIT 1"
+    assert json.loads(command("sql", query_text, "--store", store, "--json").stdout) == [
+        {"formula": "=1+1", "trial": "u00300.r01"}
+    ]
+    assert command("sql", query_text, "--store", store, "--csv").stdout == "formula,trial\n'=1+1,u00300.r01\n"
+    assert command("sql", "SELECT 1 WHERE false", "--store", store).stdout == "no rows\n"
+    wrong = command("sql", "DROP TABLE trials", "--store", store)
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("error: SQL: ")
+
+
+def test_a_store_of_before_a_column_was_added_is_read_with_nulls(store, tmp_path):
+    """As a sweep of last month: the schema only grows within a version."""
+    path = tmp_path / "nodes" / f"{SWEEP}.parquet"
+    path.parent.mkdir()
+    (tmp_path / "trials").mkdir()
+    shutil.copy(store / "trials" / path.name, tmp_path / "trials")
+    old = pq.read_table(store / "nodes" / path.name).drop_columns(["disk_bytes_s", "role"])
+    pq.write_table(old, path)
+    frame = read_table(tmp_path, "nodes", SWEEP)
+    assert set(frame.columns) == set(TABLES["nodes"].names)
+    assert frame[["disk_bytes_s", "role"]].isna().all(axis=None)
+
+
 # ---- import --------------------------------------------------------------------------------------------------------
 
 

@@ -199,8 +199,8 @@ def _samples(run: Run, start: float, end: float) -> tuple[pd.DataFrame, pd.DataF
         if inside.empty:
             measured = f"{_time(frame['t_s'].min())} to {_time(frame['t_s'].max())}"
             raise DataError(
-                f"{file.path}: {file.node} was measured from {measured}, the run phase is {_time(start)} to {_time(end)}: "
-                f"no sample in it; another day, or a wrong clock (--clock-offset {file.node}=SECONDS)?"
+                f"{file.path}: {file.node} was measured from {measured}, the run phase is {_time(start)} to "
+                f"{_time(end)}: no sample in it; another day, or a wrong clock (--clock-offset {file.node}=SECONDS)?"
             )
         expected = (end - start) / float(frame["interval_s"].median())
         seen = inside["t_s"].nunique()

@@ -1,9 +1,12 @@
 """The measured sweeps in the package, and the package alone in an environment of its own."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -86,6 +89,19 @@ def test_the_package_alone_gates(program, tmp_path):
     arguments = ("check", str(store), "--sweep", SWEEP, "--expect")
     assert alone(program, *arguments, "verdict == single db cpu", cwd=tmp_path).returncode == 0
     assert alone(program, *arguments, "verdict == none", cwd=tmp_path).returncode == 3
+
+
+def test_all_that_is_imported_is_declared():
+    """The test above borrows the dependencies of this environment: whether the wheel asks for them, it cannot tell."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = project["dependencies"] + project["optional-dependencies"]["fast"]
+    declared = {re.split(r"[^A-Za-z0-9_-]", name)[0].lower() for name in asked}
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "src").rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    packages = {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"ntier_analysis"}
+    assert {("pyyaml" if p == "yaml" else p) for p in packages} <= declared
 
 
 def test_no_harness_is_needed(program, tmp_path):

@@ -165,8 +165,16 @@ def test_sql_sees_the_store_and_nothing_else(store):
     assert frame["trial"].tolist() == ["u00300.r01", "u01000.r01"]
     with pytest.raises(DataError, match="SQL"):
         query.run(store, "SELECT * FROM read_text('/etc/hostname')")
-    with pytest.raises(DataError, match="SQL"):
+    with pytest.raises(DataError, match="SQL: Binder Error"):
         query.run(store, "SELECT nothing FROM trials")
+
+
+@pytest.mark.parametrize("what", ["COPY trials TO '{}/x.csv'", "ATTACH '{}/x.db'", "SELECT 1; DROP VIEW trials"])
+def test_sql_writes_nothing(store, what):
+    before = sorted(store.rglob("*"))
+    with pytest.raises(DataError, match="is not allowed, the store is read only"):
+        query.run(store, what.format(store))
+    assert sorted(store.rglob("*")) == before
 
 
 def test_sql_as_csv_and_json(store):

@@ -33,7 +33,7 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
     ):
         if wrong.any():
             line = int(wrong.to_numpy().argmax())
-            raise DataError(f"{path}:{line + 2}: {name} is {raw[name][line]!r}, expected {expected}")
+            raise DataError(f"{path}:{line + 2}: {name} is {raw[name][line]}, expected {expected}")
     seconds = raw["elapsed"] / 1000
     start = raw["timeStamp"] / 1000 - (seconds if stamp == "end" else 0)
     message = raw.get("responseMessage", pd.Series("", index=raw.index)).fillna("")

@@ -32,7 +32,9 @@ def run(store: Path, query: str) -> pd.DataFrame:
                 raise DataError(f"SQL: {statement.type.name} is not allowed, the store is read only; ask with SELECT")
         return connection.execute(query).df()
     except duckdb.Error as error:
-        raise DataError(f"SQL: {error}") from error
+        # the first paragraph; then comes the query with a mark under the place
+        said = " ".join(str(error).split("\n\n")[0].split())
+        raise DataError(f"SQL: {said}") from error
 
 
 def formatted(frame: pd.DataFrame, form: str) -> str:

@@ -15,24 +15,13 @@ ROOT = Path(__file__).parents[2]
 _spec = importlib.util.spec_from_file_location("notebook_runner", ROOT / "notebooks" / "run.py")
 runner = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(runner)
-sys.path.insert(0, str(ROOT / "analysis" / "tests"))
-import synthetic  # noqa: E402
-from ntier_analysis.contracts import Manifest, Validity  # noqa: E402
-from ntier_analysis.ingest import ingest_sweep  # noqa: E402
+from ntier_analysis.demo import unpack  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Path:
-    """Three loads of a synthetic system, one of them beyond its knee."""
-    base = tmp_path_factory.mktemp("notebooks")
-    for users in (1000, 3000, 6000):
-        truth = synthetic.Truth(demand_s={"web": 0.0004, "app": 0.0012, "middleware": 0.0007, "db": 0.00175})
-        folder = synthetic.write_trial(base / "raw", synthetic.Spec(users=users, truth=truth, seed=users, seal=False))
-        manifest = Manifest.read(folder)
-        manifest.validity = Validity(valid=True)
-        manifest.write(folder)
-    ingest_sweep(folder.parent, base / "store")
-    return base / "store"
+    """The measured sweeps that come with the analysis: MySQL and PostgreSQL, one node per tier."""
+    return unpack(tmp_path_factory.mktemp("notebooks"))
 
 
 @pytest.mark.parametrize("name", list(runner.notebooks()))
@@ -75,6 +64,15 @@ def test_wrong_requests_exit_with_2(arguments, message, tmp_path, store):
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_the_store_lacks_is_said(store, tmp_path):
+    path = runner.execute(runner.notebooks()["03-maps"], tmp_path, {"STORE": str(store)})
+    shown = [o for c in nbformat.read(path, 4).cells if c.cell_type == "code" for o in c.outputs]
+    text = " ".join(o["data"].get("text/markdown", "") for o in shown if "data" in o)
+    assert "Missing for maps and migration over topologies" in text
+    assert "Missing for a comparison of node types" in text
+    assert "Missing for a comparison of DBMS" not in text
 
 
 def test_parameters_that_a_notebook_lacks_are_an_error():

@@ -134,14 +134,62 @@ def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -
 
 @app.command("import")
 def import_(
-    folder: Annotated[Path, typer.Argument(help="Folder with trials.csv, samples.csv and maybe interactions.csv.")],
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder with trials.csv, samples.csv and maybe interactions.csv.")
+    ] = None,
+    jtl: Annotated[list[Path] | None, typer.Option(help="JMeter's CSV JTL of a run; one per client.")] = None,
+    sa: Annotated[
+        list[str] | None, typer.Option(metavar="NODE=FILE[:TIER]", help="A node's sysstat file (binary or JSON).")
+    ] = None,
+    runs: Annotated[Path | None, typer.Option(help="CSV with a line per run: jtl, sa, users, ...")] = None,
+    users: Annotated[int | None, typer.Option(min=1, help="Concurrent users; default: threads in the JTL.")] = None,
+    topology: Annotated[str, typer.Option(help="Nodes per tier, for example 1/2/1/2M.")] = "",
+    sweep: Annotated[str, typer.Option(help="Sweep that the run belongs to.")] = "",
+    rep: Annotated[int, typer.Option(min=1, help="Repetition of this load.")] = 1,
+    ramp_up: Annotated[
+        float | None, typer.Option(min=0, help="Seconds to leave out; default: till all threads ran.")
+    ] = None,
+    ramp_down: Annotated[float | None, typer.Option(min=0, help="Seconds to leave out at the end.")] = None,
+    think_time: Annotated[float | None, typer.Option(min=0, help="Mean think time in s; default 7.")] = None,
+    slo_ms: Annotated[float | None, typer.Option(min=0, help="Response-time objective of the goodput, ms.")] = None,
+    clock_offset: Annotated[
+        list[str] | None, typer.Option(metavar="NODE=SECONDS", help="How far the node's clock is ahead of JMeter's.")
+    ] = None,
+    stamp: Annotated[str, typer.Option(help="What timeStamp is of a sample: start or end.")] = "start",
+    containers: Annotated[
+        bool, typer.Option(help="The nodes are containers: their sysstat shows a part of the host's CPU and disk.")
+    ] = False,
     store: Store = STORE,
 ) -> None:
-    """Adds measurements of another system to the store (columns: docs/analysis.md)."""
-    from ntier_analysis.importing import import_folder
+    """Adds measurements of another system to the store: CSV tables, or files of JMeter and sysstat (docs/analysis.md).
 
-    for line in import_folder(folder, store):
+    ntier-analysis import --jtl run.jtl --sa web1=web1.sa --sa db1=db1.sa --topology 1/1/1/1M --users 400"""
+    from ntier_analysis.importing.command import run
+
+    options = {
+        "jtl": jtl or [], "sa": sa or [], "users": users, "topology": topology, "sweep": sweep, "rep": rep,
+        "ramp_up_s": ramp_up, "ramp_down_s": ramp_down, "think_time_s": think_time, "slo_ms": slo_ms, "stamp": stamp,
+        "containers": containers, "clock_offset": clock_offset or [],
+    }  # fmt: skip
+    for line in run(folder, runs, options, store):
         print(line)
+
+
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(help="SWEEP of the store, or STORE:SWEEP.")],
+    b: Annotated[str, typer.Argument(help="The same; ratios are B/A.")],
+    store: Store = STORE,
+    margin: Annotated[float, typer.Option(help="Per cent that still count as the same.")] = 5.0,
+    anyway: Annotated[bool, typer.Option(help="Also if scale, data, mix or think time differ.")] = False,
+    brief: Annotated[bool, typer.Option(help="Without the single loads.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for the figure and the table.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Two sweeps side by side: ratios with 95 % intervals; the same, different, or undecided."""
+    from ntier_analysis.comparison.command import run
+
+    print(run(a, b, store, margin / 100, anyway=anyway, loads=not brief, out=out, json=json))
 
 
 @app.command()
@@ -149,28 +197,46 @@ def sql(
     query: Annotated[str, typer.Argument(help="SQL; the store's tables are views of their names.")],
     store: Store = STORE,
     csv: Annotated[bool, typer.Option(help="Print CSV instead of a table.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Runs SQL (DuckDB) on the store, read-only."""
-    from ntier_analysis.store.query import run
+    """Runs SQL (DuckDB) on the store, read-only.
 
-    frame = run(store, query)
-    print(frame.to_csv(index=False), end="") if csv else print(frame.to_string(index=False))
+    ntier-analysis sql "SELECT sweep, count(*) FROM trials WHERE valid GROUP BY ALL" """
+    from ntier_analysis.store.query import formatted, run
+
+    print(formatted(run(store, query), "csv" if csv else "json" if json else "table"), end="")
 
 
 @app.command()
 def check(
-    store: Annotated[Path, typer.Argument(help="Folder of the store.")],
-    expected: Annotated[Path, typer.Argument(help="JSON: {sweep: {key of the verdict: expected value}}.")],
+    store: Annotated[Path, typer.Argument(help="Folder of the store.")] = STORE,
+    expected: Annotated[Path | None, typer.Argument(help="YAML or JSON: {sweep: [expectation, ...]}.")] = None,
+    expect: Annotated[list[str] | None, typer.Option(help="An expectation; may be repeated.")] = None,
+    sweep: Annotated[list[str] | None, typer.Option(help="Only this sweep (may be repeated).")] = None,
+    allow_undecided: Annotated[bool, typer.Option(help="What the data cannot decide is no failure.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Compares verdicts with what is expected; exit code 3 if an expectation does not hold."""
-    from ntier_analysis.expectation import differences
+    """A gate for CI: exit code 3 if an expectation does not hold, or cannot be decided.
 
-    wrong = differences(store, expected)
-    for line in wrong:
-        print(line, file=sys.stderr)
-    if wrong:
+    ntier-analysis check results/store --expect "max_throughput >= 100" --expect "verdict == single db cpu" """
+    from ntier_analysis.expectation.command import run
+
+    text, failed = run(store, expect or [], expected, sweep, allow_undecided=allow_undecided, json=json)
+    print(text)
+    if failed:
+        print(f"{failed} expectation{'s' * (failed > 1)} not met", file=sys.stderr)
         raise typer.Exit(3)
-    print("all expectations hold")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("ntier-demo"),
+    all_: Annotated[bool, typer.Option("--all", help="Reports of all three sweeps.")] = False,
+) -> None:
+    """A measured sweep that comes with this program -> the full report. Needs no root, no nodes, no network."""
+    from ntier_analysis.demo.command import run
+
+    run(out, everything=all_)
 
 
 @app.command()
@@ -180,14 +246,16 @@ def report(
     out: Annotated[Path, typer.Option(help="Folder of the reports.")] = Path("results/reports"),
 ) -> None:
     """Store -> report of each sweep (HTML, Markdown, figures, tables)."""
-    from ntier_analysis.report import write_report
     from ntier_analysis.store.tables import sweeps as stored
 
     names = stored(store)
     unknown = [s for s in sweeps or [] if s not in names]
     if unknown:
         raise DataError(f"no sweep {unknown[0]!r} in {store}; there are: {', '.join(names) or 'none'}")
-    for name in sweeps or names:
+    from ntier_analysis.report import write_report
+
+    for number, name in enumerate(sweeps or names, start=1):
+        print(f"{name} ({number} of {len(sweeps or names)}) ...", file=sys.stderr)
         print(write_report(store, name, out))
 
 

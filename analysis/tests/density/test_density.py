@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ntier_analysis.density import GRID_PCT, MIN_BANDWIDTH_PCT, densities, density, reflected_sum
+from ntier_analysis.density import GRID_PCT, MIN_BANDWIDTH_PCT, _compiled, densities, density, reflected_sum
 
 percents = st.floats(0.0, 100.0, allow_nan=False, width=64)
 samples = st.lists(percents, min_size=1, max_size=80)
@@ -113,3 +115,17 @@ def test_empty_series_and_wrong_shape():
         densities([[1.0], []], 2.0)
     with pytest.raises(ValueError, match="series 0: expected one dimension"):
         densities([np.zeros((2, 2))], 2.0)
+
+
+def test_without_numba_the_curves_are_the_same(monkeypatch):
+    """numba is an extra: the package installs alone."""
+    series = [saturated(300, seed) for seed in range(3)]
+    compiled = densities(series, 2.0)
+    monkeypatch.setitem(sys.modules, "numba", None)  # import numba raises ImportError
+    _compiled.cache_clear()
+    try:
+        assert densities(series, 2.0) == pytest.approx(compiled, rel=1e-9, abs=1e-12)
+        with pytest.raises(ValueError, match="series 0, sample 1: nan"):
+            densities([[1.0, float("nan")]], 2.0)
+    finally:
+        _compiled.cache_clear()

@@ -192,18 +192,6 @@ def test_t6_averages_hide_a_quick_alternation():
     assert (found.lift, found.union) == (0, 1)
 
 
-def test_ratio_and_equivalence():
-    rng = np.random.default_rng(11)
-    b = rng.normal(100, 1, 8)
-    assert laws.compare(b * 1.1 + rng.normal(0, 1, 8), b) == "higher"
-    assert laws.compare(b * 1.005 + rng.normal(0, 0.5, 8), b) == "same"
-    assert laws.compare(b + rng.normal(0, 30, 8), b) == "undecided"
-    found = laws.ratio(b * 1.1, b)
-    assert found.value == pytest.approx(1.1)
-    with pytest.raises(ValueError, match="pairs"):
-        laws.ratio(np.array([1.0]), np.array([1.0]))
-
-
 def test_wilson_is_the_textbook_interval():
     low, high = wilson(0.5, 100, stats.norm.ppf(0.975))
     assert (low, high) == (pytest.approx(0.4038, abs=1e-4), pytest.approx(0.5962, abs=1e-4))

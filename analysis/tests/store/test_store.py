@@ -169,8 +169,41 @@ def test_sql_sees_the_store_and_nothing_else(store):
     assert frame["trial"].tolist() == ["u00300.r01", "u01000.r01"]
     with pytest.raises(DataError, match="SQL"):
         query.run(store, "SELECT * FROM read_text('/etc/hostname')")
-    with pytest.raises(DataError, match="SQL"):
+    with pytest.raises(DataError, match="SQL: Binder Error"):
         query.run(store, "SELECT nothing FROM trials")
+
+
+@pytest.mark.parametrize("what", ["COPY trials TO '{}/x.csv'", "ATTACH '{}/x.db'", "SELECT 1; DROP VIEW trials"])
+def test_sql_writes_nothing(store, what):
+    before = sorted(store.rglob("*"))
+    with pytest.raises(DataError, match="is not allowed, the store is read only"):
+        query.run(store, what.format(store))
+    assert sorted(store.rglob("*")) == before
+
+
+def test_sql_as_csv_and_json(store):
+    query_text = "SELECT '=1+1' AS formula, trial FROM trials ORDER BY trial LIMIT 1"
+    assert json.loads(command("sql", query_text, "--store", store, "--json").stdout) == [
+        {"formula": "=1+1", "trial": "u00300.r01"}
+    ]
+    assert command("sql", query_text, "--store", store, "--csv").stdout == "formula,trial\n'=1+1,u00300.r01\n"
+    assert command("sql", "SELECT 1 WHERE false", "--store", store).stdout == "no rows\n"
+    wrong = command("sql", "DROP TABLE trials", "--store", store)
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("error: SQL: ")
+
+
+def test_a_store_of_before_a_column_was_added_is_read_with_nulls(store, tmp_path):
+    """As a sweep of last month: the schema only grows within a version."""
+    path = tmp_path / "nodes" / f"{SWEEP}.parquet"
+    path.parent.mkdir()
+    (tmp_path / "trials").mkdir()
+    shutil.copy(store / "trials" / path.name, tmp_path / "trials")
+    old = pq.read_table(store / "nodes" / path.name).drop_columns(["disk_bytes_s", "role"])
+    pq.write_table(old, path)
+    frame = read_table(tmp_path, "nodes", SWEEP)
+    assert set(frame.columns) == set(TABLES["nodes"].names)
+    assert frame[["disk_bytes_s", "role"]].isna().all(axis=None)
 
 
 # ---- import --------------------------------------------------------------------------------------------------------

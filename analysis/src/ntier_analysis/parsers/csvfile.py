@@ -38,7 +38,12 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_csv(
-    path: Path, columns: dict[str, str], *, optional: dict[str, str] | None = None, others: str | None = None
+    path: Path,
+    columns: dict[str, str],
+    *,
+    optional: dict[str, str] | None = None,
+    others: str | None = None,
+    delimiter: str = ",",
 ) -> pd.DataFrame:
     """Reads the columns `{name: "number"|"count"|"text"}`, all of which the header must have, and those of `optional`
     that it has; other columns are left out, or read as type `others`. An empty number is NaN. Comment lines (#) before
@@ -50,7 +55,7 @@ def read_csv(
     while content.startswith(b"#"):
         content, skipped = content.partition(b"\n")[2], skipped + 1
     header_line, _, _ = content.partition(b"\n")
-    header = header_line.decode("utf-8", "replace").strip().split(",")
+    header = header_line.decode("utf-8", "replace").strip().split(delimiter)
     if not content.strip():
         raise DataError(f"{path}: empty, expected a header with {', '.join(columns)}")
     for name in columns:
@@ -65,9 +70,9 @@ def read_csv(
     if torn:
         content = content[: content.rfind(b"\n") + 1]
     try:
-        table = _parse(content, wanted)
+        table = _parse(content, wanted, delimiter)
     except pa.ArrowInvalid as error:
-        raise _located(path, content, skipped, header, wanted, error) from error
+        raise _located(path, content, skipped, header, wanted, delimiter, error) from error
     frame = table.to_pandas(integer_object_nulls=False)
     for name, kind in wanted.items():
         if kind == "count" and frame[name].isna().any():
@@ -77,11 +82,11 @@ def read_csv(
     return frame
 
 
-def _parse(content: bytes, wanted: dict[str, str]) -> pa.Table:
+def _parse(content: bytes, wanted: dict[str, str], delimiter: str) -> pa.Table:
     return pa_csv.read_csv(
         io.BytesIO(content),
         read_options=pa_csv.ReadOptions(use_threads=False, block_size=max(2**20, len(content))),
-        parse_options=pa_csv.ParseOptions(newlines_in_values=True),
+        parse_options=pa_csv.ParseOptions(newlines_in_values=True, delimiter=delimiter),
         convert_options=pa_csv.ConvertOptions(
             column_types={name: _ARROW[kind] for name, kind in wanted.items()},
             include_columns=list(wanted),
@@ -92,10 +97,16 @@ def _parse(content: bytes, wanted: dict[str, str]) -> pa.Table:
 
 
 def _located(
-    path: Path, content: bytes, skipped: int, header: list[str], wanted: dict[str, str], error: Exception
+    path: Path,
+    content: bytes,
+    skipped: int,
+    header: list[str],
+    wanted: dict[str, str],
+    delimiter: str,
+    error: Exception,
 ) -> DataError:
     """The slow way, only after a failure: finds the line that Arrow could not read."""
-    reader = csv.reader(io.StringIO(content.decode("utf-8", "replace"), newline=""))
+    reader = csv.reader(io.StringIO(content.decode("utf-8", "replace"), newline=""), delimiter=delimiter)
     next(reader, None)
     for row in reader:
         if not row:

@@ -68,14 +68,17 @@ INTERFACE = {
 }
 
 
-def sysstat(path: Path, *, own_machine: bool, network_bits_s: float | None = None) -> pd.DataFrame:
+def sysstat(
+    path: Path, *, own_machine: bool, network_bits_s: float | None = None, content: bytes | None = None
+) -> pd.DataFrame:
     """-> tidy samples (1 s resolution of the times, t_s = end of the interval).
 
     `network_bits_s`: what the node may receive, and as much send; without it, what sysstat takes the interface for.
 
     `own_machine`: the node is a machine of its own without a quota, so sysstat's CPU and disk count as utilization;
-    otherwise they are `busy_pct`, since they show a part of the host. Raises DataError naming file and record."""
-    host = _host(path)
+    otherwise they are `busy_pct`, since they show a part of the host. `content`: the JSON, if it is not what the file
+    holds (sysstat's own format, converted). Raises DataError naming file and record."""
+    host = _host(path, content)
     wide: dict[tuple[str, str, str, str], dict[int, float]] = {}
     times, intervals = [], []
     for number, record in enumerate(host["statistics"]):
@@ -93,9 +96,17 @@ def sysstat(path: Path, *, own_machine: bool, network_bits_s: float | None = Non
     return _long(wide, np.array(times, dtype=float), np.array(intervals, dtype=float))
 
 
-def _host(path: Path) -> dict[str, Any]:
+def cpus(path: Path, content: bytes | None = None) -> int:
+    """Number of CPUs that the file names. Raises DataError if it names none."""
+    found = _host(path, content).get("number-of-cpus")
+    if not isinstance(found, int) or found < 1:
+        raise DataError(f"{path}: number-of-cpus is {found!r}, expected a whole number from 1")
+    return found
+
+
+def _host(path: Path, content: bytes | None = None) -> dict[str, Any]:
     try:
-        document = orjson.loads(read_bytes(path))
+        document = orjson.loads(read_bytes(path) if content is None else content)
         host = document["sysstat"]["hosts"][0]
         if not isinstance(host["statistics"], list):
             raise TypeError("statistics is not a list")

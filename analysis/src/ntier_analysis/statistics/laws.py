@@ -116,26 +116,3 @@ def dependence(a: np.ndarray, b: np.ndarray, interval_s: float, shifts: int = 20
     null = np.array([(a * np.roll(b, int(s))).mean() for s in draws])
     below, above = (1 + (null <= joint).sum()) / (shifts + 1), (1 + (null >= joint).sum()) / (shifts + 1)
     return Dependence(joint, union, joint / chance, float(below), float(above))
-
-
-def ratio(a: np.ndarray, b: np.ndarray, confidence: float = 0.95) -> Interval:
-    """Ratio a / b of paired repetitions by t on the differences of the logarithms (R >= 2; plan R >= 5)."""
-    a, b = np.asarray(a, float), np.asarray(b, float)
-    if a.shape != b.shape or len(a) < 2 or (a <= 0).any() or (b <= 0).any():
-        raise ValueError("a ratio needs at least two pairs of positive values")
-    logs = np.log(a) - np.log(b)
-    error = logs.std(ddof=1) / np.sqrt(len(logs))
-    reach = stats.t.ppf(0.5 + confidence / 2, len(logs) - 1) * error
-    mean = logs.mean()
-    return Interval(float(np.exp(mean)), float(np.exp(mean - reach)), float(np.exp(mean + reach)), float(error), len(a))
-
-
-def compare(a: np.ndarray, b: np.ndarray, margin: float = 0.05) -> str:
-    """`same` (90 % interval of the ratio inside 1 +- margin: TOST), `higher`, `lower` (95 % interval excludes 1), or
-    `undecided`: not significant is not the same."""
-    tight, wide = ratio(a, b, 0.90), ratio(a, b, 0.95)
-    if tight.low >= 1 - margin and tight.high <= 1 + margin:
-        return "same"
-    if wide.low > 1:
-        return "higher"
-    return "lower" if wide.high < 1 else "undecided"

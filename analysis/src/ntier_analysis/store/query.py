@@ -12,7 +12,8 @@ from ntier_analysis.store.tables import sweeps
 
 
 def run(store: Path, query: str) -> pd.DataFrame:
-    """Result of one query. Raises DataError with DuckDB's message."""
+    """Result of one query (the last of several). Raises DataError with DuckDB's message, and for all that is no query:
+    a directory that DuckDB may read, it may also write to."""
     import duckdb
 
     sweeps(store)
@@ -26,6 +27,24 @@ def run(store: Path, query: str) -> pd.DataFrame:
             files = f"{folder}/{table}/*.parquet".replace("'", "''")
             connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{files}')")  # noqa: S608
     try:
+        for statement in duckdb.extract_statements(query):
+            if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+                raise DataError(f"SQL: {statement.type.name} is not allowed, the store is read only; ask with SELECT")
         return connection.execute(query).df()
     except duckdb.Error as error:
-        raise DataError(f"SQL: {error}") from error
+        # the first paragraph; then comes the query with a mark under the place
+        said = " ".join(str(error).split("\n\n")[0].split())
+        raise DataError(f"SQL: {said}") from error
+
+
+def formatted(frame: pd.DataFrame, form: str) -> str:
+    """`table`, `csv` (formulas made harmless for spreadsheets) or `json` (records), with a final newline."""
+    if form == "json":
+        return frame.to_json(orient="records", indent=1, date_format="iso") + "\n"
+    if form == "csv":
+        return frame.map(_harmless).to_csv(index=False)
+    return ("no rows" if frame.empty else frame.to_string(index=False)) + "\n"
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

@@ -106,7 +106,18 @@ def _read(path: Path, columns: list[str] | None, filters: list | None) -> pd.Dat
         data = pq.read_table(path, columns=columns, filters=filters)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: not readable as Parquet ({error}); rebuild it with: ntier-analysis ingest") from error
+    if columns is None:
+        data = _with_later_columns(data, TABLES[path.parent.name])
     frame = data.to_pandas(strings_to_categorical=False)
     for column in frame.select_dtypes("category"):
         frame[column] = frame[column].astype("str")
     return frame
+
+
+def _with_later_columns(data: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A column that the schema got after the file was written is null there."""
+    for field in schema:
+        if field.name not in data.column_names:
+            kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
+            data = data.append_column(field.name, pa.nulls(data.num_rows, kind))
+    return data

@@ -1,0 +1,35 @@
+"""`ntier-analysis compare`: text or JSON, and the figure with its table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+
+from ntier_analysis.comparison.sweeps import Comparison, compare
+from ntier_analysis.comparison.texts import as_json, comparison_text, conclusion, table
+
+
+def run(a: str, b: str, store: Path, margin: float, *, anyway: bool, loads: bool, out: Path | None, json: bool) -> str:
+    found = compare(a, b, store, margin=margin, anyway=anyway)
+    written = draw(found, out) if out is not None else []
+    if json:
+        return orjson.dumps(as_json(found), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode()
+    return "\n".join([comparison_text(found, loads=loads), *map(str, written)])
+
+
+def draw(found: Comparison, out: Path) -> list[Path]:
+    """Writes comparison.png, .pdf (the figure), comparison.csv (what it draws) and ratios.csv (all)."""
+    from ntier_analysis.figures.comparison import ratios
+    from ntier_analysis.figures.drawing import Origin, save, write_csv
+
+    a, b, rows = found.a, found.b, table(found)
+    topology = " / ".join(str(s.trials["topology"].iloc[0]) for s in (a, b))
+    commits = sorted({c for s in (a, b) for c in s.trials["git_commit"].dropna()})
+    trials = tuple(f"{s.sweep}/{t}" for s in (a, b) for t in s.trials["trial"])
+    command = f"ntier-analysis compare {a.label} {b.label}"
+    origin = Origin(
+        f"{a.sweep} / {b.sweep}", topology, trials, float(a.trials["scale"].iloc[0]), ", ".join(commits), command
+    )
+    drawing = ratios(rows, a.label, b.label, found.margin, conclusion(found))
+    return [*save(drawing, origin, out), write_csv(rows, out / "ratios.csv", origin)]

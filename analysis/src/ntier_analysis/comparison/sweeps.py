@@ -1,0 +1,184 @@
+"""Compares two sweeps: the maximum, all loads together, each load, and what an interaction costs each tier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.comparison.conditions import differences
+from ntier_analysis.comparison.values import METRICS, Side, read_side
+from ntier_analysis.errors import DataError
+from ntier_analysis.statistics import ratios
+from ntier_analysis.statistics.ratios import Estimate, Ratio
+from ntier_analysis.statistics.throughput import BATCHES
+from ntier_analysis.verdict.sweep import ON_PLATEAU
+from ntier_analysis.verdict.trial import TIERS
+
+MARGIN = 0.05
+REPETITIONS = 3
+"""From three common repetitions on they are the sample (docs/analysis.md); below, loads or batches have to do."""
+BATCHES_ONLY = "batches of one trial each"
+
+
+@dataclass(frozen=True)
+class Row:
+    """`scope`: maximum, all loads, or load (then `users` is set). `a`, `b`: (geometric) means. `ratio` = b / a, None if
+    it cannot be told. `basis`: what the interval is made of."""
+
+    scope: str
+    users: int | None
+    metric: str
+    tier: str
+    a: float
+    b: float
+    ratio: Ratio | None
+    basis: str
+    outcome: str
+
+    @property
+    def name(self) -> str:
+        return METRICS[self.metric] if not self.tier else METRICS[self.metric].replace("CPU", f"{self.tier} CPU")
+
+
+@dataclass
+class Comparison:
+    """`outcome`: that of the maximum throughput, or of the throughput over all loads if neither sweep reaches one."""
+
+    a: Side
+    b: Side
+    margin: float
+    rows: list[Row] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def primary(self) -> Row | None:
+        wanted = [r for r in self.rows if r.metric == "throughput_per_s" and r.scope != "load"]
+        return next(iter(sorted(wanted, key=lambda r: r.scope != "maximum")), None)
+
+    @property
+    def outcome(self) -> str:
+        return self.primary.outcome if self.primary else "undecided"
+
+
+def compare(a: str, b: str, store: Path, *, margin: float = MARGIN, anyway: bool = False) -> Comparison:
+    """`a`, `b`: `SWEEP` of `store`, or `STORE:SWEEP`. Raises DataError for an unknown sweep, one without a valid trial,
+    and (unless `anyway`) for conditions under which a ratio says nothing."""
+    if not 0 < margin < 1:
+        raise DataError(f"margin is {margin:g}, allowed are shares between 0 and 1")
+    sides = read_side(a, store), read_side(b, store)
+    for side in sides:
+        if side.values.empty:
+            raise DataError(f"{side.label}: no valid trial to compare")
+    refused, warnings = differences(*sides)
+    if refused and not anyway:
+        raise DataError(f"{a} and {b} cannot be compared: {'; '.join(refused)} (--anyway compares them all the same)")
+    found = Comparison(*sides, margin, warnings=refused + warnings)
+    found.rows = _rows(found)
+    _advise(found)
+    return found
+
+
+def _rows(found: Comparison) -> list[Row]:
+    keys = ["metric", "tier", "users", "rep"]
+    rows = _demands(found)
+    both = found.a.values.merge(found.b.values, on=keys, suffixes=("_a", "_b"))
+    order = {name: i for i, name in enumerate(METRICS)}
+    groups = sorted(both.groupby(["metric", "tier"]), key=lambda g: (order[g[0][0]], g[0][1]))
+    rows = _maximum(found, both) + rows
+    for (metric, tier), part in groups:
+        if part["users"].nunique() > 1:
+            rows.append(_row(found, "all loads", None, metric, tier, part))
+    for users in sorted(both["users"].unique()):
+        for (metric, tier), part in groups:
+            mine = part[part["users"] == users]
+            if len(mine):
+                rows.append(_row(found, "load", int(users), metric, tier, mine))
+    return rows
+
+
+def _maximum(found: Comparison, both: pd.DataFrame) -> list[Row]:
+    """Ratio of the two pooled maxima; with three common repetitions, of their means over the loads of the plateau."""
+    a, b = (s.verdict for s in (found.a, found.b))
+    if any(v.max_throughput is None or not np.isfinite(v.knee_users) for v in (a, b)):
+        return []
+    beyond = both["users"] >= ON_PLATEAU * max(a.knee_users, b.knee_users)
+    plateau = both[(both["metric"] == "throughput_per_s") & beyond]
+    if plateau["rep"].nunique() >= REPETITIONS:
+        return [_row(found, "maximum", None, "throughput_per_s", "", plateau)]
+    x, y = a.max_throughput, b.max_throughput
+    one, two = (Estimate(m.value, m.standard_error, max(m.n - 1, 1)) for m in (x, y))
+    ratio = ratios.of_estimates(one, two, x.n + y.n)
+    basis = f"pooled plateaus of {x.n} and {y.n} trials"
+    return [Row("maximum", None, "throughput_per_s", "", x.value, y.value, ratio, basis, ratio.outcome(found.margin))]
+
+
+def _demands(found: Comparison) -> list[Row]:
+    """What an interaction costs each tier by the utilization law, over all loads of each sweep (they may differ)."""
+    rows = []
+    for tier in [t for t in TIERS if t in found.a.demands and t in found.b.demands]:
+        a, b = found.a.demands[tier], found.b.demands[tier]
+        n = round(a.freedom + b.freedom + 4)
+        ratio = ratios.of_estimates(a, b, n)
+        basis = f"utilization law over {a.freedom + 2:.0f} and {b.freedom + 2:.0f} loads"
+        outcome = ratio.outcome(found.margin)
+        rows.append(Row("all loads", None, "demand_ms", tier, a.value, b.value, ratio, basis, outcome))
+    return rows
+
+
+def _row(found: Comparison, scope: str, users: int | None, metric: str, tier: str, pairs: pd.DataFrame) -> Row:
+    try:
+        ratio, basis = _ratio(pairs)
+    except ValueError:
+        ratio, basis = None, "too few data"
+    a, b = (float(np.exp(np.log(pairs[f"value_{s}"]).mean())) for s in "ab")
+    return Row(scope, users, metric, tier, a, b, ratio, basis, ratio.outcome(found.margin) if ratio else "undecided")
+
+
+def _ratio(pairs: pd.DataFrame) -> tuple[Ratio, str]:
+    """The sample is what varies most that there is enough of: repetitions, then loads, then batches within a trial."""
+    reps, loads = pairs["rep"].nunique(), pairs["users"].nunique()
+    if reps >= (REPETITIONS if loads > 1 else 2):
+        means = np.exp(np.log(pairs.set_index("rep")[["value_a", "value_b"]]).groupby("rep").mean())
+        in_turn = interleaved(pairs)
+        test = ratios.paired if in_turn else ratios.unpaired
+        ratio = test(means["value_a"].to_numpy(), means["value_b"].to_numpy())
+        return ratio, f"{reps} repetitions, {'' if in_turn else 'not '}interleaved"
+    if loads > 1:
+        ratio = ratios.paired(pairs["value_a"].to_numpy(), pairs["value_b"].to_numpy())
+        return ratio, f"{len(pairs)} pairs of equal load"
+    one = pairs.iloc[0]
+    a, b = (Estimate(one[f"value_{s}"], one[f"error_{s}"], BATCHES - 1) for s in "ab")
+    return ratios.of_estimates(a, b, 2 * BATCHES), BATCHES_ONLY
+
+
+def interleaved(pairs: pd.DataFrame) -> bool:
+    """Whether each repetition of both sweeps was run before the next of either (A B B A ...)."""
+    starts = pairs.melt("rep", ["start_s_a", "start_s_b"])
+    blocks = starts.groupby("rep")["value"].agg(["min", "max"]).sort_values("min")
+    return len(blocks) > 1 and bool((blocks["min"].to_numpy()[1:] > blocks["max"].to_numpy()[:-1]).all())
+
+
+def _advise(found: Comparison) -> None:
+    rows, warnings = found.rows, found.warnings
+    if (found.a.store.resolve(), found.a.sweep) == (found.b.store.resolve(), found.b.sweep):
+        warnings.append("both are the same sweep")
+    if not any(r.scope == "load" for r in rows):
+        warnings.append("no load and repetition is valid in both sweeps: only the maxima can be compared")
+    if found.primary is not None and found.primary.scope != "maximum":
+        warnings.append("not both sweeps reach a maximum; below the knee the users set the throughput, not the system")
+    if any(r.basis == BATCHES_ONLY for r in rows):
+        warnings.append(
+            "without repetitions the intervals of single loads lack the variance between runs, often the larger part; "
+            "measure both in turn (REPS=5)"
+        )
+    if any("not interleaved" in r.basis for r in rows):
+        warnings.append("the repetitions were not interleaved: what changed between the sweeps is in the ratios")
+    for side in (found.a, found.b):
+        if side.verdict.at_least and np.isfinite(side.verdict.knee_users):
+            warnings.append(f"{side.label}: its maximum is a lower bound, too few loads lie beyond the knee")
+    told = [r for r in rows if r.scope == "load" and r.ratio is not None]
+    if len(told) >= 20:
+        warnings.append(f"{len(told)} ratios of single loads at 95 %: about {len(told) / 20:.0f} differ by chance")

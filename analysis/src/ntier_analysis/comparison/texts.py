@@ -1,0 +1,80 @@
+"""A comparison as text for a person, and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.comparison.sweeps import Comparison, Row
+from ntier_analysis.report.words import number, verdict_sentence
+from ntier_analysis.verdict.tables import as_json as verdict_json
+
+
+def outcome_text(row: Row, margin: float) -> str:
+    return f"same within {100 * margin:g} %" if row.outcome == "same" else row.outcome
+
+
+def comparison_text(found: Comparison, *, loads: bool = True) -> str:
+    lines = [f"{letter}  {side.label}: {_sentence(side)}" for letter, side in (("A", found.a), ("B", found.b))]
+    rows = [r for r in found.rows if loads or r.scope != "load"]
+    table = [["", "", "A", "B", "B/A", "95 % interval", "", "from"]]
+    table += [_cells(r, found.margin) for r in rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    right = {2, 3, 4}
+    for row in table:
+        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    lines += [f"! {text}" for text in found.warnings]
+    lines.append(conclusion(found))
+    return "\n".join(lines)
+
+
+def conclusion(found: Comparison) -> str:
+    """One sentence: what the comparison says."""
+    row = found.primary
+    if row is None or row.ratio is None:
+        return "undecided: nothing was measured that both sweeps have in common"
+    what = "maximum throughput" if row.scope == "maximum" else "throughput over all loads"
+    r = row.ratio
+    return f"{what}: B is {r.value:.3f} [{r.low:.3f}, {r.high:.3f}] of A: {outcome_text(row, found.margin)}"
+
+
+def _sentence(side) -> str:
+    scale = side.trials["scale"].iloc[0]
+    return verdict_sentence(verdict_json(side.verdict), 1.0 if pd.isna(scale) else float(scale))
+
+
+def _cells(row: Row, margin: float) -> list[str]:
+    where = f"{row.users:,} users" if row.users is not None else row.scope
+    r = row.ratio
+    known = r is not None and np.isfinite(r.low)
+    interval = f"[{r.low:.3f}, {r.high:.3f}]" if known else "unknown"
+    ratio = f"{r.value:.3f}" if r is not None else f"{row.b / row.a:.3f}"
+    ends = [number(row.a), number(row.b), ratio, interval]
+    return [where, row.name, *ends, outcome_text(row, margin), row.basis]
+
+
+def as_json(found: Comparison) -> dict[str, Any]:
+    return {
+        "a": found.a.label,
+        "b": found.b.label,
+        "margin": found.margin,
+        "outcome": found.outcome,
+        "warnings": found.warnings,
+        "verdicts": [verdict_json(found.a.verdict), verdict_json(found.b.verdict)],
+        "rows": table(found).replace({np.nan: None}).to_dict("records"),
+    }
+
+
+def table(found: Comparison) -> pd.DataFrame:
+    """One row per ratio: scope, users, metric, tier, a, b, ratio, low, high, low_90, high_90, n, outcome, basis."""
+    rows = []
+    for r in found.rows:
+        ratio = r.ratio
+        ends = [getattr(ratio, k, None) for k in ("value", "low", "high", "low_90", "high_90", "n")]
+        rows.append((r.scope, r.users, r.metric, r.tier, r.a, r.b, *ends, r.outcome, r.basis))
+    ends = ["ratio", "low", "high", "low_90", "high_90", "n"]
+    names = ["scope", "users", "metric", "tier", "a", "b", *ends, "outcome", "basis"]
+    return pd.DataFrame(rows, columns=names).astype(object)

@@ -1,0 +1,141 @@
+"""What is compared: one value with its standard error per trial and metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.report.tables import demands
+from ntier_analysis.statistics.ratios import Estimate
+from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S
+from ntier_analysis.store.tables import read_table, sweeps
+from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.verdict.sweep import SweepVerdict
+from ntier_analysis.verdict.trial import TIERS
+
+METRICS = {
+    "throughput_per_s": "throughput [1/s]",
+    "goodput_per_s": "goodput [1/s]",
+    "response_time_mean_ms": "mean response time [ms]",
+    "response_time_p95_ms": "95th percentile of the response time [ms]",
+    "demand_ms": "CPU demand [ms]",
+    "cpu_ms": "CPU per interaction [ms]",
+}
+DRAWS = 500
+"""Draws of the block bootstrap: its standard error is then known to 3 %."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two sweeps. `values`: one row per valid trial and metric with columns metric, tier (of cpu_ms), users,
+    rep, start_s, value, error (standard error from batches within the trial; NaN if too short). `demands`: tier -> CPU
+    ms of an interaction, summed over the tier's nodes."""
+
+    label: str
+    store: Path
+    sweep: str
+    trials: pd.DataFrame
+    verdict: SweepVerdict
+    values: pd.DataFrame
+    demands: dict[str, Estimate]
+
+
+def locate(text: str, store: Path) -> tuple[Path, str]:
+    """`SWEEP` of `store`, or `STORE:SWEEP`. Raises DataError naming what there is."""
+    folder, colon, name = text.rpartition(":")
+    where = Path(folder) if colon else store
+    known = sweeps(where)
+    if name not in known:
+        raise DataError(f"no sweep {name!r} in {where}; there are: {', '.join(known) or 'none'}")
+    return where, name
+
+
+def read_side(text: str, store: Path) -> Side:
+    where, name = locate(text, store)
+    trials = read_table(where, "trials", name)
+    trials = trials[trials["valid"].fillna(False).astype(bool)].sort_values(["users", "rep"])
+    columns = ["trial", "t_s", "ok", "response_time_ms"]
+    done = read_table(where, "interactions", name, columns=columns)
+    wanted = [("metric", "==", "used_cores"), ("phase", "==", "run")]
+    used = read_table(where, "samples", name, columns=["trial", "t_s", "node", "tier", "value"], filters=wanted)
+    rows = [row for t in trials.itertuples() for row in _trial(t, done, used)]
+    columns = ["metric", "tier", "users", "rep", "start_s", "value", "error"]
+    values = pd.DataFrame(rows, columns=columns).dropna(subset=["value"])
+    nodes = read_table(where, "nodes", name)
+    verdict = verdicts(where, [name])[0]
+    return Side(text, where, name, trials, verdict, values[values["value"] > 0], _demands(trials, nodes, used))
+
+
+@dataclass(frozen=True)
+class _Loads:
+    """What `report.tables.demands` reads."""
+
+    trials: pd.DataFrame
+    nodes: pd.DataFrame
+    used_cores: pd.DataFrame
+
+
+def _demands(trials: pd.DataFrame, nodes: pd.DataFrame, used: pd.DataFrame) -> dict[str, Estimate]:
+    found = demands(_Loads(trials, nodes, used))
+    found = found[(found["loads"] > 2) & (found["demand_ms"] > 0)]  # with two loads there is no error
+    return {
+        str(tier): Estimate(
+            float(part["demand_ms"].sum()),
+            float(np.sqrt((part["demand_error_ms"] ** 2).sum())),
+            float(part["loads"].min() - 2),
+        )
+        for tier, part in found.groupby("tier")
+    }
+
+
+def _trial(trial, done: pd.DataFrame, used: pd.DataFrame) -> list[tuple]:
+    """Rows of `Side.values` of one trial."""
+    mine = done[(done["trial"] == trial.trial) & done["ok"].astype(bool)]
+    edges = np.linspace(trial.run_start_s, trial.run_end_s, BATCHES + 1)
+    long_enough = np.diff(edges)[0] >= MIN_BATCH_S
+    times, response = mine["t_s"].to_numpy(), mine["response_time_ms"].to_numpy()
+    batch = np.searchsorted(edges, times, side="right") - 1
+    parts = [response[batch == k] for k in range(BATCHES)] if long_enough else []
+    seconds = np.diff(edges)
+    counts = np.array([len(p) for p in parts])
+    errors = {"throughput_per_s": _error(counts / seconds[: len(counts)])}
+    slo = trial.slo_ms
+    good = np.array([(p <= slo).sum() if pd.notna(slo) else len(p) for p in parts])
+    errors["goodput_per_s"] = _error(good / seconds[: len(good)])
+    enough = len(parts) == BATCHES and counts.min() > 0
+    errors["response_time_mean_ms"] = _error(np.array([p.mean() for p in parts])) if enough else float("nan")
+    errors["response_time_p95_ms"] = _percentile_error(parts) if enough else float("nan")
+    key = trial.users, trial.rep, trial.run_start_s
+    rows = [(name, "", *key, getattr(trial, name), error) for name, error in errors.items()]
+    return rows + _cpu(trial, used[used["trial"] == trial.trial], edges, counts, key)
+
+
+def _cpu(trial, used: pd.DataFrame, edges: np.ndarray, counts: np.ndarray, key: tuple) -> list[tuple]:
+    """CPU milliseconds that an interaction costs each tier, idle load included."""
+    used = used[(used["t_s"] >= edges[0]) & (used["t_s"] < edges[-1])]
+    rows = []
+    for tier, part in used[used["tier"].isin(TIERS)].groupby("tier"):
+        per_node = part.groupby("node")["value"]
+        value = 1000 * per_node.mean().sum() / trial.throughput_per_s
+        batch = np.searchsorted(edges, part["t_s"].to_numpy(), side="right") - 1
+        cores = part.assign(batch=batch).groupby(["batch", "node"])["value"].mean().groupby("batch").sum()
+        cores = cores.reindex(range(BATCHES)).to_numpy()
+        usable = len(counts) == BATCHES and counts.min() > 0 and np.isfinite(cores).all()
+        error = _error(1000 * cores * np.diff(edges) / counts) if usable else float("nan")
+        rows.append(("cpu_ms", tier, *key, value, error))
+    return rows
+
+
+def _error(batches: np.ndarray) -> float:
+    return float(batches.std(ddof=1) / np.sqrt(len(batches))) if len(batches) == BATCHES else float("nan")
+
+
+def _percentile_error(parts: list[np.ndarray]) -> float:
+    """Standard error of the 95th percentile by a bootstrap over the batches, since neighbours in time are alike."""
+    rng = np.random.default_rng(1)
+    draws = rng.integers(0, BATCHES, size=(DRAWS, BATCHES))
+    return float(np.std([np.percentile(np.concatenate([parts[k] for k in d]), 95) for d in draws], ddof=1))

@@ -1,0 +1,74 @@
+"""Expectations from the command line and from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.expectation.expressions import Outcome, Result, evaluate
+from ntier_analysis.expectation.quantities import Facts, read_facts
+
+
+def check(
+    store: Path, expressions: list[str], source: Path | None = None, only: list[str] | None = None
+) -> list[Result]:
+    """`expressions` must hold for each sweep of `only` (default: each of the store). `source`: a YAML or JSON file
+    {sweep: [expression, ...]}, sweep `all` for each; or {sweep: {key of the verdict: value}}.
+
+    Raises DataError for a request that cannot be read, names an unknown sweep, or holds nothing."""
+    facts = read_facts(store, only or [])
+    wanted: list[tuple[str, Any]] = [(sweep, text) for sweep in facts for text in expressions]
+    for name, value in (_read(source) if source else {}).items():
+        names = list(facts) if name == "all" else [name]
+        wanted += [(sweep, value) for sweep in names]
+    unknown = [sweep for sweep, _ in wanted if sweep not in facts]
+    if unknown:
+        raise DataError(f"no sweep {unknown[0]!r} in {store}; there are: {', '.join(facts) or 'none'}")
+    results: list[Result] = []
+    for sweep, value in wanted:
+        found = facts[sweep]
+        if isinstance(value, dict):
+            results += [_key(found, key, expected, source) for key, expected in value.items()]
+        else:
+            texts = value if isinstance(value, list) else [value]
+            results += [evaluate(_text(text, source), found, store) for text in texts]
+    if not results:
+        raise DataError(f"nothing is expected of {store}: give --expect or a file, and a store that holds a sweep")
+    return results
+
+
+def _read(source: Path) -> dict[str, Any]:
+    try:
+        found = yaml.safe_load(source.read_text(encoding="utf-8"))  # JSON is YAML too
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise DataError(f"{source}: not readable as YAML or JSON ({' '.join(str(error).split())})") from error
+    if not isinstance(found, dict) or not all(isinstance(v, dict | list | str) for v in found.values()):
+        raise DataError(f"{source}: expected {{sweep: [expectation, ...]}} or {{sweep: {{key: value}}}}")
+    return {str(k): v for k, v in found.items()}
+
+
+def _text(value: Any, source: Path | None) -> str:
+    if not isinstance(value, str):
+        raise DataError(f"{source}: expectation {value!r} is not a text")
+    return value
+
+
+def _key(facts: Facts, key: str, expected: Any, source: Path | None) -> Result:
+    """A key of the verdict's JSON: equal, or [low, high] for a number; `bottleneck` is the first one."""
+    found = facts.verdict
+    if key == "bottleneck":
+        seen: Any = found["bottlenecks"][0] if found["bottlenecks"] else None
+        if not isinstance(expected, dict):
+            raise DataError(f"{source}: {found['sweep']}: bottleneck is {expected!r}, expected {{tier, resource}}")
+        holds = seen is not None and all(seen.get(k) == v for k, v in expected.items())
+    elif key not in found:
+        raise DataError(f"{source}: {found['sweep']}: unknown key {key!r}; allowed are bottleneck, {', '.join(found)}")
+    else:
+        seen = found[key]
+        ranged = isinstance(expected, list) and len(expected) == 2 and isinstance(seen, int | float)
+        holds = expected[0] <= seen <= expected[1] if ranged else seen == expected
+    outcome = Outcome.HOLDS if holds else Outcome.FAILS
+    return Result(found["sweep"], f"{key} is {expected!r}", outcome, repr(seen))

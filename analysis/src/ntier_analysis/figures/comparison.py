@@ -1,0 +1,61 @@
+"""Two sweeps side by side: ratio over the users."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.style import LAW_COLOR, PAGE_IN, TIERS, styled, tier_look, tier_order, users_ticks
+
+PANELS = {"throughput_per_s": "throughput", "response_time_mean_ms": "mean response time"}
+
+
+def ratios(table: pd.DataFrame, a: str, b: str, margin: float, finding: str) -> Drawing:
+    """`table`: columns of comparison.texts.table; only the rows of single loads are drawn."""
+    loads = table[(table["scope"] == "load") & table["ratio"].notna()]
+    numeric = ["users", "ratio", "low", "high"]
+    loads = loads.assign(**{c: pd.to_numeric(loads[c]) for c in numeric})
+    with styled():
+        figure = Figure(figsize=(PAGE_IN, 2.4))
+        panels = figure.subplots(1, 3, sharex=True)
+        for axes, (metric, label) in zip(panels, PANELS.items(), strict=False):
+            _points(axes, loads[loads["metric"] == metric], TIERS["middleware"].color, "o", "")
+            axes.set_title(label)
+        cpu = loads[loads["metric"] == "cpu_ms"]
+        for tier in sorted(cpu["tier"].unique(), key=tier_order):
+            look = tier_look(tier)
+            _points(panels[2], cpu[cpu["tier"] == tier], look.color, look.marker, tier)
+        panels[2].set_title("CPU per interaction")
+        if len(cpu):
+            panels[2].legend(loc="best")
+        for axes in panels:
+            axes.axhspan(1 - margin, 1 + margin, color=LAW_COLOR, alpha=0.18, linewidth=0)
+            axes.axhline(1, color=LAW_COLOR, linewidth=0.8)
+            axes.set(xlabel="users (nominal)", yscale="log")
+            axes.yaxis.set_major_formatter("{x:.3g}")
+            axes.yaxis.set_minor_formatter("{x:.3g}" if _narrow(axes) else "")
+            if len(loads):
+                users_ticks(axes.xaxis, loads["users"])
+        panels[0].set_ylabel("B / A")
+    caption = (
+        f"Ratio of {b} (B) to {a} (A) at equal load with 95 % intervals; the band is 1 ± {100 * margin:g} %. "
+        "Intervals from batches of one trial lack the variance between runs."
+    )
+    return Drawing("comparison", figure, finding, caption, loads)
+
+
+def _points(axes, rows: pd.DataFrame, color: str, marker: str, label: str) -> None:
+    ends = np.abs(rows[["low", "high"]].to_numpy(float).T - rows["ratio"].to_numpy(float))
+    ends = np.where(np.isfinite(ends), ends, 0.0)
+    axes.errorbar(
+        rows["users"], rows["ratio"], yerr=ends, color=color, marker=marker, linestyle="none", capsize=2,
+        elinewidth=0.8, label=label or None,
+    )  # fmt: skip
+
+
+def _narrow(axes) -> bool:
+    """Less than a decade: the major ticks alone would leave the axis without numbers."""
+    low, high = axes.get_ylim()
+    return high < 10 * low

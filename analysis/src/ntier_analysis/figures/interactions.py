@@ -1,0 +1,44 @@
+"""Which interactions are long, and which take most of the time."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.style import COLUMN_IN, TIERS, styled
+
+SHOWN = 10
+
+
+def by_interaction(done: pd.DataFrame) -> pd.DataFrame:
+    """`done`: columns of the store's interactions. -> per interaction: n, mean_ms, max_ms, share_of_time (of the sum of
+    all response times in the run phase, 0..1), the largest share first."""
+    good = done[(done["phase"] == "run") & done["ok"].astype(bool)]
+    groups = good.groupby("interaction")["response_time_ms"]
+    frame = groups.agg(n="size", mean_ms="mean", max_ms="max", total="sum").reset_index()
+    frame["share_of_time"] = frame.pop("total") / max(frame["n"].mul(frame["mean_ms"]).sum(), 1e-9)
+    return frame.sort_values("share_of_time", ascending=False, ignore_index=True)
+
+
+def long_interactions(done: pd.DataFrame, trial: str, users: int) -> Drawing:
+    """Mean and longest response time of the interactions of one trial that take most of the time."""
+    frame = by_interaction(done[done["trial"] == trial])
+    shown = frame.head(SHOWN)[::-1].reset_index(drop=True)
+    with styled():
+        figure = Figure(figsize=(COLUMN_IN + 1.2, 2.8))
+        axes = figure.subplots()
+        axes.barh(range(len(shown)), 100 * shown["share_of_time"], color=TIERS["db"].color, height=0.6)
+        for place, row in shown.iterrows():
+            said = f"{row['mean_ms']:.0f} ms, up to {row['max_ms']:.0f} (n = {row['n']})"
+            axes.annotate(said, (100 * row["share_of_time"], place), xytext=(3, 0), textcoords="offset points",
+                          va="center", fontsize=6.5)  # fmt: skip
+        axes.set_yticks(range(len(shown)), shown["interaction"])
+        axes.set(xlabel="share of all response time [%]", xlim=(0, 140 * max(shown["share_of_time"].max(), 0.01)))
+    finding = "There are no interactions."
+    if len(frame):
+        top = frame.iloc[0]
+        share, of_n = top["share_of_time"], top["n"] / frame["n"].sum()
+        finding = f"{top['interaction']} is {of_n:.1%} of the interactions and takes {share:.0%} of all response time."
+    caption = f"Run phase of {trial} ({users:,} users), successes; mean and longest response time beside each bar."
+    return Drawing(f"long-interactions-{trial}", figure, finding, caption, frame)

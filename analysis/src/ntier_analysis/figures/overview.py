@@ -1,0 +1,60 @@
+"""What the sweeps of a store reach, side by side."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.style import OTHER, PAGE_IN, styled, tier_look
+
+
+def maxima(frame: pd.DataFrame) -> Drawing:
+    """Maximum throughput (nominal) of each sweep with its interval, coloured by the tier that limits.
+
+    frame: columns of overview.overview."""
+    rows = frame.dropna(subset=["nominal_per_s"]).sort_values("nominal_per_s", ignore_index=True)
+    with styled():
+        figure = Figure(figsize=(PAGE_IN, 0.9 + 0.32 * max(len(rows), 1)))
+        axes = figure.subplots()
+        for place, row in rows.iterrows():
+            tier = row["bottleneck"].split(" ")[0]
+            look = tier_look(tier) if tier else OTHER
+            axes.barh(place, row["nominal_per_s"], color=look.color, height=0.6)
+            if pd.notna(row["low"]):
+                ends = [[row["nominal_per_s"] - row["low"] / row["scale"]],
+                        [row["high"] / row["scale"] - row["nominal_per_s"]]]  # fmt: skip
+                axes.errorbar(row["nominal_per_s"], place, xerr=ends, color="black", capsize=2, elinewidth=0.8)
+            said = (row["bottleneck"] or row["verdict"]) + (", at least" if row["at_least"] else "")
+            axes.annotate(said, (0, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=6.5,
+                          color="white")  # fmt: skip
+        axes.set_yticks(range(len(rows)), rows["sweep"])
+        axes.set(xlabel="maximum throughput [interactions/s, nominal]", xlim=(0, None))
+    best = rows.iloc[-1] if len(rows) else None
+    finding = "No sweep has a valid trial."
+    if best is not None:
+        finding = f"{best['sweep']} reaches the most: {best['nominal_per_s']:.0f} interactions/s (nominal)."
+    caption = "Pooled plateau of each sweep with its 95 % interval, divided by the scale; colour: the tier that limits."
+    return Drawing("maxima", figure, finding, caption, rows)
+
+
+def reach(frame: pd.DataFrame) -> Drawing:
+    """Users at the knee, and users whom the objective of the response time still suits, for each sweep."""
+    rows = frame.dropna(subset=["knee_users", "users_within_slo"], how="all").reset_index(drop=True)
+    with styled():
+        figure = Figure(figsize=(PAGE_IN, 0.9 + 0.32 * max(len(rows), 1)))
+        axes = figure.subplots()
+        places = range(len(rows))
+        axes.plot(rows["knee_users"].astype(float), places, "ko", label="knee")
+        objective = "95 % within the objective"
+        axes.plot(rows["users_within_slo"].astype(float), places, "|", color="#d55e00", markersize=14, label=objective)
+        axes.set_yticks(places, rows["sweep"])
+        axes.set(xlabel="users (nominal)", xlim=(0, None))
+        axes.legend(loc="lower right")
+    both = rows.dropna(subset=["knee_users", "users_within_slo"])
+    finding = "No sweep has both a knee and an objective."
+    if len(both):
+        share = (both["users_within_slo"] / both["knee_users"].astype(float)).median()
+        finding = f"The objective is kept up to {share:.0%} of the knee's users (median over {len(both)} sweeps)."
+    caption = "Highest measured load whose 95th percentile is within the objective, and the knee N/(Z+R0) = maximum."
+    return Drawing("reach", figure, finding, caption, rows)

@@ -1,0 +1,96 @@
+"""All sweeps of a store in one table, which of them can be set side by side, and what the store lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from ntier_analysis.contracts import Topology, TopologyError
+from ntier_analysis.store.tables import read_table
+from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.verdict.tables import as_json
+
+SLO_PERCENTILE = "response_time_p95_ms"
+SAME = ["mix", "middleware", "scale", "data_profile"]
+
+
+def overview(store: Path) -> pd.DataFrame:
+    """One row per sweep: sweep, topology, dbms, low_cost, nodes, mix, middleware, scale, data_profile, verdict,
+    bottleneck, max_throughput_per_s with low, high (measured, 1/s) and at_least, nominal_per_s (divided by the scale),
+    knee_users, users_within_slo (highest load of which all valid trials keep 95 % within the objective; NaN without
+    one)."""
+    rows = [_row(store, as_json(v)) for v in verdicts(store, [])]
+    return pd.DataFrame(rows)
+
+
+def _row(store: Path, verdict: dict) -> dict:
+    trials = read_table(store, "trials", verdict["sweep"])
+    first = trials.iloc[0] if len(trials) else pd.Series(dtype=object)
+    low, high = verdict["max_throughput_interval"]
+    scale = 1.0 if pd.isna(first.get("scale")) else float(first["scale"])
+    rate = verdict["max_throughput_per_s"]
+    return {
+        "sweep": verdict["sweep"],
+        "topology": verdict["topology"],
+        **_parts(verdict["topology"]),
+        **{name: first.get(name) for name in ("mix", "middleware", "data_profile")},
+        "scale": scale,
+        "verdict": verdict["verdict"],
+        "bottleneck": " and ".join(f"{b['tier']} {b['resource']}" for b in verdict["bottlenecks"]),
+        "max_throughput_per_s": rate,
+        "low": low,
+        "high": high,
+        "at_least": verdict["max_throughput_at_least"],
+        "nominal_per_s": None if rate is None else rate / scale,
+        "knee_users": verdict["knee_users"],
+        "users_within_slo": _within_slo(trials),
+    }
+
+
+def _parts(topology: str) -> dict:
+    try:
+        found = Topology.parse(topology, dbms_required=False)
+    except TopologyError:
+        return {"dbms": "", "low_cost": False, "nodes": None}
+    return {"dbms": found.dbms, "low_cost": found.low_cost, "nodes": found.node_count}
+
+
+def _within_slo(trials: pd.DataFrame) -> float:
+    """Goes up from the lowest load and stops at the first that breaks the objective (or has too few interactions)."""
+    valid = trials[trials["valid"].fillna(False).astype(bool)].dropna(subset=["slo_ms"])
+    reached = float("nan")
+    for users, load in valid.groupby("users"):
+        late = load[SLO_PERCENTILE] > load["slo_ms"]
+        if late.any() or load[SLO_PERCENTILE].isna().all():
+            break
+        reached = float(users)
+    return reached
+
+
+def pairs(frame: pd.DataFrame, differ: str) -> list[tuple[str, str]]:
+    """Sweeps that are alike but for `dbms` or `low_cost`, MySQL (or the normal nodes) first."""
+    found = []
+    counts = frame["topology"].str.extract(r"^([\d/]+)", expand=False)
+    other = "low_cost" if differ == "dbms" else "dbms"
+    for _, group in frame.assign(counts=counts).groupby(["counts", other, *SAME], dropna=False):
+        ordered = group.sort_values(differ)
+        for i, a in enumerate(ordered.itertuples()):
+            rest = ordered.iloc[i + 1 :]
+            found += [(a.sweep, b.sweep) for b in rest.itertuples() if getattr(a, differ) != getattr(b, differ)]
+    return found
+
+
+def lacking(frame: pd.DataFrame) -> list[str]:
+    """What the store does not hold, one sentence per question that it cannot answer."""
+    found = []
+    if frame["topology"].nunique() < 2 or frame["nodes"].nunique() < 2:
+        found.append("Missing for maps and migration over topologies: sweeps of topologies with more nodes.")
+    if not pairs(frame, "dbms"):
+        found.append("Missing for a comparison of DBMS: two sweeps that are alike but for the DBMS.")
+    if not pairs(frame, "low_cost"):
+        found.append("Missing for a comparison of node types: two sweeps that are alike but for low-cost nodes (`L`).")
+    bound = frame.loc[frame["at_least"], "sweep"].tolist()
+    if bound:
+        found.append(f"Only lower bounds of the maximum (too few loads beyond the knee): {', '.join(bound)}.")
+    return found

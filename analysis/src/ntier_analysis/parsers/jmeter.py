@@ -1,0 +1,68 @@
+"""JTL files as JMeter users have them: CSV with a header, columns in any order, any delimiter.
+
+Ours have more (parsers/client.py); these may lack all but four columns."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.parsers.csvfile import read_bytes, read_csv
+
+NEEDED = {"timeStamp": "count", "elapsed": "count", "label": "text", "success": "text"}
+OPTIONAL = {"responseMessage": "text", "bytes": "number", "allThreads": "number"}
+_TRANSACTION = "Number of samples in transaction"
+"""How JMeter begins the response message of a transaction controller's sample."""
+
+
+def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
+    """-> `start_s, t_s` (completion), `interaction, response_time_ms, ok, bytes, threads, transaction`, by completion.
+
+    `stamp`: whether timeStamp is the `start` or the `end` of a sample (sampleresult.timestamp.start). `threads`: active
+    threads of that JMeter (NaN if not recorded); `transaction`: the sample sums up others. Raises DataError naming
+    file, line and column, also for XML and for a file without header."""
+    delimiter = _delimiter(path, read_bytes(path))
+    raw = read_csv(path, NEEDED, optional=OPTIONAL, delimiter=delimiter)
+    success = raw["success"].str.lower()
+    for wrong, name, expected in (
+        (~success.isin(["true", "false"]), "success", "true or false"),
+        (raw["elapsed"] < 0, "elapsed", ">= 0"),
+    ):
+        if wrong.any():
+            line = int(wrong.to_numpy().argmax())
+            raise DataError(f"{path}:{line + 2}: {name} is {raw[name][line]}, expected {expected}")
+    seconds = raw["elapsed"] / 1000
+    start = raw["timeStamp"] / 1000 - (seconds if stamp == "end" else 0)
+    message = raw.get("responseMessage", pd.Series("", index=raw.index)).fillna("")
+    frame = pd.DataFrame(
+        {
+            "start_s": start,
+            "t_s": start + seconds,
+            "interaction": raw["label"],
+            "response_time_ms": raw["elapsed"].astype(float),
+            "ok": success == "true",
+            "bytes": raw.get("bytes", float("nan")),
+            "threads": raw.get("allThreads", float("nan")),
+            "transaction": message.str.startswith(_TRANSACTION),
+        }
+    )
+    return frame.sort_values("t_s", kind="stable", ignore_index=True)
+
+
+def _delimiter(path: Path, content: bytes) -> str:
+    header = content.partition(b"\n")[0].decode("utf-8", "replace").strip()
+    if header.startswith("<"):
+        raise DataError(f"{path}: XML; expected a CSV JTL (-Jjmeter.save.saveservice.output_format=csv)")
+    found = re.search(r"timeStamp([^A-Za-z])|([^A-Za-z])timeStamp", header)
+    if found:
+        return found[1] or found[2]
+    if re.match(r"\d{10,13}\D", header):
+        raise DataError(
+            f"{path}:1: no header with the names of the columns; JMeter writes it with "
+            "-Jjmeter.save.saveservice.print_field_names=true, or put it there: "
+            "timeStamp,elapsed,label,responseCode,responseMessage,threadName,..."
+        )
+    raise DataError(f"{path}:1: column 'timeStamp' is missing; found {header[:80]}")

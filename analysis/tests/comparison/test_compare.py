@@ -1,0 +1,186 @@
+"""Two sweeps side by side: on stores of known truth, and on the measured one that comes with the program."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from ntier_analysis.comparison import compare
+from ntier_analysis.comparison.texts import as_json, comparison_text, conclusion, table
+from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.errors import DataError
+from ntier_analysis.store.schema import TABLES
+from ntier_analysis.store.tables import read_table, write_table
+from ntier_analysis.verdict.tables import judge
+
+PROGRAM = Path(sys.executable).with_name("ntier-analysis")
+POSTGRESQL = f"{SWEEP.replace('1M', '1P')}.xd86811"
+RUN_S = 60.0
+LOADS = (200, 400, 900, 1000, 1100)
+
+
+def write_sweep(store, name, *, capacity=80.0, reps=1, order=0, noise=0.01, demand=1.0, seed=0, **other) -> None:
+    """A store of users who think 7 s before a station of `capacity` interactions/s; each run is off by `noise`.
+    `order`: place of the sweep within each block of repetitions (blocks are 10,000 s apart)."""
+    rng = np.random.default_rng(seed)
+    trials, done, samples, nodes = [], [], [], []
+    for rep in range(1, reps + 1):
+        for number, users in enumerate(LOADS):
+            start = 1e9 + 10_000 * rep + order + 100 * number
+            rate = min(users / 7.01, capacity * rng.lognormal(0, noise))
+            trial = f"u{users:05d}.r{rep:02d}"
+            times = np.sort(start + rng.uniform(0, RUN_S, round(rate * RUN_S)))
+            response_ms = 1000 * (users / rate - 7)
+            trials.append(
+                {"trial": trial, "topology": "1/1/1/1M", "users": users, "users_real": users, "scale": 1.0, "rep": rep,
+                 "valid": True, "run_start_s": start, "run_end_s": start + RUN_S, "throughput_per_s": rate,
+                 "response_time_mean_ms": response_ms, "think_time_s": 7.0, "data_profile": "small",
+                 "mix": "browse_only"} | other
+            )  # fmt: skip
+            spread = response_ms * rng.gamma(4, 0.25, len(times))
+            done.append(pd.DataFrame({"trial": trial, "t_s": times, "response_time_ms": spread, "ok": True}))
+            cores = demand * rate / capacity * rng.lognormal(0, 0.005, 60)
+            seconds = start + np.arange(60) + 0.5
+            common = {"trial": trial, "t_s": seconds, "node": "db1", "tier": "db", "resource": "cpu", "source": "x",
+                      "item": "", "phase": "run"}  # fmt: skip
+            for metric, value in (("used_cores", cores), ("utilization_pct", np.minimum(100, 100 * cores / demand))):
+                samples.append(pd.DataFrame(common | {"metric": metric, "value": value}))
+            nodes.append({"trial": trial, "node": "db1", "tier": "db", "cpu_cores": demand})
+    tables = {t: schema.empty_table().to_pandas() for t, schema in TABLES.items()}
+    tables |= {
+        "trials": pd.DataFrame(trials).assign(sweep=name),
+        "interactions": pd.concat(done).assign(sweep=name),
+        "samples": pd.concat(samples).assign(sweep=name),
+        "nodes": pd.DataFrame(nodes).assign(sweep=name),
+    }
+    tables |= judge(name, tables["trials"], tables["samples"], tables["nodes"], tables["interactions"])
+    for table_name, frame in tables.items():
+        write_table(store, table_name, name, frame)
+
+
+def row(found, scope, metric, tier="", users=None):
+    return next(r for r in found.rows if (r.scope, r.metric, r.tier, r.users) == (scope, metric, tier, users))
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory) -> Path:
+    return unpack(tmp_path_factory.mktemp("demo"))
+
+
+def test_equal_systems_are_the_same_and_a_tenth_more_is_not(tmp_path):
+    write_sweep(tmp_path, "a", reps=5, seed=1)
+    write_sweep(tmp_path, "b", reps=5, seed=2, order=5000)
+    write_sweep(tmp_path, "c", reps=5, seed=3, order=5000, capacity=90.0)
+    same, more = compare("a", "b", tmp_path), compare("a", "c", tmp_path)
+    assert same.outcome == "same"
+    assert more.outcome == "different"
+    assert row(more, "maximum", "throughput_per_s").ratio.value == pytest.approx(90 / 80, rel=0.02)
+    assert row(more, "maximum", "throughput_per_s").basis == "5 repetitions, interleaved"
+    assert "same within 5 %" in conclusion(same)
+    # the demand of c is 80/90 of that of a
+    assert row(more, "all loads", "cpu_ms", "db").ratio.value == pytest.approx(80 / 90, rel=0.01)
+    assert row(more, "all loads", "demand_ms", "db").ratio.value == pytest.approx(80 / 90, rel=0.05)
+    assert row(more, "load", "response_time_mean_ms", users=1100).outcome == "different"
+
+
+def test_noise_is_undecided_not_same(tmp_path):
+    write_sweep(tmp_path, "a", reps=2, seed=1, noise=0.1)
+    write_sweep(tmp_path, "b", reps=2, seed=2, noise=0.1, order=5000)
+    assert compare("a", "b", tmp_path).outcome == "undecided"
+
+
+def test_repetitions_that_were_not_interleaved_are_not_paired(tmp_path):
+    write_sweep(tmp_path, "a", reps=3, seed=1)
+    write_sweep(tmp_path, "b", reps=3, seed=2, order=500_000)
+    found = compare("a", "b", tmp_path)
+    assert row(found, "maximum", "throughput_per_s").basis == "3 repetitions, not interleaved"
+    assert any("were not interleaved" in text for text in found.warnings)
+
+
+def test_without_repetitions_the_missing_variance_is_said(tmp_path):
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2)
+    found = compare("a", "b", tmp_path)
+    assert any("lack the variance between runs" in text for text in found.warnings)
+    assert row(found, "load", "throughput_per_s", users=1000).basis == "batches of one trial each"
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("scale", 0.5), ("data_profile", "large"), ("mix", "read_write"), ("think_time_s", 3.5)]
+)
+def test_incomparable_sweeps_are_refused_unless_told_otherwise(tmp_path, column, value):
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2, **{column: value})
+    with pytest.raises(DataError, match=f"a and b cannot be compared: {column} is "):
+        compare("a", "b", tmp_path)
+    assert any(column in text for text in compare("a", "b", tmp_path, anyway=True).warnings)
+
+
+def test_phases_and_commits_that_differ_are_a_warning(tmp_path):
+    write_sweep(tmp_path, "a", seed=1, git_commit="a" * 40)
+    write_sweep(tmp_path, "b", seed=2, git_commit="b" * 40, run_end_s=1e9 + 10_030)
+    trials = read_table(tmp_path, "trials", "b")
+    trials["run_end_s"] = trials["run_start_s"] + 30
+    write_table(tmp_path, "trials", "b", trials)
+    found = compare("a", "b", tmp_path).warnings
+    assert "the run phase is 60 s and 30 s long" in found
+    assert "git_commit is aaaaaaa and bbbbbbb" in found
+
+
+def test_hosts_that_differ_are_a_warning(demo, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(demo.parent, other)
+    for path in other.glob(f"raw/{SWEEP}/*/manifest.json"):
+        manifest = json.loads(path.read_text())
+        manifest["host"]["cores"] = 64
+        path.write_text(json.dumps(manifest))
+    found = compare(SWEEP, f"{other}/store:{SWEEP}", demo)
+    assert "the host's cores is 2 and 64" in found.warnings
+
+
+def test_unknown_sweeps_and_margins(demo, tmp_path):
+    with pytest.raises(DataError, match=r"no sweep 'x' in .*; there are: 1-1-1-1M"):
+        compare(SWEEP, "x", demo)
+    with pytest.raises(DataError, match="margin is 5, allowed"):
+        compare(SWEEP, SWEEP, demo, margin=5)
+
+
+def test_measured_mysql_and_postgresql(demo):
+    """The study's finding: PostgreSQL reaches about half of MySQL."""
+    found = compare(SWEEP, POSTGRESQL, demo)
+    top = row(found, "maximum", "throughput_per_s")
+    assert top.outcome == "different"
+    assert 0.4 < top.ratio.low < top.ratio.value < top.ratio.high < 0.65
+    assert row(found, "all loads", "demand_ms", "db").outcome == "different"
+    text = comparison_text(found)
+    assert "its maximum is a lower bound" in text
+    assert text.splitlines()[-1].endswith(": different")
+
+
+def test_json_is_json_and_has_every_row(demo):
+    found = compare(SWEEP, POSTGRESQL, demo)
+    document = json.loads(json.dumps(as_json(found)))
+    assert document["outcome"] == "different"
+    assert len(document["rows"]) == len(found.rows) == len(table(found))
+    assert document["rows"][0]["ratio"] == pytest.approx(0.51, abs=0.05)
+
+
+def test_command_writes_figure_and_tables(demo, tmp_path):
+    done = subprocess.run(
+        [PROGRAM, "compare", SWEEP, SWEEP, "--store", demo, "--brief", "--out", tmp_path / "out"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "both are the same sweep" in done.stdout
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "comparison.png", "comparison.pdf", "comparison.csv", "ratios.csv",
+    }  # fmt: skip
+    refused = subprocess.run(
+        [PROGRAM, "compare", SWEEP, "x", "--store", demo], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: no sweep 'x'")

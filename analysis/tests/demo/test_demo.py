@@ -1,0 +1,109 @@
+"""The measured sweeps in the package, and the package alone in an environment of its own."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.store.schema import TABLES
+from ntier_analysis.store.tables import sweeps
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "src" / "ntier_analysis" / "demo" / "data.zip"
+
+
+def test_data_are_small_whole_and_name_no_place():
+    assert DATA.stat().st_size <= 1.5e6
+    with zipfile.ZipFile(DATA) as archive:
+        assert archive.testzip() is None
+        for name in archive.namelist():
+            assert name.startswith(("store/", "raw/"))
+            assert not any(place in archive.read(name) for place in (b"/tmp/", b"/root/", b"/work/", b"/home/"))
+
+
+def test_the_store_is_whole(tmp_path):
+    store = unpack(tmp_path)
+    assert len(sweeps(store)) == 3
+    for table in TABLES:
+        assert {p.stem for p in (store / table).glob("*.parquet")} == set(sweeps(store))
+    assert "Measured, not simulated" in (tmp_path / "README.md").read_text()
+    assert unpack(tmp_path) == store  # again, over what is there
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory) -> Path:
+    """`ntier-analysis` of the built wheel in a new environment; only its dependencies come from this one."""
+    base = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", base]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = base.glob("ntier_analysis-*.whl")
+    venv.create(base / "env", with_pip=False)
+    python = base / "env" / "bin" / "python"
+    site = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        check=True, capture_output=True, text=True,
+    ).stdout.strip()  # fmt: skip
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    # a folder that a .pth file names is searched, its own .pth files (our editable packages) are not read
+    (Path(site) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    script = base / "env" / "bin" / "ntier-analysis"
+    script.write_text(f"#!{python}\nfrom ntier_analysis.cli import main\nmain()\n")
+    script.chmod(0o755)
+    return script
+
+
+def alone(program: Path, *arguments, cwd: Path) -> subprocess.CompletedProcess:
+    bare = {"PATH": os.environ["PATH"], "HOME": str(cwd), "LANG": "C.UTF-8"}
+    return subprocess.run([program, *arguments], cwd=cwd, env=bare, capture_output=True, text=True, check=False)
+
+
+def test_the_package_alone_writes_the_full_report(program, tmp_path):
+    where = subprocess.run(
+        [program.with_name("python"), "-c", "import ntier_analysis as n; print(n.__file__)"],
+        capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]},
+    ).stdout  # fmt: skip
+    assert str(program.parents[1]) in where
+    done = alone(program, "demo", "--out", "here", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    sentence, path = done.stdout.splitlines()
+    assert sentence.startswith("db CPU on db1 limits 1/1/1/1M at 116 [113, 119] interactions/s")
+    page = tmp_path / "here" / "reports" / SWEEP / "report.html"
+    assert Path(path) == page
+    html = page.read_text()
+    assert sentence.split(" at ")[0] in html
+    assert html.count("<svg") + html.count("data:image/svg") >= 8
+    assert "Next:" in done.stderr
+
+
+def test_the_package_alone_gates(program, tmp_path):
+    store = unpack(tmp_path)
+    arguments = ("check", str(store), "--sweep", SWEEP, "--expect")
+    assert alone(program, *arguments, "verdict == single db cpu", cwd=tmp_path).returncode == 0
+    assert alone(program, *arguments, "verdict == none", cwd=tmp_path).returncode == 3
+
+
+def test_all_that_is_imported_is_declared():
+    """The test above borrows the dependencies of this environment: whether the wheel asks for them, it cannot tell."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = project["dependencies"] + project["optional-dependencies"]["fast"]
+    declared = {re.split(r"[^A-Za-z0-9_-]", name)[0].lower() for name in asked}
+    trees = [ast.parse(path.read_text()) for path in (ROOT / "src").rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    packages = {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"ntier_analysis"}
+    assert {("pyyaml" if p == "yaml" else p) for p in packages} <= declared
+
+
+def test_no_harness_is_needed(program, tmp_path):
+    code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('ntier_harness') is not None)"
+    assert alone(program.with_name("python"), "-c", code, cwd=tmp_path).returncode == 0

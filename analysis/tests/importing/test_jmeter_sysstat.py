@@ -1,0 +1,225 @@
+"""`ntier-analysis import --jtl ... --sa ...`: what JMeter and sysstat users already have."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+import zstandard
+from ntier_analysis.errors import DataError
+from ntier_analysis.importing import Run, import_runs
+from ntier_analysis.importing.command import run as command
+from ntier_analysis.importing.jmeter import read_list
+from ntier_analysis.importing.sysstat_files import NodeFile, read_node
+from ntier_analysis.store.tables import read_table
+from ntier_analysis.verdict.store import verdicts
+from synthetic import Truth, write_sweep
+
+DATA = Path(__file__).parent / "data"
+JTL = DATA / "u01000.jtl.zst"
+PROGRAM = Path(sys.executable).with_name("ntier-analysis")
+TRUTH = Truth({"web": 0.002, "app": 0.005, "middleware": 0.004, "db": 0.01}, cores=1.0)  # 100/s by the db
+needs_sadf = pytest.mark.skipif(shutil.which("sadf") is None, reason="needs sysstat's sadf")
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory) -> Path:
+    """Users at scale 1, each node a machine of one core: JTL and sysstat's JSON of known truth."""
+    return write_sweep(tmp_path_factory.mktemp("raw"), TRUTH, [300, 500, 900, 1000, 1100], scale=1.0)
+
+
+def files_of(raw: Path, users: int) -> tuple[list[Path], list[NodeFile]]:
+    folder = raw / f"u{users:05d}.r01"
+    nodes = [f"{node}={folder}/nodes/{node}/sysstat.json.zst" for node in ("web1", "app1", "middleware1", "db1")]
+    return sorted(folder.glob("clients/*/interactions.jtl.csv.zst")), [NodeFile.parse(text) for text in nodes]
+
+
+def a_run(raw: Path, users: int, **options) -> Run:
+    jtl, sa = files_of(raw, users)
+    common = {"topology": "1/1/1/1M", "users": users, "ramp_up_s": 20.0, "ramp_down_s": 5.0}
+    return Run(jtl=tuple(jtl), sa=tuple(sa), **(common | options))
+
+
+def test_runs_of_known_truth_get_the_right_verdict(raw, tmp_path):
+    for users in (300, 500, 900):  # one by one, as they come
+        import_runs([a_run(raw, users)], tmp_path)
+    notices = import_runs([a_run(raw, users) for users in (1000, 1100)], tmp_path)
+    assert notices[-1].startswith("1-1-1-1M.imported: 5 trials")
+    found = verdicts(tmp_path, [])[0]
+    assert found.verdict == "single"
+    assert [(b.tier, b.resource, b.nodes) for b in found.bottlenecks] == [("db", "cpu", ("db1",))]
+    assert found.max_throughput.value == pytest.approx(100, rel=0.05)
+    assert [v.verdict for _, v in found.trials] == ["none", "none", "single", "single", "single"]
+    assert any("utilization law: db1 needs 10." in text or "db1 needs 9." in text for text in found.evidence)
+
+
+def test_a_run_of_the_same_name_is_replaced(raw, tmp_path):
+    for _ in range(2):
+        import_runs([a_run(raw, 500)], tmp_path)
+    assert len(read_table(tmp_path, "trials")) == 1
+    import_runs([a_run(raw, 500, rep=2)], tmp_path)
+    assert read_table(tmp_path, "trials")["trial"].tolist() == ["u00500.r01", "u00500.r02"]
+
+
+def test_a_node_whose_clock_is_wrong_can_be_corrected(raw, tmp_path):
+    _, sa = files_of(raw, 900)
+    late = [NodeFile(f.node, f.tier, shifted(f.path, 3600, tmp_path / f"{f.node}.json")) for f in sa]
+    with pytest.raises(DataError, match=r"no sample in it; another day, or a wrong clock \(--clock-offset web1="):
+        import_runs([a_run(raw, 900, sa=tuple(late))], tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+    right = tuple(NodeFile(f.node, f.tier, f.path, 3600.0) for f in late)
+    import_runs([a_run(raw, 900, sa=right)], tmp_path / "store")
+    assert [b.tier for b in verdicts(tmp_path / "store", [])[0].bottlenecks] == ["db"]
+
+
+def shifted(path: Path, seconds: int, target: Path) -> Path:
+    document = orjson.loads(zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read())
+    for record in document["sysstat"]["hosts"][0]["statistics"]:
+        hour, rest = record["timestamp"]["time"].split(":", 1)
+        assert int(hour) + seconds // 3600 < 24
+        record["timestamp"]["time"] = f"{int(hour) + seconds // 3600:02d}:{rest}"
+    target.write_bytes(orjson.dumps(document))
+    return target
+
+
+def test_nodes_without_a_file_make_the_verdict_unknown_not_hidden(raw, tmp_path):
+    _, sa = files_of(raw, 1000)
+    web = tuple(f for f in sa if f.tier == "web")
+    notices = import_runs([a_run(raw, 1000, sa=web), a_run(raw, 300, sa=files_of(raw, 300)[1][:1])], tmp_path)
+    assert any("no sysstat file of app1, middleware1, db1" in text for text in notices)
+    found = verdicts(tmp_path, [])[0]
+    assert found.verdict == "unknown"
+
+
+def test_wrong_users_or_think_time_are_noticed(raw, tmp_path):
+    notices = import_runs([a_run(raw, 300, think_time_s=1.0)], tmp_path)
+    assert any("are --users and --think-time (1 s) right?" in text for text in notices)
+    notices = import_runs([a_run(raw, 300)], tmp_path)
+    assert not any("right?" in text for text in notices)
+
+
+def test_a_list_of_runs(raw, tmp_path):
+    lines = ["jtl,sa,users"]
+    for users in (300, 500, 900):
+        jtl, sa = files_of(raw, users)
+        lines.append(f"{jtl[0]},{';'.join(f'{f.node}={f.path}' for f in sa)},{users}")
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join(lines) + "\n")
+    runs = read_list(path, Run(topology="1/1/1/1M", ramp_up_s=20.0, ramp_down_s=5.0, sweep="mine"))
+    assert [r.users for r in runs] == [300, 500, 900]
+    import_runs(runs, tmp_path / "store")
+    assert read_table(tmp_path / "store", "trials", "mine")["trial"].tolist() == [
+        "u00300.r01", "u00500.r01", "u00900.r01",
+    ]  # fmt: skip
+    path.write_text("jtl,sa,colour\na,b,red\n")
+    with pytest.raises(DataError, match=r"runs.csv:2: column 'colour'; allowed are jtl, sa, "):
+        read_list(path, Run())
+
+
+def test_a_measured_sweep_is_not_mixed_with_imported_runs(raw, tmp_path):
+    from ntier_analysis.demo import SWEEP, unpack
+
+    store = unpack(tmp_path)
+    with pytest.raises(DataError, match="was not made by this import; choose another name"):
+        import_runs([a_run(raw, 300, sweep=SWEEP)], store)
+
+
+# ---- files as JMeter and sysstat left them -------------------------------------------------------------------------
+
+
+@needs_sadf
+def test_real_binary_file_of_sysstat(tmp_path):
+    store = tmp_path / "store"
+    done = subprocess.run(
+        [PROGRAM, "import", "--jtl", JTL, "--sa", f"db1={DATA}/host-12.6.1.sa.zst", "--topology", "1/1/1/1M",
+         "--ramp-up", "10", "--ramp-down", "2", "--slo-ms", "1000", "--store", store],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    trial = read_table(store, "trials").iloc[0]
+    assert trial["users"] == 200  # from the JTL's allThreads
+    assert 20 <= trial["throughput_per_s"] <= 40
+    samples = read_table(store, "samples")
+    cpu = samples[(samples["resource"] == "cpu") & (samples["phase"] == "run")]
+    assert len(cpu[cpu["metric"] == "utilization_pct"]) >= 18
+    both = cpu.pivot(index="t_s", columns="metric", values="value")
+    assert both["used_cores"].to_numpy() == pytest.approx(2 * both["utilization_pct"].to_numpy() / 100)  # two CPUs
+
+
+@needs_sadf
+def test_file_that_a_later_sysstat_wrote_is_read_or_refused_with_both_versions():
+    """sadf 12.6 gives no records of a file of 12.7, no message, and exit code 0."""
+    file = NodeFile("db1", "db", DATA / "db1-12.7.5.sa.zst")
+    version = subprocess.run(["sadf", "-V"], capture_output=True, text=True, check=False)
+    if "12.7" in version.stdout + version.stderr:
+        assert len(read_node(file, containers=True)[0]) > 100
+        return
+    with pytest.raises(DataError, match=r"no records \(sysstat 12.7.5 wrote it, the sadf here is [\d.]+\); convert it"):
+        read_node(file, containers=True)
+
+
+def test_a_container_has_no_cpu_utilization():
+    file = NodeFile("db1", "db", DATA / "db1-12.7.5.json.zst")
+    frame, cores = read_node(file, containers=True)
+    assert cores is None
+    cpu = frame[frame["resource"] == "cpu"]
+    assert "busy_pct" in set(cpu["metric"])
+    assert not {"utilization_pct", "used_cores"} & set(cpu["metric"])
+
+
+def test_files_that_are_something_else(tmp_path):
+    text = tmp_path / "sar.txt"
+    text.write_text("Linux 6.1.0 (db1) \t11/21/26 \t_x86_64_\t(2 CPU)\n")
+    with pytest.raises(DataError, match="neither sysstat's own format nor its JSON"):
+        read_node(NodeFile("db1", "db", text), containers=False)
+    text.write_text('{"sysstat": 1}')
+    with pytest.raises(DataError, match="not sysstat's JSON"):
+        read_node(NodeFile("db1", "db", text), containers=False)
+
+
+@needs_sadf
+def test_binary_rubbish_is_refused(tmp_path):
+    path = tmp_path / "db1.sa"
+    path.write_bytes(bytes(range(256)) * 40)
+    with pytest.raises(DataError, match="sadf cannot read it"):
+        read_node(NodeFile("db1", "db", path), containers=False)
+
+
+# ---- requests ------------------------------------------------------------------------------------------------------
+
+OPTIONS = {
+    "jtl": [], "sa": [], "users": None, "topology": "1/1/1/1M", "sweep": "", "rep": 1, "ramp_up_s": None,
+    "ramp_down_s": None, "think_time_s": None, "slo_ms": None, "stamp": "start", "containers": False,
+    "clock_offset": [],
+}  # fmt: skip
+SA = [f"db1={DATA}/db1-12.7.5.json.zst"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "import needs one of"),
+        ({"jtl": [JTL]}, "no sysstat file"),
+        ({"sa": SA}, "no JTL file"),
+        ({"jtl": [JTL], "sa": ["db1"]}, "expected NODE=FILE or NODE=FILE:TIER"),
+        ({"jtl": [JTL], "sa": ["x9=f"]}, "the tier of x9 is missing; allowed are web, app"),
+        ({"jtl": [JTL], "sa": SA * 2}, "node db1 has two sysstat files"),
+        ({"jtl": [JTL], "sa": SA, "topology": "big"}, "topology 'big': expected numbers"),
+        ({"jtl": [JTL], "sa": SA, "stamp": "middle"}, "--stamp is 'middle', allowed are start and end"),
+        ({"jtl": [JTL], "sa": SA, "clock_offset": ["db1=soon"]}, "clock offset 'db1=soon'"),
+        ({"jtl": [JTL], "sa": SA, "clock_offset": ["web1=1"]}, "clock offset of web1: no such node; there are: db1"),
+        ({"jtl": [JTL], "sa": SA, "ramp_up_s": 900.0}, "nothing is left between ramp-up and ramp-down"),
+        ({"jtl": [JTL], "sa": SA, "sweep": "a/b"}, "sweep 'a/b': allowed are"),
+    ],
+)
+def test_wrong_requests_name_what_is_wrong(tmp_path, options, message):
+    with pytest.raises(DataError, match=message):
+        command(None, None, OPTIONS | {"clock_offset": []} | options, tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_tier_after_the_path():
+    assert NodeFile.parse("box=/data/a:b/c.sa:db") == NodeFile("box", "db", Path("/data/a:b/c.sa"))
+    assert NodeFile.parse("app12=c.sa") == NodeFile("app12", "app", Path("c.sa"))

@@ -1,0 +1,68 @@
+"""Ratios with intervals, and equivalence."""
+
+import numpy as np
+import pytest
+from ntier_analysis.statistics.ratios import Estimate, of_estimates, paired, unpaired
+
+RUNS = 400
+
+
+def share(outcomes):
+    return np.mean(list(outcomes))
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+@pytest.mark.parametrize("test", [paired, unpaired])
+def test_intervals_hold_the_truth_in_95_of_100(test, n):
+    rng = np.random.default_rng(n)
+    found = [test(rng.lognormal(0, 0.03, n), 1.2 * rng.lognormal(0, 0.05, n)) for _ in range(RUNS)]
+    # 400 runs of 95 %: standard error 1.1 points; Welch is a little off at n = 3
+    assert 0.91 <= share(r.low <= 1.2 <= r.high for r in found) <= 0.99
+
+
+def test_pairing_removes_what_both_have_in_common():
+    rng = np.random.default_rng(1)
+    day = rng.lognormal(0, 0.3, 6)  # each pair on another day
+    a, b = day * rng.lognormal(0, 0.01, 6), 1.1 * day * rng.lognormal(0, 0.01, 6)
+    assert paired(a, b).outcome(0.05) == "different"
+    assert unpaired(a, b).outcome(0.05) == "undecided"
+    assert paired(a, b).value == pytest.approx(1.1, rel=0.03)
+
+
+def test_same_is_shown_and_not_assumed():
+    rng = np.random.default_rng(2)
+
+    def outcomes(ratio, noise, n):
+        return [
+            paired(rng.lognormal(0, noise, n), ratio * rng.lognormal(0, noise, n)).outcome(0.05) for _ in range(RUNS)
+        ]
+
+    assert share(o == "same" for o in outcomes(1.0, 0.01, 5)) > 0.95
+    assert share(o == "same" for o in outcomes(1.05, 0.02, 5)) < 0.08  # at the margin: at most 5 % by construction
+    assert share(o == "undecided" for o in outcomes(1.0, 0.2, 3)) > 0.85  # too noisy to tell: not the same
+    assert share(o == "different" for o in outcomes(1.0, 0.2, 5)) < 0.08
+    assert share(o == "different" for o in outcomes(1.3, 0.03, 5)) > 0.99
+
+
+def test_estimates_by_the_delta_method():
+    rng = np.random.default_rng(3)
+    hits = []
+    for _ in range(RUNS):
+        x, y = 100 + rng.normal(0, 10, 10), 130 + rng.normal(0, 20, 10)
+        ends = [Estimate(v.mean(), v.std(ddof=1) / np.sqrt(10), 9) for v in (x, y)]
+        found = of_estimates(*ends, 20)
+        hits.append(found.low <= 1.3 <= found.high)
+    assert 0.91 <= np.mean(hits) <= 0.99
+
+
+def test_identical_and_unknown_values():
+    assert paired(np.array([3.0, 4.0]), np.array([3.0, 4.0])).outcome(0.05) == "same"
+    unknown = of_estimates(Estimate(1.0, float("nan"), 9), Estimate(1.0, 0.1, 9), 2)
+    assert unknown.outcome(0.05) == "undecided"
+    assert unknown.value == 1.0
+
+
+@pytest.mark.parametrize("bad", [[1.0], [1.0, 0.0], [1.0, float("nan")]])
+def test_what_has_no_logarithm_is_refused(bad):
+    with pytest.raises(ValueError, match="positive values"):
+        paired(np.array(bad), np.ones(len(bad)))

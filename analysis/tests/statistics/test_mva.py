@@ -60,7 +60,12 @@ def test_textbook_example():
 def test_machine_repair():
     """Erlang's loss-like closed form: N machines, m repairmen, one station only."""
     n, m, think, service = 6, 2, 3.0, 1.0
-    weights = [math.comb(n, k) * (service / think) ** k * (1 if k <= m else math.factorial(k) / math.factorial(m) / m ** (k - m)) for k in range(n + 1)]  # fmt: skip
+
+    def weight(k: int) -> float:
+        ways = 1.0 if k <= m else math.factorial(k) / math.factorial(m) / m ** (k - m)
+        return math.comb(n, k) * (service / think) ** k * ways
+
+    weights = [weight(k) for k in range(n + 1)]
     busy = sum(min(k, m) * w for k, w in enumerate(weights)) / sum(weights)
     assert solve([Station("repair", service, m)], think, n).throughput_per_s[0] == pytest.approx(busy / service)
 
@@ -85,10 +90,12 @@ def test_large_systems_stay_finite():
 
 
 STATIONS = st.lists(
-    st.builds(Station, st.just("s"), st.floats(1e-4, 2.0), st.sampled_from([1, 1.5, 2, 3, 7]), st.sampled_from([1, 2, 4])),
+    st.builds(
+        Station, st.just("s"), st.floats(1e-4, 2.0), st.sampled_from([1, 1.5, 2, 3, 7]), st.sampled_from([1, 2, 4])
+    ),
     min_size=1,
     max_size=4,
-)  # fmt: skip
+)
 
 
 @given(STATIONS, st.sampled_from([0.0, 0.1, 7.0]), st.integers(2, 400))

@@ -104,6 +104,27 @@ def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -
     print("the store holds no sweep" if frame.empty else frame.to_string(index=False, float_format="{:.3g}".format))
 
 
+@app.command()
+def predict(
+    sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
+    topo: Annotated[str | None, typer.Option(help="What if: another topology, for example 1/1/1/2M.")] = None,
+    cores: Annotated[list[str] | None, typer.Option(help="TYPE=CORES of a node type the store has no node of.")] = None,
+    jmt: Annotated[Path | None, typer.Option(help="Also write the model for JMVA to this file.")] = None,
+    store: Store = STORE,
+    json: AsJson = False,
+) -> None:
+    """What a closed model of the sweep's demands predicts, beside the measurement, and for another topology."""
+    from ntier_analysis.prediction.store import predicted, text
+
+    document = predicted(store, sweep, topo, cores or [], jmt)
+    if json:
+        import orjson
+
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
+        return
+    print(text(document))
+
+
 @app.command("import")
 def import_(
     folder: Annotated[Path, typer.Argument(help="Folder with trials.csv, samples.csv and maybe interactions.csv.")],

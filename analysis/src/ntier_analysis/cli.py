@@ -104,6 +104,47 @@ def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -
     print("the store holds no sweep" if frame.empty else frame.to_string(index=False, float_format="{:.3g}".format))
 
 
+Mix = Annotated[str | None, typer.Option(help="Only sweeps with this mix.")]
+PricesFile = Annotated[Path | None, typer.Option(help="JSON: prices per hour of the node types; default: an example.")]
+Slo = Annotated[float | None, typer.Option(help="Objective of the 95th percentile, ms; default: the mix's own.")]
+
+
+@app.command("map")
+def map_(
+    sweeps: Sweeps = None,
+    store: Store = STORE,
+    out: Annotated[Path, typer.Option(help="Folder of the page.")] = Path("results/map"),
+    mix: Mix = None,
+    prices: PricesFile = None,
+    slo_ms: Slo = None,
+) -> None:
+    """Store -> bottleneck maps, throughput surfaces, ratios, scale-out and costs over topologies (docs/maps.md)."""
+    from ntier_analysis.campaign.costs import read_prices
+    from ntier_analysis.campaign.store import read_campaign
+    from ntier_analysis.report.maps import write_map
+
+    print(write_map(read_campaign(store, sweeps, mix), read_prices(prices), slo_ms, out))
+
+
+@app.command()
+def cheapest(
+    throughput: Annotated[float, typer.Option(help="Nominal interactions per second that are needed.")],
+    store: Store = STORE,
+    slo_ms: Slo = None,
+    mix: Mix = None,
+    prices: PricesFile = None,
+    json: AsJson = False,
+) -> None:
+    """The cheapest measured topology for a throughput within an objective. Exit code 3 if none is sure to carry it."""
+    from ntier_analysis.campaign.costs import answer, read_prices
+    from ntier_analysis.campaign.store import read_campaign
+
+    found = answer(read_campaign(store, None, mix), read_prices(prices), throughput, slo_ms)
+    print(found.json() if json else found.text())
+    if found.best is None:
+        raise typer.Exit(3)
+
+
 @app.command()
 def predict(
     sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],

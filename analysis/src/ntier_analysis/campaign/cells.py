@@ -49,7 +49,7 @@ class Cell:
     """One topology under one condition. Rates are nominal (measured / scale), 1/s. `bottlenecks`: (tier, resource).
     `estimate`: of the maximum's logarithm, None if too little is known for a test. `at_least`: the maximum is a lower
     bound. `loads`: users, throughput_per_s, low_per_s, high_per_s, p95_ms of each valid trial. `nodes`: node type ->
-    count, clients not included."""
+    count, clients not included. `slo_ms`: the mix's objective, NaN without one."""
 
     sweep: str
     topology: Topology
@@ -70,6 +70,8 @@ class Cell:
     repetitions: int
     loads: pd.DataFrame
     nodes: dict[str, int]
+    slo_ms: float = math.nan
+    commits: tuple[str, ...] = ()
 
     @property
     def x(self) -> int:
@@ -130,6 +132,8 @@ def cell(trials: pd.DataFrame, nodes: pd.DataFrame, judged: SweepVerdict) -> Cel
         repetitions=int(valid.groupby("users").size().min()) if len(valid) else 0,
         loads=_loads(valid, scale),
         nodes=_node_types(topology, nodes),
+        slo_ms=float(first["slo_ms"]) if pd.notna(first["slo_ms"]) else math.nan,
+        commits=tuple(sorted(trials["git_commit"].dropna().unique())),
     )
 
 

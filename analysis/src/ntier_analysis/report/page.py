@@ -60,6 +60,7 @@ def _context(data: SweepData) -> dict:
         "checks": tables.check_rows(data.checks),
         "check_details": tables.check_details(data.checks),
         "demands": tables.demand_rows(data),
+        "prediction": words.prediction(data.forecast, scale),
         "mix_rows": tables.mix_rows(data),
         "node_rows": tables.node_rows(data),
         "provenance": tables.provenance(data),

@@ -82,12 +82,15 @@ smoke: setup ## the experiment of the continuous integration: a small topology, 
 
 # ---- after measuring ----------------------------------------------------------------------------------------------
 
-.PHONY: ingest report notebooks
+.PHONY: ingest report map notebooks
 ingest: venv ## raw results -> store
 	@$(REPORT) ingest --raw '$(RESULTS)/raw' --store '$(STORE)' $(SWEEP)
 
 report: venv ## store -> report of each sweep (or SWEEP=...)
 	@$(REPORT) report --store '$(STORE)' --out '$(RESULTS)/reports' $(SWEEP)
+
+map: venv ## store -> bottleneck maps, surfaces, ratios and costs over topologies (MIX=, PRICES=file.json, SLO=ms)
+	@$(REPORT) map --store '$(STORE)' --out '$(RESULTS)/map' $(call option,MIX,mix) $(call option,PRICES,prices) $(call option,SLO,slo-ms) $(SWEEP)
 
 notebooks: venv ## executes all notebooks on the store
 	@$(VENV)/python notebooks/run.py --store '$(STORE)' --out '$(RESULTS)/notebooks'

@@ -132,6 +132,68 @@ def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -
     print("the store holds no sweep" if frame.empty else frame.to_string(index=False, float_format="{:.3g}".format))
 
 
+Mix = Annotated[str | None, typer.Option(help="Only sweeps with this mix.")]
+PricesFile = Annotated[Path | None, typer.Option(help="JSON: prices per hour of the node types; default: an example.")]
+Slo = Annotated[float | None, typer.Option(help="Objective of the 95th percentile, ms; default: the mix's own.")]
+
+
+@app.command("map")
+def map_(
+    sweeps: Sweeps = None,
+    store: Store = STORE,
+    out: Annotated[Path, typer.Option(help="Folder of the page.")] = Path("results/map"),
+    mix: Mix = None,
+    prices: PricesFile = None,
+    slo_ms: Slo = None,
+) -> None:
+    """Store -> bottleneck maps, throughput surfaces, ratios, scale-out and costs over topologies (docs/maps.md)."""
+    from ntier_analysis.campaign.costs import read_prices
+    from ntier_analysis.campaign.store import read_campaign
+    from ntier_analysis.report.maps import write_map
+
+    print(write_map(read_campaign(store, sweeps, mix), read_prices(prices), slo_ms, out))
+
+
+@app.command()
+def cheapest(
+    throughput: Annotated[float, typer.Option(help="Nominal interactions per second that are needed.")],
+    store: Store = STORE,
+    slo_ms: Slo = None,
+    mix: Mix = None,
+    prices: PricesFile = None,
+    json: AsJson = False,
+) -> None:
+    """The cheapest measured topology for a throughput within an objective. Exit code 3 if none is sure to carry it."""
+    from ntier_analysis.campaign.costs import answer, read_prices
+    from ntier_analysis.campaign.store import read_campaign
+
+    found = answer(read_campaign(store, None, mix), read_prices(prices), throughput, slo_ms)
+    print(found.json() if json else found.text())
+    if found.best is None:
+        raise typer.Exit(3)
+
+
+@app.command()
+def predict(
+    sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
+    topo: Annotated[str | None, typer.Option(help="What if: another topology, for example 1/1/1/2M.")] = None,
+    cores: Annotated[list[str] | None, typer.Option(help="TYPE=CORES of a node type the store has no node of.")] = None,
+    jmt: Annotated[Path | None, typer.Option(help="Also write the model for JMVA to this file.")] = None,
+    store: Store = STORE,
+    json: AsJson = False,
+) -> None:
+    """What a closed model of the sweep's demands predicts, beside the measurement, and for another topology."""
+    from ntier_analysis.prediction.store import predicted, text
+
+    document = predicted(store, sweep, topo, cores or [], jmt)
+    if json:
+        import orjson
+
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
+        return
+    print(text(document))
+
+
 @app.command("import")
 def import_(
     folder: Annotated[

@@ -16,7 +16,7 @@ import pytest
 from ntier_analysis.contracts import Manifest, State
 from ntier_analysis.errors import DataError
 from ntier_analysis.ingest import ingest_sweep
-from ntier_analysis.report import page, words, write_report
+from ntier_analysis.report import shell, words, write_report
 from ntier_analysis.report.data import read_sweep
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, write_table
@@ -183,7 +183,7 @@ def test_interactive_figures_are_valid_for_the_shipped_plotly(elements):
     for spec in specs:
         plotly.graph_objects.Figure(spec)  # rejects unknown attributes and values
         assert json.loads(spec["layout"]["meta"])["sweep"]
-    assert plotly.offline.get_plotlyjs_version() == page.PLOTLY_JS
+    assert plotly.offline.get_plotlyjs_version() == shell.PLOTLY_JS
 
 
 def test_a_store_without_raw_files_and_optional_columns_gives_a_report(report, tmp_path):

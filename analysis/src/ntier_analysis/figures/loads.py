@@ -22,7 +22,10 @@ from ntier_analysis.figures.style import (
     tier_order,
     users_ticks,
 )
+from ntier_analysis.prediction.forecast import Forecast
 
+MODEL_COLOR = "#882255"
+"""Of a model's curve: not that of any tier."""
 BAND_FROM = 0.05
 """Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
 
@@ -38,16 +41,22 @@ class Plateau:
     at_least: bool = False
 
 
-def throughput(trials: pd.DataFrame, plateau: Plateau | None) -> Drawing:
+def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | None = None) -> Drawing:
     """Throughput and goodput against users with 95 % intervals, the interactive law and the pooled plateau.
 
-    trials: columns of the store's table trials, one sweep."""
+    trials: columns of the store's table trials, one sweep. model: drawn beside the measurement, with its band."""
     valid = trials[trials["valid"]]
     scale = float(trials["scale"].iloc[0])
     with styled():
         figure = Figure(figsize=(COLUMN_IN, 2.5))
         axes = figure.subplots()
         _law(axes, trials, plateau)
+        if model is not None:
+            curve = model.curve
+            axes.fill_between(curve["users"], curve["low_per_s"], curve["high_per_s"], color=MODEL_COLOR, alpha=0.15,
+                              linewidth=0)  # fmt: skip
+            axes.plot(curve["users"], curve["throughput_per_s"], color=MODEL_COLOR, linewidth=0.8, linestyle="-.",
+                      label="closed model")  # fmt: skip
         if plateau is not None:
             axes.axhspan(plateau.low_per_s, plateau.high_per_s, color=LAW_COLOR, alpha=0.18, linewidth=0)
             axes.axhline(plateau.throughput_per_s, color=LAW_COLOR, linewidth=0.8, label="pooled plateau")
@@ -63,7 +72,11 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None) -> Drawing:
         _nominal_axis(axes, scale)
         axes.legend(loc="lower right")
     return Drawing(
-        "throughput", figure, _throughput_finding(valid, plateau), _throughput_caption(trials, plateau), _loads(trials)
+        "throughput",
+        figure,
+        _throughput_finding(valid, plateau),
+        _throughput_caption(trials, plateau) + _model_caption(model),
+        _loads(trials),
     )
 
 
@@ -259,6 +272,19 @@ def _throughput_caption(trials: pd.DataFrame, plateau: Plateau | None) -> str:
         f"interactions per trial, {len(trials)} trials; dashed: N/(Z+R) with Z = {think_s:g} s and R = "
         f"{response_s * 1000:.0f} ms of the lowest valid load;{band} scale "
         f"{trials['scale'].iloc[0]:g}." + _invalid_text(trials)
+    )
+
+
+def _model_caption(model: Forecast | None) -> str:
+    if model is None:
+        return ""
+    off = model.errors
+    beyond = (
+        "" if np.isnan(off.throughput_beyond) else f", {off.throughput_beyond:.1%} at the loads it was not fitted to"
+    )
+    return (
+        " Dash-dotted: exact closed model of the measured CPU demands, band 95 %; it misses the measured throughput by "
+        f"{off.throughput:.1%} on average{beyond}."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +13,8 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.figures.drawing import Origin
 from ntier_analysis.figures.loads import Plateau
 from ntier_analysis.figures.style import THRESHOLD_PCT
+from ntier_analysis.prediction.demands import tier_demands
+from ntier_analysis.prediction.forecast import Forecast, forecast
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.mix import expected_shares
@@ -43,6 +46,15 @@ class SweepData:
     """The store's table choices; empty unless the middleware wrote a trace."""
     mix_targets: dict[str, float]
     """Share of each interaction in a long walk of the transition table, 0..1; empty if the table is not at hand."""
+
+    @cached_property
+    def forecast(self) -> Forecast | str:
+        """What the closed model of the demands predicts, or why it cannot."""
+        try:
+            tiers = tier_demands(self.trials, self.used_cores, self.interactions, self.nodes)
+        except DataError as error:
+            return str(error)
+        return forecast(tiers, self.trials, self.plateau.throughput_per_s if self.plateau else None)
 
     @property
     def topology(self) -> str:

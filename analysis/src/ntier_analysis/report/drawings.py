@@ -32,8 +32,9 @@ def load_figures(data: SweepData) -> list[Pair]:
     if trials["throughput_per_s"].isna().all():  # nothing was measured yet
         return []
     cpu = data.saturation[data.saturation["resource"] == "cpu"]
+    model = None if isinstance(data.forecast, str) else data.forecast
     found = [
-        Pair(loads.throughput(trials, plateau), interactive.throughput(trials, plateau)),
+        Pair(loads.throughput(trials, plateau, model), interactive.throughput(trials, plateau, model)),
         Pair(loads.response_time(trials), interactive.response_time(trials)),
     ]
     if len(cpu):

@@ -10,8 +10,9 @@ import pandas as pd
 
 from ntier_analysis.density import GRID_PCT
 from ntier_analysis.figures.densities import invalid_users
-from ntier_analysis.figures.loads import Plateau, has_goodput, law, nodes_in_order, top_rate
+from ntier_analysis.figures.loads import MODEL_COLOR, Plateau, has_goodput, law, nodes_in_order, top_rate
 from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, THRESHOLD_PCT, TIERS, tier_look, tier_order
+from ntier_analysis.prediction.forecast import Forecast
 
 Json = dict[str, Any]
 
@@ -19,8 +20,8 @@ SYMBOLS = {"o": "circle", "^": "triangle-up", "D": "diamond", "s": "square", "x"
 DASHES = {":": "dot", "--": "dash", "-.": "dashdot", "-": "solid"}
 
 
-def throughput(trials: pd.DataFrame, plateau: Plateau | None) -> Json:
-    """Throughput and goodput, measured, with the law and the plateau."""
+def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | None = None) -> Json:
+    """Throughput and goodput, measured, with the law, the plateau and the model's curve."""
     valid = trials[trials["valid"]].sort_values("users")
     share, think_s, response_s = law(trials)
     end = float(trials["users"].max())
@@ -38,6 +39,11 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None) -> Json:
     if has_goodput(valid):
         traces.append(
             _line(valid["users"], valid["goodput_per_s"], "goodput", TIERS["app"].color, symbol="triangle-up")
+        )
+    if model is not None:
+        curve = model.curve
+        traces.append(
+            _line(curve["users"], curve["throughput_per_s"], "closed model", MODEL_COLOR, dash="dashdot", mode="lines")
         )
     traces += _invalid(trials, "throughput_per_s")
     layout = _layout("users (nominal)", "interactions/s (measured)", y={"range": [0, top_rate(trials)]})

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-import re
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
-from ntier_analysis.figures.drawing import Origin, save, svg, write_csv
+from ntier_analysis.figures.drawing import save, write_csv
 from ntier_analysis.report import replicas, tables, words
 from ntier_analysis.report.data import SweepData, read_sweep
-from ntier_analysis.report.drawings import Pair, density_figures, load_figures
-
-PLOTLY_JS = "4.1.1"
-"""Version of the shipped cartesian bundle of plotly.js (MIT, report/vendor)."""
+from ntier_analysis.report.drawings import density_figures, load_figures
+from ntier_analysis.report.shell import assets, embedded, environment, replace
 
 
 def write_report(store: Path, sweep: str, out: Path) -> Path:
@@ -35,13 +26,13 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
     _write_tables(data, folder / "tables")
     context = _context(data) | {
         "figures": {
-            "loads": [_embedded(p, data.origin) for p in loads],
-            "densities": [_embedded(p, data.origin) for p in densities],
+            "loads": [embedded(p, data.origin) for p in loads],
+            "densities": [embedded(p, data.origin) for p in densities],
         }
     }
-    _replace(folder / "report.md", _environment(escape=False).get_template("report.md.j2").render(context))
+    replace(folder / "report.md", environment(escape=False).get_template("report.md.j2").render(context))
     page = folder / "report.html"
-    _replace(page, _environment(escape=True).get_template("page.html.j2").render(context | _assets()))
+    replace(page, environment(escape=True).get_template("page.html.j2").render(context | assets()))
     return page
 
 
@@ -69,6 +60,7 @@ def _context(data: SweepData) -> dict:
         "checks": tables.check_rows(data.checks),
         "check_details": tables.check_details(data.checks),
         "demands": tables.demand_rows(data),
+        "prediction": words.prediction(data.forecast, scale),
         "mix_rows": tables.mix_rows(data),
         "share_rows": replicas.share_rows(data),
         "regret_rows": replicas.regret_rows(data),
@@ -119,47 +111,6 @@ def _facts(data: SweepData) -> list[dict]:
     return facts
 
 
-def _embedded(pair: Pair, origin: Origin) -> dict:
-    drawing = pair.drawing
-    plot = None
-    if pair.plot is not None:
-        pair.plot["layout"]["meta"] = origin.text()
-        # inside <script> only "<" can end the element or open a comment
-        text = json.dumps(pair.plot, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        plot = Markup(text.replace("<", "\\u003c"))  # noqa: S704
-    return {
-        "name": drawing.name,
-        "finding": drawing.finding,
-        "caption": drawing.caption,
-        "picture": base64.b64encode(svg(drawing, origin)).decode(),
-        "plot": plot,
-        "wide": pair.wide,
-    }
-
-
-def _assets() -> dict[str, str]:
-    """Style sheet and programs, and the policy that allows these programs only, by their hashes."""
-    package = files("ntier_analysis.report")
-    plotly = (package / "vendor" / "plotly-cartesian.min.js").read_text(encoding="utf-8")
-    found = re.search(r"plotly\.js \(cartesian - minified\) v([\d.]+)", plotly[:300])
-    if not found or found.group(1) != PLOTLY_JS:
-        raise RuntimeError(
-            f"report/vendor/plotly-cartesian.min.js: expected version {PLOTLY_JS}, found {found and found[1]}"
-        )
-    scripts = {"plotly": plotly, "js": (package / "report.js").read_text(encoding="utf-8")}
-    if any("</script" in text.lower() for text in scripts.values()):
-        raise RuntimeError("a shipped program holds </script and cannot be embedded")
-    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts.values()]
-    css = (package / "report.css").read_text(encoding="utf-8")
-    own = {name: Markup(text) for name, text in (scripts | {"css": css}).items()}  # noqa: S704
-    return own | {"script_sources": Markup(" ".join(f"'sha256-{d}'" for d in digests))}  # noqa: S704
-
-
-def _environment(*, escape: bool) -> Environment:
-    loader = PackageLoader("ntier_analysis", "report")
-    return Environment(loader=loader, autoescape=escape, undefined=StrictUndefined, trim_blocks=False)  # noqa: S701
-
-
 def _write_tables(data: SweepData, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     frames = {
@@ -174,11 +125,3 @@ def _write_tables(data: SweepData, folder: Path) -> None:
     }
     for name, frame in frames.items():
         write_csv(frame, folder / f"{name}.csv", data.origin)
-
-
-def _replace(path: Path, text: str) -> None:
-    """A reader never sees half a page."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

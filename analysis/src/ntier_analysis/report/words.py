@@ -6,6 +6,8 @@ import math
 
 import pandas as pd
 
+from ntier_analysis.prediction.forecast import Forecast
+
 EXPLORATORY_S = 180.0
 """Run phases below the `standard` profile's are labelled exploratory."""
 
@@ -158,3 +160,17 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     if len(commits) > 1:
         found.append(f"The trials were run by {len(commits)} different commits of the program.")
     return found
+
+
+def prediction(found: Forecast | str, scale: float) -> str:
+    """What the closed model says of the sweep, and how far it is off; or why there is none."""
+    if isinstance(found, str):
+        return f"No prediction from the demands: {found}."
+    best, off = found.at_loads.maximum, found.errors
+    nominal = "" if scale == 1.0 else f" (nominal {interval(*(v / scale for v in (best.value, best.low, best.high)))})"
+    text = (
+        f"The exact closed model of these demands has its maximum at {interval(best.value, best.low, best.high)} "
+        f"interactions/s{nominal}, limited by the {best.tier} tier. It misses the measured throughput by "
+        f"{off.throughput:.1%} on average over {len(found.loads)} loads and the response time by {off.response:.0%}"
+    )
+    return text + ("." if math.isnan(off.plateau) else f"; its maximum is {off.plateau:+.1%} off the plateau.")

@@ -1,0 +1,212 @@
+"""A cell of a bottleneck map: one sweep's verdict and maximum throughput, and the conditions it was measured under."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from ntier_analysis.contracts import Topology
+from ntier_analysis.contracts.topology import DBMS
+from ntier_analysis.statistics.groups import Estimate
+from ntier_analysis.statistics.throughput import BATCHES
+from ntier_analysis.verdict.sweep import SweepVerdict
+
+NAMES = {"mysql": "MySQL", "postgresql": "PostgreSQL", "mysql_cluster": "MySQL Cluster"}
+
+
+@dataclass(frozen=True, order=True)
+class Condition:
+    """What the cells of one map share. `fixed`: nodes of the two tiers that are no axis (web, and middleware; data
+    nodes with MySQL Cluster). `variant`: the sweep's own name or settings, empty if it has none."""
+
+    mix: str
+    middleware: str
+    dbms: str
+    low_cost: bool
+    fixed: tuple[int, int]
+    variant: str = ""
+
+    @property
+    def slug(self) -> str:
+        kind = self.dbms + ("L" if self.low_cost else "")
+        parts = [kind, self.mix, self.middleware, f"{self.fixed[0]}-{self.fixed[1]}", self.variant]
+        return ".".join(p for p in parts if p)
+
+    @property
+    def label(self) -> str:
+        dbms = NAMES[DBMS[self.dbms]] if self.dbms in DBMS else "DBMS not named"
+        nodes = "low-cost nodes" if self.low_cost else "normal nodes"
+        third = "data nodes" if self.dbms == "C" else "middleware"
+        extra = "" if self.fixed == (1, 1) else f"{self.fixed[0]} web, {self.fixed[1]} {third}"
+        return ", ".join(p for p in (dbms, nodes, self.middleware, self.mix, extra, self.variant) if p)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One topology under one condition. Rates are nominal (measured / scale), 1/s. `bottlenecks`: (tier, resource).
+    `estimate`: of the maximum's logarithm, None if too little is known for a test. `at_least`: the maximum is a lower
+    bound. `loads`: users, throughput_per_s, low_per_s, high_per_s, p95_ms of each valid trial. `nodes`: node type ->
+    count, clients not included. `slo_ms`: the mix's objective, NaN without one."""
+
+    sweep: str
+    topology: Topology
+    condition: Condition
+    scale: float
+    verdict: str
+    kind: str
+    bottlenecks: tuple[tuple[str, str], ...]
+    saturation: float
+    max_per_s: float
+    low_per_s: float
+    high_per_s: float
+    at_least: bool
+    estimate: Estimate | None
+    trials: int
+    valid: int
+    pooled: int
+    repetitions: int
+    loads: pd.DataFrame
+    nodes: dict[str, int]
+    slo_ms: float = math.nan
+    commits: tuple[str, ...] = ()
+
+    @property
+    def x(self) -> int:
+        """Databases (SQL nodes with MySQL Cluster)."""
+        return self.topology.middleware if self.topology.dbms == "C" else self.topology.db
+
+    @property
+    def y(self) -> int:
+        return self.topology.app
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.x, self.y
+
+    @property
+    def limit(self) -> str:
+        """`db CPU`, `app + db CPU`, `hidden`, ..."""
+        if not self.bottlenecks:
+            return {"none": "no limit yet"}.get(self.verdict, self.verdict)
+        resources = {r for _, r in self.bottlenecks}
+        if len(resources) == 1:
+            return " + ".join(t for t, _ in self.bottlenecks) + " " + _resource(resources.pop())
+        return " + ".join(f"{t} {_resource(r)}" for t, r in self.bottlenecks)
+
+
+def _resource(name: str) -> str:
+    return name.upper() if name in ("cpu", "jvm") else name
+
+
+def cell(trials: pd.DataFrame, nodes: pd.DataFrame, judged: SweepVerdict) -> Cell:
+    """From the sweep's tables and its verdict."""
+    first = trials.iloc[0]
+    topology = Topology.parse(str(first["topology"]), dbms_required=False)
+    scale = float(first["scale"]) if pd.notna(first["scale"]) else 1.0
+    found = judged.max_throughput
+    known = found is not None and found.value > 0
+    ends = [
+        v / scale if known and math.isfinite(v) else math.nan for v in ((found.low, found.high) if known else (0, 0))
+    ]
+    valid = trials[trials["valid"].fillna(False).astype(bool)]
+    return Cell(
+        sweep=judged.sweep,
+        topology=topology,
+        condition=_condition(judged.sweep, topology, first),
+        scale=scale,
+        verdict=judged.verdict,
+        kind=judged.kind,
+        bottlenecks=tuple((b.tier, b.resource) for b in judged.bottlenecks),
+        saturation=max((b.saturation for b in judged.bottlenecks), default=math.nan),
+        max_per_s=found.value / scale if known else math.nan,
+        low_per_s=ends[0],
+        high_per_s=ends[1],
+        at_least=judged.at_least,
+        estimate=_estimate(judged) if known and judged.verdict not in ("none", "unknown") else None,
+        trials=len(trials),
+        valid=len(valid),
+        pooled=found.n if known else 0,
+        repetitions=int(valid.groupby("users").size().min()) if len(valid) else 0,
+        loads=_loads(valid, scale),
+        nodes=_node_types(topology, nodes),
+        slo_ms=float(first["slo_ms"]) if pd.notna(first["slo_ms"]) else math.nan,
+        commits=tuple(sorted(trials["git_commit"].dropna().unique())),
+    )
+
+
+def _condition(sweep: str, topology: Topology, first: pd.Series) -> Condition:
+    mix, middleware = (str(first[c]) if pd.notna(first[c]) else "" for c in ("mix", "middleware"))
+    stem = f"{topology.slug}.{mix}.{middleware}"
+    variant = sweep.removeprefix(stem).removeprefix(".") if sweep.startswith(stem) else ""
+    third = topology.db if topology.dbms == "C" else topology.middleware
+    return Condition(mix, middleware, topology.dbms, topology.low_cost, (topology.web, third), variant)
+
+
+def _estimate(judged: SweepVerdict) -> Estimate | None:
+    """Trials of the plateau are the repetitions; of a single one its batches."""
+    found = judged.max_throughput
+    n = found.n if found.n > 1 else BATCHES
+    if not (math.isfinite(found.standard_error) and found.standard_error > 0):
+        return None
+    return Estimate.of(found.value, found.standard_error, n)
+
+
+def _loads(valid: pd.DataFrame, scale: float) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "users": valid["users"],
+            "throughput_per_s": valid["throughput_per_s"] / scale,
+            "low_per_s": valid["throughput_low_per_s"] / scale,
+            "high_per_s": valid["throughput_high_per_s"] / scale,
+            "p95_ms": valid["response_time_p95_ms"],
+        }
+    ).sort_values("users", ignore_index=True)
+
+
+def _node_types(topology: Topology, nodes: pd.DataFrame) -> dict[str, int]:
+    """Counted from the table; without one, from the notation."""
+    servers = nodes[nodes["tier"].isin(topology.counts)].drop_duplicates("node")
+    if len(servers) == topology.node_count and servers["node_type"].notna().all():
+        return {str(k): int(v) for k, v in servers["node_type"].value_counts().sort_index().items()}
+    low = topology.db if topology.low_cost else 0
+    return {k: n for k, n in (("low_cost", low), ("normal", topology.node_count - low)) if n}
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """`maps`: condition -> its cells; `warnings`: what a reader must know before comparing."""
+
+    maps: dict[Condition, list[Cell]]
+    warnings: list[str]
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [c for cells in self.maps.values() for c in cells]
+
+
+def campaign(cells: Iterable[Cell]) -> Campaign:
+    """Sorts cells into maps. Of several sweeps in one place the one with most valid trials is kept, with a warning."""
+    maps: dict[Condition, dict[tuple[int, int], Cell]] = {}
+    warnings = []
+    for c in sorted(cells, key=lambda c: (c.condition, c.place, -c.valid, c.sweep)):
+        kept = maps.setdefault(c.condition, {}).setdefault(c.place, c)
+        if kept is not c:
+            warnings.append(f"{c.sweep} is left out: {kept.sweep} is the same topology with {kept.valid} valid trials")
+    found = Campaign({k: list(v.values()) for k, v in maps.items()}, warnings)
+    scales = sorted({c.scale for c in found.cells})
+    if len(scales) > 1:
+        named = ", ".join(f"{s:g}" for s in scales)
+        warnings.append(
+            f"Scales differ ({named}): nominal throughputs are compared. Maximum and bottleneck carry over, response "
+            "times and the knee do not."
+        )
+    single = [c for c in found.cells if c.estimate is not None and c.repetitions < 2]
+    if single:
+        warnings.append(
+            f"{len(single)} of {len(found.cells)} topologies were measured once: intervals and tests hold what differs "
+            "between trials of one deployment, not between deployments (repeat with REPS=3)."
+        )
+    return replace(found, warnings=warnings)

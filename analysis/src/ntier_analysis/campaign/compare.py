@@ -1,0 +1,95 @@
+"""Groups within a map, ratios between maps, scale-out fits."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from ntier_analysis.campaign.cells import Campaign, Cell, Condition
+from ntier_analysis.statistics.groups import Pair, compare_all, compare_pairs, letters
+from ntier_analysis.statistics.scaling import Curve, fit
+
+ASPECTS = ("dbms", "low_cost", "middleware")
+"""In what two maps may differ to be compared; the first of a pair is the reference."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """`letters`: sweep -> letters; sharing one = shown to be the same within 5 %. `pairs`: all comparisons."""
+
+    letters: dict[str, str]
+    pairs: list[Pair]
+
+
+def groups(cells: list[Cell]) -> Groups:
+    """Of one map; cells without an estimate get no letter. In falling order of the maximum: a is the highest."""
+    known = sorted((c for c in cells if c.estimate), key=lambda c: -c.max_per_s)
+    pairs = compare_all({c.sweep: c.estimate for c in known})
+    same = {frozenset((p.a, p.b)) for p in pairs if p.relation == "same"}
+    return Groups(letters([c.sweep for c in known], same) if len(known) > 1 else {}, pairs)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Two maps that differ in `aspect`, compared place by place: `pairs` maps (x, y) -> other / reference."""
+
+    aspect: str
+    reference: Condition
+    other: Condition
+    pairs: dict[tuple[int, int], Pair]
+
+
+def ratios(found: Campaign) -> list[Ratio]:
+    """All maps of which a place is measured in both, Holm over the places of each."""
+    result = []
+    for a, b in itertools.combinations(sorted(found.maps), 2):
+        aspect = _difference(a, b, list(found.maps))
+        if aspect is None:
+            continue
+        first, second = ({c.place: c for c in found.maps[k] if c.estimate} for k in (a, b))
+        places = sorted(first.keys() & second.keys())
+        if places:
+            estimates = {c.sweep: c.estimate for c in (*first.values(), *second.values())}
+            pairs = compare_pairs(estimates, [(second[p].sweep, first[p].sweep) for p in places])
+            result.append(Ratio(aspect, a, b, dict(zip(places, pairs, strict=True))))
+    return result
+
+
+def _difference(a: Condition, b: Condition, known: list[Condition]) -> str | None:
+    """The one aspect in which they differ. Variants must be equal, unless there is no map with the equal one."""
+    differing = [k for k in ASPECTS if getattr(a, k) != getattr(b, k)]
+    if len(differing) != 1 or a.mix != b.mix or a.fixed != b.fixed:
+        return None
+    if a.variant != b.variant and (_twin(a, b, known) or _twin(b, a, known)):
+        return None
+    return differing[0]
+
+
+def _twin(a: Condition, b: Condition, known: list[Condition]) -> bool:
+    """Whether there is a map as b with the variant of a."""
+    return any(
+        k.variant == a.variant and all(getattr(k, n) == getattr(b, n) for n in (*ASPECTS, "mix", "fixed"))
+        for k in known
+    )
+
+
+@dataclass(frozen=True)
+class ScaleOut:
+    """One row of a map: maximum throughput over the replicas at `app` application servers."""
+
+    app: int
+    cells: list[Cell]
+    amdahl: Curve
+    usl: Curve
+    words: str
+
+
+def scale_outs(cells: list[Cell]) -> list[ScaleOut]:
+    """Rows with at least three measured numbers of replicas."""
+    rows = []
+    for app in sorted({c.y for c in cells}):
+        row = sorted((c for c in cells if c.y == app and c.estimate), key=lambda c: c.x)
+        if len({c.x for c in row}) >= 3:
+            errors = [c.max_per_s * c.estimate.error for c in row]
+            rows.append(ScaleOut(app, row, *fit([c.x for c in row], [c.max_per_s for c in row], errors)))
+    return rows

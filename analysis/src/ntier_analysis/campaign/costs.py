@@ -1,0 +1,170 @@
+"""What topologies cost per hour, and the cheapest that carries a load within an objective."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
+
+from ntier_analysis.campaign.cells import Campaign, Cell
+from ntier_analysis.errors import DataError
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Price per hour of each node type."""
+
+    per_hour: Mapping[str, float]
+    currency: str
+    source: str
+
+    def of(self, cell: Cell) -> float:
+        """Price per hour of all the cell's nodes. Raises DataError for a node type without a price."""
+        missing = [t for t in cell.nodes if t not in self.per_hour]
+        if missing:
+            raise DataError(f"prices: none for node type {missing[0]!r}; there are: {', '.join(self.per_hour)}")
+        return sum(n * self.per_hour[t] for t, n in cell.nodes.items())
+
+
+def read_prices(path: Path | None = None) -> Prices:
+    """JSON: {"currency": "EUR", "source": "...", "per_hour": {"normal": 0.1, "low_cost": 0.03}}; without a path the
+    example prices. Raises DataError naming what is wrong."""
+    name = str(path or "prices.json")
+    try:
+        text = path.read_text() if path else (files("ntier_analysis.campaign") / "prices.json").read_text()
+        document = json.loads(text)
+        prices = {str(k): float(v) for k, v in document["per_hour"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f'{name}: expected JSON {{"currency", "source", "per_hour": {{type: number}}}} ({error!r})'
+        ) from None
+    bad = [k for k, v in prices.items() if not (v >= 0 and math.isfinite(v))]
+    if bad:
+        raise DataError(f"{name}: price of {bad[0]!r} is {prices[bad[0]]}, allowed is a number >= 0")
+    return Prices(prices, str(document.get("currency", "")), str(document.get("source", name)))
+
+
+def within(cell: Cell, slo_ms: float | None) -> tuple[float, float, float, int] | None:
+    """Highest throughput measured within the objective: nominal 1/s with its 95 % interval, and its users. A load
+    counts if in all its valid trials the 95th percentile is known and no longer than `slo_ms` (None: the mix's own; if
+    it has none, any load counts). None if no load does."""
+    best = None
+    slo_ms = cell.slo_ms if slo_ms is None else slo_ms
+    for users, rows in cell.loads.groupby("users"):
+        if math.isfinite(slo_ms) and not (rows["p95_ms"] <= slo_ms).all():  # NaN: too few to tell
+            continue
+        rate, low, high = (float(rows[c].mean()) for c in ("throughput_per_s", "low_per_s", "high_per_s"))
+        if best is None or rate > best[0]:
+            best = rate, low, high, int(users)
+    return best
+
+
+def cheapest(cells: list[Cell], prices: Prices, throughput_per_s: float, slo_ms: float | None) -> pd.DataFrame:
+    """All cells by price. Columns sweep, topology, price_per_hour, users, throughput_per_s, low_per_s, high_per_s,
+    answer: yes (the interval lies above the wanted throughput), maybe (holds it), no. Nothing is interpolated: only
+    measured loads count."""
+    rows = []
+    for c in cells:
+        found = within(c, slo_ms)
+        rate, low, high, users = found or (math.nan, math.nan, math.nan, None)
+        rows.append((c.sweep, str(c.topology), prices.of(c), users, rate, low, high, _answer(found, throughput_per_s)))
+    columns = ["sweep", "topology", "price_per_hour", "users", "throughput_per_s", "low_per_s", "high_per_s", "answer"]
+    return pd.DataFrame(rows, columns=columns).sort_values(
+        ["price_per_hour", "throughput_per_s"], ascending=[True, False], ignore_index=True
+    )
+
+
+def _answer(found: tuple[float, float, float, int] | None, wanted: float) -> str:
+    if found is None:
+        return "no"
+    rate, low, high, _ = found
+    if math.isnan(low):
+        return "maybe" if rate >= wanted else "no"
+    return "yes" if low >= wanted else "maybe" if high >= wanted else "no"
+
+
+def priced(cells: list[Cell], prices: Prices) -> pd.DataFrame:
+    """Columns sweep, topology, condition, price_per_hour, max_per_s, low_per_s, high_per_s, at_least, price_per_million
+    (interactions at the maximum)."""
+    rows = [
+        (c.sweep, str(c.topology), c.condition.label, prices.of(c), c.max_per_s, c.low_per_s, c.high_per_s, c.at_least)
+        for c in cells
+    ]
+    columns = ["sweep", "topology", "condition", "price_per_hour", "max_per_s", "low_per_s", "high_per_s", "at_least"]
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.assign(price_per_million=1e6 * frame["price_per_hour"] / (3600 * frame["max_per_s"]))
+
+
+def comparable(cells: list[Cell]) -> None:
+    """Raises DataError if the cells have different mixes: an interaction of one is not that of another."""
+    mixes = sorted({c.condition.mix for c in cells})
+    if len(mixes) > 1:
+        raise DataError(
+            f"the sweeps have different mixes ({', '.join(mixes)}), which cost differently: choose one with --mix"
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`best`: the cheapest row whose interval lies above the wanted throughput; None if there is none."""
+
+    wanted_per_s: float
+    slo_ms: float | None
+    prices: Prices
+    rows: pd.DataFrame
+    warnings: list[str]
+
+    @property
+    def best(self) -> dict | None:
+        sure = self.rows[self.rows["answer"] == "yes"]
+        return None if sure.empty else sure.iloc[0].to_dict()
+
+    def json(self) -> str:
+        rows = json.loads(self.rows.to_json(orient="records"))
+        sure = [r for r in rows if r["answer"] == "yes"]
+        document = {
+            "throughput_per_s": self.wanted_per_s,
+            "slo_ms": self.slo_ms,
+            "currency": self.prices.currency,
+            "prices": dict(self.prices.per_hour),
+            "prices_source": self.prices.source,
+            "best": sure[0] if sure else None,
+            "topologies": rows,
+            "warnings": self.warnings,
+        }
+        return json.dumps(document, indent=1)
+
+    def text(self) -> str:
+        within_slo = "the mix's objective" if self.slo_ms is None else f"p95 <= {self.slo_ms:g} ms"
+        wanted = f"{self.wanted_per_s:g} interactions/s (nominal) within {within_slo}"
+        best = self.best
+        if best is None:
+            first = f"no measured topology is sure to carry {wanted}"
+        else:
+            first = (
+                f"{best['topology']} is the cheapest measured topology for {wanted}: {best['price_per_hour']:.2f} "
+                f"{self.prices.currency} per hour, {best['throughput_per_s']:.0f} [{best['low_per_s']:.0f}, "
+                f"{best['high_per_s']:.0f}]/s at {best['users']:,.0f} users"
+            )
+        shown = self.rows.drop(columns="sweep").to_string(index=False, float_format="{:.4g}".format, na_rep="-")
+        notes = [*self.warnings, f"prices: {self.prices.source}", "only measured loads count, nothing is interpolated"]
+        return "\n".join([first, shown, *(f"note: {n}" for n in notes)])
+
+
+def answer(found: Campaign, prices: Prices, throughput_per_s: float, slo_ms: float | None) -> Answer:
+    """Raises DataError for throughputs or objectives that are not positive, and for cells of several mixes."""
+    for name, value in (("throughput", throughput_per_s), ("slo-ms", slo_ms)):
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            raise DataError(f"--{name} is {value}, allowed is a number above 0")
+    comparable(found.cells)
+    warnings = list(found.warnings)
+    if any(c.scale < 1 for c in found.cells):
+        warnings.append(
+            "response times below saturation are longer at scales below 1: the objective is met no later at 1"
+        )
+    return Answer(throughput_per_s, slo_ms, prices, cheapest(found.cells, prices, throughput_per_s, slo_ms), warnings)

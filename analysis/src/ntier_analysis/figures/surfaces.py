@@ -1,0 +1,229 @@
+"""Maximum throughput over topologies: the study's Figure 3, a flat version that reads better, and scale-out laws."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from ntier_analysis.campaign.cells import Cell
+from ntier_analysis.campaign.compare import ScaleOut
+from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.style import COLUMN_IN, DENSITY_MAP, LAW_COLOR, styled
+from ntier_analysis.statistics.scaling import Curve
+
+ROWS = (
+    ("#000000", "o", "-"),
+    ("#0072b2", "s", "--"),
+    ("#d55e00", "^", "-."),
+    ("#009e73", "D", ":"),
+    ("#cc79a7", "v", "-"),
+)
+"""Colour (Okabe-Ito), marker and line of each number of application servers, told apart without colour too."""
+
+
+def row_look(position: int) -> tuple[str, str, str]:
+    return ROWS[position % len(ROWS)]
+
+
+def throughput_surface(cells: list[Cell], label: str, slug: str) -> Drawing:
+    """Nominal maximum throughput (z) over databases (x) and application servers (y). A patch is drawn only between four
+    neighbours that were all measured; every measured topology is a point on its stem."""
+    there = {c.place: c for c in cells if math.isfinite(c.max_per_s)}
+    xs, ys = (sorted({p[k] for p in there}) for k in (0, 1))
+    top = max((c.max_per_s for c in there.values()), default=1.0)
+    with styled():
+        figure = Figure(figsize=(COLUMN_IN, 2.7), layout="none")
+        axes = figure.add_axes((-0.04, 0.0, 1.0, 1.08), projection="3d")
+        look = {"cmap": DENSITY_MAP, "vmin": 0, "vmax": top, "alpha": 0.85, "linewidth": 0.3, "edgecolor": "white"}
+        for (x0, x1), (y0, y1) in ((p, q) for p in itertools.pairwise(xs) for q in itertools.pairwise(ys)):
+            corners = [[there.get((x, y)) for x in (x0, x1)] for y in (y0, y1)]
+            if all(all(r) for r in corners):
+                z = np.array([[c.max_per_s for c in r] for r in corners])
+                axes.plot_surface(*np.meshgrid((x0, x1), (y0, y1)), z, rcount=2, ccount=2, **look)
+        for (x, y), c in there.items():
+            axes.plot([x, x], [y, y], [0, c.max_per_s], color="#999999", linewidth=0.4)
+            axes.plot([x], [y], [c.max_per_s], marker="o", markersize=2.5, color="black")
+        _along_rows(axes, there, xs, ys)
+        axes.set(zlim=(0, 1.05 * top), xticks=xs, yticks=ys)
+        axes.set_xlabel(_databases(cells), labelpad=-6)
+        axes.set_ylabel("application servers", labelpad=-6)
+        axes.set_zlabel("maximum throughput [1/s, nominal]", labelpad=-3)
+        for axis, pad in (("x", -4), ("y", -4), ("z", -1)):
+            axes.tick_params(axis=axis, pad=pad)
+        axes.view_init(elev=26, azim=-122)
+        axes.set_box_aspect((1.4, 1.0, 0.9), zoom=0.88)
+    caption = (
+        f"Nominal maximum throughput, {label}; points: measured (n = {len(there)} topologies), surface drawn only "
+        f"between four measured neighbours; scale {_scales(cells)}."
+    )
+    return Drawing(f"throughput-surface-{slug}", figure, _finding(list(there.values()), label), caption, _table(cells))
+
+
+def _along_rows(axes, there: dict[tuple[int, int], Cell], xs: list[int], ys: list[int]) -> None:
+    """Lines between neighbours, so that a single row or column is seen as well."""
+    steps = [((x0, y), (x1, y)) for y in ys for x0, x1 in itertools.pairwise(xs)]
+    steps += [((x, y0), (x, y1)) for x in xs for y0, y1 in itertools.pairwise(ys)]
+    for a, b in steps:
+        if a in there and b in there:
+            axes.plot(*zip(a, b, strict=True), [there[a].max_per_s, there[b].max_per_s], color="black", linewidth=0.6)
+
+
+def throughput_lines(cells: list[Cell], label: str, slug: str) -> Drawing:
+    """The same flat: one line per number of application servers, 95 % intervals; hollow: lower bounds."""
+    with styled():
+        figure = Figure(figsize=(COLUMN_IN, 2.5))
+        axes = figure.subplots()
+        for position, app in enumerate(sorted({c.y for c in cells})):
+            color, marker, line = row_look(position)
+            row = sorted((c for c in cells if c.y == app and math.isfinite(c.max_per_s)), key=lambda c: c.x)
+            x, y = np.array([c.x for c in row]) + 0.04 * position, np.array([c.max_per_s for c in row])
+            ends = np.array([[c.max_per_s - c.low_per_s for c in row], [c.high_per_s - c.max_per_s for c in row]])
+            axes.errorbar(x, y, np.nan_to_num(np.maximum(ends, 0)), color=color, fmt="none", linewidth=0.8)
+            axes.plot(x, y, color=color, linestyle=line, label=f"{app} app")
+            for c, at in zip(row, x, strict=True):
+                axes.plot(at, c.max_per_s, marker=marker, color=color, markerfacecolor="white" if c.at_least else color)
+        axes.set(xlabel=_databases(cells), ylabel="maximum throughput [1/s, nominal]", ylim=(0, None))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.legend(loc="best", ncols=3)
+    caption = (
+        f"Nominal maximum throughput with 95 % intervals, {label}; n = {len(cells)} topologies; hollow: a lower bound "
+        f"(no or a short plateau); lines only guide the eye; scale {_scales(cells)}."
+    )
+    known = [c for c in cells if math.isfinite(c.max_per_s)]
+    return Drawing(f"throughput-lines-{slug}", figure, _finding(known, label), caption, _table(cells))
+
+
+def scaling(rows: list[ScaleOut], label: str, slug: str) -> Drawing:
+    """Amdahl's law and the Universal Scalability Law through each row of a map, with the latter's 95 % band."""
+    with styled():
+        figure = Figure(figsize=(COLUMN_IN, 2.5))
+        axes = figure.subplots()
+        for position, row in enumerate(rows):
+            color, marker, _ = row_look(position)
+            x = np.array([c.x for c in row.cells])
+            fine = np.linspace(min(1, x.min()), 1.15 * x.max(), 80)
+            low, high = row.usl.band(fine)
+            axes.fill_between(fine, low, high, color=color, alpha=0.15, linewidth=0)
+            axes.plot(fine, row.usl.at(fine), color=color, linewidth=1.0, label=f"{row.app} app")
+            axes.plot(fine, row.amdahl.at(fine), color=color, linewidth=0.8, linestyle=":")
+            y, e = (
+                np.array([c.max_per_s for c in row.cells]),
+                np.array([c.max_per_s * c.estimate.error for c in row.cells]),
+            )
+            axes.errorbar(x, y, 1.96 * e, color=color, fmt=marker, linewidth=0.8)
+        axes.set(
+            xlabel=_databases(rows[0].cells), ylabel="maximum throughput [1/s, nominal]", ylim=(0, None), xlim=(0, None)
+        )
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.legend(loc="best", ncols=3)
+    caption = (
+        f"Scale-out, {label}: Universal Scalability Law (line, band: 95 %) and Amdahl's law (dotted) through the "
+        f"maxima, n = {', '.join(str(len(r.cells)) for r in rows)} numbers of replicas per row; scale "
+        f"{_scales(rows[0].cells)}. A limit in another tier is not what these laws describe: then neither fits."
+    )
+    finding = "; ".join(f"{r.app} application server(s): {r.words}" for r in rows)
+    return Drawing(f"scaling-{slug}", figure, f"Scale-out, {label}: {finding}.", caption, fits(rows))
+
+
+def fits(rows: list[ScaleOut]) -> pd.DataFrame:
+    """Parameters of both laws per row."""
+    return pd.DataFrame([_fit(r, c) for r in rows for c in (r.amdahl, r.usl)])
+
+
+def _fit(row: ScaleOut, curve: Curve) -> dict:
+    found = {"application_servers": row.app, "law": curve.name, "n": len(row.cells), "p_fits": curve.p}
+    found |= {"aicc": curve.aicc, "peak_replicas": curve.peak}
+    for position, name in enumerate(("lambda_per_s", "sigma", "kappa")):
+        ends = {"": curve.value, "_low": curve.low, "_high": curve.high}
+        found |= {name + end: values[position] for end, values in ends.items()}
+    return found
+
+
+def costs(priced: pd.DataFrame, frontier: pd.DataFrame, currency: str, source: str, mix: str) -> Drawing:
+    """Price per hour against nominal maximum throughput, one marker per map; the line joins what nothing cheaper beats.
+
+    priced: columns sweep, topology, condition, price_per_hour, max_per_s, low_per_s, high_per_s, at_least."""
+    with styled():
+        figure = Figure(figsize=(COLUMN_IN, 2.9))
+        axes = figure.subplots()
+        axes.step(frontier["max_per_s"], frontier["price_per_hour"], where="post", color=LAW_COLOR, linewidth=0.9)
+        for position, (label, rows) in enumerate(priced.groupby("condition", sort=False)):
+            color, marker, _ = row_look(position)
+            ends = [
+                (rows["max_per_s"] - rows["low_per_s"]).clip(lower=0).fillna(0),
+                (rows["high_per_s"] - rows["max_per_s"]).clip(lower=0).fillna(0),
+            ]
+            axes.errorbar(
+                rows["max_per_s"],
+                rows["price_per_hour"],
+                xerr=ends,
+                color=color,
+                fmt=marker,
+                linewidth=0.7,
+                label=label,
+            )
+        for r in frontier.itertuples():
+            axes.annotate(
+                r.topology, (r.max_per_s, r.price_per_hour), fontsize=5.5, xytext=(3, -7), textcoords="offset points"
+            )
+        axes.set(
+            xlabel="maximum throughput [1/s, nominal]",
+            ylabel=f"price per hour [{currency}]",
+            xlim=(0, None),
+            ylim=(0, None),
+        )
+        figure.legend(loc="outside lower center", fontsize=5.5, ncols=1)
+    best = frontier.sort_values("max_per_s").iloc[-1]
+    finding = (
+        f"{len(frontier)} of {len(priced)} topologies are beaten by nothing as cheap; the fastest of them is "
+        f"{best['topology']} with {best['max_per_s']:.0f}/s at {best['price_per_hour']:.2f} {currency} per hour."
+    )
+    caption = (
+        f"Price of all nodes per hour against nominal maximum throughput (95 % intervals), n = {len(priced)} "
+        f"topologies; line: those that nothing at the same price or below beats. Prices: {source}. "
+        "Nominal: measured / scale."
+    )
+    return Drawing(f"costs-{mix}", figure, finding, caption, priced)
+
+
+def frontier(priced: pd.DataFrame) -> pd.DataFrame:
+    """Rows that no other of at most their price beats, by price."""
+    ordered = priced.dropna(subset=["max_per_s"]).sort_values(["price_per_hour", "max_per_s"], ascending=[True, False])
+    best = ordered["max_per_s"].cummax().shift(fill_value=-math.inf)
+    return ordered[ordered["max_per_s"] > best]
+
+
+def _databases(cells: list[Cell]) -> str:
+    return "SQL nodes" if cells[0].topology.dbms == "C" else "database servers"
+
+
+def _scales(cells: list[Cell]) -> str:
+    return ", ".join(f"{s:g}" for s in sorted({c.scale for c in cells}))
+
+
+def _finding(cells: list[Cell], label: str) -> str:
+    if not cells:
+        return f"No maximum throughput is known, {label}."
+    low, high = (f(cells, key=lambda c: c.max_per_s) for f in (min, max))
+    ends = " to ".join(f"{c.max_per_s:.0f}/s ({c.topology})" for c in (low, high))
+    return f"Maximum throughput, {label}: {ends}."
+
+
+def _table(cells: list[Cell]) -> pd.DataFrame:
+    rows = [(str(c.topology), c.x, c.y, c.max_per_s, c.low_per_s, c.high_per_s, c.at_least, c.scale) for c in cells]
+    columns = [
+        "topology",
+        "databases",
+        "application_servers",
+        "max_per_s",
+        "low_per_s",
+        "high_per_s",
+        "at_least",
+        "scale",
+    ]
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,1 @@
+"""What a model of the measured demands predicts. Values in, values out."""

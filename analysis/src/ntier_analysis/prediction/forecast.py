@@ -1,0 +1,157 @@
+"""A sweep beside its prediction, and what another topology would reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.contracts import Topology
+from ntier_analysis.errors import DataError
+from ntier_analysis.prediction.demands import TierDemand
+from ntier_analysis.prediction.model import Change, Errors, Prediction, errors, predict
+
+READ_ONLY_MIXES = ("browse_only",)
+CURVE_POINTS = 60
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """`at_loads`: predicted at the valid loads; `loads`: columns trial, users, users_real, throughput_per_s,
+    throughput_low_per_s, throughput_high_per_s, response_ms, measured_throughput_per_s, measured_response_ms, fitted.
+    `curve`: users (nominal), throughput_per_s, low_per_s, high_per_s."""
+
+    tiers: list[TierDemand]
+    at_loads: Prediction
+    loads: pd.DataFrame
+    curve: pd.DataFrame
+    errors: Errors
+
+
+def forecast(tiers: list[TierDemand], trials: pd.DataFrame, plateau_per_s: float | None) -> Forecast:
+    """trials: the store's columns of one sweep; plateau_per_s: measured maximum, None if none was reached."""
+    valid = trials[trials["valid"].astype(bool)].dropna(subset=["throughput_per_s", "response_time_mean_ms"])
+    valid = valid.sort_values(["users", "trial"])
+    think_s, scale = float(valid["think_time_s"].iloc[0]), float(valid["scale"].iloc[0])
+    found = predict(tiers, think_s, valid["users_real"].to_numpy())
+    fitted = valid["trial"].map(lambda t: all(t in tier.trials for tier in tiers)).to_numpy(dtype=bool)
+    rate, response_s = valid["throughput_per_s"].to_numpy(float), valid["response_time_mean_ms"].to_numpy(float) / 1e3
+    loads = valid[["trial", "users", "users_real"]].assign(
+        throughput_per_s=found.throughput.value,
+        throughput_low_per_s=found.throughput.low,
+        throughput_high_per_s=found.throughput.high,
+        response_ms=1e3 * found.response.value,
+        measured_throughput_per_s=rate,
+        measured_response_ms=1e3 * response_s,
+        fitted=fitted,
+    )
+    off = errors(found, rate, response_s, fitted, float("nan") if plateau_per_s is None else plateau_per_s)
+    return Forecast(tiers, found, loads, _curve(tiers, think_s, scale, float(trials["users"].max())), off)
+
+
+def _curve(tiers: list[TierDemand], think_s: float, scale: float, top: float) -> pd.DataFrame:
+    real = np.unique(np.maximum(1, np.round(np.linspace(0, top, CURVE_POINTS) * scale))).astype(int)
+    found = predict(tiers, think_s, real).throughput
+    return pd.DataFrame(
+        {"users": real / scale, "throughput_per_s": found.value, "low_per_s": found.low, "high_per_s": found.high}
+    )
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Another topology: its highest throughput (1/s), as a ratio to that of the measured one as predicted (draws
+    paired), and which tier limits. `utilization`: tier -> share of capacity there."""
+
+    topology: str
+    max_per_s: float
+    low_per_s: float
+    high_per_s: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    bottleneck: str
+    shares: dict[str, float]
+    utilization: dict[str, float]
+    assumption: str
+
+
+def what_if(
+    tiers: list[TierDemand], measured: str, wanted: str, mix: str, cores: Mapping[str, float] | None = None
+) -> list[WhatIf]:
+    """One prediction; two if the mix writes and the number of databases changes, since the demands of one sweep do not
+    tell reads from writes: one as if all were reads, one as if all were writes. cores: node type -> cores of a node
+    that the sweep does not have. Raises DataError for what the demands cannot tell."""
+    changes = _changes(tiers, measured, wanted, dict(cores or {}))
+    now = predict(tiers, 0.0, [1]).maximum
+    assumed = {0.0: ""}
+    resized = {t.tier: t.nodes for t in tiers}.get("db", 0) != changes["db"].nodes if "db" in changes else False
+    if mix not in READ_ONLY_MIXES and resized:
+        assumed = {
+            0.0: "if the databases only read",
+            1.0: "if all the databases do is writing, which each of them repeats",
+        }
+    found = []
+    for share, words in assumed.items():
+        parts = dict(changes)
+        if "db" in parts:
+            parts["db"] = Change(parts["db"].nodes, parts["db"].cores, share)
+        best = predict(tiers, 0.0, [1], parts).maximum
+        ratio = best.draws / now.draws
+        low, high = np.percentile(ratio, (2.5, 97.5))
+        found.append(
+            WhatIf(
+                wanted,
+                best.value,
+                best.low,
+                best.high,
+                best.value / now.value,
+                float(low),
+                float(high),
+                best.tier,
+                best.shares,
+                best.utilization,
+                words,
+            )
+        )
+    return found
+
+
+def _changes(tiers: list[TierDemand], measured: str, wanted: str, cores: dict[str, float]) -> dict[str, Change]:
+    old, new = Topology.parse(measured, dbms_required=False), Topology.parse(wanted, dbms_required=False)
+    if old.dbms != new.dbms:
+        raise DataError(
+            f"topology {wanted}: demands measured on {measured} say nothing of another DBMS; measure one topology "
+            f"with it, allowed here is the letter {old.dbms or '(none)'}"
+        )
+    changes = {}
+    for tier in tiers:
+        size = tier.cores
+        if tier.tier == "db" and old.low_cost != new.low_cost:
+            kind = "low_cost" if new.low_cost else "normal"
+            if kind not in cores:
+                raise DataError(
+                    f"node type {kind}: its CPU capacity is in no sweep of this store; give --cores {kind}=CORES"
+                )
+            size = cores[kind]
+        changes[tier.tier] = Change(new.counts[tier.tier], size)
+    return changes
+
+
+def caveats(mix: str, scale: float) -> list[str]:
+    """What the model leaves out."""
+    found = [
+        "CPU only: disk, memory, network, locks and pools are not in the model; a cause outside the CPUs shows as a "
+        "prediction that is too high",
+        "demands are taken as constant: the middleware's grows with the number of replicas it writes to, and a "
+        "colder cache or a less loaded JIT compiler changes them",
+    ]
+    if mix not in READ_ONLY_MIXES:
+        found.append(f"mix {mix} writes, and every replica repeats each write: more databases divide the reads only")
+    if scale != 1.0:
+        found.append(
+            "a quota is handed out in slices: a lone request may run at full speed, so that measured response times "
+            "below saturation are shorter than the model's"
+        )
+    return found

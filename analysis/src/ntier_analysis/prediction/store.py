@@ -1,0 +1,176 @@
+"""`ntier-analysis predict`: a sweep of the store -> its forecast, as text and as JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ntier_analysis.contracts import Topology, TopologyError
+from ntier_analysis.errors import DataError
+from ntier_analysis.prediction.demands import tier_demands
+from ntier_analysis.prediction.forecast import Forecast, WhatIf, caveats, forecast, what_if
+from ntier_analysis.prediction.jmva import jmva
+from ntier_analysis.prediction.model import station
+from ntier_analysis.store.tables import read_table, sweeps
+from ntier_analysis.verdict.store import verdicts
+
+Json = dict[str, Any]
+
+
+def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: Path | None) -> Json:
+    """The document of `predict --json`. Raises DataError for an unknown sweep, topology or node type, and if the
+    sweep's loads do not tell the demands."""
+    if sweep not in sweeps(store):
+        raise DataError(f"no sweep {sweep!r} in {store}; there are: {', '.join(sweeps(store)) or 'none'}")
+    trials = read_table(store, "trials", sweep)
+    run_cpu = [("resource", "==", "cpu"), ("metric", "==", "used_cores"), ("phase", "==", "run")]
+    nodes = read_table(store, "nodes", sweep)
+    tiers = tier_demands(
+        trials, read_table(store, "samples", sweep, filters=run_cpu), read_table(store, "interactions", sweep), nodes
+    )
+    judged = verdicts(store, [sweep])[0]
+    limited = judged.max_throughput is not None and math.isfinite(judged.knee_users)
+    found = forecast(tiers, trials, judged.max_throughput.value if limited else None)
+    first = trials.iloc[0]
+    mix, scale = str(first["mix"] or ""), float(first["scale"])
+    if jmt is not None:
+        stations = [station(t, t.idle_cores, t.demand_s) for t in tiers]
+        jmt.write_text(jmva(stations, float(first["think_time_s"]), int(trials["users_real"].max())))
+    document = _document(found, sweep, str(first["topology"]), scale)
+    document["measured_max_throughput_per_s"] = judged.max_throughput.value if limited else None
+    if topo is not None:
+        document["what_if"] = _what_if(store, found, str(first["topology"]), topo, mix, scale, cores)
+    return document | {"caveats": caveats(mix, scale)}
+
+
+def _what_if(store: Path, found: Forecast, now: str, topo: str, mix: str, scale: float, cores: list[str]) -> list[Json]:
+    try:
+        wanted = str(Topology.parse(topo, dbms_required=False))
+    except TopologyError as error:
+        raise DataError(str(error)) from None
+    sizes = _known_cores(store, scale) | dict(_cores(text) for text in cores)
+    return [_of_what_if(w) for w in what_if(found.tiers, now, wanted, mix, sizes)]
+
+
+def _known_cores(store: Path, scale: float) -> dict[str, float]:
+    """CPU capacity of each type of database node in the store's sweeps of the same scale."""
+    known = {}
+    for sweep in sweeps(store):
+        scales = read_table(store, "trials", sweep, columns=["scale"])["scale"]
+        if len(scales) and scales.iloc[0] == scale:
+            rows = read_table(store, "nodes", sweep, columns=["tier", "node_type", "cpu_cores"]).dropna()
+            known |= {t: float(c) for tier, t, c in rows.itertuples(index=False) if tier == "db"}
+    return known
+
+
+def _cores(text: str) -> tuple[str, float]:
+    kind, _, number = text.partition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if kind not in ("normal", "low_cost") or not value > 0:
+        raise DataError(f"--cores {text}: expected TYPE=CORES with type normal or low_cost, for example low_cost=0.06")
+    return kind, value
+
+
+def _document(found: Forecast, sweep: str, topology: str, scale: float) -> Json:
+    best, off = found.at_loads.maximum, found.errors
+    return {
+        "sweep": sweep,
+        "topology": topology,
+        "scale": scale,
+        "demands": [
+            {"tier": t.tier, "nodes": t.nodes, "cores": t.cores, "demand_ms": 1e3 * t.demand_s,
+             "interval_ms": [1e3 * v for v in t.interval_s], "idle_cores": t.idle_cores, "loads": len(t.trials)}
+            for t in found.tiers
+        ],
+        "loads": found.loads.to_dict("records"),
+        "max_throughput_per_s": best.value,
+        "max_throughput_interval": [best.low, best.high],
+        "bottleneck": best.tier,
+        "bottleneck_shares": best.shares,
+        "errors": {k: None if math.isnan(v) else v for k, v in asdict(off).items()},
+    }  # fmt: skip
+
+
+def _of_what_if(w: WhatIf) -> Json:
+    return {
+        "topology": w.topology,
+        "max_throughput_per_s": w.max_per_s,
+        "max_throughput_interval": [w.low_per_s, w.high_per_s],
+        "ratio": w.ratio,
+        "ratio_interval": [w.ratio_low, w.ratio_high],
+        "bottleneck": w.bottleneck,
+        "bottleneck_shares": w.shares,
+        "utilization": w.utilization,
+        "assumption": w.assumption or None,
+    }
+
+
+def text(document: Json) -> str:
+    """For a person at the terminal."""
+    scale = document["scale"]
+    lines = [f"{document['sweep']} ({document['topology']}, scale {scale:g}): closed model of the measured demands"]
+    for d in document["demands"]:
+        low, high = d["interval_ms"]
+        lines.append(
+            f"  {d['tier']:10} {d['nodes']} x {d['cores']:g} cores, {d['demand_ms']:.2f} [{low:.2f}, {high:.2f}] ms of "
+            f"CPU per interaction, {d['idle_cores']:.3f} cores idle, {d['loads']} loads"
+        )
+    lines.append(f"  {'users':>7} {'X/s':>8} {'predicted [95 %]':>24} {'R ms':>8} {'predicted':>10}")
+    for r in document["loads"]:
+        rate = f"{r['throughput_per_s']:.1f} [{r['throughput_low_per_s']:.1f}, {r['throughput_high_per_s']:.1f}]"
+        lines.append(
+            f"  {r['users']:7d} {r['measured_throughput_per_s']:8.1f} {rate:>24} {r['measured_response_ms']:8.0f} "
+            f"{r['response_ms']:10.0f}" + (" (in the fit of every tier)" if r["fitted"] else "")
+        )
+    lines.append("  " + _maximum_text(document, scale))
+    lines.append("  " + _errors_text(document))
+    for w in document.get("what_if", []):
+        lines.append("  what if: " + _what_if_text(w, scale))
+    return "\n".join(lines + [f"  note: {c}" for c in document["caveats"]])
+
+
+def _rate(value: float, interval: list[float], scale: float) -> str:
+    measured = f"{value:.1f} [{interval[0]:.1f}, {interval[1]:.1f}]/s"
+    nominal = (
+        "" if scale == 1 else f" (nominal {value / scale:.0f} [{interval[0] / scale:.0f}, {interval[1] / scale:.0f}])"
+    )
+    return measured + nominal
+
+
+def _shares(document: Json) -> str:
+    return ", ".join(f"{tier} {100 * p:.0f} %" for tier, p in document["bottleneck_shares"].items())
+
+
+def _maximum_text(document: Json, scale: float) -> str:
+    value, measured = document["max_throughput_per_s"], document["measured_max_throughput_per_s"]
+    beside = "not reached in the measurement" if measured is None else f"measured {measured:.1f}/s"
+    rate = _rate(value, document["max_throughput_interval"], scale)
+    return f"maximum {rate}, {beside}; {document['bottleneck']} limits (of the draws: {_shares(document)})"
+
+
+def _errors_text(document: Json) -> str:
+    off = document["errors"]
+    parts = [f"mean absolute error of the throughput {100 * off['throughput']:.1f} %"]
+    for key, words in (("throughput_fitted", "loads of the fit"), ("throughput_beyond", "loads beyond it")):
+        if off[key] is not None:
+            parts.append(f"{100 * off[key]:.1f} % at the {words}")
+    parts.append(f"of the response time {100 * off['response']:.0f} %")
+    if off["plateau"] is not None:
+        parts.append(f"of the maximum {100 * off['plateau']:+.1f} %")
+    return ", ".join(parts)
+
+
+def _what_if_text(w: Json, scale: float) -> str:
+    low, high = w["ratio_interval"]
+    busy = ", ".join(f"{t} {100 * u:.0f} %" for t, u in sorted(w["utilization"].items(), key=lambda i: -i[1]))
+    return (
+        f"{w['topology']} reaches {_rate(w['max_throughput_per_s'], w['max_throughput_interval'], scale)}"
+        + (f" {w['assumption']}" if w["assumption"] else "")
+        + f", {w['ratio']:.2f} [{low:.2f}, {high:.2f}] times as much; then {w['bottleneck']} limits (of the draws: "
+        f"{_shares(w)}; CPU there: {busy})"
+    )

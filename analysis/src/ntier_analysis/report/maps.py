@@ -1,0 +1,183 @@
+"""The page over topologies: bottleneck maps, surfaces, ratios, scale-out, costs, and the table behind."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+
+from ntier_analysis.campaign.cells import Campaign, Cell, Condition
+from ntier_analysis.campaign.compare import Groups, Ratio, groups, ratios, scale_outs
+from ntier_analysis.campaign.costs import Prices, priced, within
+from ntier_analysis.figures import maps, surfaces
+from ntier_analysis.figures.drawing import Drawing, Origin, save, write_csv
+from ntier_analysis.report.drawings import Pair
+from ntier_analysis.report.shell import assets, embedded, environment, replace
+from ntier_analysis.report.words import interval, join, number, share
+from ntier_analysis.statistics.groups import Pair as Comparison
+
+
+def write_map(found: Campaign, prices: Prices, slo_ms: float | None, out: Path) -> Path:
+    """Writes `<out>/map.html`, `figures/` and `tables/`; returns the path of the page. slo_ms: objective of the 95th
+    percentile of the response time; None: the mixes' own."""
+    grouped = {c: groups(cells) for c, cells in found.maps.items()}
+    origin = _origin(found)
+    sections = [_section(c, cells, grouped[c]) for c, cells in _telling(found)]
+    compared = [maps.ratio_map(r, _ratio_name(r), _ratio_label(r)) for r in ratios(found)]
+    costs = _costs(found, prices)
+    drawings = [d for s in sections for d in s["drawings"]] + compared + [c["drawing"] for c in costs]
+    for drawing in drawings:
+        save(drawing, origin, out / "figures")
+    _write_tables(found, grouped, prices, slo_ms, out / "tables", origin)
+    context = {
+        "title": f"Bottlenecks of {len(found.cells)} topologies",
+        "kicker": [f"{len(found.cells)} topologies", ", ".join(sorted({c.condition.mix for c in found.cells}))],
+        "sentence": sentence(found),
+        "warnings": found.warnings,
+        "sections": [s | {"figures": _embedded(s["drawings"], origin)} for s in sections],
+        "ratios": _embedded(compared, origin),
+        "costs": _embedded([c["drawing"] for c in costs], origin),
+        "rows": _rows(found, grouped, prices, slo_ms),
+        "currency": prices.currency,
+        "prices": _prices(prices),
+    }
+    page = out / "map.html"
+    text = environment(escape=True).get_template("map.html.j2").render(context | assets(interactive=False))
+    replace(page, text)
+    return page
+
+
+def _prices(prices: Prices) -> str:
+    listed = ", ".join(f"{t} {p:g}" for t, p in prices.per_hour.items())
+    return f"{listed} {prices.currency} per hour; {prices.source}"
+
+
+def sentence(found: Campaign) -> str:
+    """The page's first sentence."""
+    counts = Counter(c.limit for c in found.cells)
+    return f"What limits {len(found.cells)} topologies: {join([f'{k} in {n}' for k, n in counts.most_common()])}."
+
+
+def _telling(found: Campaign) -> list[tuple[Condition, list[Cell]]]:
+    """Maps of two topologies and more; if there is none, all."""
+    several = [(c, cells) for c, cells in found.maps.items() if len(cells) > 1]
+    return several or list(found.maps.items())
+
+
+def _section(condition: Condition, cells: list[Cell], group: Groups) -> dict:
+    label, slug = condition.label, condition.slug
+    drawings = [maps.bottleneck_map(cells, group, label, slug)]
+    if len(cells) > 1:
+        drawings += [surfaces.throughput_lines(cells, label, slug), surfaces.throughput_surface(cells, label, slug)]
+    rows = scale_outs(cells)
+    if rows:
+        drawings.append(surfaces.scaling(rows, label, slug))
+    return {"label": label, "slug": slug, "drawings": drawings, "relations": _relations(cells, group)}
+
+
+def _relations(cells: list[Cell], group: Groups) -> list[str]:
+    """Neighbours of the map and whether the next node adds throughput."""
+    by_sweep = {c.sweep: c for c in cells}
+    place = {c.place for c in cells}
+    lines = []
+    for p in group.pairs:
+        a, b = sorted((by_sweep[p.a], by_sweep[p.b]), key=lambda c: c.place)
+        between = any(q not in (a.place, b.place) and _between(q, a.place, b.place) for q in place)
+        if (a.x == b.x) == (a.y == b.y) or between:
+            continue
+        lines.append(f"{a.topology} → {b.topology}: {_changed(p, flip=p.a == a.sweep)}")
+    return sorted(lines)
+
+
+def _between(q: tuple[int, int], a: tuple[int, int], b: tuple[int, int]) -> bool:
+    return all(min(s, t) <= v <= max(s, t) for v, s, t in zip(q, a, b, strict=True))
+
+
+def _changed(p: Comparison, *, flip: bool) -> str:
+    ends = (p.ratio, p.low, p.high) if not flip else (1 / p.ratio, 1 / p.high, 1 / p.low)
+    words = {"same": "the same within 5 %", "undecided": "undecided"}
+    relation = words.get(p.relation, "more" if ends[0] > 1 else "less")
+    return f"{interval(*ends)} times the throughput, {relation}"
+
+
+def _ratio_name(r: Ratio) -> str:
+    return f"ratio-{r.other.slug}-to-{r.reference.slug}"
+
+
+def _ratio_label(r: Ratio) -> str:
+    """`PostgreSQL / MySQL (normal nodes, shardingsphere, browse_only)`."""
+    first, second = (c.label.split(", ") for c in (r.other, r.reference))
+    common = [p for p in first if p in second]
+    parts = [" ".join(p for p in own if p not in common) for own in (first, second)]
+    return f"{parts[0]} / {parts[1]} ({', '.join(common)})"
+
+
+def _costs(found: Campaign, prices: Prices) -> list[dict]:
+    """One figure per mix: interactions of different mixes do not cost the same."""
+    result = []
+    for mix in sorted({c.condition.mix for c in found.cells}):
+        rows = priced([c for c in found.cells if c.condition.mix == mix], prices)
+        front = surfaces.frontier(rows)
+        if len(front):
+            drawing = surfaces.costs(rows, front, prices.currency, prices.source, mix)
+            result.append({"mix": mix, "drawing": drawing})
+    return result
+
+
+def _embedded(drawings: list[Drawing], origin: Origin) -> list[dict]:
+    return [embedded(Pair(d, None, wide=d.figure.get_figwidth() > 4), origin) for d in drawings]
+
+
+def _origin(found: Campaign) -> Origin:
+    cells = found.cells
+    commits = sorted({k for c in cells for k in c.commits})
+    scales = {c.scale for c in cells}
+    topologies = ", ".join(sorted({str(c.topology) for c in cells}))
+    scale = scales.pop() if len(scales) == 1 else math.nan
+    sweeps = tuple(c.sweep for c in cells)
+    return Origin("campaign", topologies, sweeps, scale, ", ".join(commits) or "unknown", "ntier-analysis map")
+
+
+def _rows(found: Campaign, grouped: dict[Condition, Groups], prices: Prices, slo_ms: float | None) -> list[dict]:
+    rows = []
+    for c in found.cells:
+        best = within(c, slo_ms)
+        price = prices.of(c)
+        rows.append(
+            {
+                "topology": str(c.topology),
+                "condition": c.condition.label,
+                "limit": c.limit + (f" ({c.kind})" if c.kind in ("simultaneous", "alternating") else ""),
+                "saturation": share(c.saturation, c.saturation, c.saturation).split(" ")[0],
+                "maximum": ("≥ " if c.at_least else "") + interval(c.max_per_s, c.low_per_s, c.high_per_s),
+                "group": grouped[c.condition].letters.get(c.sweep, "–"),
+                "trials": f"{c.valid} of {c.trials}",
+                "pooled": c.pooled,
+                "scale": f"{c.scale:g}",
+                "within": "–" if best is None else f"{number(best[0])} at {best[3]:,}",
+                "price": f"{price:.2f}",
+                "million": number(1e6 * price / (3600 * c.max_per_s)),
+            }
+        )
+    return rows
+
+
+def _write_tables(
+    found: Campaign,
+    grouped: dict[Condition, Groups],
+    prices: Prices,
+    slo_ms: float | None,
+    folder: Path,
+    origin: Origin,
+) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = pd.DataFrame(_rows(found, grouped, prices, slo_ms))
+    pairs = pd.DataFrame([{"map": c.slug} | vars(p) for c, g in grouped.items() for p in g.pairs])
+    fits = [surfaces.fits(r).assign(map=c.slug) for c, cells in found.maps.items() if (r := scale_outs(cells))]
+    write_csv(rows, folder / "topologies.csv", origin)
+    write_csv(priced(found.cells, prices), folder / "costs.csv", origin)
+    write_csv(pairs, folder / "pairs.csv", origin)
+    if fits:
+        write_csv(pd.concat(fits, ignore_index=True), folder / "scaling.csv", origin)

@@ -1,0 +1,173 @@
+"""From a store of known truth to maps, groups, ratios, scale-out rows and costs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import mesh
+import pytest
+from ntier_analysis.campaign.cells import Campaign, Cell, campaign
+from ntier_analysis.campaign.compare import groups, ratios, scale_outs
+from ntier_analysis.campaign.costs import Prices, answer, cheapest, read_prices, within
+from ntier_analysis.campaign.store import read_campaign
+from ntier_analysis.cli import app
+from ntier_analysis.errors import DataError
+from typer.testing import CliRunner
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("campaign") / "store"
+    mesh.write_mesh(folder, databases=(1, 2, 4), apps=(1, 2), kinds=("M", "P"))
+    mesh.write_sweep(folder, "1/1/1/1M", middleware="haproxy")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(store) -> Campaign:
+    return read_campaign(store)
+
+
+def cells(found: Campaign, kind: str, middleware: str = "shardingsphere") -> dict[str, Cell]:
+    return {
+        str(c.topology): c for c in found.cells if c.condition.dbms == kind and c.condition.middleware == middleware
+    }
+
+
+def test_each_cell_has_the_truth(found):
+    for name, cell in (cells(found, "M") | cells(found, "P")).items():
+        truth = mesh.capacity_per_s(name)
+        assert cell.max_per_s == pytest.approx(truth, rel=0.05), name
+        limit = min(mesh.stations(cell.topology), key=lambda s: s.capacity_per_s).name
+        assert (limit, "cpu") in cell.bottlenecks, name
+
+
+def test_maps_are_those_conditions_that_were_measured(found):
+    assert {c.slug for c in found.maps} == {
+        "M.browse_only.shardingsphere.1-1",
+        "M.browse_only.haproxy.1-1",
+        "P.browse_only.shardingsphere.1-1",
+    }
+    assert "1/2/1/2M" not in cells(found, "M")
+    assert any("measured once" in w for w in found.warnings)
+
+
+def test_groups_are_the_regions_of_the_truth(found):
+    """1/1/1/1M and 1/2/1/1M: one database; 1/1/1/2M and 1/1/1/4M: one application server; 1/2/1/4M: the middleware."""
+    mysql = cells(found, "M")
+    letter = groups(list(mysql.values())).letters
+    of = {name: letter[c.sweep] for name, c in mysql.items()}
+    assert of["1/1/1/1M"] == of["1/2/1/1M"]
+    assert of["1/1/1/2M"] == of["1/1/1/4M"]
+    assert len({of["1/1/1/1M"], of["1/1/1/2M"], of["1/2/1/4M"]}) == 3
+    assert of["1/2/1/4M"] == "a"  # the highest
+
+
+def test_ratios_between_maps_that_differ_in_one_thing(found):
+    compared = {(r.aspect, r.other.slug): r for r in ratios(found)}
+    assert set(compared) == {
+        ("dbms", "P.browse_only.shardingsphere.1-1"),
+        ("middleware", "M.browse_only.shardingsphere.1-1"),
+    }
+    by_place = compared["dbms", "P.browse_only.shardingsphere.1-1"].pairs
+    assert (2, 2) not in by_place  # not measured with MySQL
+    assert by_place[1, 1].ratio == pytest.approx(0.5, rel=0.05)
+    assert by_place[1, 1].relation == "lower"
+    assert by_place[4, 1].relation == "same"  # both limited by the application server
+    assert compared["middleware", "M.browse_only.shardingsphere.1-1"].pairs[1, 1].relation in ("same", "undecided")
+
+
+def test_scale_out_rows_need_three_points(found):
+    rows = scale_outs(list(cells(found, "M").values()))
+    assert [r.app for r in rows] == [1]  # the second row has a hole
+    assert "neither law fits" in rows[0].words or "cannot tell" in rows[0].words
+
+
+def test_lower_bounds_are_not_compared(tmp_path):
+    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(500, 1000, 1500))
+    mesh.write_sweep(tmp_path, "1/1/1/2M", loads=(500, 1000, 1500))
+    found = read_campaign(tmp_path)
+    assert {c.limit for c in found.cells} == {"no limit yet"}
+    assert all(c.at_least and c.estimate is None for c in found.cells)
+    assert groups(found.cells).letters == {}
+
+
+def test_scales_that_differ_are_nominal_and_said(store, tmp_path):
+    one = mesh.write_sweep(tmp_path, "1/1/1/1M", scale=0.1)
+    other = mesh.write_sweep(tmp_path, "1/1/1/2M", scale=0.2)
+    found = read_campaign(tmp_path, [one, other])
+    assert any("Scales differ (0.1, 0.2)" in w for w in found.warnings)
+    assert cells(found, "M")["1/1/1/1M"].max_per_s == pytest.approx(mesh.capacity_per_s("1/1/1/1M"), rel=0.05)
+
+
+def test_of_two_in_one_place_the_one_with_more_valid_trials_counts(found):
+    cell = found.cells[0]
+    other = replace(cell, sweep="imported", valid=cell.valid - 1)
+    kept = campaign([other, cell])
+    assert [c.sweep for c in kept.cells] == [cell.sweep]
+    assert "imported is left out" in kept.warnings[0]
+
+
+PRICES = Prices({"normal": 1.0, "low_cost": 0.3}, "EUR", "test")
+
+
+def test_the_cheapest_is_measured_sure_and_within_the_objective(found):
+    mysql = list(cells(found, "M").values())
+    rows = cheapest(mysql, PRICES, 560, 1000)
+    best = rows[rows["answer"] == "yes"].iloc[0]
+    assert (best["topology"], best["price_per_hour"]) == ("1/1/1/2M", 5.0)
+    for c in mysql:  # every answer is a measured load
+        at = within(c, 1000)
+        row = rows[rows["topology"] == str(c.topology)].iloc[0]
+        assert row["throughput_per_s"] == at[0]
+        assert (c.loads.loc[c.loads["users"] == at[3], "p95_ms"] <= 1000).all()
+    assert set(cheapest(mysql, PRICES, 5000, 1000)["answer"]) == {"no"}
+    assert within(mysql[0], 0.001) is None
+
+
+def test_answers_across_mixes_or_with_nonsense_are_refused(found):
+    with pytest.raises(DataError, match="--throughput is -1"):
+        answer(found, PRICES, -1, None)
+    other = replace(found.cells[0], condition=replace(found.cells[0].condition, mix="read_write"))
+    with pytest.raises(DataError, match="different mixes"):
+        answer(campaign([found.cells[1], other]), PRICES, 100, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("{", "expected JSON"), ('{"per_hour": {"normal": -1}}', "'normal' is -1"), ('{"per_hour": 3}', "expected JSON")],
+)
+def test_prices_that_are_wrong_are_named(tmp_path, text, words):
+    path = tmp_path / "prices.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match=words):
+        read_prices(path)
+
+
+def test_a_node_type_without_a_price_is_named(found):
+    with pytest.raises(DataError, match="none for node type 'normal'"):
+        Prices({"huge": 1.0}, "EUR", "test").of(found.cells[0])
+
+
+def test_the_example_prices_say_that_they_are_one():
+    assert read_prices().source.startswith("example")
+
+
+def test_fewer_than_two_sweeps_and_unknown_names(store, tmp_path):
+    with pytest.raises(DataError, match="no sweep with mix 'x'"):
+        read_campaign(store, mix="x")
+    with pytest.raises(DataError, match="no sweep 'nosuch'"):
+        read_campaign(store, ["nosuch"])
+    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000))
+    with pytest.raises(DataError, match="two topologies or more"):
+        read_campaign(tmp_path)
+
+
+def test_commands(store, tmp_path):
+    command = ["cheapest", "--store", str(store), "--slo-ms", "1000", "--json", "--throughput"]
+    done = CliRunner().invoke(app, [*command, "560"])
+    assert done.exit_code == 0
+    assert json.loads(done.output)["best"]["topology"] == "1/1/1/2M"
+    assert CliRunner().invoke(app, [*command, "5000"]).exit_code == 3

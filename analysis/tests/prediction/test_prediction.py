@@ -1,0 +1,167 @@
+"""Predictions of sweeps whose truth is known, what-ifs against the truth of the other topology, and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import mesh
+import numpy as np
+import pytest
+from ntier_analysis.cli import app
+from ntier_analysis.errors import DataError
+from ntier_analysis.prediction.demands import TierDemand
+from ntier_analysis.prediction.forecast import what_if
+from ntier_analysis.prediction.jmva import jmva
+from ntier_analysis.prediction.model import Change, predict, station
+from ntier_analysis.prediction.store import predicted, text
+from ntier_analysis.statistics.mva import Station
+from typer.testing import CliRunner
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("prediction") / "store"
+    mesh.write_sweep(folder, "1/1/1/1M")
+    mesh.write_sweep(folder, "1/1/1/1ML", loads=(200, 400, 600, 900, 2000, 3000))
+    return folder
+
+
+SWEEP = "1-1-1-1M.browse_only.shardingsphere"
+
+
+@pytest.fixture(scope="module")
+def document(store) -> dict:
+    return predicted(store, SWEEP, "1/1/1/2M", [], None)
+
+
+def test_demands_and_maximum_are_those_of_the_truth(document):
+    for d in document["demands"]:
+        assert d["demand_ms"] == pytest.approx(1e3 * mesh.DEMANDS_S[d["tier"]], rel=0.05)
+        low, high = d["interval_ms"]
+        assert low < d["demand_ms"] < high
+    low, high = document["max_throughput_interval"]
+    assert low < mesh.capacity_per_s("1/1/1/1M") * 0.2 < high
+    assert document["bottleneck"] == "db"
+
+
+def test_errors_are_told_apart_by_what_was_fitted(document):
+    off, loads = document["errors"], document["loads"]
+    assert off["throughput"] < 0.03
+    assert abs(off["plateau"]) < 0.05
+    # all of 1,000 to 3,000 users lie below saturation, nothing beyond 4,000
+    assert [r["users"] for r in loads if r["fitted"]] == [1000, 2000, 3000]
+    errors = [abs(r["throughput_per_s"] / r["measured_throughput_per_s"] - 1) for r in loads]
+    assert np.mean(errors) == pytest.approx(off["throughput"])
+
+
+def test_one_more_database_moves_the_bottleneck_to_the_application(document):
+    (found,) = document["what_if"]
+    assert found["bottleneck"] == "app"
+    assert found["max_throughput_per_s"] == pytest.approx(0.2 * mesh.capacity_per_s("1/1/1/2M"), rel=0.05)
+    assert found["ratio"] == pytest.approx(mesh.capacity_per_s("1/1/1/2M") / mesh.capacity_per_s("1/1/1/1M"), rel=0.05)
+    assert found["utilization"]["db"] == pytest.approx(0.594, rel=0.06)
+
+
+def test_another_node_type_takes_its_capacity_from_the_store(store):
+    (found,) = predicted(store, SWEEP, "1/1/1/1ML", [], None)["what_if"]
+    assert found["max_throughput_per_s"] == pytest.approx(0.2 * mesh.capacity_per_s("1/1/1/1ML"), rel=0.06)
+
+
+def tiers(nodes: int = 1) -> list[TierDemand]:
+    rng = np.random.default_rng(1)
+
+    def tier(name: str, demand_s: float, count: int = 1) -> TierDemand:
+        draws = np.column_stack([np.full(300, 0.001), rng.normal(demand_s, 0.02 * demand_s, 300)])
+        return TierDemand(name, count, 0.2, 0.001, demand_s, draws, ("a", "b"))
+
+    return [tier("app", 0.001), tier("middleware", 0.0008), tier("db", 0.004 * nodes, nodes)]
+
+
+def test_writes_are_not_divided_among_replicas():
+    reads, writes = what_if(tiers(), "1/1/1/1M", "1/1/1/2M", "read_write")
+    assert reads.ratio == pytest.approx(2.0, rel=0.02)
+    assert writes.ratio == pytest.approx(1.0)
+    assert "only read" in reads.assumption
+    (alone,) = what_if(tiers(), "1/1/1/1M", "1/1/1/2M", "browse_only")
+    assert alone.ratio == reads.ratio
+    # back from two to one: a read then costs the one node all, a write what it cost before
+    fewer_reads, fewer_writes = what_if(tiers(2), "1/1/1/2M", "1/1/1/1M", "read_write")
+    assert fewer_reads.ratio == pytest.approx(0.5, rel=0.02)
+    assert fewer_writes.ratio == pytest.approx(1.0)
+    # without another number of databases there is no question of it
+    assert len(what_if(tiers(), "1/1/1/1M", "1/2/1/1M", "read_write")) == 1
+
+
+def test_a_node_of_several_cores_serves_several_at_once():
+    tier = TierDemand("db", 2, 2.5, 0.0, 0.01, np.zeros((300, 2)), ())
+    found = station(tier, 0.0, 0.01)
+    assert (found.servers, found.queues, found.demand_s) == (5.0, 1, 0.01)
+    other = station(TierDemand("app", 2, 0.2, 0.0, 0.01, np.zeros((300, 2)), ()), 0.0, 0.01)
+    assert (other.servers, other.queues) == (1.0, 2)
+    assert other.demand_s == pytest.approx(0.05)
+
+
+def test_bands_hold_the_point_and_widen_with_the_demands():
+    found = predict(tiers(), 7.0, [50, 200, 2000])
+    assert (found.throughput.low <= found.throughput.value).all()
+    assert (found.throughput.value <= found.throughput.high).all()
+    relative = (found.throughput.high - found.throughput.low) / found.throughput.value
+    assert relative[0] < 0.01 < relative[2]
+    assert predict(tiers(), 7.0, [2000], {"db": Change(3, 0.2)}).maximum.tier == "app"
+
+
+@pytest.mark.parametrize(
+    ("topo", "cores", "words"),
+    [
+        ("1/1/1/2P", [], "nothing of another DBMS"),
+        ("1/1/1", [], "four numbers"),
+        ("1/1/1/200M", [], "1..99"),
+        ("1/1/1/1ML", ["big=2"], "low_cost=0.06"),
+        ("1/1/1/1ML", ["low_cost=-1"], "low_cost=0.06"),
+    ],
+)
+def test_what_cannot_be_predicted_is_refused(store, topo, cores, words):
+    with pytest.raises(DataError, match=words):
+        predicted(store, SWEEP, topo, cores, None)
+
+
+def test_a_node_type_that_is_nowhere_is_asked_for(tmp_path):
+    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 3000))
+    with pytest.raises(DataError, match="give --cores low_cost=CORES"):
+        predicted(tmp_path, SWEEP, "1/1/1/1ML", [], None)
+    (found,) = predicted(tmp_path, SWEEP, "1/1/1/1ML", ["low_cost=0.06"], None)["what_if"]
+    assert found["bottleneck"] == "db"
+
+
+def test_a_sweep_that_is_saturated_from_its_first_load_is_refused_by_name_of_the_tier(tmp_path):
+    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(6000, 8000))
+    with pytest.raises(DataError, match="tier db: 0 valid loads below 90 %"):
+        predicted(tmp_path, SWEEP, None, [], None)
+
+
+def test_text_says_how_far_off_it_is(document):
+    said = text(document)
+    assert "mean absolute error of the throughput" in said
+    assert "what if: 1/1/1/2M reaches" in said
+    assert "CPU only" in said
+
+
+def test_command(store, tmp_path):
+    jmt = tmp_path / "model.jmva"
+    command = ["predict", SWEEP, "--topo", "1/1/1/2M", "--store", str(store), "--jmt", str(jmt), "--json"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0
+    assert json.loads(done.output)["what_if"][0]["topology"] == "1/1/1/2M"
+    assert ElementTree.parse(jmt).getroot().tag == "model"
+
+
+def test_jmva_spells_out_queues_and_servers():
+    root = ElementTree.fromstring(jmva([Station("app", 0.02, 1, 2), Station("db", 0.03, 2)], 7.0, 4))
+    names = {e.get("name"): e for e in root.iter() if e.tag.endswith("station")}
+    assert list(names) == ["think", "app1", "app2", "db"]
+    assert names["app1"].find("servicetimes/servicetime").text == "0.01"
+    assert names["db"].tag == "ldstation"
+    assert names["db"].find("servicetimes/servicetimes").text == "0.03;0.015;0.015;0.015"
+    assert root.find("parameters/stations").get("number") == "4"

@@ -1,0 +1,121 @@
+"""The page over topologies: what figures say, that what is not measured stays empty, and that it is self-contained."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import mesh
+import pandas as pd
+import pytest
+from ntier_analysis.campaign.cells import Campaign
+from ntier_analysis.campaign.compare import groups, ratios
+from ntier_analysis.campaign.costs import read_prices
+from ntier_analysis.campaign.store import read_campaign
+from ntier_analysis.figures import maps, surfaces
+from ntier_analysis.report.maps import sentence, write_map
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> Campaign:
+    store = tmp_path_factory.mktemp("map") / "store"
+    mesh.write_mesh(store, databases=(1, 2, 4), apps=(1, 2), kinds=("M", "ML"))
+    return read_campaign(store)
+
+
+@pytest.fixture(scope="module")
+def page(found, tmp_path_factory) -> Path:
+    return write_map(found, read_prices(), None, tmp_path_factory.mktemp("page"))
+
+
+def texts(drawing) -> list[str]:
+    return [t.get_text() for t in drawing.figure.axes[0].texts]
+
+
+def mysql(found: Campaign):
+    return next(cells for c, cells in found.maps.items() if not c.low_cost)
+
+
+def test_every_place_of_the_map_is_a_verdict_or_said_to_be_missing(found):
+    cells = mysql(found)
+    drawing = maps.bottleneck_map(cells, groups(cells), "MySQL", "m")
+    shown = texts(drawing)
+    assert shown.count("not\nmeasured") == 1
+    assert sum("CPU" in t for t in shown) == len(cells) == 5
+    for c in cells:
+        assert maps.rate(c) in shown
+        assert f"[{c.low_per_s:.0f}, {c.high_per_s:.0f}]" in shown
+    assert "1/2/1/2M" not in set(drawing.data["topology"])
+
+
+def test_thick_lines_separate_different_bottlenecks_only(found):
+    cells = mysql(found)
+    drawing = maps.bottleneck_map(cells, groups(cells), "MySQL", "m")
+    # columns 1, 2, 4 databases; rows 1, 2 application servers; the hole at (2, 2) gets none
+    lines = {tuple(map(tuple, line.get_xydata().tolist())) for line in drawing.figure.axes[0].lines}
+    assert lines == {((1.0, 0.0), (1.0, 1.0)), ((2.0, 1.0), (3.0, 1.0))}
+
+
+def test_tints_differ_in_grey_and_carry_dark_text():
+    def luminance(color: str) -> float:
+        parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    found = sorted(luminance(c) for c in maps.TINTS.values())
+    assert all(b - a > 0.05 for a, b in itertools.pairwise(found))
+    assert min((v + 0.05) / 0.05 for v in found) > 7  # contrast of black text
+
+
+def test_surface_has_patches_only_between_four_measured_neighbours(found):
+    cells = mysql(found)
+    figure = surfaces.throughput_surface(cells, "MySQL", "m").figure
+    assert len(figure.axes[0].collections) == 0  # the hole touches both patches
+    whole = next(cells for c, cells in found.maps.items() if c.low_cost)
+    assert len(surfaces.throughput_surface(whole, "MySQL", "m").figure.axes[0].collections) == 2
+
+
+def test_ratio_says_by_how_much_and_whether_it_is_the_same(found):
+    (ratio,) = ratios(found)
+    drawing = maps.ratio_map(ratio, "r", "low-cost / normal")
+    assert any(re.fullmatch(r"0\.3\d ▼", t) for t in texts(drawing))
+    assert drawing.data.set_index(["databases", "application_servers"]).loc[(1, 1), "relation"] == "lower"
+
+
+def test_frontier_is_what_nothing_as_cheap_beats():
+    rows = pd.DataFrame({"topology": list("abcd"), "price_per_hour": [1, 1, 2, 3.0], "max_per_s": [10, 20, 15, 30.0]})
+    assert surfaces.frontier(rows)["topology"].tolist() == ["b", "d"]
+
+
+def test_page_is_self_contained_and_says_what_limits(found, page):
+    html = page.read_text()
+    assert page.stat().st_size <= 3_000_000
+    assert re.search(r"<h1>What limits 11 topologies: .*db CPU in \d", html)
+    assert sentence(found).split(":")[0] in html
+    assert not re.search(r"(?:src|href)=\"(?:https?:)?//", html)
+    alternatives = re.findall(r"<img [^>]*alt=\"([^\"]*)\"", html)
+    assert len(alternatives) >= 8
+    assert all(len(a) > 30 and a.endswith(".") for a in alternatives)
+    for caption in re.findall(r"<figcaption>(.*?)</figcaption>", html, re.S):
+        assert re.search(r"n = \d", caption)
+        assert "scale" in caption
+    assert not re.search(
+        r"\bnan\b", re.sub(r"<script.*?</script>|<style.*?</style>|base64,[^\"]*", "", html, flags=re.S)
+    )
+
+
+def test_tables_lie_beside_it(found, page):
+    folder = page.parent / "tables"
+    assert len(pd.read_csv(folder / "topologies.csv", comment="#")) == 11
+    pairs = pd.read_csv(folder / "pairs.csv", comment="#")
+    assert set(pairs["relation"]) <= {"same", "higher", "lower", "undecided"}
+    assert len(pd.read_csv(folder / "scaling.csv", comment="#")) == 6
+    assert {p.suffix for p in (page.parent / "figures").iterdir()} == {".png", ".pdf", ".csv"}
+
+
+def test_two_topologies_are_enough(tmp_path):
+    mesh.write_sweep(tmp_path / "store", "1/1/1/1M", loads=(1000, 3000, 6000, 7000, 8000))
+    mesh.write_sweep(tmp_path / "store", "1/1/1/1P", loads=(1000, 2000, 6000, 7000, 8000))
+    html = write_map(read_campaign(tmp_path / "store"), read_prices(), 1000.0, tmp_path / "out").read_text()
+    assert "PostgreSQL / MySQL" in html

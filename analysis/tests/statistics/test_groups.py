@@ -1,0 +1,90 @@
+"""Letters against published displays, the error rate of the equivalence test, and that nothing is forced."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from ntier_analysis.statistics.groups import Estimate, compare_all, compare_pairs, holm, letters
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_ind
+
+
+def same(*pairs: str) -> set[frozenset[str]]:
+    return {frozenset(p) for p in pairs}
+
+
+@pytest.mark.parametrize(
+    ("names", "equal", "shown"),
+    [
+        ("ABC", same("AB", "BC"), {"A": "a", "B": "ab", "C": "b"}),  # not transitive: B belongs to both
+        ("ABC", same("AB", "BC", "AC"), {"A": "a", "B": "a", "C": "a"}),
+        ("ABC", set(), {"A": "a", "B": "b", "C": "c"}),
+        # R's multcompView, help of multcompLetters: letters a, b, c with "ab" in the middle
+        ("ABCD", same("AB", "BC", "CD"), {"A": "a", "B": "ab", "C": "bc", "D": "c"}),
+    ],
+)
+def test_letters(names, equal, shown):
+    assert letters(list(names), equal) == shown
+
+
+def test_two_share_a_letter_exactly_if_they_are_the_same():
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        names = [f"n{i}" for i in range(9)]
+        equal = {frozenset(p) for p in itertools.combinations(names, 2) if rng.random() < 0.5}
+        found = letters(names, equal)
+        for pair in itertools.combinations(names, 2):
+            assert bool(set(found[pair[0]]) & set(found[pair[1]])) == (frozenset(pair) in equal)
+
+
+def test_more_groups_than_letters():
+    names = [f"n{i}" for i in range(30)]
+    assert len(set(letters(names, set()).values())) == 30
+
+
+def test_holm_as_statsmodels():
+    p = np.array([0.01, 0.04, 0.03, 0.005, 0.9])
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
+
+
+def estimate(values: np.ndarray) -> Estimate:
+    return Estimate.of(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))), len(values))
+
+
+def test_equivalence_as_statsmodels():
+    """To the second order of the delta method, which gives the error of the logarithm."""
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(100, 4, 8), rng.normal(101, 5, 8)
+    pair = compare_all({"a": estimate(a), "b": estimate(b)})[0]
+    expected = ttost_ind(np.log(a), np.log(b), np.log(0.95), np.log(1.05), usevar="unequal")[0]
+    assert pair.p_same == pytest.approx(expected, rel=0.1)
+
+
+def test_error_rates():
+    """Truths 5 % apart are called the same, and equal ones different, in at most 5 % of the families (3 s.e. = 2.9)."""
+    rng = np.random.default_rng(2)
+    wrong_same = wrong_different = right = 0
+    for _ in range(500):
+        truth = {"a": 100.0, "b": 100 * 1.0501, "c": 100.0}
+        found = {n: estimate(rng.normal(v, 2.0, 5)) for n, v in truth.items()}
+        relation = {p.a + p.b: p.relation for p in compare_all(found)}
+        wrong_same += "same" in (relation["ab"], relation["bc"])
+        wrong_different += relation["ac"] in ("higher", "lower")
+        right += relation["ac"] == "same"
+    assert wrong_same <= 40
+    assert wrong_different <= 40
+    assert right > 100
+
+
+def test_few_noisy_values_stay_undecided():
+    found = {"a": Estimate.of(100, 5, 3), "b": Estimate.of(103, 5, 3)}
+    pair = compare_pairs(found, [("a", "b")])[0]
+    assert pair.relation == "undecided"
+    assert pair.low < 1 < pair.high
+
+
+def test_an_estimate_without_spread_is_refused():
+    with pytest.raises(ValueError, match="n = 1"):
+        Estimate.of(100, 1, 1)

@@ -109,7 +109,7 @@ def test_bands_hold_the_point_and_widen_with_the_demands():
     assert (found.throughput.value <= found.throughput.high).all()
     relative = (found.throughput.high - found.throughput.low) / found.throughput.value
     assert relative[0] < 0.01 < relative[2]
-    assert predict(tiers(), 7.0, [2000], {"db": Change(3, 0.2)}).maximum.tier == "app"
+    assert predict(tiers(), 7.0, [2000], {"db": Change(5, 0.2)}).maximum.tier == "app"
 
 
 @pytest.mark.parametrize(

@@ -58,11 +58,24 @@ def test_groups_are_the_regions_of_the_truth(found):
     """1/1/1/1M and 1/2/1/1M: one database; 1/1/1/2M and 1/1/1/4M: one application server; 1/2/1/4M: the middleware."""
     mysql = cells(found, "M")
     letter = groups(list(mysql.values())).letters
-    of = {name: letter[c.sweep] for name, c in mysql.items()}
-    assert of["1/1/1/1M"] == of["1/2/1/1M"]
-    assert of["1/1/1/2M"] == of["1/1/1/4M"]
-    assert len({of["1/1/1/1M"], of["1/1/1/2M"], of["1/2/1/4M"]}) == 3
-    assert of["1/2/1/4M"] == "a"  # the highest
+    of = {name: letter.get(c.sweep, "") for name, c in mysql.items()}
+    assert of == {"1/1/1/1M": "b", "1/2/1/1M": "b", "1/1/1/2M": "a", "1/1/1/4M": "a", "1/2/1/4M": ""}
+
+
+def test_steps_say_what_the_next_node_adds(found):
+    mysql = cells(found, "M")
+    name = {c.sweep: k for k, c in mysql.items()}
+    steps = {(name[p.b], name[p.a]): p for p in groups(list(mysql.values())).steps}
+    assert set(steps) == {
+        ("1/1/1/1M", "1/1/1/2M"),
+        ("1/1/1/2M", "1/1/1/4M"),
+        ("1/2/1/1M", "1/2/1/4M"),
+        ("1/1/1/1M", "1/2/1/1M"),
+        ("1/1/1/4M", "1/2/1/4M"),
+    }
+    assert steps["1/1/1/1M", "1/1/1/2M"].relation == "higher"
+    assert steps["1/1/1/1M", "1/1/1/2M"].ratio == pytest.approx(625 / 526, rel=0.03)
+    assert steps["1/1/1/2M", "1/1/1/4M"].relation == "same"
 
 
 def test_ratios_between_maps_that_differ_in_one_thing(found):

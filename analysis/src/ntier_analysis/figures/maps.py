@@ -19,9 +19,9 @@ from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import COLUMN_IN, PAGE_IN, styled
 from ntier_analysis.statistics.groups import MARGIN
 
-TINTS = {"web": "#e9f4fb", "app": "#a9dcc9", "middleware": "#8fb4dc", "db": "#e08a52"}
-"""Tints of the tiers' colours that also differ in grey (lightness 95, 84, 71, 65), dark text readable on all. The name
-of the tier is written in every cell."""
+TINTS = {"web": "#eef7fc", "app": "#b9e5d3", "middleware": "#9ec1e6", "db": "#d6743c"}
+"""Tints of the tiers' colours that also differ in grey (246, 214, 187, 139 of 255), black text readable on all. The
+name of the tier is written in every cell."""
 NO_LIMIT = "#ffffff"
 SYMBOLS = {"same": "=", "higher": "▲", "lower": "▼", "undecided": "?"}
 RATIO_COLORS = "PuOr"

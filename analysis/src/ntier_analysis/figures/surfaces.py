@@ -122,11 +122,10 @@ def scaling(rows: list[ScaleOut], label: str, slug: str) -> Drawing:
                 np.array([c.max_per_s * c.estimate.error for c in row.cells]),
             )
             axes.errorbar(x, y, 1.96 * e, color=color, fmt=marker, linewidth=0.8)
-        axes.set(
-            xlabel=_databases(rows[0].cells), ylabel="maximum throughput [1/s, nominal]", ylim=(0, None), xlim=(0, None)
-        )
+        axes.set(xlabel=_databases(rows[0].cells), ylabel="maximum throughput [1/s, nominal]", xlim=(0, None))
+        axes.set_ylim(0, 1.2 * axes.get_ylim()[1])
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.legend(loc="best", ncols=3)
+        axes.legend(loc="upper left", ncols=4)
     caption = (
         f"Scale-out, {label}: Universal Scalability Law (line, band: 95 %) and Amdahl's law (dotted) through the "
         f"maxima, n = {', '.join(str(len(r.cells)) for r in rows)} numbers of replicas per row; scale "

@@ -164,7 +164,7 @@ def test_the_model_is_drawn_beside_the_measurement_with_its_error(report, elemen
         r"closed model of these demands has its maximum at ([\d.]+) .* limited by the db tier", report.html
     )
     assert float(found[1]) == pytest.approx(0.1 / 0.00175, rel=0.1)
-    assert re.search(r"misses the measured throughput by \d+\.\d% on average over 6 loads", report.html)
+    assert re.search(r"misses the measured throughput by \d+\.\d % on average over 6 loads", report.html)
     plot = next(json.loads(t) for a, t in elements.text("script") if a.get("id") == "data-throughput")
     assert "closed model" in [trace["name"] for trace in plot["data"]]
 

@@ -280,11 +280,13 @@ def _model_caption(model: Forecast | None) -> str:
         return ""
     off = model.errors
     beyond = (
-        "" if np.isnan(off.throughput_beyond) else f", {off.throughput_beyond:.1%} at the loads it was not fitted to"
+        ""
+        if np.isnan(off.throughput_beyond)
+        else f", {100 * off.throughput_beyond:.1f} % at the loads it was not fitted to"
     )
     return (
         " Dash-dotted: exact closed model of the measured CPU demands, band 95 %; it misses the measured throughput by "
-        f"{off.throughput:.1%} on average{beyond}."
+        f"{100 * off.throughput:.1f} % on average{beyond}."
     )
 
 

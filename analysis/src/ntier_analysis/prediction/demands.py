@@ -121,7 +121,7 @@ def _draws(rates: Array, used: Array, capacity: float, rng: np.random.Generator)
         pick = rng.integers(trials, size=(2 * DRAWS, trials, 1))
         batch = rng.integers(batches, size=(2 * DRAWS, trials, batches))
         drawn = rates[pick, batch].mean(axis=2)
-        kept = np.ptp(rates.mean(axis=1)[pick[..., 0]], axis=1) >= needed
+        kept = (np.ptp(rates.mean(axis=1)[pick[..., 0]], axis=1) >= needed) & (np.ptp(drawn, axis=1) > 0)
         x, y = np.vstack([x, drawn[kept]]), np.vstack([y, used[pick, batch].mean(axis=2)[kept]])
     x, y = x[:DRAWS], y[:DRAWS]
     weight = 1 / np.maximum(y, 0.01 * capacity) ** 2  # as `_line`

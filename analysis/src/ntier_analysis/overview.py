@@ -57,14 +57,15 @@ def _parts(topology: str) -> dict:
 
 
 def _within_slo(trials: pd.DataFrame) -> float:
-    """Goes up from the lowest load and stops at the first that breaks the objective (or has too few interactions)."""
+    """Goes up from the lowest load and stops at the first that breaks the objective; loads with too few interactions
+    for a 95th percentile say nothing."""
     valid = trials[trials["valid"].fillna(False).astype(bool)].dropna(subset=["slo_ms"])
     reached = float("nan")
     for users, load in valid.groupby("users"):
-        late = load[SLO_PERCENTILE] > load["slo_ms"]
-        if late.any() or load[SLO_PERCENTILE].isna().all():
+        if (load[SLO_PERCENTILE] > load["slo_ms"]).any():
             break
-        reached = float(users)
+        if load[SLO_PERCENTILE].notna().all():
+            reached = float(users)
     return reached
 
 

@@ -8,10 +8,11 @@ from xml.etree import ElementTree
 
 import mesh
 import numpy as np
+import pandas as pd
 import pytest
 from ntier_analysis.cli import app
 from ntier_analysis.errors import DataError
-from ntier_analysis.prediction.demands import TierDemand
+from ntier_analysis.prediction.demands import TierDemand, tier_demands
 from ntier_analysis.prediction.forecast import what_if
 from ntier_analysis.prediction.jmva import jmva
 from ntier_analysis.prediction.model import Change, predict, station
@@ -109,7 +110,7 @@ def test_bands_hold_the_point_and_widen_with_the_demands():
     assert (found.throughput.value <= found.throughput.high).all()
     relative = (found.throughput.high - found.throughput.low) / found.throughput.value
     assert relative[0] < 0.01 < relative[2]
-    assert predict(tiers(), 7.0, [2000], {"db": Change(3, 0.2)}).maximum.tier == "app"
+    assert predict(tiers(), 7.0, [2000], {"db": Change(5, 0.2)}).maximum.tier == "app"
 
 
 @pytest.mark.parametrize(
@@ -139,6 +140,24 @@ def test_a_sweep_that_is_saturated_from_its_first_load_is_refused_by_name_of_the
     mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(6000, 8000))
     with pytest.raises(DataError, match="tier db: 0 valid loads below 90 %"):
         predicted(tmp_path, SWEEP, None, [], None)
+
+
+def test_a_node_that_was_not_measured_takes_its_trial_out_of_the_fit():
+    trials = pd.DataFrame({"trial": ["a", "b", "c"], "valid": True, "throughput_per_s": [10.0, 20.0, 30.0]})
+    trials = trials.assign(run_start_s=0.0, run_end_s=60.0)
+    nodes = pd.DataFrame({"node": ["db1", "db2"], "tier": "db", "cpu_cores": 0.2})
+    samples = [
+        {"trial": t, "node": n, "t_s": float(s), "value": 0.001 * x}
+        for t, x in (("a", 10), ("b", 20), ("c", 30))
+        for n in ("db1", "db2")
+        for s in range(1, 61)
+        if (t, n) != ("c", "db2")
+    ]
+    nothing = pd.DataFrame({"trial": [], "t_s": [], "ok": []})
+    (found,) = tier_demands(trials, pd.DataFrame(samples), nothing, nodes)
+    assert found.trials == ("a", "b")
+    assert found.demand_s == pytest.approx(0.002)
+    assert found.idle_cores == pytest.approx(0.0, abs=1e-9)
 
 
 def test_text_says_how_far_off_it_is(document):

@@ -159,6 +159,16 @@ def test_provenance_mix_demands_and_command(report):
     assert (demands["demand_ms"] < demands["high_ms"]).all()
 
 
+def test_the_model_is_drawn_beside_the_measurement_with_its_error(report, elements):
+    found = re.search(
+        r"closed model of these demands has its maximum at ([\d.]+) .* limited by the db tier", report.html
+    )
+    assert float(found[1]) == pytest.approx(0.1 / 0.00175, rel=0.1)
+    assert re.search(r"misses the measured throughput by \d+\.\d % on average over 6 loads", report.html)
+    plot = next(json.loads(t) for a, t in elements.text("script") if a.get("id") == "data-throughput")
+    assert "closed model" in [trace["name"] for trace in plot["data"]]
+
+
 def test_text_from_the_data_is_escaped(report, tmp_path):
     """The detail of the failed check holds markup; an interaction and a reason hold worse."""
     assert "the host was &lt;b&gt;97 % busy&lt;/b&gt;" in report.html

@@ -15,10 +15,13 @@ ASPECTS = ("dbms", "low_cost", "middleware")
 
 @dataclass(frozen=True)
 class Groups:
-    """`letters`: sweep -> letters; sharing one = shown to be the same within 5 %. `pairs`: all comparisons."""
+    """`letters`: sweep -> letters; sharing one = shown to be the same within 5 %, none = the same as no other. `pairs`:
+    all comparisons, Holm over all. `steps`: those of neighbours, larger / smaller topology, Holm over these: all
+    pairs of many topologies are too many to show much."""
 
     letters: dict[str, str]
     pairs: list[Pair]
+    steps: list[Pair]
 
 
 def groups(cells: list[Cell]) -> Groups:
@@ -26,7 +29,18 @@ def groups(cells: list[Cell]) -> Groups:
     known = sorted((c for c in cells if c.estimate), key=lambda c: -c.max_per_s)
     pairs = compare_all({c.sweep: c.estimate for c in known})
     same = {frozenset((p.a, p.b)) for p in pairs if p.relation == "same"}
-    return Groups(letters([c.sweep for c in known], same) if len(known) > 1 else {}, pairs)
+    steps = compare_pairs({c.sweep: c.estimate for c in known}, _neighbours(known))
+    return Groups(letters([c.sweep for c in known if any(c.sweep in s for s in same)], same), pairs, steps)
+
+
+def _neighbours(cells: list[Cell]) -> list[tuple[str, str]]:
+    """(next, one) for each two that follow each other in a row or a column of the map, in the order of the map."""
+    found = []
+    for along, across in (("x", "y"), ("y", "x")):
+        for line in sorted({getattr(c, across) for c in cells}):
+            row = sorted((c for c in cells if getattr(c, across) == line), key=lambda c: getattr(c, along))
+            found += [(b.sweep, a.sweep) for a, b in itertools.pairwise(row)]
+    return found
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.model import draw_model, model_caption
 from ntier_analysis.figures.style import (
     COLUMN_IN,
     INVALID_COLOR,
@@ -24,8 +25,6 @@ from ntier_analysis.figures.style import (
 )
 from ntier_analysis.prediction.forecast import Forecast
 
-MODEL_COLOR = "#882255"
-"""Of a model's curve: not that of any tier."""
 BAND_FROM = 0.05
 """Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
 
@@ -52,11 +51,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
         axes = figure.subplots()
         _law(axes, trials, plateau)
         if model is not None:
-            curve = model.curve
-            axes.fill_between(curve["users"], curve["low_per_s"], curve["high_per_s"], color=MODEL_COLOR, alpha=0.15,
-                              linewidth=0)  # fmt: skip
-            axes.plot(curve["users"], curve["throughput_per_s"], color=MODEL_COLOR, linewidth=0.8, linestyle="-.",
-                      label="closed model")  # fmt: skip
+            draw_model(axes, model)
         if plateau is not None:
             axes.axhspan(plateau.low_per_s, plateau.high_per_s, color=LAW_COLOR, alpha=0.18, linewidth=0)
             axes.axhline(plateau.throughput_per_s, color=LAW_COLOR, linewidth=0.8, label="pooled plateau")
@@ -75,7 +70,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
         "throughput",
         figure,
         _throughput_finding(valid, plateau),
-        _throughput_caption(trials, plateau) + _model_caption(model),
+        _throughput_caption(trials, plateau) + model_caption(model),
         _loads(trials),
     )
 
@@ -272,19 +267,6 @@ def _throughput_caption(trials: pd.DataFrame, plateau: Plateau | None) -> str:
         f"interactions per trial, {len(trials)} trials; dashed: N/(Z+R) with Z = {think_s:g} s and R = "
         f"{response_s * 1000:.0f} ms of the lowest valid load;{band} scale "
         f"{trials['scale'].iloc[0]:g}." + _invalid_text(trials)
-    )
-
-
-def _model_caption(model: Forecast | None) -> str:
-    if model is None:
-        return ""
-    off = model.errors
-    beyond = (
-        "" if np.isnan(off.throughput_beyond) else f", {off.throughput_beyond:.1%} at the loads it was not fitted to"
-    )
-    return (
-        " Dash-dotted: exact closed model of the measured CPU demands, band 95 %; it misses the measured throughput by "
-        f"{off.throughput:.1%} on average{beyond}."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
 
 import matplotlib as mpl
@@ -18,9 +19,9 @@ from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import COLUMN_IN, PAGE_IN, styled
 from ntier_analysis.statistics.groups import MARGIN
 
-TINTS = {"web": "#e9f4fb", "app": "#a9dcc9", "middleware": "#8fb4dc", "db": "#e08a52"}
-"""Tints of the tiers' colours that also differ in grey (lightness 95, 84, 71, 65), dark text readable on all. The name
-of the tier is written in every cell."""
+TINTS = {"web": "#eef7fc", "app": "#b9e5d3", "middleware": "#9ec1e6", "db": "#d6743c"}
+"""Tints of the tiers' colours that also differ in grey (246, 214, 187, 139 of 255), black text readable on all. The
+name of the tier is written in every cell."""
 NO_LIMIT = "#ffffff"
 SYMBOLS = {"same": "=", "higher": "▲", "lower": "▼", "undecided": "?"}
 RATIO_COLORS = "PuOr"
@@ -54,15 +55,17 @@ class Grid:
         for spine in axes.spines.values():
             spine.set_visible(True)
 
-    def missing(self, axes, column: int, row: int) -> None:
+    def wrapped(self, label: str) -> str:
+        """A title in lines that fit the figure's width."""
+        return textwrap.fill(label, 58 if len(self.xs) <= 4 else 130)
+
+    def missing(self, axes, column: int, row: int, words: str = "not\nmeasured") -> None:
         """A place that was not measured is said to be so, never filled."""
         axes.add_patch(
             Rectangle((column, row), 1, 1, facecolor="white", edgecolor="#cccccc", hatch="..", linewidth=0.4)
         )
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-        axes.text(
-            column + 0.5, row + 0.5, "not\nmeasured", ha="center", va="center", fontsize=5.5, color="#555555", bbox=box
-        )
+        axes.text(column + 0.5, row + 0.5, words, ha="center", va="center", fontsize=5.5, color="#555555", bbox=box)
 
 
 def bottleneck_map(cells: list[Cell], found: Groups, label: str, slug: str) -> Drawing:
@@ -80,7 +83,7 @@ def bottleneck_map(cells: list[Cell], found: Groups, label: str, slug: str) -> D
                 grid.missing(axes, column, row)
         _borders(axes, grid, there)
         grid.finish(axes)
-        axes.set_title(label, fontsize=7, loc="left")
+        axes.set_title(grid.wrapped(label), fontsize=7, loc="left")
     return Drawing(
         f"bottleneck-map-{slug}", figure, _finding(cells, label), _caption(cells, found, label), _table(cells, found)
     )
@@ -137,7 +140,7 @@ def ratio_map(ratio: Ratio, name: str, label: str) -> Drawing:
         for x, y, column, row in grid:
             pair = ratio.pairs.get((x, y))
             if pair is None:
-                grid.missing(axes, column, row)
+                grid.missing(axes, column, row, "not in\nboth")
                 continue
             tint = 0.75 * np.array(colors(norm(np.clip(math.log(pair.ratio), norm.vmin, norm.vmax)))[:3]) + 0.25
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor=tint, edgecolor="#666666", linewidth=0.4))
@@ -152,7 +155,7 @@ def ratio_map(ratio: Ratio, name: str, label: str) -> Drawing:
             )
             axes.text(column + 0.5, row + 0.27, f"[{pair.low:.2f}, {pair.high:.2f}]", fontsize=5.5, **middle)
         grid.finish(axes)
-        axes.set_title(label, fontsize=7, loc="left")
+        axes.set_title(grid.wrapped(label), fontsize=7, loc="left")
     rows = [
         (x, y, p.ratio, p.low, p.high, p.p_same, p.p_different, p.relation, p.a, p.b)
         for (x, y), p in ratio.pairs.items()
@@ -171,7 +174,7 @@ def ratio_map(ratio: Ratio, name: str, label: str) -> Drawing:
     ]
     caption = (
         f"Maximum throughput, {label}: ratio with 95 % interval (Welch's t on logarithms). = : the same within "
-        f"{MARGIN:.0%}; ▲▼: different at 5 %, both corrected by Holm over the n = {len(rows)} places; "
+        f"{100 * MARGIN:g} %; ▲▼: different at 5 %, both corrected by Holm over the n = {len(rows)} places; "
         "?: undecided. Nominal maxima: their ratio does not depend on the scale."
     )
     return Drawing(name, figure, _ratio_finding(ratio, label), caption, pd.DataFrame(rows, columns=columns))
@@ -219,7 +222,7 @@ def _caption(cells: list[Cell], found: Groups, label: str) -> str:
     )
     if found.letters:
         text += (
-            f"Topologies that share a letter are the same within {MARGIN:.0%} (two one-sided tests, Holm over "
+            f"Topologies that share a letter are the same within {100 * MARGIN:g} % (two one-sided tests, Holm over "
             f"{len(found.pairs)} pairs); no common letter: not shown to be the same. "
         )
     return text + "Thick lines: the bottleneck differs. Dotted: not measured."

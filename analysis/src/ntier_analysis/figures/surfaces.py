@@ -38,7 +38,7 @@ def throughput_surface(cells: list[Cell], label: str, slug: str) -> Drawing:
     top = max((c.max_per_s for c in there.values()), default=1.0)
     with styled():
         figure = Figure(figsize=(COLUMN_IN, 2.7), layout="none")
-        axes = figure.add_axes((-0.04, 0.0, 1.0, 1.08), projection="3d")
+        axes = figure.add_axes((-0.06, -0.02, 1.04, 1.12), projection="3d", computed_zorder=False)
         look = {"cmap": DENSITY_MAP, "vmin": 0, "vmax": top, "alpha": 0.85, "linewidth": 0.3, "edgecolor": "white"}
         for (x0, x1), (y0, y1) in ((p, q) for p in itertools.pairwise(xs) for q in itertools.pairwise(ys)):
             corners = [[there.get((x, y)) for x in (x0, x1)] for y in (y0, y1)]
@@ -52,11 +52,11 @@ def throughput_surface(cells: list[Cell], label: str, slug: str) -> Drawing:
         axes.set(zlim=(0, 1.05 * top), xticks=xs, yticks=ys)
         axes.set_xlabel(_databases(cells), labelpad=-6)
         axes.set_ylabel("application servers", labelpad=-6)
-        axes.set_zlabel("maximum throughput [1/s, nominal]", labelpad=-3)
+        axes.set_zlabel("max. throughput [1/s, nominal]", labelpad=-2)
         for axis, pad in (("x", -4), ("y", -4), ("z", -1)):
             axes.tick_params(axis=axis, pad=pad)
-        axes.view_init(elev=26, azim=-122)
-        axes.set_box_aspect((1.4, 1.0, 0.9), zoom=0.88)
+        axes.view_init(elev=26, azim=-60)
+        axes.set_box_aspect((1.3, 1.0, 0.85), zoom=0.9)
     caption = (
         f"Nominal maximum throughput, {label}; points: measured (n = {len(there)} topologies), surface drawn only "
         f"between four measured neighbours; scale {_scales(cells)}."
@@ -78,21 +78,27 @@ def throughput_lines(cells: list[Cell], label: str, slug: str) -> Drawing:
     with styled():
         figure = Figure(figsize=(COLUMN_IN, 2.5))
         axes = figure.subplots()
+        columns = sorted({c.x for c in cells})
         for position, app in enumerate(sorted({c.y for c in cells})):
             color, marker, line = row_look(position)
             row = sorted((c for c in cells if c.y == app and math.isfinite(c.max_per_s)), key=lambda c: c.x)
             x, y = np.array([c.x for c in row]) + 0.04 * position, np.array([c.max_per_s for c in row])
             ends = np.array([[c.max_per_s - c.low_per_s for c in row], [c.high_per_s - c.max_per_s for c in row]])
             axes.errorbar(x, y, np.nan_to_num(np.maximum(ends, 0)), color=color, fmt="none", linewidth=0.8)
-            axes.plot(x, y, color=color, linestyle=line, label=f"{app} app")
             for c, at in zip(row, x, strict=True):
-                axes.plot(at, c.max_per_s, marker=marker, color=color, markerfacecolor="white" if c.at_least else color)
+                face = "white" if c.at_least else color
+                axes.plot(at, c.max_per_s, marker=marker, color=color, markerfacecolor=face, linestyle="none")
+            for i, j in itertools.pairwise(range(len(row))):
+                if columns.index(row[j].x) == columns.index(row[i].x) + 1:  # no line over a place not measured
+                    axes.plot(x[[i, j]], y[[i, j]], color=color, linestyle=line)
+            axes.plot([], [], color=color, marker=marker, linestyle=line, label=f"{app} app")
         axes.set(xlabel=_databases(cells), ylabel="maximum throughput [1/s, nominal]", ylim=(0, None))
+        axes.set_ylim(0, 1.2 * axes.get_ylim()[1])
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.legend(loc="best", ncols=3)
+        axes.legend(loc="upper left", ncols=4)
     caption = (
         f"Nominal maximum throughput with 95 % intervals, {label}; n = {len(cells)} topologies; hollow: a lower bound "
-        f"(no or a short plateau); lines only guide the eye; scale {_scales(cells)}."
+        f"(no or a short plateau); lines guide the eye between neighbours; scale {_scales(cells)}."
     )
     known = [c for c in cells if math.isfinite(c.max_per_s)]
     return Drawing(f"throughput-lines-{slug}", figure, _finding(known, label), caption, _table(cells))
@@ -116,11 +122,10 @@ def scaling(rows: list[ScaleOut], label: str, slug: str) -> Drawing:
                 np.array([c.max_per_s * c.estimate.error for c in row.cells]),
             )
             axes.errorbar(x, y, 1.96 * e, color=color, fmt=marker, linewidth=0.8)
-        axes.set(
-            xlabel=_databases(rows[0].cells), ylabel="maximum throughput [1/s, nominal]", ylim=(0, None), xlim=(0, None)
-        )
+        axes.set(xlabel=_databases(rows[0].cells), ylabel="maximum throughput [1/s, nominal]", xlim=(0, None))
+        axes.set_ylim(0, 1.2 * axes.get_ylim()[1])
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.legend(loc="best", ncols=3)
+        axes.legend(loc="upper left", ncols=4)
     caption = (
         f"Scale-out, {label}: Universal Scalability Law (line, band: 95 %) and Amdahl's law (dotted) through the "
         f"maxima, n = {', '.join(str(len(r.cells)) for r in rows)} numbers of replicas per row; scale "
@@ -151,7 +156,7 @@ def costs(priced: pd.DataFrame, frontier: pd.DataFrame, currency: str, source: s
     with styled():
         figure = Figure(figsize=(COLUMN_IN, 2.9))
         axes = figure.subplots()
-        axes.step(frontier["max_per_s"], frontier["price_per_hour"], where="post", color=LAW_COLOR, linewidth=0.9)
+        axes.step(frontier["max_per_s"], frontier["price_per_hour"], where="pre", color=LAW_COLOR, linewidth=0.9)
         for position, (label, rows) in enumerate(priced.groupby("condition", sort=False)):
             color, marker, _ = row_look(position)
             ends = [
@@ -177,6 +182,7 @@ def costs(priced: pd.DataFrame, frontier: pd.DataFrame, currency: str, source: s
             xlim=(0, None),
             ylim=(0, None),
         )
+        axes.set(xlim=(0, 1.15 * axes.get_xlim()[1]), ylim=(0, 1.1 * axes.get_ylim()[1]))
         figure.legend(loc="outside lower center", fontsize=5.5, ncols=1)
     best = frontier.sort_values("max_per_s").iloc[-1]
     finding = (

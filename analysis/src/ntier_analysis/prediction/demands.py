@@ -60,7 +60,8 @@ def tier_demands(
         if len(of_tier):
             used = used_cores[used_cores["node"].isin(of_tier["node"])]
             batches = {
-                t.trial: _used(t, used[used["trial"] == t.trial], len(rates[t.trial])) for t in valid.itertuples()
+                t.trial: _used(t, used[used["trial"] == t.trial], list(of_tier["node"]), len(rates[t.trial]))
+                for t in valid.itertuples()
             }
             found.append(_fit(tier, of_tier["cpu_cores"], batches, rates, np.random.default_rng(seed)))
     if not found:
@@ -74,15 +75,13 @@ def _rates(trial, done: pd.DataFrame | None) -> Array:
     return batch_rates(done["t_s"].to_numpy(), trial.run_start_s, trial.run_end_s)
 
 
-def _used(trial, samples: pd.DataFrame, batches: int) -> Array:
-    """Cores in use by the whole tier, mean per batch; NaN where a node was not measured."""
+def _used(trial, samples: pd.DataFrame, nodes: list[str], batches: int) -> Array:
+    """Cores in use by all `nodes` of the tier, mean per batch; NaN where one of them was not measured."""
     edges = np.linspace(trial.run_start_s, trial.run_end_s, batches + 1)
     place = np.searchsorted(edges, samples["t_s"].to_numpy(), side="left") - 1  # t_s ends the sampling interval
     inside = (place >= 0) & (place < batches)
     means = samples[inside].groupby([samples["node"][inside], place[inside]])["value"].mean().unstack()
-    if means.empty:
-        return np.full(batches, np.nan)
-    return means.reindex(columns=range(batches)).sum(axis=0, skipna=False).to_numpy(dtype=float)
+    return means.reindex(index=nodes, columns=range(batches)).sum(axis=0, skipna=False).to_numpy(dtype=float)
 
 
 def _fit(tier: str, cores: pd.Series, used: dict[str, Array], rates: dict[str, Array], rng) -> TierDemand:
@@ -122,7 +121,7 @@ def _draws(rates: Array, used: Array, capacity: float, rng: np.random.Generator)
         pick = rng.integers(trials, size=(2 * DRAWS, trials, 1))
         batch = rng.integers(batches, size=(2 * DRAWS, trials, batches))
         drawn = rates[pick, batch].mean(axis=2)
-        kept = np.ptp(rates.mean(axis=1)[pick[..., 0]], axis=1) >= needed
+        kept = (np.ptp(rates.mean(axis=1)[pick[..., 0]], axis=1) >= needed) & (np.ptp(drawn, axis=1) > 0)
         x, y = np.vstack([x, drawn[kept]]), np.vstack([y, used[pick, batch].mean(axis=2)[kept]])
     x, y = x[:DRAWS], y[:DRAWS]
     weight = 1 / np.maximum(y, 0.01 * capacity) ** 2  # as `_line`

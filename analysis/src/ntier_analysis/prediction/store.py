@@ -28,7 +28,10 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     run_cpu = [("resource", "==", "cpu"), ("metric", "==", "used_cores"), ("phase", "==", "run")]
     nodes = read_table(store, "nodes", sweep)
     tiers = tier_demands(
-        trials, read_table(store, "samples", sweep, filters=run_cpu), read_table(store, "interactions", sweep), nodes
+        trials,
+        read_table(store, "samples", sweep, filters=run_cpu),
+        read_table(store, "interactions", sweep, columns=["trial", "t_s", "ok"]),
+        nodes,
     )
     judged = verdicts(store, [sweep])[0]
     limited = judged.max_throughput is not None and math.isfinite(judged.knee_users)
@@ -37,7 +40,10 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     mix, scale = str(first["mix"] or ""), float(first["scale"])
     if jmt is not None:
         stations = [station(t, t.idle_cores, t.demand_s) for t in tiers]
-        jmt.write_text(jmva(stations, float(first["think_time_s"]), int(trials["users_real"].max())))
+        try:
+            jmt.write_text(jmva(stations, float(first["think_time_s"]), int(trials["users_real"].max())))
+        except OSError as error:
+            raise DataError(f"--jmt {jmt}: {error.strerror}") from None
     document = _document(found, sweep, str(first["topology"]), scale)
     document["measured_max_throughput_per_s"] = judged.max_throughput.value if limited else None
     if topo is not None:

@@ -10,7 +10,8 @@ import pandas as pd
 
 from ntier_analysis.density import GRID_PCT
 from ntier_analysis.figures.densities import invalid_users
-from ntier_analysis.figures.loads import MODEL_COLOR, Plateau, has_goodput, law, nodes_in_order, top_rate
+from ntier_analysis.figures.loads import Plateau, has_goodput, law, nodes_in_order, top_rate
+from ntier_analysis.figures.model import MODEL_COLOR
 from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, THRESHOLD_PCT, TIERS, tier_look, tier_order
 from ntier_analysis.prediction.forecast import Forecast
 

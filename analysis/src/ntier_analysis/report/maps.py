@@ -16,7 +16,6 @@ from ntier_analysis.figures.drawing import Drawing, Origin, save, write_csv
 from ntier_analysis.report.drawings import Pair
 from ntier_analysis.report.shell import assets, embedded, environment, replace
 from ntier_analysis.report.words import interval, join, number, share
-from ntier_analysis.statistics.groups import Pair as Comparison
 
 
 def write_map(found: Campaign, prices: Prices, slo_ms: float | None, out: Path) -> Path:
@@ -74,32 +73,17 @@ def _section(condition: Condition, cells: list[Cell], group: Groups) -> dict:
     rows = scale_outs(cells)
     if rows:
         drawings.append(surfaces.scaling(rows, label, slug))
-    return {"label": label, "slug": slug, "drawings": drawings, "relations": _relations(cells, group)}
+    return {"label": label, "slug": slug, "drawings": drawings, "steps": _steps(cells, group)}
 
 
-def _relations(cells: list[Cell], group: Groups) -> list[str]:
-    """Neighbours of the map and whether the next node adds throughput."""
-    by_sweep = {c.sweep: c for c in cells}
-    place = {c.place for c in cells}
-    lines = []
-    for p in group.pairs:
-        a, b = sorted((by_sweep[p.a], by_sweep[p.b]), key=lambda c: c.place)
-        between = any(q not in (a.place, b.place) and _between(q, a.place, b.place) for q in place)
-        if (a.x == b.x) == (a.y == b.y) or between:
-            continue
-        lines.append(f"{a.topology} → {b.topology}: {_changed(p, flip=p.a == a.sweep)}")
-    return sorted(lines)
-
-
-def _between(q: tuple[int, int], a: tuple[int, int], b: tuple[int, int]) -> bool:
-    return all(min(s, t) <= v <= max(s, t) for v, s, t in zip(q, a, b, strict=True))
-
-
-def _changed(p: Comparison, *, flip: bool) -> str:
-    ends = (p.ratio, p.low, p.high) if not flip else (1 / p.ratio, 1 / p.high, 1 / p.low)
-    words = {"same": "the same within 5 %", "undecided": "undecided"}
-    relation = words.get(p.relation, "more" if ends[0] > 1 else "less")
-    return f"{interval(*ends)} times the throughput, {relation}"
+def _steps(cells: list[Cell], group: Groups) -> list[str]:
+    """What the next node adds, for each two neighbours of the map."""
+    topology = {c.sweep: str(c.topology) for c in cells}
+    words = {"same": "the same within 5 %", "undecided": "undecided", "higher": "a gain", "lower": "a loss"}
+    return [
+        f"{topology[p.b]} → {topology[p.a]}: {interval(p.ratio, p.low, p.high)} times as much, {words[p.relation]}"
+        for p in group.steps
+    ]
 
 
 def _ratio_name(r: Ratio) -> str:
@@ -174,7 +158,8 @@ def _write_tables(
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rows = pd.DataFrame(_rows(found, grouped, prices, slo_ms))
-    pairs = pd.DataFrame([{"map": c.slug} | vars(p) for c, g in grouped.items() for p in g.pairs])
+    families = [(c, name, p) for c, g in grouped.items() for name in ("pairs", "steps") for p in getattr(g, name)]
+    pairs = pd.DataFrame([{"map": c.slug, "family": name} | vars(p) for c, name, p in families])
     fits = [surfaces.fits(r).assign(map=c.slug) for c, cells in found.maps.items() if (r := scale_outs(cells))]
     write_csv(rows, folder / "topologies.csv", origin)
     write_csv(priced(found.cells, prices), folder / "costs.csv", origin)

@@ -171,6 +171,7 @@ def prediction(found: Forecast | str, scale: float) -> str:
     text = (
         f"The exact closed model of these demands has its maximum at {interval(best.value, best.low, best.high)} "
         f"interactions/s{nominal}, limited by the {best.tier} tier. It misses the measured throughput by "
-        f"{off.throughput:.1%} on average over {len(found.loads)} loads and the response time by {off.response:.0%}"
+        f"{100 * off.throughput:.1f} % on average over {len(found.loads)} loads and the response time by "
+        f"{100 * off.response:.0f} %"
     )
-    return text + ("." if math.isnan(off.plateau) else f"; its maximum is {off.plateau:+.1%} off the plateau.")
+    return text + ("." if math.isnan(off.plateau) else f"; its maximum is {100 * off.plateau:+.1f} % off the plateau.")

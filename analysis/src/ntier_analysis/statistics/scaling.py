@@ -87,7 +87,9 @@ def _solve(name: str, n: Array, x: Array, e: Array) -> tuple[Array, float]:
 
 
 def _preferred(amdahl: Curve, universal: Curve, points: int) -> str:
-    if amdahl.p < 0.01 and not universal.p >= 0.01:
+    if np.isnan(universal.p) and amdahl.p < 0.01:
+        return f"Amdahl's law does not fit (p < 0.01), and {points} points cannot test the Universal Scalability Law"
+    if amdahl.p < 0.01 and universal.p < 0.01:
         return "neither law fits (p < 0.01): something else limits from some number of replicas on"
     if not (np.isfinite(amdahl.aicc) and np.isfinite(universal.aicc)):
         return f"{points} points cannot tell Amdahl's law from the Universal Scalability Law"

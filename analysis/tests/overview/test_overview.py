@@ -1,0 +1,74 @@
+"""All sweeps of a store side by side."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.figures import overview as figures
+from ntier_analysis.figures.interactions import by_interaction, long_interactions
+from ntier_analysis.overview import lacking, overview, pairs
+from ntier_analysis.store.tables import read_table
+
+DEFAULT = SWEEP.replace("1M", "1P")
+POSTGRESQL = f"{DEFAULT}.xd86811"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    return unpack(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture(scope="module")
+def frame(store) -> pd.DataFrame:
+    return overview(store)
+
+
+def test_a_row_per_sweep(frame):
+    rows = frame.set_index("sweep")
+    assert rows.loc[SWEEP, ["dbms", "nodes", "verdict", "bottleneck"]].tolist() == ["M", 4, "single", "db cpu"]
+    assert rows.loc[SWEEP, "nominal_per_s"] == pytest.approx(rows.loc[SWEEP, "max_throughput_per_s"] / 0.2)
+    assert rows["at_least"].to_dict() == {SWEEP: False, DEFAULT: True, POSTGRESQL: True}
+
+
+def test_users_within_the_objective_are_those_before_the_first_load_that_breaks_it(store, frame):
+    trials = read_table(store, "trials", SWEEP).sort_values("users")
+    within = trials.set_index("users")["response_time_p95_ms"] <= 1000
+    assert within.loc[3000]
+    assert not within.loc[4000]
+    assert frame.set_index("sweep").loc[SWEEP, "users_within_slo"] == 3000
+
+
+def test_pairs_differ_in_one_thing_only(frame):
+    assert pairs(frame, "dbms") == [(SWEEP, DEFAULT), (SWEEP, POSTGRESQL)]
+    assert pairs(frame, "low_cost") == []
+    assert pairs(frame.assign(scale=np.arange(3)), "dbms") == []
+    low = pd.concat([frame, frame.iloc[:1].assign(sweep="low", low_cost=True)], ignore_index=True)
+    assert pairs(low, "low_cost") == [(SWEEP, "low")]
+
+
+def test_what_is_lacking_is_said(frame):
+    said = " ".join(lacking(frame))
+    assert "maps and migration over topologies" in said
+    assert "node types" in said
+    assert "comparison of DBMS" not in said
+    assert "comparison of DBMS" in " ".join(lacking(frame.iloc[:1]))
+
+
+def test_figures_say_what_they_show(frame):
+    assert figures.maxima(frame).finding == f"{SWEEP} reaches the most: 579 interactions/s (nominal)."
+    assert "of the knee's users" in figures.reach(frame).finding
+    nothing = frame.assign(nominal_per_s=np.nan, users_within_slo=np.nan, knee_users=np.nan)
+    assert figures.maxima(nothing).finding == "No sweep has a valid trial."
+    assert "No sweep has both" in figures.reach(nothing).finding
+
+
+def test_shares_of_the_response_time_sum_to_one(store):
+    done = read_table(store, "interactions", DEFAULT)
+    table = by_interaction(done[done["trial"] == "u00100.r01"])
+    assert table["share_of_time"].sum() == pytest.approx(1)
+    assert table["share_of_time"].is_monotonic_decreasing
+    drawing = long_interactions(done, "u00100.r01", 100)
+    assert drawing.finding.startswith(table["interaction"].iloc[0])
+    assert long_interactions(done, "none", 1).finding == "There are no interactions."

@@ -247,10 +247,10 @@ def test_a_program_that_the_user_gives_is_part_of_its_image_and_an_empty_setting
         monkeypatch.delenv("PROXYSQL_BINARY", raising=False)
         if value is not None:
             monkeypatch.setenv("PROXYSQL_BINARY", value)
-        digest[name] = images.install_digests(spec)["proxysql"]
+        digest[name] = images.digests.of_installs(spec["images"])["proxysql"]
     program.write_text("two")
     assert digest["none"] == digest["empty"]
-    assert len({digest["none"], digest["given"], images.install_digests(spec)["proxysql"]}) == 3
+    assert len({digest["none"], digest["given"], images.digests.of_installs(spec["images"])["proxysql"]}) == 3
 
 
 def test_a_failed_build_shows_what_ansible_said_and_not_what_followed(images):

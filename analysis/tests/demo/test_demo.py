@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from ntier_analysis.demo import SWEEP, unpack
-from ntier_analysis.store.schema import TABLES
+from ntier_analysis.store.schema import LATER_TABLES, TABLES
 from ntier_analysis.store.tables import sweeps
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ def test_data_are_small_whole_and_name_no_place():
 def test_the_store_is_whole(tmp_path):
     store = unpack(tmp_path)
     assert len(sweeps(store)) == 3
-    for table in TABLES:
+    for table in TABLES.keys() - LATER_TABLES:  # it was measured before there were such
         assert {p.stem for p in (store / table).glob("*.parquet")} == set(sweeps(store))
     assert "Measured, not simulated" in (tmp_path / "README.md").read_text()
     assert unpack(tmp_path) == store  # again, over what is there

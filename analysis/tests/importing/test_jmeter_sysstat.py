@@ -39,7 +39,7 @@ def files_of(raw: Path, users: int) -> tuple[list[Path], list[NodeFile]]:
 def a_run(raw: Path, users: int, **options) -> Run:
     jtl, sa = files_of(raw, users)
     common = {"topology": "1/1/1/1M", "users": users, "ramp_up_s": 20.0, "ramp_down_s": 5.0}
-    return Run(jtl=tuple(jtl), sa=tuple(sa), **(common | options))
+    return Run(jtl=tuple(jtl), **({"sa": tuple(sa)} | common | options))
 
 
 def test_runs_of_known_truth_get_the_right_verdict(raw, tmp_path):
@@ -87,8 +87,8 @@ def shifted(path: Path, seconds: int, target: Path) -> Path:
 def test_nodes_without_a_file_make_the_verdict_unknown_not_hidden(raw, tmp_path):
     _, sa = files_of(raw, 1000)
     web = tuple(f for f in sa if f.tier == "web")
-    notices = import_runs([a_run(raw, 1000, sa=web), a_run(raw, 300, sa=files_of(raw, 300)[1][:1])], tmp_path)
-    assert any("no sysstat file of app1, middleware1, db1" in text for text in notices)
+    notices = import_runs([a_run(raw, 1000, sa=web), a_run(raw, 300, sa=tuple(files_of(raw, 300)[1][:1]))], tmp_path)
+    assert any("nodes without a sysstat file: app1, middleware1, db1" in text for text in notices)
     found = verdicts(tmp_path, [])[0]
     assert found.verdict == "unknown"
 

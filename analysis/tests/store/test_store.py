@@ -305,7 +305,7 @@ def test_check_is_exit_code_3_if_an_expectation_does_not_hold(store, tmp_path):
     path.write_text(json.dumps({SWEEP: {"bottleneck": {"tier": "app"}}}))
     done = command("check", store, path)
     assert done.returncode == 3
-    assert "bottleneck" in done.stderr
+    assert "bottleneck" in done.stdout
     path.write_text(json.dumps({SWEEP: {"colour": "red"}}))
     assert command("check", store, path).returncode == 2
 

@@ -34,7 +34,10 @@ def long_interactions(done: pd.DataFrame, trial: str, users: int) -> Drawing:
             axes.annotate(said, (100 * row["share_of_time"], place), xytext=(3, 0), textcoords="offset points",
                           va="center", fontsize=6.5)  # fmt: skip
         axes.set_yticks(range(len(shown)), shown["interaction"])
-        axes.set(xlabel="share of all response time [%]", xlim=(0, 140 * max(shown["share_of_time"].max(), 0.01)))
+        axes.set(
+            xlabel="share of all response time [%]",
+            xlim=(0, 140 * max(shown["share_of_time"].max() if len(shown) else 0.0, 0.01)),
+        )
     finding = "There are no interactions."
     if len(frame):
         top = frame.iloc[0]

@@ -221,6 +221,9 @@ TABLES: dict[str, pa.Schema] = {
     "choices": CHOICES,
 }
 
+LATER_TABLES = {"decisions", "choices"}
+"""Those that stores of before 2026-11 lack: empty there."""
+
 SORT_BY: dict[str, list[str]] = {
     "trials": ["users", "rep", "trial"],
     "interactions": ["trial", "t_s", "client", "interaction"],

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.store.schema import SORT_BY, STORE_SCHEMA, TABLES
+from ntier_analysis.store.schema import LATER_TABLES, SORT_BY, STORE_SCHEMA, TABLES
 
 
 def to_table(name: str, frame: pd.DataFrame) -> pa.Table:
@@ -89,10 +89,21 @@ def read_table(
     if name not in TABLES:
         raise DataError(f"unknown table {name!r}; allowed are {', '.join(TABLES)}")
     names = [sweep] if sweep is not None else sweeps(store)
-    parts = [_read(store / name / f"{n}.parquet", columns, filters) for n in names]
+    there = [n for n in names if not _from_before(store, name, n)]
+    parts = [_read(store / name / f"{n}.parquet", columns, filters) for n in there]
     if not parts:
-        return TABLES[name].empty_table().to_pandas()
+        empty = TABLES[name].empty_table()
+        return (empty.select(columns) if columns else empty).to_pandas()
     return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
+
+
+def _from_before(store: Path, name: str, sweep: str) -> bool:
+    """Whether the sweep was stored before there was such a table."""
+    return (
+        name in LATER_TABLES
+        and not (store / name / f"{sweep}.parquet").exists()
+        and (store / "trials" / f"{sweep}.parquet").exists()
+    )
 
 
 def _read(path: Path, columns: list[str] | None, filters: list | None) -> pd.DataFrame:

@@ -42,7 +42,7 @@ def _verdict(store: Path, name: str) -> SweepVerdict:
 
 def decisions(store: Path, name: str) -> pd.DataFrame | None:
     """What a search decided; None for a store that was written before there were searches."""
-    return read_table(store, "decisions", name) if (store / "decisions" / f"{name}.parquet").exists() else None
+    return read_table(store, "decisions", name)
 
 
 def searched(store: Path, name: str, goal: Goal, without: Iterable[str] = ()) -> Step:

@@ -89,8 +89,8 @@ ingest: venv ## raw results -> store
 report: venv ## store -> report of each sweep (or SWEEP=...)
 	@$(REPORT) report --store '$(STORE)' --out '$(RESULTS)/reports' $(SWEEP)
 
-map: venv ## store -> bottleneck maps, surfaces, ratios and costs over topologies (MIX=, PRICES=file.json, SLO=ms)
-	@$(REPORT) map --store '$(STORE)' --out '$(RESULTS)/map' $(call option,MIX,mix) $(call option,PRICES,prices) $(call option,SLO,slo-ms) $(SWEEP)
+map: venv ## store -> bottleneck maps, surfaces, ratios and costs over topologies (MIX=, PRICES=file.json, SLO=ms, JOIN=1)
+	@$(REPORT) map --store '$(STORE)' --out '$(RESULTS)/map' $(call option,MIX,mix) $(call option,PRICES,prices) $(call option,SLO,slo-ms) $(if $(JOIN),--join-names) $(SWEEP)
 
 notebooks: venv ## executes all notebooks on the store
 	@$(VENV)/python notebooks/run.py --store '$(STORE)' --out '$(RESULTS)/notebooks'

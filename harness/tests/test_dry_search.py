@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from ntier_harness import ledger, promises, show, sweep
+from ntier_harness import ledger, promises, schedule, show, sweep
 from ntier_harness.errors import Interrupted, WorkError
+from ntier_harness.runner import Runner
 
 
 def loads(machine, s):
@@ -23,7 +24,8 @@ def test_only_the_loads_asked_for_are_run(lab, spec):
     assert loads(machine, s) == ["u01000.r01", "u07000.r01", "u13000.r01"]
     assert [d["users"] for d in record(machine, s)["decisions"]] == [1000, 7000, 13000, None]
     assert record(machine, s)["grid"] == list(range(1000, 13001, 1000))
-    assert "search: stop: three loads are valid" in machine.screen.said
+    stop = "search: stop; 10 of the grid's 13 loads spared, about 7 min 20 s: three loads are valid"
+    assert stop in machine.screen.said
 
 
 def test_a_further_run_changes_nothing_and_asks_nobody(lab, spec):
@@ -83,3 +85,12 @@ def test_the_plan_says_how_many_at_most(lab, spec):
     data = show.plan_data(lab(), spec(users="1000:13000:1000", search="capacity"))
     assert data["search"] == {"name": "capacity", "precision": 0.05, "usual": 4, "at_most": 6, "grid": 13}
     assert "4 trials as a rule, 6 at most, instead of 13" in show.plan_text(data)
+
+
+def test_the_real_analysis_answers_the_question(lab, spec):
+    """No twin: the options that are given and the answer that is read are those of the program."""
+    machine, s = lab(), spec(users="1000:13000:1000", search="capacity", precision="0.03")
+    machine.runner = Runner()
+    assert schedule.make(machine, s, 3).next().key == "u01000.r01"
+    assert record(machine, s)["decisions"][0]["reason"] == "low"
+    assert record(machine, s)["precision"] == 0.03

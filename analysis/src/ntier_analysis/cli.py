@@ -145,13 +145,14 @@ def map_(
     mix: Mix = None,
     prices: PricesFile = None,
     slo_ms: Slo = None,
+    join_names: Annotated[bool, typer.Option(help="Put sweeps with different names into one map.")] = False,
 ) -> None:
     """Store -> bottleneck maps, throughput surfaces, ratios, scale-out and costs over topologies (docs/maps.md)."""
     from ntier_analysis.campaign.costs import read_prices
     from ntier_analysis.campaign.store import read_campaign
     from ntier_analysis.report.maps import write_map
 
-    print(write_map(read_campaign(store, sweeps, mix), read_prices(prices), slo_ms, out))
+    print(write_map(read_campaign(store, sweeps, mix, join_names=join_names), read_prices(prices), slo_ms, out))
 
 
 @app.command()

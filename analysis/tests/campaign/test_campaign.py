@@ -125,6 +125,15 @@ def test_of_two_in_one_place_the_one_with_more_valid_trials_counts(found):
     assert "imported is left out" in kept.warnings[0]
 
 
+def test_sweeps_with_names_of_their_own_share_a_map_if_wanted(found):
+    first, second = cells(found, "M")["1/1/1/1M"], cells(found, "M")["1/1/1/2M"]
+    named = replace(second, condition=replace(second.condition, variant="quiet"))
+    assert len(campaign([first, named]).maps) == 2
+    joined = campaign([first, named], join_names=True)
+    assert [len(c) for c in joined.maps.values()] == [2]
+    assert "(quiet)" in joined.warnings[0]
+
+
 PRICES = Prices({"normal": 1.0, "low_cost": 0.3}, "EUR", "test")
 
 

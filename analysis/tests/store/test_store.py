@@ -16,7 +16,7 @@ from ntier_analysis.importing import import_folder
 from ntier_analysis.ingest import attempts, ingest_sweep, sweep_folders
 from ntier_analysis.store import query
 from ntier_analysis.store.schema import TABLES
-from ntier_analysis.store.tables import read_table, sweeps
+from ntier_analysis.store.tables import read_table, sweeps, write_table
 from ntier_analysis.verdict.store import verdicts
 from synthetic import Spec, Truth, write_sweep, write_trial
 
@@ -337,3 +337,14 @@ def test_store_of_no_sweep(tmp_path):
     with pytest.raises(DataError, match="not a store"):
         sweeps(tmp_path)
     shutil.rmtree(tmp_path)
+
+
+def test_a_column_that_came_later_is_empty(tmp_path):
+    """Stores of earlier versions stay readable."""
+    frame = pd.DataFrame({"sweep": ["s"], "trial": ["t"], "node": ["db1"], "tier": ["db"], "cpu_cores": [0.2]})
+    path = write_table(tmp_path, "nodes", "s", frame)
+    pq.write_table(pq.read_table(path).drop_columns(["disk_bytes_s", "role"]), path)
+    read = read_table(tmp_path, "nodes", "s")
+    assert set(read.columns) == set(TABLES["nodes"].names)
+    assert read["disk_bytes_s"].isna().all()
+    assert read["role"].isna().all()

@@ -13,6 +13,7 @@ from ntier_harness import durable, ledger, plan
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.plan import Trial, trial_seed
+from ntier_harness.screen import duration
 from ntier_harness.spec import Spec
 
 RECORD = "search.json"
@@ -120,8 +121,14 @@ class Search:
             durable.write(self.folder / RECORD, json.dumps(made, indent=1))
         users = step["users"]
         self.lab.screen.event("search", **step)
-        self.lab.screen.say(f"search: {'stop' if users is None else f'{users} users'}: {step['why']}")
+        self.lab.screen.say(f"search: {self._stop() if users is None else f'{users} users'}: {step['why']}")
         return None if users is None else Trial(users, 1, trial_seed(self.spec.seed, users, 1))
+
+    def _stop(self) -> str:
+        """What the search spared."""
+        spared = len(self.spec.users) - len(self._first())
+        time = duration(max(0, spared) * self.spec.reps * plan.trial_duration_s(self.spec))
+        return f"stop; {max(0, spared)} of the grid's {len(self.spec.users)} loads spared, about {time}"
 
     def _ask(self) -> dict[str, Any]:
         """The analysis' decision: {users or null, why, reason}."""

@@ -187,10 +187,18 @@ class Campaign:
         return [c for cells in self.maps.values() for c in cells]
 
 
-def campaign(cells: Iterable[Cell]) -> Campaign:
-    """Sorts cells into maps. Of several sweeps in one place the one with most valid trials is kept, with a warning."""
+def campaign(cells: Iterable[Cell], *, join_names: bool = False) -> Campaign:
+    """Sorts cells into maps. Of several sweeps in one place the one with most valid trials is kept, with a warning.
+    join_names: sweeps of different names share a map."""
     maps: dict[Condition, dict[tuple[int, int], Cell]] = {}
-    warnings = []
+    cells, warnings = list(cells), []
+    names = sorted({c.condition.variant for c in cells} - {""})
+    if join_names and names:
+        cells = [replace(c, condition=replace(c.condition, variant="")) for c in cells]
+        warnings.append(
+            f"Sweeps with names of their own ({', '.join(names)}) are in one map with others: whether they differ in "
+            "settings was not looked at."
+        )
     for c in sorted(cells, key=lambda c: (c.condition, c.place, -c.valid, c.sweep)):
         kept = maps.setdefault(c.condition, {}).setdefault(c.place, c)
         if kept is not c:
@@ -200,8 +208,8 @@ def campaign(cells: Iterable[Cell]) -> Campaign:
     if len(scales) > 1:
         named = ", ".join(f"{s:g}" for s in scales)
         warnings.append(
-            f"Scales differ ({named}): nominal throughputs are compared. Maximum and bottleneck carry over, response "
-            "times and the knee do not."
+            f"Scales differ ({named}): nominal throughputs are compared, as if CPU per interaction did not depend on "
+            "the scale (ntier-analysis demands shows whether it does). Response times and the knee do not carry over."
         )
     single = [c for c in found.cells if c.estimate is not None and c.repetitions < 2]
     if single:

@@ -11,9 +11,11 @@ from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.store import verdicts
 
 
-def read_campaign(store: Path, names: list[str] | None = None, mix: str | None = None) -> Campaign:
-    """Of the named sweeps (default: all) with the mix (default: any). Raises DataError for an unknown sweep or mix, an
-    unreadable topology, or fewer than two sweeps."""
+def read_campaign(
+    store: Path, names: list[str] | None = None, mix: str | None = None, *, join_names: bool = False
+) -> Campaign:
+    """Of the named sweeps (default: all) with the mix (default: any); join_names as in `campaign`. Raises DataError for
+    an unknown sweep or mix, an unreadable topology, or fewer than two sweeps."""
     there = sweeps(store)
     unknown = [n for n in names or [] if n not in there]
     if unknown:
@@ -34,4 +36,4 @@ def read_campaign(store: Path, names: list[str] | None = None, mix: str | None =
         raise DataError(f"no sweep with mix {mix!r} in {store}; there are: {', '.join(sorted(mixes)) or 'none'}")
     if len(cells) < 2:
         raise DataError(f"{store} holds {len(cells)} sweep(s) to map; a map takes two topologies or more")
-    return campaign(cells)
+    return campaign(cells, join_names=join_names)

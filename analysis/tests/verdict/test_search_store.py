@@ -1,0 +1,81 @@
+"""A search as it is stored: the record beside the raw trials -> table `decisions` -> evidence, and the command."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ntier_analysis.errors import DataError
+from ntier_analysis.ingest import ingest_sweep
+from ntier_analysis.store.tables import read_table
+from ntier_analysis.verdict.search import Goal
+from ntier_analysis.verdict.store import idle_cores, searched, verdicts
+from synthetic import Truth, write_sweep
+
+TRUTH = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01})  # 10/s, the knee is at 700 users
+GRID = tuple(range(200, 1401, 100))
+DECISIONS = [
+    {"users": 200, "reason": "low", "why": "a low load"},
+    {"users": 1000, "reason": "beyond the knee", "why": "db1 saturates first"},
+    {"users": 1200, "reason": "plateau", "why": "another"},
+    {"users": 1400, "reason": "plateau", "why": "another"},
+    {"users": None, "reason": "precise", "why": "the maximum is known to +-4.0 %"},
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("search")
+    sweep = write_sweep(made / "raw", TRUTH, [200, 1000, 1200, 1400])
+    ingest_sweep(sweep, made / "store")
+    return made, sweep
+
+
+def test_the_record_becomes_evidence(folder):
+    made, sweep = folder
+    assert not verdicts(made / "store", [])[0].knee_bracketed, "a grid needs two loads below the knee"
+    (sweep / "search.json").write_text(json.dumps({"grid": GRID, "decisions": DECISIONS}))
+    assert not ingest_sweep(sweep, made / "store").unchanged
+    found = verdicts(made / "store", [])[0]
+    assert found.knee_bracketed
+    assert not found.at_least
+    text = "the loads were searched: 4 instead of the grid's 13 (9 spared); it stopped because the maximum is known"
+    assert any(line.startswith(text) for line in found.evidence)
+    assert "load 1000: db1 saturates first" in found.evidence
+    assert list(read_table(made / "store", "decisions")["step"]) == [1, 2, 3, 4, 5]
+
+
+def test_a_torn_record_is_an_error_that_names_it(tmp_path):
+    sweep = write_sweep(tmp_path / "raw", TRUTH, [200])
+    (sweep / "search.json").write_text("{")
+    with pytest.raises(DataError, match=r"search\.json: not the record of a search"):
+        ingest_sweep(sweep, tmp_path / "store")
+
+
+def test_the_next_load_comes_from_the_store(folder):
+    made, sweep = folder
+    first = searched(made / "store", sweep.name, Goal(GRID), [f"u{u:05d}.r01" for u in (1000, 1200, 1400)])
+    assert first.reason == "beyond the knee"
+    assert 800 <= first.users <= 1400
+    assert "db1 saturates first" in first.why
+    assert searched(made / "store", "unknown", Goal(GRID)).users == 200
+    assert searched(made / "nothing", "unknown", Goal(GRID)).users == 200
+
+
+def test_idle_cores_are_those_before_the_load(folder):
+    made, _ = folder
+    trials, samples = read_table(made / "store", "trials"), read_table(made / "store", "samples")
+    assert idle_cores(trials, samples)["db1"] == pytest.approx(0.0, abs=0.001)
+
+
+def test_the_command_prints_a_decision(folder):
+    made, sweep = folder
+    program = Path(sys.executable).with_name("ntier-analysis")
+    command = [program, "search", sweep.name, "--store", made / "store", "--users", ",".join(map(str, GRID))]
+    done = subprocess.run([*command, "--json", "--precision", "0.5"], capture_output=True, text=True, check=True)
+    step = json.loads(done.stdout)
+    assert (step["users"], step["reason"]) == (None, "precise")
+    wrong = subprocess.run([*command[:-1], "a,b"], capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("error: users: 'a,b': expected whole numbers")

@@ -1,4 +1,4 @@
-"""The stated condition of the nodes before a trial: nothing left of earlier ones, services healthy, data as loaded."""
+"""The stated condition of the nodes before a trial: nothing left of earlier ones, services healthy, data restored."""
 
 from __future__ import annotations
 

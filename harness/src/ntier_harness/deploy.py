@@ -27,9 +27,7 @@ SETTLED_JIT = 0.02  # cores that compile in the app tier's JVMs at the end of th
 JIT_OVER_S = 20  # lines of the status file, one a second
 APP_STATUS = "/var/log/ntier/app/tomcat_status.csv"
 WARM_LEAST = 300  # served interactions; below this a warm-up did not reach the pages
-WARM_USERS_PER_CORE = (
-    10  # of the host, or of the largest node; they hardly think, so that the limits-free nodes work all the time
-)
+WARM_USERS_PER_CORE = 10  # of the host or the largest node; they hardly think, so that the nodes work all the time
 WARM_THINK_MS = 100.0
 SITUATIONS = 2000  # where users of trials start: enough that few of them start at the same place
 

@@ -21,6 +21,11 @@ ROOT = Path(__file__).resolve().parents[3]
 SWEEP = "1-1-1-1M.browse_only.shardingsphere.smoke"
 
 
+def last_attempt(results: Path, trial: str) -> Path:
+    """The one that counts: an attempt that the machine disturbed (stolen CPU) is invalid and was made again."""
+    return max((results / "raw").glob(trial))
+
+
 def make_smoke(results: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["make", "smoke", f"RESULTS={results}"], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S
@@ -60,13 +65,13 @@ def test_users_write_to_two_replicas_of_postgresql(tmp_path: Path) -> None:
     request += ["--set", "db_geqo=off", "--name", "writes", "--results", str(tmp_path)]
     done = subprocess.run([NTIER, "sweep", *request], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    raw = next((tmp_path / "raw").glob("1-1-1-2P.read_write.*/u01500.r01*/manifest.json"))
-    validity = json.loads(raw.read_text())["validity"]
+    trial = last_attempt(tmp_path, "1-1-1-2P.read_write.*/u01500.r01*")
+    validity = json.loads((trial / "manifest.json").read_text())["validity"]
     checks = {check["id"]: check for check in validity["checks"]}
     assert validity["valid"], [c for c in checks.values() if c["outcome"] != "pass"]
     assert checks["R1"]["n"] > 0, "rows written"
     assert checks["R2"]["n"] == 2, "replicas compared"
-    assert (raw.parent / "config/read_write.authors.csv").exists()
+    assert (trial / "config/read_write.authors.csv").exists()
 
 
 def lines_of(path: Path) -> list[str]:
@@ -90,14 +95,14 @@ def test_every_node_of_every_tier_is_used(tmp_path: Path) -> None:
     ]
     done = subprocess.run([NTIER, "sweep", *request], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    trial = next((tmp_path / "raw").glob("2-2-2-2M.*/u03000.r01*/nodes"))
+    nodes = last_attempt(tmp_path, "2-2-2-2M.*/u03000.r01*") / "nodes"
     for web in ("web1", "web2"):
-        lines = lines_of(trial / web / "logs/access.log")
+        lines = lines_of(nodes / web / "logs/access.log")
         routes = Counter(line.split()[4] for line in lines if "/servlet/" in line)
         assert min(routes["app1"], routes["app2"]) > 100, f"{web}: {routes}"
     for middleware in ("middleware1", "middleware2"):
         done_by = {}
-        for row in csv.DictReader(lines_of(trial / middleware / "middleware_status.csv")):
+        for row in csv.DictReader(lines_of(nodes / middleware / "middleware_status.csv")):
             done_by.setdefault(row["replica"], []).append(int(row["executed_total"]))
         assert len(done_by) == 2
         assert all(n[-1] - n[0] > 20 for n in done_by.values()), f"{middleware}: {done_by}"

@@ -1,0 +1,77 @@
+"""Makes cases: draws, checks the label, simulates the sweep, and imports its files into a store as a user would.
+
+    python analysis/bench/detector/make.py FOLDER tuning|scoring CLASS FIRST LAST
+
+Resumable: a case that is in FOLDER/<set>.<class>.jsonl is not made again. Cases whose counterfactuals contradict the
+label are written down and not imported."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from ntier_analysis.importing import import_folder
+from ntier_analysis.verdict.saturation import saturations
+
+from detector import observe, truth
+from detector.cases import Case, draw
+from detector.network import simulate
+
+REFERENCE_S = 900.0
+
+
+def make(folder: Path, case: Case) -> dict:
+    """Checks and imports one case; returns its line of the list."""
+    checked = truth.check(case)
+    line = {
+        "name": case.name, "truth": case.truth, "variant": case.variant, "holds": checked.holds, "run_s": case.run_s,
+        "claims": [[t, r, list(n)] for (t, r), n in case.claims.items()], "gains": checked.gains, "scale": case.scale,
+        "base_s": checked.base_s, "knee_real": checked.knee_real, "interactions": case.view.interactions,
+        "quota": any(s.quota is not None for s in case.network.stations), "ticks": case.view.ticks,
+    }  # fmt: skip
+    if not checked.holds:
+        return line
+    runs = truth.sweep_runs(case, checked.knee_real)
+    _import(folder / "store", case, runs)
+    return line | reference(case, runs[-1].users)
+
+
+def reference(case: Case, users: int) -> dict:
+    """Throughput and saturations of a long run at the sweep's highest load, observed in the same way without gaps."""
+    run = simulate(case.network, users, truth.RAMP_S, REFERENCE_S, case.seed + 999)
+    rows = observe.sample_rows(case, 0, run, replace(case.view, gap_s=0.0), case.seed + 999).assign(source="import")
+    found = saturations(rows, observe.start(0) + run.ramp_s, observe.start(0) + run.end_s)
+    shares = [[s.node, s.resource, s.item, s.share.value] for s in found]
+    return {"x_reference": run.throughput, "users_reference": users, "shares": shares, "loads": list(case.loads)}
+
+
+def _import(store: Path, case: Case, runs: list) -> None:
+    files = Path(tempfile.mkdtemp(prefix="detector-"))
+    try:
+        observe.write(files, case, runs)
+        import_folder(files, store)
+    finally:
+        shutil.rmtree(files)
+
+
+def main() -> None:
+    folder, seeds, kind = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{seeds}.{kind}.jsonl"
+    done = {json.loads(line)["name"] for line in path.read_text().splitlines()} if path.exists() else set()
+    for number in range(int(sys.argv[4]), int(sys.argv[5])):
+        case = draw(kind, seeds, number)
+        if case.name not in done:
+            line = make(folder, case)
+            with path.open("a") as out:
+                out.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main()

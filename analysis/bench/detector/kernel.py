@@ -3,7 +3,9 @@ served, give the place back). Compiled; `network.py` prepares its arrays.
 
 A station shares its capacity among its jobs (processor sharing in virtual time): min(n, width) cores, and with a quota
 only until quota x period core-seconds of the running period are used; then it waits for the next period, as the
-kernel's bandwidth control does. A competitor takes a share of it while it is on; a stall stops it altogether."""
+kernel's bandwidth control does. A competitor takes a share of it while it is on; a stall stops it altogether.
+
+The helpers are inlined by numba: a call would count references of two dozen arrays, half of the time."""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ class Walk(NamedTuple):
     share: np.ndarray
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def push(state, row, key, who):
     i = state.size[row]
     state.size[row] += 1
@@ -90,7 +92,7 @@ def push(state, row, key, who):
     keys[i], whos[i] = key, who
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def pop(state, row):
     keys, whos = state.key[row], state.who[row]
     first = whos[0]
@@ -111,7 +113,7 @@ def pop(state, row):
     return first
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def rates(fixed, state, s):
     """Cores in use and progress of each job per second."""
     n = state.size[s]
@@ -124,7 +126,7 @@ def rates(fixed, state, s):
     return cores, each * fixed.speed[s]
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def advance(fixed, state, record, s, now):
     """Brings station `s` to the time `now`."""
     begin = state.last[s]
@@ -145,7 +147,7 @@ def advance(fixed, state, record, s, now):
         cell += 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def renew(fixed, state, s, now):
     """A new period of the quota, if the last one is over."""
     if now < state.period_end[s] - TINY:
@@ -156,7 +158,7 @@ def renew(fixed, state, s, now):
     state.throttled[s] = False
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def schedule(fixed, state, s, now):
     """When station `s` needs attention next."""
     event = fixed.switches[s, state.switch[s]]
@@ -172,7 +174,7 @@ def schedule(fixed, state, s, now):
     state.following[s] = event
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def attend(fixed, state, record, s, now, ready):
     """What happens at station `s` now; users whose service ends go to `ready`. Returns how many."""
     advance(fixed, state, record, s, now)
@@ -197,7 +199,7 @@ def attend(fixed, state, record, s, now, ready):
     return n
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def draw(mean, variation):
     """Work of one visit: constant, gamma, exponential, or log-normal (heavy) by its coefficient of variation."""
     if variation <= 0 or mean <= 0:
@@ -210,7 +212,7 @@ def draw(mean, variation):
     return mean * np.random.lognormal(-sigma2 / 2, np.sqrt(sigma2))
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def choose(policy, weights, pending, turn, tier):
     """Node of a tier for one request; ties of LEAST_PENDING go to the lowest number, as C-JDBC's do."""
     n = 0
@@ -233,7 +235,7 @@ def choose(policy, weights, pending, turn, tier):
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def snapshot(state, record, taken, waiting, filled, now):
     """Gauges of all cells that ended by now."""
     cells = min(int(now / CELL_S), record.jobs.shape[1])

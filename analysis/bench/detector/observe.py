@@ -144,13 +144,17 @@ def _lost(frame: pd.DataFrame, run: Run, view: View, rng: np.random.Generator) -
     return frame[keep]
 
 
-def write(folder: Path, case: Case, runs: list[Run]) -> None:
-    """trials.csv, samples.csv and, if the case has them, interactions.csv."""
-    folder.mkdir(parents=True, exist_ok=True)
+def frames(case: Case, runs: list[Run]) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame | None]:
+    """Contents of trials.csv, samples.csv and, if the case has them, interactions.csv."""
     trials = pd.DataFrame([trial_rows(case, i, run) for i, run in enumerate(runs)])
-    trials.to_csv(folder / "trials.csv", index=False)
     samples = [sample_rows(case, i, run, case.view, case.seed + i) for i, run in enumerate(runs)]
-    pd.concat(samples, ignore_index=True).to_csv(folder / "samples.csv", index=False)
-    if case.view.interactions:
-        rows = [interaction_rows(case, i, run) for i, run in enumerate(runs)]
-        pd.concat(rows, ignore_index=True).to_csv(folder / "interactions.csv", index=False)
+    done = [interaction_rows(case, i, run) for i, run in enumerate(runs)] if case.view.interactions else None
+    return trials, pd.concat(samples, ignore_index=True), pd.concat(done, ignore_index=True) if done else None
+
+
+def write(folder: Path, case: Case, runs: list[Run]) -> None:
+    """The files of an import."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, frame in zip(("trials", "samples", "interactions"), frames(case, runs), strict=True):
+        if frame is not None:
+            frame.to_csv(folder / f"{name}.csv", index=False)

@@ -6,7 +6,9 @@ Prints Markdown. `--wrong`: also each case that was judged wrongly, with its evi
 
 from __future__ import annotations
 
+import hashlib
 import json
+import pickle
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -16,8 +18,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 from ntier_analysis.statistics.share import wilson
-from ntier_analysis.verdict.store import verdicts
-from ntier_analysis.verdict.sweep import SweepVerdict
+from ntier_analysis.statistics import share
+from ntier_analysis.store.tables import read_table
+from ntier_analysis.verdict import load, saturation, tables
+from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
 
 from detector.cases import CLASSES
 from detector.network import THINK_S
@@ -34,18 +38,34 @@ class Judged:
     outcome: str
     named: bool
     placed: bool
+    top: TrialData
 
     @property
     def right(self) -> bool:
         return self.outcome == self.line["truth"] and self.placed
 
 
+MEASURED = (tables, saturation, share, load)
+"""Modules that decide what is measured of a trial: while they stay the same, it is kept."""
+
+
+def trials_of(folder: Path, name: str) -> list[TrialData]:
+    digest = hashlib.sha256(b"".join(Path(str(m.__file__)).read_bytes() for m in MEASURED)).hexdigest()[:12]
+    path = folder / "cache" / digest / f"{name}.pickle"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = [read_table(folder / "store", t, name) for t in ("trials", "samples", "nodes", "interactions")]
+        path.write_bytes(pickle.dumps(tables.trial_data(*kept[:3], None if kept[3].empty else kept[3])[0]))
+    return pickle.loads(path.read_bytes())
+
+
 def judged(folder: Path, line: dict) -> Judged:
-    (found,) = verdicts(folder / "store", [line["name"]])
+    trials = trials_of(folder, line["name"])
+    found = judge_sweep(line["name"], "", trials, line["scale"])
     outcome = found.kind if found.verdict == "multi" else found.verdict
     said = {(b.tier, b.resource + f":{b.item}" * (b.resource == "pool")): tuple(b.nodes) for b in found.bottlenecks}
     true = {(t, r): tuple(n) for t, r, n in line["claims"]}
-    return Judged(line, found, outcome, set(said) == set(true), said == true)
+    return Judged(line, found, outcome, set(said) == set(true), said == true, trials[-1])
 
 
 def cases(folder: Path, seeds: str) -> tuple[list[dict], int]:
@@ -111,25 +131,20 @@ def trial_right(j: Judged) -> bool:
 # ---- calibration ---------------------------------------------------------------------------------------------------
 
 
-def share_coverage(folder: Path, found: list[Judged]) -> list[str]:
+def share_coverage(found: list[Judged]) -> list[str]:
     """95 % intervals of the saturation of each resource at the highest load against the long run's share."""
-    from ntier_analysis.store.tables import read_table
-
     rows = []
     for j in found:
-        table = read_table(folder / "store", "saturation", j.line["name"])
-        top = table[(table["users"] == table["users"].max()) & (table["threshold_pct"] == 95.0)]
         true = {(n, r, i): s for n, r, i, s in j.line["shares"]}
-        for _, row in top.iterrows():
-            s = true.get((row["node"], row["resource"], row["item"]))
-            if s is not None:
-                inside = row["saturation_low"] - 1e-9 <= s <= row["saturation_high"] + 1e-9
-                rows.append((s, inside, j.line["run_s"], row["interval_s"] < 0.5, row["resource"]))
+        for seen in j.top.saturations:
+            s = true[seen.key]
+            inside = seen.share.low - 1e-9 <= s <= seen.share.high + 1e-9
+            rows.append((s, inside, j.line["run_s"], seen.interval_s < 0.5))
     lines = ["| long-run share | samples of | run | intervals that hold it |", "|---|---|---|---|"]
     for low, high in ((0.02, 0.2), (0.2, 0.8), (0.8, 0.98), (0.02, 0.98)):
         for fast in (True, False):
             for seconds in (60.0, 180.0):
-                hits = [i for s, i, r, f, _ in rows if low <= s <= high and f == fast and r == seconds]
+                hits = [i for s, i, r, f in rows if low <= s <= high and f == fast and r == seconds]
                 if hits:
                     at = "0.1 s" if fast else "1 s"
                     lines.append(f"| {low} to {high} | {at} | {seconds:.0f} s | {share_text(sum(hits), len(hits))} |")
@@ -180,14 +195,14 @@ def main() -> None:
     print(f"{len(found)} cases ({left_out} more were drawn whose label did not hold)\n")
     for part in (confusion, per_class, by_variant, by_length):
         print("\n".join(part(found)), end="\n\n")
-    print("\n".join([*share_coverage(folder, found), "", *maximum_coverage(found)]))
+    print("\n".join([*share_coverage(found), "", *maximum_coverage(found)]))
     if "--wrong" in sys.argv:
         for j in found:
             if not j.right:
                 print("\n##", j.line["name"], j.line["variant"], j.line["claims"], "->", j.outcome, j.found.bottlenecks)
                 print("\n".join(j.found.evidence))
-                for load, v in j.found.trials:
-                    print("  -", load.users_real, f"{load.throughput_per_s:.1f}/s lost {v.lost:.3f}", v.verdict, v.kind)
+                for at, v in j.found.trials:
+                    print("  -", at.users_real, f"{at.throughput_per_s:.1f}/s lost {v.lost:.3f}", v.verdict, v.kind)
                 print("\n".join("    " + e for e in j.found.trials[-1][1].evidence))
 
 

@@ -16,7 +16,7 @@ GAIN = 0.05
 NONE_GAIN = 0.03
 """What relieving everything may gain at most where nothing limits: between this and GAIN a case is neither."""
 RAMP_S = 30.0
-LONG_S = 400.0
+LONG_S = 300.0
 BEYOND = 1.8
 """Load of the test in knees; for `none` the highest load of its sweep."""
 

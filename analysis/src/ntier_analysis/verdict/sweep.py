@@ -11,8 +11,10 @@ from scipy import stats
 
 from ntier_analysis.statistics.laws import MIN_PLATEAU, asymptote, demand, knee_users, pool
 from ntier_analysis.statistics.throughput import Interval, of_batches
+from ntier_analysis.verdict.context import of_loads
+from ntier_analysis.verdict.load import TIERS, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import Saturation
-from ntier_analysis.verdict.trial import LIMITED, TIERS, Bottleneck, Load, Verdict, judge_trial
+from ntier_analysis.verdict.trial import LIMITED, judge_trial
 
 LOW_RESPONSE = 0.1
 """The lowest load gives R0 if its response time is below this share of the think time; else it is saturated itself."""
@@ -58,7 +60,11 @@ def judge_sweep(sweep: str, topology: str, trials: list[TrialData], scale: float
     ordered = sorted(trials, key=lambda t: (t.load.users_real, t.load.trial))
     valid = [t for t in ordered if t.load.valid and np.isfinite(t.load.response_s) and t.load.throughput_per_s > 0]
     base_s = base_response(valid)
-    judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base_s)) for t in ordered]
+    limited = [t for t in valid if t.load.lost(base_s) >= LIMITED]
+    members = _members(limited, base_s)
+    free = [t for t in valid if t.load.lost(base_s) < LIMITED]
+    context = of_loads([(t.load, t.saturations) for t in free], [(t.load, t.saturations) for t in members])
+    judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base_s, context)) for t in ordered]
     result = SweepVerdict(sweep, topology, "unknown", trials=judged)
     invalid = [load for load, _ in judged if not load.valid]
     if invalid:
@@ -67,11 +73,10 @@ def judge_sweep(sweep: str, topology: str, trials: list[TrialData], scale: float
     if not valid:
         result.evidence.append("there is no valid trial")
         return result
-    limited = [t for t in valid if t.load.lost(base_s) >= LIMITED]
     if not limited:
         _unlimited(result, valid, base_s)
     else:
-        members = _plateau(result, valid, limited, base_s, scale)
+        members = _plateau(result, valid, members, base_s, scale)
         verdicts = {load.trial: verdict for load, verdict in judged}
         _combine(result, [verdicts[t.load.trial] for t in members])
         result.migration = migrations([(t.load, verdicts[t.load.trial]) for t in limited])
@@ -106,19 +111,24 @@ def _interval(trials: list[TrialData]) -> tuple[Interval, float]:
     return of_batches(np.array([t.load.throughput_per_s for t in trials]), len(trials)), float("nan")
 
 
-def _plateau(
-    result: SweepVerdict, valid: list[TrialData], limited: list[TrialData], base_s: float, scale: float
-) -> list[TrialData]:
-    """Finds the loads beyond the knee, pools them, and says whether the knee is bracketed."""
-    think_s = limited[0].load.think_s
+def _members(limited: list[TrialData], base_s: float) -> list[TrialData]:
+    """The loads beyond the knee."""
     members = limited
-    for _ in range(20):
+    for _ in range(20 if limited else 0):
         level = float(np.median([t.load.throughput_per_s for t in members]))
-        knee = knee_users(level, think_s, base_s)
+        knee = knee_users(level, limited[0].load.think_s, base_s)
         new = [t for t in limited if t.load.users_real >= ON_PLATEAU * knee] or limited[-1:]
         if new == members:
             break
         members = new
+    return members
+
+
+def _plateau(
+    result: SweepVerdict, valid: list[TrialData], members: list[TrialData], base_s: float, scale: float
+) -> list[TrialData]:
+    """Pools the loads beyond the knee, and says whether the knee is bracketed. Returns those that count."""
+    think_s = members[0].load.think_s
     pooled, p = _interval(members)
     retrograde = None
     while len(members) > MIN_PLATEAU and p < 0.01 and _falls(members):

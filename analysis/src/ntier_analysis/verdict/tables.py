@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
+from ntier_analysis.verdict.load import Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import METRICS, Saturation, saturation_table, saturations
 from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
-from ntier_analysis.verdict.trial import Bottleneck, Load, Verdict
 
 NEEDED_METRICS = (*METRICS, "used_cores")
 
@@ -24,7 +24,7 @@ def sweep_verdict(
     interactions: pd.DataFrame | None = None,
 ) -> SweepVerdict:
     """Tables of one sweep -> its verdict."""
-    data, _ = _trial_data(trials, samples, nodes, interactions)
+    data, _ = trial_data(trials, samples, nodes, interactions)
     topology = str(trials["topology"].iloc[0]) if len(trials) else ""
     scale = float(trials["scale"].iloc[0]) if len(trials) and pd.notna(trials["scale"].iloc[0]) else 1.0
     return judge_sweep(sweep, topology, data, scale)
@@ -38,7 +38,7 @@ def judge(
     interactions: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Tables of one sweep -> tables `verdicts` and `saturation`."""
-    data, found = _trial_data(trials, samples, nodes, interactions)
+    data, found = trial_data(trials, samples, nodes, interactions)
     topology = str(trials["topology"].iloc[0]) if len(trials) else ""
     scale = float(trials["scale"].iloc[0]) if len(trials) and pd.notna(trials["scale"].iloc[0]) else 1.0
     judged = judge_sweep(sweep, topology, data, scale)
@@ -48,9 +48,10 @@ def judge(
     return {"verdicts": verdict_table(judged), "saturation": saturation}
 
 
-def _trial_data(
+def trial_data(
     trials: pd.DataFrame, samples: pd.DataFrame, nodes: pd.DataFrame, interactions: pd.DataFrame | None
 ) -> tuple[list[TrialData], dict[str, list[Saturation]]]:
+    """Tables of one sweep -> its trials as the verdict needs them, and the saturations of each."""
     wanted = samples["metric"].isin(NEEDED_METRICS)
     by_trial = {str(k): v for k, v in samples[wanted].groupby("trial", sort=False)}
     done = {str(k): v for k, v in interactions.groupby("trial", sort=False)} if interactions is not None else {}
@@ -83,9 +84,9 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
         return float(value) if value is not None and pd.notna(value) else otherwise
 
     start, end = number("run_start_s"), number("run_end_s")
-    rates = None
-    if done is not None and (end - start) / BATCHES >= MIN_BATCH_S:
-        rates = batch_rates(done.loc[done["ok"].astype(bool), "t_s"].to_numpy(), start, end)
+    done_s = done.loc[done["ok"].astype(bool), "t_s"].to_numpy() if done is not None else None
+    long_enough = done_s is not None and (end - start) / BATCHES >= MIN_BATCH_S
+    rates = batch_rates(done_s, start, end) if long_enough else None
     users = number("users")
     valid = row.get("valid")
     return Load(
@@ -102,6 +103,7 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
         pending=int(number("pending", 0)),
         rates=rates,
         think_measured_s=number("think_measured_s"),
+        done_s=done_s,
     )
 
 

@@ -68,7 +68,7 @@ class Record(NamedTuple):
 
 class Walk(NamedTuple):
     """Steps (K,): operation, first station or pool (or tier of CHOOSE, LEAVE), tier whose chosen node counts (-1: one
-    for all), coefficient of variation of the work; `work` (C, K) mean core-seconds per class; `share` (C,) cumulated."""
+    for all), coefficient of variation of the work; `work` (C, K) mean core-seconds; `share` (C,) cumulated."""
 
     operation: np.ndarray
     target: np.ndarray

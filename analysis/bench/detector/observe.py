@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from detector.cases import Case, View
 from detector.kernel import CELL_S, PERIOD_S
 from detector.network import DELAY_WIDTH, THINK_S, Run, Station
+from detector.plan import Case, View
 
 T0 = 1_790_000_000.0
 TICK_S = 0.01

@@ -17,8 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
-from ntier_analysis.statistics.share import wilson
 from ntier_analysis.statistics import share
+from ntier_analysis.statistics.share import wilson
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict import load, saturation, tables
 from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
@@ -115,7 +115,8 @@ def by_length(found: list[Judged]) -> list[str]:
         some = [j for j in found if j.line["run_s"] == seconds]
         at = [trial_right(j) for j in some]
         lines.append(
-            f"| {seconds:.0f} s | {share_text(sum(j.right for j in some), len(some))} | {share_text(sum(at), len(at))} |"
+            f"| {seconds:.0f} s | {share_text(sum(j.right for j in some), len(some))} | "
+            f"{share_text(sum(at), len(at))} |"
         )
     return lines
 
@@ -163,7 +164,7 @@ def maximum_coverage(found: list[Judged]) -> list[str]:
         ("with interactions", [j for j in limited if j.line["interactions"]]),
         ("without", [j for j in limited if not j.line["interactions"]]),
         *((f"{s:.0f} s", [j for j in limited if j.line["run_s"] == s]) for s in (60.0, 180.0)),
-        *((k, [j for j in limited if j.line["truth"] == k]) for k in CLASSES[1:]),
+        *((k, [j for j in limited if j.line["variant"] == k]) for k in sorted({j.line["variant"] for j in limited})),
     ]:
         found_x = [(j.found.max_throughput, j.line["x_reference"]) for j in some]
         hits = sum(m.low <= x <= m.high for m, x in found_x)
@@ -173,9 +174,10 @@ def maximum_coverage(found: list[Judged]) -> list[str]:
     knees = [(j.found, j.line["x_reference"] * (THINK_S + j.line["base_s"]) / j.line["scale"]) for j in limited]
     errors = np.array([v.knee_users / k - 1 for v, k in knees])
     low, high = np.percentile(errors, [2.5, 97.5])
-    held = [v.knee_interval[0] <= k <= v.knee_interval[1] for v, k in knees if getattr(v, "knee_interval", None)]
+    held = [v.knee_interval[0] <= k <= v.knee_interval[1] for v, k in knees]
     lines.append(
-        f"| knee | {share_text(sum(held), len(held))} | {errors.mean():+.3f} | 95 % of errors {low:+.3f} to {high:+.3f} |"
+        f"| knee | {share_text(sum(held), len(held))} | {errors.mean():+.3f} | 95 % of errors {low:+.3f} to "
+        f"{high:+.3f} |"
     )
     return lines
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from detector.cases import Case, Key
 from detector.network import THINK_S, Network, Run, simulate
+from detector.plan import Case, Key
 
 FACTOR = 1.5
 """Capacity of what is relieved."""
@@ -23,8 +23,8 @@ BEYOND = 1.8
 
 @dataclass
 class Truth:
-    """`x_max`: throughput at BEYOND knees; `base_s`: response time at a tenth of the knee; `gains` by what was relieved;
-    `holds`: whether all inequalities of the class do."""
+    """`x_max`: throughput at BEYOND knees; `base_s`: response time at a tenth of the knee; `gains` by what was
+    relieved; `holds`: whether all inequalities of the class do."""
 
     x_max: float
     base_s: float

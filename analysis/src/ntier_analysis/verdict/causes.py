@@ -25,15 +25,15 @@ FULL = 0.5
 PARTIAL = 0.2
 """A resource that is saturated in a part of the run, from which on it may be a cause."""
 NO_ROOM_PCT = 90.0
-"""Mean utilization from which on a resource has no room. At the knee itself a limiting resource of a small model is used
-96 % (exact MVA, scale 0.1); a share of 5 % more throughput needs 5 % room."""
+"""Mean utilization from which on a resource has no room. At the knee itself a limiting resource of a small model is
+used 96 % (exact MVA, scale 0.1); a share of 5 % more throughput needs 5 % room."""
 SLOWER = 0.7
 """Throughput while a part-time cause is saturated against that while it is not, at most. Bursts of a resource that
 limits nothing give 0.9 to 1.3 (simulated: bench/detector, tuning seeds)."""
 MIN_SIDE_S = 2.0
 """Seconds that either side of that comparison needs."""
 EXPLAINS = 0.75
-"""Share of the run in which a cause must be saturated to explain a limit alone, beside resources that are full anyway."""
+"""Share of the run in which a cause must be saturated to explain a limit alone, where others are full anyway."""
 ALTERNATING_LIFT, ALTERNATING_P = 0.5, 0.01
 COMPLETE = 0.9
 """One of the two is saturated nearly always. Shifting a periodic series by a period changes nothing, so the permutation
@@ -112,8 +112,8 @@ def means(values: np.ndarray, cells: int) -> np.ndarray:
 
 def _without_full_anyway(some: list[Saturation], context: Context) -> tuple[list[Saturation], list[str]]:
     """Drops what is full at any load, if another cause explains the limit nearly all of the time."""
-    anyway = [s for s in some if s.key in context.full_anyway]
-    rest = [s for s in some if s.key not in context.full_anyway]
+    anyway = [s for s in some if s.group in context.full_anyway]
+    rest = [s for s in some if s.group not in context.full_anyway]
     if not anyway or not any(s.share.value >= EXPLAINS for s in rest):
         return some, []
     return rest, [
@@ -123,7 +123,7 @@ def _without_full_anyway(some: list[Saturation], context: Context) -> tuple[list
 
 
 def _pools(pools: list[Saturation], hard: list[Saturation], context: Context) -> tuple[list[Saturation], list[str]]:
-    """Pools that are causes, and a sentence for each that is a symptom: one saturated resource fills all pools above it."""
+    """Pools that are causes, and a sentence for each symptom: one saturated resource fills all pools above it."""
     kept, symptoms = [], []
     for s in pools:
         deeper = [

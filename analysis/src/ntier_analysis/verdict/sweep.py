@@ -38,6 +38,7 @@ class SweepVerdict:
     at_least: bool = True
     knee_users: float = float("nan")
     knee_bracketed: bool = False
+    knee_interval: tuple[float, float] = (float("nan"), float("nan"))
     trials: list[tuple[Load, Verdict]] = field(default_factory=list)
     migration: list[dict] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
@@ -136,6 +137,10 @@ def _plateau(
         pooled, p = _interval(members)
     result.max_throughput, result.at_least = pooled, len({t.load.users for t in members}) < MIN_PLATEAU
     result.knee_users = knee_users(pooled.value, think_s, base_s) / scale
+    result.knee_interval = (
+        knee_users(pooled.low, think_s, base_s) / scale,
+        knee_users(pooled.high, think_s, base_s) / scale,
+    )
     _describe(result, valid, members, p, scale)
     if retrograde is not None:
         result.evidence.append(f"retrograde: from {retrograde.users} users on throughput falls by more than {DROP:.0%}")
@@ -226,15 +231,12 @@ def migrations(limited: list[tuple[Load, Verdict]]) -> list[dict]:
 
 def _demands(valid: list[TrialData]) -> list[str]:
     """Utilization law: which node should limit, and at which throughput, from the loads below its saturation."""
-    names = [n for n, tier in valid[0].nodes.items() if tier in TIERS and n in valid[0].capacity_cores]
+    names = [n for n, tier in valid[0].nodes.items() if tier in TIERS]
     limits = []
     for name in names:
-        capacity = valid[0].capacity_cores[name]
-        points = [
-            (t.load.throughput_per_s, t.used_cores[name])
-            for t in valid
-            if name in t.used_cores and 100 * t.used_cores[name] / capacity < UNSATURATED_PCT
-        ]
+        capacity = valid[0].capacity_cores.get(name, 1.0)
+        points = [(t.load.throughput_per_s, used) for t in valid if (used := _used(t, name)) is not None]
+        points = [(x, used) for x, used in points if 100 * used / capacity < UNSATURATED_PCT]
         if len({x for x, _ in points}) < 2:
             continue
         x, y = (np.array(c) for c in zip(*points, strict=True))
@@ -244,8 +246,17 @@ def _demands(valid: list[TrialData]) -> list[str]:
     if not limits:
         return []
     limit, name, fit = min(limits)
+    unit = "cores" if name in valid[0].capacity_cores else "of its capacity"
     return [
         f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
-        f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} cores "
-        f"idle: of all CPUs it would be the first to saturate, at {limit:.1f}/s"
+        f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit}"
+        f" idle: of all CPUs it would be the first to saturate, at {limit:.1f}/s"
     ]
+
+
+def _used(t: TrialData, name: str) -> float | None:
+    """CPU that a node uses, in cores; where its capacity is not known (imported data), as a share of that."""
+    if name in t.capacity_cores:
+        return t.used_cores.get(name)
+    pct = [s.utilization_mean_pct for s in t.saturations if s.node == name and s.resource == "cpu"]
+    return pct[0] / 100 if pct and np.isfinite(pct[0]) else None

@@ -141,7 +141,7 @@ def _rows(
 
 def as_json(judged: SweepVerdict) -> dict[str, Any]:
     """One element of `sweeps` in contract 5; null = unknown. Keys beyond the contract: max_throughput_at_least,
-    knee_bracketed, evidence, and per trial valid, invalid_reasons, kind, lost_share, evidence."""
+    knee_interval, knee_bracketed, evidence, and per trial valid, invalid_reasons, kind, lost_share, evidence."""
     found = judged.max_throughput
     return {
         "sweep": judged.sweep,
@@ -150,6 +150,7 @@ def as_json(judged: SweepVerdict) -> dict[str, Any]:
         "max_throughput_interval": [_number(found.low), _number(found.high)] if found else [None, None],
         "max_throughput_at_least": judged.at_least,
         "knee_users": None if math.isnan(judged.knee_users) else round(judged.knee_users),
+        "knee_interval": [_number(v) for v in judged.knee_interval],
         "knee_bracketed": judged.knee_bracketed,
         "verdict": judged.verdict,
         "bottlenecks": [_bottleneck(b) for b in judged.bottlenecks],

@@ -23,8 +23,8 @@ MISSING = 0.1
 COARSE_S = 0.5
 IMBALANCE_POINTS = 20.0
 HEADROOM = 0.9
-"""Use of a second resource against the leader's, from which on both limit: relieving the leader alone would gain at most
-1 / 0.9 (utilization law), too little to tell from the 5 % that count as a gain."""
+"""Use of a second resource against the leader's, from which on both limit: relieving the leader alone would gain at
+most 1 / 0.9 (utilization law), too little to tell from the 5 % that count as a gain."""
 
 
 def judge_trial(

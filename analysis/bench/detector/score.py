@@ -140,19 +140,24 @@ def share_coverage(found: list[Judged]) -> list[str]:
         for seen in j.top.saturations:
             s = true[seen.key]
             inside = seen.share.low - 1e-9 <= s <= seen.share.high + 1e-9
-            rows.append((s, inside, j.line["run_s"], seen.interval_s < 0.5))
+            own = any(
+                seen.node in nodes and seen.group == (tier, r.split(":")[0]) for tier, r, nodes in j.line["claims"]
+            )
+            rows.append((s, inside, j.line["run_s"], seen.interval_s < 0.5, own))
     lines = ["| long-run share | samples of | run | intervals that hold it |", "|---|---|---|---|"]
     for low, high in ((0.02, 0.2), (0.2, 0.8), (0.8, 0.98), (0.02, 0.98)):
         for fast in (True, False):
             for seconds in (60.0, 180.0):
-                hits = [i for s, i, r, f in rows if low <= s <= high and f == fast and r == seconds]
+                hits = [i for s, i, r, f, _ in rows if low <= s <= high and f == fast and r == seconds]
                 if hits:
                     at = "0.1 s" if fast else "1 s"
                     lines.append(f"| {low} to {high} | {at} | {seconds:.0f} s | {share_text(sum(hits), len(hits))} |")
     inner = [i for s, i, *_ in rows if 0.02 <= s <= 0.98]
     extreme = [i for s, i, *_ in rows if not 0.02 <= s <= 0.98]
     lines.append(f"| 0.02 to 0.98 | all | all | {share_text(sum(inner), len(inner))} |")
-    return [*lines, f"| below 0.02 or above 0.98 | all | all | {share_text(sum(extreme), len(extreme))} |"]
+    lines.append(f"| below 0.02 or above 0.98 | all | all | {share_text(sum(extreme), len(extreme))} |")
+    named = [i for _, i, _, _, own in rows if own]
+    return [*lines, f"| any, of what limits | all | all | {share_text(sum(named), len(named))} |"]
 
 
 def maximum_coverage(found: list[Judged]) -> list[str]:

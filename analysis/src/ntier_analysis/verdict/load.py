@@ -10,6 +10,12 @@ TIERS = ("web", "app", "middleware", "db")
 """From the client inwards: a later one is deeper."""
 
 
+LIMITED = 0.05
+"""Share of the throughput that waiting costs, from which on a trial counts as limited."""
+PAUSE_S, PAUSE_N = 1.0, 10
+"""A pause: nothing was completed for a second at least, in which ten interactions were to be expected."""
+
+
 @dataclass(frozen=True)
 class Load:
     """One trial's load and answer. `response_s` is the mean of the successes, `response_error_s` its standard error
@@ -37,6 +43,21 @@ class Load:
 
         By Little's law this is 1 - X / (N / (Z + R0)), but without the noise of the drawn think times."""
         return max(0.0, (self.response_s - base_s) / (self.think_s + self.response_s))
+
+    @property
+    def paused(self) -> float:
+        """Share of the run in pauses; 0 without single interactions. A system that stands still now and then is as slow
+        at the lowest load as at others: its response time there hides what is lost."""
+        if self.done_s is None or self.throughput_per_s <= 0:
+            return 0.0
+        inside = self.done_s[(self.done_s >= self.start_s) & (self.done_s < self.end_s)]
+        gaps = np.diff(np.concatenate([[self.start_s], np.sort(inside), [self.end_s]]))
+        long = gaps >= max(PAUSE_S, PAUSE_N / self.throughput_per_s)
+        return float(gaps[long].sum() / (self.end_s - self.start_s))
+
+    def limited(self, base_s: float) -> bool:
+        """Whether waiting or pauses cost enough of the throughput to ask for the cause."""
+        return max(self.lost(base_s), self.paused) >= LIMITED
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ntier_analysis.statistics.throughput import Interval, of_batches
 from ntier_analysis.verdict.context import of_loads
 from ntier_analysis.verdict.load import TIERS, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import Saturation
-from ntier_analysis.verdict.trial import LIMITED, judge_trial
+from ntier_analysis.verdict.trial import judge_trial
 
 LOW_RESPONSE = 0.1
 """The lowest load gives R0 if its response time is below this share of the think time; else it is saturated itself."""
@@ -61,9 +61,9 @@ def judge_sweep(sweep: str, topology: str, trials: list[TrialData], scale: float
     ordered = sorted(trials, key=lambda t: (t.load.users_real, t.load.trial))
     valid = [t for t in ordered if t.load.valid and np.isfinite(t.load.response_s) and t.load.throughput_per_s > 0]
     base_s = base_response(valid)
-    limited = [t for t in valid if t.load.lost(base_s) >= LIMITED]
+    limited = [t for t in valid if t.load.limited(base_s)]
     members = _members(limited, base_s)
-    free = [t for t in valid if t.load.lost(base_s) < LIMITED]
+    free = [t for t in valid if not t.load.limited(base_s)]
     context = of_loads([(t.load, t.saturations) for t in free], [(t.load, t.saturations) for t in members])
     judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base_s, context)) for t in ordered]
     result = SweepVerdict(sweep, topology, "unknown", trials=judged)

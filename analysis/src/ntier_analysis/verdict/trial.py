@@ -9,13 +9,11 @@ import numpy as np
 from ntier_analysis.statistics.laws import asymptote
 from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, SOFT, causes, in_turn, relation
 from ntier_analysis.verdict.context import NO_CONTEXT, Context
-from ntier_analysis.verdict.load import TIERS, Bottleneck, Load, Verdict
+from ntier_analysis.verdict.load import LIMITED, TIERS, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import THRESHOLD, Saturation
 
 __all__ = ["TIERS", "Bottleneck", "Load", "Verdict", "judge_trial", "unmeasured"]
 
-LIMITED = 0.05
-"""Share of the throughput that waiting costs, from which on a trial counts as limited."""
 HIDDEN = 0.10
 """The same share, from which on there must be a cause, seen or hidden."""
 MISSING = 0.1
@@ -43,7 +41,11 @@ def judge_trial(
     named, notes = causes(load, servers, context)
     evidence += [_said(s) for s in sorted(named, key=lambda s: -s.share.value)]
     evidence += notes
-    if lost < LIMITED:
+    if load.paused >= LIMITED:
+        evidence.append(
+            f"nothing at all was completed in {100 * load.paused:.0f} % of the run: it stood still at times"
+        )
+    if not load.limited(base_s):
         if named:
             evidence.append("it saturates, but throughput still follows the law: not (yet) a limit")
         return Verdict("none", evidence=evidence, lost=lost)
@@ -108,7 +110,7 @@ def _without_cause(
         evidence.append(
             f"{coarse[0]} was sampled every {found[0].interval_s:.1f} s only: sample finer to see short turns"
         )
-    if lost < HIDDEN:
+    if lost < HIDDEN and load.paused < LIMITED:
         evidence.append("waiting costs little: not a limit yet")
         return Verdict("none", evidence=evidence, lost=lost)
     return Verdict("hidden", evidence=evidence, lost=lost)

@@ -3,7 +3,10 @@
 Correlation alone links everything with everything. The tree that keeps, of all pairs, the strongest links which connect
 the series once (maximum spanning tree; with mutual information as weight this is the tree of Chow and Liu 1968, the
 best approximation of the joint distribution by a tree, and -log(1 - r^2) / 2 is the mutual information of normal
-variables) leaves the direct ones: disk - queue - statements - CPU instead of also disk - CPU."""
+variables) leaves the direct ones: disk - queue - statements - CPU instead of also disk - CPU. A noisy series (a queue
+read once a second) hangs beside the chain instead of in it.
+
+Signs along the way tell what rises and what falls with the series that the chain begins at."""
 
 from __future__ import annotations
 
@@ -73,16 +76,30 @@ def tree(found: list[Link]) -> list[Link]:
     return kept
 
 
-def chain(found: list[Link], start: str) -> list[tuple[str, float]]:
-    """The longest way through the tree from `start`: (series, correlation with the one before it); empty if no link
-    begins there."""
+@dataclass(frozen=True)
+class Step:
+    """`name` moves with `before` (correlation `r`); `sign`: +1 if it moves with the series that the chain begins at."""
+
+    before: str
+    name: str
+    r: float
+    sign: int
+
+
+def chain(found: list[Link], start: str) -> list[Step]:
+    """All that hangs on `start` in the tree, from there outwards; empty if no link begins there."""
     neighbours: dict[str, list[tuple[str, float]]] = {}
     for link in tree(found):
         neighbours.setdefault(link.first, []).append((link.second, link.r))
         neighbours.setdefault(link.second, []).append((link.first, link.r))
+    steps, signs = [], {start: 1}
 
-    def longest(name: str, before: str) -> list[tuple[str, float]]:
-        ways = [[(n, r), *longest(n, name)] for n, r in neighbours.get(name, []) if n != before]
-        return max(ways, key=len, default=[])
+    def walk(name: str) -> None:
+        for following, r in neighbours.get(name, []):
+            if following not in signs:
+                signs[following] = signs[name] * (1 if r > 0 else -1)
+                steps.append(Step(name, following, r, signs[following]))
+                walk(following)
 
-    return longest(start, "")
+    walk(start)
+    return steps

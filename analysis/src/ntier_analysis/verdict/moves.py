@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.statistics.chains import Link, chain, links
+from ntier_analysis.statistics.chains import Link, Step, chain, links
 from ntier_analysis.verdict.saturation import Saturation
 
 SHORTEST_S = 0.3
@@ -83,20 +83,23 @@ def _per_second(rows: pd.DataFrame, start: float, cells: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Chain:
-    """What moves with the disk of `node`: (series, correlation with the one before); `links`: all that correlate."""
+    """What moves with the disk of `node`, from there outwards; `links`: all that correlate."""
 
     node: str
-    steps: list[tuple[str, float]]
+    steps: list[Step]
     links: list[Link]
 
     @property
     def text(self) -> str:
-        """`db1: disk up, queue up, statements down, cpu down`."""
-        sign, words = 1.0, ["disk up"]
-        for name, r in self.steps:
-            sign *= np.sign(r)
-            words.append(f"{name} {'up' if sign > 0 else 'down'} (r {r:+.2f})")
-        return f"{self.node}: " + ", ".join(words)
+        """`db1: when its disk is busy, queue up (r +0.45 with disk), statements down (...), cpu down (...)`."""
+        words = [f"{s.name} {'up' if s.sign > 0 else 'down'} (r {s.r:+.2f} with {s.before})" for s in self.steps]
+        return f"{self.node}: when its disk is busy, " + ", ".join(words)
+
+    @property
+    def turned_away(self) -> bool:
+        """The balancer turned away: the node gets fewer statements, and uses less CPU, while its disk is busy."""
+        signs = {s.name: s.sign for s in self.steps}
+        return signs.get("statements") == -1 and signs.get("cpu") == -1
 
 
 def disk_chains(samples: pd.DataFrame, nodes: list[str], start: float, end: float) -> list[Chain]:

@@ -10,6 +10,7 @@ from ntier_analysis.statistics.laws import asymptote
 from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, SOFT, causes, in_turn, relation
 from ntier_analysis.verdict.context import NO_CONTEXT, Context
 from ntier_analysis.verdict.load import LIMITED, TIERS, Bottleneck, Load, Verdict
+from ntier_analysis.verdict.moves import moves
 from ntier_analysis.verdict.saturation import THRESHOLD, Saturation
 
 __all__ = ["TIERS", "Bottleneck", "Load", "Verdict", "judge_trial", "unmeasured"]
@@ -140,6 +141,8 @@ def _with_causes(
         if found_kind and leader in (first, second):
             chosen += [g for g in (first, second) if g not in chosen]
             kind = found_kind
+    if kind == "alternating":
+        evidence += [f"saturation moved from {m.first} to {m.second} {m.times} times" for m in moves(named)]
     missing = unmeasured(found, nodes)
     if missing:
         evidence.append(

@@ -24,6 +24,7 @@ from ntier_analysis.verdict import load, saturation, tables
 from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
 
 from detector.cases import CLASSES
+from detector.make import REFERENCE
 from detector.network import THINK_S
 
 OUTCOMES = (*CLASSES, "unknown")
@@ -171,12 +172,16 @@ def maximum_coverage(found: list[Judged]) -> list[str]:
         *((f"{s:.0f} s", [j for j in limited if j.line["run_s"] == s]) for s in (60.0, 180.0)),
         *((k, [j for j in limited if j.line["variant"] == k]) for k in sorted({j.line["variant"] for j in limited})),
     ]:
+        if not some:
+            continue
         found_x = [(j.found.max_throughput, j.line["x_reference"]) for j in some]
         hits = sum(m.low <= x <= m.high for m, x in found_x)
         error = np.mean([m.value / x - 1 for m, x in found_x])
         width = np.median([m.half_width / m.value for m, _ in found_x])
         lines.append(f"| maximum throughput, {name} | {share_text(hits, len(some))} | {error:+.3f} | {width:.3f} |")
     knees = [(j.found, j.line["x_reference"] * (THINK_S + j.line["base_s"]) / j.line["scale"]) for j in limited]
+    if not knees:
+        return lines
     errors = np.array([v.knee_users / k - 1 for v, k in knees])
     low, high = np.percentile(errors, [2.5, 97.5])
     held = [v.knee_interval[0] <= k <= v.knee_interval[1] for v, k in knees]
@@ -202,7 +207,9 @@ def main() -> None:
     print(f"{len(found)} cases ({left_out} more were drawn whose label did not hold)\n")
     for part in (confusion, per_class, by_variant, by_length):
         print("\n".join(part(found)), end="\n\n")
-    print("\n".join([*share_coverage(found), "", *maximum_coverage(found)]))
+    fresh = [j for j in found if j.line.get("reference") == REFERENCE]
+    print(f"intervals of {len(fresh)} cases with references of version {REFERENCE}\n")
+    print("\n".join([*share_coverage(fresh), "", *maximum_coverage(fresh)]))
     if "--wrong" in sys.argv:
         for j in found:
             if not j.right:

@@ -32,6 +32,8 @@ SLOWER = 0.7
 limits nothing give 0.9 to 1.3 (simulated: bench/detector, tuning seeds)."""
 MIN_SIDE_S = 2.0
 """Seconds that either side of that comparison needs."""
+WHOLE, MIN_SECONDS = 0.9, 5
+"""A second saturated throughout, and how many of either kind the comparison by seconds needs."""
 EXPLAINS = 0.75
 """Share of the run in which a cause must be saturated to explain a limit alone, where others are full anyway."""
 ALTERNATING_LIFT, ALTERNATING_P = 0.5, 0.01
@@ -106,8 +108,23 @@ def slower(s: Saturation, found: list[Saturation], load: Load) -> float:
         if not calm:
             return float("nan")
         rate = np.mean(calm, axis=0)
-    rest = np.nanmean(rate[off])
-    return float(np.nanmean(rate[on]) / rest) if rest > 0 else float("inf")
+    return _ratio(s, rate, on, off)
+
+
+def _ratio(s: Saturation, rate: np.ndarray, on: np.ndarray, off: np.ndarray) -> float:
+    """By whole seconds if there are enough: what was held up passes at once when that ends, while the resource is
+    still saturated; the median of the seconds that were saturated throughout leaves that out."""
+    seconds = max(1, round(len(rate) * s.interval_s))
+    if seconds < len(rate):
+        full = means(s.indicator, seconds) >= WHOLE
+        by_second = means(rate.astype(float), seconds)
+        if min(full.sum(), (~full).sum()) >= MIN_SECONDS:
+            return _over(float(np.nanmedian(by_second[full])), float(np.nanmean(by_second[~full])))
+    return _over(float(np.nanmean(rate[on])), float(np.nanmean(rate[off])))
+
+
+def _over(value: float, rest: float) -> float:
+    return value / rest if rest > 0 else float("inf")
 
 
 def means(values: np.ndarray, cells: int) -> np.ndarray:

@@ -14,8 +14,8 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.statistics import ratios
 from ntier_analysis.statistics.ratios import Estimate, Ratio
 from ntier_analysis.statistics.throughput import BATCHES
+from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.sweep import ON_PLATEAU
-from ntier_analysis.verdict.trial import TIERS
 
 MARGIN = 0.05
 REPETITIONS = 3

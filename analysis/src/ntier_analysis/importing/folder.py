@@ -39,21 +39,38 @@ def import_folder(folder: Path, store: Path) -> list[str]:
 
     Raises DataError naming file, column and line; nothing is written then."""
     notices: list[str] = []
-    trials = _trials(_read(folder / "trials.csv", "trials", notices), folder / "trials.csv")
+    trials = _read(folder / "trials.csv", "trials", notices)
     samples = _read(folder / "samples.csv", "samples", notices)
     path = folder / "interactions.csv"
     interactions = _read(path, "interactions", notices) if path.exists() else None
+    for sweep, tables in prepared(trials, samples, interactions, folder).items():
+        tables |= judge(sweep, tables["trials"], tables["samples"], tables["nodes"], _if_any(tables["interactions"]))
+        for table, frame in tables.items():
+            write_table(store, table, sweep, frame)
+        notices.append(f"{sweep}: {len(tables['trials'])} trials, {len(tables['samples'])} samples")
+    return notices
+
+
+def prepared(
+    trials: pd.DataFrame, samples: pd.DataFrame, interactions: pd.DataFrame | None, folder: Path = Path()
+) -> dict[str, dict[str, pd.DataFrame]]:
+    """Contents of the three files -> tables of each sweep, without verdicts. `folder` is for messages.
+
+    Raises DataError as import_folder does."""
+    trials = _trials(trials, folder / "trials.csv")
     for name, frame in (("samples", samples), ("interactions", interactions)):
         if frame is not None:
             _known_trials(folder / f"{name}.csv", frame, trials)
     samples = _samples(samples, trials, folder / "samples.csv")
     interactions = _interactions(interactions, trials)
-    for sweep, rows in trials.groupby("sweep", sort=True):
-        tables = _tables(str(sweep), rows, samples, interactions)
-        for table, frame in tables.items():
-            write_table(store, table, str(sweep), frame)
-        notices.append(f"{sweep}: {len(rows)} trials, {len(tables['samples'])} samples")
-    return notices
+    return {
+        str(sweep): _tables(str(sweep), rows, samples, interactions)
+        for sweep, rows in trials.groupby("sweep", sort=True)
+    }
+
+
+def _if_any(frame: pd.DataFrame) -> pd.DataFrame | None:
+    return None if frame.empty else frame
 
 
 def _read(path: Path, table: str, notices: list[str]) -> pd.DataFrame:
@@ -163,12 +180,11 @@ def _tables(
     tables = {name: schema.empty_table().to_pandas() for name, schema in TABLES.items()}
     tables["trials"] = trials
     tables["samples"] = samples[samples["sweep"] == sweep]
-    done = None
     if interactions is not None:
-        done = tables["interactions"] = interactions[interactions["sweep"] == sweep]
-        tables["trials"] = _measured(trials, done)
+        tables["interactions"] = interactions[interactions["sweep"] == sweep]
+        tables["trials"] = _measured(trials, tables["interactions"])
     tables["nodes"] = tables["samples"][["sweep", "trial", "node", "tier"]].drop_duplicates().assign(cpu_cores=np.nan)
-    return tables | judge(sweep, tables["trials"], tables["samples"], tables["nodes"], done)
+    return tables
 
 
 def _measured(trials: pd.DataFrame, done: pd.DataFrame) -> pd.DataFrame:

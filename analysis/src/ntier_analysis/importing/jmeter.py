@@ -16,8 +16,8 @@ from ntier_analysis.ingest import summary
 from ntier_analysis.parsers.jmeter import jtl
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, sweeps, write_table
+from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.tables import judge
-from ntier_analysis.verdict.trial import TIERS
 
 TARGET = "imported"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")

@@ -27,7 +27,8 @@ periods, give or take one at its ends: nine of ten count, hence 5 points."""
 @dataclass(frozen=True)
 class Saturation:
     """One resource of one node. `shares`: threshold -> share; `indicator`: (n,) of 1, 0, NaN on a grid of `interval_s`
-    from the start of the run. `by_throttling`: CPU with a quota, judged by throttled periods."""
+    from the start of the run, `values` (n,) the utilizations in % on the same (may be empty). `by_throttling`: CPU with
+    a quota, judged by throttled periods."""
 
     node: str
     tier: str
@@ -40,6 +41,7 @@ class Saturation:
     interval_s: float
     by_throttling: bool = False
     indicator: np.ndarray = field(default_factory=lambda: np.array([]), repr=False)
+    values: np.ndarray = field(default_factory=lambda: np.array([]), repr=False)
 
     @property
     def share(self) -> Share:
@@ -49,6 +51,18 @@ class Saturation:
     def name(self) -> str:
         return f"{self.node} {self.resource}" + f" ({self.item})" * bool(self.item)
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.node, self.resource, self.item
+
+    @property
+    def group(self) -> tuple[str, str]:
+        return self.tier, self.resource
+
+
+Series = dict[str, tuple[np.ndarray, np.ndarray]]
+"""metric -> (times, values) in order of time."""
+
 
 def saturations(samples: pd.DataFrame, start: float, end: float) -> list[Saturation]:
     """`samples`: rows of one trial with columns t_s, node, tier, resource, metric, value, source, item.
@@ -56,30 +70,45 @@ def saturations(samples: pd.DataFrame, start: float, end: float) -> list[Saturat
     One entry per (node, resource, item) that has utilization_pct; of several sources the most trusted one."""
     inside = samples[(samples["t_s"] >= start) & (samples["t_s"] < end)]
     inside = inside[inside["metric"].isin(METRICS)]
-    keys = ["node", "resource", "item", "source"]
-    groups = dict(list(inside.groupby(keys, sort=True)))
+    keys = ["node", "resource", "item", "source", "metric"]
+    parts: dict[tuple[str, str, str, str], Series] = {}
+    tiers: dict[str, str] = {}
+    for (*key, metric), rows in inside.groupby(keys, sort=True):
+        ordered = rows.sort_values("t_s")
+        values = ordered["value"].to_numpy(dtype=float)
+        parts.setdefault(tuple(key), {})[str(metric)] = (ordered["t_s"].to_numpy(dtype=float), values)
+        tiers[key[0]] = str(ordered["tier"].iloc[0])
     chosen: dict[tuple, tuple] = {}
-    for key in groups:
+    for key in parts:
         best = chosen.get(key[:3])
         if best is None or _rank(key[3]) < _rank(best[3]):
             chosen[key[:3]] = key
-    return [_saturation(key, groups[key], start, end) for key in chosen.values()]
+    return [_saturation(key, tiers[key[0]], parts[key], start, end) for key in chosen.values()]
 
 
 def _rank(source: str) -> int:
     return PREFERRED.index(source) if source in PREFERRED else len(PREFERRED)
 
 
-def _saturation(key: tuple[str, str, str, str], part: pd.DataFrame, start: float, end: float) -> Saturation:
+def _at(series: Series, metric: str, t: np.ndarray) -> np.ndarray:
+    """Values of a metric that were read at just these times, else NaN."""
+    times, values = series.get(metric, (np.array([]), np.array([])))
+    if not len(times):
+        return np.full(len(t), np.nan)
+    index = np.minimum(np.searchsorted(times, t), len(times) - 1)
+    return np.where(times[index] == t, values[index], np.nan)
+
+
+def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start: float, end: float) -> Saturation:
     node, resource, item, source = key
-    use = part[part["metric"] == "utilization_pct"].sort_values("t_s")
-    t, value = use["t_s"].to_numpy(), use["value"].to_numpy(dtype=float)
+    t, value = series.get("utilization_pct", (np.array([]), np.array([])))
     interval = float(np.median(np.diff(t))) if len(t) > 1 else end - start
-    throttled = part[part["metric"] == "throttled_pct"].set_index("t_s")["value"].reindex(t).to_numpy(dtype=float)
+    throttled = _at(series, "throttled_pct", t)
     by_throttling = bool(np.isfinite(throttled).any())
-    judged = np.where(np.isfinite(throttled), throttled + THROTTLED_SLACK_PCT, value) if by_throttling else value
-    waiting = part[(part["metric"] == "waiting") & (resource == "pool")].set_index("t_s")["value"].reindex(t)
-    judged = np.where(waiting.to_numpy(dtype=float) > 0, 100.0, judged)
+    full = excess_moved(value)
+    judged = np.where(np.isfinite(throttled), throttled + THROTTLED_SLACK_PCT, full) if by_throttling else full
+    if resource == "pool":
+        judged = np.where(_at(series, "waiting", t) > 0, 100.0, judged)
     expected = round((end - start) / interval)
     shares, indicator = {}, np.array([])
     for threshold in THRESHOLDS:
@@ -94,7 +123,7 @@ def _saturation(key: tuple[str, str, str, str], part: pd.DataFrame, start: float
     known = value[~np.isnan(value)]
     return Saturation(
         node=node,
-        tier=str(use["tier"].iloc[0]) if len(use) else str(part["tier"].iloc[0]),
+        tier=tier,
         resource=resource,
         item=item,
         source=source,
@@ -104,7 +133,24 @@ def _saturation(key: tuple[str, str, str, str], part: pd.DataFrame, start: float
         interval_s=interval,
         by_throttling=by_throttling,
         indicator=indicator,
+        values=_on_grid(t, value, start, end, interval),
     )
+
+
+def excess_moved(value: np.ndarray) -> np.ndarray:
+    """Utilizations (n,) in %, of which what is beyond 100 in a sample is counted to the one before it, then to the one
+    after it, as far as they have room.
+
+    Nothing is used more than 100 %: a sample of 110 beside one of 90 is work that was counted late. A CPU counted in
+    ticks of 10 ms reads 90, 110, 100, ... at 10 Hz when it is pegged, half of it below 95 %. The mean stays."""
+    moved = value.copy()
+    for i in np.flatnonzero(value > 100.0):
+        for j in (i - 1, i + 1):
+            if 0 <= j < len(moved) and moved[i] > 100.0 and moved[j] < 100.0:
+                shift = min(moved[i] - 100.0, 100.0 - moved[j])
+                moved[i] -= shift
+                moved[j] += shift
+    return moved
 
 
 def _on_grid(t: np.ndarray, values: np.ndarray, start: float, end: float, interval: float) -> np.ndarray:

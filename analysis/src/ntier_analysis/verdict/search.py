@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users
-from ntier_analysis.verdict.sweep import LIMITED, SweepVerdict, TrialData, judge_sweep, law_limits
+from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep, law_limits
 from ntier_analysis.verdict.sweep import base_response as base
 
 BEYOND = 1.4
@@ -83,7 +83,7 @@ def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dic
         return Step(None, f"{len(tried)} loads were tried, the most that a search may", "budget")
     if not valid:
         return _first(tried, goal)
-    if not any(t.load.lost(base(valid)) >= LIMITED for t in valid):
+    if not any(t.load.limited(base(valid)) for t in valid):
         return _upwards(valid, tried, goal, scale, idle)
     return _over_plateau(valid, tried, judged, goal, scale, idle)
 

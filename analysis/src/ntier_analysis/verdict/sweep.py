@@ -11,8 +11,10 @@ from scipy import stats
 
 from ntier_analysis.statistics.laws import MIN_PLATEAU, Demand, asymptote, demand, knee_users, pool
 from ntier_analysis.statistics.throughput import Interval, of_batches
+from ntier_analysis.verdict.context import of_loads
+from ntier_analysis.verdict.load import TIERS, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import Saturation
-from ntier_analysis.verdict.trial import LIMITED, TIERS, Bottleneck, Load, Verdict, judge_trial
+from ntier_analysis.verdict.trial import judge_trial
 
 LOW_RESPONSE = 0.1
 """The lowest load gives R0 if its response time is below this share of the think time; else it is saturated itself."""
@@ -41,6 +43,7 @@ class SweepVerdict:
     knee_bracketed: bool = False
     plateau_users: tuple[int, ...] = ()
     """Nominal users of the trials whose throughputs are pooled."""
+    knee_interval: tuple[float, float] = (float("nan"), float("nan"))
     trials: list[tuple[Load, Verdict]] = field(default_factory=list)
     migration: list[dict] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
@@ -65,7 +68,11 @@ def judge_sweep(
     ordered = sorted(trials, key=lambda t: (t.load.users_real, t.load.trial))
     valid = [t for t in ordered if t.load.valid and np.isfinite(t.load.response_s) and t.load.throughput_per_s > 0]
     base_s = base_response(valid)
-    judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base_s)) for t in ordered]
+    limited = [t for t in valid if t.load.limited(base_s)]
+    members = _members(limited, base_s)
+    free = [t for t in valid if not t.load.limited(base_s)]
+    context = of_loads([(t.load, t.saturations) for t in free], [(t.load, t.saturations) for t in members])
+    judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base_s, context)) for t in ordered]
     result = SweepVerdict(sweep, topology, "unknown", trials=judged)
     invalid = [load for load, _ in judged if not load.valid]
     if invalid:
@@ -74,11 +81,10 @@ def judge_sweep(
     if not valid:
         result.evidence.append("there is no valid trial")
         return result
-    limited = [t for t in valid if t.load.lost(base_s) >= LIMITED]
     if not limited:
         _unlimited(result, valid, base_s)
     else:
-        members = _plateau(result, valid, limited, base_s, scale, LOW_LOADS_SEARCHED if searched else LOW_LOADS)
+        members = _plateau(result, valid, members, base_s, scale, LOW_LOADS_SEARCHED if searched else LOW_LOADS)
         verdicts = {load.trial: verdict for load, verdict in judged}
         _combine(result, [verdicts[t.load.trial] for t in members])
         result.migration = migrations([(t.load, verdicts[t.load.trial]) for t in limited])
@@ -113,19 +119,24 @@ def _interval(trials: list[TrialData]) -> tuple[Interval, float]:
     return of_batches(np.array([t.load.throughput_per_s for t in trials]), len(trials)), float("nan")
 
 
-def _plateau(
-    result: SweepVerdict, valid: list[TrialData], limited: list[TrialData], base_s: float, scale: float, low_loads: int
-) -> list[TrialData]:
-    """Finds the loads beyond the knee, pools them, and says whether the knee is bracketed."""
-    think_s = limited[0].load.think_s
+def _members(limited: list[TrialData], base_s: float) -> list[TrialData]:
+    """The loads beyond the knee."""
     members = limited
-    for _ in range(20):
+    for _ in range(20 if limited else 0):
         level = float(np.median([t.load.throughput_per_s for t in members]))
-        knee = knee_users(level, think_s, base_s)
+        knee = knee_users(level, limited[0].load.think_s, base_s)
         new = [t for t in limited if t.load.users_real >= ON_PLATEAU * knee] or limited[-1:]
         if new == members:
             break
         members = new
+    return members
+
+
+def _plateau(
+    result: SweepVerdict, valid: list[TrialData], members: list[TrialData], base_s: float, scale: float, low_loads: int
+) -> list[TrialData]:
+    """Pools the loads beyond the knee, and says whether the knee is bracketed. Returns those that count."""
+    think_s = members[0].load.think_s
     pooled, p = _interval(members)
     retrograde = None
     while len(members) > MIN_PLATEAU and p < 0.01 and _falls(members):
@@ -134,6 +145,10 @@ def _plateau(
     result.plateau_users = tuple(t.load.users for t in members)
     result.max_throughput, result.at_least = pooled, len(set(result.plateau_users)) < MIN_PLATEAU
     result.knee_users = knee_users(pooled.value, think_s, base_s) / scale
+    result.knee_interval = (
+        knee_users(pooled.low, think_s, base_s) / scale,
+        knee_users(pooled.high, think_s, base_s) / scale,
+    )
     _describe(result, valid, members, p, scale, low_loads)
     if retrograde is not None:
         result.evidence.append(f"retrograde: from {retrograde.users} users on throughput falls by more than {DROP:.0%}")
@@ -227,15 +242,12 @@ def migrations(limited: list[tuple[Load, Verdict]]) -> list[dict]:
 def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = None) -> list[tuple[float, str, Demand]]:
     """Utilization law: (throughput at which it saturates, node, fit) of every server's CPU, lowest first, from loads
     below its saturation. A single load gives a demand only of nodes whose idle floor is known (`idle_cores`)."""
-    names = [n for n, tier in valid[0].nodes.items() if tier in TIERS and n in valid[0].capacity_cores]
+    names = [n for n, tier in valid[0].nodes.items() if tier in TIERS]
     limits = []
     for name in names:
-        capacity = valid[0].capacity_cores[name]
-        points = [
-            (t.load.throughput_per_s, t.used_cores[name])
-            for t in valid
-            if name in t.used_cores and 100 * t.used_cores[name] / capacity < UNSATURATED_PCT
-        ]
+        capacity = valid[0].capacity_cores.get(name, 1.0)
+        points = [(t.load.throughput_per_s, used) for t in valid if (used := _used(t, name)) is not None]
+        points = [(x, used) for x, used in points if 100 * used / capacity < UNSATURATED_PCT]
         fit = _fit(points, capacity, (idle_cores or {}).get(name))
         if fit is not None and fit.demand_s > 0:
             limits.append(((capacity - fit.idle_cores) / fit.demand_s, name, fit))
@@ -258,8 +270,17 @@ def _demands(valid: list[TrialData]) -> list[str]:
     if not limits:
         return []
     limit, name, fit = limits[0]
+    unit = "cores" if name in valid[0].capacity_cores else "of its capacity"
     return [
         f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
-        f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} cores "
-        f"idle: of all CPUs it would be the first to saturate, at {limit:.1f}/s"
+        f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit}"
+        f" idle: of all CPUs it would be the first to saturate, at {limit:.1f}/s"
     ]
+
+
+def _used(t: TrialData, name: str) -> float | None:
+    """CPU that a node uses, in cores; where its capacity is not known (imported data), as a share of that."""
+    if name in t.capacity_cores:
+        return t.used_cores.get(name)
+    pct = [s.utilization_mean_pct for s in t.saturations if s.node == name and s.resource == "cpu"]
+    return pct[0] / 100 if pct and np.isfinite(pct[0]) else None

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
+from ntier_analysis.verdict.load import Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import METRICS, Saturation, saturation_table, saturations
 from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
-from ntier_analysis.verdict.trial import Bottleneck, Load, Verdict
 
 NEEDED_METRICS = (*METRICS, "used_cores")
 
@@ -105,9 +105,9 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
         return float(value) if value is not None and pd.notna(value) else otherwise
 
     start, end = number("run_start_s"), number("run_end_s")
-    rates = None
-    if done is not None and (end - start) / BATCHES >= MIN_BATCH_S:
-        rates = batch_rates(done.loc[done["ok"].astype(bool), "t_s"].to_numpy(), start, end)
+    done_s = done.loc[done["ok"].astype(bool), "t_s"].to_numpy() if done is not None else None
+    long_enough = done_s is not None and (end - start) / BATCHES >= MIN_BATCH_S
+    rates = batch_rates(done_s, start, end) if long_enough else None
     users = number("users")
     valid = row.get("valid")
     return Load(
@@ -124,6 +124,7 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
         pending=int(number("pending", 0)),
         rates=rates,
         think_measured_s=number("think_measured_s"),
+        done_s=done_s,
     )
 
 
@@ -161,7 +162,7 @@ def _rows(
 
 def as_json(judged: SweepVerdict) -> dict[str, Any]:
     """One element of `sweeps` in contract 5; null = unknown. Keys beyond the contract: max_throughput_at_least,
-    knee_bracketed, evidence, and per trial valid, invalid_reasons, kind, lost_share, evidence."""
+    knee_interval, knee_bracketed, evidence, and per trial valid, invalid_reasons, kind, lost_share, evidence."""
     found = judged.max_throughput
     return {
         "sweep": judged.sweep,
@@ -170,6 +171,7 @@ def as_json(judged: SweepVerdict) -> dict[str, Any]:
         "max_throughput_interval": [_number(found.low), _number(found.high)] if found else [None, None],
         "max_throughput_at_least": judged.at_least,
         "knee_users": None if math.isnan(judged.knee_users) else round(judged.knee_users),
+        "knee_interval": [_number(v) for v in judged.knee_interval],
         "knee_bracketed": judged.knee_bracketed,
         "verdict": judged.verdict,
         "bottlenecks": [_bottleneck(b) for b in judged.bottlenecks],

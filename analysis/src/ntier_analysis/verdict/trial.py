@@ -2,89 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
-from ntier_analysis.statistics.laws import Dependence, asymptote, dependence
-from ntier_analysis.statistics.share import Share
-from ntier_analysis.verdict.saturation import THRESHOLD, Saturation, aligned
+from ntier_analysis.statistics.laws import asymptote
+from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, SOFT, causes, in_turn, relation
+from ntier_analysis.verdict.context import NO_CONTEXT, Context
+from ntier_analysis.verdict.load import LIMITED, TIERS, Bottleneck, Load, Verdict
+from ntier_analysis.verdict.moves import moves
+from ntier_analysis.verdict.saturation import THRESHOLD, Saturation
 
-TIERS = ("web", "app", "middleware", "db")
-"""From the client inwards: a later one is deeper."""
-SOFT = ("pool",)
-"""Resources whose exhaustion may be the symptom of a deeper one's saturation."""
-LIMITED = 0.05
-"""Share of the throughput that waiting costs, from which on a trial counts as limited."""
 HIDDEN = 0.10
 """The same share, from which on there must be a cause, seen or hidden."""
-FULL = 0.5
-"""A resource that is saturated at least half of the run."""
-PARTIAL = 0.2
-"""A resource that is saturated in a part of the run, from which on it may be a cause."""
 MISSING = 0.1
 """Share of missing samples from which on a resource counts as not measured."""
-ALTERNATING_LIFT, ALTERNATING_P = 0.5, 0.01
-COMPLETE = 0.9
-"""One of the two is saturated nearly always. Shifting a periodic series by a period changes nothing, so the permutation
-test has no power then."""
 COARSE_S = 0.5
 IMBALANCE_POINTS = 20.0
+HEADROOM = 0.9
+"""Use of a second resource against the leader's, from which on both limit: relieving the leader alone would gain at
+most 1 / 0.9 (utilization law), too little to tell from the 5 % that count as a gain."""
 
 
-@dataclass(frozen=True)
-class Load:
-    """One trial's load and answer. `response_s` is the mean of the successes, `response_error_s` its standard error
-    (NaN if unknown); `pending` interactions had no answer by the end of the run."""
-
-    trial: str
-    users: int
-    users_real: float
-    throughput_per_s: float
-    response_s: float
-    think_s: float
-    start_s: float
-    end_s: float
-    valid: bool
-    invalid_reasons: str = ""
-    response_error_s: float = float("nan")
-    pending: int = 0
-    rates: np.ndarray | None = None
-    think_measured_s: float = float("nan")
-
-    def lost(self, base_s: float) -> float:
-        """Share of the throughput lost by waiting: 1 - (Z + R0) / (Z + R), R0 = response time at the lowest load.
-
-        By Little's law this is 1 - X / (N / (Z + R0)), but without the noise of the drawn think times."""
-        return max(0.0, (self.response_s - base_s) / (self.think_s + self.response_s))
-
-
-@dataclass(frozen=True)
-class Bottleneck:
-    tier: str
-    resource: str
-    nodes: tuple[str, ...]
-    saturation: float
-    low: float
-    high: float
-    item: str = ""
-
-
-@dataclass
-class Verdict:
-    """`verdict`: none, single, multi, hidden or unknown; `kind`: stable, simultaneous, alternating or ''."""
-
-    verdict: str
-    kind: str = ""
-    bottlenecks: list[Bottleneck] = field(default_factory=list)
-    evidence: list[str] = field(default_factory=list)
-    lost: float = float("nan")
-
-
-def judge_trial(load: Load, found: list[Saturation], nodes: dict[str, str], base_s: float) -> Verdict:
+def judge_trial(
+    load: Load, found: list[Saturation], nodes: dict[str, str], base_s: float, context: Context = NO_CONTEXT
+) -> Verdict:
     """`found`: saturations of the trial; `nodes`: name -> tier of all nodes that should have been measured; `base_s`:
-    response time of the sweep's lowest load, 0 if unknown."""
+    response time of the sweep's lowest load, 0 if unknown; `context`: what its other loads tell."""
     if not load.valid:
         reasons = load.invalid_reasons or "not collected"
         rate = f"{load.throughput_per_s:.1f}/s"
@@ -93,17 +37,20 @@ def judge_trial(load: Load, found: list[Saturation], nodes: dict[str, str], base
     servers = [s for s in found if s.tier in TIERS]
     lost = load.lost(base_s)
     evidence = [_law(load, base_s, lost), *_conflicts(servers)]
-    candidates = [s for s in servers if s.share.n and s.share.value >= PARTIAL and s.share.low > 0.0]
-    causes, symptoms = _split(candidates)
-    evidence += [_said(s) for s in sorted(causes, key=lambda s: -s.share.value)]
-    evidence += symptoms
-    if lost < LIMITED:
-        if causes:
+    named, notes = causes(load, servers, context)
+    evidence += [_said(s) for s in sorted(named, key=lambda s: -s.share.value)]
+    evidence += notes
+    if load.paused >= LIMITED:
+        evidence.append(
+            f"nothing at all was completed in {100 * load.paused:.0f} % of the run: it stood still at times"
+        )
+    if not load.limited(base_s):
+        if named:
             evidence.append("it saturates, but throughput still follows the law: not (yet) a limit")
         return Verdict("none", evidence=evidence, lost=lost)
-    if not causes:
+    if not named:
         return _without_cause(load, servers, nodes, lost, evidence)
-    return _with_causes(load, causes, servers, nodes, lost, evidence)
+    return _with_causes(load, named, servers, nodes, lost, evidence, context)
 
 
 def _law(load: Load, base_s: float, lost: float) -> str:
@@ -137,30 +84,6 @@ def _conflicts(found: list[Saturation]) -> list[str]:
     ]
 
 
-def _depth(tier: str) -> int:
-    return TIERS.index(tier)
-
-
-def _split(candidates: list[Saturation]) -> tuple[list[Saturation], list[str]]:
-    """Causes, and a sentence for each full pool that a saturated resource of its own or a deeper tier explains: one
-    saturated resource fills all pools above it."""
-    causes, symptoms = [], []
-    for s in candidates:
-        deeper = [
-            o
-            for o in candidates
-            if o is not s
-            and o.share.value >= min(FULL, 0.7 * s.share.value)
-            and (_depth(o.tier) > _depth(s.tier) or (o.resource not in SOFT and _depth(o.tier) == _depth(s.tier)))
-        ]
-        if s.resource in SOFT and deeper:
-            cause = max(deeper, key=lambda o: (o.resource not in SOFT, _depth(o.tier), o.share.value))
-            symptoms.append(f"{s.name} was full in {100 * s.share.value:.0f} % of the run: a symptom of {cause.name}")
-        else:
-            causes.append(s)
-    return causes, symptoms
-
-
 def unmeasured(found: list[Saturation], nodes: dict[str, str]) -> list[str]:
     """Server nodes whose CPU was not measured, or with too many gaps."""
     good = {
@@ -186,7 +109,7 @@ def _without_cause(
         evidence.append(
             f"{coarse[0]} was sampled every {found[0].interval_s:.1f} s only: sample finer to see short turns"
         )
-    if lost < HIDDEN:
+    if lost < HIDDEN and load.paused < LIMITED:
         evidence.append("waiting costs little: not a limit yet")
         return Verdict("none", evidence=evidence, lost=lost)
     return Verdict("hidden", evidence=evidence, lost=lost)
@@ -194,13 +117,14 @@ def _without_cause(
 
 def _with_causes(
     load: Load,
-    causes: list[Saturation],
+    named: list[Saturation],
     found: list[Saturation],
     nodes: dict[str, str],
     lost: float,
     evidence: list[str],
+    context: Context,
 ) -> Verdict:
-    groups = _grouped(causes)
+    groups = _grouped(named)
     leader = max(groups, key=lambda g: _mean_share(groups[g]))
     evidence += _imbalances(groups, found)
     if leader[1] in SOFT:
@@ -210,11 +134,13 @@ def _with_causes(
         )
     chosen, kind = [leader], "stable"
     for first, second in combinations(sorted(groups), 2):
-        relation, text = _relation(groups[first], groups[second], load)
+        found_kind, text = _relation(groups[first], groups[second], load, context)
         evidence += [text] if text else []
-        if relation and leader in (first, second):
+        if found_kind and leader in (first, second):
             chosen += [g for g in (first, second) if g not in chosen]
-            kind = relation
+            kind = found_kind
+    if kind == "alternating":
+        evidence += [f"saturation moved from {m.first} to {m.second} {m.times} times" for m in moves(named)]
     missing = unmeasured(found, nodes)
     if missing:
         evidence.append(
@@ -224,9 +150,9 @@ def _with_causes(
     return Verdict("multi" if len(chosen) > 1 else "single", kind, listed, evidence, lost)
 
 
-def _grouped(causes: list[Saturation]) -> dict[tuple[str, str], list[Saturation]]:
+def _grouped(named: list[Saturation]) -> dict[tuple[str, str], list[Saturation]]:
     groups: dict[tuple[str, str], list[Saturation]] = {}
-    for s in causes:
+    for s in named:
         groups.setdefault((s.tier, s.resource), []).append(s)
     return groups
 
@@ -249,28 +175,30 @@ def _bottleneck(group: list[Saturation]) -> Bottleneck:
     )
 
 
-def _relation(a: list[Saturation], b: list[Saturation], load: Load) -> tuple[str, str]:
-    """`simultaneous`, `alternating` or '' with a sentence. By the size of the effect (lift), the permutation test is
-    only a guard: two equal stations in series are slightly anti-correlated by nature."""
+def _relation(a: list[Saturation], b: list[Saturation], load: Load, context: Context) -> tuple[str, str]:
+    """`simultaneous`, `alternating` or '' with a sentence."""
     first, second = (max(g, key=lambda s: s.share.value) for g in (a, b))
-    found = dependence(*aligned(first, second, load.start_s, load.end_s))
+    found = relation(first, second, load)
     if np.isnan(found.lift):
         return "", ""
     text = (
         f"{first.name} and {second.name}: saturated together in {100 * found.joint:.0f} %, at least one in "
         f"{100 * found.union:.0f} % of the run; lift {found.lift:.2f}"
     )
-    return _kind(found, first.share, second.share), text
+    if in_turn(first, second, found):
+        return "alternating", text
+    smaller = min(first.share.value, second.share.value)
+    together = found.lift > ALTERNATING_LIFT and found.joint >= smaller / 2 and smaller >= FULL
+    if not together:
+        return "", text
+    used = sorted(context.used_pct.get(g[0].group, _mean_use(g)) for g in (a, b))
+    room = used[0] / used[1] < HEADROOM if used[1] > 0 else False
+    text += f"; used {used[1]:.0f} and {used[0]:.0f} %"
+    return ("", f"{text}: the second has room") if room else ("simultaneous", text)
 
 
-def _kind(found: Dependence, a: Share, b: Share) -> str:
-    smaller = min(a.value, b.value)
-    in_turn = found.lift <= ALTERNATING_LIFT and found.union - found.joint >= FULL
-    if in_turn and (found.p_below < ALTERNATING_P or found.union >= COMPLETE):
-        return "alternating"
-    if found.lift > ALTERNATING_LIFT and found.joint >= smaller / 2 and smaller >= FULL:
-        return "simultaneous"
-    return ""
+def _mean_use(group: list[Saturation]) -> float:
+    return float(np.mean([s.utilization_mean_pct for s in group]))
 
 
 def _imbalances(groups: dict[tuple[str, str], list[Saturation]], found: list[Saturation]) -> list[str]:

@@ -1,0 +1,1 @@
+"""Synthetic sweeps of known truth and the score of the detector on them (docs/detector.md)."""

@@ -1,0 +1,110 @@
+"""Makes cases: draws, checks the label, simulates the sweep, and puts what a user would import into a store.
+
+    python analysis/bench/detector/make.py FOLDER tuning|scoring CLASS FIRST LAST
+    python analysis/bench/detector/make.py FOLDER tuning|scoring again      # references only
+
+Resumable: a case that is in FOLDER/<set>.<class>.jsonl is not made again. Cases whose counterfactuals contradict the
+label are written down and left out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+from ntier_analysis.importing import prepared
+from ntier_analysis.store.tables import write_table
+from ntier_analysis.verdict.saturation import saturations
+
+from detector import observe, truth
+from detector.cases import draw
+from detector.network import simulate
+from detector.plan import Case
+
+REFERENCE_S = 600.0
+"""Run whose saturations are the truth of the shares."""
+REFERENCE = 2
+"""Version of the references, written into each line."""
+X_REFERENCE_S = 2400.0
+HEAVY = 4
+"""The same for the throughput, and how many such runs where the work of the limit is drawn from a heavy tail: the
+error of the mean of n draws with a coefficient of variation of 3 is 3 / sqrt(n)."""
+
+
+def make(folder: Path, case: Case) -> dict:
+    """Checks and imports one case; returns its line of the list."""
+    checked = truth.check(case)
+    line = {
+        "name": case.name, "truth": case.truth, "variant": case.variant, "holds": checked.holds, "run_s": case.run_s,
+        "claims": [[t, r, list(n)] for (t, r), n in case.claims.items()], "gains": checked.gains, "scale": case.scale,
+        "base_s": checked.base_s, "knee_real": checked.knee_real, "interactions": case.view.interactions,
+        "quota": any(s.quota is not None for s in case.network.stations), "ticks": case.view.ticks,
+    }  # fmt: skip
+    if not checked.holds:
+        return line
+    runs = truth.sweep_runs(case, checked.knee_real)
+    _store(folder / "store", case, runs)
+    return line | reference(case, runs[-1].users) | {"reference": REFERENCE}
+
+
+def reference(case: Case, users: int) -> dict:
+    """Throughput and saturations of a long run at the sweep's highest load, observed in the same way without gaps."""
+    run = simulate(case.network, users, truth.RAMP_S, REFERENCE_S, case.seed + 999)
+    rows = observe.sample_rows(case, 0, run, replace(case.view, gap_s=0.0), case.seed + 999).assign(source="import")
+    found = saturations(rows, observe.start(0) + run.ramp_s, observe.start(0) + run.end_s)
+    shares = [[s.node, s.resource, s.item, s.share.value] for s in found]
+    x = long_throughput(case, users) if case.truth != "none" else run.throughput
+    return {"x_reference": x, "users_reference": users, "shares": shares, "loads": list(case.loads)}
+
+
+def long_throughput(case: Case, users: int) -> float:
+    """Throughput at `users` with an error of 0.3 to 0.6 %."""
+    limits = [s for s in case.network.steps if s.operation == "serve" and s.target in case.relief]
+    heavy = any(s.variation > 1 for s in limits)
+    pools = any(resource.startswith("pool:") for _, resource in case.relief)
+    network = case.network if pools else truth.smooth(case.network)
+    seeds = range(case.seed + 1000, case.seed + 1000 + (HEAVY if heavy else 1))
+    return float(np.mean([simulate(network, users, truth.RAMP_S, X_REFERENCE_S, seed).throughput for seed in seeds]))
+
+
+def again(folder: Path, seeds: str) -> None:
+    """Makes the references of all cases again: after a change of what counts as saturated."""
+    for path in sorted(folder.glob(f"{seeds}.*.jsonl")):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            if line["holds"] and line.get("reference") != REFERENCE:
+                _, kind, number = line["name"].split(".")
+                line |= reference(draw(kind, seeds, int(number)), line["users_reference"]) | {"reference": REFERENCE}
+                path.write_text("".join(json.dumps(x) + "\n" for x in lines))
+
+
+def _store(store: Path, case: Case, runs: list) -> None:
+    """The tables that an import of the case's files makes, not by way of text (a test shows that they are equal)."""
+    trials, samples, interactions = observe.frames(case, runs)
+    tables = prepared(trials, samples, interactions)[case.name]
+    for name, frame in tables.items():
+        write_table(store, name, case.name, frame)
+
+
+def main() -> None:
+    if sys.argv[3] == "again":
+        again(Path(sys.argv[1]), sys.argv[2])
+        return
+    folder, seeds, kind = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{seeds}.{kind}.jsonl"
+    done = {json.loads(line)["name"] for line in path.read_text().splitlines()} if path.exists() else set()
+    for number in range(int(sys.argv[4]), int(sys.argv[5])):
+        case = draw(kind, seeds, number)
+        if case.name not in done:
+            line = make(folder, case)
+            with path.open("a") as out:
+                out.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""Scores the detector on made cases: verdicts against truth, intervals against long runs.
+
+    python analysis/bench/detector/score.py FOLDER tuning|scoring [--wrong]
+
+Prints Markdown. `--wrong`: also each case that was judged wrongly, with its evidence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np
+from ntier_analysis.statistics import share
+from ntier_analysis.statistics.share import wilson
+from ntier_analysis.store.tables import read_table
+from ntier_analysis.verdict import load, saturation, tables
+from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
+
+from detector.cases import CLASSES
+from detector.make import REFERENCE
+from detector.network import THINK_S
+
+OUTCOMES = (*CLASSES, "unknown")
+
+
+@dataclass
+class Judged:
+    """A case with its verdict. `named`: the (tier, resource) pairs are right; `placed`: the nodes too."""
+
+    line: dict
+    found: SweepVerdict
+    outcome: str
+    named: bool
+    placed: bool
+    top: TrialData
+
+    @property
+    def right(self) -> bool:
+        return self.outcome == self.line["truth"] and self.placed
+
+
+MEASURED = (tables, saturation, share, load)
+"""Modules that decide what is measured of a trial: while they stay the same, it is kept."""
+
+
+def trials_of(folder: Path, name: str) -> list[TrialData]:
+    digest = hashlib.sha256(b"".join(Path(str(m.__file__)).read_bytes() for m in MEASURED)).hexdigest()[:12]
+    path = folder / "cache" / digest / f"{name}.pickle"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = [read_table(folder / "store", t, name) for t in ("trials", "samples", "nodes", "interactions")]
+        path.write_bytes(pickle.dumps(tables.trial_data(*kept[:3], None if kept[3].empty else kept[3])[0]))
+    return pickle.loads(path.read_bytes())
+
+
+def judged(folder: Path, line: dict) -> Judged:
+    trials = trials_of(folder, line["name"])
+    found = judge_sweep(line["name"], "", trials, line["scale"])
+    outcome = found.kind if found.verdict == "multi" else found.verdict
+    said = {(b.tier, b.resource + f":{b.item}" * (b.resource == "pool")): tuple(b.nodes) for b in found.bottlenecks}
+    true = {(t, r): tuple(n) for t, r, n in line["claims"]}
+    return Judged(line, found, outcome, set(said) == set(true), said == true, trials[-1])
+
+
+def cases(folder: Path, seeds: str) -> tuple[list[dict], int]:
+    """Lines of the cases whose label holds, and how many were left out since it does not."""
+    lines = [json.loads(x) for p in sorted(folder.glob(f"{seeds}.*.jsonl")) for x in p.read_text().splitlines()]
+    return [x for x in lines if x["holds"]], sum(not x["holds"] for x in lines)
+
+
+def share_text(hits: int, n: int) -> str:
+    low, high = wilson(hits / n, n, 1.96) if n else (0.0, 1.0)
+    return f"{hits}/{n} = {hits / n if n else float('nan'):.3f} [{low:.3f}, {high:.3f}]"
+
+
+def confusion(found: list[Judged]) -> list[str]:
+    count = Counter((j.line["truth"], j.outcome) for j in found)
+    lines = ["| truth \\ verdict | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 1) + "|"]
+    return lines + [f"| {t} | " + " | ".join(str(count[t, o]) for o in OUTCOMES) + " |" for t in CLASSES]
+
+
+def per_class(found: list[Judged]) -> list[str]:
+    """A case counts as right if the class, the (tier, resource) pairs and the nodes are."""
+    lines = ["| class | recall | precision | class alone | unknown |", "|---|---|---|---|---|"]
+    recalls, precisions = [], []
+    for kind in CLASSES:
+        true, said = [j for j in found if j.line["truth"] == kind], [j for j in found if j.outcome == kind]
+        if not true:
+            continue
+        hits = sum(j.right for j in true)
+        recalls.append(hits / len(true))
+        precisions.append(hits / len(said) if said else 0.0)
+        alone = sum(j.outcome == kind for j in true)
+        unknown = sum(j.outcome == "unknown" for j in true)
+        cells = [share_text(hits, len(true)), share_text(hits, len(said)), f"{alone}/{len(true)}", str(unknown)]
+        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+    n = sum(1 for j in found)
+    ends = [
+        f"{np.mean(x):.3f} [{m[0]:.3f}, {m[1]:.3f}]"
+        for x in (recalls, precisions)
+        for m in [wilson(np.mean(x), n, 1.96)]
+    ]
+    return [*lines, f"| macro | {ends[0]} | {ends[1]} | | {sum(j.outcome == 'unknown' for j in found)}/{n} |"]
+
+
+def by_length(found: list[Judged]) -> list[str]:
+    lines = ["| run | cases right | trials right |", "|---|---|---|"]
+    for seconds in sorted({j.line["run_s"] for j in found}):
+        some = [j for j in found if j.line["run_s"] == seconds]
+        at = [trial_right(j) for j in some]
+        lines.append(
+            f"| {seconds:.0f} s | {share_text(sum(j.right for j in some), len(some))} | "
+            f"{share_text(sum(at), len(at))} |"
+        )
+    return lines
+
+
+def trial_right(j: Judged) -> bool:
+    """Whether the trial at the highest load alone was judged rightly (class and pairs)."""
+    _, v = j.found.trials[-1]
+    kind = v.kind if v.verdict == "multi" else v.verdict
+    said = {(b.tier, b.resource + f":{b.item}" * (b.resource == "pool")) for b in v.bottlenecks}
+    return kind == j.line["truth"] and said == {(t, r) for t, r, _ in j.line["claims"]}
+
+
+# ---- calibration ---------------------------------------------------------------------------------------------------
+
+
+def share_coverage(found: list[Judged]) -> list[str]:
+    """95 % intervals of the saturation of each resource at the highest load against the long run's share."""
+    rows = []
+    for j in found:
+        true = {(n, r, i): s for n, r, i, s in j.line["shares"]}
+        for seen in j.top.saturations:
+            s = true[seen.key]
+            inside = seen.share.low - 1e-9 <= s <= seen.share.high + 1e-9
+            own = any(
+                seen.node in nodes and seen.group == (tier, r.split(":")[0]) for tier, r, nodes in j.line["claims"]
+            )
+            rows.append((s, inside, j.line["run_s"], seen.interval_s < 0.5, own))
+    lines = ["| long-run share | samples of | run | intervals that hold it |", "|---|---|---|---|"]
+    for low, high in ((0.02, 0.2), (0.2, 0.8), (0.8, 0.98), (0.02, 0.98)):
+        for fast in (True, False):
+            for seconds in (60.0, 180.0):
+                hits = [i for s, i, r, f, _ in rows if low <= s <= high and f == fast and r == seconds]
+                if hits:
+                    at = "0.1 s" if fast else "1 s"
+                    lines.append(f"| {low} to {high} | {at} | {seconds:.0f} s | {share_text(sum(hits), len(hits))} |")
+    inner = [i for s, i, *_ in rows if 0.02 <= s <= 0.98]
+    extreme = [i for s, i, *_ in rows if not 0.02 <= s <= 0.98]
+    lines.append(f"| 0.02 to 0.98 | all | all | {share_text(sum(inner), len(inner))} |")
+    lines.append(f"| below 0.02 or above 0.98 | all | all | {share_text(sum(extreme), len(extreme))} |")
+    named = [i for _, i, _, _, own in rows if own]
+    return [*lines, f"| any, of what limits | all | all | {share_text(sum(named), len(named))} |"]
+
+
+def maximum_coverage(found: list[Judged]) -> list[str]:
+    """Interval of the maximum throughput, and the knee, against the long run at the sweep's highest load."""
+    lines = ["| | holds the long run's | mean error | half-width |", "|---|---|---|---|"]
+    limited = [j for j in found if j.line["truth"] != "none" and j.found.max_throughput is not None]
+    for name, some in [
+        ("all", limited),
+        ("with interactions", [j for j in limited if j.line["interactions"]]),
+        ("without", [j for j in limited if not j.line["interactions"]]),
+        *((f"{s:.0f} s", [j for j in limited if j.line["run_s"] == s]) for s in (60.0, 180.0)),
+        *((k, [j for j in limited if j.line["variant"] == k]) for k in sorted({j.line["variant"] for j in limited})),
+    ]:
+        if not some:
+            continue
+        found_x = [(j.found.max_throughput, j.line["x_reference"]) for j in some]
+        hits = sum(m.low <= x <= m.high for m, x in found_x)
+        error = np.mean([m.value / x - 1 for m, x in found_x])
+        width = np.median([m.half_width / m.value for m, _ in found_x])
+        lines.append(f"| maximum throughput, {name} | {share_text(hits, len(some))} | {error:+.3f} | {width:.3f} |")
+    knees = [(j.found, j.line["x_reference"] * (THINK_S + j.line["base_s"]) / j.line["scale"]) for j in limited]
+    if not knees:
+        return lines
+    errors = np.array([v.knee_users / k - 1 for v, k in knees])
+    low, high = np.percentile(errors, [2.5, 97.5])
+    held = [v.knee_interval[0] <= k <= v.knee_interval[1] for v, k in knees]
+    lines.append(
+        f"| knee | {share_text(sum(held), len(held))} | {errors.mean():+.3f} | 95 % of errors {low:+.3f} to "
+        f"{high:+.3f} |"
+    )
+    return lines
+
+
+def by_variant(found: list[Judged]) -> list[str]:
+    lines = ["| class | variant | right |", "|---|---|---|"]
+    for key in sorted({(j.line["truth"], j.line["variant"]) for j in found}):
+        some = [j for j in found if (j.line["truth"], j.line["variant"]) == key]
+        lines.append(f"| {key[0]} | {key[1]} | {sum(j.right for j in some)}/{len(some)} |")
+    return lines
+
+
+def main() -> None:
+    folder, seeds = Path(sys.argv[1]), sys.argv[2]
+    lines, left_out = cases(folder, seeds)
+    found = [judged(folder, line) for line in lines]
+    print(f"{len(found)} cases ({left_out} more were drawn whose label did not hold)\n")
+    for part in (confusion, per_class, by_variant, by_length):
+        print("\n".join(part(found)), end="\n\n")
+    fresh = [j for j in found if j.line.get("reference") == REFERENCE]
+    print(f"intervals of {len(fresh)} cases with references of version {REFERENCE}\n")
+    print("\n".join([*share_coverage(fresh), "", *maximum_coverage(fresh)]))
+    if "--wrong" in sys.argv:
+        for j in found:
+            if not j.right:
+                print("\n##", j.line["name"], j.line["variant"], j.line["claims"], "->", j.outcome, j.found.bottlenecks)
+                print("\n".join(j.found.evidence))
+                for at, v in j.found.trials:
+                    print("  -", at.users_real, f"{at.throughput_per_s:.1f}/s lost {v.lost:.3f}", v.verdict, v.kind)
+                print("\n".join("    " + e for e in j.found.trials[-1][1].evidence))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Whether a case is what its label says: long runs of the same network, as it is and with a part of it relieved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from detector.network import THINK_S, Network, Run, simulate
+from detector.plan import Case, Key
+
+FACTOR = 1.5
+"""Capacity of what is relieved."""
+GAIN = 0.05
+"""Throughput that a relief of a bottleneck gives at least, and of anything else at most."""
+NONE_GAIN = 0.03
+"""What relieving everything may gain at most where nothing limits: between this and GAIN a case is neither."""
+RAMP_S = 30.0
+LONG_S = 300.0
+BEYOND = 1.8
+"""Load of the test in knees; for `none` the highest load of its sweep."""
+
+
+@dataclass
+class Truth:
+    """`x_max`: throughput at BEYOND knees; `base_s`: response time at a tenth of the knee; `gains` by what was
+    relieved; `holds`: whether all inequalities of the class do."""
+
+    x_max: float
+    base_s: float
+    knee_real: float
+    gains: dict[str, float]
+    holds: bool
+
+
+def smooth(network: Network) -> Network:
+    """Quotas as plain capacity: the same throughput without their periods, simulated five times as fast."""
+    stations = tuple(s if s.quota is None else replace(s, width=s.quota, quota=None) for s in network.stations)
+    return replace(network, stations=stations)
+
+
+def throughput(network: Network, users: int, seed: int, run_s: float = LONG_S) -> float:
+    return simulate(smooth(network), users, RAMP_S, run_s, seed).throughput
+
+
+def knee(case: Case) -> tuple[float, float, float]:
+    """Maximum throughput, response time of the idle system, users at which they meet."""
+    first = throughput(case.network, round(2.0 * case.design_x * THINK_S), case.seed, 200.0)
+    idle = simulate(case.network, max(2, round(0.1 * first * THINK_S)), RAMP_S, 300.0, case.seed).response_s
+    return first, idle, first * (THINK_S + idle)
+
+
+def check(case: Case) -> Truth:
+    """Runs the counterfactuals of the case's class."""
+    _, idle, users = knee(case)
+    top = BEYOND if case.truth != "none" else max(case.loads)
+    at = max(2, round(top * users))
+    base = throughput(case.network, at, case.seed)
+
+    def gain(network: Network) -> float:
+        return throughput(network, at, case.seed) / base - 1
+
+    claims, everything = set(case.relief), set(case.network.keys())
+    others = everything - claims
+    if case.truth == "alternating":
+        # Larger pools would hold more requests up in each turn and let both work at once.
+        others = {key for key in others if not key[1].startswith("pool:")}
+    relieved = {"claimed": gain(_relieved(case, claims)), "others": gain(case.network.relieved(others, FACTOR))}
+    if len(claims) > 1:
+        relieved |= {f"{t} {r}": gain(case.network.relieved({(t, r)}, FACTOR)) for t, r in sorted(claims)}
+    if case.truth == "none":
+        relieved = {"others": gain(case.network.relieved(everything, FACTOR))}
+    knee_real = users if case.truth == "none" else base * (THINK_S + idle)
+    return Truth(base, idle, knee_real, relieved, _holds(case, relieved))
+
+
+def _relieved(case: Case, claims: set[Key]) -> Network:
+    """For a case that stops, relief is that it does not."""
+    if claims:
+        return case.network.relieved(claims, FACTOR)
+    stations = tuple(replace(s, switches=()) if s.stalls else s for s in case.network.stations)
+    return replace(case.network, stations=stations)
+
+
+def _holds(case: Case, gains: dict[str, float]) -> bool:
+    alone = [g for k, g in gains.items() if k not in ("claimed", "others")]
+    if case.truth == "none":
+        return gains["others"] < NONE_GAIN
+    helps = gains["claimed"] >= GAIN and gains["others"] < GAIN
+    if case.truth == "simultaneous":
+        return helps and max(alone) < GAIN
+    if case.truth == "alternating":
+        return helps and min(alone) >= GAIN and gains["claimed"] >= max(alone) + GAIN
+    return helps
+
+
+def sweep_runs(case: Case, knee_real: float) -> list[Run]:
+    """The trials of the case's sweep."""
+    rng = np.random.default_rng([case.seed, 3])
+    users = [max(2, round(load * knee_real)) for load in case.loads]
+    shifts = rng.uniform(0, 500, len(users))
+    return [
+        simulate(case.network, n, 20.0, case.run_s, case.seed + 11 * i, float(shift))
+        for i, (n, shift) in enumerate(zip(users, shifts, strict=True))
+    ]

@@ -1,0 +1,171 @@
+"""Which saturated resources are causes, and what is said of the others.
+
+A CPU that is used 70 % is saturated in half of the samples of 100 ms: requests come in bursts. It limits nothing: the
+users' next requests fill its idle time. So a saturated resource is a cause only if one of three things is seen:
+
+* it has no room: its mean utilization is near 100 % (utilization law: X could grow to X / U before it limits);
+* it limits a part of the time: while it is saturated, throughput is lower than while it is not;
+* it takes turns with another: one of the two is saturated at nearly every moment, and seldom both."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from ntier_analysis.statistics.laws import Dependence, dependence
+from ntier_analysis.verdict.context import HELD_LONGER, Context
+from ntier_analysis.verdict.load import Load, depth
+from ntier_analysis.verdict.saturation import Saturation, aligned
+
+SOFT = ("pool",)
+"""Resources whose exhaustion may be the symptom of a deeper one's saturation."""
+FULL = 0.5
+"""A resource that is saturated at least half of the run."""
+PARTIAL = 0.2
+"""A resource that is saturated in a part of the run, from which on it may be a cause."""
+NO_ROOM_PCT = 90.0
+"""Mean utilization from which on a resource has no room. At the knee itself a limiting resource of a small model is
+used 96 % (exact MVA, scale 0.1); a share of 5 % more throughput needs 5 % room."""
+SLOWER = 0.7
+"""Throughput while a part-time cause is saturated against that while it is not, at most. Bursts of a resource that
+limits nothing give 0.9 to 1.3 (simulated: bench/detector, tuning seeds)."""
+MIN_SIDE_S = 2.0
+"""Seconds that either side of that comparison needs."""
+WHOLE, MIN_SECONDS = 0.9, 5
+"""A second saturated throughout, and how many of either kind the comparison by seconds needs."""
+EXPLAINS = 0.75
+"""Share of the run in which a cause must be saturated to explain a limit alone, where others are full anyway."""
+ALTERNATING_LIFT, ALTERNATING_P = 0.5, 0.01
+COMPLETE = 0.9
+"""One of the two is saturated nearly always. Shifting a periodic series by a period changes nothing, so the permutation
+test has no power then."""
+CLEAR_LIFT, MANY_TURNS = 0.25, 20
+"""The same for short regular turns, between which samples of 100 ms see neither saturated. Unrelated series of 20 turns
+and more in 60 s: lift 1.0, none of 709 below 0.66 (simulated)."""
+
+
+def causes(load: Load, found: list[Saturation], context: Context) -> tuple[list[Saturation], list[str]]:
+    """`found`: saturations of the servers -> causes, and sentences on what saturates and is none."""
+    candidates = [s for s in found if s.share.n and s.share.value >= PARTIAL and s.share.low > 0.0]
+    hard, notes = _hard([s for s in candidates if s.resource not in SOFT], found, load)
+    hard, left = _without_full_anyway(hard, context)
+    pools, symptoms = _pools([s for s in candidates if s.resource in SOFT], hard, context)
+    return hard + pools, [*left, *symptoms, *notes]
+
+
+def _hard(some: list[Saturation], found: list[Saturation], load: Load) -> tuple[list[Saturation], list[str]]:
+    turns = {s.key for a, b in combinations(some, 2) if in_turn(a, b, relation(a, b, load)) for s in (a, b)}
+    kept, notes = [], []
+    for s in some:
+        if s.utilization_mean_pct >= NO_ROOM_PCT or s.key in turns:
+            kept.append(s)
+            continue
+        ratio = slower(s, found, load)
+        if ratio <= SLOWER:
+            kept.append(s)
+            notes.append(f"while {s.name} was saturated, throughput was {100 * ratio:.0f} % of that in the rest")
+        else:
+            seen = f", and throughput was {100 * ratio:.0f} % of the rest's meanwhile" if np.isfinite(ratio) else ""
+            notes.append(
+                f"{s.name} was saturated in {100 * s.share.value:.0f} % of the samples, but is used "
+                f"{s.utilization_mean_pct:.0f} % only{seen}: bursts, not a limit"
+            )
+    return kept, notes
+
+
+def relation(a: Saturation, b: Saturation, load: Load) -> Dependence:
+    return dependence(*aligned(a, b, load.start_s, load.end_s))
+
+
+def in_turn(a: Saturation, b: Saturation, found: Dependence) -> bool:
+    """By the size of the effect (lift); the permutation test is only a guard: two equal stations in series are slightly
+    anti-correlated by nature (53 % of 60 s windows would be significant)."""
+    if a.group == b.group or not found.lift <= ALTERNATING_LIFT or found.union - found.joint < FULL:
+        return False
+    clear = found.lift <= CLEAR_LIFT and min(_turns(a), _turns(b)) >= MANY_TURNS
+    return bool(clear or found.p_below < ALTERNATING_P or found.union >= COMPLETE)
+
+
+def _turns(s: Saturation) -> int:
+    """How often it became saturated."""
+    return int((np.diff(s.indicator) == 1.0).sum())
+
+
+def slower(s: Saturation, found: list[Saturation], load: Load) -> float:
+    """Throughput while `s` is saturated / while it is not; NaN if either side is too short to tell.
+
+    Without single interactions, the mean use of those CPUs that seldom saturate stands for the throughput."""
+    on, off = s.indicator == 1.0, s.indicator == 0.0
+    if min(on.sum(), off.sum()) * s.interval_s < MIN_SIDE_S:
+        return float("nan")
+    cells = len(s.indicator)
+    if load.done_s is not None:
+        rate, _ = np.histogram(load.done_s, bins=np.linspace(load.start_s, load.end_s, cells + 1))
+    else:
+        calm = [o.values for o in found if o.resource == "cpu" and o.node != s.node and o.share.value < PARTIAL]
+        calm = [means(v, cells) for v in calm if len(v) >= cells]
+        if not calm:
+            return float("nan")
+        rate = np.mean(calm, axis=0)
+    return _ratio(s, rate, on, off)
+
+
+def _ratio(s: Saturation, rate: np.ndarray, on: np.ndarray, off: np.ndarray) -> float:
+    """By whole seconds if there are enough: what was held up passes at once when that ends, while the resource is
+    still saturated; the median of the seconds that were saturated throughout leaves that out."""
+    seconds = max(1, round(len(rate) * s.interval_s))
+    if seconds < len(rate):
+        full = means(s.indicator, seconds) >= WHOLE
+        by_second = means(rate.astype(float), seconds)
+        if min(full.sum(), (~full).sum()) >= MIN_SECONDS:
+            return _over(float(np.nanmedian(by_second[full])), float(np.nanmean(by_second[~full])))
+    return _over(float(np.nanmean(rate[on])), float(np.nanmean(rate[off])))
+
+
+def _over(value: float, rest: float) -> float:
+    return value / rest if rest > 0 else float("inf")
+
+
+def means(values: np.ndarray, cells: int) -> np.ndarray:
+    """Means of equal parts, NaN where a part has no value."""
+    cell = (np.arange(len(values)) * cells) // len(values)
+    known = ~np.isnan(values)
+    total = np.bincount(cell[known], weights=values[known], minlength=cells)
+    count = np.bincount(cell[known], minlength=cells)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _without_full_anyway(some: list[Saturation], context: Context) -> tuple[list[Saturation], list[str]]:
+    """Drops what is full at any load, if another cause explains the limit nearly all of the time."""
+    anyway = [s for s in some if s.group in context.full_anyway]
+    rest = [s for s in some if s.group not in context.full_anyway]
+    if not anyway or not any(s.share.value >= EXPLAINS for s in rest):
+        return some, []
+    return rest, [
+        f"{s.name} is full already at loads that lose nothing, and throughput has grown since: it does not limit"
+        for s in anyway
+    ]
+
+
+def _pools(pools: list[Saturation], hard: list[Saturation], context: Context) -> tuple[list[Saturation], list[str]]:
+    """Pools that are causes, and a sentence for each symptom: one saturated resource fills all pools above it."""
+    kept, symptoms = [], []
+    for s in pools:
+        deeper = [
+            o
+            for o in [*hard, *pools]
+            if o is not s
+            and o.share.value >= min(FULL, 0.7 * s.share.value)
+            and (depth(o.tier) > depth(s.tier) or (o.resource not in SOFT and depth(o.tier) == depth(s.tier)))
+        ]
+        text = f"{s.name} was full in {100 * s.share.value:.0f} % of the run: a symptom"
+        longer = context.held_longer.get(s.key, 1.0)
+        if deeper:
+            cause = max(deeper, key=lambda o: (o.resource not in SOFT, depth(o.tier), o.share.value))
+            symptoms.append(f"{text} of {cause.name}")
+        elif longer > HELD_LONGER:
+            symptoms.append(f"{text}, since a place in it is held {longer:.1f} times as long as at low load")
+        else:
+            kept.append(s)
+    return kept, symptoms

@@ -1,0 +1,76 @@
+"""What the loads of a sweep tell of each other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ntier_analysis.verdict.load import Load
+from ntier_analysis.verdict.saturation import Saturation
+
+Key = tuple[str, str, str]
+Group = tuple[str, str]
+ANYWAY_PCT = 90.0
+"""Mean utilization at a load that lost nothing, from which on a resource was full anyway ..."""
+OUTGROWN = 0.75
+"""... if throughput was less than this share of the plateau's: by the utilization law the resource would be used
+120 % on the plateau, were the use of the requests' making."""
+HELD_LONGER = 1.5
+"""A place in a pool that is held this many times longer than at low load waits for something deeper: at least a third
+of the time is waiting. Half as many places again would give little more."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """`full_anyway`: (tier, resource) of resources that were full where nothing was lost, and that throughput has
+    outgrown; `held_longer`: pools -> how many times longer a place is held on the plateau than at low load;
+    `used_pct`: (tier, resource) -> mean utilization over the plateau."""
+
+    full_anyway: frozenset[Group] = frozenset()
+    held_longer: dict[Key, float] = field(default_factory=dict)
+    used_pct: dict[Group, float] = field(default_factory=dict)
+
+
+NO_CONTEXT = Context()
+
+Trials = list[tuple[Load, list[Saturation]]]
+
+
+def of_loads(free: Trials, plateau: Trials) -> Context:
+    """`free`: trials that lose nothing; `plateau`: those beyond the knee."""
+    if not plateau:
+        return NO_CONTEXT
+    level = float(np.mean([load.throughput_per_s for load, _ in plateau]))
+    low = [(load, found) for load, found in free if load.throughput_per_s <= OUTGROWN * level]
+    anyway = {group for trial in low for group, pct in _used([trial]).items() if pct >= ANYWAY_PCT}
+    return Context(frozenset(anyway), _held_longer(low, plateau), _used(plateau))
+
+
+def _used(trials: Trials) -> dict[Group, float]:
+    """Mean utilization over the trials and nodes."""
+    used: dict[Group, list[float]] = defaultdict(list)
+    for _, found in trials:
+        for s in found:
+            if np.isfinite(s.utilization_mean_pct):
+                used[s.group].append(s.utilization_mean_pct)
+    return {group: float(np.mean(values)) for group, values in used.items()}
+
+
+def _held_longer(low: Trials, plateau: Trials) -> dict[Key, float]:
+    """Little's law on a pool: places taken = throughput x time held, so the time held is utilization / throughput x
+    size, and its growth needs no size."""
+    before, now = _held(low), _held(plateau)
+    return {key: now[key] / before[key] for key in now if before.get(key, 0.0) > 0.0}
+
+
+def _held(trials: Trials) -> dict[Key, float]:
+    taken: dict[Key, float] = defaultdict(float)
+    rate: dict[Key, float] = defaultdict(float)
+    for load, found in trials:
+        for s in found:
+            if s.resource == "pool" and np.isfinite(s.utilization_mean_pct):
+                taken[s.key] += s.utilization_mean_pct
+                rate[s.key] += load.throughput_per_s
+    return {key: taken[key] / rate[key] for key in taken if rate[key] > 0}

@@ -1,0 +1,86 @@
+"""A trial's load and answer, and what is said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+TIERS = ("web", "app", "middleware", "db")
+"""From the client inwards: a later one is deeper."""
+
+
+LIMITED = 0.05
+"""Share of the throughput that waiting costs, from which on a trial counts as limited."""
+PAUSE_S, PAUSE_N = 1.0, 10
+"""A pause: nothing was completed for a second at least, in which ten interactions were to be expected."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """One trial's load and answer. `response_s` is the mean of the successes, `response_error_s` its standard error
+    (NaN if unknown); `pending` interactions had no answer by the end of the run; `rates`: throughput of equal parts of
+    the run; `done_s`: when each success was complete, None without single interactions."""
+
+    trial: str
+    users: int
+    users_real: float
+    throughput_per_s: float
+    response_s: float
+    think_s: float
+    start_s: float
+    end_s: float
+    valid: bool
+    invalid_reasons: str = ""
+    response_error_s: float = float("nan")
+    pending: int = 0
+    rates: np.ndarray | None = None
+    think_measured_s: float = float("nan")
+    done_s: np.ndarray | None = field(default=None, repr=False)
+
+    def lost(self, base_s: float) -> float:
+        """Share of the throughput lost by waiting: 1 - (Z + R0) / (Z + R), R0 = response time at the lowest load.
+
+        By Little's law this is 1 - X / (N / (Z + R0)), but without the noise of the drawn think times."""
+        return max(0.0, (self.response_s - base_s) / (self.think_s + self.response_s))
+
+    @property
+    def paused(self) -> float:
+        """Share of the run in pauses; 0 without single interactions. A system that stands still now and then is as slow
+        at the lowest load as at others: its response time there hides what is lost."""
+        if self.done_s is None or self.throughput_per_s <= 0:
+            return 0.0
+        inside = self.done_s[(self.done_s >= self.start_s) & (self.done_s < self.end_s)]
+        gaps = np.diff(np.concatenate([[self.start_s], np.sort(inside), [self.end_s]]))
+        long = gaps >= max(PAUSE_S, PAUSE_N / self.throughput_per_s)
+        return float(gaps[long].sum() / (self.end_s - self.start_s))
+
+    def limited(self, base_s: float) -> bool:
+        """Whether waiting or pauses cost enough of the throughput to ask for the cause."""
+        return max(self.lost(base_s), self.paused) >= LIMITED
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    tier: str
+    resource: str
+    nodes: tuple[str, ...]
+    saturation: float
+    low: float
+    high: float
+    item: str = ""
+
+
+@dataclass
+class Verdict:
+    """`verdict`: none, single, multi, hidden or unknown; `kind`: stable, simultaneous, alternating or ''."""
+
+    verdict: str
+    kind: str = ""
+    bottlenecks: list[Bottleneck] = field(default_factory=list)
+    evidence: list[str] = field(default_factory=list)
+    lost: float = float("nan")
+
+
+def depth(tier: str) -> int:
+    return TIERS.index(tier)

@@ -1,0 +1,116 @@
+"""How saturation moves within one trial: from node to node, and through a node whose long queries turn the balancer."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.statistics.chains import Link, Step, chain, links
+from ntier_analysis.verdict.saturation import Saturation
+
+SHORTEST_S = 0.3
+"""Saturation that lasts at least this long counts as a turn: three samples at 10 Hz."""
+SOURCES = {
+    "disk": (("disk", "utilization_pct"),),
+    "queue": (("queue", "threads_running"), ("pool", "pending")),
+    "statements": (("query", "questions_per_s"), ("query", "statements_per_s")),
+    "cpu": (("cpu", "utilization_pct"),),
+}
+"""What is looked at on each database: its own samples, or the middleware's of that replica (item)."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """Saturation went from `first` to `second` (names of resources) `times` times in the run."""
+
+    first: str
+    second: str
+    times: int
+
+
+def moves(found: list[Saturation]) -> list[Move]:
+    """Handovers of saturation between resources on one clock: a resource that was saturated alone is no longer, and the
+    next that is alone is another one. Resources must have been sampled at the same interval; most frequent first."""
+    usable = [s for s in found if len(s.indicator) and np.nanmax(s.indicator, initial=0.0) > 0]
+    if len(usable) < 2:
+        return []
+    cells = Counter(len(s.indicator) for s in usable).most_common(1)[0][0]
+    usable = [s for s in usable if len(s.indicator) == cells]
+    on = np.array([np.nan_to_num(s.indicator) for s in usable])
+    alone = np.where(on.sum(axis=0) == 1, on.argmax(axis=0), -1)
+    least = max(1, round(SHORTEST_S / usable[0].interval_s))
+    turns = [i for i, n in _runs(alone) if i >= 0 and n >= least]
+    counted = Counter((a, b) for a, b in itertools.pairwise(turns) if a != b)
+    return [Move(usable[a].name, usable[b].name, n) for (a, b), n in counted.most_common()]
+
+
+def _runs(values: np.ndarray) -> list[tuple[int, int]]:
+    """(value, length) of each stretch of equal values."""
+    edges = np.flatnonzero(np.diff(values)) + 1
+    bounds = [0, *edges.tolist(), len(values)]
+    return [(int(values[a]), b - a) for a, b in itertools.pairwise(bounds) if b > a]
+
+
+def node_series(samples: pd.DataFrame, node: str, start: float, end: float) -> dict[str, np.ndarray]:
+    """Disk, queue, statements and CPU of one database on a clock of 1 s; only what was measured.
+
+    `samples`: rows of one trial (t_s, node, resource, metric, item, value)."""
+    inside = samples[(samples["t_s"] >= start) & (samples["t_s"] < end)]
+    cells = max(1, round(end - start))
+    found = {}
+    for name, sources in SOURCES.items():
+        for resource, metric in sources:
+            rows = inside[(inside["resource"] == resource) & (inside["metric"] == metric)]
+            rows = rows[(rows["node"] == node) | (rows["item"] == node)]
+            if len(rows):
+                found[name] = _per_second(rows, start, cells)
+                break
+    return found
+
+
+def _per_second(rows: pd.DataFrame, start: float, cells: int) -> np.ndarray:
+    cell = np.clip((rows["t_s"].to_numpy() - start).astype(int), 0, cells - 1)
+    value = rows["value"].to_numpy(float)
+    known = ~np.isnan(value)
+    count = np.bincount(cell[known], minlength=cells)
+    total = np.bincount(cell[known], weights=value[known], minlength=cells)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What moves with the disk of `node`, from there outwards; `links`: all that correlate."""
+
+    node: str
+    steps: list[Step]
+    links: list[Link]
+
+    @property
+    def text(self) -> str:
+        """`db1: when its disk is busy, queue up (r +0.45 with disk), statements down (...), cpu down (...)`."""
+        words = [f"{s.name} {'up' if s.sign > 0 else 'down'} (r {s.r:+.2f} with {s.before})" for s in self.steps]
+        return f"{self.node}: when its disk is busy, " + ", ".join(words)
+
+    @property
+    def turned_away(self) -> bool:
+        """The balancer turned away: the node gets fewer statements, and uses less CPU, while its disk is busy."""
+        signs = {s.name: s.sign for s in self.steps}
+        return signs.get("statements") == -1 and signs.get("cpu") == -1
+
+
+def disk_chains(samples: pd.DataFrame, nodes: list[str], start: float, end: float) -> list[Chain]:
+    """The chain that begins at the disk of each node, where there is one of two links or more.
+
+    The study's section 4: long reads fill a database's disk; its queue grows; the balancer, which counts running
+    statements, turns to other replicas; its statements and with them its CPU drop, though the CPU has room."""
+    found = []
+    for node in nodes:
+        linked = links(node_series(samples, node, start, end), 1.0)
+        steps = chain(linked, "disk")
+        if len(steps) >= 2:
+            found.append(Chain(node, steps, linked))
+    return found

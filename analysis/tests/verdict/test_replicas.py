@@ -1,0 +1,53 @@
+"""Adding a node is the experiment that proves a bottleneck: what the sweeps of a store tell of each other."""
+
+import pytest
+from ntier_analysis.statistics.throughput import Interval
+from ntier_analysis.verdict.load import Bottleneck
+from ntier_analysis.verdict.replicas import added, with_replicas
+from ntier_analysis.verdict.sweep import SweepVerdict
+
+
+def sweep(topology, maximum, tier="db", at_least=False):
+    named = [Bottleneck(tier, "cpu", (f"{tier}1",), 1.0, 0.9, 1.0)]
+    interval = Interval(maximum, 0.98 * maximum, 1.02 * maximum, 0.01 * maximum, 4)
+    return SweepVerdict(topology, topology, "single", "stable", named, interval, at_least)
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "tier"),
+    [
+        ("1/1/1/1M", "1/1/1/2M", "db"),
+        ("1/1/1/1M", "1/3/1/1M", "app"),
+        ("1/1/1/1M", "1/2/1/2M", None),
+        ("1/1/1/1M", "1/1/1/2P", None),
+        ("1/1/1/2M", "1/1/1/1M", None),
+        ("a three-tier thing", "1/1/1/2M", None),
+    ],
+)
+def test_which_tier_has_more(small, large, tier):
+    assert added(small, large) == tier
+
+
+def evidence(*found, setting=None):
+    return with_replicas(list(found), setting or {})[0].evidence
+
+
+def test_a_gain_confirms_the_tier_and_contradicts_another():
+    assert "1.80 [1.75, 1.85] times" in evidence(sweep("1/1/1/1M", 100.0), sweep("1/1/1/2M", 180.0))[0]
+    assert evidence(sweep("1/1/1/1M", 100.0), sweep("1/1/1/2M", 180.0))[0].endswith("confirms the verdict")
+    assert evidence(sweep("1/1/1/1M", 100.0, "app"), sweep("1/1/1/2M", 180.0))[0].endswith("contradicts the verdict")
+
+
+def test_no_gain_contradicts_the_tier_and_agrees_with_another():
+    assert evidence(sweep("1/1/1/1M", 100.0), sweep("1/1/1/2M", 100.0))[0].endswith("contradicts the verdict")
+    assert evidence(sweep("1/1/1/1M", 100.0, "app"), sweep("1/1/1/2M", 100.0))[0].endswith("agrees with the verdict")
+
+
+def test_a_lower_bound_proves_no_absence_of_a_gain():
+    assert evidence(sweep("1/1/1/1M", 100.0), sweep("1/1/1/2M", 100.0, at_least=True))[0].endswith("undecided")
+    assert evidence(sweep("1/1/1/1M", 100.0, at_least=True), sweep("1/1/1/2M", 180.0)) == []
+
+
+def test_other_mixes_are_no_witnesses():
+    setting = {"1/1/1/1M": ("browse_only",), "1/1/1/2M": ("read_write",)}
+    assert evidence(sweep("1/1/1/1M", 100.0), sweep("1/1/1/2M", 180.0), setting=setting) == []

@@ -41,6 +41,17 @@ for data in [d for d in found if MIX in set(d.trials["mix"])]:
         display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
 
 # %% [markdown]
+# ## Do long reads turn the balancer?
+#
+# What moves with the disk of each database, second by second: a queue that grows, statements and CPU that fall are the
+# study's section 4 (a balancer that counts running statements turns to the other replicas).
+
+# %%
+for data in found:
+    lines = [f"* {trial}: {chain.text}" for trial, chains in data.chains.items() for chain in chains]
+    display(Markdown(f"{data.sweep}\n\n" + ("\n".join(lines) or "nothing moves with the disk of a database")))
+
+# %% [markdown]
 # ## All interactions of each sweep's lowest load
 
 # %%

@@ -221,16 +221,24 @@ def test_deployment_is_skipped_when_it_is_in_force(lab, spec):
 
 
 @pytest.mark.parametrize(
-    ("jit_ms", "seconds"),
-    [([], 30), ([900, 150], 60), ([900, 500, 150], 90), ([900] * 9, 120)],
+    ("app", "middleware", "rounds"),
+    [([0, 0.5], [0, 0.5], 1), ([0, 9, 9.5], [0, 0, 0], 2), ([0, 9, 9], [0, 9, 9.5], 2), ([9] * 3, [0, 9, 18, 18], 3)],
 )
-def test_the_warm_up_goes_on_until_the_application_is_compiled(lab, spec, jit_ms, seconds):
+def test_the_warm_up_goes_on_until_application_and_middleware_are_compiled(lab, spec, app, middleware, rounds):
+    """CPU seconds of the compilers; settled are 0.1 of 0.2 cores x 30 s = 0.6 s."""
     machine = lab()
-    machine.runner.jit_ms = list(jit_ms)
+    machine.runner.jit_cpu_s = {"app": list(app), "middleware": list(middleware)}
+    sweep.run(machine, spec(users="1000"))
+    assert json.loads(machine.paths.in_force.read_text())["warm"]["seconds"] == 30 * rounds
+
+
+def test_the_warm_up_ends_though_something_compiles_on_and_on(lab, spec):
+    machine = lab()
+    machine.runner.jit_cpu_s = {"app": list(range(0, 300, 3)), "middleware": []}
     sweep.run(machine, spec(users="1000"))
     warm = json.loads(machine.paths.in_force.read_text())["warm"]
-    assert warm["seconds"] == seconds
-    assert warm["jit_cores"] == (jit_ms[seconds // 30 - 1] / 10_000 if jit_ms else 0)
+    assert warm["seconds"] == 300
+    assert warm["jit_cores"] == {"app1": 0.1, "middleware1": 0.0}
 
 
 @pytest.fixture

@@ -132,6 +132,23 @@ def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -
     print("the store holds no sweep" if frame.empty else frame.to_string(index=False, float_format="{:.3g}".format))
 
 
+@app.command()
+def chains(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -> None:
+    """What moves with the disk of each database, second by second: queue, executed statements, CPU."""
+    from ntier_analysis.store.tables import sweeps as stored
+    from ntier_analysis.verdict.store import chains as of_sweep
+
+    found = {name: of_sweep(store, name) for name in sweeps or stored(store)}
+    if json:
+        import orjson
+
+        print(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
+        return
+    for sweep, trials in found.items():
+        lines = [f"{sweep}, {trial}: {chain.text}" for trial, linked in trials.items() for chain in linked]
+        print("\n".join(lines) or f"{sweep}: nothing moves with the disk of a database")
+
+
 Mix = Annotated[str | None, typer.Option(help="Only sweeps with this mix.")]
 PricesFile = Annotated[Path | None, typer.Option(help="JSON: prices per hour of the node types; default: an example.")]
 Slo = Annotated[float | None, typer.Option(help="Objective of the 95th percentile, ms; default: the mix's own.")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import secrets
@@ -22,10 +21,13 @@ from ntier_harness.spec import Spec
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
 WARM_S = 30.0  # one round; the buffer pool fills, and the JIT compilers of app, middleware and client settle
-WARM_ROUNDS = 4  # at most; the code that writes is compiled late, since few interactions need it
-SETTLED_JIT = 0.02  # cores that compile in the app tier's JVMs at the end of the last round
-JIT_OVER_S = 20  # lines of the status file, one a second
-APP_STATUS = "/var/log/ntier/app/tomcat_status.csv"
+WARM_ROUNDS = 10  # at most; code that seldom runs is compiled late, and 13 nodes share what the host has
+SETTLED_JIT = 0.1  # share of a node's CPU that its JVM's compilers used over the last round
+# CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells
+JIT_CPU = (
+    "cat /proc/[0-9]*/task/[0-9]*/stat 2>/dev/null | sed -n 's/^[0-9]* (C[12] Compil[^)]*) //p' | "
+    "awk -v tick=$(getconf CLK_TCK) '{n += $12 + $13} END {print n / tick}'"
+)
 WARM_LEAST = 300  # served interactions; below this a warm-up did not reach the pages
 WARM_USERS_PER_CORE = 10  # of the host or the largest node; they hardly think, so that the nodes work all the time
 WARM_THINK_MS = 100.0
@@ -87,8 +89,8 @@ def playbook(lab: Lab, *names: str, check: bool = False) -> None:
 
 
 def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
-    """Drives the system, without limits, in rounds of WARM_S until the application is compiled, unless these very
-    processes have been warmed up with this mix. Its users leave situations where those of the trials start
+    """Drives the system, without limits, in rounds of WARM_S until application and middleware are compiled, unless
+    these very processes have been warmed up with this mix. Its users leave situations where those of the trials start
     (workloads/README.md).
 
     Returns what was done ({seconds, interactions, situations, t_s}); it goes into the manifest of each trial."""
@@ -100,12 +102,15 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     if spec.mix.writes:
         restore(lab, LOADED)
     began, boot_s, rounds = lab.runner.now(), record.get("warm", {}).get("boot_s", 0.0), 0
+    spent = jit_cpu_s(lab)
     while True:
         rounds += 1
         lab.screen.say(f"warm-up: {WARM_S:g} s without limits")
         completed, left, boot_s = drive(lab, spec, WARM_S, lead_s(boot_s))
-        jit = jit_cores(lab)
-        if rounds == WARM_ROUNDS or (completed >= WARM_LEAST and jit <= SETTLED_JIT):
+        before, spent = spent, jit_cpu_s(lab)
+        jit = {name: round(max(0.0, s - before[name]) / WARM_S, 4) for name, s in spent.items()}
+        settled = all(jit[n.name] <= SETTLED_JIT * (n.cpu_cores or 1.0) for n in compiling(lab))
+        if rounds == WARM_ROUNDS or (completed >= WARM_LEAST and settled):
             break
     if completed < WARM_LEAST:
         raise WorkError(
@@ -114,7 +119,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     warm = {
         "t_s": began,
         "seconds": WARM_S * rounds,
-        "jit_cores": round(jit, 4),
+        "jit_cores": jit,
         "mix": spec.mix.name,
         "interactions": completed,
         "situations": left,
@@ -127,18 +132,15 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     return warm
 
 
-def jit_cores(lab: Lab) -> float:
-    """Cores that compiled at the end of the last round, of the app node where most did (0 if nothing tells)."""
+def compiling(lab: Lab) -> list[Node]:
+    """Nodes whose servers may be JVMs."""
+    return [*lab.nodes.tier("app"), *lab.nodes.tier("middleware")]
 
-    def one(node: Node) -> float:
-        tail = f"head -n 1 {APP_STATUS}; tail -n {JIT_OVER_S + 1} {APP_STATUS}"
-        lines = list(csv.DictReader(lab.nodes.call(node, tail, check=False).out.splitlines()))
-        if len(lines) < 2 or "jit_ms" not in lines[0]:
-            return 0.0
-        seconds, spent_ms = (float(lines[-1][k]) - float(lines[0][k]) for k in ("t_s", "jit_ms"))
-        return spent_ms / 1000 / seconds if seconds > 0 else 0.0
 
-    return max(lab.runner.parallel(one, lab.nodes.tier("app")))
+def jit_cpu_s(lab: Lab) -> dict[str, float]:
+    """CPU seconds that the compilers of each node's JVMs have used so far; 0 where there is none."""
+    done = lab.runner.parallel(lambda n: (n.name, lab.nodes.call(n, JIT_CPU).out), compiling(lab))
+    return {name: float(out) for name, out in done}
 
 
 def _left_situations(lab: Lab, spec: Spec) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ntier_analysis.contracts.nodes import Node
 
+from ntier_harness.deploy import JIT_CPU
 from ntier_harness.errors import WorkError
 from ntier_harness.runner import Done, Runner, Stop
 from ntier_harness.targets.local import Local
@@ -132,7 +133,7 @@ class DryRunner(Runner):
         self.world = World(folder)
         self.stop_at_s = stop_at_s
         self.invalid = list(invalid)
-        self.jit_ms: list[float] = []  # what the application compiled in each round of the warm-up
+        self.jit_cpu_s: dict[str, list[float]] = {}  # by tier, before the warm-up and after each round; 0 afterwards
         self.ran: list[str] = []
 
     def now(self) -> float:
@@ -352,8 +353,9 @@ class DryRunner(Runner):
         elif command.startswith("mv ") and "situations" in command:
             node["situations"] = True
             return 0, "2000"
-        elif "tomcat_status.csv" in command:
-            return 0, f"t_s,jit_ms\n0,0\n10,{self.jit_ms.pop(0) if self.jit_ms else 0}\n"
+        elif command == JIT_CPU:
+            used = self.jit_cpu_s.get(node["tier"], [])
+            return 0, str(used.pop(0) if used else 0)
         elif command.startswith("test -s ") and "situations" in command:
             return 0, "yes" if node.get("situations") else ""
         elif words[0] in ("ntier-data", "ntier-restore"):

@@ -18,7 +18,8 @@ from ntier_analysis.prediction.forecast import Forecast, forecast
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.mix import expected_shares
-from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.verdict.moves import Chain
+from ntier_analysis.verdict.store import chains, verdicts
 from ntier_analysis.verdict.tables import as_json
 
 REPLICA_COLUMNS = ["trial", "node", "t_s", "item", "value"]
@@ -44,6 +45,8 @@ class SweepData:
     """Statements per s of each replica (`item`) by the middlewares' counters, all phases; columns REPLICA_COLUMNS."""
     choices: pd.DataFrame
     """The store's table choices; empty unless the middleware wrote a trace."""
+    chains: dict[str, list[Chain]]
+    """What moves with the disks of the databases, by trial."""
     mix_targets: dict[str, float]
     """Share of each interaction in a long walk of the transition table, 0..1; empty if the table is not at hand."""
 
@@ -117,6 +120,7 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
         nodes=read_table(store, "nodes", sweep),
         statements=read_table(store, "samples", sweep, columns=REPLICA_COLUMNS, filters=executed),
         choices=read_table(store, "choices", sweep),
+        chains=chains(store, sweep),
         verdict=verdict,
         manifests=[t.manifest.model_dump(mode="json") for t in raw_trials],
         mix_targets=_mix_targets(raw_trials),

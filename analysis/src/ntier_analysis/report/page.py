@@ -64,6 +64,7 @@ def _context(data: SweepData) -> dict:
         "mix_rows": tables.mix_rows(data),
         "share_rows": replicas.share_rows(data),
         "regret_rows": replicas.regret_rows(data),
+        "chain_rows": tables.chain_rows(data),
         "policy": replicas.policy_of(data.trials),
         "node_rows": tables.node_rows(data),
         "provenance": tables.provenance(data),

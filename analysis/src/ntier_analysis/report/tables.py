@@ -268,3 +268,13 @@ def _flat(part: dict, prefix: str = "") -> list[tuple[str, str]]:
         elif value is not None and value != "":
             found.append((f"{prefix}{key}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
     return found
+
+
+def chain_rows(data: SweepData) -> list[dict]:
+    """One row of text per trial and database whose disk moves something else with it."""
+    users = data.trials.set_index("trial")["users"]
+    return [
+        {"trial": trial, "users": count(users[trial]), "turned": chain.turned_away, "text": chain.text}
+        for trial, chains in data.chains.items()
+        for chain in chains
+    ]

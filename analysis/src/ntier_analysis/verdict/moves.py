@@ -15,12 +15,14 @@ from ntier_analysis.verdict.saturation import Saturation
 SHORTEST_S = 0.3
 """Saturation that lasts at least this long counts as a turn: three samples at 10 Hz."""
 SOURCES = {
-    "disk": (("disk", "utilization_pct"),),
+    "disk": (("disk", "utilization_pct"), ("disk", "read_bytes_per_s")),
     "queue": (("queue", "threads_running"), ("pool", "pending")),
     "statements": (("query", "questions_per_s"), ("query", "statements_per_s")),
     "cpu": (("cpu", "utilization_pct"),),
 }
-"""What is looked at on each database: its own samples, or the middleware's of that replica (item)."""
+"""What is looked at on each database, the first that was measured: its own samples, or the middleware's of that replica
+(item). A disk without a limit has no utilization: what it reads stands for it."""
+CHAIN_METRICS = sorted({metric for sources in SOURCES.values() for _, metric in sources})
 
 
 @dataclass(frozen=True)

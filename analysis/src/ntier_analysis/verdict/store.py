@@ -9,6 +9,7 @@ import pandas as pd
 
 from ntier_analysis.errors import DataError
 from ntier_analysis.store.tables import read_table, sweeps
+from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, disk_chains
 from ntier_analysis.verdict.replicas import with_replicas
 from ntier_analysis.verdict.search import Goal, Step, next_step
 from ntier_analysis.verdict.sweep import SweepVerdict
@@ -48,6 +49,21 @@ def _verdict(store: Path, name: str, trials: pd.DataFrame) -> SweepVerdict:
         read_table(store, "interactions", name, columns=["trial", "t_s", "ok"]),
         decisions(store, name),
     )
+
+
+def chains(store: Path, name: str) -> dict[str, list[Chain]]:
+    """What moves with the disks of the databases in each valid trial of a sweep; trials without such a chain are left
+    out."""
+    trials = read_table(store, "trials", name).sort_values(["users", "trial"])
+    nodes = read_table(store, "nodes", name)
+    wanted = [("metric", "in", CHAIN_METRICS), ("phase", "=", "run")]
+    by_trial = dict(iter(read_table(store, "samples", name, filters=wanted).groupby("trial")))
+    found = {}
+    for row in trials[trials["valid"].fillna(True).astype(bool)].itertuples():
+        databases = nodes.loc[(nodes["trial"] == row.trial) & (nodes["tier"] == "db"), "node"].unique()
+        if row.trial in by_trial:
+            found[row.trial] = disk_chains(by_trial[row.trial], sorted(databases), row.run_start_s, row.run_end_s)
+    return {trial: linked for trial, linked in found.items() if linked}
 
 
 def decisions(store: Path, name: str) -> pd.DataFrame | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
-from ntier_analysis.importing import prepared
+from ntier_analysis.importing.folder import prepared
 from ntier_analysis.store.tables import write_table
 from ntier_analysis.verdict.saturation import saturations
 

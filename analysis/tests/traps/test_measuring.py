@@ -1,5 +1,7 @@
 """Traps of measuring: ticks, clocks, order, scale, files. docs/wrong-bottlenecks.md."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,7 +31,11 @@ def test_t12_clocks_half_a_period_apart_turn_an_alternation_into_its_opposite():
 
 def test_t13_users_that_start_inside_the_run_are_noticed(tmp_path):
     truth = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0012})
-    folder = write_trial(tmp_path, Spec(4000, truth, phases=(0.0, 60.0, 5.0)))
+    folder = write_trial(tmp_path, Spec(4000, truth, phases=(20.0, 60.0, 5.0)))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    ramp_up, run = manifest["phases"][:2]
+    ramp_up["end_s"] = run["start_s"] = ramp_up["start_s"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     start = {c.id: c.outcome.value for c in validate(RawTrial(folder)).checks}["S2"]
     assert start == "fail"
 

@@ -19,12 +19,13 @@ from typing import Any
 
 from ntier_harness import sweep
 from ntier_harness.cli import make_lab
+from ntier_harness.condition import reset
 from ntier_harness.lab import Lab
 from ntier_harness.load import REMOTE, Generator, Run, lead_s
 from ntier_harness.sampler import File, find_group, is_v2
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec, make_spec
-from ntier_harness.trial import SADC, reset
+from ntier_harness.targets.local import SADC
 from scipy import stats
 
 DIRECTORY = f"{REMOTE}/cost.u0"
@@ -62,7 +63,7 @@ def measure(
         runner.now() + lead_s(warm["boot_s"]),
         think_ms,
     )
-    generator = Generator(nodes, run, folder)
+    generator = Generator(nodes, lab.target.guard, run, folder)
     generator.start()
     beside = start(lab, folder) if collectors else []
     lab.target.set_limits(nodes.all)

@@ -1,0 +1,175 @@
+"""Bottlenecks that were built into a real system, and what the verdict says of each with no hint.
+
+    .venv/bin/python harness/bench/injected_truth.py --results results/injected            # all, about 40 minutes
+    .venv/bin/python harness/bench/injected_truth.py cpu_cut pool_of_one
+
+Each case is one sweep of few loads. What is injected is part of the deployment or of the machine, never of the
+analysis: `cpu_cut` and `slow_disk` give a node a smaller limit, `skewed_balancer` tells the middleware one database
+three times, `cpu_hog` is another program on the database's node, the others are settings. Goes on where it was
+stopped."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager as Context
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest.mock import patch
+
+import orjson
+from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.report.words import verdict_sentence
+from ntier_harness import operate, sweep
+from ntier_harness.cli import main as ntier
+from ntier_harness.cli import make_lab
+from ntier_harness.spec import Spec
+from ntier_harness.targets import local
+
+HOG_S = 5.0  # on, and off
+HOGS = 4  # busy loops: of the CPU that a database with one or two running queries would get, they take most
+
+
+@contextmanager
+def limited(node: str, **factors: float) -> Iterator[None]:
+    """The node gets this share of a limit (cpu_cores, disk_bytes_s); the manifest says what it got."""
+    right = local.granted
+
+    def granted(given: Node) -> Node:
+        changed = {k: getattr(given, k) * f for k, f in factors.items()} if given.name == node else {}
+        return right(given.model_copy(update=changed))
+
+    with patch.object(local, "granted", granted):
+        yield
+
+
+@contextmanager
+def told_three_times(node: str) -> Iterator[None]:
+    """The middleware counts three replicas where there is one."""
+    right = sweep.soft_resources
+
+    def skewed(spec: Spec) -> dict:
+        nodes = json.loads(make_lab().paths.nodes.read_text())
+        there = {n["name"]: n["address"] for n in nodes if n["tier"] == "db"}
+        return right(spec) | {"shardingsphere_databases": [there[node]] * 2 + list(there.values())}
+
+    with patch.object(sweep, "soft_resources", skewed), patch.object(operate, "soft_resources", skewed):
+        yield
+
+
+@contextmanager
+def hog(node: str) -> Iterator[None]:
+    """Another program on the node that computes for HOG_S, and rests as long."""
+    loops = " & ".join([f"timeout {HOG_S:g} sh -c 'while :; do :; done'"] * HOGS)
+    command = ["incus", "--project", local.PROJECT, "exec", node, "--", "sh", "-c", f"{loops} & wait"]
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            subprocess.run(command, check=False, capture_output=True)
+            done.wait(HOG_S)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@dataclass(frozen=True)
+class Case:
+    """`truth`: what must be named (tier, resource, nodes)."""
+
+    topology: str
+    users: str
+    truth: tuple[str, str, tuple[str, ...]]
+    settings: tuple[str, ...] = ()
+    injected: Callable[[], Context] = field(default=nullcontext)
+
+
+CASES = {
+    "nothing": Case("1/1/1/1M", "1000,6000,8000,10000", ("db", "cpu", ("db1",))),
+    "cpu_cut": Case(
+        "1/1/1/1M", "500,3000,4000,5000", ("app", "cpu", ("app1",)), (), lambda: limited("app1", cpu_cores=0.25)
+    ),
+    "pool_of_one": Case(
+        "1/1/1/1M", "500,6000,8000,10000", ("app", "pool", ("app1",)), ("app_pool_mode=shared", "app_pool_size=1")
+    ),
+    "cpu_hog": Case("1/1/1/1M", "1000,4000,5000,6000", ("db", "cpu", ("db1",)), (), lambda: hog("db1")),
+    "long_queries": Case(
+        "1/1/1/2M", "500,4000,6000,8000", ("db", "cpu", ("db1", "db2")), ("app_comment_search=mysql_5_0",)
+    ),
+    "skewed_balancer": Case(
+        "1/1/1/2M", "1000,6000,8000,10000", ("db", "cpu", ("db1",)), ("middleware_policy=round_robin",),
+        lambda: told_three_times("db1"),
+    ),
+    "slow_disk": Case(
+        "1/1/1/2ML", "300,2000,3000,4000", ("db", "disk", ("db2",)), ("middleware_policy=round_robin",),
+        lambda: limited("db2", disk_bytes_s=0.1),
+    ),
+}  # fmt: skip
+
+
+def run(*arguments: str) -> None:
+    """The command as a user types it. A sweep without a valid attempt of some trial ends with code 1."""
+    with patch.object(sys, "argv", ["ntier", *arguments]):
+        try:
+            ntier()
+        except SystemExit as end:
+            if end.code not in (0, 1, None):
+                raise
+
+
+def measure(name: str, case: Case, results: Path, phases: str) -> None:
+    settings = [word for pair in case.settings for word in ("--set", pair)]
+    load = ["--users", case.users, "--phases", phases, "--name", f"injected-{name}", "--results", str(results)]
+    run("up", "--topo", case.topology)
+    with case.injected():
+        run("sweep", "--topo", case.topology, *load, *settings)
+
+
+def judged(name: str, results: Path) -> dict:
+    """What the verdict says of the case's sweep."""
+    program = str(Path(sys.executable).with_name("ntier-analysis"))
+    (sweep_name,) = [p.stem for p in (results / "store/trials").glob(f"*.injected-{name}.parquet")]
+    asked = [program, "verdict", str(results / "store"), "--sweep", sweep_name, "--json"]
+    (found,) = orjson.loads(subprocess.run(asked, check=True, capture_output=True).stdout)["sweeps"]
+    return found
+
+
+def row(name: str, case: Case, found: dict) -> str:
+    tier, resource, nodes = case.truth
+    named = {(b["tier"], b["resource"], tuple(b["nodes"])) for b in found["bottlenecks"]}
+    right = "yes" if named == {case.truth} else "no"
+    valid = sum(t["valid"] for t in found["trials"])
+    said = verdict_sentence(found, 1.0)
+    return (
+        f"| {name} | {tier} {resource} on {', '.join(nodes)} | {said} | {right} | {valid} of {len(found['trials'])} |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--results", type=Path, default=Path("results/injected"))
+    parser.add_argument("--phases", default="short")
+    given = parser.parse_args()
+    unknown = set(given.cases) - set(CASES)
+    if unknown:
+        parser.error(f"unknown case {', '.join(sorted(unknown))}; there are: {', '.join(CASES)}")
+    for name in given.cases:
+        measure(name, CASES[name], given.results, given.phases)
+    print("| injected | truth | verdict | right | valid trials |\n|---|---|---|---|--:|")
+    for name in given.cases:
+        print(row(name, CASES[name], judged(name, given.results)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

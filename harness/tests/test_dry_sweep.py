@@ -225,7 +225,7 @@ def test_deployment_is_skipped_when_it_is_in_force(lab, spec):
     [([0, 0.5], [0, 0.5], 1), ([0, 9, 9.5], [0, 0, 0], 2), ([0, 9, 9], [0, 9, 9.5], 2), ([9] * 3, [0, 9, 18, 18], 3)],
 )
 def test_the_warm_up_goes_on_until_application_and_middleware_are_compiled(lab, spec, app, middleware, rounds):
-    """CPU seconds of the compilers; settled are 0.25 of 0.2 cores x 30 s = 1.5 s."""
+    """CPU seconds of the compilers; settled are 0.1 of 0.2 cores x 30 s = 0.6 s."""
     machine = lab()
     machine.runner.jit_cpu_s = {"app": list(app), "middleware": list(middleware)}
     sweep.run(machine, spec(users="1000"))

@@ -22,7 +22,7 @@ from ntier_harness.spec import Spec
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
 WARM_S = 30.0  # one round; the buffer pool fills, and the JIT compilers of app, middleware and client settle
 WARM_ROUNDS = 10  # at most; code that seldom runs is compiled late, and 13 nodes share what the host has
-SETTLED_JIT = 0.25  # share of a node's CPU that its compilers used over a round, at several times the speed of a trial
+SETTLED_JIT = 0.1  # share of a node's CPU that its compilers used over a round, at several times the speed of a trial
 # CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells
 JIT_CPU = (
     "cat /proc/[0-9]*/task/[0-9]*/stat 2>/dev/null | sed -n 's/^[0-9]* (C[12] Compil[^)]*) //p' | "

@@ -38,6 +38,8 @@ class Truth:
     quota_cores: dict[str, float] = field(default_factory=dict)  # what is in force, if not as promised
     used_factor: dict[str, float] = field(default_factory=dict)  # of the CPU time that a quota of cores would give
     steal_pct: float = 0.0
+    slowed: float = 1.0
+    """CPU time of the same work in the second half of the run, relative to the first."""
     host_busy_pct: float = 30.0
     content_wrong: int = 0
     gc_pauses: list[tuple[float, float]] = field(default_factory=list)  # of the client: (s, ms)
@@ -189,7 +191,7 @@ def _manifest(spec: Spec, nodes: list[Node], name: str) -> Manifest:
     up, run, down = spec.phases
     at = spec.start_s
     collectors = {n.name: ["sysstat"] for n in nodes} | {
-        "host": ["cgroup_cpu", "cgroup_mem_io", "host_stat", "pressure", "sysstat"]
+        "host": ["cgroup_cpu", "cgroup_mem_io", "host_stat", "pressure", "canary", "sysstat"]
     }
     extra = {
         "web1": "apache_status",
@@ -461,6 +463,9 @@ def _host(folder: Path, spec: Spec, window: tuple[float, float]) -> None:
         header,
         [(f"{spec.start_s + s:.6f}", 0, int(1e4 * (s + 10)), 0, 0, 0, 0) for s in slow],
     )
+    work_us = np.where(slow < spec.phases[0] + spec.phases[1] / 2, 300.0, 300.0 * spec.truth.slowed)
+    canary = [(f"{spec.start_s + s:.6f}", w, 100.0) for s, w in zip(slow, work_us, strict=True)]
+    _csv(folder / "canary.csv.zst", "t_s,loop_us,pages_us", canary)
     _text(
         folder / "sysstat.json.zst",
         sysstat_json(spec.start_s + slow, np.full(len(slow), spec.truth.host_busy_pct), "host"),

@@ -37,3 +37,9 @@ def test_a_container_that_stopped_has_no_group(cgroup):
     group(cgroup, "lxc.payload.ntier_db1", "")
     with pytest.raises(FileNotFoundError, match="ntier_db1"):
         sampler.find_group("cpu", "ntier_db1")
+
+
+def test_the_canary_tells_the_cpu_time_of_its_work():
+    rows = [[float(v) for v in sampler.canary_row()] for _ in range(20)]
+    assert all(loop > 0 and pages > 0 for loop, pages in rows)
+    assert min(loop for loop, _ in rows) < 5000, "5,000 steps in microseconds"

@@ -183,11 +183,22 @@ class RawTrial:
             return host.procstat(path)
         if collector == "pressure":
             return host.pressure(path)
+        if collector == "canary":
+            return host.canary(path), 0
         if collector in STATUS:
             return STATUS[collector](path)
         raise DataError(f"{path}: unknown collector {collector!r}; known are {', '.join(self.known_collectors)}")
 
-    known_collectors = ("cgroup_cpu", "cgroup_mem_io", "host_stat", "procstat", "pressure", "sysstat", *STATUS)
+    known_collectors = (
+        "cgroup_cpu",
+        "cgroup_mem_io",
+        "host_stat",
+        "procstat",
+        "pressure",
+        "canary",
+        "sysstat",
+        *STATUS,
+    )
 
     def collectors(self) -> list[tuple[str, str]]:
         """(node, collector) that the manifest says were started, and those whose files are there beside."""

@@ -78,6 +78,16 @@ def test_fault_is_found(tmp_path, truth, id_, reason):
     assert not found.valid
 
 
+def test_machine_whose_speed_changes_is_noticed_and_the_trial_counts(tmp_path):
+    found, by_id = checks(write_trial(tmp_path / "slowed", replace(SPEC, truth=replace(HONEST, slowed=1.5))))
+    assert by_id["H6"].outcome is Outcome.FAIL
+    assert by_id["H6"].value == pytest.approx(50.0)
+    assert "loop 300 to 450 us" in by_id["H6"].detail
+    assert found.valid
+    _, by_id = checks(write_trial(tmp_path / "steady", SPEC))
+    assert by_id["H6"].outcome is Outcome.PASS
+
+
 def test_t1_generator_that_lags_is_seen_by_the_ledger(tmp_path):
     """Users sleep 300 ms longer than they say: 4 % of the user-seconds are nobody's."""
     folder = write_trial(tmp_path, replace(SPEC, truth=replace(HONEST, think_overshoot_ms=300.0), seal=False))

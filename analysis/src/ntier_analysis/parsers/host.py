@@ -154,3 +154,10 @@ def pressure(path: Path) -> tuple[pd.DataFrame, int]:
         backwards += n
         columns[resource, "", "pressure_pct", "pct"] = 100 * step / 1e6 / at.dt
     return tidy(at, columns), backwards
+
+
+def canary(path: Path) -> pd.DataFrame:
+    """CPU time of the same work each second -> tidy samples `canary_loop_us`, `canary_pages_us` of cpu."""
+    raw = read_csv(path, {"t_s": "number", "loop_us": "number", "pages_us": "number"})
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_SLOW_S)
+    return tidy(at, {("cpu", "", f"canary_{n}", "us"): raw[n].to_numpy() for n in ("loop_us", "pages_us")}, gauge=True)

@@ -16,6 +16,8 @@ QUOTA_BAND_PCT = 3.0
 QUOTA_WINDOW_S = 10.0
 PEGGED_PCT = 99.0
 HOST_FREE_PCT = 5.0
+SPEED_PCT = 20.0
+CANARY_S, MIN_CANARIES = 4.0, 5
 NO_HOST = "each node is a machine of its own, no host carries them"
 NO_QUOTA = "no node has a quota"
 
@@ -197,3 +199,22 @@ def host_memory(trial: RawTrial) -> Finding:
     name = max(used, key=lambda n: used[n][0])
     pct, free_bytes, n = used[name]
     return exact(pct, 100 - HOST_FREE_PCT, "pct", f"{free_bytes / 2**30:.1f} GiB available on {name} at the least", n)
+
+
+@check("H6", "Speed of the machine: the canary's slowest seconds against its fastest", "host_speed", required=False)
+def speed(trial: RawTrial) -> Finding:
+    """Ninth against first decile of means over CANARY_S, of the slower of the two canaries: by so much the same work cost
+    more CPU time at some moments than at others, whatever the nodes did."""
+    if trial.own_machines or not trial.path("nodes/host/canary.csv"):
+        return not_applicable("no canary was run")
+    spreads, texts, n = [], [], 0
+    for name in ("loop", "pages"):
+        seen = in_run(trial, "host", "canary", f"canary_{name}_us")
+        means = seen.groupby((seen["t_s"] - trial.run[0]) // CANARY_S)["value"].mean()
+        if len(means) < MIN_CANARIES:
+            return not_applicable(f"{len(means)} means over {CANARY_S:g} s are too few")
+        low, high = np.percentile(means, [10, 90])
+        spreads.append(100 * (high / low - 1))
+        texts.append(f"{name} {low:.0f} to {high:.0f} us")
+        n = len(seen)
+    return exact(max(spreads), SPEED_PCT, "pct", f"the same work took {', '.join(texts)} of CPU time", n)

@@ -51,7 +51,7 @@ def granted(node: Node) -> Node:
 class HostSampling:
     """The control groups of all nodes and the machine beneath them, sampled from outside the nodes."""
 
-    collectors = ["cgroup_cpu", "cgroup_mem_io", "host_stat", "pressure", "sysstat"]  # noqa: RUF012 (never changed)
+    collectors = ["cgroup_cpu", "cgroup_mem_io", "host_stat", "pressure", "canary", "sysstat"]  # noqa: RUF012 (never changed)
 
     def __init__(self, runner: Runner, directory: Path, groups: list[str]) -> None:
         self.runner = runner

@@ -2,8 +2,8 @@
 
     python3 -I sampler.py OUT NODE[=CGROUP]... [--hz 10]
 
-writes OUT/<node>/cgroup_cpu.csv, cgroup_mem_io.csv, OUT/host/host_stat.csv, pressure.csv, canary.csv and, once a second,
-OUT/latest.json ({node: busy share of its quota in the last second}) for whoever shows progress.
+writes OUT/<node>/cgroup_cpu.csv, cgroup_mem_io.csv, OUT/host/host_stat.csv, pressure.csv, canary.csv and, once a
+second, OUT/latest.json ({node: busy share of its quota in the last second}) for whoever shows progress.
 
     python3 -I sampler.py --machine OUT
 

@@ -203,7 +203,7 @@ def host_memory(trial: RawTrial) -> Finding:
 
 @check("H6", "Speed of the machine: the canary's slowest seconds against its fastest", "host_speed", required=False)
 def speed(trial: RawTrial) -> Finding:
-    """Ninth against first decile of means over CANARY_S, of the slower of the two canaries: by so much the same work cost
+    """Ninth against first decile of means over CANARY_S, of the canary that varies more: by so much the same work cost
     more CPU time at some moments than at others, whatever the nodes did."""
     if trial.own_machines or not trial.path("nodes/host/canary.csv"):
         return not_applicable("no canary was run")

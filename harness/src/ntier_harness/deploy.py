@@ -21,7 +21,7 @@ from ntier_harness.spec import Spec
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
 WARM_S = 30.0  # one round; the buffer pool fills, and the JIT compilers of app, middleware and client settle
-WARM_ROUNDS = 10  # at most; code that seldom runs is compiled late, and 13 nodes share what the host has
+WARM_ROUNDS = (2, 10)  # each leaves situations of some 200 sessions; code that seldom runs is compiled late
 SETTLED_JIT = 0.1  # share of a node's CPU that its compilers used over a round, at several times the speed of a trial
 # CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells
 JIT_CPU = (
@@ -102,16 +102,17 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     if spec.mix.writes:
         restore(lab, LOADED)
     began, boot_s, rounds = lab.runner.now(), record.get("warm", {}).get("boot_s", 0.0), 0
-    spent, jit = jit_cpu_s(lab), {}
+    spent, jit, settled = jit_cpu_s(lab), {}, False
     while True:
         rounds += 1
-        most = f", {max(jit, key=jit.get)} still compiles" if jit else ""
-        lab.screen.say(f"warm-up: {WARM_S:g} s without limits{most}")
-        completed, left, boot_s = drive(lab, spec, WARM_S, lead_s(boot_s))
+        why = f", {max(jit, key=jit.get)} still compiles" if jit and not settled else ""
+        lab.screen.say(f"warm-up: {WARM_S:g} s without limits{why}")
+        completed, left, boot_s = drive(lab, spec, WARM_S, lead_s(boot_s), rounds)
         before, spent = spent, jit_cpu_s(lab)
         jit = {name: round(max(0.0, s - before[name]) / WARM_S, 4) for name, s in spent.items()}
         settled = all(jit[n.name] <= SETTLED_JIT * (n.cpu_cores or 1.0) for n in compiling(lab))
-        if rounds == WARM_ROUNDS or (completed >= WARM_LEAST and settled):
+        least, most = WARM_ROUNDS
+        if rounds == most or (rounds >= least and completed >= WARM_LEAST and settled):
             break
     if completed < WARM_LEAST:
         raise WorkError(
@@ -150,17 +151,21 @@ def _left_situations(lab: Lab, spec: Spec) -> bool:
     return all(lab.nodes.call(c, test, check=False).out.strip() == "yes" for c in lab.nodes.clients)
 
 
-def drive(lab: Lab, spec: Spec, seconds: float, lead: float) -> tuple[int, int, float]:
-    """Load beside any trial, for `seconds`; returns the interactions served, the situations left, and the seconds that
-    JMeter took to start. Raises WorkError if a client fails."""
+def drive(lab: Lab, spec: Spec, seconds: float, lead: float, round_: int) -> tuple[int, int, float]:
+    """Load beside any trial, for `seconds`; its situations join those of the rounds before. Returns the interactions
+    served, the situations that there are, and the seconds that JMeter took to start. Raises WorkError if a client
+    fails."""
     runner = lab.runner
     users = WARM_USERS_PER_CORE * lab.target.cores(lab.nodes.all)
     phases = Phases("warm", 2.0, seconds, 0.0)
     directory = f"{REMOTE}/warm-up"
     reset(lab)
-    run = Run(directory, users, phases, spec.mix, spec.seed, runner.now() + lead, WARM_THINK_MS, SITUATIONS)
+    seed = spec.seed + round_  # other walks than in the rounds before
+    run = Run(directory, users, phases, spec.mix, seed, runner.now() + lead, WARM_THINK_MS, SITUATIONS)
     clean = f"rm -rf {directory}"
-    keep = f"mv {directory}/situations.csv {run.situations} && tail -n +2 {run.situations} | wc -l"
+    new = f"{directory}/situations.csv"
+    join = f"mv {new} {run.situations}" if round_ == 1 else f"tail -n +2 {new} >> {run.situations}"
+    keep = f"{join} && tail -n +2 {run.situations} | wc -l"
     runner.parallel(lambda c: lab.nodes.call(c, clean), lab.nodes.clients)
     generator = Generator(lab.nodes, lab.target.guard, run, lab.paths.logs, patience_s=MAX_LEAD_S)
     generator.start()

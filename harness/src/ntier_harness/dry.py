@@ -356,7 +356,7 @@ class DryRunner(Runner):
             if "read_write" in pairs["ntier.mix"]:
                 for db in self._databases():
                     db["rows"] = db.get("rows", 100) + 1
-        elif command.startswith("mv ") and "situations" in command:
+        elif command.startswith(("mv ", "tail ")) and "situations" in command:
             node["situations"] = True
             return 0, "2000"
         elif command == JIT_CPU:

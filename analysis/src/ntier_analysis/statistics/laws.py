@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ntier_analysis.statistics.throughput import Interval
+from ntier_analysis.statistics.throughput import Interval, variance_of_mean
 
 MIN_PLATEAU = 3
 """Trials that a plateau needs; its maximum throughput is their pooled mean, never the largest one (the largest of 5
@@ -30,7 +30,7 @@ def pool(rates: list[np.ndarray]) -> tuple[Interval, float]:
 
     Random effects: the variance is that between batches plus what the trials differ beyond it (DerSimonian-Laird)."""
     means = np.array([r.mean() for r in rates])
-    errors = np.array([r.var(ddof=1) / len(r) for r in rates])
+    errors = np.array([variance_of_mean(r) for r in rates])
     if len(means) == 1:
         reach = float(stats.t.ppf(0.975, len(rates[0]) - 1)) * float(np.sqrt(errors[0]))
         value = float(means[0])

@@ -10,14 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ntier_analysis.statistics.throughput import BATCHES
+from ntier_analysis.statistics.throughput import BATCHES, variance_of_mean
 
 CORRELATION_S = 1.0
 """Floor of the correlation time at extreme shares (below 0.05, above 0.8): correlation times seen near the knee are
 1.0-1.5 s, and few changes leave nothing to measure them by."""
-LONG_WEIGHT = 0.8
-"""Weight of the variance that batches twice as long show: it exceeds the short ones' where the correlation outlasts a
-batch (queues of two equal resources wander for minutes); weighted, since the larger of two estimates is biased."""
 T_95 = float(stats.t.ppf(0.975, BATCHES - 1))
 
 
@@ -57,16 +54,11 @@ def effective_n(values: np.ndarray, share: float, interval_s: float) -> float:
     """How many independent samples the `n` correlated ones are worth."""
     n = len(values)
     floor = max(1.0, CORRELATION_S / interval_s)
-    variance = max(_variance_of_mean(values, BATCHES), LONG_WEIGHT * _variance_of_mean(values, BATCHES // 2))
+    variance = variance_of_mean(np.array([part.mean() for part in np.array_split(values, BATCHES)]))
     by_batches = share * (1 - share) / variance if variance > 0 else np.inf
     if 0.05 <= share <= 0.8:
         floor = max(1.0, integrated_correlation(values))
     return float(np.clip(by_batches, 2.0, max(n / floor, 2.0)))
-
-
-def _variance_of_mean(values: np.ndarray, batches: int) -> float:
-    means = np.array([part.mean() for part in np.array_split(values, batches)])
-    return float(means.var(ddof=1) / batches)
 
 
 def integrated_correlation(values: np.ndarray) -> float:

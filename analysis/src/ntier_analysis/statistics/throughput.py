@@ -10,6 +10,10 @@ from scipy import stats
 BATCHES = 10
 """Batch means of 10 batches cover 94-96 % where a Poisson interval covers 66-70 % (variable demands)."""
 MIN_BATCH_S = 1.0
+LONG_WEIGHT = 0.8
+"""Weight of the variance that batches twice as long show: it exceeds the short ones' where the correlation outlasts a
+batch (queues of two equal resources wander for minutes); weighted, since the larger of two estimates is biased."""
+MIN_PAIRS = 3
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,15 @@ class Interval:
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
+
+
+def variance_of_mean(batches: np.ndarray) -> float:
+    """Of the mean of neighbouring batch means (k,), from these or from pairs of them, whichever shows more."""
+    short = float(batches.var(ddof=1)) / len(batches)
+    pairs = batches[: len(batches) // 2 * 2].reshape(-1, 2).mean(axis=1)
+    if len(pairs) < MIN_PAIRS:
+        return short
+    return max(short, LONG_WEIGHT * float(pairs.var(ddof=1)) / len(pairs))
 
 
 def of_batches(means: np.ndarray, n: int, confidence: float = 0.95) -> Interval:

@@ -23,7 +23,7 @@ MIN_N = 500
 UNVISITED_EXPECTED = 20
 STEPS = 200_000
 """Requests of the walk: shares are known to 0.2 points then, a tenth of the limit."""
-BLOCKS = 20
+MIN_USERS = 20
 FALSE_ALARM = 2 * stats.norm.sf(3)
 """Of a whole check: that of three standard errors, however many shares the check looks at."""
 CLOCK_S = 0.005
@@ -184,24 +184,36 @@ def _missing(rng: np.random.Generator, away: dict[tuple[str, str], float], page:
     return share > 0 and rng.random() < share
 
 
+def ratio_error(counts: np.ndarray, requests: np.ndarray) -> np.ndarray:
+    """Standard error of the shares sum(counts) / sum(requests), (users, names) and (users,), whose sampling unit is the
+    user (ratio estimator; Cochran, Sampling Techniques, 1977, 6.5)."""
+    rest = counts - counts.sum(axis=0) / requests.sum() * requests[:, None]
+    return np.sqrt(len(counts) / (len(counts) - 1) * (rest**2).sum(axis=0)) / requests.sum()
+
+
 @check("M1", "Mix: largest deviation of an interaction's share", "mix")
 def shares(trial: RawTrial) -> Finding:
-    """Fails beyond 2 points and chance (from 20 blocks of time: a user's states are not independent)."""
+    """Fails beyond 2 points and chance (of the users: one stays where it is for longer than a short run lasts, so that
+    what it requests is not independent, and neither are blocks of time)."""
     run, expected = trial.run_interactions, trial.remember(expected_shares)
     if len(run) < MIN_N:
         return undecidable(f"{len(run)} interactions, {MIN_N} are needed", n=len(run), required=False)
     looked_at = {name: share for name, share in expected.items() if share >= MIN_SHARE}
-    blocks = np.array_split(run["interaction"].to_numpy(), BLOCKS)
-    seen = np.array([[(block == name).mean() for name in looked_at] for block in blocks])
-    off = 100 * (seen.mean(axis=0) - np.array(list(looked_at.values())))
-    errors = 100 * seen.std(axis=0, ddof=1) / np.sqrt(BLOCKS)
-    chance = stats.t.isf(FALSE_ALARM / 2 / len(looked_at), BLOCKS - 1) * errors
+    by_user = pd.crosstab([run["client"], run["user"]], run["interaction"])
+    requests = by_user.sum(axis=1).to_numpy()
+    counts = by_user.reindex(columns=list(looked_at), fill_value=0).to_numpy()
+    if len(counts) < MIN_USERS:
+        return undecidable(f"{len(counts)} users, {MIN_USERS} are needed", n=len(run), required=False)
+    seen = counts.sum(axis=0) / requests.sum()
+    off = 100 * (seen - np.array(list(looked_at.values())))
+    errors = 100 * ratio_error(counts, requests)
+    chance = stats.t.isf(FALSE_ALARM / 2 / len(looked_at), len(counts) - 1) * errors
     worst = int(np.abs(off).argmax())
     name = list(looked_at)[worst]
     made = trial.remember(choices)
     away = (made["got"].notna() & ~made["chosen"].isin(GO_ON) & (made["got"] != made["chosen"])).mean()
     text = (
-        f"{name}: {100 * seen.mean(axis=0)[worst]:.1f} %, expected {100 * looked_at[name]:.1f} % with the "
+        f"{name}: {100 * seen[worst]:.1f} %, expected {100 * looked_at[name]:.1f} % with the "
         f"{100 * away:.1f} % of the choices that pages did not offer"
     )
     return _finding(off, chance, errors, len(run), text)

@@ -22,6 +22,7 @@ from ntier_harness.spec import Spec
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
 WARM_S = 30.0  # one round; the buffer pool fills, and the JIT compilers of app, middleware and client settle
 WARM_ROUNDS = (2, 10)  # each leaves situations of some 200 sessions; code that seldom runs is compiled late
+BRIEF_RUN_S, BRIEF_ROUNDS = 30.0, (1, 2)  # shorter runs try the path and tell no numbers: they need no more than that
 SETTLED_JIT = 0.1  # share of a node's CPU that its compilers used over a round, at several times the speed of a trial
 # CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells
 JIT_CPU = (
@@ -90,28 +91,30 @@ def playbook(lab: Lab, *names: str, check: bool = False) -> None:
 
 def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     """Drives the system, without limits, in rounds of WARM_S until application and middleware are compiled, unless
-    these very processes have been warmed up with this mix. Its users leave situations where those of the trials start
-    (workloads/README.md).
+    these very processes have been warmed up with this mix, as long as these runs need. Its users leave situations where
+    those of the trials start (workloads/README.md).
 
     Returns what was done ({seconds, interactions, situations, t_s}); it goes into the manifest of each trial."""
     record = in_force(lab)
     serving = identity(lab)
-    same = record.get("warm_identity") == serving and record.get("warm", {}).get("mix") == spec.mix.name
-    if same and _left_situations(lab, spec):
-        return record["warm"]
+    before = record.get("warm", {})
+    same = record.get("warm_identity") == serving and before.get("mix") == spec.mix.name
+    brief = spec.phases.run_s < BRIEF_RUN_S
+    if same and (brief or not before.get("brief")) and _left_situations(lab, spec):
+        return before
     if spec.mix.writes:
         restore(lab, LOADED)
-    began, boot_s, rounds = lab.runner.now(), record.get("warm", {}).get("boot_s", 0.0), 0
+    began, boot_s, rounds = lab.runner.now(), before.get("boot_s", 0.0), 0
     spent, jit, settled = jit_cpu_s(lab), {}, False
     while True:
         rounds += 1
         why = f", {max(jit, key=jit.get)} still compiles" if jit and not settled else ""
         lab.screen.say(f"warm-up: {WARM_S:g} s without limits{why}")
         completed, left, boot_s = drive(lab, spec, WARM_S, lead_s(boot_s), rounds)
-        before, spent = spent, jit_cpu_s(lab)
-        jit = {name: round(max(0.0, s - before[name]) / WARM_S, 4) for name, s in spent.items()}
+        so_far, spent = spent, jit_cpu_s(lab)
+        jit = {name: round(max(0.0, s - so_far[name]) / WARM_S, 4) for name, s in spent.items()}
         settled = all(jit[n.name] <= SETTLED_JIT * (n.cpu_cores or 1.0) for n in compiling(lab))
-        least, most = WARM_ROUNDS
+        least, most = BRIEF_ROUNDS if brief else WARM_ROUNDS
         if rounds == most or (rounds >= least and completed >= WARM_LEAST and settled):
             break
     if completed < WARM_LEAST:
@@ -121,6 +124,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     warm = {
         "t_s": began,
         "seconds": WARM_S * rounds,
+        "brief": brief,
         "jit_cores": jit,
         "mix": spec.mix.name,
         "interactions": completed,

@@ -111,7 +111,7 @@ def steps(lab: Lab, spec: Spec) -> list[str]:
     return [
         f"terraform apply in {lab.target.root.relative_to(lab.paths.root)}",
         *(f"ansible-playbook ansible/playbooks/{name}.yml" for name in lab.target.playbooks),
-        "warm-up: 30 s of load without limits (once per deployment)",
+        "warm-up: 30 s of load without limits, again until the JVMs have compiled (once per deployment)",
         "per trial: reset, collectors, limits, JMeter, collect, validate, seal",
         "ntier-analysis ingest, ntier-analysis report",
     ]

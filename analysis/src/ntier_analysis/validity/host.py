@@ -13,7 +13,7 @@ HOST_P95_PCT, HOST_MEAN_PCT = 90.0, 80.0
 STEAL_MEAN_PCT, STEAL_P99_PCT = 1.0, 5.0
 PRESSURE_PCT = 10.0
 QUOTA_BAND_PCT = 3.0
-STRANDED_PCT = 6.0
+SMALL_CORES, SMALL_BAND_PCT = 0.1, 6.0
 QUOTA_WINDOW_S = 10.0
 PEGGED_PCT = 99.0
 HOST_FREE_PCT = 5.0
@@ -115,24 +115,17 @@ def quota_windows(trial: RawTrial, node: str) -> pd.DataFrame:
     return found[found["length_s"] > QUOTA_WINDOW_S / 2]
 
 
-def _one_ms(trial: RawTrial, node: str) -> bool:
-    """Whether the node's quota is a millisecond per period, the least that control groups grant."""
-    quota = pd.read_csv(trial.required(f"nodes/{node}/cgroup_cpu.csv"), usecols=["quota_us"])["quota_us"]
-    return bool((quota[quota > 0] <= 1000).any())
-
-
 @check("H3", "A node under the pressure of its quota gets that quota", "quota_not_kept")
 def quota_kept(trial: RawTrial) -> Finding:
-    """Over 10 s: within 3 % of the quota where all periods are throttled (from 94 % on with 1 ms per period: what a
-    thread that blocks leaves of its slice waits on that CPU while the others are stopped); nowhere more than 3 % above
-    it."""
+    """Over 10 s: within 3 % of the quota where all periods are throttled (nodes below a tenth of a core: from 94 % on);
+    nowhere more than 3 % above it."""
     if not any(n.cpu_cores for n in trial.nodes.values()):
         return not_applicable(NO_QUOTA)
     worst, where, windows = 0.0, "", 0
     for name, node in trial.nodes.items():
         if not node.cpu_cores:
             continue
-        slack = QUOTA_BAND_PCT / STRANDED_PCT if _one_ms(trial, name) else 1.0
+        slack = QUOTA_BAND_PCT / SMALL_BAND_PCT if node.cpu_cores < SMALL_CORES else 1.0
         for index, row in quota_windows(trial, name).iterrows():
             pegged = row["throttled_pct"] >= PEGGED_PCT
             windows += int(pegged)

@@ -22,6 +22,7 @@ from ntier_analysis.verdict.moves import Chain
 from ntier_analysis.verdict.store import chains, verdicts
 from ntier_analysis.verdict.tables import as_json
 
+OWN_COUNTERS = ["questions_per_s", "xact_commit_per_s"]
 REPLICA_COLUMNS = ["trial", "node", "t_s", "item", "value"]
 
 
@@ -42,7 +43,8 @@ class SweepData:
     verdict: dict
     manifests: list[dict]
     statements: pd.DataFrame
-    """Statements per s of each replica (`item`) by the middlewares' counters, all phases; columns REPLICA_COLUMNS."""
+    """Statements per s of each replica (`item`) by the middlewares' counters, or, where these see connections only, by
+    the databases' own (PostgreSQL: transactions); all phases; columns REPLICA_COLUMNS."""
     choices: pd.DataFrame
     """The store's table choices; empty unless the middleware wrote a trace."""
     chains: dict[str, list[Chain]]
@@ -106,7 +108,6 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
     # several collectors may measure a CPU; the saturation says which one was trusted
     trusted = saturation[["trial", "node", "item", "source"]].drop_duplicates()
     cpu = samples[samples["metric"] == "utilization_pct"].merge(trusted, on=list(trusted.columns))
-    executed = [("source", "==", "middleware_status"), ("metric", "==", "statements_per_s")]
     verdict = as_json(verdicts(store, [sweep])[0])
     raw_trials = _raw_trials((raw or store.parent / "raw") / sweep, trials)
     return SweepData(
@@ -118,13 +119,22 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
         interactions=read_table(store, "interactions", sweep),
         checks=read_table(store, "checks", sweep),
         nodes=read_table(store, "nodes", sweep),
-        statements=read_table(store, "samples", sweep, columns=REPLICA_COLUMNS, filters=executed),
+        statements=_statements(store, sweep),
         choices=read_table(store, "choices", sweep),
         chains=chains(store, sweep),
         verdict=verdict,
         manifests=[t.manifest.model_dump(mode="json") for t in raw_trials],
         mix_targets=_mix_targets(raw_trials),
     )
+
+
+def _statements(store: Path, sweep: str) -> pd.DataFrame:
+    seen = [("source", "==", "middleware_status"), ("metric", "==", "statements_per_s")]
+    executed = read_table(store, "samples", sweep, columns=REPLICA_COLUMNS, filters=seen)
+    if len(executed):
+        return executed
+    own = read_table(store, "samples", sweep, columns=REPLICA_COLUMNS, filters=[("metric", "in", OWN_COUNTERS)])
+    return own.assign(item=own["node"])
 
 
 def _raw_trials(folder: Path, trials: pd.DataFrame) -> list[RawTrial]:

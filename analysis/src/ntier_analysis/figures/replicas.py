@@ -114,12 +114,16 @@ def policies(rates: pd.DataFrame, trials: pd.DataFrame, shares: pd.DataFrame, ch
             frame = over_time(rates[(rates["label"] == name) & (rates["trial"] == trial.trial)], trial)
             _stack(column[0], frame, trial, look)
             column[0].set_xlabel("seconds of the run phase")
-            _title(column[0], trial, f"{name}\n{trial.users:,} users")
+            _title(column[0], trial, name.replace(": ", ":\n") + f"\n{trial.users:,} users")
             _share_lines(column[1], shares[shares["label"] == name], look)
             if rows == 3:
                 _regret_bars(column[2], choices[(choices["label"] == name) & (choices["trial"] == trial.trial)])
             long = frame.melt("t_s", var_name="replica", value_name="statements_per_s")
             frames.append(long.assign(policy=name, trial=trial.trial))
+        most = max(
+            frame.drop(columns=["policy", "trial"]).groupby("t_s")["statements_per_s"].sum().max() for frame in frames
+        )
+        grid[0, 0].set_ylim(0, 1.05 * most)
         names = ("statements/s", "share of statements", "share of choices")
         for axes, text in zip(grid[:, 0], names, strict=False):
             axes.set_ylabel(text)
@@ -135,7 +139,8 @@ def _policies_caption(trials: pd.DataFrame, traced: bool) -> str:
         else ""
     )
     return (
-        f"Top: statements per second of each replica by the middleware's counters, {MEAN_S}-s moving mean, at the "
+        f"Top: statements per second of each replica by the middleware's counters (the database's own where the "
+        f"middleware sees connections only), {MEAN_S}-s moving mean, at the "
         f"highest common load; dotted: the run phase. Below: share of each replica in the run phase with 95 % "
         f"intervals from 10 parts of the run, {len(trials)} trials; dashed: equal shares; grey x: INVALID.{third} "
         f"Scale {trials['scale'].iloc[0]:g}."
@@ -148,7 +153,9 @@ def _regret_bars(axes, choices: pd.DataFrame) -> None:
     regret = np.minimum(rows["regret"].to_numpy(dtype=int), MOST_REGRET)
     counts = np.bincount(regret, weights=rows["n"], minlength=MOST_REGRET + 1)
     axes.bar(range(MOST_REGRET + 1), counts / max(counts.sum(), 1), color="0.45", edgecolor="black", linewidth=0.5)
-    if counts.sum():
+    if not counts.sum():
+        axes.text(0.5, 0.5, "not traced", ha="center", va="center", transform=axes.transAxes, fontsize=7)
+    else:
         axes.annotate(f"{100 * counts[0] / counts.sum():.1f} %", (0, counts[0] / counts.sum()), ha="center",
                       xytext=(0, 1), textcoords="offset points", fontsize=6.5)  # fmt: skip
     axes.set_xticks(range(MOST_REGRET + 1), [*map(str, range(MOST_REGRET)), f"{MOST_REGRET}+"])

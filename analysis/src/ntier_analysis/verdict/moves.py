@@ -14,6 +14,8 @@ from ntier_analysis.verdict.saturation import Saturation
 
 SHORTEST_S = 0.3
 """Saturation that lasts at least this long counts as a turn: three samples at 10 Hz."""
+LENGTHS = 0.01
+"""Series of one run that differ by less in length were sampled at the same interval: late samples are lost."""
 SOURCES = {
     "disk": (("disk", "utilization_pct"), ("disk", "read_bytes_per_s")),
     "queue": (("queue", "threads_running"), ("pool", "pending")),
@@ -41,8 +43,9 @@ def moves(found: list[Saturation]) -> list[Move]:
     if len(usable) < 2:
         return []
     cells = Counter(len(s.indicator) for s in usable).most_common(1)[0][0]
-    usable = [s for s in usable if len(s.indicator) == cells]
-    on = np.array([np.nan_to_num(s.indicator) for s in usable])
+    usable = [s for s in usable if abs(len(s.indicator) - cells) <= LENGTHS * cells]
+    at = (np.arange(cells) + 0.5) / cells
+    on = np.array([np.nan_to_num(s.indicator[(at * len(s.indicator)).astype(int)]) for s in usable])
     alone = np.where(on.sum(axis=0) == 1, on.argmax(axis=0), -1)
     least = max(1, round(SHORTEST_S / usable[0].interval_s))
     turns = [i for i, n in _runs(alone) if i >= 0 and n >= least]

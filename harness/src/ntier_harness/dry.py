@@ -18,9 +18,7 @@ from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness.deploy import JIT_CPU
 from ntier_harness.errors import WorkError
-from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner, Stop
-from ntier_harness.targets.awake import Awake
 from ntier_harness.targets.local import Local
 
 EPOCH_S = 1_800_000_000.0
@@ -83,10 +81,6 @@ class DryTarget(Local):
     """The local target where it looks at the kernel, answered by the world."""
 
     runner: DryRunner
-
-    def __init__(self, runner: DryRunner, paths: Paths) -> None:
-        super().__init__(runner, paths)
-        self.awake = Awake(paths.halt_poll, parameters=paths.place / "none", driver=paths.place / "none")
 
     def require_privileges(self) -> None:
         """A simulated machine needs none."""

@@ -57,7 +57,6 @@ class Lab:
     def describe(self) -> None:
         """Reads what is the same for all trials of this run: host, commit, versions of the tools."""
         self.host = host(self.runner)
-        self.host.facts |= self.target.facts()
         git = ["git", "-C", str(self.paths.root)]
         head = self.runner.run([*git, "rev-parse", "HEAD"], check=False)
         if head.code == 0:

@@ -78,11 +78,6 @@ class Paths:
         return self.place / "in_force.json"
 
     @property
-    def halt_poll(self) -> Path:
-        """How the machine's CPUs idled before a trial; there while a trial changes it."""
-        return self.place / "halt_poll.json"
-
-    @property
     def written(self) -> Path:
         """There from when users of a sweep (its folder) may change the data until they are restored for another."""
         return self.place / "written"

@@ -18,8 +18,7 @@ REFUSED = {
 WARNED = ("target", "slo_ms", "git_commit")
 PHASE_S = 1.0
 """Phases that differ by less are equal: they are planned in whole seconds."""
-FACTS = ("cpu_model", "halt_poll_ns")
-HOST = ("cores", "memory_bytes", "kernel", "os", "cgroup_version", *FACTS)
+HOST = ("cores", "memory_bytes", "kernel", "os", "cgroup_version", "cpu_model")
 
 
 def differences(a: Side, b: Side) -> tuple[list[str], list[str]]:
@@ -71,4 +70,4 @@ def _host(side: Side) -> dict:
         host = Manifest.read(path).host if path else None
     except (OSError, ValueError):
         return {}
-    return host.model_dump(exclude={"facts"}) | {name: host.facts.get(name) for name in FACTS} if host else {}
+    return host.model_dump(exclude={"facts"}) | {"cpu_model": host.facts.get("cpu_model")} if host else {}

@@ -64,9 +64,6 @@ class Target(Protocol):
     def instances(self) -> dict[str, str]:
         """Nodes that are there and their status."""
 
-    def facts(self) -> dict[str, Any]:
-        """What the target does to the machine beneath the nodes while it measures; goes into the manifest."""
-
     def cores(self, nodes: list[Node]) -> int:
         """Cores of the machine, or of the largest one: what the warm-up must be able to fill."""
 

@@ -184,9 +184,6 @@ class Hosts:
         except WorkError:
             return False
 
-    def facts(self) -> dict[str, Any]:
-        return {}
-
     def cores(self, nodes: list[Node]) -> int:
         known = json.loads(self._surveys_file.read_text())
         return max(known.get(n.name, 1) for n in nodes)

@@ -18,7 +18,6 @@ from ntier_harness.runner import Done, Runner
 from ntier_harness.sampler import find_group, is_v2
 from ntier_harness.spec import Spec
 from ntier_harness.ssh import Nodes
-from ntier_harness.targets.awake import POLL_NS, Awake
 from ntier_harness.targets.terraform import Terraform, common_variables
 
 PROJECT = "ntier"
@@ -102,7 +101,6 @@ class Local:
         self._terraform = Terraform(runner, paths)
         self.root = self._terraform.root
         self.terraform = self._terraform.program
-        self.awake = Awake(paths.halt_poll)
 
     def require_privileges(self) -> None:
         """Raises RequestError unless this process may use control groups and Incus."""
@@ -127,7 +125,6 @@ class Local:
 
     def down(self, log: Path) -> None:
         """Destroys the nodes and forgets the deployment."""
-        self.awake.may_sleep()
         self._terraform.destroy(log)
         # what a killed run left behind is in no Terraform state; set-up that never ran left nothing
         if (self.paths.state / "ssh").exists():
@@ -140,9 +137,6 @@ class Local:
         done = self.runner.run(["incus", "--project", PROJECT, "list", "--format", "json"], timeout=20, check=False)
         return {i["name"]: i["status"] for i in json.loads(done.out)} if done.code == 0 else {}
 
-    def facts(self) -> dict[str, Any]:
-        return {"halt_poll_ns": POLL_NS if self.awake.possible() else None}
-
     def cores(self, nodes: list[Node]) -> int:
         return os.cpu_count() or 1
 
@@ -152,14 +146,11 @@ class Local:
     # ---- limits -------------------------------------------------------------------------------------------------
 
     def set_limits(self, nodes: list[Node]) -> None:
-        """Puts CPU quota and disk speed of every limited node in force; memory and network are limited all the time.
-        Virtual CPUs stay awake meanwhile."""
-        self.awake.stay()
+        """Puts CPU quota and disk speed of every limited node in force; memory and network are limited all the time."""
         self.runner.parallel(lambda n: self._allow(n, "{}ms/{}ms".format(*quota_ms(n.cpu_cores))), _with_quota(nodes))
         self.runner.parallel(lambda n: self._disk(n, str(round(n.disk_bytes_s))), _with_slow_disk(nodes))
 
     def lift_limits(self, nodes: list[Node]) -> None:
-        self.awake.may_sleep()
         self.runner.parallel(lambda n: self._allow(n, ""), _with_quota(nodes))
         self.runner.parallel(lambda n: self._disk(n, NO_DISK_LIMIT), _with_slow_disk(nodes))
 

@@ -114,7 +114,7 @@ def policies(rates: pd.DataFrame, trials: pd.DataFrame, shares: pd.DataFrame, ch
             frame = over_time(rates[(rates["label"] == name) & (rates["trial"] == trial.trial)], trial)
             _stack(column[0], frame, trial, look)
             column[0].set_xlabel("seconds of the run phase")
-            _title(column[0], trial, name.replace(": ", ":\n") + f"\n{trial.users:,} users")
+            _title(column[0], trial, name.replace(": ", ":\n").replace(" (", "\n(") + f"\n{trial.users:,} users")
             _share_lines(column[1], shares[shares["label"] == name], look)
             if rows == 3:
                 _regret_bars(column[2], choices[(choices["label"] == name) & (choices["trial"] == trial.trial)])

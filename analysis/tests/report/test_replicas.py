@@ -73,7 +73,7 @@ def test_policies_stand_side_by_side(base, tmp_path):
 
 def test_the_figure_has_a_column_per_policy(base):
     _, drawing, origin = compare(base / "store", [sweep_of(p) for p in SPLITS])
-    titles = [axes.get_title(loc="left").splitlines()[0] for axes in drawing.figure.axes[:3]]
+    titles = [" ".join(axes.get_title(loc="left").splitlines()[:-1]) for axes in drawing.figure.axes[:3]]
     assert titles == ["least_pending (tie first)", "round_robin", "random"]
     assert "least_pending (tie first) 0.10 to 0.60" in drawing.finding
     assert len(origin.trials) == 6

@@ -22,7 +22,7 @@ from ntier_harness.spec import Spec
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
 WARM_S = 30.0  # one round; the buffer pool fills, and the JIT compilers of app, middleware and client settle
 WARM_ROUNDS = (2, 10)  # each leaves situations of some 200 sessions; code that seldom runs is compiled late
-BRIEF_RUN_S, BRIEF_ROUNDS = 30.0, (1, 2)  # shorter runs try the path and tell no numbers: they need no more than that
+BRIEF_RUN_S, BRIEF_ROUNDS = 30.0, (1, 3)  # shorter runs try the path and tell no numbers: they need no more than that
 SETTLED_JIT = 0.1  # share of a node's CPU that its compilers used over a round, at several times the speed of a trial
 # CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells
 JIT_CPU = (

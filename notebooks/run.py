@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import jupytext
@@ -45,9 +46,10 @@ def execute(path: Path, out: Path, parameters: dict[str, str]) -> Path:
     target = out / f"{path.stem}.ipynb"
     out.mkdir(parents=True, exist_ok=True)
     try:
-        # a kernel on Unix sockets, which nobody else on the machine can reach
-        kernel = AsyncKernelManager(kernel_name="python3", transport="ipc")
-        NotebookClient(notebook, km=kernel, timeout=TIMEOUT_S).execute()
+        # a kernel on Unix sockets, which nobody else on the machine can reach; they lie beside its connection file and go with it
+        with tempfile.TemporaryDirectory() as private:
+            kernel = AsyncKernelManager(kernel_name="python3", transport="ipc", connection_file=f"{private}/kernel.json")
+            NotebookClient(notebook, km=kernel, timeout=TIMEOUT_S).execute()
     finally:
         nbformat.write(notebook, target)
     return target

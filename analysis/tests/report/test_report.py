@@ -337,6 +337,18 @@ def test_only_valid_trials_are_called_valid_after_a_retry(report):
     assert f"u{report.invalid:05d}" not in retried
 
 
+def test_a_machine_whose_speed_varied_is_warned_of(report):
+    trials = read_table(report.store, "trials", report.sweep)
+    speed = pd.DataFrame({"id": "H6", "required": False, "outcome": ["fail", "fail", "pass"], "value": [31.0, 204.2, 9]})
+
+    def told(checks: pd.DataFrame) -> list[str]:
+        return [w for w in words.warnings(trials, checks, {"verdict": "none"}) if "speed" in w]
+
+    (warning,) = told(speed)
+    assert "varied in 2 of 3 trials" in warning and "204 %" in warning
+    assert told(speed.iloc[1:]) == []
+
+
 def test_a_sweep_that_has_measured_nothing_gives_a_report(report, tmp_path):
     """Its only trial failed or still runs: there are no rows but its own."""
     for name in TABLES:

@@ -21,8 +21,9 @@ from ntier_harness.spec import Spec
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
 WARM_S = 30.0  # one round; the buffer pool fills, and the JIT compilers of app, middleware and client settle
-WARM_ROUNDS = (2, 10)  # each leaves situations of some 200 sessions; code that seldom runs is compiled late
-BRIEF_RUN_S, BRIEF_ROUNDS = 30.0, (1, 3)  # shorter runs try the path and tell no numbers: they need no more than that
+# By the shortest run phase that needs them, the rounds, least and most. Each leaves situations of some 200 sessions, and
+# code that seldom runs is compiled late. Runs below 30 s try the path, and below 15 s they have no interval at all.
+WARM_ROUNDS = {30.0: (2, 10), 15.0: (1, 3), 0.0: (1, 1)}
 SETTLED_JIT = 0.1  # share of a node's CPU that its compilers used over a round, at several times the speed of a trial
 # CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells
 JIT_CPU = (
@@ -99,8 +100,8 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     serving = identity(lab)
     before = record.get("warm", {})
     same = record.get("warm_identity") == serving and before.get("mix") == spec.mix.name
-    brief = spec.phases.run_s < BRIEF_RUN_S
-    if same and (brief or not before.get("brief")) and _left_situations(lab, spec):
+    least, most = next(rounds for run_s, rounds in WARM_ROUNDS.items() if spec.phases.run_s >= run_s)
+    if same and most <= before.get("most_rounds", 0) and _left_situations(lab, spec):
         return before
     if spec.mix.writes:
         restore(lab, LOADED)
@@ -114,7 +115,6 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         so_far, spent = spent, jit_cpu_s(lab)
         jit = {name: round(max(0.0, s - so_far[name]) / WARM_S, 4) for name, s in spent.items()}
         settled = all(jit[n.name] <= SETTLED_JIT * (n.cpu_cores or 1.0) for n in compiling(lab))
-        least, most = BRIEF_ROUNDS if brief else WARM_ROUNDS
         if rounds == most or (rounds >= least and completed >= WARM_LEAST and settled):
             break
     if completed < WARM_LEAST:
@@ -124,7 +124,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     warm = {
         "t_s": began,
         "seconds": WARM_S * rounds,
-        "brief": brief,
+        "most_rounds": most,
         "jit_cores": jit,
         "mix": spec.mix.name,
         "interactions": completed,

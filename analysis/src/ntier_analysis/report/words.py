@@ -147,6 +147,8 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
         found.append(
             "The knee is not bracketed: it takes two loads below and three above it to trust the maximum throughput."
         )
+    if len(checks):
+        found += _speed(checks[checks["id"] == "H6"])
     open_checks = checks[(checks["outcome"] == "undecidable") & checks["required"]] if len(checks) else checks
     if len(open_checks):
         names = ", ".join(f"{i} ({n})" for i, n in open_checks["id"].value_counts().items())
@@ -160,6 +162,18 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     if len(commits) > 1:
         found.append(f"The trials were run by {len(commits)} different commits of the program.")
     return found
+
+
+def _speed(speed: pd.DataFrame) -> list[str]:
+    """Whether the machine itself was faster at some moments than at others, by check H6."""
+    uneven = speed[speed["outcome"] == "fail"]
+    if 2 * len(uneven) <= len(speed):
+        return []
+    return [
+        f"The machine's own speed varied in {len(uneven)} of {len(speed)} trials: the same work cost up to "
+        f"{uneven['value'].max():.0f} % more CPU time in some seconds than in others (check H6). Loads, and sweeps of "
+        "other hours, may differ by that alone: repeat before you compare (REPS=3)."
+    ]
 
 
 def prediction(found: Forecast | str, scale: float) -> str:

@@ -22,17 +22,20 @@ from ntier_analysis.verdict.saturation import saturations
 
 from detector import observe, truth
 from detector.cases import draw
-from detector.network import simulate
-from detector.plan import Case
+from detector.network import Run, simulate
+from detector.plan import LONG_S, Case
 
 REFERENCE_S = 600.0
 """Run whose saturations are the truth of the shares."""
-REFERENCE = 2
+REFERENCE = 3
 """Version of the references, written into each line."""
 X_REFERENCE_S = 2400.0
 HEAVY = 4
 """The same for the throughput, and how many such runs where the work of the limit is drawn from a heavy tail: the
 error of the mean of n draws with a coefficient of variation of 3 is 3 / sqrt(n)."""
+ALIKE_S = 1200.0
+"""Length of all runs together that are like a trial of the sweep, but for the seed: their mean is what such a trial
+measures, which is not the long run's (20 s of ramp-up do not settle a system beyond its knee)."""
 
 
 def make(folder: Path, case: Case) -> dict:
@@ -54,20 +57,43 @@ def make(folder: Path, case: Case) -> dict:
 def reference(case: Case, users: int) -> dict:
     """Throughput and saturations of a long run at the sweep's highest load, observed in the same way without gaps."""
     run = simulate(case.network, users, truth.RAMP_S, REFERENCE_S, case.seed + 999)
-    rows = observe.sample_rows(case, 0, run, replace(case.view, gap_s=0.0), case.seed + 999).assign(source="import")
-    found = saturations(rows, observe.start(0) + run.ramp_s, observe.start(0) + run.end_s)
-    shares = [[s.node, s.resource, s.item, s.share.value] for s in found]
     x = long_throughput(case, users) if case.truth != "none" else run.throughput
-    return {"x_reference": x, "users_reference": users, "shares": shares, "loads": list(case.loads)}
+    long = {"x_reference": x, "users_reference": users, "shares": shares(case, [run], case.seed + 999)}
+    return long | {"loads": list(case.loads)} | alike(case, users)
+
+
+def shares(case: Case, runs: list[Run], seed: int) -> list[list]:
+    """[node, resource, item, share] of each resource, mean over the runs, observed as the sweep is but without gaps."""
+    total: dict[tuple[str, str, str], float] = {}
+    for i, run in enumerate(runs):
+        rows = observe.sample_rows(case, 0, run, replace(case.view, gap_s=0.0), seed + i).assign(source="import")
+        for s in saturations(rows, observe.start(0) + run.ramp_s, observe.start(0) + run.end_s):
+            total[s.key] = total.get(s.key, 0.0) + s.share.value / len(runs)
+    return [[*key, share] for key, share in total.items()]
+
+
+def alike(case: Case, users: int) -> dict:
+    """Mean throughput and shares of runs that differ from the sweep's trial at the highest load by the seed only."""
+    n = int(np.ceil(ALIKE_S / case.run_s))
+    more = n * (HEAVY if heavy(case) else 1)
+    shifts = np.random.default_rng(case.seed).uniform(0, LONG_S / 2, more)
+    protocol = (users, truth.SWEEP_RAMP_S, case.run_s)
+    runs = [simulate(case.network, *protocol, case.seed + 2000 + i, x) for i, x in enumerate(shifts)]
+    mean = float(np.mean([run.throughput for run in runs]))
+    return {"x_alike": mean, "shares_alike": shares(case, runs[:n], case.seed + 2000)}
+
+
+def heavy(case: Case) -> bool:
+    """Whether the work of what limits is drawn from a heavy tail."""
+    limits = [s for s in case.network.steps if s.operation == "serve" and s.target in case.relief]
+    return any(s.variation > 1 for s in limits)
 
 
 def long_throughput(case: Case, users: int) -> float:
     """Throughput at `users` with an error of 0.3 to 0.6 %."""
-    limits = [s for s in case.network.steps if s.operation == "serve" and s.target in case.relief]
-    heavy = any(s.variation > 1 for s in limits)
     pools = any(resource.startswith("pool:") for _, resource in case.relief)
     network = case.network if pools else truth.smooth(case.network)
-    seeds = range(case.seed + 1000, case.seed + 1000 + (HEAVY if heavy else 1))
+    seeds = range(case.seed + 1000, case.seed + 1000 + (HEAVY if heavy(case) else 1))
     return float(np.mean([simulate(network, users, truth.RAMP_S, X_REFERENCE_S, seed).throughput for seed in seeds]))
 
 

@@ -134,22 +134,19 @@ def trial_right(j: Judged) -> bool:
 
 
 def share_coverage(found: list[Judged]) -> list[str]:
-    """95 % intervals of the saturation of each resource at the highest load against the long run's share."""
+    """95 % intervals of the saturation of each resource at the highest load, against the mean of runs alike."""
     rows = []
     for j in found:
-        true = {(n, r, i): s for n, r, i, s in j.line["shares"]}
+        true = {(n, r, i): s for n, r, i, s in j.line["shares_alike"]}
         for seen in j.top.saturations:
             s = true[seen.key]
             inside = seen.share.low - 1e-9 <= s <= seen.share.high + 1e-9
-            own = any(
-                seen.node in nodes and seen.group == (tier, r.split(":")[0]) for tier, r, nodes in j.line["claims"]
-            )
-            rows.append((s, inside, j.line["run_s"], seen.interval_s < 0.5, own))
-    lines = ["| long-run share | samples of | run | intervals that hold it |", "|---|---|---|---|"]
+            rows.append((s, inside, j.line["run_s"], seen.interval_s < 0.5))
+    lines = ["| share | samples of | run | intervals that hold it |", "|---|---|---|---|"]
     for low, high in ((0.02, 0.2), (0.2, 0.8), (0.8, 0.98), (0.02, 0.98)):
         for fast in (True, False):
             for seconds in (60.0, 180.0):
-                hits = [i for s, i, r, f, _ in rows if low <= s <= high and f == fast and r == seconds]
+                hits = [i for s, i, r, f in rows if low <= s <= high and f == fast and r == seconds]
                 if hits:
                     at = "0.1 s" if fast else "1 s"
                     lines.append(f"| {low} to {high} | {at} | {seconds:.0f} s | {share_text(sum(hits), len(hits))} |")
@@ -157,14 +154,18 @@ def share_coverage(found: list[Judged]) -> list[str]:
     extreme = [i for s, i, *_ in rows if not 0.02 <= s <= 0.98]
     lines.append(f"| 0.02 to 0.98 | all | all | {share_text(sum(inner), len(inner))} |")
     lines.append(f"| below 0.02 or above 0.98 | all | all | {share_text(sum(extreme), len(extreme))} |")
-    named = [i for _, i, _, _, own in rows if own]
-    return [*lines, f"| any, of what limits | all | all | {share_text(sum(named), len(named))} |"]
+    return lines
 
 
 def maximum_coverage(found: list[Judged]) -> list[str]:
-    """Interval of the maximum throughput, and the knee, against the long run at the sweep's highest load."""
-    lines = ["| | holds the long run's | mean error | half-width |", "|---|---|---|---|"]
-    limited = [j for j in found if j.line["truth"] != "none" and j.found.max_throughput is not None]
+    """Interval of the maximum throughput, and the knee, against what runs alike give on average at the sweep's highest
+    load, and against the long run. Systems that stop have no plateau, and no maximum."""
+    limited = [
+        j
+        for j in found
+        if j.line["truth"] != "none" and j.line["variant"] != "stops" and j.found.max_throughput is not None
+    ]
+    lines = ["| | runs alike | long run | mean error | half-width |", "|---|---|---|---|---|"]
     for name, some in [
         ("all", limited),
         ("with interactions", [j for j in limited if j.line["interactions"]]),
@@ -172,24 +173,25 @@ def maximum_coverage(found: list[Judged]) -> list[str]:
         *((f"{s:.0f} s", [j for j in limited if j.line["run_s"] == s]) for s in (60.0, 180.0)),
         *((k, [j for j in limited if j.line["variant"] == k]) for k in sorted({j.line["variant"] for j in limited})),
     ]:
-        if not some:
-            continue
-        found_x = [(j.found.max_throughput, j.line["x_reference"]) for j in some]
-        hits = sum(m.low <= x <= m.high for m, x in found_x)
-        error = np.mean([m.value / x - 1 for m, x in found_x])
-        width = np.median([m.half_width / m.value for m, _ in found_x])
-        lines.append(f"| maximum throughput, {name} | {share_text(hits, len(some))} | {error:+.3f} | {width:.3f} |")
-    knees = [(j.found, j.line["x_reference"] * (THINK_S + j.line["base_s"]) / j.line["scale"]) for j in limited]
+        if some:
+            error = np.mean([j.found.max_throughput.value / j.line["x_alike"] - 1 for j in some])
+            width = np.median([j.found.max_throughput.half_width / j.found.max_throughput.value for j in some])
+            held = " | ".join(share_text(_held(some, key), len(some)) for key in ("x_alike", "x_reference"))
+            lines.append(f"| maximum throughput, {name} | {held} | {error:+.3f} | {width:.3f} |")
+    knees = [(j.found, j.line["x_alike"] * (THINK_S + j.line["base_s"]) / j.line["scale"]) for j in limited]
     if not knees:
         return lines
     errors = np.array([v.knee_users / k - 1 for v, k in knees])
     low, high = np.percentile(errors, [2.5, 97.5])
-    held = [v.knee_interval[0] <= k <= v.knee_interval[1] for v, k in knees]
+    held = sum(v.knee_interval[0] <= k <= v.knee_interval[1] for v, k in knees)
     lines.append(
-        f"| knee | {share_text(sum(held), len(held))} | {errors.mean():+.3f} | 95 % of errors {low:+.3f} to "
-        f"{high:+.3f} |"
+        f"| knee | {share_text(held, len(knees))} | | {errors.mean():+.3f} | 95 % of errors {low:+.3f} to {high:+.3f} |"
     )
     return lines
+
+
+def _held(some: list[Judged], key: str) -> int:
+    return sum(j.found.max_throughput.low <= j.line[key] <= j.found.max_throughput.high for j in some)
 
 
 def by_variant(found: list[Judged]) -> list[str]:

@@ -16,9 +16,11 @@ GAIN = 0.05
 NONE_GAIN = 0.03
 """What relieving everything may gain at most where nothing limits: between this and GAIN a case is neither."""
 RAMP_S = 30.0
+SWEEP_RAMP_S = 20.0
+"""Ramp-up of the sweep's trials, as in the phases `short`."""
 LONG_S = 300.0
 BEYOND = 1.8
-"""Load of the test in knees; for `none` the highest load of its sweep."""
+"""Load of the test in knees; without a plateau (`none`, stops) the highest load of the sweep."""
 
 
 @dataclass
@@ -53,7 +55,8 @@ def knee(case: Case) -> tuple[float, float, float]:
 def check(case: Case) -> Truth:
     """Runs the counterfactuals of the case's class."""
     _, idle, users = knee(case)
-    top = BEYOND if case.truth != "none" else max(case.loads)
+    level = bool(case.relief)  # what nothing limits, or stops now and then, has no plateau: the label is of its loads
+    top = BEYOND if level else max(case.loads)
     at = max(2, round(top * users))
     base = throughput(case.network, at, case.seed)
 
@@ -70,7 +73,7 @@ def check(case: Case) -> Truth:
         relieved |= {f"{t} {r}": gain(case.network.relieved({(t, r)}, FACTOR)) for t, r in sorted(claims)}
     if case.truth == "none":
         relieved = {"others": gain(case.network.relieved(everything, FACTOR))}
-    knee_real = users if case.truth == "none" else base * (THINK_S + idle)
+    knee_real = base * (THINK_S + idle) if level else users
     return Truth(base, idle, knee_real, relieved, _holds(case, relieved))
 
 
@@ -100,6 +103,6 @@ def sweep_runs(case: Case, knee_real: float) -> list[Run]:
     users = [max(2, round(load * knee_real)) for load in case.loads]
     shifts = rng.uniform(0, 500, len(users))
     return [
-        simulate(case.network, n, 20.0, case.run_s, case.seed + 11 * i, float(shift))
+        simulate(case.network, n, SWEEP_RAMP_S, case.run_s, case.seed + 11 * i, float(shift))
         for i, (n, shift) in enumerate(zip(users, shifts, strict=True))
     ]

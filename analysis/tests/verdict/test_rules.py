@@ -160,6 +160,29 @@ def test_retrograde_loads_are_a_finding_not_part_of_the_plateau():
     assert any("retrograde: from 1800 users" in text for text in found.evidence)
 
 
+def test_the_plateau_leaves_out_loads_near_the_knee_if_three_lie_further_out():
+    users = [300, 800, 900, 1300, 1600, 2000]
+    rates = [4.1, 8.8, 9.2, 10.0, 10.0, 10.0]
+    waits = [0.05, 2.5, 3.5, 6.0, 9.0, 13.0]
+    found = [trial(u, x, r, "db") for u, x, r in zip(users, rates, waits, strict=True)]
+    assert judge_sweep("s", "1/1/1/1M", found).plateau_users == (1300, 1600, 2000)
+    assert judge_sweep("s", "1/1/1/1M", found[:-1]).plateau_users == (800, 900, 1300, 1600)
+
+
+def test_two_that_are_never_idle_together_take_turns_even_if_they_overlap():
+    def marked(node, marks):
+        seen = saturation(node, float(marks.mean()), mean=70.0)
+        return replace(seen, indicator=marks)
+
+    at = np.arange(600) % 100
+    app, db = marked("app1", (at < 65).astype(float)), marked("db1", ((at >= 45) | (at < 5)).astype(float))
+    found = [*idle("web1", "middleware1"), app, db]
+    v = judged(found)
+    assert (v.verdict, v.kind) == ("multi", "alternating")
+    apart = marked("db1", ((at >= 30) & (at < 90)).astype(float))
+    assert judged([*idle("web1", "middleware1"), app, apart]).kind != "alternating", "both have time left over"
+
+
 def test_trials_that_disagree_are_unknown():
     trials = [trial(300, 4.2, 0.05, None), trial(1000, 10.0, 3.0, "db1"), trial(1200, 10.0, 5.0, "app1")]
     found = judge_sweep("s", "1/1/1/1M", trials, 0.1)

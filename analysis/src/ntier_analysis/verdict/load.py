@@ -12,15 +12,17 @@ TIERS = ("web", "app", "middleware", "db")
 
 LIMITED = 0.05
 """Share of the throughput that waiting costs, from which on a trial counts as limited."""
-PAUSE_S, PAUSE_N = 1.0, 10
-"""A pause: nothing was completed for a second at least, in which ten interactions were to be expected."""
+
+
+NO_PAUSES = np.empty((0, 2))
 
 
 @dataclass(frozen=True)
 class Load:
     """One trial's load and answer. `response_s` is the mean of the successes, `response_error_s` its standard error
     (NaN if unknown); `pending` interactions had no answer by the end of the run; `rates`: throughput of equal parts of
-    the run; `done_s`: when each success was complete, None without single interactions."""
+    the run; `done_s`: when each success was complete, None without single interactions; `pauses`: (n, 2) beginnings and
+    ends of spans in which the system stood still."""
 
     trial: str
     users: int
@@ -37,6 +39,7 @@ class Load:
     rates: np.ndarray | None = None
     think_measured_s: float = float("nan")
     done_s: np.ndarray | None = field(default=None, repr=False)
+    pauses: np.ndarray = field(default_factory=lambda: NO_PAUSES, repr=False)
 
     def lost(self, base_s: float) -> float:
         """Share of the throughput lost by waiting: 1 - (Z + R0) / (Z + R), R0 = response time at the lowest load.
@@ -46,14 +49,9 @@ class Load:
 
     @property
     def paused(self) -> float:
-        """Share of the run in pauses; 0 without single interactions. A system that stands still now and then is as slow
-        at the lowest load as at others: its response time there hides what is lost."""
-        if self.done_s is None or self.throughput_per_s <= 0:
-            return 0.0
-        inside = self.done_s[(self.done_s >= self.start_s) & (self.done_s < self.end_s)]
-        gaps = np.diff(np.concatenate([[self.start_s], np.sort(inside), [self.end_s]]))
-        long = gaps >= max(PAUSE_S, PAUSE_N / self.throughput_per_s)
-        return float(gaps[long].sum() / (self.end_s - self.start_s))
+        """Share of the run in pauses. A system that stands still now and then is as slow at the lowest load as at
+        others: its response time there hides what is lost."""
+        return float(np.diff(self.pauses).sum() / (self.end_s - self.start_s)) if len(self.pauses) else 0.0
 
     def limited(self, base_s: float) -> bool:
         """Whether waiting or pauses cost enough of the throughput to ask for the cause."""

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
-from ntier_analysis.verdict.load import Bottleneck, Load, Verdict
+from ntier_analysis.verdict.load import NO_PAUSES, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import METRICS, Saturation, saturation_table, saturations
+from ntier_analysis.verdict.stops import pauses_between
 from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
 
 NEEDED_METRICS = (*METRICS, "used_cores")
@@ -125,6 +126,7 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
         rates=rates,
         think_measured_s=number("think_measured_s"),
         done_s=done_s,
+        pauses=pauses_between(done_s, start, end) if done_s is not None else NO_PAUSES,
     )
 
 

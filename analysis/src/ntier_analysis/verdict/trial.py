@@ -12,6 +12,7 @@ from ntier_analysis.verdict.context import NO_CONTEXT, Context
 from ntier_analysis.verdict.load import LIMITED, TIERS, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.moves import moves
 from ntier_analysis.verdict.saturation import THRESHOLD, Saturation
+from ntier_analysis.verdict.stops import stopped_tier
 
 HIDDEN = 0.10
 """The same share, from which on there must be a cause, seen or hidden."""
@@ -19,6 +20,9 @@ MISSING = 0.1
 """Share of missing samples from which on a resource counts as not measured."""
 COARSE_S = 0.5
 IMBALANCE_POINTS = 20.0
+FULL_PCT = 97.0
+"""Mean utilization from which on a resource limits beside stops that nothing explains. Below, its idle time shows that
+it waits for what stops; what it does in the bursts after a stop it could do before."""
 HEADROOM = 0.9
 """Use of a second resource against the leader's, from which on both limit: relieving the leader alone would gain at
 most 1 / 0.9 (utilization law), too little to tell from the 5 % that count as a gain."""
@@ -41,9 +45,8 @@ def judge_trial(
     evidence += [_said(s) for s in sorted(named, key=lambda s: -s.share.value)]
     evidence += notes
     if load.paused >= LIMITED:
-        evidence.append(
-            f"nothing at all was completed in {100 * load.paused:.0f} % of the run: it stood still at times"
-        )
+        named, texts = _stops(load, servers, named)
+        evidence += texts
     if not load.limited(base_s):
         if named:
             evidence.append("it saturates, but throughput still follows the law: not (yet) a limit")
@@ -51,6 +54,22 @@ def judge_trial(
     if not named:
         return _without_cause(load, servers, nodes, lost, evidence)
     return _with_causes(load, named, servers, nodes, lost, evidence, context)
+
+
+def _stops(load: Load, found: list[Saturation], named: list[Saturation]) -> tuple[list[Saturation], list[str]]:
+    """What of the causes is left in a system that stood still at times, and why."""
+    text = f"it stood still in {100 * load.paused:.0f} % of the run ({len(load.pauses)} times)"
+    tier = stopped_tier(load.pauses, found, load.start_s)
+    if tier is None:
+        return named, [text]
+    text += f": the {tier} tier did nothing then, and nothing that was measured of it or before it was saturated"
+    kept = [s for s in named if s.utilization_mean_pct >= FULL_PCT]
+    notes = [
+        f"{s.name} is used {s.utilization_mean_pct:.0f} %: it limits less than the stops, after which all comes at once"
+        for s in named
+        if s not in kept
+    ]
+    return kept, [text, *notes]
 
 
 def _law(load: Load, base_s: float, lost: float) -> str:

@@ -1,0 +1,79 @@
+"""A system that stands still now and then: when, which tier, and whether anything that was measured explains it.
+
+A tier that stops (a lock, a collector, a frozen machine) uses nothing while it stops, so its CPU reads low; what is
+held up passes in a burst afterwards and saturates other tiers for a while. The tier that stopped is the first one,
+from the client inwards, that does nothing although the tier before it goes on sending."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ntier_analysis.verdict.load import TIERS
+from ntier_analysis.verdict.saturation import Saturation
+
+PAUSE_S, PAUSE_N = 1.0, 10
+"""A pause: nothing was completed for a second at least, in which ten interactions were to be expected."""
+IDLE, ACTIVE = 0.2, 0.4
+"""CPU use in the pauses against that in the rest: a tier that stopped, and one that goes on sending. Users who wait
+send nothing: with 7 s between requests, half of them are still sending after 5 s."""
+MIN_USE_PCT = 3.0
+"""Mean use of a tier from which on a second of nothing is no chance."""
+EXPLAINED = 0.5
+"""Share of the pauses in which something saturated of this tier or the one before explains them."""
+
+
+def pauses_between(done_s: np.ndarray, start: float, end: float) -> np.ndarray:
+    """(n, 2) beginnings and ends, s, of the pauses between completions."""
+    inside = np.sort(done_s[(done_s >= start) & (done_s < end)])
+    if not len(inside):
+        return np.empty((0, 2))
+    edges = np.concatenate([[start], inside, [end]])
+    long = np.diff(edges) >= max(PAUSE_S, PAUSE_N * (end - start) / len(inside))
+    return np.column_stack([edges[:-1][long], edges[1:][long]])
+
+
+def stopped_tier(pauses: np.ndarray, found: list[Saturation], start: float) -> str | None:
+    """The tier that stopped in the pauses; None if that cannot be told, or something saturated explains them."""
+    before = ""
+    for tier in TIERS:
+        use, interval = _use(found, tier)
+        if not len(use) or np.nanmean(use) < MIN_USE_PCT:
+            continue
+        inside = _inside(pauses, len(use), interval, start)
+        if not inside.any() or inside.all():
+            return None
+        share = float(np.nanmean(use[inside]) / max(np.nanmean(use[~inside]), 1e-9))
+        if share <= IDLE:
+            return None if _explained(pauses, found, {tier, before}, start) else tier
+        if share < ACTIVE:
+            return None
+        before = tier
+    return None
+
+
+def _use(found: list[Saturation], tier: str) -> tuple[np.ndarray, float]:
+    """Mean CPU use (n,) of a tier's nodes in %, and its interval, s."""
+    cpus = [s for s in found if s.tier == tier and s.resource == "cpu" and len(s.values)]
+    if not cpus:
+        return np.array([]), np.inf
+    n = min(len(s.values) for s in cpus)
+    values = np.array([s.values[:n] for s in cpus])
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0), cpus[0].interval_s
+
+
+def _inside(pauses: np.ndarray, n: int, interval: float, start: float) -> np.ndarray:
+    """Which of n samples lie within a pause."""
+    centres = start + (np.arange(n) + 0.5) * interval
+    return ((centres[:, None] >= pauses[:, 0]) & (centres[:, None] < pauses[:, 1])).any(axis=1)
+
+
+def _explained(pauses: np.ndarray, found: list[Saturation], tiers: set[str], start: float) -> bool:
+    """Whether a resource (a pool is none: it fills up above what stops) of these tiers was saturated meanwhile."""
+    for s in found:
+        if s.tier in tiers and s.resource != "pool" and len(s.indicator):
+            inside = _inside(pauses, len(s.indicator), s.interval_s, start)
+            if inside.any() and np.nanmean(s.indicator[inside]) >= EXPLAINED:
+                return True
+    return False

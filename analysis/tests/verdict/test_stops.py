@@ -1,0 +1,61 @@
+"""Pauses between completions: which tier stopped, and what explains it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from ntier_analysis.verdict.stops import pauses_between, stopped_tier
+from ntier_analysis.verdict.trial import judge_trial
+
+from .test_rules import NODES, load, saturation
+
+PAUSES = np.array([[10.0, 14.0], [30.0, 33.0], [50.0, 54.0]])
+T = (np.arange(600) + 0.5) / 10
+STILL = ((T[:, None] >= PAUSES[:, 0]) & (T[:, None] < PAUSES[:, 1])).any(axis=1)
+
+
+def used(node, pct, in_pauses, saturated=False, resource="cpu"):
+    """A resource that is used `pct` outside the pauses and `in_pauses` within; `saturated`: within."""
+    seen = saturation(node, 0.0, resource=resource, mean=pct)
+    marks = (STILL & saturated).astype(float)
+    return replace(seen, values=np.where(STILL, in_pauses, pct).astype(float), indicator=marks)
+
+
+def tiers(db, *more):
+    return [used("web1", 30, 20), used("app1", 40, 25), used("middleware1", 50, 30), db, *more]
+
+
+def test_pauses_are_gaps_in_which_ten_completions_were_to_be_expected():
+    done = np.concatenate([np.arange(0, 20, 0.05), np.arange(24, 60, 0.05)])
+    assert pauses_between(done, 0.0, 60.0) == pytest.approx(np.array([[19.95, 24.0]]))
+    slow = np.arange(0.5, 60.0, 2.0)  # one every 2 s: gaps of 2 s are no pauses
+    assert len(pauses_between(slow, 0.0, 60.0)) == 0
+    assert len(pauses_between(np.array([]), 0.0, 60.0)) == 0
+
+
+def test_the_tier_that_does_nothing_while_the_one_before_it_sends_has_stopped():
+    assert stopped_tier(PAUSES, tiers(used("db1", 60, 0)), 0.0) == "db"
+
+
+def test_a_tier_that_gets_nothing_has_not_stopped():
+    """A competitor takes the application's CPU, which passes nothing on: the database is idle, not stopped."""
+    found = [
+        used("web1", 30, 20),
+        used("app1", 40, 100, saturated=True),
+        used("middleware1", 50, 0),
+        used("db1", 60, 0),
+    ]
+    assert stopped_tier(PAUSES, found, 0.0) is None
+
+
+def test_a_saturated_disk_explains_an_idle_cpu():
+    assert stopped_tier(PAUSES, tiers(used("db1", 60, 0), used("db1", 30, 100, True, "disk")), 0.0) is None
+
+
+@pytest.mark.parametrize(("mean", "verdict"), [(94.0, "hidden"), (99.0, "single")])
+def test_stops_limit_rather_than_a_cpu_that_has_room_beside_them(mean, verdict):
+    web = replace(saturation("web1", 0.9, mean=mean), values=np.where(STILL, 80.0, mean))
+    found = [web, *tiers(used("db1", 60, 0))[1:]]
+    v = judge_trial(load(pauses=PAUSES), found, NODES, 0.05)
+    assert v.verdict == verdict
+    assert any(text.startswith("it stood still in 18 % of the run (3 times): the db tier") for text in v.evidence)

@@ -83,8 +83,21 @@ def test_a_torn_record_is_an_error_that_names_it(lab, spec):
 
 def test_the_plan_says_how_many_at_most(lab, spec):
     data = show.plan_data(lab(), spec(users="1000:13000:1000", search="capacity"))
-    assert data["search"] == {"name": "capacity", "precision": 0.05, "usual": 4, "at_most": 6, "grid": 13}
-    assert "4 trials as a rule, 6 at most, instead of 13" in show.plan_text(data)
+    assert data["search"] == {"name": "capacity", "precision": 0.05, "at_most": 4, "grid": 13}
+    assert "4 trials at most instead of 13" in show.plan_text(data)
+
+
+@pytest.mark.parametrize(
+    ("users", "precision", "most"),
+    [
+        ("1000:13000:1000", None, 4),
+        ("1000:13000:1000", "0.05", 6),
+        ("500:13000:500", None, 6),
+        ("1000:5000:1000", None, 4),
+    ],
+)
+def test_a_search_takes_a_third_of_the_grid_unless_a_precision_is_asked_for(spec, users, precision, most):
+    assert spec(users=users, search="capacity", precision=precision).most_loads == most
 
 
 def test_the_real_analysis_answers_the_question(lab, spec):

@@ -51,7 +51,11 @@ SPEC_OPTIONS = [
     click.option(
         "--search", metavar="NAME", help="Which loads: grid (all of --users), capacity (as few as tell the maximum)."
     ),
-    click.option("--precision", metavar="P", help="Half-width to reach by --search capacity. Default 0.05 (+-5 %)."),
+    click.option(
+        "--precision",
+        metavar="P",
+        help="Half-width (0.05 is +-5 %) that --search capacity is to reach, with up to six loads instead of four.",
+    ),
     click.option("--seed", metavar="N", help="Seed of all random choices. Default 1."),
     click.option(
         "--name", metavar="NAME", help="Last part of the sweep's name. Default: what differs from the defaults."

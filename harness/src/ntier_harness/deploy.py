@@ -21,8 +21,8 @@ from ntier_harness.spec import Spec
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
 WARM_S = 30.0  # one round; the buffer pool fills, and the JIT compilers of app, middleware and client settle
-# By the shortest run phase that needs them, the rounds, least and most. Each leaves situations of some 200 sessions, and
-# code that seldom runs is compiled late. Runs below 30 s try the path, and below 15 s they have no interval at all.
+# Rounds, least and most, by the shortest run phase that needs them. Each leaves situations of some 200 sessions; code
+# that seldom runs is compiled late. Runs below 30 s try the path, and below 15 s they have no interval at all.
 WARM_ROUNDS = {30.0: (2, 10), 15.0: (1, 3), 0.0: (1, 1)}
 SETTLED_JIT = 0.1  # share of a node's CPU that its compilers used over a round, at several times the speed of a trial
 # CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells

@@ -15,7 +15,6 @@ NODE_S = 1.0  # a further node, up with SSH: five are up in 3 to 4 s
 NODE_BYTES_PER_S = 1_100
 # Compressed bytes per interaction: 10 of the JTL, 20 of the think times.
 INTERACTION_BYTES = 30
-SEARCH_USUAL, SEARCH_MOST = 4, 6  # loads of a search for the capacity (analysis/bench/capacity_search.py)
 TRIAL_BYTES = 400_000  # logs, facts, manifest
 
 

@@ -90,7 +90,7 @@ class Search:
         return [Trial(u, 1, trial_seed(self.spec.seed, u, 1)) for u in users]
 
     def at_most(self) -> int:
-        loads = len(self._first()) if self.stopped() else plan.SEARCH_MOST
+        loads = len(self._first()) if self.stopped() else self.spec.most_loads
         return loads * self.spec.reps
 
     def stopped(self) -> bool:
@@ -99,7 +99,8 @@ class Search:
         return bool(made["decisions"]) and made["decisions"][-1]["users"] is None and made == made | self._goal()
 
     def _goal(self) -> dict[str, Any]:
-        return {"search": self.spec.search, "grid": list(self.spec.users), "precision": self.spec.precision}
+        return {"search": self.spec.search, "grid": list(self.spec.users), "precision": self.spec.precision,
+                "most": self.spec.most_loads}  # fmt: skip
 
     def record(self) -> dict[str, Any]:
         """Goal and decisions so far. Raises WorkError if the file is not what a search writes."""
@@ -146,7 +147,7 @@ class Search:
             )
         done = self.lab.runner.run(
             [program, "search", "--json", "--store", str(store), "--users", ",".join(map(str, self.spec.users)),
-             "--precision", f"{self.spec.precision:g}", "--most", str(plan.SEARCH_MOST + len(others)),
+             "--precision", f"{self.spec.precision:g}", "--most", str(self.spec.most_loads + len(others)),
              *(part for key in open_ for part in ("--without", key)), self.spec.sweep], timeout=300)  # fmt: skip
         try:
             step = json.loads(done.out)

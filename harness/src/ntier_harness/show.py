@@ -12,7 +12,7 @@ from ntier_harness.errors import RequestError
 from ntier_harness.lab import Lab, memory_info
 from ntier_harness.screen import duration, size
 from ntier_harness.soft import soft_resources
-from ntier_harness.spec import Spec
+from ntier_harness.spec import SEARCH_MOST, Spec
 
 SHOWN = 4  # nodes of a tier drawn one by one; more are counted
 
@@ -95,9 +95,8 @@ def search_data(spec: Spec) -> dict[str, Any]:
     """How the loads are chosen; for a search, how many trials that will take."""
     if spec.search == "grid":
         return {"name": "grid"}
-    usual, most = (n * spec.reps for n in (plan.SEARCH_USUAL, plan.SEARCH_MOST))
-    return {"name": spec.search, "precision": spec.precision, "usual": usual, "at_most": most,
-            "grid": len(spec.users) * spec.reps}  # fmt: skip
+    counts = {"at_most": spec.most_loads * spec.reps, "grid": len(spec.users) * spec.reps}
+    return {"name": spec.search, "precision": spec.precision, **counts}
 
 
 def sweep_host(lab: Lab) -> Any:
@@ -157,7 +156,7 @@ def plan_text(data: dict[str, Any]) -> str:
     if how["name"] == "capacity":
         text = (
             f"Loads are searched until the maximum is known to +-{100 * how['precision']:g} %: "
-            f"{how['usual']} trials as a rule, {how['at_most']} at most, instead of {how['grid']}."
+            f"{how['at_most']} trials at most instead of {how['grid']} (PRECISION=...: up to {SEARCH_MOST} loads)."
         )
         count = f"{len(trials)} chosen so far, {len(left)} of them to run; expected duration at most"
     lines += [

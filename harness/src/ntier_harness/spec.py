@@ -17,6 +17,7 @@ from ntier_harness.errors import RequestError, unknown
 MAX_USERS = 100_000
 MAX_REAL_USERS = 15_000  # one JVM thread per user; pids.max of a common container is 17,500
 DEFAULT_PRECISION, PRECISIONS = 0.05, (0.005, 0.5)
+SEARCH_LEAST, SEARCH_MOST = 4, 6  # loads of a search for the capacity (analysis/bench/capacity_search.py)
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,20 @@ class Spec:
     data_profile: str
     search: str = "grid"
     """`capacity`: the loads are chosen between the lowest and the highest of `users`."""
-    precision: float = DEFAULT_PRECISION
-    """Half-width of the maximum's 95 % interval, relative, that a search for the capacity reaches for."""
+    asked_precision: float | None = None
+    """Half-width of the maximum's 95 % interval, relative, that a search for the capacity is to reach."""
     settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def precision(self) -> float:
+        return self.asked_precision or DEFAULT_PRECISION
+
+    @property
+    def most_loads(self) -> int:
+        """Loads that a search may try: a third of the grid's, or more if a precision is asked for; but enough for a
+        knee and a plateau."""
+        asked = len(self.users) if self.asked_precision else len(self.users) // 3
+        return min(SEARCH_MOST, max(SEARCH_LEAST, asked))
 
     @property
     def sweep(self) -> str:
@@ -117,9 +129,9 @@ def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def _parse_precision(text: Any, search: str) -> float:
+def _parse_precision(text: Any, search: str) -> float | None:
     if not text:
-        return DEFAULT_PRECISION
+        return None
     if search != "capacity":
         raise RequestError("precision: is the goal of a search; give it with --search capacity")
     low, high = PRECISIONS
@@ -160,7 +172,7 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
         name="",
         data_profile=_one_of("data", options.get("data") or catalog.DEFAULT_PROFILE, catalog.PROFILES),
         search=search,
-        precision=_parse_precision(options.get("precision"), search),
+        asked_precision=_parse_precision(options.get("precision"), search),
         settings=parse_settings(options.get("set") or ()),
         node_types=node_types,
     )

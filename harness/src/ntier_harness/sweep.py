@@ -145,7 +145,7 @@ def carry_out(lab: Lab, spec: Spec, attempts: int) -> int:
     schedule = make_schedule(lab, spec, attempts)
     if schedule.next() is not None:
         found = ledger.attempts(sweep_dir)
-        known = schedule.trials() if spec.search == "grid" else plan.order(spec)[-plan.SEARCH_MOST :]
+        known = schedule.trials() if spec.search == "grid" else plan.order(spec)[-spec.most_loads :]
         left = [t for t in known if ledger.next_attempt(t, found, attempts) is not None]
         preflight(lab, spec, left)
         lab.describe()

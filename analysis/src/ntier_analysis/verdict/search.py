@@ -80,7 +80,7 @@ def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dic
     if _enough(judged, goal):
         return Step(None, _precise(judged, goal), "precise")
     if len(tried) >= goal.most:
-        return Step(None, f"{len(tried)} loads were tried, the most that a search may", "budget")
+        return Step(None, f"{len(tried)} loads were tried, as many as were allowed", "budget")
     if not valid:
         return _first(tried, goal)
     if not any(t.load.limited(base(valid)) for t in valid):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from ntier_analysis.contracts.manifest import Manifest, State
-from ntier_harness import ledger, sweep
+from ntier_harness import ledger, operate, sweep
 from ntier_harness.errors import Interrupted, RequestError, WorkError
 
 
@@ -246,6 +246,12 @@ def test_a_brief_sweep_warms_up_briefly_and_a_longer_one_again(lab, spec):
         machine = lab()
         sweep.run(machine, spec(users="1000", phases=phases, name=f"brief{i}"))
         assert json.loads(machine.paths.in_force.read_text())["warm"]["seconds"] == 30 * rounds
+
+
+def test_what_a_sweep_was_told_is_noted_for_deploy(lab, spec):
+    machine = lab()
+    sweep.run(machine, spec(users="1000"), 3, {"topo": "1/1/1/1M", "name": None, "hosts": ""})
+    assert operate.noted(machine) == {"topo": "1/1/1/1M"}
 
 
 @pytest.fixture

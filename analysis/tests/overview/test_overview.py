@@ -57,7 +57,7 @@ def test_what_is_lacking_is_said(frame):
 
 
 def test_figures_say_what_they_show(frame):
-    assert figures.maxima(frame).finding == f"{SWEEP} reaches the most: 579 interactions/s (nominal)."
+    assert figures.maxima(frame).finding == f"{SWEEP} reaches the most: 577 interactions/s (nominal)."
     assert "of the knee's users" in figures.reach(frame).finding
     nothing = frame.assign(nominal_per_s=np.nan, users_within_slo=np.nan, knee_users=np.nan)
     assert figures.maxima(nothing).finding == "No sweep has a valid trial."

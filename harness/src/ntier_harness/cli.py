@@ -156,7 +156,7 @@ def sweep(as_json: bool, results: str, attempts: int, **options: Any) -> None:
     from ntier_harness import show, sweep
 
     show.before_work(lab, spec)
-    sys.exit(sweep.run(lab, spec, attempts))
+    sys.exit(sweep.run(lab, spec, attempts, options))
 
 
 @cli.command()

@@ -27,7 +27,7 @@ def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
         began = lab.runner.monotonic()
         lab.target.up(spec, lab.paths.logs / "terraform.log")
         lab.forget_nodes()
-        durable.write(lab.paths.place / "up.json", json.dumps(absolute(options)))
+        sweep.note(lab, options)
         nodes = [n.model_dump() for n in lab.nodes.all]
         lab.screen.close()
     if lab.screen.as_json:
@@ -37,14 +37,8 @@ def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
     )
 
 
-def absolute(options: dict[str, Any]) -> dict[str, Any]:
-    """Options that were given, for another command in another folder."""
-    given = {k: v for k, v in options.items() if v}
-    return given | ({"hosts": os.path.abspath(given["hosts"])} if "hosts" in given else {})
-
-
 def deploy_only(lab: Lab, options: dict[str, Any], read_spec: Callable[[dict[str, Any]], Spec], *, check: bool) -> None:
-    """Deploys onto the nodes that are up; without options as `ntier up` was told."""
+    """Deploys onto the nodes that are up; without options as `ntier up` or the last sweep was told."""
     lab.target.require_privileges()
     options = noted(lab) | {k: v for k, v in options.items() if v}
     spec = read_spec(options)
@@ -66,7 +60,7 @@ def deploy_only(lab: Lab, options: dict[str, Any], read_spec: Callable[[dict[str
 
 def noted(lab: Lab) -> dict[str, Any]:
     try:
-        return json.loads((lab.paths.place / "up.json").read_text())
+        return json.loads(lab.paths.noted.read_text())
     except (OSError, ValueError):
         return {}
 
@@ -81,7 +75,7 @@ def down(lab: Lab) -> None:
         removed = sorted(lab.target.instances())
         lab.screen.step("down")
         lab.target.down(lab.paths.logs / "terraform.log")
-        durable.remove(lab.paths.place / "up.json")
+        durable.remove(lab.paths.noted)
         lab.screen.close()
     lab.screen.say(
         f"{'freed' if lab.target.own_machines else 'removed'} {', '.join(removed)}" if removed else "no nodes were up"

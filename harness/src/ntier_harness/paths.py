@@ -78,6 +78,11 @@ class Paths:
         return self.place / "in_force.json"
 
     @property
+    def noted(self) -> Path:
+        """Options that the nodes were made with."""
+        return self.place / "up.json"
+
+    @property
     def written(self) -> Path:
         """There from when users of a sweep (its folder) may change the data until they are restored for another."""
         return self.place / "written"

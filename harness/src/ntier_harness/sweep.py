@@ -131,14 +131,22 @@ def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False
         durable.write(lab.paths.written, str(lab.paths.raw / spec.sweep))
 
 
-def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS) -> int:
-    """The sweep. Returns the exit code: 0 done, 1 if a trial has no valid attempt. Raises Interrupted, WorkError."""
+def note(lab: Lab, options: dict[str, Any]) -> None:
+    """Options that the nodes were made with, for a later `ntier deploy`, perhaps in another folder."""
+    given = {k: v for k, v in options.items() if v}
+    given |= {"hosts": os.path.abspath(given["hosts"])} if "hosts" in given else {}
+    durable.write(lab.paths.noted, json.dumps(given))
+
+
+def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS, options: dict[str, Any] | None = None) -> int:
+    """The sweep. `options`: what the user gave, noted for `ntier deploy`. Returns the exit code: 0 done, 1 if a trial
+    has no valid attempt. Raises Interrupted, WorkError."""
     with locked(lab):
         tidy(lab, lab.paths.raw)
-        return carry_out(lab, spec, attempts)
+        return carry_out(lab, spec, attempts, options)
 
 
-def carry_out(lab: Lab, spec: Spec, attempts: int) -> int:
+def carry_out(lab: Lab, spec: Spec, attempts: int, options: dict[str, Any] | None = None) -> int:
     """What `run` does, for one who holds the lock."""
     sweep_dir, soft = lab.paths.raw / spec.sweep, soft_resources(spec)
     ledger.check_same_experiment(spec, ledger.attempts(sweep_dir), soft)
@@ -151,6 +159,8 @@ def carry_out(lab: Lab, spec: Spec, attempts: int) -> int:
         lab.describe()
         lab.screen.say(f"{spec.sweep}: {len(left)} of {schedule.at_most()} trials to run{at_most(spec)}")
         provision(lab, spec, soft)
+        if options:
+            note(lab, options)
         try:
             run_trials(lab, spec, soft, schedule, sweep_dir, attempts)
         finally:

@@ -13,9 +13,10 @@ from ntier_analysis.verdict.saturation import Saturation
 
 PAUSE_S, PAUSE_N = 1.0, 10
 """A pause: nothing was completed for a second at least, in which ten interactions were to be expected."""
-IDLE, ACTIVE = 0.2, 0.4
+IDLE, ACTIVE = 0.2, 0.25
 """CPU use in the pauses against that in the rest: a tier that stopped, and one that goes on sending. Users who wait
-send nothing: with 7 s between requests, half of them are still sending after 5 s."""
+send nothing (with 7 s between requests, half of them are still sending after 5 s), and what a tier does with answers,
+perhaps half of its work, it does not do either."""
 MIN_USE_PCT = 3.0
 """Mean use of a tier from which on a second of nothing is no chance."""
 EXPLAINED = 0.5

@@ -252,12 +252,17 @@ def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = Non
     limits = []
     for name in names:
         capacity = valid[0].capacity_cores.get(name, 1.0)
-        points = [(t.load.throughput_per_s, used) for t in valid if (used := _used(t, name)) is not None]
-        points = [(x, used) for x, used in points if 100 * used / capacity < UNSATURATED_PCT]
-        fit = _fit(points, capacity, (idle_cores or {}).get(name))
+        fit = _fit(_unsaturated(valid, name), capacity, (idle_cores or {}).get(name))
         if fit is not None and fit.demand_s > 0:
             limits.append(((capacity - fit.idle_cores) / fit.demand_s, name, fit))
     return sorted(limits, key=lambda found: found[0])
+
+
+def _unsaturated(valid: list[TrialData], name: str) -> list[tuple[float, float]]:
+    """(throughput, cores used) of a node at the loads that do not saturate it."""
+    capacity = valid[0].capacity_cores.get(name, 1.0)
+    points = [(t.load.throughput_per_s, used) for t in valid if (used := _used(t, name)) is not None]
+    return [(x, used) for x, used in points if 100 * used / capacity < UNSATURATED_PCT]
 
 
 def _fit(points: list[tuple[float, float]], capacity: float, idle: float | None) -> Demand | None:
@@ -277,10 +282,13 @@ def _demands(valid: list[TrialData]) -> list[str]:
         return []
     limit, name, fit = limits[0]
     unit = "cores" if name in valid[0].capacity_cores else "of its capacity"
+    servers = [n for n, tier in valid[0].nodes.items() if tier in TIERS]
+    unknown = [n for n in servers if len({x for x, _ in _unsaturated(valid, n)}) < 2]
+    among = f"of all CPUs but {', '.join(unknown)} (fewer than two such loads)" if unknown else "of all CPUs"
     return [
         f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
         f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit}"
-        f" idle: of all CPUs it would be the first to saturate, at {limit:.1f}/s"
+        f" idle: {among} it would be the first to saturate, at {limit:.1f}/s"
     ]
 
 

@@ -46,9 +46,10 @@ def execute(path: Path, out: Path, parameters: dict[str, str]) -> Path:
     target = out / f"{path.stem}.ipynb"
     out.mkdir(parents=True, exist_ok=True)
     try:
-        # a kernel on Unix sockets, which nobody else on the machine can reach; they lie beside its connection file and go with it
+        # a kernel on Unix sockets, which nobody else on the machine can reach; they lie beside its connection file
         with tempfile.TemporaryDirectory() as private:
-            kernel = AsyncKernelManager(kernel_name="python3", transport="ipc", connection_file=f"{private}/kernel.json")
+            file = f"{private}/kernel.json"
+            kernel = AsyncKernelManager(kernel_name="python3", transport="ipc", connection_file=file)
             NotebookClient(notebook, km=kernel, timeout=TIMEOUT_S).execute()
     finally:
         nbformat.write(notebook, target)

@@ -43,7 +43,7 @@ test has no power then."""
 ALWAYS, ALWAYS_LIFT = 0.95, 0.75
 """One of the two is saturated at every moment: then both work off each other's backlog for a while after each turn, and
 the overlap is larger. Two resources that have nothing to do with each other and together are saturated that often have
-lift 1 (of 46 simulated pairs, hidden and single, none below 0.71, and that one with 0.73 instead of 0.95)."""
+lift 1 (of 71 simulated pairs, hidden and single, none below 0.71, and that one with 0.73 instead of 0.95)."""
 CLEAR_LIFT, MANY_TURNS = 0.25, 20
 """The same for short regular turns, between which samples of 100 ms see neither saturated. Unrelated series of 20 turns
 and more in 60 s: lift 1.0, none of 709 below 0.66 (simulated)."""

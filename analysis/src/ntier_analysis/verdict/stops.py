@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ntier_analysis.verdict.load import TIERS
+from ntier_analysis.verdict.load import NO_PAUSES, TIERS
 from ntier_analysis.verdict.saturation import Saturation
 
 PAUSE_S, PAUSE_N = 1.0, 10
@@ -27,7 +27,7 @@ def pauses_between(done_s: np.ndarray, start: float, end: float) -> np.ndarray:
     """(n, 2) beginnings and ends, s, of the pauses between completions."""
     inside = np.sort(done_s[(done_s >= start) & (done_s < end)])
     if not len(inside):
-        return np.empty((0, 2))
+        return NO_PAUSES
     edges = np.concatenate([[start], inside, [end]])
     long = np.diff(edges) >= max(PAUSE_S, PAUSE_N * (end - start) / len(inside))
     return np.column_stack([edges[:-1][long], edges[1:][long]])

@@ -21,7 +21,7 @@ from ntier_harness import sweep
 from ntier_harness.cli import make_lab
 from ntier_harness.condition import reset
 from ntier_harness.lab import Lab
-from ntier_harness.load import REMOTE, Generator, Run, lead_s
+from ntier_harness.load import REMOTE, Generator, Run
 from ntier_harness.sampler import File, find_group, is_v2
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec, make_spec
@@ -45,31 +45,21 @@ def cpu_s(lab: Lab) -> dict[str, float]:
     return used
 
 
-def measure(
-    lab: Lab, spec: Spec, run_s: float, folder: Path, *, warm: dict[str, Any], collectors: bool, seed: int
-) -> dict[str, float]:
+def measure(lab: Lab, spec: Spec, run_s: float, folder: Path, *, collectors: bool, seed: int) -> dict[str, float]:
     """One run; {"throughput_per_s", "<node>_ms": CPU milliseconds per interaction}."""
     runner, nodes = lab.runner, lab.nodes
     reset(lab)
     nodes.runner.parallel(lambda c: nodes.call(c, f"rm -rf {DIRECTORY}"), nodes.clients)
     phases = spec.phases.__class__("cost", spec.phases.ramp_up_s, run_s, 1.0)
     think_ms = spec.mix.think_time_s * 1000
-    run = Run(
-        DIRECTORY,
-        spec.real_users(spec.users[0]),
-        phases,
-        spec.mix,
-        seed,
-        runner.now() + lead_s(warm["boot_s"]),
-        think_ms,
-    )
+    run = Run(DIRECTORY, spec.real_users(spec.users[0]), phases, spec.mix, seed, think_ms)
     generator = Generator(nodes, lab.target.guard, run, folder)
     generator.start()
     beside = start(lab, folder) if collectors else []
     lab.target.set_limits(nodes.all)
     generator.watch()
     try:
-        runner.sleep(run.start_s + phases.ramp_up_s - runner.now())
+        runner.sleep(generator.release() + phases.ramp_up_s - runner.now())
         begin, cpu_begin = generator.poll(), cpu_s(lab)
         for _ in range(round(run_s)):
             runner.sleep(1.0)
@@ -126,12 +116,10 @@ def main() -> None:
     runs: dict[bool, list[dict[str, float]]] = {True: [], False: []}
     with sweep.locked(lab):
         sweep.provision(lab, spec, soft_resources(spec))
-        warm = sweep.ready(lab, spec, soft_resources(spec))
+        sweep.ready(lab, spec, soft_resources(spec))
         for pair in range(given.pairs):
             for collectors in (True, False) if pair % 2 else (False, True):
-                result = measure(
-                    lab, spec, given.run_s, given.out, warm=warm, collectors=collectors, seed=spec.seed + pair
-                )
+                result = measure(lab, spec, given.run_s, given.out, collectors=collectors, seed=spec.seed + pair)
                 runs[collectors].append(result)
                 print(
                     f"pair {pair} {'with' if collectors else 'without'}: {result['throughput_per_s']:.2f}/s", flush=True

@@ -42,7 +42,7 @@ def test_sweep_records_everything(lab, spec):
     assert {"nodes/db1/mysql_status.csv", "nodes/db1/cgroup_cpu.csv.zst", "nodes/db1/facts_before.json",
             "nodes/db1/facts_after.json", "nodes/client1/sysstat.sa", "config/ntier.properties"} <= files  # fmt: skip
     assert [s["step"] for s in m.steps if s["event"] == "begin"] == [
-        "reset", "facts", "start", "limits", "ramp_up", "run", "ramp_down", "stop", "collect", "validate"]  # fmt: skip
+        "reset", "start", "facts", "limits", "ramp_up", "run", "ramp_down", "stop", "collect", "validate"]  # fmt: skip
 
 
 def test_limits_are_in_force_only_during_the_phases(lab, spec):
@@ -297,13 +297,24 @@ def test_a_changed_role_is_deployed_again(lab, spec, root):
     assert any(c.startswith("ansible-playbook") for c in machine.runner.ran)
 
 
-def test_jmeter_that_comes_late_is_given_more_time(lab, spec, monkeypatch):
+def test_users_wait_for_a_jmeter_that_takes_long(lab, spec, monkeypatch):
     from ntier_harness import dry
 
-    sweep.run(lab(), spec(users="2000", name="before"))
-    monkeypatch.setattr(dry, "JMETER_BOOT_S", 9.0)
+    monkeypatch.setattr(dry, "JMETER_BOOT_S", 25.0)
     machine, s = lab(), spec(users="1000")
     assert sweep.run(machine, s) == 0
-    late, again = trials(machine, s)["u01000.r01"]
-    assert late.manifest.failure.startswith("late_start")
-    assert again.outcome == "valid"
+    (only,) = trials(machine, s)["u01000.r01"]
+    begun = next(x["t_s"] for x in only.manifest.steps if x["step"] == "start")
+    assert only.outcome == "valid"
+    assert 26 < only.manifest.phases[0].start_s - begun < 28
+
+
+def test_a_jmeter_that_never_comes_fails_the_attempt(lab, spec, monkeypatch):
+    from ntier_harness import dry
+
+    sweep.run(lab(), spec(users="2000"))
+    monkeypatch.setattr(dry, "JMETER_BOOT_S", 100.0)
+    machine, s = lab(), spec(users="1000,2000")
+    assert sweep.run(machine, s) == 1
+    for attempt in trials(machine, s)["u01000.r01"]:
+        assert attempt.manifest.failure == "late_start: JMeter on client1 is not ready after 60 s"

@@ -165,7 +165,7 @@ def test_a_mix_may_have_authors():
     assert mix.author_file == WORKLOADS / "mixes/authors/read_write.csv"
     assert mix.author_share == 0.1
     web = Node(name="web1", tier="web", index=1, node_type="normal", address="198.18.1.1", role="web")
-    run = Run("/run/ntier/x", 200, Phases("smoke", 10, 20, 2), mix, 1, 0.0, 7000)
+    run = Run("/run/ntier/x", 200, Phases("smoke", 10, 20, 2), mix, 1, 7000)
     values = properties(run, [web], 200, 0, 1)
     assert values["ntier.author_mix"].endswith("mixes/authors/read_write.csv")
     assert values["ntier.author_share"] == "0.1"

@@ -51,15 +51,18 @@ def rows(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def run_phase_ms(properties: dict[str, str]) -> tuple[float, float]:
-    low = float(properties["ntier.start_epoch_ms"]) + 1000 * float(properties["ntier.ramp_up_s"])
+def run_phase_ms(directory: Path, properties: dict[str, str]) -> tuple[float, float]:
+    """By the start file or, without one, by the properties."""
+    file = properties.get("ntier.start_file")
+    start = (directory / Path(file).name).read_text() if file else properties["ntier.start_epoch_ms"]
+    low = float(start) + 1000 * float(properties["ntier.ramp_up_s"])
     return low, low + 1000 * float(properties["ntier.run_s"])
 
 
 def ledger(directories: list[Path]) -> Ledger:
     """The ledger of one trial, over all its clients."""
     properties = [read_properties(d / "ntier.properties") for d in directories]
-    low, high = run_phase_ms(properties[0])
+    low, high = run_phase_ms(directories[0], properties[0])
     users = sum(int(p["ntier.users"]) for p in properties)
     think = response = not_started = 0.0
     overshoots: list[float] = []

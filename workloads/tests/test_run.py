@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import itertools
-import os
 import re
+import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,13 +30,35 @@ def cpu_pressure_s() -> float:
     return int(file.read_text().split("total=")[1].split()[0]) / 1e6 if file.exists() else 0.0
 
 
-def test_users_seconds_add_up(board, run_jmeter):
+@contextmanager
+def starter(folder: Path) -> Iterator[None]:
+    """Tells a run when its users start, once it says that it is there: a second later."""
+    trial = folder / "trial"
+
+    def tell() -> None:
+        while not (trial / "progress.csv").exists() or len((trial / "progress.csv").read_text().splitlines()) < 2:
+            time.sleep(0.05)
+        (trial / "start.new").write_text(f"{1000 * (time.time() + 1):.0f}\n")
+        (trial / "start.new").rename(trial / "start")
+
+    telling = threading.Thread(target=tell, daemon=True)
+    telling.start()
+    yield
+    telling.join()
+
+
+def test_users_seconds_add_up(board, run_jmeter, tmp_path):
     pressure, begin = cpu_pressure_s(), time.time()
-    lead_s = 8 + 2 * min(
-        20.0, os.getloadavg()[0]
-    )  # JMeter starts in 2 s on an idle machine, in many more on a busy one
-    phases = {"start_epoch_ms": int(1000 * (begin + lead_s)), "ramp_up_s": 12, "run_s": 40, "ramp_down_s": 2}
-    trial = run_jmeter(port=board(), users=300, content_share=0.2, **phases)
+    with starter(tmp_path):
+        trial = run_jmeter(
+            port=board(),
+            users=300,
+            content_share=0.2,
+            start_file=tmp_path / "trial/start",
+            ramp_up_s=12,
+            run_s=40,
+            ramp_down_s=2,
+        )
     assert exit_code(trial) == 0
     found = ledger([trial])
     assert found.errors == 0
@@ -156,6 +180,8 @@ def test_requests_under_way_at_the_end_are_pending_not_errors(board, run_jmeter)
         ({"mix": "/nowhere/mix.csv"}, r"mix file '/nowhere/mix.csv' cannot be read"),
         ({"dictionary": "/nowhere/words"}, r"dictionary '/nowhere/words' cannot be read"),
         ({"run_s": -1}, r"run of -1.0 s: must be 0 or more"),
+        ({"start_epoch_ms": 1, "start_file": "x"}, r"start 1 and start file 'x' are both given"),
+        ({"start_file": "/etc/hostname"}, r"start file '/etc/hostname' has no time in epoch ms"),
         ({"today": "tomorrow"}, r"date 'tomorrow' is not of the form 2026-01-31"),
         ({"threads": "fibres"}, r"threads 'fibres': allowed are auto, virtual, platform"),
         ({"think_mean_ms": -5}, r"think time mean -5.0 ms is not in 0..3600000"),

@@ -345,9 +345,12 @@ class DryRunner(Runner):
             node["jmeter"]["ready_s"] = self.world.now + JMETER_BOOT_S
         elif "ntier.properties" in command:
             pairs = dict(line.split("=", 1) for line in (input or "").splitlines())
-            keys = ("start_epoch_ms", "ramp_up_s", "run_s", "ramp_down_s", "users", "think_mean_ms")
+            keys = ("ramp_up_s", "run_s", "ramp_down_s", "users", "think_mean_ms")
             node["jmeter"] = {k: float(pairs[f"ntier.{k}"]) for k in keys}
-            if "read_write" in pairs["ntier.mix"]:
+            node["jmeter"]["writes"] = "read_write" in pairs["ntier.mix"]
+        elif words[0] == "echo" and words[3].endswith("/start.new"):
+            node["jmeter"]["start_s"] = float(words[1]) / 1000
+            if node["jmeter"]["writes"]:
                 for db in self._databases():
                     db["rows"] = db.get("rows", 100) + 1
         elif command.startswith(("mv ", "tail ")) and "situations" in command:
@@ -386,12 +389,12 @@ class DryRunner(Runner):
         jmeter = node.get("jmeter")
         if not jmeter or "killed_s" in jmeter:
             return "137"
-        end = jmeter["start_epoch_ms"] / 1000 + sum(jmeter[k] for k in ("ramp_up_s", "run_s", "ramp_down_s"))
+        end = jmeter.get("start_s", math.inf) + sum(jmeter[k] for k in ("ramp_up_s", "run_s", "ramp_down_s"))
         return "0" if self.world.now >= end else ""
 
     def _progress(self, jmeter: dict[str, float]) -> list[str]:
         """Heartbeats until now: the closed system's law, with a bottleneck of 1 / SERVICE_S."""
-        start = jmeter["start_epoch_ms"] / 1000
+        start = jmeter.get("start_s", math.inf)
         if self.world.now < jmeter["ready_s"]:
             return []
         waited = max(0, int(min(self.world.now, start) - jmeter["ready_s"]) + 1)
@@ -400,7 +403,7 @@ class DryRunner(Runner):
         rate = min(jmeter["users"] / (jmeter["think_mean_ms"] / 1000 + SERVICE_S), 1 / SERVICE_S)
         return idle + [
             f"{start + i:.3f},{jmeter['users']:.0f},{rate * i:.0f},0,100,0,0"
-            for i in range(max(0, int(now - start) + 1))
+            for i in range(int(now - start) + 1 if now >= start else 0)
         ]
 
     def _pack(self, node: dict[str, Any], directory: str) -> bytes:

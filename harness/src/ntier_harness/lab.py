@@ -35,8 +35,6 @@ class Lab:
     commit: str | None = None
     clean: bool | None = None
     versions: dict[str, str] = field(default_factory=dict)
-    boot_s: float | None = None
-    """How long JMeter's own start took in the last trial; the next common start allows for it."""
     _nodes: Nodes | None = None
 
     @property

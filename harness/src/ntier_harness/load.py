@@ -19,9 +19,9 @@ from ntier_harness.runner import Spawned
 from ntier_harness.ssh import Nodes
 
 HEARTBEAT_S = 5.0  # progress.csv has a line each second; longer silence means that the client hangs
-LEAD_S = 6.0  # from starting JMeter to the common start: its JVM needs 3-4 s; more is learnt from the warm-up
-LEAD_FACTOR = 1.5  # of what JMeter took last time; a start that is late nevertheless is tried again with more
-MAX_LEAD_S = 60.0
+LEAD_S = 1.0  # from the moment when all is ready to the common start: telling the clients takes 0.1-0.3 s
+READY_POLL_S = 0.1
+MAX_BOOT_S = 60.0  # JMeter's JVM needs 3-4 s; on a busy machine several times that
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
 REMOTE = "/run/ntier"
 MIXES = "/opt/ntier/workloads/mixes"  # of a client node
@@ -46,9 +46,13 @@ class Run:
     phases: Phases
     mix: Mix
     seed: int
-    start_s: float
     think_mean_ms: float
     keep_situations: int = 0
+
+    @property
+    def start_file(self) -> str:
+        """Where each client finds the common start."""
+        return f"{self.directory}/start"
 
     @property
     def situations(self) -> str:
@@ -104,7 +108,7 @@ def properties(run: Run, webs: list[Node], users: int, first_user: int, seed: in
         "ntier.mix": f"{MIXES}/{run.mix.file.name}",
         "ntier.author_mix": f"{MIXES}/{authors.relative_to(mixes)}" if authors else "",
         "ntier.author_share": f"{run.mix.author_share:g}",
-        "ntier.start_epoch_ms": round(run.start_s * 1000),
+        "ntier.start_file": run.start_file,
         "ntier.ramp_up_s": f"{run.phases.ramp_up_s:g}",
         "ntier.run_s": f"{run.phases.run_s:g}",
         "ntier.ramp_down_s": f"{run.phases.ramp_down_s:g}",
@@ -118,15 +122,9 @@ def properties(run: Run, webs: list[Node], users: int, first_user: int, seed: in
     }
 
 
-def lead_s(boot_s: float, late: int = 0) -> float:
-    """Seconds to give JMeter before the common start: what it took last time and half as much again, and more for each
-    time that it was late nevertheless."""
-    return min(MAX_LEAD_S, max(LEAD_S, LEAD_FACTOR * boot_s) * (1 + late))
-
-
 @dataclass
 class Generator:
-    """JMeter on the client nodes for one run. `ready_s`: when the first heartbeat of every client had come."""
+    """JMeter on the client nodes for one run. Users wait until `release`; `start_s`: when the first of them starts."""
 
     nodes: Nodes
     guard: Callable[[str, list[Node]], None]
@@ -135,14 +133,14 @@ class Generator:
     local_dir: Path
     patience_s: float = HEARTBEAT_S
     started_s: float = 0.0
-    ready_s: float | None = None
+    start_s: float | None = None
     tails: dict[str, Spawned] = field(default_factory=dict)
     latest: dict[str, dict[str, float]] = field(default_factory=dict)
     heard_s: dict[str, float] = field(default_factory=dict)
     recent: list[Progress] = field(default_factory=list)
 
     def start(self) -> None:
-        """Writes each client's properties and starts its JMeter, which waits for the common start.
+        """Writes each client's properties and starts its JMeter, which then waits for `release`.
 
         Raises WorkError if a web node is not one of ours or a client does not start."""
         webs = self.nodes.tier("web")
@@ -175,21 +173,34 @@ class Generator:
             folder = self.run.directory
             command = f"tail -n +1 --pid=$(cat {folder}/jmeter.pid) -F {folder}/progress.csv 2>/dev/null"
             self.tails[client.name] = self.nodes.spawn(client, command, output)
-            self.heard_s[client.name] = max(self.run.start_s, self.nodes.runner.now())
+            self.heard_s[client.name] = self.nodes.runner.now()
 
     def _heartbeats(self, client: str) -> Path:
         """Not in the trial's folder: of a killed harness the connection may write on after the trial is sealed."""
         return self.nodes.paths.logs / f"progress.{client}.csv"
 
-    def await_start(self) -> None:
-        """Waits for the common start. Raises WorkError if a client is not ready by then: its users would come late."""
+    def release(self) -> float:
+        """Waits until every client is ready, tells them the common start (epoch s), waits for it and returns it.
+
+        Raises WorkError if a client is not ready within MAX_BOOT_S, or was told too late: its users would come late."""
         runner = self.nodes.runner
-        while (left := self.run.start_s - runner.now()) > 0:
+        while len(self.latest) < len(self.tails):
+            if runner.now() - self.started_s > MAX_BOOT_S:
+                missing = ", ".join(name for name in self.tails if name not in self.latest)
+                raise WorkError(f"late_start: JMeter on {missing} is not ready after {MAX_BOOT_S:.0f} s")
+            runner.sleep(READY_POLL_S)
+            self.poll()
+        start_s = runner.now() + LEAD_S
+        file = self.run.start_file
+        command = f"echo {round(start_s * 1000)} > {file}.new && mv {file}.new {file}"
+        runner.parallel(lambda client: self.nodes.call(client, command), self.nodes.clients)
+        if runner.now() > start_s:
+            raise WorkError(f"late_start: the clients knew the start {runner.now() - start_s:.1f} s too late")
+        while (left := start_s - runner.now()) > 0:
             runner.sleep(min(left, 0.5))
             self.poll()
-        if self.ready_s is None:
-            given = self.run.start_s - self.started_s
-            raise WorkError(f"late_start: JMeter was not ready after {given:.0f} s; the machine is too busy")
+        self.start_s = start_s
+        return start_s
 
     def poll(self) -> Progress:
         """Reads new heartbeats. Raises WorkError if a client has been silent for HEARTBEAT_S."""
@@ -202,9 +213,7 @@ class Generator:
                 self.latest[name] = dict(zip(keys, (float(v or 0) for v in row), strict=False))
                 self.heard_s[name] = now
             elif now - self.heard_s[name] > self.patience_s:
-                raise WorkError(self._silence(name, now - self.heard_s[name]))
-        if self.ready_s is None and len(self.latest) == len(self.tails):
-            self.ready_s = now
+                self._silent(name, now - self.heard_s[name])
         progress = self._sum()
         self.recent = [p for p in [*self.recent, progress] if p.t_s >= progress.t_s - RATE_OVER_S]
         first = self.recent[0]
@@ -212,19 +221,15 @@ class Generator:
             progress.throughput_per_s = (progress.completed - first.completed) / (progress.t_s - first.t_s)
         return progress
 
-    def _silence(self, name: str, seconds: float) -> str:
+    def _silent(self, name: str, seconds: float) -> None:
+        """A JVM that still starts may be silent as long as it lives; `release` gives up some time."""
         client = next(c for c in self.nodes.clients if c.name == name)
         code = self.exit_code(client)
-        return (
-            f"client_exit {code}: JMeter on {name} ended early"
-            if code is not None
-            else (f"client_silent: no heartbeat from {name} for {seconds:.0f} s")
-        )
-
-    @property
-    def boot_s(self) -> float | None:
-        """Seconds from starting JMeter to its first heartbeat; None if there was none."""
-        return self.ready_s - self.started_s if self.ready_s else None
+        if code is not None:
+            raise WorkError(f"client_exit {code}: JMeter on {name} ended early")
+        if name in self.latest:
+            raise WorkError(f"client_silent: no heartbeat from {name} for {seconds:.0f} s")
+        self.heard_s[name] = self.nodes.runner.now()
 
     def _sum(self) -> Progress:
         rows = list(self.latest.values())

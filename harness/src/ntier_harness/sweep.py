@@ -227,9 +227,7 @@ def one_attempt(lab: Lab, spec: Spec, soft: dict[str, Any], trial: Trial, attemp
                 warm: dict[str, Any]) -> Manifest:  # fmt: skip
     manifest = planned(lab, spec, trial, attempt, soft)
     directory = ledger.create(sweep_dir, trial.attempt_key(attempt), manifest)
-    earlier = [a.manifest.failure or "" for a in ledger.attempts(sweep_dir).get(trial.key, []) if a.manifest]
-    late = sum(failure.startswith("late_start") for failure in earlier)
-    return Attempt(lab, spec, trial, manifest, directory, warm, late).run()
+    return Attempt(lab, spec, trial, manifest, directory, warm).run()
 
 
 def finish(lab: Lab, spec: Spec) -> None:

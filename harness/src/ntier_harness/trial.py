@@ -18,7 +18,7 @@ from ntier_harness import collect, durable, ledger
 from ntier_harness.condition import WARM, check_restored, data, reset, restore
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.load import REMOTE, Generator, Run, lead_s
+from ntier_harness.load import REMOTE, Generator, Run
 from ntier_harness.plan import Trial
 from ntier_harness.spec import Spec
 from ntier_harness.targets import Observation
@@ -70,8 +70,6 @@ class Attempt:
     manifest: Manifest
     directory: Path
     warm: dict[str, Any]
-    late: int = 0
-    """Earlier attempts of this trial whose JMeter was not ready in time."""
     step: str = ""
     generator: Generator | None = None
     observation: Observation | None = None
@@ -109,16 +107,13 @@ class Attempt:
     # ---- before -------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Nodes in their stated condition, known and compared by clock."""
+        """Nodes in their stated condition."""
         self.manifest.state = State.RUNNING
         self.begin("reset", {"warm_up": self.warm} if self.warm else None)
         self.lab.nodes.connect()
         if self.spec.mix.writes:
             restore(self.lab, WARM)
         reset(self.lab)
-        self.begin("facts")
-        self.facts("before")
-        self.data("before")
 
     def facts(self, when: str) -> None:
         """Facts of every node, written to its folder, and its clock's offset."""
@@ -155,11 +150,10 @@ class Attempt:
     # ---- during -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Load generator (it waits for the common start), collectors, limits: all before the first user."""
-        runner, phases = self.lab.runner, self.spec.phases
+        """Load generator, collectors, facts, limits: all before the first user. The generator comes first: its JVM
+        takes longer than the rest."""
         self.begin("start")
-        start_s = runner.now() + lead_s(self.lab.boot_s or self.warm.get("boot_s", 0.0), self.late)
-        run = Run(self.remote, self.manifest.users_real, phases, self.spec.mix, self.trial.seed, start_s,
+        run = Run(self.remote, self.manifest.users_real, self.spec.phases, self.spec.mix, self.trial.seed,
                   self.spec.mix.think_time_s * 1000)  # fmt: skip
         (self.directory / "config").mkdir(exist_ok=True)
         for file, name in ((self.spec.mix.file, ""), (self.spec.mix.author_file, ".authors")):
@@ -169,14 +163,14 @@ class Attempt:
         self.generator = Generator(self.lab.nodes, self.lab.target.guard, run, self.directory)
         self.generator.start()
         self.start_collectors()
+        self.begin("facts")
+        self.facts("before")
+        self.data("before")
         self.begin("limits")
         self.lab.target.set_limits(self.manifest.nodes)
         self.read_quota("ramp_up")
         self.generator.watch()
-        if runner.now() > start_s:
-            raise WorkError(f"late_start: collectors and limits were ready {runner.now() - start_s:.1f} s too late")
-        self.generator.await_start()
-        self.lab.boot_s = self.generator.boot_s
+        self.generator.release()
 
     def start_collectors(self) -> None:
         """sysstat and status collectors on every node, and what looks at them from here."""
@@ -208,7 +202,8 @@ class Attempt:
         assert self.generator is not None
         assert self.observation is not None
         watch = Watch(self.lab, self.generator, self.observation, self.remote, self.manifest)
-        start_s = self.generator.run.start_s
+        start_s = self.generator.start_s
+        assert start_s is not None
         for phase in self.manifest.phases:
             phase.start_s, phase.end_s = start_s, start_s + phase.planned_s
             start_s = phase.end_s

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.nodes, pytest.mark.faults]
 
 SEED = 20261121
 CASES = 32
-STEPS = ("reset", "facts", "start", "limits", "ramp_up", "run", "ramp_down", "stop", "collect", "validate")
+STEPS = ("reset", "start", "facts", "limits", "ramp_up", "run", "ramp_down", "stop", "collect", "validate")
 SECONDS = dict(zip(("ramp_up", "run", "ramp_down"), (float(s) for s in PHASES.split("/")), strict=True))
 KILL = {
     "db_node": lambda: incus("--project", "ntier", "stop", "db1", "--force"),

@@ -22,6 +22,11 @@ record Schedule(long startMs, long rampUpMs, long endMs, int users) {
         return new Schedule(startMs, rampUpMs, startMs + rampUpMs + Math.round(1000 * (runS + rampDownS)), users);
     }
 
+    /** The same phases from another start on. */
+    Schedule at(long epochMs) {
+        return new Schedule(epochMs, rampUpMs, endMs - startMs + epochMs, users);
+    }
+
     /** Start of the user with this index (0..users-1), epoch ms. */
     long startOf(int index) {
         return startMs + rampUpMs / 2 * index / Math.max(1, users);

@@ -49,6 +49,7 @@ public class SessionController extends GenericController
     private String hosts;
     private int maxTransitions = 1000;
     private long startEpochMs;
+    private String startFile;
     private double rampUpS;
     private double runS = 60;
     private double rampDownS;
@@ -86,6 +87,10 @@ public class SessionController extends GenericController
             throw new IllegalArgumentException(
                     "at most " + maxTransitions + " transitions per session: must be 1 or more");
         }
+        if (startEpochMs != 0 && !isBlank(startFile)) {
+            throw new IllegalArgumentException("start " + startEpochMs + " and start file '" + startFile
+                    + "' are both given: only one of them can say when users start");
+        }
         Mix userMix = Mix.read(file(mix));
         Mix authors = isBlank(authorMix) ? userMix : Mix.read(file(authorMix));
         long startMs = startEpochMs == 0 ? System.currentTimeMillis() : startEpochMs;
@@ -100,6 +105,7 @@ public class SessionController extends GenericController
                 isBlank(situations) ? new Situations(0, 0) : Situations.read(file(situations), userMix, authors),
                 keepSituations,
                 schedule,
+                isBlank(startFile) ? null : file(startFile),
                 isBlank(out) ? null : directory());
     }
 
@@ -175,7 +181,7 @@ public class SessionController extends GenericController
         }
         int index = context.getThreadNum();
         try {
-            Thread.sleep(Math.max(0, trial.setup.schedule().startOf(index) - System.currentTimeMillis()));
+            Thread.sleep(Math.max(0, trial.awaitSchedule().startOf(index) - System.currentTimeMillis()));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return false;
@@ -346,6 +352,14 @@ public class SessionController extends GenericController
 
     public void setStartEpochMs(long startEpochMs) {
         this.startEpochMs = startEpochMs;
+    }
+
+    public String getStartFile() {
+        return startFile;
+    }
+
+    public void setStartFile(String startFile) {
+        this.startFile = startFile;
     }
 
     public double getRampUpS() {

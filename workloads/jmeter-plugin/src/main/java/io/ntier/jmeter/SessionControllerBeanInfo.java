@@ -6,7 +6,7 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
         super(SessionController.class);
         createPropertyGroup("chain", new String[] {"mix", "authorMix", "authorShare", "maxTransitions"});
         createPropertyGroup("who", new String[] {"users", "firstUser", "seed", "situations", "hosts"});
-        createPropertyGroup("schedule", new String[] {"startEpochMs", "rampUpS", "runS", "rampDownS"});
+        createPropertyGroup("schedule", new String[] {"startEpochMs", "startFile", "rampUpS", "runS", "rampDownS"});
         createPropertyGroup("logs", new String[] {"out", "keepSituations"});
         defaultValue("mix", "");
         defaultValue("authorMix", "");
@@ -17,6 +17,7 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
         defaultValue("seed", 1L);
         defaultValue("hosts", "");
         defaultValue("startEpochMs", 0L);
+        defaultValue("startFile", "");
         defaultValue("rampUpS", 0.0);
         defaultValue("runS", 60.0);
         defaultValue("rampDownS", 0.0);

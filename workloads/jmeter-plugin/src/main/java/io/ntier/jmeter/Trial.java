@@ -3,11 +3,15 @@ package io.ntier.jmeter;
 import java.io.Closeable;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
@@ -30,6 +34,7 @@ final class Trial implements Closeable {
      * @param situations where users start; one that keeps none of its own and is empty: at home
      * @param keepSituations how many situations of its users the trial writes, to situations.csv
      * @param schedule starts and end
+     * @param startFile where the schedule's start will be found, epoch ms; null: the schedule's own counts
      * @param out directory of the logs; null: none are written
      */
     record Setup(
@@ -42,12 +47,17 @@ final class Trial implements Closeable {
             Situations situations,
             int keepSituations,
             Schedule schedule,
+            Path startFile,
             Path out) {}
 
     private static final Logger LOG = LoggerFactory.getLogger(Trial.class);
     private static final long BEAT_MS = 1000;
     /** A request may start just when the end strikes; the stop is repeated until nobody is left. */
     private static final long STOP_AGAIN_MS = 100;
+    /** How often the start file is looked for: far less than what a caller needs to write it on several clients. */
+    private static final long LOOK_MS = 20;
+    /** A caller that died must not leave its JVM waiting for ever. */
+    private static final long WAIT_AT_MOST_MS = 300_000;
 
     final Setup setup;
     final Counters counters = new Counters();
@@ -56,6 +66,7 @@ final class Trial implements Closeable {
     private final RecordFile users;
     private final RecordFile progress;
     private final Set<User> running = ConcurrentHashMap.newKeySet();
+    private final CompletableFuture<Schedule> schedule = new CompletableFuture<>();
     private final ScheduledExecutorService clock;
     private final Thread atExit = new Thread(this::closeQuietly, "ntier-close");
 
@@ -75,9 +86,50 @@ final class Trial implements Closeable {
         });
         long now = System.currentTimeMillis();
         clock.scheduleAtFixedRate(this::beat, BEAT_MS - now % BEAT_MS, BEAT_MS, TimeUnit.MILLISECONDS);
-        clock.scheduleWithFixedDelay(
-                this::stopUsers, Math.max(0, setup.schedule().endMs() - now), STOP_AGAIN_MS, TimeUnit.MILLISECONDS);
+        if (setup.startFile() == null) {
+            start(setup.schedule());
+        } else {
+            lookForStart(now + WAIT_AT_MOST_MS);
+        }
         Runtime.getRuntime().addShutdownHook(atExit);
+    }
+
+    private void lookForStart(long untilMs) {
+        try {
+            start(setup.schedule().at(Long.parseLong(Files.readString(setup.startFile()).strip())));
+        } catch (NoSuchFileException e) {
+            if (System.currentTimeMillis() < untilMs) {
+                clock.schedule(() -> lookForStart(untilMs), LOOK_MS, TimeUnit.MILLISECONDS);
+            } else {
+                neverStart("did not come within " + WAIT_AT_MOST_MS / 1000 + " s");
+            }
+        } catch (IOException | NumberFormatException e) {
+            neverStart("has no time in epoch ms: " + e);
+        }
+    }
+
+    private void neverStart(String why) {
+        schedule.completeExceptionally(SessionController.fail("start file '" + setup.startFile() + "' " + why));
+    }
+
+    private void start(Schedule known) {
+        long leftMs = Math.max(0, known.endMs() - System.currentTimeMillis());
+        clock.scheduleWithFixedDelay(this::stopUsers, leftMs, STOP_AGAIN_MS, TimeUnit.MILLISECONDS);
+        schedule.complete(known);
+    }
+
+    /** Waits until the start is known. */
+    Schedule awaitSchedule() throws InterruptedException {
+        try {
+            return schedule.get();
+        } catch (ExecutionException e) {
+            throw new IllegalStateException(e.getCause());
+        }
+    }
+
+    /** Users run only when it is known. */
+    Schedule schedule() {
+        return schedule.join();
     }
 
     private RecordFile file(String name, String header) {
@@ -110,7 +162,7 @@ final class Trial implements Closeable {
     }
 
     boolean ended() {
-        return System.currentTimeMillis() >= setup.schedule().endMs();
+        return System.currentTimeMillis() >= schedule().endMs();
     }
 
     void logThink(long startUs, int user, String state, long drawnMs, long actualUs) {

@@ -89,7 +89,7 @@ final class User {
         long begin = System.nanoTime();
         boolean whole = true;
         try {
-            long leftMs = trial.setup.schedule().endMs() - beginUs / 1000;
+            long leftMs = trial.schedule().endMs() - beginUs / 1000;
             whole = drawnMs < leftMs;
             Thread.sleep(Math.max(0, Math.min(drawnMs, leftMs)));
         } catch (InterruptedException e) {
@@ -162,7 +162,7 @@ final class User {
      */
     boolean pause(long pauseMs) {
         try {
-            Thread.sleep(Math.max(0, Math.min(pauseMs, trial.setup.schedule().endMs() - System.currentTimeMillis())));
+            Thread.sleep(Math.max(0, Math.min(pauseMs, trial.schedule().endMs() - System.currentTimeMillis())));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return false;

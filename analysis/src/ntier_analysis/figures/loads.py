@@ -255,7 +255,7 @@ def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None) -> str:
         return f"No plateau was reached: throughput follows N/(Z+R) up to {valid['users'].max():,} users."
     at = f" from about {float(f'{plateau.knee_users:.2g}'):,.0f} users on" if plateau.knee_users else ""
     value = f"{plateau.throughput_per_s:.1f} [{plateau.low_per_s:.1f}, {plateau.high_per_s:.1f}] interactions/s"
-    return f"Throughput follows N/(Z+R), then levels off at {'at least ' if plateau.at_least else ''}{value}{at}."
+    return f"Throughput follows N/(Z+R), then levels off at {'no less than ' if plateau.at_least else ''}{value}{at}."
 
 
 def _throughput_caption(trials: pd.DataFrame, plateau: Plateau | None) -> str:

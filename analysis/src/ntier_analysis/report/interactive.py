@@ -18,6 +18,7 @@ from ntier_analysis.prediction.forecast import Forecast
 Json = dict[str, Any]
 
 SYMBOLS = {"o": "circle", "^": "triangle-up", "D": "diamond", "s": "square", "x": "x-thin-open", "+": "cross-thin-open"}
+CYCLE = ("solid", "dash", "dot", "dashdot")
 DASHES = {":": "dot", "--": "dash", "-.": "dashdot", "-": "solid"}
 
 
@@ -100,7 +101,7 @@ def pools(saturation: pd.DataFrame) -> Json:
             rows["utilization_mean_pct"],
             f"{node} {item}".strip(),
             tier_look(tier).color,
-            dash=("solid", "dash", "dot", "dashdot")[number % 4],
+            dash=CYCLE[number % len(CYCLE)],
         )
         for number, ((tier, node, item), rows) in enumerate(groups)
     ]
@@ -162,6 +163,7 @@ def timeline(counts: pd.DataFrame) -> Json:
             rows["completed_per_s"].rolling(5, center=True, min_periods=1).mean(),
             f"{rows['users'].iloc[0]:,} users (5-s mean)",
             palette[number % len(palette)],
+            dash=CYCLE[number % len(CYCLE)],
             mode="lines",
         )
         for number, (_, rows) in enumerate(counts.groupby("trial", sort=False))

@@ -169,6 +169,18 @@ def test_the_plateau_leaves_out_loads_near_the_knee_if_three_lie_further_out():
     assert judge_sweep("s", "1/1/1/1M", found[:-1]).plateau_users == (800, 900, 1300, 1600)
 
 
+def test_loads_whose_interactions_take_half_the_run_do_not_count_if_three_others_do():
+    free = trial(300, 4.2, 0.05, None)
+    settled = [trial(n, 10.0, n / 100 - 7, "db1") for n in (1400, 1800, 2200)]
+    late = [trial(n, 8.0, 8.0, "db1") for n in (4000, 6000)]  # N/X - Z: 43 and 68 s of 60
+    found = judge_sweep("s", "1/1/1/1M", [free, *settled, *late], 0.1)
+    assert found.plateau_users == (1400, 1800, 2200)
+    assert any("too short for 4000, 6000 users" in t and t.endswith("they do not count") for t in found.evidence)
+    found = judge_sweep("s", "1/1/1/1M", [free, *settled[:2], *late], 0.1)
+    assert found.plateau_users == (1400, 1800, 4000)
+    assert any(t.endswith("4000 count all the same, for want of others") for t in found.evidence)
+
+
 def test_two_that_are_never_idle_together_take_turns_even_if_they_overlap():
     def marked(node, marks):
         seen = saturation(node, float(marks.mean()), mean=70.0)

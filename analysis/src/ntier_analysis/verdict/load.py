@@ -13,6 +13,10 @@ TIERS = ("web", "app", "middleware", "db")
 LIMITED = 0.05
 """Share of the throughput that waiting costs, from which on a trial counts as limited."""
 
+SETTLES = 0.5
+"""A load at which an interaction takes this share of the run or more, by Little's law N/X - Z, has not settled: most of
+what the run serves was asked for before it, and the mean of the answers that came is too small. Measured on PostgreSQL:
+1,800 users were served 10/s, so an answer takes 170 s; those that came in a run of 40 s took 15 s in the mean."""
 
 NO_PAUSES = np.empty((0, 2))
 
@@ -46,6 +50,12 @@ class Load:
 
         By Little's law this is 1 - X / (N / (Z + R0)), but without the noise of the drawn think times."""
         return max(0.0, (self.response_s - base_s) / (self.think_s + self.response_s))
+
+    @property
+    def settled(self) -> bool:
+        """Whether the run is long enough for what it measures."""
+        answer_s = self.users_real / self.throughput_per_s - self.think_s
+        return answer_s < SETTLES * (self.end_s - self.start_s)
 
     @property
     def paused(self) -> float:

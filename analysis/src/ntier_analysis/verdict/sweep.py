@@ -12,7 +12,7 @@ from scipy import stats
 from ntier_analysis.statistics.laws import MIN_PLATEAU, Demand, asymptote, demand, knee_users, pool
 from ntier_analysis.statistics.throughput import Interval, of_batches
 from ntier_analysis.verdict.context import of_loads
-from ntier_analysis.verdict.load import TIERS, Bottleneck, Load, Verdict
+from ntier_analysis.verdict.load import SETTLES, TIERS, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import judge_trial
 
@@ -133,7 +133,15 @@ def _members(limited: list[TrialData], base_s: float) -> list[TrialData]:
             break
         members = new
     far = [t for t in members if t.load.users_real >= FAR * knee]
-    return far if len({t.load.users for t in far}) >= MIN_PLATEAU else members
+    return _settled(far if len({t.load.users for t in far}) >= MIN_PLATEAU else members)
+
+
+def _settled(members: list[TrialData]) -> list[TrialData]:
+    """Without the loads that have not settled, highest first, as long as MIN_PLATEAU remain."""
+    loads = sorted({t.load.users for t in members})
+    while len(loads) > MIN_PLATEAU and not all(t.load.settled for t in members if t.load.users == loads[-1]):
+        loads.pop()
+    return [t for t in members if t.load.users in loads]
 
 
 def _plateau(
@@ -175,8 +183,16 @@ def _describe(
     width = f" (95 % interval {found.low:.1f} to {found.high:.1f})" if np.isfinite(found.low) else ""
     result.evidence.append(
         f"maximum throughput {'at least ' if result.at_least else ''}{found.value:.1f}/s{width}: mean of "
-        f"{len(members)} trials beyond the knee ({names} users)"
+        f"{len(members)} trial{'s' * (len(members) > 1)} beyond the knee ({names} users)"
     )
+    unsettled = sorted({t.load.users for t in valid if not t.load.settled})
+    if unsettled:
+        kept = ", ".join(str(n) for n in unsettled if n in result.plateau_users)
+        result.evidence.append(
+            f"the run is too short for {', '.join(map(str, unsettled))} users, where an answer takes {SETTLES:.0%} of "
+            "it or more (N/X - Z): "
+            + (f"{kept} count all the same, for want of others" if kept else "they do not count")
+        )
     if np.isfinite(p) and p < 0.01:
         result.evidence.append(f"these differ by more than chance (p = {p:.2g}): the interval is widened by it")
     users = np.array(sorted({t.load.users_real for t in valid}))

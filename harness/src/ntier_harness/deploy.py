@@ -15,7 +15,7 @@ from ntier_harness.catalog import Phases
 from ntier_harness.condition import LOADED, WARM, identity, in_force, keep, reset, restore
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.load import MAX_LEAD_S, REMOTE, Generator, Run, lead_s, situations_file
+from ntier_harness.load import MAX_BOOT_S, REMOTE, Generator, Run, situations_file
 from ntier_harness.playbooks import play
 from ntier_harness.spec import Spec
 
@@ -105,13 +105,13 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         return before
     if spec.mix.writes:
         restore(lab, LOADED)
-    began, boot_s, rounds = lab.runner.now(), before.get("boot_s", 0.0), 0
+    began, rounds = lab.runner.now(), 0
     spent, jit, settled = jit_cpu_s(lab), {}, False
     while True:
         rounds += 1
         why = f", {max(jit, key=jit.get)} still compiles" if jit and not settled else ""
         lab.screen.say(f"warm-up: {WARM_S:g} s without limits{why}")
-        completed, left, boot_s = drive(lab, spec, WARM_S, lead_s(boot_s), rounds)
+        completed, left = drive(lab, spec, WARM_S, rounds)
         so_far, spent = spent, jit_cpu_s(lab)
         jit = {name: round(max(0.0, s - so_far[name]) / WARM_S, 4) for name, s in spent.items()}
         settled = all(jit[n.name] <= SETTLED_JIT * (n.cpu_cores or 1.0) for n in compiling(lab))
@@ -129,7 +129,6 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         "mix": spec.mix.name,
         "interactions": completed,
         "situations": left,
-        "boot_s": round(boot_s, 1),
     }
     if spec.mix.writes:
         keep(lab, WARM, f"{began:.0f}")
@@ -155,27 +154,26 @@ def _left_situations(lab: Lab, spec: Spec) -> bool:
     return all(lab.nodes.call(c, test, check=False).out.strip() == "yes" for c in lab.nodes.clients)
 
 
-def drive(lab: Lab, spec: Spec, seconds: float, lead: float, round_: int) -> tuple[int, int, float]:
+def drive(lab: Lab, spec: Spec, seconds: float, round_: int) -> tuple[int, int]:
     """Load beside any trial, for `seconds`; its situations join those of the rounds before. Returns the interactions
-    served, the situations that there are, and the seconds that JMeter took to start. Raises WorkError if a client
-    fails."""
+    served and the situations that there are. Raises WorkError if a client fails."""
     runner = lab.runner
     users = WARM_USERS_PER_CORE * lab.target.cores(lab.nodes.all)
     phases = Phases("warm", 2.0, seconds, 0.0)
     directory = f"{REMOTE}/warm-up"
     reset(lab)
     seed = spec.seed + round_  # other walks than in the rounds before
-    run = Run(directory, users, phases, spec.mix, seed, runner.now() + lead, WARM_THINK_MS, SITUATIONS)
+    run = Run(directory, users, phases, spec.mix, seed, WARM_THINK_MS, SITUATIONS)
     clean = f"rm -rf {directory}"
     new = f"{directory}/situations.csv"
     join = f"mv {new} {run.situations}" if round_ == 1 else f"tail -n +2 {new} >> {run.situations}"
     keep = f"{join} && tail -n +2 {run.situations} | wc -l"
     runner.parallel(lambda c: lab.nodes.call(c, clean), lab.nodes.clients)
-    generator = Generator(lab.nodes, lab.target.guard, run, lab.paths.logs, patience_s=MAX_LEAD_S)
+    generator = Generator(lab.nodes, lab.target.guard, run, lab.paths.logs, patience_s=MAX_BOOT_S)
     generator.start()
     generator.watch()
     try:
-        end, completed = run.start_s + phases.total_s, 0
+        end, completed = generator.release() + phases.total_s, 0
         while runner.now() < end:
             runner.sleep(min(1.0, max(0.01, end - runner.now())))
             completed = generator.poll().completed
@@ -186,4 +184,4 @@ def drive(lab: Lab, spec: Spec, seconds: float, lead: float, round_: int) -> tup
             kept = runner.parallel(lambda c: lab.nodes.call(c, keep, check=False).out.strip(), lab.nodes.clients)
             runner.parallel(lambda c: lab.nodes.call(c, clean, check=False), lab.nodes.clients)
     left = sum(int(n) for n in kept if n.isdigit())
-    return completed, left, generator.boot_s or runner.now() - generator.started_s
+    return completed, left

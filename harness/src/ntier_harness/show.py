@@ -96,7 +96,8 @@ def search_data(spec: Spec) -> dict[str, Any]:
     if spec.search == "grid":
         return {"name": "grid"}
     counts = {"at_most": spec.most_loads * spec.reps, "grid": len(spec.users) * spec.reps}
-    return {"name": spec.search, "precision": spec.precision, **counts}
+    given = spec.asked_precision is not None
+    return {"name": spec.search, "precision": spec.precision, "precision_given": given, **counts}
 
 
 def sweep_host(lab: Lab) -> Any:
@@ -154,9 +155,10 @@ def plan_text(data: dict[str, Any]) -> str:
     text = "Loads come in an order that halves the gaps, repetitions in blocks: stopped early, it is a coarse sweep."
     count = f"{len(left)} of {len(trials)} trials to run; expected duration"
     if how["name"] == "capacity":
+        more = "" if how["precision_given"] else f" (PRECISION=...: up to {SEARCH_MOST} loads)"
         text = (
             f"Loads are searched until the maximum is known to +-{100 * how['precision']:g} %: "
-            f"{how['at_most']} trials at most instead of {how['grid']} (PRECISION=...: up to {SEARCH_MOST} loads)."
+            f"{how['at_most']} trials at most instead of {how['grid']}{more}."
         )
         count = f"{len(trials)} chosen so far, {len(left)} of them to run; expected duration at most"
     lines += [

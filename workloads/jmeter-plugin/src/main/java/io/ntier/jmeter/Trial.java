@@ -85,6 +85,7 @@ final class Trial implements Closeable {
             return thread;
         });
         long now = System.currentTimeMillis();
+        clock.execute(this::beat); // at once: whoever waits for all clients to be ready need not wait for a full second
         clock.scheduleAtFixedRate(this::beat, BEAT_MS - now % BEAT_MS, BEAT_MS, TimeUnit.MILLISECONDS);
         if (setup.startFile() == null) {
             start(setup.schedule());

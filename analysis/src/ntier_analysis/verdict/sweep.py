@@ -200,8 +200,9 @@ def _describe(
     near = (users[users > knee].min() - users[users <= knee].max()) if len(above) and (users <= knee).any() else np.inf
     result.knee_bracketed = len(below) >= low_loads and len(above) >= MIN_PLATEAU
     result.evidence.append(
-        f"knee at {result.knee_users:.0f} users (N/(Z+R0) meets the maximum): {len(below)} load{'s' * (len(below) != 1)} "
-        f"below 0.8 of it, {len(above)} above" + (f", the nearest {near / scale:.0f} users apart" if np.isfinite(near) else "")
+        f"knee at {result.knee_users:.0f} users (N/(Z+R0) meets the maximum): {len(below)} load"
+        f"{'s' * (len(below) != 1)} below 0.8 of it, {len(above)} above"
+        + (f", the nearest {near / scale:.0f} users apart" if np.isfinite(near) else "")
     )
     if not result.knee_bracketed:
         result.evidence.append(f"the knee is not bracketed: {low_loads} below and {MIN_PLATEAU} above it are needed")

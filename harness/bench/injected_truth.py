@@ -113,9 +113,10 @@ CASES = {
         "1/1/1/2M", "1000,6000,8000,10000", ("db", "cpu", ("db1",)), ("middleware_policy=round_robin",),
         lambda: told_three_times("db1"),
     ),
+    # At a tenth of the disk nothing is served at all: what the memory lacks is read again and again.
     "slow_disk": Case(
-        "1/1/1/2ML", "300,2000,3000,4000", ("db", "disk", ("db2",)), ("middleware_policy=round_robin",),
-        lambda: limited("db2", disk_bytes_s=0.1),
+        "1/1/1/2ML", "300,1500,2000,2500", ("db", "disk", ("db2",)), ("middleware_policy=round_robin",),
+        lambda: limited("db2", disk_bytes_s=0.3),
     ),
 }  # fmt: skip
 

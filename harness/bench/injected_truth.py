@@ -4,14 +4,13 @@
     .venv/bin/python harness/bench/injected_truth.py cpu_cut pool_of_one
 
 Each case is one sweep of few loads. What is injected is part of the deployment or of the machine, never of the
-analysis: `cpu_cut` and `slow_disk` give a node a smaller limit, `skewed_balancer` tells the middleware one database
-three times, `cpu_hog` is another program on the database's node, the others are settings. Goes on where it was
-stopped."""
+analysis: `cpu_cut` and `slow_disk` give a node a smaller limit, `skewed_balancer` gives one database four times the
+weight of the other in HAProxy, `cpu_hog` is another program on the database's node, the others are settings. Goes on
+where it was stopped."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import threading
@@ -25,13 +24,11 @@ from unittest.mock import patch
 import orjson
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.report.words import verdict_sentence
-from ntier_harness import operate, sweep
 from ntier_harness.cli import main as ntier
-from ntier_harness.cli import make_lab
-from ntier_harness.spec import Spec
 from ntier_harness.targets import local
 
 HOG_S = 5.0  # on, and off
+WEIGHT = 4  # of one database, where the others have 1
 HOGS = 4  # busy loops: of the CPU that a database with one or two running queries would get, they take most
 
 
@@ -49,30 +46,15 @@ def limited(node: str, **factors: float) -> Iterator[None]:
 
 
 @contextmanager
-def told_three_times(node: str) -> Iterator[None]:
-    """The middleware counts three replicas where there is one."""
-    right = sweep.soft_resources
-
-    def skewed(spec: Spec) -> dict:
-        nodes = json.loads(make_lab().paths.nodes.read_text())
-        there = {n["name"]: n["address"] for n in nodes if n["tier"] == "db"}
-        return right(spec) | {"shardingsphere_databases": [there[node]] * 2 + list(there.values())}
-
-    with patch.object(sweep, "soft_resources", skewed), patch.object(operate, "soft_resources", skewed):
-        yield
-
-
-@contextmanager
-def hog(node: str) -> Iterator[None]:
-    """Another program on the node that computes for HOG_S, and rests as long."""
-    loops = " & ".join([f"timeout {HOG_S:g} sh -c 'while :; do :; done'"] * HOGS)
-    command = ["incus", "--project", local.PROJECT, "exec", node, "--", "sh", "-c", f"{loops} & wait"]
+def beside(node: str, script: str, pause_s: float) -> Iterator[None]:
+    """Another program on the node, again and again; it must end by itself. The node may come and go."""
+    command = ["incus", "--project", local.PROJECT, "exec", node, "--", "sh", "-c", script]
     done = threading.Event()
 
     def work() -> None:
         while not done.is_set():
             subprocess.run(command, check=False, capture_output=True)
-            done.wait(HOG_S)
+            done.wait(pause_s)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -81,6 +63,21 @@ def hog(node: str) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+def hog(node: str) -> Context:
+    """Computes for HOG_S, and rests as long."""
+    loops = " & ".join([f"timeout {HOG_S:g} sh -c 'while :; do :; done'"] * HOGS)
+    return beside(node, f"{loops} & wait", HOG_S)
+
+
+def weighted(node: str, database: str) -> Context:
+    """HAProxy on the node gives the database WEIGHT times its share, whenever it was started anew."""
+    tell = f"""import socket
+link = socket.socket(socket.AF_UNIX)
+link.connect("/run/haproxy/admin.sock")
+link.sendall(b"set weight database/{database} {WEIGHT}\\n")"""
+    return beside(node, f"for i in $(seq 10); do python3 -c '{tell}'; sleep 1; done", 1.0)
 
 
 @dataclass(frozen=True)
@@ -92,6 +89,7 @@ class Case:
     truth: tuple[str, str, tuple[str, ...]]
     settings: tuple[str, ...] = ()
     injected: Callable[[], Context] = field(default=nullcontext)
+    middleware: str = "shardingsphere"
 
 
 CASES = {
@@ -110,8 +108,8 @@ CASES = {
         "1/1/1/2M", "500,4000,6000,8000", ("db", "cpu", ("db1", "db2")), ("app_comment_search=mysql_5_0",)
     ),
     "skewed_balancer": Case(
-        "1/1/1/2M", "1000,6000,8000,10000", ("db", "cpu", ("db1",)), ("middleware_policy=round_robin",),
-        lambda: told_three_times("db1"),
+        "1/1/1/2M", "1000,6000,8000,10000", ("db", "cpu", ("db1",)), ("middleware_policy=least_connections",),
+        lambda: weighted("middleware1", "db1"), "haproxy",
     ),
     # At a tenth of the disk nothing is served at all: what the memory lacks is read again and again.
     "slow_disk": Case(
@@ -134,9 +132,10 @@ def run(*arguments: str) -> None:
 def measure(name: str, case: Case, results: Path, phases: str) -> None:
     settings = [word for pair in case.settings for word in ("--set", pair)]
     load = ["--users", case.users, "--phases", phases, "--name", f"injected-{name}", "--results", str(results)]
-    run("up", "--topo", case.topology)
+    system = ["--topo", case.topology, "--middleware", case.middleware]
+    run("up", *system)
     with case.injected():
-        run("sweep", "--topo", case.topology, *load, *settings)
+        run("sweep", *system, *load, *settings)
 
 
 def judged(name: str, case: Case, results: Path) -> dict:

@@ -73,11 +73,13 @@ def hog(node: str) -> Context:
 
 def weighted(node: str, database: str) -> Context:
     """HAProxy on the node gives the database WEIGHT times its share, whenever it was started anew."""
-    tell = f"""import socket
-link = socket.socket(socket.AF_UNIX)
-link.connect("/run/haproxy/admin.sock")
-link.sendall(b"set weight database/{database} {WEIGHT}\\n")"""
-    return beside(node, f"for i in $(seq 10); do python3 -c '{tell}'; sleep 1; done", 1.0)
+    tell = f"""import socket, time
+for _ in range(10):
+    link = socket.socket(socket.AF_UNIX)
+    link.connect("/run/haproxy/admin.sock")
+    link.sendall(b"set weight database/{database} {WEIGHT}\\n")
+    time.sleep(1)"""
+    return beside(node, f"exec python3 -c '{tell}'", 1.0)
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,7 @@ def measure(name: str, case: Case, results: Path, phases: str) -> None:
     system = ["--topo", case.topology, "--middleware", case.middleware, "--scale", f"{case.scale:g}"]
     system += ["--data", case.data]
     run("up", *system)
+    run("deploy", *system, *settings)  # whose checks find a skewed balancer
     with case.injected():
         run("sweep", *system, *load, *settings)
 

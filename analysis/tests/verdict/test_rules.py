@@ -195,6 +195,22 @@ def test_two_that_are_never_idle_together_take_turns_even_if_they_overlap():
     assert judged([*idle("web1", "middleware1"), app, apart]).kind != "alternating", "both have time left over"
 
 
+def test_what_most_trials_name_limits_even_if_they_disagree_on_what_does_beside_it():
+    def seen(users, db, app):
+        """Shares of saturation of two CPUs that are both used 95 %."""
+        cpus = [saturation("db1", db, mean=95.0), saturation("app1", app, mean=95.0)]
+        return replace(trial(users, 10.0, users / 100 - 7, None), saturations=[*idle("web1", "middleware1"), *cpus])
+
+    free = trial(300, 4.2, 0.05, None)
+    found = [free, seen(1400, 1.0, 0.3), seen(1600, 1.0, 0.3), seen(1800, 1.0, 0.9), seen(2000, 1.0, 0.9)]
+    verdict = judge_sweep("s", "1/1/1/1M", found, 0.1)
+    assert (verdict.verdict, verdict.kind, [b.tier for b in verdict.bottlenecks]) == ("single", "stable", ["db"])
+    assert any(t.endswith("most name db cpu (4 of 4)") for t in verdict.evidence), verdict.evidence
+    verdict = judge_sweep("s", "1/1/1/1M", [*found, seen(2200, 0.3, 1.0)], 0.1)
+    assert (verdict.verdict, verdict.kind) == ("multi", "simultaneous")
+    assert {b.tier for b in verdict.bottlenecks} == {"app", "db"}
+
+
 def test_trials_that_disagree_are_unknown():
     trials = [trial(300, 4.2, 0.05, None), trial(1000, 10.0, 3.0, "db1"), trial(1200, 10.0, 5.0, "app1")]
     found = judge_sweep("s", "1/1/1/1M", trials, 0.1)

@@ -209,25 +209,37 @@ def _describe(
 
 
 def _combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
-    """The verdict of most of the plateau's trials; bottlenecks with their mean saturation."""
-    votes = Counter((v.verdict, v.kind, tuple(sorted((b.tier, b.resource) for b in v.bottlenecks))) for v in verdicts)
+    """The verdict of most of the plateau's trials; without one, what most of them name, alone or beside others.
+    Bottlenecks with their mean saturation."""
+    votes = Counter((v.verdict, v.kind, _named(v)) for v in verdicts)
     (name, kind, keys), count = votes.most_common(1)[0]
+    text = f"{count} of {len(verdicts)} trials beyond the knee agree: {name}"
+    agree = [v for v in verdicts if v.verdict == name and _named(v) == keys]
     if 2 * count <= len(verdicts) and len(votes) > 1:
         seen = "; ".join(f"{n} x {v[0]} {' and '.join(' '.join(k) for k in v[2])}" for v, n in votes.most_common())
-        result.evidence.append(f"the trials beyond the knee disagree: {seen}")
-        return
-    agree = [
-        v for v in verdicts if v.verdict == name and tuple(sorted((b.tier, b.resource) for b in v.bottlenecks)) == keys
-    ]
+        named = Counter(key for v in verdicts for key in _named(v))
+        keys = tuple(sorted(key for key, n in named.items() if 2 * n > len(verdicts)))
+        text = f"the trials beyond the knee disagree: {seen}"
+        if not keys:
+            result.evidence.append(text)
+            return
+        text += "; most name " + " and ".join(f"{' '.join(k)} ({named[k]} of {len(verdicts)})" for k in keys)
+        agree = [v for v in verdicts if set(keys) & set(_named(v))]
+        name = "multi" if len(keys) > 1 else "single"
+        kind = Counter(v.kind for v in agree if v.verdict == name).most_common(1)[0][0] if len(keys) > 1 else "stable"
     result.verdict, result.kind = name, kind
     result.bottlenecks = [_pooled(key, agree) for key in keys]
     result.bottlenecks.sort(key=lambda b: -b.saturation)
-    result.evidence.append(f"{count} of {len(verdicts)} trials beyond the knee agree: {name}")
+    result.evidence.append(text)
     for b in result.bottlenecks:
         result.evidence.append(
             f"{b.tier} {b.resource} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, 95 % "
             f"interval {100 * b.low:.0f} to {100 * b.high:.0f} %"
         )
+
+
+def _named(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((b.tier, b.resource) for b in verdict.bottlenecks))
 
 
 def _pooled(key: tuple[str, str], verdicts: list[Verdict]) -> Bottleneck:

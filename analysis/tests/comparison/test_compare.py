@@ -23,15 +23,19 @@ RUN_S = 60.0
 LOADS = (200, 400, 900, 1000, 1100)
 
 
-def write_sweep(store, name, *, capacity=80.0, reps=1, order=0, noise=0.01, demand=1.0, seed=0, **other) -> None:
+def write_sweep(
+    store, name, *, capacity=80.0, reps=1, order=0, noise=0.01, demand=1.0, wander=0.0, seed=0, **other
+) -> None:
     """A store of users who think 7 s before a station of `capacity` interactions/s; each run is off by `noise`.
-    `order`: place of the sweep within each block of repetitions (blocks are 10,000 s apart)."""
+    `order`: place of the sweep within each block of repetitions (blocks are 10,000 s apart). `wander`: how the speed of
+    the machine differs from run to run; then there is an app node too, which never saturates."""
     rng = np.random.default_rng(seed)
     trials, done, samples, nodes = [], [], [], []
     for rep in range(1, reps + 1):
         for number, users in enumerate(LOADS):
             start = 1e9 + 10_000 * rep + order + 100 * number
-            rate = min(users / 7.01, capacity * rng.lognormal(0, noise))
+            speed = rng.lognormal(0, wander) if wander else 1.0
+            rate = min(users / 7.01, capacity * speed * rng.lognormal(0, noise))
             trial = f"u{users:05d}.r{rep:02d}"
             times = np.sort(start + rng.uniform(0, RUN_S, round(rate * RUN_S)))
             response_ms = 1000 * (users / rate - 7)
@@ -43,13 +47,15 @@ def write_sweep(store, name, *, capacity=80.0, reps=1, order=0, noise=0.01, dema
             )  # fmt: skip
             spread = response_ms * rng.gamma(4, 0.25, len(times))
             done.append(pd.DataFrame({"trial": trial, "t_s": times, "response_time_ms": spread, "ok": True}))
-            cores = demand * rate / capacity * rng.lognormal(0, 0.005, 60)
             seconds = start + np.arange(60) + 0.5
-            common = {"trial": trial, "t_s": seconds, "node": "db1", "tier": "db", "resource": "cpu", "source": "x",
-                      "item": "", "phase": "run"}  # fmt: skip
-            for metric, value in (("used_cores", cores), ("utilization_pct", np.minimum(100, 100 * cores / demand))):
-                samples.append(pd.DataFrame(common | {"metric": metric, "value": value}))
-            nodes.append({"trial": trial, "node": "db1", "tier": "db", "cpu_cores": demand})
+            for tier, cores_each in ({"db": demand / capacity} | ({"app": 0.4 / 80} if wander else {})).items():
+                cores = cores_each * rate / speed * rng.lognormal(0, 0.005, 60)
+                common = {"trial": trial, "t_s": seconds, "node": f"{tier}1", "tier": tier, "resource": "cpu",
+                          "source": "x", "item": "", "phase": "run"}  # fmt: skip
+                used_pct = np.minimum(100, 100 * cores / demand)
+                for metric, value in (("used_cores", cores), ("utilization_pct", used_pct)):
+                    samples.append(pd.DataFrame(common | {"metric": metric, "value": value}))
+                nodes.append({"trial": trial, "node": f"{tier}1", "tier": tier, "cpu_cores": demand})
     tables = {t: schema.empty_table().to_pandas() for t, schema in TABLES.items()}
     tables |= {
         "trials": pd.DataFrame(trials).assign(sweep=name),
@@ -91,6 +97,20 @@ def test_noise_is_undecided_not_same(tmp_path):
     write_sweep(tmp_path, "a", reps=2, seed=1, noise=0.1)
     write_sweep(tmp_path, "b", reps=2, seed=2, noise=0.1, order=5000)
     assert compare("a", "b", tmp_path).outcome == "undecided"
+
+
+def test_a_machine_whose_speed_wanders_is_taken_out_by_the_tiers_that_do_not_limit(tmp_path):
+    write_sweep(tmp_path, "a", reps=4, seed=1, wander=0.12)
+    write_sweep(tmp_path, "b", reps=4, seed=2, wander=0.12, order=5000)
+    write_sweep(tmp_path, "c", reps=4, seed=3, wander=0.12, order=5000, capacity=72.0)
+    same, less = compare("a", "b", tmp_path), compare("a", "c", tmp_path)
+    assert same.outcome == "undecided"
+    assert row(same, "maximum", "cpu_ms_per_s", "app").outcome == "same"
+    assert "undecided; at equal speed of the machine, by the CPU of app, " in conclusion(same)
+    assert conclusion(same).endswith("same within 5 %")
+    found = row(less, "maximum", "cpu_ms_per_s", "app")
+    assert found.outcome == "different"
+    assert found.ratio.value == pytest.approx(0.9, rel=0.02)
 
 
 def test_repetitions_that_were_not_interleaved_are_not_paired(tmp_path):

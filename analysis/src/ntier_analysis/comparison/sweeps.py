@@ -87,7 +87,7 @@ def _rows(found: Comparison) -> list[Row]:
     both = found.a.values.merge(found.b.values, on=keys, suffixes=("_a", "_b"))
     order = {name: i for i, name in enumerate(METRICS)}
     groups = sorted(both.groupby(["metric", "tier"]), key=lambda g: (order[g[0][0]], g[0][1]))
-    rows = _maximum(found, both) + rows
+    rows = _maximum(found, both) + _at_equal_speed(found, both) + rows
     for (metric, tier), part in groups:
         if part["users"].nunique() > 1:
             rows.append(_row(found, "all loads", None, metric, tier, part))
@@ -104,8 +104,8 @@ def _maximum(found: Comparison, both: pd.DataFrame) -> list[Row]:
     a, b = (s.verdict for s in (found.a, found.b))
     if any(v.max_throughput is None or not np.isfinite(v.knee_users) for v in (a, b)):
         return []
-    beyond = both["users"] >= ON_PLATEAU * max(a.knee_users, b.knee_users)
-    plateau = both[(both["metric"] == "throughput_per_s") & beyond]
+    plateau = _beyond_both_knees(found, both)
+    plateau = plateau[plateau["metric"] == "throughput_per_s"]
     if plateau["rep"].nunique() >= REPETITIONS:
         return [_row(found, "maximum", None, "throughput_per_s", "", plateau)]
     x, y = a.max_throughput, b.max_throughput
@@ -113,6 +113,28 @@ def _maximum(found: Comparison, both: pd.DataFrame) -> list[Row]:
     ratio = ratios.of_estimates(one, two, x.n + y.n)
     basis = f"pooled plateaus of {x.n} and {y.n} trials"
     return [Row("maximum", None, "throughput_per_s", "", x.value, y.value, ratio, basis, ratio.outcome(found.margin))]
+
+
+def _beyond_both_knees(found: Comparison, both: pd.DataFrame) -> pd.DataFrame:
+    return both[both["users"] >= ON_PLATEAU * max(s.verdict.knee_users for s in (found.a, found.b))]
+
+
+def _at_equal_speed(found: Comparison, both: pd.DataFrame) -> list[Row]:
+    """The maximum in units of the CPU that an interaction costs the tiers that limit on neither side: what the machine
+    was slower at one time than at another is not in it, if these tiers did the same work on both sides. On a virtual
+    machine with neighbours single trials differed by 11 %, and by 3 % in this unit (docs/analysis.md)."""
+    plateau = _beyond_both_knees(found, both)
+    limiting = {b.tier for s in (found.a, found.b) for b in s.verdict.bottlenecks}
+    cost = plateau[(plateau["metric"] == "cpu_ms") & ~plateau["tier"].isin(limiting)]
+    rates = plateau[plateau["metric"] == "throughput_per_s"]
+    tiers = [t for t in TIERS if t in set(cost["tier"])]
+    if not limiting or not tiers or len(rates) < 2:
+        return []
+    spent = (
+        cost.groupby(["users", "rep"])[["value_a", "value_b"]].sum().reindex(rates.set_index(["users", "rep"]).index)
+    )
+    pairs = rates.assign(**{k: rates[k].to_numpy() * spent[k].to_numpy() for k in spent}).dropna(subset=list(spent))
+    return [_row(found, "maximum", None, "cpu_ms_per_s", "+".join(tiers), pairs)] if len(pairs) > 1 else []
 
 
 def _demands(found: Comparison) -> list[Row]:

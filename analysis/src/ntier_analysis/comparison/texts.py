@@ -37,8 +37,17 @@ def conclusion(found: Comparison) -> str:
     if row is None or row.ratio is None:
         return "undecided: nothing was measured that both sweeps have in common"
     what = "maximum throughput" if row.scope == "maximum" else "throughput over all loads"
+    said = f"{what}: B is {_interval(row)} of A: {outcome_text(row, found.margin)}"
+    even = next((r for r in found.rows if r.metric == "cpu_ms_per_s" and r.ratio is not None), None)
+    if row.outcome != "undecided" or even is None:
+        return said
+    by, outcome = even.tier.replace("+", " and "), outcome_text(even, found.margin)
+    return f"{said}; at equal speed of the machine, by the CPU of {by}, {_interval(even)}: {outcome}"
+
+
+def _interval(row: Row) -> str:
     r = row.ratio
-    return f"{what}: B is {r.value:.3f} [{r.low:.3f}, {r.high:.3f}] of A: {outcome_text(row, found.margin)}"
+    return f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}]"
 
 
 def _sentence(side) -> str:

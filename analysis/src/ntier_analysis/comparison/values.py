@@ -24,6 +24,7 @@ METRICS = {
     "response_time_p95_ms": "95th percentile of the response time [ms]",
     "demand_ms": "CPU demand [ms]",
     "cpu_ms": "CPU per interaction [ms]",
+    "cpu_ms_per_s": "throughput x CPU per interaction [ms/s]",
 }
 DRAWS = 500
 """Draws of the block bootstrap: its standard error is then known to 3 %."""

@@ -213,11 +213,13 @@ def _combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
     Bottlenecks with their mean saturation."""
     votes = Counter((v.verdict, v.kind, _named(v)) for v in verdicts)
     (name, kind, keys), count = votes.most_common(1)[0]
+    named = Counter(key for v in verdicts for key in _named(v))
+    often = ", ".join(f"{' '.join(key)} in {n}" for key, n in named.most_common())
     text = f"{count} of {len(verdicts)} trials beyond the knee agree: {name}"
+    text += f" (they name {often})" if count < len(verdicts) and often else ""
     agree = [v for v in verdicts if v.verdict == name and _named(v) == keys]
     if 2 * count <= len(verdicts) and len(votes) > 1:
         seen = "; ".join(f"{n} x {v[0]} {' and '.join(' '.join(k) for k in v[2])}" for v, n in votes.most_common())
-        named = Counter(key for v in verdicts for key in _named(v))
         keys = tuple(sorted(key for key, n in named.items() if 2 * n > len(verdicts)))
         text = f"the trials beyond the knee disagree: {seen}"
         if not keys:

@@ -47,7 +47,7 @@ def test_smoke(tmp_path: Path) -> None:
     (sweep,) = json.loads(asked.stdout)["sweeps"]
     assert sweep["topology"] == "1/1/1/1M"
     assert [t["users"] for t in sweep["trials"]] == [1000, 3000]
-    # 3,000 users are below the knee or at it, as the machine is fast: the database's CPU is full first, then the proxy's
+    # 3,000 users are below the knee or at it, by the machine's speed; the CPUs of database and proxy are full first
     named = [(b["tier"], b["resource"]) for b in sweep["bottlenecks"]]
     assert sweep["verdict"] == ["none", "single", "multi"][len(named)], sweep["evidence"]
     assert set(named) <= {("db", "cpu"), ("middleware", "cpu")}, sweep["evidence"]

@@ -120,19 +120,20 @@ def _beyond_both_knees(found: Comparison, both: pd.DataFrame) -> pd.DataFrame:
 
 
 def _at_equal_speed(found: Comparison, both: pd.DataFrame) -> list[Row]:
-    """The maximum in units of the CPU that an interaction costs the tiers that limit on neither side: what the machine
-    was slower at one time than at another is not in it, if these tiers did the same work on both sides. On a virtual
-    machine with neighbours single trials differed by 11 %, and by 3 % in this unit (docs/analysis.md)."""
+    """A maximum that CPUs limit, in units of the CPU that an interaction costs the tiers that limit on neither side.
+    What the machine was slower at one time than at another is not in it, if these tiers did the same work on both
+    sides. On a virtual machine with neighbours single trials differed by 11 %, and by 3 % in this unit
+    (docs/analysis.md)."""
+    named = [b for s in (found.a, found.b) for b in s.verdict.bottlenecks]
+    if not named or any(b.resource != "cpu" for b in named):
+        return []  # a disk or a pool is not slower when the CPUs are
     plateau = _beyond_both_knees(found, both)
-    limiting = {b.tier for s in (found.a, found.b) for b in s.verdict.bottlenecks}
-    cost = plateau[(plateau["metric"] == "cpu_ms") & ~plateau["tier"].isin(limiting)]
     rates = plateau[plateau["metric"] == "throughput_per_s"]
+    cost = plateau[(plateau["metric"] == "cpu_ms") & ~plateau["tier"].isin({b.tier for b in named})]
     tiers = [t for t in TIERS if t in set(cost["tier"])]
-    if not limiting or not tiers or len(rates) < 2:
-        return []
-    spent = (
-        cost.groupby(["users", "rep"])[["value_a", "value_b"]].sum().reindex(rates.set_index(["users", "rep"]).index)
-    )
+    trials = cost.groupby(["users", "rep"])
+    spent = trials[["value_a", "value_b"]].sum()[trials["tier"].nunique() == len(tiers)]
+    spent = spent.reindex(pd.MultiIndex.from_frame(rates[["users", "rep"]]))
     pairs = rates.assign(**{k: rates[k].to_numpy() * spent[k].to_numpy() for k in spent}).dropna(subset=list(spent))
     return [_row(found, "maximum", None, "cpu_ms_per_s", "+".join(tiers), pairs)] if len(pairs) > 1 else []
 

@@ -1,12 +1,13 @@
 """Bottlenecks that were built into a real system, and what the verdict says of each with no hint.
 
-    .venv/bin/python harness/bench/injected_truth.py --results results/injected            # all, about 40 minutes
+    .venv/bin/python harness/bench/injected_truth.py --results results/injected            # all, about an hour
     .venv/bin/python harness/bench/injected_truth.py cpu_cut pool_of_one
 
 Each case is one sweep of few loads. What is injected is part of the deployment or of the machine, never of the
 analysis: `cpu_cut` and `slow_disk` give a node a smaller limit, `skewed_balancer` gives one database four times the
 weight of the other in HAProxy, `cpu_hog` is another program on the database's node, the others are settings. Goes on
-where it was stopped."""
+where it was stopped. Two cases need images that set-up makes when asked: make setup TOPO=1/1/1/2M with
+MIDDLEWARE=haproxy, and with DATA=standard."""
 
 from __future__ import annotations
 
@@ -156,7 +157,10 @@ def judged(name: str, case: Case, results: Path) -> dict:
     """What the verdict says of the case's sweep."""
     program = str(Path(sys.executable).with_name("ntier-analysis"))
     pattern = f"{case.topology.replace('/', '-')}.*.injected-{name}.parquet"
-    (sweep_name,) = [p.stem for p in (results / "store/trials").glob(pattern)]
+    stored = [p.stem for p in (results / "store/trials").glob(pattern)]
+    if not stored:
+        sys.exit(f"error: case {name} has no stored trial in {results}: what stopped it stands above")
+    (sweep_name,) = stored
     asked = [program, "verdict", str(results / "store"), "--sweep", sweep_name, "--json"]
     (found,) = orjson.loads(subprocess.run(asked, check=True, capture_output=True).stdout)["sweeps"]
     return found

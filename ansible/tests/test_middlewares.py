@@ -137,6 +137,16 @@ def test_it_listens_on_its_own_address_only(through):
     assert [at for at in others if not at.startswith(("127.", "[::1]"))] == []
 
 
+def test_one_replica_has_room_for_the_check_beside_the_application(through):
+    """The application holds all of its connections at the only replica when the middleware is checked."""
+    _, middleware, letter = through
+    if middleware.multiplexes:
+        pytest.skip("the application's connections hold none at the replicas")
+    options = ["--topo", f"1/1/1/1{letter}", "--middleware", middleware.name]
+    for command in ("up", "deploy"):
+        subprocess.run([BIN / "ntier", command, *options], cwd=ROOT, check=True)
+
+
 def test_it_holds_no_secret_that_others_can_read(through):
     deployment, middleware, _ = through
     node = deployment.of_tier("middleware")[0]

@@ -41,7 +41,7 @@ MAX_CONNECTIONS = {"mysql": 500, "postgresql": 150}
 # use; what Elba's script made there is not known (docs/decisions/long-queries.md).
 SEARCH_INDEX = {"mysql": "prefix", "postgresql": "full"}
 APP_POOLS = 18  # servlets with a pool of their own (rubbos-app: Routes.all)
-SPARE_CONNECTIONS = 20  # at a DBMS: its collector, its administrator, connections that are being closed
+SPARE_CONNECTIONS = 40  # at a DBMS: collector, administrator, connections that are being closed; HAProxy's check: 20
 # Normal: half of a database node's memory, which is 1 GiB at small scales (modules/topology). Low-cost: what 384 MiB
 # leave beside MySQL's own 250 MB, less than the data (`small` has 221 MB in MySQL), as in the paper.
 BUFFER_POOL_BYTES = {"normal": 512 * 2**20, "low_cost": 64 * 2**20}

@@ -131,6 +131,9 @@ def test_seeds_differ_by_trial_and_not_by_topology(spec):
     assert [t.seed for t in plan.order(spec(topo="1/2/1/2M", users="1000"))] == [
         t.seed for t in plan.order(spec(users="1000"))
     ]
+    trial = plan.order(spec(users="1000"))[0]
+    assert trial.attempt_seed(1) == trial.seed
+    assert len({trial.attempt_seed(attempt) for attempt in range(1, 6)}) == 5
 
 
 def test_soft_resources_are_elbas_scaled(spec):

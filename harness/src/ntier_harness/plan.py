@@ -33,12 +33,19 @@ class Trial:
     def attempt_key(self, attempt: int) -> str:
         return self.key if attempt == 1 else f"{self.key}.a{attempt}"
 
+    def attempt_seed(self, attempt: int) -> int:
+        """A further attempt draws anew: with the same draws, a mix that is off by chance would be so in each."""
+        return self.seed if attempt == 1 else seed_of(f"{self.seed}/{attempt}")
+
 
 def trial_seed(seed: int, users: int, rep: int) -> int:
     """Seed of one trial, 31 bits. The topology is not in it: the same users draw the same walk on two topologies, which
     cuts the variance of their difference (common random numbers)."""
-    digest = hashlib.sha256(f"ntier/{seed}/{users}/{rep}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") >> 1
+    return seed_of(f"{seed}/{users}/{rep}")
+
+
+def seed_of(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"ntier/{name}".encode()).digest()[:4], "big") >> 1
 
 
 def block_order(n: int, mask: int) -> list[int]:

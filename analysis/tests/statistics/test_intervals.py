@@ -161,6 +161,14 @@ def test_demand_is_recovered():
         laws.demand(np.array([1.0, 1.0]), np.array([1.0, 1.0]), np.ones(2))
 
 
+def test_repetitions_of_one_load_tell_no_demand():
+    x, used = np.array([28.4, 28.8, 28.9]), np.array([0.058, 0.061, 0.063])  # real: 2.1 ms, the slope says 9.6
+    with pytest.raises(ValueError, match="that differ"):
+        laws.demand(x, used, 0.02 * used)
+    assert not laws.apart(np.zeros(2))
+    assert laws.apart(np.array([*x, 57.0]))
+
+
 def alternating(seconds, period, rng):
     """Two indicators at 100 ms that are 1 in turn; the turns have random lengths."""
     turns = rng.exponential(period, int(10 * seconds / period) + 10) + 0.3

@@ -218,6 +218,23 @@ def test_trials_that_disagree_are_unknown():
     assert any("disagree" in text for text in found.evidence)
 
 
+def test_repetitions_of_the_only_load_below_saturation_tell_no_demand():
+    """The slope between 28.4 and 28.9/s is noise; it said that the database would saturate at half its maximum."""
+    capacity = dict.fromkeys(NODES, 0.2)
+
+    def used(users, throughput, response_s, hot, db_cores):
+        made = trial(users, throughput, response_s, hot)
+        cores = dict.fromkeys(NODES, 0.01 + 0.0005 * throughput) | {"db1": db_cores}
+        return replace(made, used_cores=cores, capacity_cores=capacity)
+
+    low = [used(2000, x, 0.01, None, cores) for x, cores in ((28.4, 0.058), (28.8, 0.061), (28.9, 0.063))]
+    high = [used(users, 90.0, users / 900 - 7, "db1", 0.199) for users in (8000, 10000, 12000)]
+    found = judge_sweep("s", "1/1/1/1M", [*low, *high], 0.2)
+    law = next(t for t in found.evidence if t.startswith("utilization law"))
+    assert "law: db1" not in law
+    assert "of all CPUs but db1" in law
+
+
 def test_sweep_without_a_valid_trial():
     bad = replace(load(), valid=False, invalid_reasons="errors")
     found = judge_sweep("s", "1/1/1/1M", [TrialData(bad, [], NODES)], 0.1)

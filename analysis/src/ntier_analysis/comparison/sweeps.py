@@ -202,6 +202,6 @@ def _advise(found: Comparison) -> None:
     for side in (found.a, found.b):
         if side.verdict.at_least and np.isfinite(side.verdict.knee_users):
             warnings.append(f"{side.label}: its maximum is a lower bound, too few loads lie beyond the knee")
-    told = [r for r in rows if r.scope == "load" and r.ratio is not None]
+    told = [r for r in rows if r is not found.primary and r.ratio is not None]
     if len(told) >= 20:
-        warnings.append(f"{len(told)} ratios of single loads at 95 %: about {len(told) / 20:.0f} differ by chance")
+        warnings.append(f"{len(told)} further ratios at 95 %: about {len(told) / 20:.0f} differ by chance alone")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.statistics.laws import demand
+from ntier_analysis.statistics.laws import apart, demand
 from ntier_analysis.statistics.throughput import BATCHES, batch_rates
 from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.sweep import UNSATURATED_PCT
@@ -87,7 +87,7 @@ def _used(trial, samples: pd.DataFrame, nodes: list[str], batches: int) -> Array
 def _fit(tier: str, cores: pd.Series, used: dict[str, Array], rates: dict[str, Array], rng) -> TierDemand:
     capacity = float(cores.sum())
     below = [t for t, u in used.items() if 100 * u.mean() / capacity < UNSATURATED_PCT]  # NaN compares as not below
-    if len({round(float(rates[t].mean()), 6) for t in below}) < 2:
+    if not apart(np.array([rates[t].mean() for t in below])):
         raise DataError(
             f"tier {tier}: {len(below)} valid loads below {UNSATURATED_PCT:.0f} % utilization, a demand needs 2 that "
             "differ; measure lower loads"

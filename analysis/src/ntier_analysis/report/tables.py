@@ -9,7 +9,7 @@ from scipy import stats
 from ntier_analysis.figures.style import tier_order
 from ntier_analysis.report.data import SweepData
 from ntier_analysis.report.words import count, interval, named, number, share
-from ntier_analysis.statistics.laws import demand
+from ntier_analysis.statistics.laws import apart, demand
 from ntier_analysis.verdict.sweep import UNSATURATED_PCT
 
 SYSTEM_TIERS = ("web", "app", "middleware", "db")
@@ -126,7 +126,7 @@ def demands(data: SweepData) -> pd.DataFrame:
         cores = used[node.node].reindex(valid.index).dropna()
         cores = cores[100 * cores / node.cpu_cores < UNSATURATED_PCT]
         rate = valid.loc[cores.index, "throughput_per_s"]
-        if rate.nunique() < 2:
+        if not apart(rate.to_numpy()):
             continue
         found = demand(rate.to_numpy(), cores.to_numpy(), 0.02 * np.maximum(cores, 0.01 * node.cpu_cores).to_numpy())
         demand_ms, error_ms = 1e3 * found.demand_s, 1e3 * found.demand_error_s

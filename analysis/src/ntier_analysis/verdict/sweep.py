@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import stats
 
-from ntier_analysis.statistics.laws import MIN_PLATEAU, Demand, asymptote, demand, knee_users, pool
+from ntier_analysis.statistics.laws import MIN_PLATEAU, Demand, apart, asymptote, demand, knee_users, pool
 from ntier_analysis.statistics.throughput import Interval, of_batches
 from ntier_analysis.verdict.context import of_loads
 from ntier_analysis.verdict.load import SETTLES, TIERS, Bottleneck, Load, Verdict
@@ -297,12 +297,13 @@ def _unsaturated(valid: list[TrialData], name: str) -> list[tuple[float, float]]
 
 
 def _fit(points: list[tuple[float, float]], capacity: float, idle: float | None) -> Demand | None:
-    if len({x for x, _ in points}) >= 2:
-        x, y = (np.array(c) for c in zip(*points, strict=True))
+    if not points:
+        return None
+    x, y = (np.array(c) for c in zip(*points, strict=True))
+    if apart(x):
         return demand(x, y, 0.02 * np.maximum(y, 0.01 * capacity))
-    if points and idle is not None:
-        x, y = points[0]
-        return Demand(idle, (y - idle) / x, float("nan"), float("nan"), 1)
+    if idle is not None:
+        return Demand(idle, float((y.mean() - idle) / x.mean()), float("nan"), float("nan"), 1)
     return None
 
 
@@ -314,8 +315,8 @@ def _demands(valid: list[TrialData]) -> list[str]:
     limit, name, fit = limits[0]
     unit = "cores" if name in valid[0].capacity_cores else "of its capacity"
     servers = [n for n, tier in valid[0].nodes.items() if tier in TIERS]
-    unknown = [n for n in servers if len({x for x, _ in _unsaturated(valid, n)}) < 2]
-    among = f"of all CPUs but {', '.join(unknown)} (fewer than two such loads)" if unknown else "of all CPUs"
+    unknown = [n for n in servers if not apart(np.array([x for x, _ in _unsaturated(valid, n)]))]
+    among = f"of all CPUs but {', '.join(unknown)} (no two such loads that differ)" if unknown else "of all CPUs"
     return [
         f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
         f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit}"

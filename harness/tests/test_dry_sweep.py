@@ -107,7 +107,9 @@ def test_another_experiment_of_the_same_name_is_refused(lab, spec):
 def test_invalid_trials_are_tried_again_and_all_attempts_are_kept(lab, spec):
     s, machine = spec(users="1000"), lab(invalid=["host_busy", "host_busy"])
     assert sweep.run(machine, s) == 0
-    assert [a.outcome for a in trials(machine, s)["u01000.r01"]] == ["invalid", "invalid", "valid"]
+    made = trials(machine, s)["u01000.r01"]
+    assert [a.outcome for a in made] == ["invalid", "invalid", "valid"]
+    assert len({a.manifest.seeds["client1"] for a in made}) == 3, "the same draws might fail alike"
 
 
 def test_out_of_attempts_is_exit_code_1_and_stays_so(lab, spec):
@@ -170,7 +172,10 @@ def test_interruptions_do_not_use_up_attempts(lab, spec):
         machine.runner.stop_at_s = machine.runner.now() + (15 if deployed else 65)
         with pytest.raises(Interrupted):
             sweep.run(machine, s)
-    assert sweep.run(lab(), s) == 0
+    machine = lab()
+    assert sweep.run(machine, s) == 0
+    made = trials(machine, s)["u01000.r01"]
+    assert len({a.manifest.seeds["client1"] for a in made}) == 1, "what goes on draws what it would have"
 
 
 def test_two_harnesses(lab, spec):

@@ -132,8 +132,9 @@ def test_seeds_differ_by_trial_and_not_by_topology(spec):
         t.seed for t in plan.order(spec(users="1000"))
     ]
     trial = plan.order(spec(users="1000"))[0]
-    assert trial.attempt_seed(1) == trial.seed
-    assert len({trial.attempt_seed(attempt) for attempt in range(1, 6)}) == 5
+    assert trial.drawn_anew(0) == trial
+    assert len({trial.drawn_anew(times).seed for times in range(5)}) == 5
+    assert {trial.drawn_anew(times).key for times in range(5)} == {trial.key}
 
 
 def test_soft_resources_are_elbas_scaled(spec):

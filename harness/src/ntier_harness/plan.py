@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ntier_harness.spec import Spec
 
@@ -33,9 +33,10 @@ class Trial:
     def attempt_key(self, attempt: int) -> str:
         return self.key if attempt == 1 else f"{self.key}.a{attempt}"
 
-    def attempt_seed(self, attempt: int) -> int:
-        """A further attempt draws anew: with the same draws, a mix that is off by chance would be so in each."""
-        return self.seed if attempt == 1 else seed_of(f"{self.seed}/{attempt}")
+    def drawn_anew(self, times: int) -> Trial:
+        """This trial with other walks, after `times` attempts that were no use: with the same ones, a mix that is off
+        by chance would be so in each. An interrupted attempt is no reason: what goes on draws what it would have."""
+        return replace(self, seed=seed_of(f"{self.seed}/{times}")) if times else self
 
 
 def trial_seed(seed: int, users: int, rep: int) -> int:

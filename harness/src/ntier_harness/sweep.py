@@ -225,6 +225,7 @@ def restart_services(lab: Lab) -> None:
 
 def one_attempt(lab: Lab, spec: Spec, soft: dict[str, Any], trial: Trial, attempt: int, sweep_dir: Path,
                 warm: dict[str, Any]) -> Manifest:  # fmt: skip
+    trial = trial.drawn_anew(len(ledger.counted(ledger.attempts(sweep_dir).get(trial.key, []))))
     manifest = planned(lab, spec, trial, attempt, soft)
     directory = ledger.create(sweep_dir, trial.attempt_key(attempt), manifest)
     return Attempt(lab, spec, trial, manifest, directory, warm).run()

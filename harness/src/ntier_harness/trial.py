@@ -47,7 +47,7 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft: dict[str, An
         scale=spec.scale,
         rep=trial.rep,
         seed=spec.seed,
-        seeds={c.name: trial.attempt_seed(attempt) + i for i, c in enumerate(lab.nodes.clients)},
+        seeds={c.name: trial.seed + i for i, c in enumerate(lab.nodes.clients)},
         think_time_s=spec.mix.think_time_s,
         slo_ms=spec.mix.slo_ms,
         phases=[Phase(name=n, planned_s=s) for n, s in zip(PHASES, seconds, strict=True)],
@@ -153,8 +153,7 @@ class Attempt:
         """Load generator, collectors, facts, limits: all before the first user. The generator comes first: its JVM
         takes longer than the rest."""
         self.begin("start")
-        seed = self.trial.attempt_seed(self.manifest.attempt)
-        run = Run(self.remote, self.manifest.users_real, self.spec.phases, self.spec.mix, seed,
+        run = Run(self.remote, self.manifest.users_real, self.spec.phases, self.spec.mix, self.trial.seed,
                   self.spec.mix.think_time_s * 1000)  # fmt: skip
         (self.directory / "config").mkdir(exist_ok=True)
         for file, name in ((self.spec.mix.file, ""), (self.spec.mix.author_file, ".authors")):

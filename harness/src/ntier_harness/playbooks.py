@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ntier_harness.errors import WorkError
 from ntier_harness.paths import Paths
@@ -34,9 +35,17 @@ class Events:
             self.on_task(f"{next(iter(event.get('hosts', {})), '')}: {event.get('task', {}).get('name', '')}")
         elif kind in ("v2_runner_on_failed", "v2_runner_on_unreachable") and not self.failure:
             for host, result in event.get("hosts", {}).items():
-                message = str(result.get("msg") or result.get("stderr") or "failed").strip()
                 if not result.get("ignore_errors"):
-                    self.failure = f"{host}: task {event.get('task', {}).get('name', '?')!r}: {message[:400]}"
+                    self.failure = f"{host}: task {event.get('task', {}).get('name', '?')!r}: {reason(result)[:400]}"
+
+
+def reason(result: dict[str, Any]) -> str:
+    """Why a task failed: the module's message; of a command, of which that says nothing, its own last line."""
+    message = str(result.get("msg") or "failed").strip()
+    said = str(result.get("stderr") or result.get("stdout") or "").strip().splitlines()
+    if said and message in ("failed", "non-zero return code"):
+        return f"{said[-1].strip()} (exit code {result.get('rc', 'unknown')})"
+    return message
 
 
 def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[str], None] = lambda _: None, *,

@@ -1,0 +1,42 @@
+"""What is said of a task that failed, by a real run of Ansible on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ntier_harness.playbooks import Events
+
+PLAY = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  tasks:
+    - name: It looks
+      {task}
+"""
+
+
+@pytest.mark.parametrize(
+    ("task", "says"),
+    [
+        ("ansible.builtin.command: sh -c 'echo first >&2; echo no room for the check >&2; exit 3'",
+         "localhost: task 'It looks': no room for the check (exit code 3)"),
+        ("ansible.builtin.command: sh -c 'exit 3'", "localhost: task 'It looks': non-zero return code"),
+        ("ansible.builtin.fail: {msg: pool_max is 0}", "localhost: task 'It looks': pool_max is 0"),
+    ],
+)  # fmt: skip
+def test_a_failed_task_says_why(task, says, tmp_path):
+    (tmp_path / "play.yml").write_text(PLAY.format(task=task))
+    program = Path(sys.executable).with_name("ansible-playbook")
+    environment = {**os.environ, "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl", "ANSIBLE_NOCOLOR": "1"}
+    argv = [program, "-i", "localhost,", "-e", f"ansible_python_interpreter={sys.executable}", "play.yml"]
+    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    events = Events(lambda _: None)
+    for line in done.stdout.splitlines():
+        events.line(line)
+    assert done.returncode == 2
+    assert events.failure == says

@@ -11,7 +11,7 @@ from scipy import stats
 
 from ntier_analysis.statistics.laws import MIN_PLATEAU, Demand, apart, asymptote, demand, knee_users, pool
 from ntier_analysis.statistics.throughput import Interval, of_batches
-from ntier_analysis.verdict.context import of_loads
+from ntier_analysis.verdict.context import Group, of_loads
 from ntier_analysis.verdict.load import SETTLES, TIERS, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import judge_trial
@@ -179,7 +179,7 @@ def _describe(
 ) -> None:
     found, knee = result.max_throughput, result.knee_users * scale
     assert found is not None
-    names = ", ".join(str(t.load.users) for t in members)
+    names = ", ".join(dict.fromkeys(str(t.load.users) for t in members))
     width = f" (95 % interval {found.low:.1f} to {found.high:.1f})" if np.isfinite(found.low) else ""
     result.evidence.append(
         f"maximum throughput {'at least ' if result.at_least else ''}{found.value:.1f}/s{width}: mean of "
@@ -211,28 +211,20 @@ def _describe(
 def _combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
     """The verdict of most of the plateau's trials; without one, what most of them name, alone or beside others.
     Bottlenecks with their mean saturation."""
-    votes = Counter((v.verdict, v.kind, _named(v)) for v in verdicts)
-    (name, kind, keys), count = votes.most_common(1)[0]
-    named = Counter(key for v in verdicts for key in _named(v))
-    often = ", ".join(f"{' '.join(key)} in {n}" for key, n in named.most_common())
-    text = f"{count} of {len(verdicts)} trials beyond the knee agree: {name}"
-    text += f" (they name {often})" if count < len(verdicts) and often else ""
-    agree = [v for v in verdicts if v.verdict == name and _named(v) == keys]
-    if 2 * count <= len(verdicts) and len(votes) > 1:
-        seen = "; ".join(f"{n} x {v[0]} {' and '.join(' '.join(k) for k in v[2])}" for v, n in votes.most_common())
-        keys = tuple(sorted(key for key, n in named.items() if 2 * n > len(verdicts)))
-        text = f"the trials beyond the knee disagree: {seen}"
+    voted = Counter((v.verdict, v.kind, _named(v)) for v in verdicts)
+    (name, kind, keys), count = voted.most_common(1)[0]
+    if 2 * count > len(verdicts) or len(voted) == 1:
+        agree = [v for v in verdicts if v.verdict == name and _named(v) == keys]
+        result.evidence.append(_agreement(name, count, verdicts))
+    else:
+        keys, agree = _mostly_named(verdicts)
+        result.evidence.append(_disagreement(voted, keys, verdicts))
         if not keys:
-            result.evidence.append(text)
             return
-        text += "; most name " + " and ".join(f"{' '.join(k)} ({named[k]} of {len(verdicts)})" for k in keys)
-        agree = [v for v in verdicts if set(keys) & set(_named(v))]
         name = "multi" if len(keys) > 1 else "single"
         kind = Counter(v.kind for v in agree if v.verdict == name).most_common(1)[0][0] if len(keys) > 1 else "stable"
     result.verdict, result.kind = name, kind
-    result.bottlenecks = [_pooled(key, agree) for key in keys]
-    result.bottlenecks.sort(key=lambda b: -b.saturation)
-    result.evidence.append(text)
+    result.bottlenecks = sorted((_pooled(key, agree) for key in keys), key=lambda b: -b.saturation)
     for b in result.bottlenecks:
         result.evidence.append(
             f"{b.tier} {b.resource} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, 95 % "
@@ -240,11 +232,35 @@ def _combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
         )
 
 
-def _named(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+def _times_named(verdicts: list[Verdict]) -> Counter[Group]:
+    return Counter(key for v in verdicts for key in _named(v))
+
+
+def _mostly_named(verdicts: list[Verdict]) -> tuple[tuple[Group, ...], list[Verdict]]:
+    """What more than half of the trials name, and the trials that name any of it."""
+    keys = tuple(sorted(key for key, n in _times_named(verdicts).items() if 2 * n > len(verdicts)))
+    return keys, [v for v in verdicts if set(keys) & set(_named(v))]
+
+
+def _agreement(name: str, count: int, verdicts: list[Verdict]) -> str:
+    text = f"{count} of {len(verdicts)} trials beyond the knee agree: {name}"
+    often = ", ".join(f"{' '.join(key)} in {n}" for key, n in _times_named(verdicts).most_common())
+    return f"{text} (they name {often})" if count < len(verdicts) and often else text
+
+
+def _disagreement(voted: Counter, keys: tuple[Group, ...], verdicts: list[Verdict]) -> str:
+    seen = "; ".join(f"{n} x {v[0]} {' and '.join(' '.join(k) for k in v[2])}" for v, n in voted.most_common())
+    text = f"the trials beyond the knee disagree: {seen}"
+    times = _times_named(verdicts)
+    most = " and ".join(f"{' '.join(k)} ({times[k]} of {len(verdicts)})" for k in keys)
+    return f"{text}; most name {most}" if keys else text
+
+
+def _named(verdict: Verdict) -> tuple[Group, ...]:
     return tuple(sorted((b.tier, b.resource) for b in verdict.bottlenecks))
 
 
-def _pooled(key: tuple[str, str], verdicts: list[Verdict]) -> Bottleneck:
+def _pooled(key: Group, verdicts: list[Verdict]) -> Bottleneck:
     found = [b for v in verdicts for b in v.bottlenecks if (b.tier, b.resource) == key]
     shares = np.array([b.saturation for b in found])
     down = np.sqrt(sum((b.saturation - b.low) ** 2 for b in found)) / len(found)

@@ -54,19 +54,24 @@ def tier_demands(
     rates = {t.trial: _rates(t, done.get(t.trial)) for t in valid.itertuples()}
     if any(len(r) < BATCHES for r in rates.values()):
         rates = {t: r[:1] * 0 + r.mean() for t, r in rates.items()}
-    found = []
-    for tier in TIERS:
-        of_tier = limits[limits["tier"] == tier]
-        if len(of_tier):
-            used = used_cores[used_cores["node"].isin(of_tier["node"])]
-            batches = {
-                t.trial: _used(t, used[used["trial"] == t.trial], list(of_tier["node"]), len(rates[t.trial]))
-                for t in valid.itertuples()
-            }
-            found.append(_fit(tier, of_tier["cpu_cores"], batches, rates, np.random.default_rng(seed)))
-    if not found:
+    cores = {tier: part.set_index("node")["cpu_cores"] for tier, part in limits.groupby("tier") if tier in TIERS}
+    if not cores:
         raise DataError("no node has a CPU capacity on record: there is nothing to predict from")
-    return found
+    used, below = {}, {}
+    for tier, of_tier in cores.items():
+        samples = used_cores[used_cores["node"].isin(of_tier.index)]
+        used[tier] = {
+            t.trial: _used(t, samples[samples["trial"] == t.trial], list(of_tier.index), len(rates[t.trial]))
+            for t in valid.itertuples()
+        }
+        below[tier] = _unsaturated(used[tier], float(of_tier.sum()))
+    for tier in sorted(cores, key=lambda t: len(below[t])):  # the one that is saturated most is why loads are alike
+        _check(tier, np.array([rates[t].mean() for t in below[tier]]))
+    return [
+        _fit(tier, cores[tier], below[tier], used[tier], rates, np.random.default_rng(seed))
+        for tier in TIERS
+        if tier in cores
+    ]
 
 
 def _rates(trial, done: pd.DataFrame | None) -> Array:
@@ -84,14 +89,22 @@ def _used(trial, samples: pd.DataFrame, nodes: list[str], batches: int) -> Array
     return means.reindex(index=nodes, columns=range(batches)).sum(axis=0, skipna=False).to_numpy(dtype=float)
 
 
-def _fit(tier: str, cores: pd.Series, used: dict[str, Array], rates: dict[str, Array], rng) -> TierDemand:
-    capacity = float(cores.sum())
-    below = [t for t, u in used.items() if 100 * u.mean() / capacity < UNSATURATED_PCT]  # NaN compares as not below
-    if not apart(np.array([rates[t].mean() for t in below])):
+def _unsaturated(used: dict[str, Array], capacity: float) -> list[str]:
+    return [t for t, u in used.items() if 100 * u.mean() / capacity < UNSATURATED_PCT]  # NaN compares as not below
+
+
+def _check(tier: str, rates: Array) -> None:
+    if not apart(rates):
         raise DataError(
-            f"tier {tier}: {len(below)} valid loads below {UNSATURATED_PCT:.0f} % utilization, a demand needs 2 that "
+            f"tier {tier}: {len(rates)} valid loads below {UNSATURATED_PCT:.0f} % utilization, a demand needs 2 that "
             "differ; measure lower loads"
         )
+
+
+def _fit(
+    tier: str, cores: pd.Series, below: list[str], used: dict[str, Array], rates: dict[str, Array], rng
+) -> TierDemand:
+    capacity = float(cores.sum())
     idle_cores, demand_s = _line(*(np.array([v[t].mean() for t in below]) for v in (rates, used)), capacity)
     if demand_s <= 0:
         raise DataError(

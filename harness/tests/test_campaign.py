@@ -101,6 +101,14 @@ def test_blocks_are_complete_and_the_first_covers_the_range_early(parse):
     assert [[s.reps for s in b] for b in campaign_spec.blocks(found)] == [[r] * 8 for r in (1, 2, 3)]
 
 
+def test_sweeps_of_one_topology_are_run_in_turns(parse):
+    found = parse(
+        "users: [1000]\nreps: 4\ninclude: [{topology: 1/1/1/1M, name: left}, {topology: 1/1/1/1M, name: right}]\n"
+    )
+    assert [s.sweep.rpartition(".")[2] for s in found.sweeps] == ["left", "right"]
+    assert "".join(s.name[0] for block in campaign_spec.blocks(found) for s in block) == "lrrllrrl"
+
+
 def test_what_a_switch_costs(parse):
     a, b, c = parse("topologies: [1/1/1/1M, 1/1/1/2M, 1/1/1/2P]\nusers: 1000\n").sweeps
     assert campaign_spec.new_nodes(a.topology, b.topology) == 1

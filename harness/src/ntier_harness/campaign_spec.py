@@ -22,7 +22,7 @@ CROSSED = {"topologies": "topo", "mixes": "mix", "middlewares": "middleware"}
 SINGULAR = {"topo": "topology", "mix": "mix", "middleware": "middleware"}
 OPTIONS = ("users", "phases", "reps", "search", "precision", "seed", "data", "set", "target")
 KEYS = (*CROSSED, *OPTIONS, "scale", "attempts", "name", "include", "exclude")
-ENTRY_KEYS = (*SINGULAR.values(), "users", "phases", "reps", "search", "precision", "data", "set")
+ENTRY_KEYS = (*SINGULAR.values(), "users", "phases", "reps", "search", "precision", "data", "set", "name")
 ATTEMPTS = 3
 
 
@@ -233,7 +233,8 @@ def blocks(campaign: Campaign) -> Iterator[list[Spec]]:
 
     In the first block the smallest topology comes first, then the middle one, the quarters...: a map that gets finer.
     A switch costs a deployment whatever the topologies, and a second per new node. Later blocks follow a path on which
-    neighbours share nodes, forwards and backwards in turn, so that time does not go along with size."""
+    neighbours share nodes. Every other block goes backwards, the sweeps of one topology too (A B, B A, A B), so that
+    time goes along neither with size nor with what is compared."""
     for rep in range(1, campaign.reps + 1):
         groups: dict[Topology, list[Spec]] = {}
         for spec in campaign.sweeps:
@@ -244,11 +245,11 @@ def blocks(campaign: Campaign) -> Iterator[list[Spec]]:
             ordered = [ordered[i] for i in plan.block_order(len(ordered), 0)]
         else:
             ordered = _path(ordered)[:: 1 if rep % 2 else -1]
-        yield [
-            s
-            for t in ordered
-            for s in sorted(groups[t], key=lambda s: (sorted(s.settings), s.middleware, s.mix.writes, s.mix.name))
-        ]
+        yield [s for t in ordered for s in sorted(groups[t], key=_alike)[:: 1 if rep % 2 else -1]]
+
+
+def _alike(spec: Spec) -> tuple[Any, ...]:
+    return sorted(spec.settings), spec.middleware, spec.mix.writes, spec.mix.name
 
 
 def _by_size(groups: dict[Topology, list[Spec]]) -> list[Topology]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import LAW_COLOR, PAGE_IN, TIERS, styled, tier_look, tier_order, users_ticks
 
 PANELS = {"throughput_per_s": "throughput", "response_time_mean_ms": "mean response time"}
+BESIDE = 0.02  # of the axis: tiers at one load lie beside each other, not over each other
 
 
 def ratios(table: pd.DataFrame, a: str, b: str, margin: float, finding: str) -> Drawing:
@@ -24,9 +26,11 @@ def ratios(table: pd.DataFrame, a: str, b: str, margin: float, finding: str) -> 
             _points(axes, loads[loads["metric"] == metric], TIERS["middleware"].color, "o", "")
             axes.set_title(label)
         cpu = loads[loads["metric"] == "cpu_ms"]
-        for tier in sorted(cpu["tier"].unique(), key=tier_order):
-            look = tier_look(tier)
-            _points(panels[2], cpu[cpu["tier"] == tier], look.color, look.marker, tier)
+        tiers = sorted(cpu["tier"].unique(), key=tier_order)
+        for i, tier in enumerate(tiers):
+            look, rows = tier_look(tier), cpu[cpu["tier"] == tier]
+            aside = BESIDE * (i - (len(tiers) - 1) / 2) * loads["users"].max()
+            _points(panels[2], rows.assign(users=rows["users"] + aside), look.color, look.marker, tier)
         panels[2].set_title("CPU per interaction")
         if len(cpu):
             panels[2].legend(loc="best")
@@ -34,15 +38,17 @@ def ratios(table: pd.DataFrame, a: str, b: str, margin: float, finding: str) -> 
             axes.axhspan(1 - margin, 1 + margin, color=LAW_COLOR, alpha=0.18, linewidth=0)
             axes.axhline(1, color=LAW_COLOR, linewidth=0.8)
             axes.set(xlabel="users (nominal)", yscale="log")
+            low, high = axes.get_ylim()
+            few = MaxNLocator(9, steps=[1, 2, 5, 10]) if high < 4 * low else LogLocator(subs=(1, 2, 5))
+            axes.yaxis.set_major_locator(few)
+            axes.yaxis.set_minor_locator(NullLocator())
             axes.yaxis.set_major_formatter("{x:.3g}")
-            axes.yaxis.set_minor_formatter("{x:.3g}" if _narrow(axes) else "")
             if len(loads):
                 users_ticks(axes.xaxis, loads["users"])
         panels[0].set_ylabel("B / A")
-    caption = (
-        f"Ratio of {b} (B) to {a} (A) at equal load with 95 % intervals; the band is 1 ± {100 * margin:g} %. "
-        "Intervals from batches of one trial lack the variance between runs."
-    )
+    caption = f"Ratio of {b} (B) to {a} (A) at equal load with 95 % intervals; the band is 1 ± {100 * margin:g} %."
+    if loads["basis"].astype(str).str.startswith("batches").any():
+        caption += " Intervals from batches of one trial lack the variance between runs."
     return Drawing("comparison", figure, finding, caption, loads)
 
 
@@ -53,9 +59,3 @@ def _points(axes, rows: pd.DataFrame, color: str, marker: str, label: str) -> No
         rows["users"], rows["ratio"], yerr=ends, color=color, marker=marker, linestyle="none", capsize=2,
         elinewidth=0.8, label=label or None,
     )  # fmt: skip
-
-
-def _narrow(axes) -> bool:
-    """Less than a decade: the major ticks alone would leave the axis without numbers."""
-    low, high = axes.get_ylim()
-    return high < 10 * low

@@ -46,9 +46,10 @@ def ratios(table: pd.DataFrame, a: str, b: str, margin: float, finding: str) -> 
             if len(loads):
                 users_ticks(axes.xaxis, loads["users"])
         panels[0].set_ylabel("B / A")
-    caption = f"Ratio of {b} (B) to {a} (A) at equal load with 95 % intervals; the band is 1 ± {100 * margin:g} %."
-    if loads["basis"].astype(str).str.startswith("batches").any():
-        caption += " Intervals from batches of one trial lack the variance between runs."
+    caption = (
+        f"Ratio of {b} (B) to {a} (A) at equal load with 95 % intervals; the band is 1 ± {100 * margin:g} %. "
+        "Intervals from batches of one trial lack the variance between runs."
+    )
     return Drawing("comparison", figure, finding, caption, loads)
 
 

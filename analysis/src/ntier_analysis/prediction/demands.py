@@ -96,8 +96,8 @@ def _unsaturated(used: dict[str, Array], capacity: float) -> list[str]:
 def _check(tier: str, rates: Array) -> None:
     if not apart(rates):
         raise DataError(
-            f"tier {tier}: {len(rates)} valid loads below {UNSATURATED_PCT:.0f} % utilization, a demand needs 2 that "
-            "differ; measure lower loads"
+            f"tier {tier}: {len(rates)} valid loads below {UNSATURATED_PCT:.0f} % utilization, a demand needs 2 whose "
+            "throughputs differ by a tenth; measure lower loads"
         )
 
 

@@ -88,7 +88,7 @@ def demand(throughput: np.ndarray, used_cores: np.ndarray, errors: np.ndarray) -
     """Weighted least squares over loads below saturation. Raises ValueError if they are not `apart`."""
     x, y = np.asarray(throughput, float), np.asarray(used_cores, float)
     if not apart(x):
-        raise ValueError("a demand needs two loads that differ")
+        raise ValueError("a demand needs two loads that differ by a tenth")
     floor = np.maximum(np.asarray(errors, float), 1e-6)
     design = np.column_stack([np.ones_like(x), x]) / floor[:, None]
     solution, *_ = np.linalg.lstsq(design, y / floor, rcond=None)

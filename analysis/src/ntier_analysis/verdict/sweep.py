@@ -332,7 +332,7 @@ def _demands(valid: list[TrialData]) -> list[str]:
     unit = "cores" if name in valid[0].capacity_cores else "of its capacity"
     servers = [n for n, tier in valid[0].nodes.items() if tier in TIERS]
     unknown = [n for n in servers if not apart(np.array([x for x, _ in _unsaturated(valid, n)]))]
-    among = f"of all CPUs but {', '.join(unknown)} (no two such loads that differ)" if unknown else "of all CPUs"
+    among = f"of all CPUs but {', '.join(unknown)} (no two such loads a tenth apart)" if unknown else "of all CPUs"
     return [
         f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
         f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit}"

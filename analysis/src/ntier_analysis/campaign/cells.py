@@ -12,7 +12,7 @@ from ntier_analysis.contracts import Topology
 from ntier_analysis.contracts.topology import DBMS
 from ntier_analysis.statistics.groups import Estimate
 from ntier_analysis.statistics.throughput import BATCHES
-from ntier_analysis.verdict.sweep import SweepVerdict
+from ntier_analysis.verdict.data import SweepVerdict
 
 NAMES = {"mysql": "MySQL", "postgresql": "PostgreSQL", "mysql_cluster": "MySQL Cluster"}
 

@@ -13,9 +13,9 @@ from ntier_analysis.report.tables import demands
 from ntier_analysis.statistics.ratios import Estimate
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S
 from ntier_analysis.store.tables import read_table, sweeps
+from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.store import verdicts
-from ntier_analysis.verdict.sweep import SweepVerdict
 
 METRICS = {
     "throughput_per_s": "throughput [1/s]",

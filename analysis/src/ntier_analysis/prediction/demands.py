@@ -11,8 +11,8 @@ import pandas as pd
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics.laws import apart, demand
 from ntier_analysis.statistics.throughput import BATCHES, batch_rates
+from ntier_analysis.verdict.demands import UNSATURATED_PCT
 from ntier_analysis.verdict.load import TIERS
-from ntier_analysis.verdict.sweep import UNSATURATED_PCT
 
 Array = npt.NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from ntier_analysis.figures.style import tier_order
 from ntier_analysis.report.data import SweepData
 from ntier_analysis.report.words import count, interval, named, number, share
 from ntier_analysis.statistics.laws import apart, demand
-from ntier_analysis.verdict.sweep import UNSATURATED_PCT
+from ntier_analysis.verdict.demands import UNSATURATED_PCT
 
 SYSTEM_TIERS = ("web", "app", "middleware", "db")
 

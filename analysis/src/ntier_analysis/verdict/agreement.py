@@ -16,6 +16,8 @@ from ntier_analysis.verdict.load import Bottleneck, Verdict
 def combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
     """The verdict of most of the plateau's trials; without one, what most of them name, alone or beside others.
     Bottlenecks with their mean saturation."""
+    # Of loads beyond the knee, one at which throughput still grows says nothing against those at which it does not.
+    verdicts = [v for v in verdicts if v.verdict != "none"] or verdicts
     voted = Counter((v.verdict, v.kind, _named(v)) for v in verdicts)
     (name, kind, keys), count = voted.most_common(1)[0]
     if 2 * count > len(verdicts) or len(voted) == 1:
@@ -24,7 +26,8 @@ def combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
     else:
         keys, agree = _mostly_named(verdicts)
         result.evidence.append(_disagreement(voted, keys, verdicts))
-        if not keys:
+        tied = [key for key, n in _times_named(verdicts).items() if 2 * n == len(verdicts)]
+        if not keys or tied:
             return
         name = "multi" if len(keys) > 1 else "single"
         kind = Counter(v.kind for v in agree if v.verdict == name).most_common(1)[0][0] if len(keys) > 1 else "stable"

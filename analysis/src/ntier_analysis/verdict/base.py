@@ -14,9 +14,9 @@ from ntier_analysis.verdict.causes import NO_ROOM_PCT, SOFT
 from ntier_analysis.verdict.data import TrialData
 from ntier_analysis.verdict.load import LIMITED, Load, is_server
 
-MORE_USERS = 1.3
-"""Loads that tell differ in users by this factor at least: with less, what is gained drowns in the noise of the
-throughput, about 5 % in a run of 40 s."""
+MORE_USERS = 1.15
+"""Loads that tell differ in users by this factor at least: with less, the growth drowns in the noise of the response
+time (1 % of Z + R is then 0.07 of growth)."""
 LEVEL = 0.3
 """Growth of the throughput against that of the users (d ln X / d ln N), at or below which the lower of two loads is
 limited already. Where nothing limits it is about 1; from a load at 0.7 knees to one at 2 knees, 0.34."""
@@ -43,6 +43,16 @@ def base_response(valid: list[TrialData]) -> Base:
         return Base(0.0 if _growth(lowest, response_s, more[0]) <= LEVEL else response_s, True)
     small = response_s < LIMITED * (lowest.think_s + response_s)
     return Base(response_s if small and not any(_full(t) for t in alike) else 0.0, False)
+
+
+def growths(valid: list[TrialData]) -> dict[str, float]:
+    """Trial -> d ln X / d ln N from the next lower load that tells; without one it is left out."""
+    found = {}
+    for t in valid:
+        lower = [o.load for o in valid if MORE_USERS * o.load.users_real <= t.load.users_real]
+        if lower:
+            found[t.load.trial] = _growth(lower[-1], lower[-1].response_s, t.load)
+    return found
 
 
 def _growth(low: Load, low_response_s: float, high: Load) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 
 from ntier_analysis.statistics.laws import Dependence, dependence
 from ntier_analysis.verdict.context import HELD_LONGER, Context, Group, Key
-from ntier_analysis.verdict.coverage import in_turns, on_clock, room_pct
+from ntier_analysis.verdict.coverage import NO_GAPS, covered, in_turns, on_clock, room_pct
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.load import Load, depth
 from ntier_analysis.verdict.saturation import Saturation, aligned
@@ -77,7 +77,7 @@ def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndar
     turns = {s.key for a, b in combinations(hard, 2) if in_turn(a, b, relation(a, b, load)) for s in (a, b)}
     solid, with_room = _without_roomy(hard, turns, context)
     full = {s.key for s in solid if room_pct(s, waits) >= NO_ROOM_PCT}
-    covering = [] if full else in_turns(solid, waits)
+    covering = [] if any(covered([s], waits) >= NO_GAPS for s in solid if s.key in full) else in_turns(solid, waits)
     turns |= {s.key for group in covering for s in group}
     hard, notes = _hard(solid, full | turns, found, load)
     hard, left = _without_full_anyway(hard, context)
@@ -94,10 +94,11 @@ def _room(s: Saturation, context: Context) -> Room:
 def _without_roomy(some: list[Saturation], turns: set[Key], context: Context) -> tuple[list[Saturation], list[str]]:
     """Without the disks that read full and have room. One that takes turns with another resource is full: while users
     wait and that one is idle, nothing else limits."""
-    roomy = [s for s in some if s.key not in turns and _room(s, context) is Room.SOME]
+    roomy = [s for s in some if s.key not in turns and _room(s, context) in (Room.SOME, Room.PERHAPS)]
     notes = [
-        f"{s.name} reads {s.utilization_mean_pct:.0f} %, but {Room.SOME.value}: {context.disks[s.key].why}"
+        f"{s.name} reads {s.utilization_mean_pct:.0f} %, but {disk.room.value}: {disk.why}"
         for s in roomy
+        for disk in [context.disks[s.key]]
     ]
     return [s for s in some if s not in roomy], notes
 
@@ -112,7 +113,7 @@ def _hard(
             kept.append(s)
             continue
         ratio = slower(s, found, load)
-        if ratio <= SLOWER:
+        if ratio <= SLOWER and load.spans is None:
             kept.append(s)
             notes.append(f"while {s.name} was saturated, throughput was {100 * ratio:.0f} % of that in the rest")
         else:

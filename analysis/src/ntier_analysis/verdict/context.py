@@ -15,9 +15,10 @@ Key = tuple[str, str, str]
 Group = tuple[str, str]
 ANYWAY_PCT = 90.0
 """Mean utilization at a load that lost nothing, from which on a resource was full anyway ..."""
-OUTGROWN = 0.75
+OUTGROWN = 0.6
 """... if throughput was less than this share of the plateau's: by the utilization law the resource would be used
-120 % on the plateau, were the use of the requests' making."""
+150 % on the plateau, were the use of the requests' making. (At three quarters, 120 %, a resource with work of very
+different size may read 90 % in a short run by chance: simulated.)"""
 HELD_LONGER = 1.5
 """A place in a pool that is held this many times longer than at low load waits for something deeper: at least a third
 of the time is waiting. Half as many places again would give little more."""
@@ -29,7 +30,7 @@ class Context:
     outgrown; `held_longer`: pools -> how many times longer a place is held on the plateau than at low load;
     `used_pct`: (tier, resource) -> mean utilization over the plateau; `disks`: what is known of the room of those that
     read full; `order`: tiers from the client inwards; `levels_off`: other loads show that throughput no longer grows
-    as the law says, so that what is lost is lost by waiting."""
+    as the law says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d ln N from a lower load."""
 
     full_anyway: frozenset[Group] = frozenset()
     held_longer: dict[Key, float] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Context:
     disks: dict[Key, Disk] = field(default_factory=dict)
     order: tuple[str, ...] = TIERS
     levels_off: bool = True
+    growth: dict[str, float] = field(default_factory=dict)
 
 
 NO_CONTEXT = Context()

@@ -1,8 +1,9 @@
 """Whether a disk that reads 100 % has room.
 
 A disk is "busy" while it serves anything. One that serves many requests at a time (an SSD, an array) reads 100 % long
-before it is full, so that reading alone convicts no disk. Two things do: its requests take longer than at low load,
-or its use has grown as that of a server that serves one at a time does, in proportion to the throughput."""
+before it is full, so that reading alone convicts no disk. Two things do: users wait there, that is, as many requests
+more than at low load are in its queue as users wait; or its use has grown as that of a server that serves one at a time
+does, in proportion to the throughput."""
 
 from __future__ import annotations
 
@@ -14,16 +15,21 @@ import numpy as np
 from ntier_analysis.verdict.load import Load
 from ntier_analysis.verdict.saturation import Saturation
 
-LONGER, AS_LONG = 3.0, 1.5
-"""Time that a request takes on the plateau against that at low load, from which on requests queue, and up to which
-none does. Beyond the knee a full disk has the queue of all who wait; one with places left takes as long as ever, give
-or take what few requests of very different size do (up to 1.6 times, simulated). Between the two its use decides."""
+HERE, ELSEWHERE = 0.5, 0.2
+"""Share of the users who wait that the requests queueing at the disks account for, from which on they wait there, and
+up to which they wait somewhere else. Between the two its use decides."""
+LONGER = 3.0
+"""Time of a request against that at low load, from which on requests queue at the disk even if more users wait at
+another resource, as two of the same capacity share them. Places left: 1.0, give or take what few requests of very
+different size do (up to 1.6 times, simulated)."""
 OUTGROWN_PCT = 120.0
 """Use that the throughput of the plateau would need, extrapolated from a low load: beyond it, the disk serves several
 at a time. Idle floors and noise of the readings stay below (simulated: bench/detector, tuning seeds)."""
-LOW_ENOUGH = 0.6
+LOW_ENOUGH, NEARLY = 0.6, 0.75
 """Throughput of a load that tells, against the plateau's: at 0.6 a disk that serves many at a time and reads 95 % on
-the plateau reads 83 %, and the extrapolation is 138 %; above 0.75 both kinds of disk look alike."""
+the plateau reads 83 %, and the extrapolation is 138 %. At 0.75 that is 119 %: one at a time is proved only by ..."""
+IN_PROPORTION_PCT = 108.0
+"""... an extrapolation of about 100 %."""
 KNOWN_LIMIT = ("cgroup",)
 """Sources whose utilization is a share of a limit that is in force, bytes by bytes: 100 % is full."""
 
@@ -33,6 +39,7 @@ class Room(Enum):
 
     NONE = "it is full"
     SOME = "it serves several at a time and has room"
+    PERHAPS = "it serves several at a time, and whether all its places are taken is not known"
     UNKNOWN = "whether it has room is not known"
 
 
@@ -49,7 +56,7 @@ Trials = list[tuple[Load, list[Saturation]]]
 def disks(free: Trials, plateau: Trials) -> dict[Key, Disk]:
     """Of each disk that was measured on the plateau."""
     level = float(np.mean([load.throughput_per_s for load, _ in plateau]))
-    low = [(load, found) for load, found in free if load.throughput_per_s <= LOW_ENOUGH * level]
+    low = [(load, found) for load, found in free if load.throughput_per_s <= NEARLY * level]
     seen = {s.key: s for _, found in plateau for s in found if s.resource == "disk"}
     return {key: _disk(s, low, plateau, level) for key, s in seen.items()}
 
@@ -57,33 +64,61 @@ def disks(free: Trials, plateau: Trials) -> dict[Key, Disk]:
 def _disk(s: Saturation, low: Trials, plateau: Trials, level: float) -> Disk:
     if s.source.startswith(KNOWN_LIMIT):
         return Disk(Room.NONE, "its use is a share of a known limit")
-    longer, text = _longer(s, low, plateau)
-    if longer >= LONGER:
+    share, longer, text = _waiting_here(s, low, plateau)
+    if share >= HERE or longer >= LONGER:
         return Disk(Room.NONE, text)
-    if longer <= AS_LONG:
+    if share <= ELSEWHERE:
         return Disk(Room.SOME, text)
-    uses = [
-        (load.throughput_per_s, o.utilization_mean_pct)
+    expected = _expected(s.group, low, level, LOW_ENOUGH)
+    limit = OUTGROWN_PCT
+    if np.isnan(expected):
+        expected, limit = _expected(s.group, low, level, NEARLY), IN_PROPORTION_PCT
+    if np.isnan(expected) or limit < expected <= OUTGROWN_PCT:
+        return Disk(Room.UNKNOWN, text or "neither its queue nor a load that is low enough was measured")
+    text = f"at low load it is used so much that this throughput would need {expected:.0f} %"
+    return Disk(Room.PERHAPS if expected > OUTGROWN_PCT else Room.NONE, text)
+
+
+def _expected(group: tuple[str, str], low: Trials, level: float, share: float) -> float:
+    """Use that the throughput `level` would need in proportion to that at loads of at most this share of it, %. Mean of
+    the replicas: a heavy request on one of them is chance."""
+    needed = [
+        o.utilization_mean_pct / load.throughput_per_s
         for load, found in low
         for o in found
-        if o.key == s.key and np.isfinite(o.utilization_mean_pct)
+        if o.group == group and np.isfinite(o.utilization_mean_pct) and load.throughput_per_s <= share * level
     ]
-    if not uses:
-        return Disk(Room.UNKNOWN, text or "neither its queue nor a low load was measured")
-    expected = float(np.mean([pct / x for x, pct in uses])) * level
-    text = f"at low load it is used so much that this throughput would need {expected:.0f} %"
-    return Disk(Room.SOME if expected > OUTGROWN_PCT else Room.NONE, text)
+    return float(np.mean(needed)) * level if needed else float("nan")
 
 
-def _longer(s: Saturation, low: Trials, plateau: Trials) -> tuple[float, str]:
-    """How many times longer a request takes the disks of this tier on the plateau; NaN if it was not measured."""
-    now, before = _wait(plateau, s.group), _wait(low, s.group)
-    if not (np.isfinite(now) and np.isfinite(before) and before > 0):
-        return float("nan"), ""
-    return now / before, f"a request takes {now:.1f} ms, at low load {before:.1f} ms"
+def _waiting_here(s: Saturation, low: Trials, plateau: Trials) -> tuple[float, float, str]:
+    """Requests that wait for the disks of this tier, against the users who wait, and how many times longer than at low
+    load a request takes; NaN if it was not measured.
+
+    Of the requests in the queue, those beyond what this rate of requests has at low load wait (Little's law: rate =
+    queue / time). Users who wait: X (R - R0)."""
+    before = _mean([o.wait_ms for _, found in low for o in found if o.group == s.group])
+    base_s = _mean([load.response_s for load, _ in low])
+    shares = []
+    for load, found in plateau:
+        disks = [o for o in found if o.group == s.group and np.isfinite(o.queue) and o.wait_ms > 0]
+        users = load.throughput_per_s * (load.response_s - base_s)
+        if disks and users > 0:
+            shares.append(sum(o.queue * max(0.0, 1 - before / o.wait_ms) for o in disks) / users)
+    share = _mean(shares)
+    if np.isnan(share):
+        return share, share, ""
+    now = _mean([o.wait_ms for _, found in plateau for o in found if o.group == s.group])
+    return (
+        share,
+        now / before,
+        (
+            f"a request takes {now:.1f} ms, at low load {before:.1f} ms, so {100 * min(share, 1.0):.0f} % of the users who "
+            "wait do so here"
+        ),
+    )
 
 
-def _wait(trials: Trials, group: tuple[str, str]) -> float:
-    """Mean time of a request over the replicas of a tier, ms; NaN if it was not measured."""
-    known = [s.wait_ms for _, found in trials for s in found if s.group == group and np.isfinite(s.wait_ms)]
+def _mean(values: list[float]) -> float:
+    known = [v for v in values if np.isfinite(v)]
     return float(np.mean(known)) if known else float("nan")

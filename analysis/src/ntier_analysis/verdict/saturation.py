@@ -13,9 +13,10 @@ THRESHOLDS = (90.0, 95.0, 99.0)
 THRESHOLD = 95.0
 PREFERRED = ("cgroup", "procstat", "host_stat")
 """Sources of CPU utilization in order of trust; then any other."""
-METRICS = ("utilization_pct", "throttled_pct", "waiting", "wait_ms")
+METRICS = ("utilization_pct", "throttled_pct", "waiting", "queue", "wait_ms")
 """What a saturation is judged by. `waiting`: requests that wait for a place in a pool, whatever its mean occupancy (a
-pool may be the sum of several); `wait_ms`: how long a request takes a disk, waiting included."""
+pool may be the sum of several); `queue`, `wait_ms`: requests that a disk has, and how long it takes for one, waiting
+included."""
 GRID_S = 0.1
 THROTTLED_SLACK_PCT = 5.0
 """CPU with a quota is judged by its throttled periods: one that was throttled used all of its quota and wanted more.
@@ -28,7 +29,8 @@ periods, give or take one at its ends: nine of ten count, hence 5 points."""
 class Saturation:
     """One resource of one node. `shares`: threshold -> share; `indicator`: (n,) of 1, 0, NaN on a grid of `interval_s`
     from the start of the run, `values` (n,) the utilizations in % on the same (may be empty). `by_throttling`: CPU with
-    a quota, judged by throttled periods. `wait_ms`: mean time of a request, NaN if it was not measured."""
+    a quota, judged by throttled periods. `queue`, `wait_ms`: mean number of requests, and mean time of one;
+    NaN if it was not measured."""
 
     node: str
     tier: str
@@ -42,6 +44,7 @@ class Saturation:
     by_throttling: bool = False
     indicator: np.ndarray = field(default_factory=lambda: np.array([]), repr=False)
     values: np.ndarray = field(default_factory=lambda: np.array([]), repr=False)
+    queue: float = float("nan")
     wait_ms: float = float("nan")
 
     @property
@@ -80,7 +83,7 @@ def saturations(samples: pd.DataFrame, start: float, end: float) -> list[Saturat
         parts.setdefault(tuple(key), {})[str(metric)] = (ordered["t_s"].to_numpy(dtype=float), values)
         tiers[key[0]] = str(ordered["tier"].iloc[0])
     chosen: dict[tuple, tuple] = {}
-    for key in (k for k, series in parts.items() if set(series) != {"wait_ms"}):
+    for key in (k for k, series in parts.items() if not set(series) <= {"queue", "wait_ms"}):
         best = chosen.get(key[:3])
         if best is None or _rank(key[3]) < _rank(best[3]):
             chosen[key[:3]] = key
@@ -123,7 +126,7 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start
             indicator = grid
     known = value[~np.isnan(value)]
     waits = series.get("wait_ms", (t, np.array([])))[1]
-    waits = waits[waits > 0]  # 0: there was no request
+    queues = series.get("queue", (t, np.array([])))[1]
     return Saturation(
         node=node,
         tier=tier,
@@ -137,7 +140,8 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start
         by_throttling=by_throttling,
         indicator=indicator,
         values=_on_grid(t, value, start, end, interval),
-        wait_ms=float(waits.mean()) if len(waits) else float("nan"),
+        queue=float(np.nanmean(queues)) if np.isfinite(queues).any() else float("nan"),
+        wait_ms=float(waits[waits > 0].mean()) if (waits > 0).any() else float("nan"),  # 0: there was no request
     )
 
 

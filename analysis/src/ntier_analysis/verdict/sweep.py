@@ -9,7 +9,7 @@ import numpy as np
 
 from ntier_analysis.statistics.laws import asymptote
 from ntier_analysis.verdict.agreement import combine, migrations
-from ntier_analysis.verdict.base import base_response
+from ntier_analysis.verdict.base import base_response, growths
 from ntier_analysis.verdict.context import of_loads
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.demands import first_to_saturate
@@ -33,6 +33,7 @@ def judge_sweep(
         of_loads(_seen(t for t in valid if not t.load.limited(base_s)), _seen(members)),
         order=trials[0].order if trials else TIERS,
         levels_off=base.compared,
+        growth=growths(valid),
     )
     judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base_s, context)) for t in ordered]
     result = SweepVerdict(sweep, topology, "unknown", trials=judged)

@@ -8,9 +8,10 @@ from itertools import combinations
 import numpy as np
 
 from ntier_analysis.statistics.laws import asymptote
-from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, SOFT, Causes, causes, in_turn, relation
+from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, NO_ROOM_PCT, SOFT, Causes, causes, in_turn, relation
 from ntier_analysis.verdict.context import NO_CONTEXT, Context, Group
 from ntier_analysis.verdict.coverage import covered
+from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.load import LIMITED, Bottleneck, Load, Verdict, is_server
 from ntier_analysis.verdict.moves import moves
 from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Saturation
@@ -18,6 +19,9 @@ from ntier_analysis.verdict.stops import stopped_tier
 
 HIDDEN = 0.10
 """The same share, from which on there must be a cause, seen or hidden."""
+STILL_GROWS = 0.8
+"""Growth of the throughput against that of the users (d ln X / d ln N) from which on nothing hidden limits. From 0.8 to
+1.1 knees of a hidden limit it is 0.7."""
 MISSING = 0.1
 """Share of missing samples from which on a resource counts as not measured."""
 COARSE_S = 0.5
@@ -134,6 +138,11 @@ def _without_cause(
     busiest = sorted((s for s in found if s.share.n), key=lambda s: -s.utilization_mean_pct)[:3]
     seen = ", ".join(f"{s.name} {s.utilization_mean_pct:.0f} %" for s in busiest)
     evidence.append(f"no measured resource saturates; the busiest are {seen}")
+    reads_full = [s for s in found if s.key in context.disks and s.utilization_mean_pct >= NO_ROOM_PCT]
+    perhaps = [s for s in reads_full if context.disks[s.key].room is Room.PERHAPS]
+    if perhaps:
+        evidence += [f"{s.name}: {Room.PERHAPS.value}; sample its queue" for s in perhaps]
+        return Verdict("unknown", evidence=evidence, lost=lost)
     coarse = [s.name for s in found if s.resource == "cpu" and s.interval_s > COARSE_S]
     if coarse:
         evidence.append(
@@ -142,6 +151,10 @@ def _without_cause(
     if not context.levels_off and load.paused < LIMITED:
         evidence.append("no other load tells whether this response time is service or waiting")
         return Verdict("unknown", evidence=evidence, lost=lost)
+    growth = context.growth.get(load.trial, 0.0)
+    if growth >= STILL_GROWS and load.paused < LIMITED:
+        evidence.append(f"throughput still grows as the users do (d ln X / d ln N {growth:.2f}): not a limit yet")
+        return Verdict("none", evidence=evidence, lost=lost)
     if lost < HIDDEN and load.paused < LIMITED:
         evidence.append("waiting costs little: not a limit yet")
         return Verdict("none", evidence=evidence, lost=lost)

@@ -26,8 +26,7 @@ def combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
     else:
         keys, agree = _mostly_named(verdicts)
         result.evidence.append(_disagreement(voted, keys, verdicts))
-        tied = [key for key, n in _times_named(verdicts).items() if 2 * n == len(verdicts)]
-        if not keys or tied:
+        if not keys or _open(verdicts):
             return
         name = "multi" if len(keys) > 1 else "single"
         kind = Counter(v.kind for v in agree if v.verdict == name).most_common(1)[0][0] if len(keys) > 1 else "stable"
@@ -38,6 +37,13 @@ def combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
             f"{b.tier} {b.resource} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, 95 % "
             f"interval {100 * b.low:.0f} to {100 * b.high:.0f} %"
         )
+
+
+def _open(verdicts: list[Verdict]) -> bool:
+    """Whether half of the trials name something that the other half does not, and nothing is named by all: then what
+    limits beside the most named is open."""
+    times = _times_named(verdicts).values()
+    return any(2 * n == len(verdicts) for n in times) and max(times) < len(verdicts)
 
 
 def _times_named(verdicts: list[Verdict]) -> Counter[Group]:

@@ -113,8 +113,8 @@ def _waiting_here(s: Saturation, low: Trials, plateau: Trials) -> tuple[float, f
         share,
         now / before,
         (
-            f"a request takes {now:.1f} ms, at low load {before:.1f} ms, so {100 * min(share, 1.0):.0f} % of the users who "
-            "wait do so here"
+            f"a request takes {now:.1f} ms, at low load {before:.1f} ms, so {100 * min(share, 1.0):.0f} % of the users"
+            " who wait do so here"
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 from ntier_analysis.contracts.topology import TIERS, Topology, TopologyError
@@ -11,18 +11,42 @@ from ntier_analysis.verdict.data import SweepVerdict
 
 GAIN = 0.05
 """Gain of the maximum throughput that counts as one."""
+REFUTES = 0.15
+"""Gain from a tier that the verdict does not name, from which on it is refuted: the same sweep on another day differs
+by up to 10 % on a virtual machine (docs/decisions/speed-of-a-virtual-machine.md)."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What throughput gained when nodes were added to `tier`, in a sentence; `contradicts`: the verdict is refuted."""
+
+    tier: str
+    text: str
+    contradicts: bool
 
 
 def with_replicas(found: list[SweepVerdict], setting: dict[str, tuple]) -> list[SweepVerdict]:
-    """Adds a sentence to each sweep for every other one with one node more and the same `setting` (whatever else must
-    be equal: mix, middleware, scale)."""
-    texts = {v.sweep: [] for v in found}
+    """Each sweep with what every other one says of it that has one node more and the same `setting` (whatever else must
+    be equal: mix, middleware, scale). A verdict that a gain refutes becomes `unknown`: an experiment on the system
+    itself outweighs what its samples look like."""
+    gains: dict[str, list[Gain]] = {v.sweep: [] for v in found}
     for small, large in permutations(found, 2):
         if setting.get(small.sweep) == setting.get(large.sweep):
             tier = added(small.topology, large.topology)
-            if tier and (text := gain(small, large, tier)):
-                texts[small.sweep].append(text)
-    return [replace(v, evidence=[*v.evidence, *texts[v.sweep]]) for v in found]
+            if tier and (seen := gain(small, large, tier)):
+                gains[small.sweep].append(seen)
+    return [_witnessed(v, gains[v.sweep]) for v in found]
+
+
+def _witnessed(verdict: SweepVerdict, gains: list[Gain]) -> SweepVerdict:
+    evidence = [*verdict.evidence, *(g.text for g in gains)]
+    against = [g for g in gains if g.contradicts]
+    if not against:
+        return replace(verdict, evidence=evidence)
+    named = " and ".join(f"{b.tier} {b.resource}" for b in verdict.bottlenecks) or verdict.verdict
+    evidence.append(f"the samples alone say {verdict.verdict} ({named}); the added nodes refute it")
+    ask = f"repeat this topology and the one with more {against[0].tier} nodes in turns (REPS=3): they contradict"
+    return replace(verdict, verdict="unknown", kind="", bottlenecks=[], evidence=evidence, next=[ask, *verdict.next])
 
 
 def added(small: str, large: str) -> str | None:
@@ -38,13 +62,14 @@ def added(small: str, large: str) -> str | None:
     return more[0] if same and len(more) == 1 else None
 
 
-def gain(small: SweepVerdict, large: SweepVerdict, tier: str) -> str:
-    """A sentence on the ratio of the maxima, with its 95 % interval, and whether it fits the verdict of `small`.
+def gain(small: SweepVerdict, large: SweepVerdict, tier: str) -> Gain | None:
+    """The ratio of the maxima, with its 95 % interval, and whether it fits the verdict of `small`; None if it says
+    nothing.
 
     The maximum of `large` may be "at least": the gain is then too. A gain of one that is "at least" says nothing."""
     before, after = small.max_throughput, large.max_throughput
     if before is None or after is None or small.at_least or before.value <= 0 or after.value <= 0:
-        return ""
+        return None
     error = math.hypot(before.standard_error / before.value, after.standard_error / after.value)
     ratio = after.value / before.value
     low, high = ratio * math.exp(-1.96 * error), ratio * math.exp(1.96 * error)
@@ -55,7 +80,16 @@ def gain(small: SweepVerdict, large: SweepVerdict, tier: str) -> str:
     )
     named = {b.tier for b in small.bottlenecks}
     if low > 1 + GAIN:
-        return f"{text}: {'confirms' if tier in named else 'contradicts'} the verdict"
+        if tier in named:
+            return Gain(tier, f"{text}: confirms the verdict", False)
+        claims = small.verdict in (
+            "single",
+            "multi",
+            "none",
+        )  # `hidden` and `unknown` name nothing that it could refute
+        refuted = claims and low > 1 + REFUTES
+        return Gain(tier, f"{text}: {'contradicts' if refuted else 'does not fit'} the verdict", refuted)
     if high < 1 + GAIN and not large.at_least:
-        return f"{text}: {'contradicts' if tier in named and small.verdict == 'single' else 'agrees with'} the verdict"
-    return f"{text}: undecided"
+        refuted = named == {tier} and small.verdict == "single"
+        return Gain(tier, f"{text}: {'contradicts' if refuted else 'agrees with'} the verdict", refuted)
+    return Gain(tier, f"{text}: undecided", False)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ntier_analysis.statistics.laws import asymptote
+from ntier_analysis.verdict.advice import advice
 from ntier_analysis.verdict.agreement import combine, migrations
 from ntier_analysis.verdict.base import base_response, growths
 from ntier_analysis.verdict.context import of_loads
@@ -43,6 +44,7 @@ def judge_sweep(
         result.evidence.append(f"{len(invalid)} of {len(judged)} trials are invalid and do not count: {names}")
     if not valid:
         result.evidence.append("there is no valid trial")
+        result.next = advice(result, valid, [], {})
         return result
     if not limited:
         _unlimited(result, valid, base_s)
@@ -52,6 +54,7 @@ def judge_sweep(
         combine(result, [verdicts[t.load.trial] for t in members])
         result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
     result.evidence += first_to_saturate(valid)
+    result.next = advice(result, valid, members, context.disks)
     return result
 
 

@@ -1,0 +1,101 @@
+"""What to measure next, so that the verdict becomes surer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ntier_analysis.verdict.causes import NO_ROOM_PCT, SOFT
+from ntier_analysis.verdict.data import SweepVerdict, TrialData
+from ntier_analysis.verdict.disks import Room
+from ntier_analysis.verdict.load import is_server
+from ntier_analysis.verdict.plateau import BELOW, FAR
+from ntier_analysis.verdict.trial import COARSE_S, unmeasured
+
+MOST = 3
+"""Sentences at most: the first are the most telling."""
+WASTED = 0.1
+"""Share of invalid trials from which on the measuring itself comes first."""
+
+
+def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
+    """`members`: the trials beyond the knee; `disks`: what is known of the room of each disk (disks.py)."""
+    if not valid:
+        return ["repeat the sweep: no trial is valid; the reasons are listed"]
+    invalid = [load for load, _ in result.trials if not load.valid]
+    first = [f"repeat {', '.join(t.trial for t in invalid)}: invalid"] if len(invalid) > WASTED * len(valid) else []
+    by_verdict = {"unknown": _unknown, "hidden": _hidden, "none": _none}
+    special = by_verdict.get(result.verdict, _named)(result, valid, members, disks)
+    return [*first, *special, *_loads(result, valid)][:MOST]
+
+
+def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
+    some = members or valid
+    texts = []
+    missing = sorted({n for t in some for n in unmeasured([s for s in t.saturations if is_server(s.tier)], t.nodes)})
+    if missing:
+        texts.append(f"measure the CPU of {', '.join(missing)}")
+    texts += _queues(some, disks)
+    if len({t.load.users for t in valid}) < 2:
+        texts.append(f"add a load of {round(valid[0].load.users / 3)} users: it tells service from waiting")
+    named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}
+    if not texts and len(named) > 1:
+        texts.append("repeat the loads beyond the knee (REPS=3) or run them longer (PHASES=standard): they disagree")
+    return texts or ["repeat the loads beyond the knee (REPS=3)"]
+
+
+def _queues(some: list[TrialData], disks: dict) -> list[str]:
+    open_ = sorted({s.node for t in some for s in t.saturations if _doubtful(s, disks)})
+    return [f"sample queue and waiting time of the disk of {', '.join(open_)} (iostat: aqu-sz, await)"] if open_ else []
+
+
+def _doubtful(s, disks: dict) -> bool:
+    known = disks.get(s.key)
+    return known is not None and known.room in (Room.UNKNOWN, Room.PERHAPS) and s.utilization_mean_pct >= NO_ROOM_PCT
+
+
+def _hidden(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
+    texts = []
+    last = members[-1] if members else valid[-1]
+    seen: dict[str, set[str]] = {}
+    for s in last.saturations:
+        seen.setdefault(s.node, set()).add(s.resource)
+    servers = [n for n, tier in last.nodes.items() if is_server(tier)]
+    for resource in ("disk", "network"):
+        blind = [n for n in servers if resource not in seen.get(n, set())]
+        if blind:
+            texts.append(f"sample the {resource} of {', '.join(blind)}")
+    if any(s.interval_s > COARSE_S for s in last.saturations if s.resource == "cpu"):
+        texts.append("sample the CPUs ten times a second: turns shorter than a second do not show")
+    return texts or ["look at what makes requests wait without using a resource: locks, pools that are not measured"]
+
+
+def _none(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
+    return [f"add loads above {valid[-1].load.users} users, until throughput no longer grows"]
+
+
+def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
+    texts = []
+    for b in result.bottlenecks[:1]:
+        if b.resource in SOFT:
+            texts.append(f"raise the {b.item or b.resource} of {b.tier} by a step: throughput grows if it limits")
+        else:
+            texts.append(f"repeat with one more {b.tier} node: throughput grows if its {b.resource} limits")
+    return texts
+
+
+def _loads(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
+    """Loads that bracket the knee."""
+    if result.verdict == "none" or not np.isfinite(result.knee_users) or result.knee_bracketed:
+        return []
+    knee = result.knee_users
+    users = [t.load.users for t in valid]
+    wanted = [f"{_round(0.4 * knee)}"] if min(users) > BELOW * knee else []
+    if result.at_least:
+        wanted += [f"{_round(f * knee)}" for f in (FAR, 1.7, 2.0)]
+    return [f"add loads of {', '.join(wanted)} users"] if wanted else []
+
+
+def _round(users: float) -> int:
+    """To two digits."""
+    digits = max(0, int(np.floor(np.log10(max(users, 1)))) - 1)
+    return round(users / 10**digits) * 10**digits

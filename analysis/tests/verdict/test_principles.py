@@ -1,0 +1,217 @@
+"""The principles behind the verdict, each from its own side: what covers the time in which users wait, which load tells
+the response time without waiting, what convicts a disk, what an added node refutes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from ntier_analysis.statistics.share import saturation_share
+from ntier_analysis.statistics.throughput import Interval
+from ntier_analysis.verdict.data import SweepVerdict, TrialData
+from ntier_analysis.verdict.load import Bottleneck, Load
+from ntier_analysis.verdict.replicas import with_replicas
+from ntier_analysis.verdict.saturation import THRESHOLDS, Saturation
+from ntier_analysis.verdict.sweep import judge_sweep
+
+RUN_S, CELLS = 60.0, 600
+NODES = {"web1": "web", "app1": "app", "middleware1": "middleware", "db1": "db"}
+
+
+def resource(node, marks=None, mean=20.0, name="cpu", tier=None, **given):
+    """A resource with these cells of 100 ms saturated, used `mean` % on average."""
+    marks = np.zeros(CELLS) if marks is None else marks.astype(float)
+    rest = max(0.0, (mean - 100 * marks.mean()) / max(1 - marks.mean(), 1e-9))
+    return Saturation(
+        node, tier or node.rstrip("0123456789"), name, "", "import",
+        dict.fromkeys(THRESHOLDS, saturation_share(marks, RUN_S / CELLS)), mean, mean, RUN_S / CELLS,
+        indicator=marks, values=np.where(marks == 1, 100.0, rest), **given,
+    )  # fmt: skip
+
+
+def load(users, throughput, response_s, think_s=7.0):
+    rates = np.random.default_rng(users).normal(throughput, 0.02 * throughput, 10)
+    x = float(rates.mean())
+    return Load(f"u{users:05d}", users, users, x, response_s, think_s, 0.0, RUN_S, True, rates=rates)
+
+
+def trial(users, throughput, response_s, *hot, think_s=7.0, nodes=NODES):
+    named = {s.key for s in hot}
+    rest = [resource(n, tier=t) for n, t in nodes.items() if (n, "cpu", "") not in named]
+    return TrialData(load(users, throughput, response_s, think_s), [*rest, *hot], nodes)
+
+
+def limited(*hot, low=None, **given):
+    """A sweep of a system that completes 20/s at most: two loads below the knee (140 users), three beyond."""
+    low_trials = [trial(n, n / 7.02, 0.02, *(low or ()), **given) for n in (30, 60)]
+    return judge_sweep(
+        "s", "1/1/1/1M", [*low_trials, *(trial(n, 20.0, n / 20 - 7, *hot, **given) for n in (200, 250, 300))]
+    )
+
+
+def named(found):
+    return sorted((b.tier, b.resource) for b in found.bottlenecks)
+
+
+# ---- while users wait, something limits at every moment ------------------------------------------------------------
+
+
+def turns(period=50, first=0.68, second=0.78):
+    """Cells in which two are saturated: together they leave no gap, and overlap by first + second - 1."""
+    at = np.arange(CELLS) % period
+    return at < first * period, at >= (1 - second) * period
+
+
+def test_two_that_leave_no_gap_both_limit_whatever_the_throughput_does_meanwhile():
+    app, db = turns()
+    assert (app | db).all()
+    assert (app & db).mean() > 0.4
+    found = limited(resource("app1", app, 75), resource("db1", db, 80))
+    assert (found.verdict, found.kind, named(found)) == ("multi", "alternating", [("app", "cpu"), ("db", "cpu")])
+
+
+def test_the_same_shares_without_anything_in_common_prove_nothing():
+    rng = np.random.default_rng(1)
+    found = limited(resource("app1", rng.random(CELLS) < 0.68, 75), resource("db1", rng.random(CELLS) < 0.78, 80))
+    assert (found.verdict, named(found)) == ("hidden", [])
+
+
+def test_one_that_adds_nothing_to_what_another_covers_is_not_named():
+    app = np.arange(CELLS) % 50 < 30
+    found = limited(resource("app1", app, 70), resource("db1", np.ones(CELLS), 100))
+    assert (found.verdict, named(found)) == ("single", [("db", "cpu")])
+
+
+def test_what_covers_only_the_time_in_which_users_wait_explains_the_limit():
+    """Half of the run nobody waits: a resource that is full in the other half has no room while it matters."""
+    half = np.arange(CELLS) < CELLS // 2
+    hot = resource("db1", half, 40)
+    base = load(200, 20.0, 1.0)
+    begun = np.linspace(0, 30, 600)
+    waits = np.column_stack([begun, np.minimum(begun + 6.0, 31.0)])
+    calm = np.linspace(31, 59, 600)[:, None] + np.array([0.0, 0.05])
+    spans = np.concatenate([waits, calm, [[59.9, 70.0]]])
+    trials = [trial(n, n / 7.02, 0.02) for n in (30, 60)]
+    for n in (200, 250, 300):
+        t = trial(n, 20.0, n / 20 - 7, hot)
+        trials.append(
+            replace(t, load=replace(base, trial=f"u{n}", users=n, users_real=n, spans=spans, done_s=spans[:, 1]))
+        )
+    found = judge_sweep("s", "1/1/1/1M", trials)
+    assert (found.verdict, named(found)) == ("single", [("db", "cpu")])
+    assert all(v.explained > 0.9 for at, v in found.trials if at.users >= 200)
+
+
+# ---- the response time without waiting -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("users", [[760], [760, 1500]])
+def test_a_lowest_load_that_is_saturated_is_no_base(users):
+    full = resource("db1", np.ones(CELLS), 100)
+    found = judge_sweep("s", "1/1/1/1M", [trial(n, 100.0, n / 100 - 7, full) for n in users])
+    assert (found.verdict, named(found)) == ("single", [("db", "cpu")])
+
+
+def test_long_service_is_no_waiting_while_throughput_grows_with_the_users():
+    found = judge_sweep("s", "1/1/1/1M", [trial(n, n / 1.15, 0.15, think_s=1.0) for n in (10, 20, 40)])
+    assert found.verdict == "none"
+    assert {v.verdict for _, v in found.trials} == {"none"}
+
+
+def test_level_throughput_with_nothing_saturated_is_hidden_from_the_lowest_load_on():
+    found = judge_sweep("s", "1/1/1/1M", [trial(n, 20.0, n / 20 - 7) for n in (200, 300, 400)])
+    assert found.verdict == "hidden"
+
+
+def test_one_load_cannot_tell_service_from_waiting():
+    found = judge_sweep("s", "1/1/1/1M", [trial(300, 20.0, 8.0)])
+    assert found.verdict == "unknown"
+    assert found.next[0] == "add a load of 100 users: it tells service from waiting"
+
+
+# ---- tiers ---------------------------------------------------------------------------------------------------------
+
+
+def test_tiers_with_names_of_their_own_are_judged_like_any():
+    nodes = {"a": "frontend", "b": "backend", "c": "cache", "d": "postgres"}
+    found = limited(resource("d", np.ones(CELLS), 100, tier="postgres"), nodes=nodes)
+    assert (found.verdict, named(found)) == ("single", [("postgres", "cpu")])
+    calm = limited(nodes=nodes)
+    assert calm.verdict == "hidden"
+    assert "a cpu 20 %" in "".join(calm.trials[-1][1].evidence)
+
+
+def test_the_generator_and_the_host_are_no_tiers():
+    nodes = NODES | {"client1": "client", "host": "host"}
+    found = limited(resource("client1", np.ones(CELLS), 100, tier="client"), nodes=nodes)
+    assert named(found) == []
+
+
+# ---- disks ---------------------------------------------------------------------------------------------------------
+
+
+def disk(mean, queue=float("nan"), wait_ms=float("nan")):
+    full = np.ones(CELLS) if mean >= 95 else np.zeros(CELLS)
+    return resource("db1", full, mean, "disk", queue=queue, wait_ms=wait_ms)
+
+
+def test_a_disk_whose_requests_take_as_long_as_ever_has_room():
+    found = limited(disk(100, 4.0, 10.5), low=(disk(60, 1.0, 10.0),))
+    assert (found.verdict, named(found)) == ("hidden", [])
+
+
+def test_a_disk_at_which_the_users_wait_is_full_however_many_it_serves_at_a_time():
+    found = limited(disk(100, 100.0, 50.0), low=(disk(60, 1.0, 10.0),))
+    assert (found.verdict, named(found)) == ("single", [("db", "disk")])
+
+
+def test_a_disk_used_in_proportion_to_throughput_serves_one_at_a_time():
+    found = limited(disk(99), low=(disk(33),))  # 6.4/s on average at the two low loads: 33 % for 20/s would be 103 %
+    assert named(found) == [("db", "disk")]
+
+
+def test_without_its_queue_a_disk_used_more_than_in_proportion_is_unknown():
+    found = limited(disk(99), low=(disk(70),))
+    assert (found.verdict, named(found)) == ("unknown", [])
+    assert "sample queue and waiting time of the disk of db1" in found.next[0]
+
+
+# ---- what other loads and topologies say ---------------------------------------------------------------------------
+
+
+def test_two_that_are_both_full_do_not_migrate():
+    rng = np.random.default_rng(2)
+    found = []
+    for i, n in enumerate((200, 250, 300, 350, 400)):
+        shares = (0.99, 0.97) if i % 2 else (0.97, 0.99)
+        hot = [resource(node, rng.random(CELLS) < s, 98) for node, s in zip(("app1", "db1"), shares, strict=True)]
+        found.append(trial(n, 20.0, n / 20 - 7, *hot))
+    verdict = judge_sweep("s", "1/1/1/1M", [trial(30, 4.27, 0.02), trial(60, 8.5, 0.02), *found])
+    assert (verdict.verdict, verdict.kind, verdict.migration) == ("multi", "simultaneous", [])
+
+
+def swept(topology, maximum, verdict="single", tier="db"):
+    at = Interval(maximum, 0.98 * maximum, 1.02 * maximum, 0.01 * maximum, 4)
+    some = [Bottleneck(tier, "cpu", (f"{tier}1",), 1.0, 0.9, 1.0)] if verdict == "single" else []
+    return SweepVerdict(topology, topology, verdict, "stable", some, at, False)
+
+
+def test_an_added_node_that_refutes_a_verdict_makes_it_unknown():
+    before, _ = with_replicas([swept("1/1/1/1M", 100.0), swept("1/2/1/1M", 180.0)], {})
+    assert (before.verdict, before.bottlenecks) == ("unknown", [])
+    assert "refute" in before.evidence[-1]
+    assert "repeat this topology" in before.next[0]
+    kept, _ = with_replicas([swept("1/1/1/1M", 100.0), swept("1/1/1/2M", 180.0)], {})
+    assert kept.verdict == "single"
+    idle, _ = with_replicas([swept("1/1/1/1M", 100.0), swept("1/1/1/2M", 100.0)], {})
+    assert idle.verdict == "unknown"
+
+
+@pytest.mark.parametrize("verdict", ["none", "hidden", "single"])
+def test_every_verdict_says_what_to_measure_next(verdict):
+    found = {
+        "none": judge_sweep("s", "1/1/1/1M", [trial(n, n / 7.02, 0.02) for n in (30, 60)]),
+        "hidden": limited(),
+        "single": limited(resource("db1", np.ones(CELLS), 100)),
+    }[verdict]
+    assert found.verdict == verdict
+    assert found.next

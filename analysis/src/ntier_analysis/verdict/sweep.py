@@ -50,6 +50,8 @@ class SweepVerdict:
     trials: list[tuple[Load, Verdict]] = field(default_factory=list)
     migration: list[dict] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
+    analysis_version: str = ""
+    """By whose rules (verdict/stored.py); empty until it is stored or read."""
 
 
 @dataclass(frozen=True)

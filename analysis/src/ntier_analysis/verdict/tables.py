@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rat
 from ntier_analysis.verdict.load import NO_PAUSES, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import METRICS, Saturation, saturation_table, saturations
 from ntier_analysis.verdict.stops import pauses_between
+from ntier_analysis.verdict.stored import analysis_version, to_text
 from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
 
 NEEDED_METRICS = (*METRICS, "used_cores")
@@ -67,7 +69,7 @@ def judge(
     users = {t.load.trial: t.load.users for t in data}
     tables = [saturation_table(s).assign(sweep=sweep, trial=name, users=users[name]) for name, s in found.items() if s]
     saturation = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"sweep": pd.Series(dtype=str)})
-    return {"verdicts": verdict_table(judged), "saturation": saturation}
+    return {"verdicts": verdict_table(replace(judged, analysis_version=analysis_version())), "saturation": saturation}
 
 
 def trial_data(
@@ -134,11 +136,13 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
 
 
 def verdict_table(judged: SweepVerdict) -> pd.DataFrame:
-    """One row per bottleneck (or one without), for each trial and for the sweep."""
+    """One row per bottleneck (or one without), for each trial and for the sweep; the first one holds all of it."""
     rows = _rows("sweep", "", None, judged.verdict, judged.kind, judged.bottlenecks, judged.evidence)
     for load, v in judged.trials:
         rows += _rows("trial", load.trial, load.users, v.verdict, v.kind, v.bottlenecks, v.evidence)
-    return pd.DataFrame(rows).assign(sweep=judged.sweep).astype({"users": "Int64"})
+    rows[0]["document"] = to_text(judged)
+    common = {"sweep": judged.sweep, "analysis_version": judged.analysis_version}
+    return pd.DataFrame(rows).assign(**common).astype({"users": "Int64"})
 
 
 def _rows(
@@ -164,7 +168,8 @@ def _rows(
 
 def as_json(judged: SweepVerdict) -> dict[str, Any]:
     """One element of `sweeps` in contract 5; null = unknown. Keys beyond the contract: max_throughput_at_least,
-    knee_interval, knee_bracketed, evidence, and per trial valid, invalid_reasons, kind, lost_share, evidence."""
+    knee_interval, knee_bracketed, evidence, analysis_version, and per trial valid, invalid_reasons, kind, lost_share,
+    evidence."""
     found = judged.max_throughput
     return {
         "sweep": judged.sweep,
@@ -181,6 +186,7 @@ def as_json(judged: SweepVerdict) -> dict[str, Any]:
         "trials": [_trial(load, v) for load, v in judged.trials],
         "migration": judged.migration,
         "evidence": judged.evidence,
+        "analysis_version": judged.analysis_version or analysis_version(),
     }
 
 

@@ -20,8 +20,8 @@ class Maps:
     >>> maps = na.Store.demo().map()
     >>> maps
     What limits 3 topologies: ...
-    >>> maps.figures[0].name.startswith("map")
-    True
+    >>> maps.figures[0].name
+    'bottleneck-map-M.browse_only.shardingsphere.1-1'
     """
 
     def __init__(self, found: Campaign, prices: Prices) -> None:

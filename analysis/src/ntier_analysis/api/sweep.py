@@ -106,7 +106,7 @@ class Sweep:
         (['pct'], True)
         >>> sweep.samples(node="db7")
         Traceback (most recent call last):
-        ntier_analysis.errors.DataError: ... no node 'db7' ...; there are: app1, client1, db1, ...
+        ntier_analysis.errors.DataError: ... no node 'db7'; there are: app1, client1, db1, middleware1, web1
         """
         there = self._measured
         filters = [] if phase is None else [("phase", "=", phase)]
@@ -136,7 +136,7 @@ class Sweep:
         >>> import ntier_analysis as na
         >>> na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").density("db1", "tape")
         Traceback (most recent call last):
-        ntier_analysis.errors.DataError: ... no resource 'tape' ... db1; there are: ...cpu...
+        ntier_analysis.errors.DataError: ... no resource 'tape' with a utilization of db1; there are: cpu...
         """
         rows = self.saturation
         for name, value in (("node", node), ("resource", resource), ("item", item)):

@@ -49,7 +49,7 @@ class Sweep:
         >>> trials[["users", "throughput_per_s", "response_time_mean_ms"]].round(1).head(2)
            users  throughput_per_s  response_time_mean_ms
         0   1000              28.4                    9.6
-        1   2000              58.0                   10.4
+        1   2000              56.4                   14.9
         """
         found = read_table(self._store, "trials", self.name)
         found = found.sort_values(["users", "rep", "trial"], ignore_index=True)

@@ -17,31 +17,24 @@
 # share of samples at or above 95 %. The densities only show; the verdict comes from the counted shares.
 
 # %%
-from pathlib import Path
-
+import ntier_analysis as na
 from IPython.display import Markdown, display
-from ntier_analysis.figures import loads
-from ntier_analysis.report.data import read_sweep
-from ntier_analysis.report.drawings import density_figures
-from ntier_analysis.report.tables import hottest
-from ntier_analysis.report.words import verdict_sentence
-from ntier_analysis.store.tables import sweeps
 
 # %% tags=["parameters"]
 STORE = "results/store"
 SWEEP = ""  # empty: the first sweep of the store
 
 # %%
-store = Path(STORE)
-data = read_sweep(store, SWEEP or sweeps(store)[0])
-display(Markdown(f"**{verdict_sentence(data.verdict, data.scale)}**"))
+store = na.Store(STORE)
+sweep = store.sweep(SWEEP or store.sweeps[0])
+display(sweep.verdict)
 
 # %% [markdown]
 # ## Throughput
 # Does it follow N/(Z+R), and from where on does it not?
 
 # %%
-rate = loads.throughput(data.trials, data.plateau)
+rate = sweep.figure("throughput")
 display(rate, Markdown(rate.finding))
 
 # %% [markdown]
@@ -49,21 +42,12 @@ display(rate, Markdown(rate.finding))
 # The node that limits first, as a surface and as a map; then every other node as a map, each with its own colours.
 
 # %%
-for pair in density_figures(data):
-    display(pair.drawing, Markdown(f"**{pair.drawing.finding}** {pair.drawing.caption}"))
+for drawing in sweep.densities():
+    display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
 
 # %% [markdown]
 # ## The numbers behind it
 
 # %%
-shown = [
-    "users",
-    "node",
-    "resource",
-    "utilization_mean_pct",
-    "saturation",
-    "saturation_low",
-    "saturation_high",
-    "n_effective",
-]
-hottest(data)[shown].sort_values("users").round(2)
+shares = ["saturation", "saturation_low", "saturation_high", "n_effective"]
+sweep.hottest[["users", "node", "resource", "utilization_mean_pct", *shares]].sort_values("users").round(2)

@@ -17,39 +17,33 @@
 # topology to the next is in 03.
 
 # %%
-from pathlib import Path
-
-import pandas as pd
+import ntier_analysis as na
 from IPython.display import Markdown, display
-from ntier_analysis.figures import loads
-from ntier_analysis.report import words
-from ntier_analysis.report.data import read_sweep
-from ntier_analysis.report.tables import demands, trial_rows
-from ntier_analysis.store.tables import sweeps
 
 # %% tags=["parameters"]
 STORE = "results/store"
 SWEEP = ""  # empty: the first sweep of the store
 
 # %%
-store = Path(STORE)
-data = read_sweep(store, SWEEP or sweeps(store)[0])
-display(Markdown(f"**{words.verdict_sentence(data.verdict, data.scale)}**"))
-display(Markdown("; ".join(words.migrations(data.verdict)) or "The bottleneck does not change over the loads."))
+store = na.Store(STORE)
+sweep = store.sweep(SWEEP or store.sweeps[0])
+display(sweep.verdict)
+display(Markdown("; ".join(sweep.verdict.migration) or "The bottleneck does not change over the loads."))
 
 # %% [markdown]
 # ## Verdict of each load
-# Saturation is the share of the run at or above 95 % of a node's capacity, with its 95 % interval.
+# Beside it the server and resource that was saturated most: share of the run at or above 95 % of its capacity, with its
+# 95 % interval.
 
 # %%
-pd.DataFrame(trial_rows(data))[["users", "valid", "throughput", "mean", "hot", "saturation", "verdict"]]
+hot = sweep.hottest[["node", "resource", "saturation", "saturation_low", "saturation_high"]]
+sweep.verdict.trials.drop(columns="evidence").set_index("trial").join(hot).round(3)
 
 # %% [markdown]
 # ## Utilization and saturation over the users
 
 # %%
-cpu = data.saturation[data.saturation["resource"] == "cpu"]
-for drawing in (loads.utilization(cpu, data.scale), loads.throughput(data.trials, data.plateau)):
+for drawing in (sweep.figure("utilization"), sweep.figure("throughput")):
     display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
 
 # %% [markdown]
@@ -57,4 +51,4 @@ for drawing in (loads.utilization(cpu, data.scale), loads.throughput(data.trials
 # The node with the largest demand for CPU per interaction saturates first, the next one when that is relieved.
 
 # %%
-demands(data).round(3)
+sweep.demands.round(3)

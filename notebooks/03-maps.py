@@ -13,26 +13,37 @@
 # %% [markdown]
 # # What do the topologies reach, and where is the bottleneck of each?
 #
-# Every sweep of the store with its maximum, its knee and its bottleneck. A map over web, application and database nodes
-# needs sweeps of several topologies; what is missing is said below.
+# Every sweep of the store with its maximum, its knee and its bottleneck, and the maps over application and database
+# nodes. A map of one place is what one topology gives; what is missing for more is said below.
 
 # %%
-from pathlib import Path
-
+import ntier_analysis as na
 from IPython.display import Markdown, display
-from ntier_analysis.figures import overview as figures
-from ntier_analysis.overview import lacking, overview
 
 # %% tags=["parameters"]
 STORE = "results/store"
 
 # %%
-frame = overview(Path(STORE))
-display(Markdown("\n\n".join(lacking(frame))))
+store = na.Store(STORE)
+display(Markdown("\n\n".join(store.missing)))
 
 # %%
-frame[["topology", "mix", "middleware", "verdict", "bottleneck", "nominal_per_s", "at_least", "knee_users"]].round(1)
+shown = ["topology", "mix", "middleware", "verdict", "bottleneck", "nominal_per_s", "at_least", "knee_users"]
+store.overview[shown].round(1)
 
 # %%
-for drawing in (figures.maxima(frame), figures.reach(frame)):
+for drawing in (store.maxima(), store.reach()):
     display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
+
+# %% [markdown]
+# ## Maps
+# What limits where, which neighbours reach the same, how throughput grows with nodes, and what it costs.
+
+# %%
+maps = store.map()
+display(maps)
+for drawing in maps.figures:
+    display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
+
+# %%
+maps.table.round(2)

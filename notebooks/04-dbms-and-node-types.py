@@ -17,28 +17,20 @@
 # 95 % intervals; the same (shown to be within 5 %), different, or undecided.
 
 # %%
-from pathlib import Path
-
+import ntier_analysis as na
 from IPython.display import Markdown, display
-from ntier_analysis.comparison import compare
-from ntier_analysis.comparison.texts import comparison_text, conclusion, table
-from ntier_analysis.figures import overview as figures
-from ntier_analysis.figures.comparison import ratios
-from ntier_analysis.overview import lacking, overview, pairs
 
 # %% tags=["parameters"]
 STORE = "results/store"
 MARGIN = 0.05  # what still counts as the same
 
 # %%
-store = Path(STORE)
-frame = overview(store)
-display(Markdown("\n\n".join(lacking(frame))))
-drawing = figures.maxima(frame)
+store = na.Store(STORE)
+display(Markdown("\n\n".join(store.missing)))
+drawing = store.maxima()
 display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
 
 # %%
-for a, b in pairs(frame, "dbms") + pairs(frame, "low_cost"):
-    found = compare(a, b, store, margin=MARGIN)
-    display(Markdown(f"## {a} and {b}\n\n**{conclusion(found)}**\n```\n{comparison_text(found, loads=False)}\n```"))
-    display(ratios(table(found), a, b, MARGIN, conclusion(found)))
+for a, b in store.pairs("dbms") + store.pairs("low_cost"):
+    found = store.compare(a, b, margin=MARGIN)
+    display(Markdown(f"## {a} and {b}\n\n**{found.conclusion}**\n```\n{found.text(loads=False)}\n```"), found.figure())

@@ -15,13 +15,17 @@ ROOT = Path(__file__).parents[2]
 _spec = importlib.util.spec_from_file_location("notebook_runner", ROOT / "notebooks" / "run.py")
 runner = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(runner)
+import ntier_analysis as na  # noqa: E402
 from ntier_analysis.demo import unpack  # noqa: E402
+from ntier_analysis.verdict.store import judge_again  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Path:
     """The measured sweeps that come with the analysis: MySQL and PostgreSQL, one node per tier."""
-    return unpack(tmp_path_factory.mktemp("notebooks"))
+    folder = unpack(tmp_path_factory.mktemp("notebooks"))
+    judge_again(folder, [])
+    return folder
 
 
 @pytest.mark.parametrize("name", list(runner.notebooks()))
@@ -39,6 +43,17 @@ def test_is_thin(path):
     tree = ast.parse(path.read_text())
     assert not [node for node in ast.walk(tree) if isinstance(node, kinds)]
     assert len(path.read_text().splitlines()) < 100
+
+
+@pytest.mark.parametrize("path", list(runner.notebooks().values()), ids=lambda p: p.stem)
+def test_uses_the_public_api_only(path):
+    """What a reader sees in a notebook works in their own: `import ntier_analysis as na`, and no module below it."""
+    tree = ast.parse(path.read_text())
+    plain = {(a.name, a.asname) for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
+    parts = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert plain == {("ntier_analysis", "na")}
+    assert parts <= {"IPython.display"}
+    assert not [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr.startswith("_")]
 
 
 def test_a_failing_notebook_fails_the_run_and_is_kept(store, tmp_path, monkeypatch, capsys):
@@ -66,9 +81,13 @@ def test_wrong_requests_exit_with_2(arguments, message, tmp_path, store):
     assert "Traceback" not in done.stderr
 
 
-def test_what_the_store_lacks_is_said(store, tmp_path):
+def test_the_maps_are_shown_and_what_the_store_lacks_is_said(store, tmp_path):
     path = runner.execute(runner.notebooks()["03-maps"], tmp_path, {"STORE": str(store)})
-    shown = [o for c in nbformat.read(path, 4).cells if c.cell_type == "code" for o in c.outputs]
+    cells = [c for c in nbformat.read(path, 4).cells if c.cell_type == "code"]
+    (maps,) = [c for c in cells if "store.map()" in c.source]
+    assert sum("image/png" in o.get("data", {}) for o in maps.outputs) == len(na.Store(store).map().figures)
+    assert len(na.Store(store).map().figures) > 2
+    shown = [o for c in cells for o in c.outputs]
     text = " ".join(o["data"].get("text/markdown", "") for o in shown if "data" in o)
     assert "Missing for maps and migration over topologies" in text
     assert "Missing for a comparison of node types" in text

@@ -55,7 +55,8 @@ def ingest(
     problems = 0
     for folder in sweep_folders(raw, sweeps or []):
         done = ingest_sweep(folder, store, force=force, revalidate=revalidate)
-        state = "unchanged" if done.unchanged else f"{done.trials} trials, {done.valid} valid"
+        same = "unchanged, judged again by newer rules" if done.judged_again else "unchanged"
+        state = same if done.unchanged else f"{done.trials} trials, {done.valid} valid"
         print(f"{done.sweep}: {state}")
         for problem in done.problems:
             print(f"error: {problem}", file=sys.stderr)
@@ -85,6 +86,21 @@ def verdict(
     from ntier_analysis.texts import verdict_text
 
     print("\n\n".join(verdict_text(v) for v in found) or "the store holds no sweep")
+
+
+@app.command()
+def judge(
+    store: Annotated[Path, typer.Argument(help="Folder of the store.")] = STORE,
+    sweeps: Sweeps = None,
+) -> None:
+    """Judges again, by the rules of this program, what the store holds, and writes the verdicts into it."""
+    from ntier_analysis.verdict.store import judge_again, judged_by
+    from ntier_analysis.verdict.store import named as checked
+
+    for name in checked(store, sweeps or []):
+        before = judged_by(store, name) or "not stored"
+        (found,) = judge_again(store, [name])
+        print(f"{name}: {found.verdict}, judged by the rules of {found.analysis_version} (before: {before})")
 
 
 @app.command()

@@ -21,6 +21,8 @@ from ntier_analysis.store.tables import fingerprint, write_table
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.generator import user_seconds
 from ntier_analysis.validity.registry import validate
+from ntier_analysis.verdict.store import judge_again, judged_by
+from ntier_analysis.verdict.stored import analysis_version
 from ntier_analysis.verdict.tables import judge
 
 RULES = 2
@@ -32,13 +34,14 @@ _ATTEMPT = re.compile(r"(?P<trial>.+?)(?:\.a(?P<attempt>\d+))?")
 @dataclass
 class Ingested:
     """What became of one sweep: number of trials and of valid ones, problems (one sentence each), whether it was
-    unchanged since the last time."""
+    unchanged since the last time, and whether other rules had judged it, so that only its verdict was made again."""
 
     sweep: str
     trials: int = 0
     valid: int = 0
     problems: list[str] = field(default_factory=list)
     unchanged: bool = False
+    judged_again: bool = False
 
 
 def sweep_folders(raw: Path, names: list[str]) -> list[Path]:
@@ -69,6 +72,9 @@ def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: b
     inputs = _inputs(sweep, trials, revalidate)
     if not force and fingerprint(store, sweep.name) == inputs:
         result.unchanged = True
+        result.judged_again = judged_by(store, sweep.name) != analysis_version()
+        if result.judged_again:
+            judge_again(store, [sweep.name])
         return result
     frames: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
     for name, folders in trials.items():

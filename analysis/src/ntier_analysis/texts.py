@@ -45,6 +45,8 @@ def verdict_text(v: SweepVerdict) -> str:
             f"  migration: {a['tier']} {a['resource']} at {step['from_users']} users -> {b['tier']} {b['resource']} "
             f"at {step['to_users']}"
         )
+    if v.analysis_version:
+        lines.append(f"  judged by the rules of {v.analysis_version}")
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from ntier_analysis.campaign.cells import Campaign, campaign, cell
 from ntier_analysis.contracts import TopologyError
 from ntier_analysis.errors import DataError
-from ntier_analysis.store.tables import read_table, sweeps
+from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 
 
@@ -16,12 +16,9 @@ def read_campaign(
 ) -> Campaign:
     """Of the named sweeps (default: all) with the mix (default: any); join_names as in `campaign`. Raises DataError for
     an unknown sweep or mix, an unreadable topology, or fewer than two sweeps."""
-    there = sweeps(store)
-    unknown = [n for n in names or [] if n not in there]
-    if unknown:
-        raise DataError(f"no sweep {unknown[0]!r} in {store}; there are: {', '.join(there) or 'none'}")
     cells, mixes = [], set()
-    for name in names or there:
+    judged = {v.sweep: v for v in verdicts(store, names or [])}
+    for name in judged:
         trials = read_table(store, "trials", name)
         if trials.empty:
             continue
@@ -29,7 +26,7 @@ def read_campaign(
         if mix is not None and str(trials["mix"].iloc[0]) != mix:
             continue
         try:
-            cells.append(cell(trials, read_table(store, "nodes", name), verdicts(store, [name])[0]))
+            cells.append(cell(trials, read_table(store, "nodes", name), judged[name]))
         except TopologyError as error:
             raise DataError(f"sweep {name}: {error}") from None
     if mix is not None and mix not in mixes:

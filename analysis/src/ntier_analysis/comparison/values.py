@@ -55,6 +55,12 @@ def locate(text: str, store: Path) -> tuple[Path, str]:
     return where, name
 
 
+def has_valid_trial(text: str, store: Path) -> bool:
+    """Whether a sweep (as in `locate`) has anything to compare."""
+    where, name = locate(text, store)
+    return bool(read_table(where, "trials", name, columns=["valid"])["valid"].fillna(False).astype(bool).any())
+
+
 def read_side(text: str, store: Path) -> Side:
     where, name = locate(text, store)
     trials = read_table(where, "trials", name)

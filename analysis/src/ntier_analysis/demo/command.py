@@ -9,13 +9,14 @@ from ntier_analysis.demo import SWEEP, unpack
 from ntier_analysis.report import write_report
 from ntier_analysis.report.words import verdict_sentence
 from ntier_analysis.store.tables import read_table, sweeps
-from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.verdict.store import judge_again, verdicts
 from ntier_analysis.verdict.tables import as_json
 
 
 def run(out: Path, *, everything: bool) -> None:
     """Prints the verdict of each sweep and the path of its report; progress goes to stderr."""
     store = unpack(out)
+    judge_again(store, [])  # the package's tables are of the program that measured
     print(f"data: {store}; drawing (some seconds) ...", file=sys.stderr, flush=True)
     for name in sweeps(store) if everything else [SWEEP]:
         scale = float(read_table(store, "trials", name)["scale"].iloc[0])

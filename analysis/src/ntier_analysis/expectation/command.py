@@ -26,6 +26,8 @@ def run(
     if not json:
         return "\n".join(r.text for r in results), failed
     rows = [
-        {"sweep": r.sweep, "expectation": r.expectation, "outcome": r.outcome.value, "seen": r.seen} for r in results
-    ]
+        {"sweep": r.sweep, "expectation": r.expectation, "outcome": r.outcome.value, "seen": r.seen,
+         "evidence": r.evidence}
+        for r in results
+    ]  # fmt: skip
     return orjson.dumps({"met": failed == 0, "expectations": rows}, option=orjson.OPT_INDENT_2).decode(), failed

@@ -1,19 +1,23 @@
 """The language of expectations: `max_throughput >= 100`, `verdict == single db cpu`, `ratio(B, A) within 5 %`.
 
 What was measured has an interval: `>= 100` holds if all of the interval is, does not hold if none of it is, and is
-undecided in between."""
+undecided in between. What is not known, or only bounded on the other side, is undecided too: nothing holds because it
+was not seen."""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ntier_analysis.comparison import compare
-from ntier_analysis.comparison.values import METRICS
+from ntier_analysis.comparison import Comparison, compare
+from ntier_analysis.comparison.values import METRICS, has_valid_trial
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, Quantity, quantity
+from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, quantity
+from ntier_analysis.expectation.quantity import Quantity
+from ntier_analysis.expectation.saturations import named
 from ntier_analysis.statistics.ratios import Ratio
 
 
@@ -25,20 +29,24 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """`seen`: what was found, in words."""
+    """`seen`: what was found, in words; `evidence`: the sentences of the verdict, for an expectation on it."""
 
     sweep: str
     expectation: str
     outcome: Outcome
     seen: str
+    evidence: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        return f"{self.outcome}: {self.sweep}: {self.expectation} (seen: {self.seen})"
+        why = [] if self.outcome is Outcome.HOLDS else [f"\n  - {text}" for text in self.evidence]
+        return f"{self.outcome}: {self.sweep}: {self.expectation} (seen: {self.seen}){''.join(why)}"
 
 
 _FORM = re.compile(r"(?P<name>[a-z_0-9]+)\s*(?:\((?P<args>.*)\))?\s*(?P<op><=|>=|==|!=|<|>|within)\s*(?P<bound>.+)")
 _NUMBER = re.compile(r"([0-9.eE+-]+)\s*(%?)")
+VERDICTS = ("none", "single", "multi", "hidden", "unknown")
+KINDS = ("stable", "simultaneous", "alternating")
 _ALLOWED = f"verdict, {', '.join(ALLOWED)}, ratio(B, A)"
 
 
@@ -48,24 +56,35 @@ def evaluate(text: str, facts: Facts, store: Path) -> Result:
     if not match:
         raise DataError(f"expectation {text!r}: expected NAME OPERATOR VALUE, for example max_throughput >= 100")
     name, args, op, bound = match["name"], match["args"], match["op"], match["bound"].strip()
+    evidence: tuple[str, ...] = ()
     if name == "verdict":
+        if args is not None:
+            raise DataError(f"expectation {text!r}: verdict takes no argument")
         outcome, seen = _verdict(text, facts, op, bound)
+        evidence = tuple(facts.verdict["evidence"])
     elif name == "ratio":
         outcome, seen = _ratio(text, args, op, bound, store)
     elif name in NAMES:
+        limit = _number(text, bound, share=name == "saturation")
         found = quantity(name, args, facts, text)
-        outcome, seen = _bounded(found, op, _number(text, bound)), found.text
+        outcome, seen = _bounded(found, op, limit), found.text
     else:
         raise DataError(f"expectation {text!r}: unknown name {name!r}; allowed are {_ALLOWED}")
-    return Result(facts.verdict["sweep"], text.strip(), outcome, seen)
+    return Result(facts.sweep, text.strip(), outcome, seen, evidence)
 
 
-def _number(text: str, bound: str) -> float:
+def _number(text: str, bound: str, *, share: bool) -> float:
+    """`share`: of a share, 0.9 or 90 %; else only a ratio may be given in per cent."""
     match = _NUMBER.fullmatch(bound)
     try:
-        return float(match[1]) / (100 if match[2] else 1)
+        value = float(match[1]) / (100 if match[2] else 1)
     except (TypeError, ValueError):
         raise DataError(f"expectation {text!r}: {bound!r} is not a number") from None
+    if share and not 0 <= value <= 1:
+        raise DataError(f"expectation {text!r}: {bound!r} is no share; allowed are 0 to 1, or 0 % to 100 %")
+    if not share and match[2]:
+        raise DataError(f"expectation {text!r}: {bound!r}: per cent of what? A number is expected")
+    return value
 
 
 def _bounded(found: Quantity, op: str, bound: float) -> Outcome:
@@ -90,45 +109,93 @@ def _verdict(text: str, facts: Facts, op: str, bound: str) -> tuple[Outcome, str
     """`single db cpu`, `multi db cpu and app cpu`, or only a part of it: `single`, `multi simultaneous`."""
     if op not in ("==", "!="):
         raise DataError(f"expectation {text!r}: a verdict can be == or !=")
-    seen = facts.named
+    wanted = _wanted(text, bound)
+    if facts.verdict["verdict"] == "unknown" and wanted.verdict != "unknown":
+        return Outcome.UNDECIDED, facts.named
+    return (Outcome.HOLDS if wanted.met(facts) == (op == "==") else Outcome.FAILS), facts.named
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """`kind` "": any; `named` empty: whatever it is."""
+
+    verdict: str
+    kind: str
+    named: frozenset[tuple[str, str]]
+
+    def met(self, facts: Facts) -> bool:
+        seen = facts.verdict
+        found = {(b["tier"], b["resource"]) for b in seen["bottlenecks"]}
+        return (
+            self.verdict == seen["verdict"]
+            and self.kind in ("", seen["kind"])
+            and (not self.named or set(self.named) == found)
+        )
+
+
+def _wanted(text: str, bound: str) -> _Wanted:
     words = bound.lower().split()
-    if words[:1] != ["unknown"] and facts.verdict["verdict"] == "unknown":
-        return Outcome.UNDECIDED, seen
-    allowed = ("none", "single", "multi", "hidden", "unknown")
-    if not words or words[0] not in allowed:
-        raise DataError(f"expectation {text!r}: verdict {bound!r}; allowed are {', '.join(allowed)}")
-    equal = words[0] == facts.verdict["verdict"] and _rest(facts, words[1:])
-    return (Outcome.HOLDS if equal == (op == "==") else Outcome.FAILS), seen
-
-
-def _rest(facts: Facts, words: list[str]) -> bool:
-    kinds = ("stable", "simultaneous", "alternating")
-    if words[:1] and words[0] in kinds and words.pop(0) != facts.verdict["kind"]:
-        return False
-    if not words:
-        return True
-    wanted = {tuple(part.split()) for part in " ".join(words).split(" and ")}
-    return wanted == {(b["tier"], b["resource"]) for b in facts.verdict["bottlenecks"]}
+    if not words or words[0] not in VERDICTS:
+        raise DataError(f"expectation {text!r}: verdict {bound!r}; allowed are {', '.join(VERDICTS)}")
+    kind = words.pop(1) if words[1:] and words[1] in KINDS else ""
+    parts = " ".join(words[1:]).split(" and ") if words[1:] else []
+    if parts and words[0] not in ("single", "multi"):
+        raise DataError(f"expectation {text!r}: {words[0]} names no resource; expected {words[0]} alone")
+    return _Wanted(words[0], kind, frozenset(named(part, text) for part in parts))
 
 
 def _ratio(text: str, args: str | None, op: str, bound: str, store: Path) -> tuple[Outcome, str]:
     names = [a.strip() for a in (args or "").split(",")]
     if len(names) not in (2, 3):
         raise DataError(f"expectation {text!r}: expected ratio(B, A) or ratio(B, A, METRIC)")
+    limit = _number(text, bound, share=False) if op != "within" else _margin(text, bound)
+    metric, _, tier = names[2].partition(" ") if len(names) == 3 else ("", "", "")
+    if metric and metric not in METRICS:
+        raise DataError(f"expectation {text!r}: unknown metric {metric!r}; allowed are {', '.join(METRICS)}")
+    without = [name for name in names[:2] if not has_valid_trial(name, store)]
+    if without:
+        return Outcome.UNDECIDED, f"{without[0]} has no valid trial"
     found = compare(names[1], names[0], store)
-    row = found.primary
-    if len(names) == 3:
-        metric, _, tier = names[2].partition(" ")
-        if metric not in METRICS:
-            raise DataError(f"expectation {text!r}: unknown metric {metric!r}; allowed are {', '.join(METRICS)}")
+    if metric:
         wanted = [r for r in found.rows if r.scope == "all loads" and r.metric == metric and r.tier == tier]
         row = next(iter(wanted), None)
+    else:
+        row = found.primary if found.primary is not None and found.primary.scope == "maximum" else None
     if row is None or row.ratio is None:
-        return Outcome.UNDECIDED, "nothing that both sweeps have in common"
+        return Outcome.UNDECIDED, _nothing_in_common(found, metric)
     ratio, seen = row.ratio, f"{row.ratio.value:.3f} [{row.ratio.low:.3f}, {row.ratio.high:.3f}], {row.basis}"
+    low, high = ratio.low, ratio.high
+    if not metric:
+        low, high, why = _open_ends(found, ratio)
+        seen += why
+    if op == "within" and (low, high) == (ratio.low, ratio.high):
+        return _within(ratio, limit), seen
     if op == "within":
-        return _within(ratio, _number(text, bound)), seen
-    return _bounded(Quantity(ratio.value, ratio.low, ratio.high), op, _number(text, bound)), seen
+        outside = low > 1 + limit or high < 1 - limit
+        return (Outcome.FAILS if outside else Outcome.UNDECIDED), seen
+    return _bounded(Quantity(ratio.value, low, high), op, limit), seen
+
+
+def _open_ends(found: Comparison, ratio: Ratio) -> tuple[float, float, str]:
+    """A maximum that is "at least" so much may be any higher: B's opens the ratio above, A's below."""
+    low = 0.0 if found.a.verdict.at_least else ratio.low
+    high = math.inf if found.b.verdict.at_least else ratio.high
+    bounds = [s.sweep for s in (found.a, found.b) if s.verdict.at_least]
+    return low, high, f"; only a lower bound is known of {' and '.join(bounds)}" if bounds else ""
+
+
+def _nothing_in_common(found: Comparison, metric: str) -> str:
+    if metric or found.primary is None:
+        return "nothing that both sweeps have in common"
+    return "not both sweeps reach a maximum; ratio(B, A, throughput_per_s) is that over all loads"
+
+
+def _margin(text: str, bound: str) -> float:
+    match = _NUMBER.fullmatch(bound)
+    value = _number(text, bound, share=True) if match else math.nan
+    if not 0 < value < 1:
+        raise DataError(f"expectation {text!r}: {bound!r} is no margin; expected for example 5 %")
+    return value
 
 
 def _within(ratio: Ratio, margin: float) -> Outcome:

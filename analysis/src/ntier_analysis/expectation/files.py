@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import yaml
 
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.expressions import Outcome, Result, evaluate
-from ntier_analysis.expectation.quantities import Facts, read_facts
+from ntier_analysis.expectation.quantities import Facts, knee, maximum, read_facts
+from ntier_analysis.expectation.quantity import Quantity
 
 
 def check(
@@ -61,14 +63,48 @@ def _key(facts: Facts, key: str, expected: Any, source: Path | None) -> Result:
     found = facts.verdict
     if key == "bottleneck":
         seen: Any = found["bottlenecks"][0] if found["bottlenecks"] else None
-        if not isinstance(expected, dict):
-            raise DataError(f"{source}: {found['sweep']}: bottleneck is {expected!r}, expected {{tier, resource}}")
+        allowed = ("tier", "resource", "nodes", "item")
+        if not isinstance(expected, dict) or not set(expected) <= set(allowed):
+            raise DataError(
+                f"{source}: {facts.sweep}: bottleneck is {expected!r}, expected keys of {{{', '.join(allowed)}}}"
+            )
         holds = seen is not None and all(seen.get(k) == v for k, v in expected.items())
     elif key not in found:
-        raise DataError(f"{source}: {found['sweep']}: unknown key {key!r}; allowed are bottleneck, {', '.join(found)}")
+        raise DataError(f"{source}: {facts.sweep}: unknown key {key!r}; allowed are bottleneck, {', '.join(found)}")
     else:
         seen = found[key]
-        ranged = isinstance(expected, list) and len(expected) == 2 and isinstance(seen, int | float)
-        holds = expected[0] <= seen <= expected[1] if ranged else seen == expected
-    outcome = Outcome.HOLDS if holds else Outcome.FAILS
-    return Result(found["sweep"], f"{key} is {expected!r}", outcome, repr(seen))
+        holds = seen == expected
+    said, outcome = repr(seen), Outcome.HOLDS if holds else Outcome.FAILS
+    if key in _INTERVALS:
+        value = _INTERVALS[key](found)
+        said, outcome = value.text, _in_range(value, expected, f"{source}: {facts.sweep}: {key}")
+    elif _is_ignorance(found, key, seen, expected):
+        outcome = Outcome.UNDECIDED
+    evidence = tuple(found["evidence"]) if key in _OF_VERDICT else ()
+    return Result(facts.sweep, f"{key} is {expected!r}", outcome, said, evidence)
+
+
+_INTERVALS = {"max_throughput_per_s": maximum, "knee_users": knee}
+_OF_VERDICT = ("verdict", "kind", "bottleneck", "bottlenecks", "migration")
+"""Keys that say nothing while the verdict is unknown: an empty list then is ignorance."""
+
+
+def _is_ignorance(found: dict, key: str, seen: Any, expected: Any) -> bool:
+    if key in _OF_VERDICT and found["verdict"] == "unknown":
+        return not (key == "verdict" and expected == "unknown")
+    return seen is None and expected is not None and key not in _OF_VERDICT
+
+
+def _in_range(found: Quantity, expected: Any, place: str) -> Outcome:
+    """A number is a range of one; null expects that it is not known."""
+    if expected is None:
+        return Outcome.HOLDS if math.isnan(found.value) else Outcome.FAILS
+    ends = expected if isinstance(expected, list) else [expected, expected]
+    if len(ends) != 2 or not all(isinstance(e, int | float) for e in ends):
+        raise DataError(f"{place} is {expected!r}, expected [low, high]")
+    low, high = found.low, found.high
+    if low is None or high is None:
+        return Outcome.UNDECIDED
+    if ends[0] <= low and high <= ends[1]:
+        return Outcome.HOLDS
+    return Outcome.FAILS if high < ends[0] or low > ends[1] else Outcome.UNDECIDED

@@ -1,4 +1,5 @@
-"""The numbers that an expectation may name, each with its interval."""
+"""The numbers that an expectation may name, each with its interval. What is not known has no interval, or an open one:
+it then cannot make an expectation hold."""
 
 from __future__ import annotations
 
@@ -6,54 +7,35 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from ntier_analysis.contracts import Topology, TopologyError
 from ntier_analysis.errors import DataError
-from ntier_analysis.statistics.throughput import of_batches
+from ntier_analysis.expectation.loads import AT_LOAD, at_load
+from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
+from ntier_analysis.expectation.saturations import saturation
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
 
-AT_LOAD = {
-    "throughput": "throughput_per_s",
-    "goodput": "goodput_per_s",
-    "response_time": "response_time_mean_ms",
-    "p50": "response_time_p50_ms",
-    "p95": "response_time_p95_ms",
-    "p99": "response_time_p99_ms",
-    "errors": "errors",
-}
-"""Names that take a load: `p95(4000) <= 2000` (ms)."""
 ALLOWED = ("max_throughput", "knee_users", "saturation(db cpu)", "invalid_trials", *(f"{n}(USERS)" for n in AT_LOAD))
 NAMES = tuple(n.partition("(")[0] for n in ALLOWED)
 
 
 @dataclass(frozen=True)
-class Quantity:
-    """A value with its 95 % interval; `low`, `high` None: unknown; equal to the value: exact."""
-
-    value: float
-    low: float | None
-    high: float | None
-    note: str = ""
-
-    @property
-    def text(self) -> str:
-        exact = self.low == self.high == self.value
-        ends = "" if exact else f" [{_short(self.low)}, {_short(self.high)}]"
-        return f"{_short(self.value)}{ends}{f', {self.note}' if self.note else ''}"
-
-
-def _short(value: float | None) -> str:
-    return "unknown" if value is None or math.isnan(value) else f"{value:.4g}"
-
-
-@dataclass(frozen=True)
 class Facts:
-    """One sweep: its verdict (the JSON of contract 5) and its trials."""
+    """One sweep: its verdict (the JSON of contract 5), `beyond_knee` (nominal users of the trials that the verdict is
+    of), its trials, and where the rest is stored."""
 
     verdict: dict
+    beyond_knee: tuple[int, ...]
     trials: pd.DataFrame
+    store: Path
+
+    @property
+    def sweep(self) -> str:
+        return self.verdict["sweep"]
 
     @property
     def named(self) -> str:
@@ -62,66 +44,78 @@ class Facts:
         found = " and ".join(f"{b['tier']} {b['resource']}" for b in self.verdict["bottlenecks"])
         return " ".join(filter(None, [self.verdict["verdict"], kind, found]))
 
+    def table(self, name: str, columns: list[str] | None = None) -> pd.DataFrame:
+        return read_table(self.store, name, self.sweep, columns=columns)
+
+    def servers(self, trials: list[str]) -> dict[str, int]:
+        """Nodes of each tier: by the topology, or by the table of nodes if that lists more."""
+        nodes = self.table("nodes", ["trial", "node", "tier"])
+        listed = nodes[nodes["trial"].isin(trials)].groupby("tier")["node"].nunique().to_dict()
+        try:
+            named = Topology.parse(self.verdict["topology"], dbms_required=False).counts
+        except TopologyError:
+            named = {}
+        return {tier: max(listed.get(tier, 0), named.get(tier, 0)) for tier in {*listed, *named}}
+
 
 def read_facts(store: Path, sweeps: list[str]) -> dict[str, Facts]:
     """Of the sweeps named, or of all. Raises DataError for an unknown one."""
-    found = {v.sweep: as_json(v) for v in verdicts(store, sweeps)}
-    return {name: Facts(verdict, read_table(store, "trials", name)) for name, verdict in found.items()}
+    return {
+        v.sweep: Facts(as_json(v), v.plateau_users, read_table(store, "trials", v.sweep), store)
+        for v in verdicts(store, sweeps)
+    }
 
 
 def quantity(name: str, args: str | None, facts: Facts, text: str) -> Quantity:
     """Raises DataError where the argument is missing or names nothing."""
-    verdict = facts.verdict
     if name in AT_LOAD:
-        return _at_load(name, args, facts, text)
+        return at_load(name, args, facts.trials, lambda: facts.table("interactions"), text)
     if name == "saturation":
-        return _saturation(args, verdict, text)
+        trials, where = decisive_trials(facts)
+        return saturation(args, facts.table("saturation"), facts.servers(trials), trials, where, text)
     if args is not None:
         raise DataError(f"expectation {text!r}: {name} takes no argument")
     if name == "invalid_trials":
-        n = float((~facts.trials["valid"].fillna(False).astype(bool)).sum())
-        return Quantity(n, n, n)
+        return invalid_trials(facts.trials)
+    return maximum(facts.verdict) if name == "max_throughput" else knee(facts.verdict)
+
+
+def invalid_trials(trials: pd.DataFrame) -> Quantity:
+    """A trial of which it is not known whether it is valid may be either."""
+    if trials.empty:
+        return Quantity(math.nan, *UNKNOWN, "there is no trial")
+    unknown = int(trials["valid"].isna().sum())
+    n = float((~trials["valid"].dropna().astype(bool)).sum())
+    return Quantity(n, n, n + unknown, f"of {unknown} it is not known" if unknown else f"of {len(trials)} trials")
+
+
+def maximum(verdict: dict) -> Quantity:
     value = verdict["max_throughput_per_s"]
     if value is None:
-        return Quantity(float("nan"), None, None, "there is no valid trial")
+        return Quantity(math.nan, *UNKNOWN, "there is no valid trial")
     low, high = verdict["max_throughput_interval"]
-    note = "a lower bound: too few loads beyond the knee" if verdict["max_throughput_at_least"] else ""
-    high = math.inf if verdict["max_throughput_at_least"] and low is not None else high
-    if name == "max_throughput":
-        return Quantity(value, low, high, note)
-    knee = verdict["knee_users"]
-    if knee is None:
-        return Quantity(float("nan"), None, None, "no knee was reached")
-    factor = knee / value  # the knee is where N/(Z+R0) meets the maximum: both have the same relative error
-    return Quantity(knee, *(None if e is None else factor * e for e in (low, high)), note)
+    return _at_least(Quantity(value, low, high), verdict)
 
 
-def _saturation(args: str | None, verdict: dict, text: str) -> Quantity:
-    wanted = (args or "").split()
-    if len(wanted) != 2:
-        raise DataError(f"expectation {text!r}: expected saturation(TIER RESOURCE), for example saturation(db cpu)")
-    found = [b for b in verdict["bottlenecks"] if [b["tier"], b["resource"]] == wanted]
-    if not found:
-        return Quantity(0.0, 0.0, 0.0, "not among the bottlenecks")
-    return Quantity(found[0]["saturation"], *found[0]["interval"])
+def knee(verdict: dict) -> Quantity:
+    value = verdict["knee_users"]
+    if value is None:
+        return Quantity(math.nan, *UNKNOWN, "no knee was reached")
+    return _at_least(Quantity(value, *verdict["knee_interval"]), verdict)
 
 
-def _at_load(name: str, args: str | None, facts: Facts, text: str) -> Quantity:
-    loads = sorted(facts.trials["users"].unique().tolist())
-    if args is None or not args.strip().isdigit() or int(args) not in loads:
-        raise DataError(f"expectation {text!r}: {name} needs a load that was measured: {', '.join(map(str, loads))}")
-    trials = facts.trials
-    rows = trials[(trials["users"] == int(args)) & trials["valid"].fillna(False).astype(bool)]
-    column = AT_LOAD[name]
-    values = rows[column].dropna().astype(float)
-    if values.empty:
-        why = "no valid trial at this load" if rows.empty else "too few interactions"
-        return Quantity(float("nan"), None, None, why)
-    if len(values) > 1 and name != "errors":
-        mean = of_batches(values.to_numpy(), len(values))
-        return Quantity(mean.value, mean.low, mean.high, f"{len(values)} repetitions")
-    value = float(values.max())
-    if name == "throughput":
-        low, high = rows["throughput_low_per_s"].iloc[0], rows["throughput_high_per_s"].iloc[0]
-        return Quantity(value, *(None if pd.isna(e) else float(e) for e in (low, high)))
-    return Quantity(value, value, value, "" if name == "errors" else "one trial, no interval")
+def _at_least(found: Quantity, verdict: dict) -> Quantity:
+    """Of a lower bound only the lower end is known."""
+    if not verdict["max_throughput_at_least"]:
+        return found
+    high = None if found.low is None else math.inf
+    return Quantity(found.value, found.low, high, "a lower bound: too few loads beyond the knee")
+
+
+def decisive_trials(facts: Facts) -> tuple[list[str], str]:
+    """The valid trials beyond the knee, else those of the highest valid load; and in words which these are."""
+    valid = facts.trials[facts.trials["valid"].fillna(False).astype(bool)]
+    loads = sorted(set(facts.beyond_knee)) or sorted(valid["users"].unique())[-1:]
+    chosen = valid[valid["users"].isin(loads)]
+    users = ", ".join(str(int(u)) for u in np.unique(chosen["users"]))
+    return [str(t) for t in chosen["trial"]], f"{len(chosen)} trial{'s' * (len(chosen) != 1)}, {users} users"

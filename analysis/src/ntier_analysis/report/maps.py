@@ -48,6 +48,13 @@ def write_map(found: Campaign, prices: Prices, slo_ms: float | None, out: Path) 
     return page
 
 
+def drawings(found: Campaign, prices: Prices) -> list[Drawing]:
+    """All figures of the page, in its order."""
+    sections = [_section(c, cells, groups(cells)) for c, cells in _telling(found)]
+    compared = [maps.ratio_map(r, _ratio_name(r), _ratio_label(r)) for r in ratios(found)]
+    return [d for s in sections for d in s["drawings"]] + compared + [c["drawing"] for c in _costs(found, prices)]
+
+
 def _prices(prices: Prices) -> str:
     listed = ", ".join(f"{t} {p:g}" for t, p in prices.per_hour.items())
     return f"{listed} {prices.currency} per hour; {prices.source}"

@@ -119,6 +119,9 @@ VERDICTS = _schema(
     saturation_low=("number", "", "Lower end of its 95 % interval."),
     saturation_high=("number", "", "Upper end of the same."),
     evidence=("text", "", "Sentences that led to the verdict, one per line."),
+    # beyond the contract
+    analysis_version=("label", "", "Version of the package and digest of the rules that made the verdict."),
+    document=("text", "", "The sweep's whole verdict as JSON, in the first row of scope `sweep`; else null."),
 )
 
 SATURATION = _schema(

@@ -42,14 +42,17 @@ def _array(column: pd.Series, kind: pa.DataType) -> pa.Array:
 
 def fingerprint(store: Path, sweep: str) -> str | None:
     """What the sweep's tables were made from (`inputs` of write_table); None if a table is missing or torn."""
-    found = set()
-    for name in TABLES:
-        try:
-            metadata = pq.read_schema(store / name / f"{sweep}.parquet").metadata or {}
-        except (OSError, pa.ArrowException):
-            return None
-        found.add(metadata.get(b"ntier_inputs", b"").decode())
+    try:
+        found = {table_inputs(store, name, sweep) for name in TABLES}
+    except (OSError, pa.ArrowException):
+        return None
     return found.pop() if len(found) == 1 else None
+
+
+def table_inputs(store: Path, name: str, sweep: str) -> str:
+    """What one table was made from; empty if it does not say (imported data)."""
+    metadata = pq.read_schema(store / name / f"{sweep}.parquet").metadata or {}
+    return metadata.get(b"ntier_inputs", b"").decode()
 
 
 def write_table(store: Path, name: str, sweep: str, frame: pd.DataFrame, *, inputs: str = "") -> Path:
@@ -97,6 +100,22 @@ def read_table(
     return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
 
 
+def read_values(store: Path, name: str, sweep: str, columns: list[str]) -> tuple[dict[str, list], str]:
+    """A few columns of one table as plain values, and its `table_inputs`; a column that the file was written without is
+    all None. A tenth of the time of `read_table`, which makes a frame of them."""
+    path = store / name / f"{sweep}.parquet"
+    _check(path)
+    try:
+        file = pq.ParquetFile(path)
+        there = [c for c in columns if c in file.schema_arrow.names]
+        found = file.read(columns=there).to_pydict()
+        rows = file.metadata.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
+    inputs = (file.schema_arrow.metadata or {}).get(b"ntier_inputs", b"").decode()
+    return {c: found.get(c, [None] * rows) for c in columns}, inputs
+
+
 def _from_before(store: Path, name: str, sweep: str) -> bool:
     """Whether the sweep was stored before there was such a table."""
     return (
@@ -107,8 +126,7 @@ def _from_before(store: Path, name: str, sweep: str) -> bool:
 
 
 def _read(path: Path, columns: list[str] | None, filters: list | None) -> pd.DataFrame:
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; make it with: ntier-analysis ingest")
+    _check(path)
     try:
         table = pq.ParquetFile(path).schema_arrow if columns is None else None
         version = (table or pq.read_schema(path)).metadata or {}
@@ -116,13 +134,22 @@ def _read(path: Path, columns: list[str] | None, filters: list | None) -> pd.Dat
             raise DataError(f"{path}: written by a later version of the store; ingest again with this one")
         data = pq.read_table(path, columns=columns, filters=filters)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not readable as Parquet ({error}); rebuild it with: ntier-analysis ingest") from error
+        raise _unreadable(path, error) from error
     if columns is None:
         data = _with_later_columns(data, TABLES[path.parent.name])
     frame = data.to_pandas(strings_to_categorical=False)
     for column in frame.select_dtypes("category"):
         frame[column] = frame[column].astype("str")
     return frame
+
+
+def _check(path: Path) -> None:
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; make it with: ntier-analysis ingest")
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path}: not readable as Parquet ({error}); rebuild it with: ntier-analysis ingest")
 
 
 def _with_later_columns(data: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -30,6 +30,8 @@ class SweepVerdict:
     evidence: list[str] = field(default_factory=list)
     next: list[str] = field(default_factory=list)
     """What to measure next, so that the verdict becomes surer."""
+    analysis_version: str = ""
+    """By whose rules (package version and digest of the rules' source)."""
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.store.tables import read_table, sweeps
+from ntier_analysis.store.tables import read_table, read_values, sweeps, table_inputs, write_table
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, disk_chains
-from ntier_analysis.verdict.replicas import with_replicas
+from ntier_analysis.verdict.replicas import added, with_replicas
 from ntier_analysis.verdict.search import Goal, Step, next_step
-from ntier_analysis.verdict.tables import NEEDED_METRICS, sweep_scale, sweep_verdict, trial_data
+from ntier_analysis.verdict.stored import analysis_version, from_text, made_elsewhere
+from ntier_analysis.verdict.tables import NEEDED_METRICS, judge, sweep_scale, sweep_verdict, trial_data
 
 IDLE_S = 3.0
 """The connections and quota changes that begin a trial are over by then; measured: 0.006 cores on a MySQL node, as much
@@ -21,29 +23,82 @@ as the utilization law's intercept over 13 loads."""
 
 _NEEDED = [("metric", "in", list(NEEDED_METRICS)), ("phase", "=", "run")]
 
-SETTING = ("mix", "middleware", "scale", "think_time_s")
+SETTING = ("mix", "middleware", "scale", "think_time_s", "data_profile", "policy", "target")
 """Columns of `trials` that must be equal for the gain of a node to mean anything."""
 
 
 def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:
-    """Computed from the tables trials, samples, nodes and interactions; sweeps whose topologies differ by the nodes of
-    one tier are witnesses of each other. Raises DataError for an unknown sweep."""
+    """The stored verdicts of the sweeps named (none: of all); computed from the tables only where a store of before
+    2026-12 holds none. Sweeps of the store whose topologies differ by the nodes of one tier are witnesses of each
+    other, those that are not named too. Raises DataError for an unknown sweep."""
+    wanted = named(store, names)
+    setting = {name: _setting(store, name) for name in sweeps(store)}
+    found = [_verdict(store, name) for name in [*wanted, *_witnesses(wanted, setting)]]
+    heard = with_replicas(found, {name: s for name, (_, s) in setting.items()})[: len(wanted)]
+    return [replace(v, evidence=[*v.evidence, *made_elsewhere(v, store)]) for v in heard]
+
+
+def judge_again(store: Path, names: list[str]) -> list[SweepVerdict]:
+    """Judges the sweeps named (none: all) by the rules of this program, from the tables, and writes what was found into
+    the store. Raises DataError for an unknown sweep."""
+    wanted = named(store, names)
+    for name in wanted:
+        inputs = table_inputs(store, "trials", name)
+        for table, frame in judge(name, *_tables(store, name)).items():
+            write_table(store, table, name, frame, inputs=inputs)
+    return verdicts(store, wanted)
+
+
+def judged_by(store: Path, name: str) -> str:
+    """By whose rules the stored verdict of a sweep was made; empty if there is none."""
+    found = _stored(store, name)
+    return found.analysis_version if found else ""
+
+
+def named(store: Path, names: list[str]) -> list[str]:
+    """The sweeps named (none: all of the store). Raises DataError for an unknown one, naming what there is."""
     there = sweeps(store)
     unknown = [n for n in names if n not in there]
     if unknown:
         raise DataError(f"no sweep {unknown[0]!r} in {store}; there are: {', '.join(there) or 'none'}")
-    found, setting = [], {}
-    for name in names or there:
-        trials = read_table(store, "trials", name)
-        setting[name] = tuple(tuple(sorted(set(trials[c].dropna().astype(str)))) for c in SETTING)
-        found.append(_verdict(store, name, trials))
-    return with_replicas(found, setting)
+    return names or there
 
 
-def _verdict(store: Path, name: str, trials: pd.DataFrame) -> SweepVerdict:
-    return sweep_verdict(
-        name,
-        trials,
+def _setting(store: Path, name: str) -> tuple[str, tuple]:
+    """The topology of a sweep, and what must be equal for another one to be a witness."""
+    trials, _ = read_values(store, "trials", name, ["topology", *SETTING])
+    topology = next((str(t) for t in trials["topology"]), "")
+    return topology, tuple(tuple(sorted({str(v) for v in trials[c] if v is not None})) for c in SETTING)
+
+
+def _witnesses(wanted: list[str], setting: dict[str, tuple[str, tuple]]) -> list[str]:
+    """Sweeps beside those wanted that have more or fewer nodes in one tier of one of them, and are else alike."""
+
+    def related(a: str, b: str) -> bool:
+        (here, one), (there, other) = setting[a], setting[b]
+        return one == other and bool(added(here, there) or added(there, here))
+
+    return [name for name in setting if name not in wanted and any(related(name, w) for w in wanted)]
+
+
+def _verdict(store: Path, name: str) -> SweepVerdict:
+    found = _stored(store, name)
+    return found or replace(sweep_verdict(name, *_tables(store, name)), analysis_version=analysis_version())
+
+
+def _stored(store: Path, name: str) -> SweepVerdict | None:
+    """None if the sweep has no stored verdict, or one that was made of other tables than those that are there."""
+    if not (store / "verdicts" / f"{name}.parquet").exists():
+        return None
+    found, inputs = read_values(store, "verdicts", name, ["document"])
+    text = next(filter(None, found["document"]), None)
+    return from_text(text) if text and inputs == table_inputs(store, "trials", name) else None
+
+
+def _tables(store: Path, name: str) -> tuple[pd.DataFrame | None, ...]:
+    """What `judge` and `sweep_verdict` take after the name."""
+    return (
+        read_table(store, "trials", name),
         read_table(store, "samples", name, filters=_NEEDED),
         read_table(store, "nodes", name),
         read_table(store, "interactions", name, columns=["trial", "t_s", "ok", "response_time_ms"]),

@@ -14,6 +14,7 @@ from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import NO_PAUSES, TIERS, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import METRICS, Saturation, saturation_table, saturations
 from ntier_analysis.verdict.stops import pauses_between, pauses_in_use
+from ntier_analysis.verdict.stored import analysis_version, to_text
 from ntier_analysis.verdict.sweep import judge_sweep
 
 NEEDED_METRICS = (*METRICS, "used_cores")
@@ -69,7 +70,7 @@ def judge(
     users = {t.load.trial: t.load.users for t in data}
     tables = [saturation_table(s).assign(sweep=sweep, trial=name, users=users[name]) for name, s in found.items() if s]
     saturation = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"sweep": pd.Series(dtype=str)})
-    return {"verdicts": verdict_table(judged), "saturation": saturation}
+    return {"verdicts": verdict_table(replace(judged, analysis_version=analysis_version())), "saturation": saturation}
 
 
 def trial_data(
@@ -153,11 +154,13 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
 
 
 def verdict_table(judged: SweepVerdict) -> pd.DataFrame:
-    """One row per bottleneck (or one without), for each trial and for the sweep."""
+    """One row per bottleneck (or one without), for each trial and for the sweep; the first one holds all of it."""
     rows = _rows("sweep", "", None, judged.verdict, judged.kind, judged.bottlenecks, judged.evidence)
     for load, v in judged.trials:
         rows += _rows("trial", load.trial, load.users, v.verdict, v.kind, v.bottlenecks, v.evidence)
-    return pd.DataFrame(rows).assign(sweep=judged.sweep).astype({"users": "Int64"})
+    rows[0]["document"] = to_text(judged)
+    common = {"sweep": judged.sweep, "analysis_version": judged.analysis_version}
+    return pd.DataFrame(rows).assign(**common).astype({"users": "Int64"})
 
 
 def _rows(
@@ -183,7 +186,8 @@ def _rows(
 
 def as_json(judged: SweepVerdict) -> dict[str, Any]:
     """One element of `sweeps` in contract 5; null = unknown. Keys beyond the contract: max_throughput_at_least,
-    knee_interval, knee_bracketed, evidence, and per trial valid, invalid_reasons, kind, lost_share, evidence."""
+    knee_interval, knee_bracketed, evidence, next, analysis_version, and per trial valid, invalid_reasons, kind, lost_share,
+    evidence."""
     found = judged.max_throughput
     return {
         "sweep": judged.sweep,
@@ -200,6 +204,8 @@ def as_json(judged: SweepVerdict) -> dict[str, Any]:
         "trials": [_trial(load, v) for load, v in judged.trials],
         "migration": judged.migration,
         "evidence": judged.evidence,
+        "next": judged.next,
+        "analysis_version": judged.analysis_version or analysis_version(),
     }
 
 
@@ -214,6 +220,7 @@ def _trial(load: Load, v: Verdict) -> dict[str, Any]:
         "invalid_reasons": [r for r in load.invalid_reasons.split(", ") if r],
         "throughput_per_s": _number(load.throughput_per_s),
         "lost_share": _number(v.lost),
+        "explained_share": _number(v.explained),
         "evidence": v.evidence,
     }
 

@@ -1,0 +1,99 @@
+"""Density of a resource's utilization over the users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ntier_analysis.density import GRID_PCT
+from ntier_analysis.errors import DataError
+from ntier_analysis.figures import densities
+from ntier_analysis.figures.drawing import Drawing
+
+
+@dataclass(frozen=True, repr=False)
+class Density:
+    """Of one resource of one node, one curve per load. The curves only show; the shares are counted from the raw
+    samples, with intervals that respect their correlation (docs/decisions/density.md).
+
+    `users`: shape (k,), nominal users of the loads. `grid_pct`: shape (401,), 0 to 100 %. `curves`: shape (k, 401),
+    share per percentage point, each with the integral 1, from means of one second. `share`: one row per trial with
+    trial, users, valid, saturation (share of the run phase at or above 95 %, 0 to 1), saturation_low, saturation_high
+    (95 % interval), n (samples), n_effective (what they are worth).
+
+    >>> import ntier_analysis as na
+    >>> density = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").density("db1", "cpu")
+    >>> density
+    Density of db1 cpu: 13 loads of 1,000 to 13,000 users; share at or above 95 %: 0.0... at 13,000
+    >>> density.curves.shape, density.grid_pct.shape
+    ((13, 401), (401,))
+    >>> density.figure().name
+    'density-map-db1-cpu'
+    """
+
+    node: str
+    tier: str
+    resource: str
+    scale: float
+    users: npt.NDArray[np.float64]
+    curves: npt.NDArray[np.float64]
+    share: pd.DataFrame
+    _frame: pd.DataFrame
+
+    @property
+    def grid_pct(self) -> npt.NDArray[np.float64]:
+        return GRID_PCT
+
+    def curve(self, users: int) -> npt.NDArray[np.float64]:
+        """Density at one load, shape (401,). Raises DataError for a load that was not measured.
+
+        >>> import ntier_analysis as na
+        >>> density = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").density("db1", "cpu")
+        >>> mode_pct = density.grid_pct[density.curve(13000).argmax()]
+        >>> bool(mode_pct > 95)
+        True
+        """
+        found = np.flatnonzero(self.users == users)
+        if not len(found):
+            raise DataError(f"no load of {users} users; there are: {', '.join(f'{u:.0f}' for u in self.users)}")
+        return self.curves[found[0]]
+
+    def figure(self) -> Drawing:
+        """The flat map, with the shares and their intervals beside it."""
+        return densities.density_map(
+            self._frame, self.share, node=self.node, tier=self.tier, resource=self.resource, scale=self.scale
+        )
+
+    def surface(self) -> Drawing:
+        """The same as a surface, as in the study's Figure 1."""
+        return densities.density_surface(
+            self._frame, self.share, node=self.node, resource=self.resource, scale=self.scale
+        )
+
+    def __repr__(self) -> str:
+        ends = self.share.iloc[[0, -1]] if len(self.share) else self.share
+        shares = ", ".join(
+            f"{s.saturation:.2f} [{s.saturation_low:.2f}, {s.saturation_high:.2f}] at {s.users:,}"
+            for s in ends.itertuples()
+        )
+        loads = f"{len(self.users)} loads of {self.users.min():,.0f} to {self.users.max():,.0f} users"
+        return f"Density of {self.node} {self.resource}: {loads}; share at or above 95 %: {shares}"
+
+    def _repr_png_(self) -> bytes:
+        return self.figure()._repr_png_()
+
+
+def density(
+    samples: pd.DataFrame, share: pd.DataFrame, node: str, tier: str, resource: str, scale: float, interval_s: float
+) -> Density:
+    """`samples`: columns trial, users, t_s, value (percent) of one resource; `share`: rows of table `saturation`."""
+    curves = densities.node_densities(densities.averaged(samples, interval_s))
+    if curves.empty:
+        raise DataError(f"{node} {resource}: no samples of its utilization in the run phase")
+    columns = ["trial", "users", "valid", "saturation", "saturation_low", "saturation_high", "n", "n_effective"]
+    users = curves["users"].to_numpy(dtype=float)
+    ordered = share.sort_values(["users", "trial"], ignore_index=True)[columns]
+    return Density(node, tier, resource, scale, users, np.stack(curves["density"].to_list()), ordered, curves)

@@ -1,0 +1,236 @@
+"""One sweep of a store."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from ntier_analysis.api.density import Density, density
+from ntier_analysis.api.verdict import Verdict
+from ntier_analysis.errors import DataError
+from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.interactions import by_interaction, long_interactions
+from ntier_analysis.figures.style import THRESHOLD_PCT
+from ntier_analysis.report.data import SweepData, read_sweep
+from ntier_analysis.report.drawings import DENSITY_INTERVAL_S, density_figures, load_figures, telling_trials
+from ntier_analysis.report.tables import demands, hottest
+from ntier_analysis.store.schema import PHASES
+from ntier_analysis.store.tables import read_table
+from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.verdict.tables import as_json, sweep_scale
+
+
+class Sweep:
+    """One topology, mix and middleware over a range of users. Frames have the columns of the store's tables, with the
+    unit as the suffix of each name (`_s`, `_ms`, `_per_s`, `_pct`, `_bytes`); a share has none and is 0 to 1.
+    Everything is read when it is first asked for.
+
+    >>> import ntier_analysis as na
+    >>> sweep = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere")
+    >>> sweep
+    Sweep 1-1-1-1M.browse_only.shardingsphere (1/1/1/1M): 13 trials, 13 valid, 1,000 to 13,000 users
+    >>> sweep.topology, sweep.scale
+    ('1/1/1/1M', 0.2)
+    """
+
+    def __init__(self, store: Path, name: str) -> None:
+        self._store, self.name = store, name
+
+    @cached_property
+    def trials(self) -> pd.DataFrame:
+        """One row per trial, ordered by load: users (nominal), rep, valid, invalid_reasons, throughput_per_s with
+        throughput_low_per_s and throughput_high_per_s (95 %), goodput_per_s, response_time_mean_ms, _p50_ms, _p95_ms,
+        _p99_ms, errors (a count), run_start_s, run_end_s (UTC), think_time_s, ...
+
+        >>> import ntier_analysis as na
+        >>> trials = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").trials
+        >>> trials[["users", "throughput_per_s", "response_time_mean_ms"]].round(1).head(2)
+           users  throughput_per_s  response_time_mean_ms
+        0   1000              28.4                    9.6
+        1   2000              56.4                   14.9
+        """
+        found = read_table(self._store, "trials", self.name)
+        found = found.sort_values(["users", "rep", "trial"], ignore_index=True)
+        return found.assign(valid=found["valid"].fillna(False).astype(bool))
+
+    @property
+    def topology(self) -> str:
+        """In W/A/C/D notation."""
+        return str(self.trials["topology"].iloc[0]) if len(self.trials) else ""
+
+    @property
+    def scale(self) -> float:
+        """Node capacity and users are multiplied by it; nominal rates are measured ones divided by it."""
+        return sweep_scale(self.trials)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """As it is stored; computed if the store is of before verdicts were stored whole."""
+        return Verdict(as_json(verdicts(self._store, [self.name])[0]), self.scale)
+
+    @cached_property
+    def saturation(self) -> pd.DataFrame:
+        """One row per trial, node, resource and item: saturation (share of the run phase at or above 95 %, 0 to 1),
+        saturation_low, saturation_high (95 %), n, n_missing, n_effective (samples), utilization_mean_pct,
+        utilization_p95_pct, interval_s, and the trial's valid.
+
+        >>> import ntier_analysis as na
+        >>> found = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").saturation
+        >>> full = found[(found["node"] == "db1") & (found["saturation_low"] > 0.5)]
+        >>> int(full["users"].min())
+        4000
+        """
+        found = read_table(self._store, "saturation", self.name, filters=[("threshold_pct", "==", THRESHOLD_PCT)])
+        valid = found["trial"].map(self.trials.set_index("trial")["valid"]).astype(bool)
+        return found.assign(valid=valid).sort_values(["users", "trial", "tier", "node", "resource"], ignore_index=True)
+
+    @cached_property
+    def hottest(self) -> pd.DataFrame:
+        """Of each trial the server and resource with the largest saturation; index: trial."""
+        return hottest(self._data)
+
+    def samples(
+        self, node: str | None = None, resource: str | None = None, metric: str | None = None, phase: str | None = "run"
+    ) -> pd.DataFrame:
+        """What the collectors read: trial, users, t_s (UTC, end of the sampling interval), phase, node, tier, resource,
+        item (part of the resource), metric (with its unit as suffix), value, unit, source, interval_s. None: of all.
+
+        Raises DataError for a node, resource or metric that was not measured, naming those that were.
+
+        >>> import ntier_analysis as na
+        >>> sweep = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere")
+        >>> found = sweep.samples(node="db1", resource="cpu", metric="utilization_pct")
+        >>> found["unit"].unique().tolist(), bool(found["value"].mean() > 50)
+        (['pct'], True)
+        >>> sweep.samples(node="db7")
+        Traceback (most recent call last):
+        ntier_analysis.errors.DataError: ... no node 'db7'; there are: app1, client1, db1, middleware1, web1
+        """
+        there = self._measured
+        filters = [] if phase is None else [("phase", "=", phase)]
+        if phase is not None and phase not in PHASES:
+            raise DataError(f"{self.name}: phase {phase!r}: allowed are {', '.join(PHASES)}, None for all")
+        for name, value in (("node", node), ("resource", resource), ("metric", metric)):
+            if value is None:
+                continue
+            if value not in set(there[name]):
+                where = " of ".join(
+                    filter(None, [resource if name == "metric" else "", node if name != "node" else ""])
+                )
+                raise DataError(
+                    f"{self.name}: no {name} {value!r}{f' in the samples of {where}' if where else ''}; there are: "
+                    f"{', '.join(sorted(set(there[name]))) or 'none'}"
+                )
+            there = there[there[name] == value]
+            filters.append((name, "=", value))
+        found = read_table(self._store, "samples", self.name, filters=filters or None)
+        users = found["trial"].map(self.trials.set_index("trial")["users"])
+        return found.drop(columns="sweep").assign(users=users)
+
+    def density(self, node: str, resource: str = "cpu", item: str | None = None) -> Density:
+        """Of the utilization of a resource over the users. `item`: which part of it, where it has several (disks,
+        pools). Raises DataError for a node, resource or item that has no utilization, naming those that have.
+
+        >>> import ntier_analysis as na
+        >>> na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").density("db1", "tape")
+        Traceback (most recent call last):
+        ntier_analysis.errors.DataError: ... no resource 'tape' with a utilization of db1; there are: cpu...
+        """
+        rows = self.saturation
+        for name, value in (("node", node), ("resource", resource), ("item", item)):
+            there = sorted(set(rows[name]))
+            if value is None and len(there) == 1:
+                value = there[0]
+            if value not in there:
+                of = "" if name == "node" else f" with a utilization of {node}{f' {resource}' * (name == 'item')}"
+                what = f"no {name} {value!r}{of}" if value is not None else f"{node} {resource} has several items"
+                raise DataError(f"{self.name}: {what}; there are: {', '.join(there) or 'none'}")
+            rows = rows[rows[name] == value]
+        samples = self.samples(node, resource, "utilization_pct")
+        # several collectors may measure a resource; the saturation says which one was trusted
+        trusted = rows[["trial", "item", "source"]].drop_duplicates()
+        mine = samples.merge(trusted, on=["trial", "item", "source"]).sort_values(["trial", "t_s"])
+        tier = str(rows["tier"].iloc[0])
+        return density(mine, rows, node, tier, resource, self.scale, DENSITY_INTERVAL_S)
+
+    @cached_property
+    def demands(self) -> pd.DataFrame:
+        """CPU that an interaction needs of each node, by the utilization law over the valid loads below saturation:
+        node, tier, demand_ms, demand_error_ms, low_ms, high_ms (95 %; NaN with two loads), idle_cores, loads, p (of
+        the test that one demand fits all loads).
+
+        >>> import ntier_analysis as na
+        >>> na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").demands["node"].tolist()
+        ['db1', 'middleware1', 'app1', 'web1']
+        """
+        return demands(self._data)
+
+    @cached_property
+    def interactions(self) -> pd.DataFrame:
+        """One row per completed interaction: trial, t_s (UTC), phase, interaction, response_time_ms, ok, bytes."""
+        return self._data.interactions
+
+    def by_interaction(self, users: int | None = None) -> pd.DataFrame:
+        """Number, errors and response times of each interaction at one load (None: the lowest). Raises DataError for a
+        load that has no valid trial."""
+        valid = self.trials[self.trials["valid"]]
+        loads = sorted(valid["users"].unique().tolist())
+        chosen = users if users is not None else next(iter(loads), None)
+        if chosen not in loads:
+            raise DataError(f"{self.name}: no valid trial with {users} users; there are: {loads}")
+        trial = valid.loc[valid["users"] == chosen, "trial"].iloc[0]
+        return by_interaction(self.interactions[self.interactions["trial"] == trial])
+
+    @property
+    def chains(self) -> list[str]:
+        """What moves with the disk of each database, second by second: a sentence per trial in which something does."""
+        return [f"{trial}: {chain.text}" for trial, found in self._data.chains.items() for chain in found]
+
+    # ---- figures ----
+
+    def figures(self) -> list[Drawing]:
+        """The report's figures over the loads: throughput, response time, utilization, pools, course of three trials.
+
+        >>> import ntier_analysis as na
+        >>> [d.name for d in na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").figures()][:2]
+        ['throughput', 'response-time']
+        """
+        return [pair.drawing for pair in load_figures(self._data)]
+
+    def figure(self, name: str) -> Drawing:
+        """One of `figures()` by its name. Raises DataError for an unknown one, naming those of this sweep."""
+        found = {d.name: d for d in self.figures()}
+        if name not in found:
+            raise DataError(f"{self.name}: no figure {name!r}; there are: {', '.join(found) or 'none'}")
+        return found[name]
+
+    def densities(self) -> list[Drawing]:
+        """The CPU of the node that limits first, as a surface and as a map; then every other node as a map."""
+        return [pair.drawing for pair in density_figures(self._data)]
+
+    def long_interactions(self) -> list[Drawing]:
+        """Share of the response time that each interaction takes: lowest load, near the knee, highest load."""
+        chosen = telling_trials(self.trials[self.trials["valid"]], self.verdict.knee_users)
+        return [long_interactions(self.interactions, t.trial, t.users) for t in chosen.itertuples()]
+
+    # ---- inside ----
+
+    @cached_property
+    def _data(self) -> SweepData:
+        return read_sweep(self._store, self.name)
+
+    @cached_property
+    def _measured(self) -> pd.DataFrame:
+        columns = ["node", "resource", "metric"]
+        return read_table(self._store, "samples", self.name, columns=columns).drop_duplicates()
+
+    def __repr__(self) -> str:
+        users = self.trials["users"]
+        loads = f", {users.min():,} to {users.max():,} users" if len(users) else ""
+        counts = f"{len(users)} trials, {int(self.trials['valid'].sum())} valid"
+        return f"Sweep {self.name} ({self.topology}): {counts}{loads}"
+
+    def _repr_html_(self) -> str:
+        return self.verdict._repr_html_()

@@ -1,0 +1,99 @@
+"""What was measured at one load: `p95(4000) <= 2000`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
+from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, of_batches
+
+AT_LOAD = {
+    "throughput": "throughput_per_s",
+    "goodput": "goodput_per_s",
+    "response_time": "response_time_mean_ms",
+    "p50": "response_time_p50_ms",
+    "p95": "response_time_p95_ms",
+    "p99": "response_time_p99_ms",
+    "errors": "errors",
+}
+"""Name -> column of the table `trials`."""
+_PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+DRAWS = 1000
+"""Draws of the bootstrap: the ends of its interval are then known to a twentieth of its width."""
+
+
+def at_load(
+    name: str, args: str | None, trials: pd.DataFrame, interactions: Callable[[], pd.DataFrame], text: str
+) -> Quantity:
+    """Of the valid trials at a load: over repetitions if there are several, else within the one. Raises DataError where
+    the load was not measured."""
+    loads = sorted(trials["users"].unique().tolist())
+    if args is None or not args.strip().isdigit() or int(args) not in loads:
+        raise DataError(f"expectation {text!r}: {name} needs a load that was measured: {', '.join(map(str, loads))}")
+    rows = trials[(trials["users"] == int(args)) & trials["valid"].fillna(False).astype(bool)]
+    if rows.empty:
+        return Quantity(math.nan, *UNKNOWN, "no valid trial at this load")
+    values = rows[AT_LOAD[name]].astype(float)
+    if values.isna().any():
+        return Quantity(math.nan, *UNKNOWN, f"unknown in {values.isna().sum()} of {len(rows)} trials: {_why(name)}")
+    if name == "errors":  # counted, in every trial
+        most = float(values.max())
+        return Quantity(most, most, most, f"the most of {len(rows)} trials" if len(rows) > 1 else "")
+    if len(values) > 1:
+        mean = of_batches(values.to_numpy(), len(values))
+        return Quantity(mean.value, mean.low, mean.high, f"{len(values)} repetitions")
+    row = rows.iloc[0]
+    if name == "throughput":
+        ends = (row["throughput_low_per_s"], row["throughput_high_per_s"])
+        return Quantity(float(values.iloc[0]), *(None if pd.isna(e) else float(e) for e in ends))
+    done = interactions()
+    low, high = _within(name, row, done[(done["trial"] == row["trial"]) & done["ok"].astype(bool)])
+    return Quantity(float(values.iloc[0]), low, high, "one trial" if low is not None else "one trial, no interval")
+
+
+def _why(name: str) -> str:
+    return "too few interactions" if name in _PERCENTILES else "not measured"
+
+
+def _within(name: str, trial: pd.Series, done: pd.DataFrame) -> tuple[float | None, float | None]:
+    """95 % interval from ten equal parts of the run; unknown if these are shorter than a second, or one is empty."""
+    edges = np.linspace(trial["run_start_s"], trial["run_end_s"], BATCHES + 1)
+    if not np.diff(edges)[0] >= MIN_BATCH_S:
+        return UNKNOWN
+    part = np.searchsorted(edges, done["t_s"].to_numpy(), side="right") - 1
+    response = done["response_time_ms"].to_numpy(dtype=float)
+    parts = [response[part == k] for k in range(BATCHES)]
+    if not all(map(len, parts)):
+        return UNKNOWN
+    if name in _PERCENTILES:
+        return _percentile(parts, _PERCENTILES[name])
+    if name == "response_time":
+        return _ratio(np.array([p.sum() for p in parts]), np.array([float(len(p)) for p in parts]))
+    slo = trial["slo_ms"]
+    good = np.array([(p <= slo).sum() if pd.notna(slo) else len(p) for p in parts]) / np.diff(edges)
+    found = of_batches(good, len(response))
+    return max(0.0, found.low), found.high
+
+
+def _ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """Of the mean over all interactions, whose parts are not of one size: the ratio estimator's error."""
+    mean = sums.sum() / counts.sum()
+    error = np.sqrt(((sums - mean * counts) ** 2).sum() / (BATCHES * (BATCHES - 1))) / counts.mean()
+    reach = float(stats.t.ppf(0.975, BATCHES - 1) * error)
+    return float(mean - reach), float(mean + reach)
+
+
+def _percentile(parts: list[np.ndarray], share: float) -> tuple[float, float]:
+    """Standard error by a bootstrap over the parts, since neighbours in time are alike; t, since they are ten."""
+    rng = np.random.default_rng(1)
+    draws = [np.percentile(np.concatenate([parts[k] for k in d]), 100 * share)
+             for d in rng.integers(0, BATCHES, size=(DRAWS, BATCHES))]  # fmt: skip
+    value = float(np.percentile(np.concatenate(parts), 100 * share))
+    reach = float(stats.t.ppf(0.975, BATCHES - 1) * np.std(draws, ddof=1))
+    return max(0.0, value - reach), value + reach

@@ -1,0 +1,77 @@
+"""How saturated a resource of a tier was, from the measured table: whether or not a verdict names it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
+from ntier_analysis.verdict.load import TIERS
+from ntier_analysis.verdict.saturation import THRESHOLD
+
+RESOURCES = ("cpu", "disk", "network", "memory", "pool", "lock", "queue", "query", "jvm")
+"""Those of the store's schema; an import may bring others."""
+
+
+BESIDE = ("client", "host")
+"""Measured too; no verdict names them."""
+
+
+def named(words: str, text: str, others: Iterable[str] = (), tiers: tuple[str, ...] = TIERS) -> tuple[str, str]:
+    """`db cpu` -> (db, cpu). Raises DataError for another form and for words that nothing is called."""
+    tier, resource = (*words.split(), "", "")[:2]
+    if len(words.split()) != 2:
+        raise DataError(f"expectation {text!r}: {words!r}: expected TIER RESOURCE, for example db cpu")
+    for word, allowed in ((tier, tiers), (resource, (*RESOURCES, *sorted({*others} - {*RESOURCES})))):
+        if word not in allowed:
+            raise DataError(f"expectation {text!r}: {word!r}: allowed are {', '.join(allowed)}")
+    return tier, resource
+
+
+def saturation(
+    args: str | None, table: pd.DataFrame, servers: dict[str, int], trials: list[str], where: str, text: str
+) -> Quantity:
+    """Of the tier's most saturated node: mean share of the run at or above the threshold over `trials`, in which a node
+    or a sample that was not measured may have been anything. `table`: the store's, of one sweep; `servers`: how many
+    nodes each tier has."""
+    if args is None or len(args.split()) != 2:
+        raise DataError(f"expectation {text!r}: expected saturation(TIER RESOURCE), for example saturation(db cpu)")
+    tier, resource = named(args, text, set(table.get("resource", [])), (*TIERS, *BESIDE))
+    if not trials:
+        return Quantity(math.nan, *UNKNOWN, "there is no valid trial")
+    rows = table[table["trial"].isin(trials) & (table["threshold_pct"] == THRESHOLD)]
+    mine = rows[(rows["tier"] == tier) & (rows["resource"] == resource) & (rows["n"] > 0)]
+    if mine.empty:
+        there = sorted({f"{t} {r}" for t, r in zip(rows["tier"], rows["resource"], strict=True)})
+        return Quantity(math.nan, *UNKNOWN, f"not measured; measured are {', '.join(there) or 'no resources'}")
+    found = {name: _pooled(part, trials) for name, part in mine.groupby(["node", "item"])}
+    (node, item), top = max(found.items(), key=lambda f: f[1].value)
+    # the most saturated one is at least as saturated as any, and at most as the one with the highest upper end
+    low, high = max(q.low for q in found.values()), max(q.high for q in found.values())
+    absent = servers.get(tier, 0) - len({name for name, _ in found})
+    note = f"{node}{f' ({item})' * bool(item)}, {where}"
+    if absent > 0:
+        high, note = 1.0, f"{note}; {absent} of {servers[tier]} {tier} nodes not measured"
+    return Quantity(top.value, low, high, note)
+
+
+def _pooled(rows: pd.DataFrame, trials: list[str]) -> Quantity:
+    """Mean over the trials of one node; the interval covers the single shares' own and what the trials differ."""
+    missing = (rows["n_missing"] / (rows["n"] + rows["n_missing"])).to_numpy()
+    value = rows["saturation"].to_numpy()
+    below = value - rows["saturation_low"].to_numpy() * (1 - missing)
+    above = rows["saturation_high"].to_numpy() * (1 - missing) + missing - value
+    k = len(rows)
+    down, up = (float(np.sqrt((e**2).sum()) / k) for e in (below, above))
+    if k > 2:
+        spread = float(stats.t.ppf(0.975, k - 1) * value.std(ddof=1) / np.sqrt(k))
+        down, up = max(down, spread), max(up, spread)
+    mean = float(value.mean())
+    low, high = max(0.0, mean - down), min(1.0, mean + up)
+    absent = 1 - k / len(trials)  # of these trials nothing is known
+    return Quantity(mean, low * (1 - absent), high * (1 - absent) + absent)

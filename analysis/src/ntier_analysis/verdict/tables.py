@@ -186,8 +186,8 @@ def _rows(
 
 def as_json(judged: SweepVerdict) -> dict[str, Any]:
     """One element of `sweeps` in contract 5; null = unknown. Keys beyond the contract: max_throughput_at_least,
-    knee_interval, knee_bracketed, evidence, next, analysis_version, and per trial valid, invalid_reasons, kind, lost_share,
-    evidence."""
+    knee_interval, knee_bracketed, evidence, next, analysis_version, and per trial valid, invalid_reasons, kind,
+    lost_share, explained_share, evidence."""
     found = judged.max_throughput
     return {
         "sweep": judged.sweep,

@@ -18,7 +18,7 @@ SHIFT_S = 300.0
 """How far the schedules may have got when a trial begins."""
 LOADS = {
     "usual": ((0.2, 0.8, 1, 4), (0.8, 1.15, 0, 2), (1.25, 2.5, 1, 4)),
-    "far": ((0.2, 0.8, 1, 3), (1.5, 3.5, 2, 4)),
+    "far": ((0.2, 0.8, 1, 3), (2.0, 5.0, 2, 4)),
     "beyond": ((0.2, 0.7, 1, 3), (1.2, 3.0, 2, 5)),
     "low": ((0.15, 0.65, 3, 6),),
     "very low": ((0.1, 0.4, 3, 6),),
@@ -72,7 +72,7 @@ def draw(seeds: str, number: int) -> Case:
     plan = _plan(rng)
     variant = ALL[number % len(ALL)]
     built = variant(plan)
-    loads = sorted(x for low, high, a, b in LOADS[built.loads] for x in rng.uniform(low, high, int(rng.integers(a, b))))
+    loads = _loads(rng, built)
     system, seed = plan.build(), int(rng.integers(2**31))
     return Case(
         name=f"queueing.{seeds}.{number:04d}",
@@ -98,7 +98,7 @@ def _plan(rng: np.random.Generator) -> Plan:
         rng=rng,
         tiers=tiers,
         nodes=nodes,
-        target=float(np.exp(rng.uniform(np.log(10), np.log(30)))),
+        target=float(np.exp(rng.uniform(np.log(10), np.log(22)))),
         think=Think(
             mean_s=float(np.exp(rng.uniform(np.log(0.5), np.log(15)))),
             law=str(
@@ -118,6 +118,11 @@ def _plan(rng: np.random.Generator) -> Plan:
     for t in tiers:
         plan.policies[t] = (str(rng.choice(["round_robin", "random", "least_pending"])), ())
     return plan
+
+
+def _loads(rng: np.random.Generator, built: Built) -> list[float]:
+    parts = [(low, min(high, built.top), int(rng.integers(a, b))) for low, high, a, b in LOADS[built.loads]]
+    return sorted(float(x) for low, high, n in parts for x in rng.uniform(low, high, n))
 
 
 def _knee(system: System, plan: Plan, seed: int) -> float:

@@ -37,18 +37,25 @@ def make(folder: Path, case: Case) -> dict:
     }  # fmt: skip
 
 
+def list_path(folder: Path, seeds: str) -> Path:
+    return folder / f"queueing.{seeds}.jsonl"
+
+
+def write(folder: Path, seeds: str, line: dict) -> None:
+    with list_path(folder, seeds).open("a") as out:
+        out.write(json.dumps(line) + "\n")
+
+
 def main() -> None:
     if len(sys.argv) != 5 or sys.argv[2] not in SEEDS:
         sys.exit(f"usage: make.py FOLDER {'|'.join(SEEDS)} FIRST LAST")
     folder, seeds, first, last = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"queueing.{seeds}.jsonl"
+    path = list_path(folder, seeds)
     done = {json.loads(line)["name"] for line in path.read_text().splitlines()} if path.exists() else set()
     for number in range(first, last):
         if f"queueing.{seeds}.{number:04d}" not in done:
-            line = make(folder, draw(seeds, number))
-            with path.open("a") as out:
-                out.write(json.dumps(line) + "\n")
+            write(folder, seeds, make(folder, draw(seeds, number)))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ A relief is 1.5 times the servers' capacity at unchanged length of a service (pa
 * `unknown`: what was measured does not tell. What limits is a CPU without samples; or there is one load, nothing that
   is measured limits, and the answer takes so long that it could be waiting as well as service (two such systems give
   the same data).
-* A node of a group limits if leaving it out of the group's relief costs 5 points of the gain."""
+* A node of a group limits if leaving it out of the group's relief costs half of an equal share of the gain or more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ GAIN = 0.05
 UNSURE = (0.03, 0.08)
 """A gain in here that decides makes a case borderline. The runs share their random numbers, so that a gain's error is
 about a point."""
-RAMP_S, LONG_S = 30.0, 400.0
+NODE_PART, UNSURE_NODE = 0.5, (0.3, 0.7)
+"""What a node's relief must add, in equal shares of its group's gain, and what of it is borderline."""
+RAMP_S, LONG_S = 30.0, 200.0
 SUSPECT_BUSY, SUSPECT_WAITING = 0.25, 0.02
 """Parts in use for less (share of capacity), with fewer waiting (share of the users), are relieved together; one by one
 only if that gains anything."""
@@ -108,8 +110,11 @@ def _suspects(bench: _Bench) -> list[Key]:
 
 def _smallest(bench: _Bench, suspects: list[Key]) -> set[Key]:
     """The suspects without those (least used first) whose relief adds less than half of what counts."""
-    kept = set(suspects)
-    least = bench.gain("suspects", kept)
+    pair = set(suspects[-2:])
+    kept, least = set(suspects), bench.gain("all", bench.keys)
+    if bench.gain("claimed", pair) >= max(GAIN, least - GAIN / 2):
+        bench.decides("claimed", bench.gain("claimed", pair))
+        return pair  # neither does it alone
     for key in suspects:
         if len(kept) == 1:
             break
@@ -127,7 +132,9 @@ def _nodes(case: Case, bench: _Bench, key: Key, limits: set[Key]) -> tuple[int, 
         return (0,)
     full = bench.gain("claimed", limits)
     loss = [full - bench.gain(f"claimed but {text(key)} {i}", limits, (key, i)) for i in range(n)]
-    kept = tuple(i for i in range(n) if bench.decides(f"{text(key)} node {i}", loss[i]))
+    part = [x * n / full if full > 0 else 0.0 for x in loss]
+    bench.unsure += [f"node {i} of {text(key)}" for i in range(n) if UNSURE_NODE[0] <= part[i] <= UNSURE_NODE[1]]
+    kept = tuple(i for i in range(n) if part[i] >= NODE_PART)
     if not kept:
         bench.unsure.append(f"no node of {text(key)} counts alone")
     return kept or tuple(range(n))

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from queueing.model import Key
 from queueing.plan import CACHES, Plan, turns
 
 
 @dataclass(frozen=True)
 class Built:
-    """`kind`: class; `keys`: the parts that limit (measured or not); `loads`: how they are chosen; `blind`: a CPU
-    without samples."""
+    """`kind`: class; `keys`: the parts that limit (measured or not); `loads`: how they are chosen, the highest at most
+    `top` knees; `blind`: a CPU without samples."""
 
     kind: str
     keys: frozenset[Key] = frozenset()
     loads: str = "usual"
+    top: float = 9.0
     blind: Key | None = None
 
 
@@ -283,30 +286,35 @@ def _in_turn(plan: Plan, a: Key, b: Key, round_s: float, covered: float) -> Buil
     plan.nodes |= {a[0]: 1, b[0]: 1}
     plan.cores |= {key[0]: 1 for key in (a, b) if key[1] == "cpu"}
     others_low(plan, a, b)
-    first = between(plan, 0.42, 0.58) * covered
+    first = between(plan, 0.45, 0.55) * covered
+    depth, level = between(plan, 0.7, 0.88), between(plan, 0.9, 1.05)
     schedule = turns(plan.rng, round_s, (first, covered - first), bool(plan.rng.random() < 0.4))
     for key, times, on in zip((a, b), schedule, (first, covered - first), strict=True):
-        share = between(plan, 0.6, 0.9)
-        # Both could do about the target on average: else one of them has the other's backlog all the time.
-        plan.busy[key] = between(plan, 0.85, 1.0) * (1 - on * share)
+        share = depth + between(plan, -0.05, 0.05)
+        # Both could do about as much on average: else one of them has the other's backlog all the time.
+        plan.busy[key] = level * between(plan, 0.96, 1.04) * (1 - on * share)
         plan.options[key] = {"share": share, "switches": times}
-    return built("alternating", a, b)
+    # In a turn the slow one leaves about 1.25 x the target waiting per second. More users than that in all, and both
+    # have work at every moment; fewer, and each idles at the end of the other's turns.
+    plan.think = replace(plan.think, mean_s=min(plan.think.mean_s, between(plan, 2, 8)))
+    waiting = 1.25 * round_s * covered / 2 / (plan.think.mean_s + 0.3)
+    return built(
+        "alternating", a, b, loads="beyond", top=float(np.clip(1 + between(plan, 0.3, 0.9) * waiting, 1.25, 3.5))
+    )
 
 
 def turns_that_cover(plan: Plan) -> Built:
     """Two CPUs slow down in turns that together cover the run; each works off its backlog in the other's turn."""
-    found = _in_turn(plan, *two(plan, plan.cpus), between(plan, 4, 16), 1.0)
-    return replace(found, loads="beyond")
+    return _in_turn(plan, *two(plan, plan.cpus), between(plan, 5, 20), 1.0)
 
 
 def turns_with_gaps(plan: Plan) -> Built:
-    return _in_turn(plan, *two(plan, plan.cpus), between(plan, 1.0, 12), between(plan, 0.75, 0.95))
+    return _in_turn(plan, *two(plan, plan.cpus), between(plan, 2, 14), between(plan, 0.75, 0.95))
 
 
 def disk_and_cpu_in_turn(plan: Plan) -> Built:
     """A checkpoint slows the disk, then something else a CPU."""
-    found = _in_turn(plan, one(plan, plan.cpus[:-1]), plan.disk, between(plan, 6, 16), between(plan, 0.85, 1.0))
-    return replace(found, loads="beyond")
+    return _in_turn(plan, one(plan, plan.cpus[:-1]), plan.disk, between(plan, 6, 20), between(plan, 0.85, 1.0))
 
 
 # ---- hidden --------------------------------------------------------------------------------------------------------
@@ -322,7 +330,8 @@ def shared_lock(plan: Plan) -> Built:
     """Readers share, writers are alone."""
     plan.nodes[plan.inner] = 1
     plan.write_share = between(plan, 0.15, 0.5)
-    plan.shared_s = 1 / plan.target
+    # Between two writers (a share w of all) the readers pass together, which takes about as long as one or two of them.
+    plan.shared_s = 1 / (2.2 * plan.write_share * plan.target)
     return built("hidden", (plan.inner, "lock"))
 
 

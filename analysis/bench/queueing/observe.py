@@ -31,6 +31,15 @@ def node_name(case: Case, tier: str, node: int) -> str:
     return NODE_NAMES[case.seed % len(NODE_NAMES)].format(tier=tier, n=node + 1)
 
 
+def think_s(case: Case, run: Run, answered: np.ndarray) -> float:
+    """The think time that was set. Users that come in waves have none of their own: theirs is what is measured, the
+    seconds of all users without those in which they waited for an answer, per interaction."""
+    think = case.system.think
+    if think.wave is None or not len(answered):
+        return think.mean_s
+    return max(0.01, run.users * (run.end_s - run.ramp_s) / len(answered) - float(answered[:, 1].mean()))
+
+
 def trial_row(case: Case, load: int, run: Run) -> dict:
     """One row of the trials."""
     answered = run.answered()
@@ -42,7 +51,7 @@ def trial_row(case: Case, load: int, run: Run) -> dict:
         "users": round(run.users / case.scale),
         "users_real": run.users,
         "scale": case.scale,
-        "think_time_s": case.system.think.mean_s,
+        "think_time_s": think_s(case, run, answered),
         "throughput_per_s": len(answered) / (run.end_s - run.ramp_s),
         "response_time_mean_ms": 1000 * answered[:, 1].mean() if len(answered) else 0.0,
         "run_start_s": start(load) + run.ramp_s,

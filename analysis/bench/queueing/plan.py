@@ -26,7 +26,8 @@ SCHEDULE_S = 800.0
 @dataclass
 class Plan:
     """`target`: interactions/s at which `busy` (key -> share of the capacity in use) holds; `options`: key -> fields of
-    its parts; `hit`: share that a cache answers; `visits` of the innermost tier per interaction."""
+    its parts; `hit`: share that a cache answers; `visits` of the innermost tier per interaction; `before`: part of the
+    caller's CPU work that is done before it calls."""
 
     rng: np.random.Generator
     tiers: tuple[str, ...]
@@ -46,6 +47,7 @@ class Plan:
     disk_slots: int = 1
     hit: float = 0.0
     visits: int = 1
+    before: float = 0.6
     serial_s: float = 0.0
     serial_only: str = ""
     shared_s: float = 0.0
@@ -126,8 +128,8 @@ class Plan:
         front, caller = self.front, self.caller
         called = [Step("take", caller, "pool:connections"), *inside, Step("give", caller, "pool:connections")]
         if caller != front:
-            body = [Step("enter", caller), *self._serve(caller, "cpu", 0.6), *self._thread(caller), *called,
-                    *self._serve(caller, "cpu", 0.4), Step("exit", caller)]  # fmt: skip
+            body = [Step("enter", caller), *self._serve(caller, "cpu", self.before), *self._thread(caller), *called,
+                    *self._serve(caller, "cpu", 1 - self.before), Step("exit", caller)]  # fmt: skip
         else:
             body = called
         leave = [Step("give", front, "pool:workers")]

@@ -285,9 +285,12 @@ def slowed_together(plan: Plan) -> Built:
 def _in_turn(plan: Plan, a: Key, b: Key, round_s: float, covered: float) -> Built:
     plan.nodes |= {a[0]: 1, b[0]: 1}
     plan.cores |= {key[0]: 1 for key in (a, b) if key[1] == "cpu"}
+    # Each of the two is visited once. Who goes to and fro waits for both turns to come round again, which no capacity
+    # would relieve.
+    plan.visits, plan.before = 1, 1.0
     others_low(plan, a, b)
     first = between(plan, 0.45, 0.55) * covered
-    depth, level = between(plan, 0.7, 0.88), between(plan, 0.9, 1.05)
+    depth, level = between(plan, 0.55, 0.85), between(plan, 0.9, 1.05)
     schedule = turns(plan.rng, round_s, (first, covered - first), bool(plan.rng.random() < 0.4))
     for key, times, on in zip((a, b), schedule, (first, covered - first), strict=True):
         share = depth + between(plan, -0.05, 0.05)
@@ -296,7 +299,7 @@ def _in_turn(plan: Plan, a: Key, b: Key, round_s: float, covered: float) -> Buil
         plan.options[key] = {"share": share, "switches": times}
     # In a turn the slow one leaves about 1.25 x the target waiting per second. More users than that in all, and both
     # have work at every moment; fewer, and each idles at the end of the other's turns.
-    plan.think = replace(plan.think, mean_s=min(plan.think.mean_s, between(plan, 2, 8)))
+    plan.think = replace(plan.think, mean_s=min(plan.think.mean_s, between(plan, 1.5, 6)))
     waiting = 1.25 * round_s * covered / 2 / (plan.think.mean_s + 0.3)
     return built(
         "alternating", a, b, loads="beyond", top=float(np.clip(1 + between(plan, 0.3, 0.9) * waiting, 1.25, 3.5))
@@ -305,11 +308,11 @@ def _in_turn(plan: Plan, a: Key, b: Key, round_s: float, covered: float) -> Buil
 
 def turns_that_cover(plan: Plan) -> Built:
     """Two CPUs slow down in turns that together cover the run; each works off its backlog in the other's turn."""
-    return _in_turn(plan, *two(plan, plan.cpus), between(plan, 5, 20), 1.0)
+    return _in_turn(plan, *two(plan, plan.cpus), between(plan, 8, 26), 1.0)
 
 
 def turns_with_gaps(plan: Plan) -> Built:
-    return _in_turn(plan, *two(plan, plan.cpus), between(plan, 2, 14), between(plan, 0.75, 0.95))
+    return _in_turn(plan, *two(plan, plan.cpus), between(plan, 5, 20), between(plan, 0.75, 0.95))
 
 
 def disk_and_cpu_in_turn(plan: Plan) -> Built:

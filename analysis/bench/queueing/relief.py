@@ -50,15 +50,15 @@ class Label:
 class _Bench:
     """Gains of reliefs of one case, each simulated once."""
 
-    def __init__(self, case: Case) -> None:
-        self.case, self.users = case, case.users[-1]
+    def __init__(self, case: Case, long_s: float) -> None:
+        self.case, self.users, self.long_s = case, case.users[-1], long_s
         self.keys = set(case.system.keys())
         self.base = self._run(case.system)
         self.found: dict[str, float] = {}
         self.unsure: list[str] = []
 
     def _run(self, system: System):
-        return simulate(system, self.users, RAMP_S, LONG_S, self.case.seed)
+        return simulate(system, self.users, RAMP_S, self.long_s, self.case.seed)
 
     def gain(self, name: str, keys: set[Key], but: tuple[Key, int] | None = None) -> float:
         if name not in self.found:
@@ -77,9 +77,9 @@ def text(key: Key) -> str:
     return f"{key[0]} {key[1]}"
 
 
-def label(case: Case) -> Label:
-    """Class, parts and nodes that limit."""
-    bench = _Bench(case)
+def label(case: Case, long_s: float = LONG_S) -> Label:
+    """Class, parts and nodes that limit, by runs of this length."""
+    bench = _Bench(case, long_s)
     if not bench.decides("all", bench.gain("all", bench.keys)):
         return _named(case, bench, set(), "none")
     suspects = _suspects(bench)

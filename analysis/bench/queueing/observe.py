@@ -150,7 +150,7 @@ def busiest_core(run: Run, row: int, share: np.ndarray, at: np.ndarray, rng: np.
 
 
 def disk(case: Case, run: Run, row: int, shift_s: float, at: np.ndarray) -> dict:
-    """utilization_pct = share of the time with anything in service, as iostat's %util; queue_length = aqu-sz."""
+    """utilization_pct = share of the time with anything in service, as iostat's %util; queue = aqu-sz, wait_ms = await."""
     part, log = run.system.parts[row], run.logs[row]
     seconds = np.diff(at)
     busy = np.diff(anything(log, at)) / seconds
@@ -166,7 +166,7 @@ def disk(case: Case, run: Run, row: int, shift_s: float, at: np.ndarray) -> dict
         done = count(log.left, at)
         with np.errstate(invalid="ignore", divide="ignore"):
             wait = np.where(np.diff(done) > 0, 1000 * np.diff(total[done]) / np.diff(done), 0.0)
-        found |= {"queue_length": np.maximum(inside, 0.0), "await_ms": wait}
+        found |= {"queue": np.maximum(inside, 0.0), "wait_ms": wait}
     return found
 
 

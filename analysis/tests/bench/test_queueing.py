@@ -74,8 +74,8 @@ def test_samples_obey_the_utilization_law_and_littles_law():
     for part in STATIONS:
         law = 100 * run.throughput * DEMANDS[part.key] / part.servers
         assert mean[(*part.key, "utilization_pct")] == pytest.approx(law, rel=0.06), part
-    queue = inside[inside["metric"] == "queue_length"]["value"].mean()
-    wait_s = inside[inside["metric"] == "await_ms"]["value"].mean() / 1000
+    queue = inside[inside["metric"] == "queue"]["value"].mean()
+    wait_s = inside[inside["metric"] == "wait_ms"]["value"].mean() / 1000
     assert queue == pytest.approx(run.throughput * wait_s, rel=0.1)
 
 

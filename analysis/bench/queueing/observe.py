@@ -150,7 +150,7 @@ def busiest_core(run: Run, row: int, share: np.ndarray, at: np.ndarray, rng: np.
 
 
 def disk(case: Case, run: Run, row: int, shift_s: float, at: np.ndarray) -> dict:
-    """utilization_pct = share of the time with anything in service, as iostat's %util; queue = aqu-sz, wait_ms = await."""
+    """utilization_pct = share of time with anything in service, as iostat's %util; queue: aqu-sz, wait_ms: await."""
     part, log = run.system.parts[row], run.logs[row]
     seconds = np.diff(at)
     busy = np.diff(anything(log, at)) / seconds

@@ -42,6 +42,7 @@ TRIALS = _schema(
     topology=("label", "", "Topology in W/A/C/D notation, for example 1/2/1/9M."),
     mix=("label", "", "Mix of interactions, for example browse_only."),
     middleware=("label", "", "Middleware between the app and db tiers."),
+    tiers=("text", "", "Names of the tiers from the client inwards, joined by commas; null: web,app,middleware,db."),
     users=("count", "users", "Nominal number of concurrent users."),
     users_real=("count", "users", "Users that were really emulated: nominal users x scale."),
     scale=("number", "", "Scale of the model: node capacity and users are multiplied by it."),

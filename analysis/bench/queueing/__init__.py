@@ -1,0 +1,1 @@
+"""A second family of known truth: a discrete-event model on SimPy, from queueing theory's side."""

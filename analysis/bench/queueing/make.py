@@ -1,0 +1,62 @@
+"""Makes cases: draws, labels by relief, simulates the sweep, and puts what a user would import into a store.
+
+    python analysis/bench/queueing/make.py FOLDER tuning|selection|scoring FIRST LAST
+
+Resumable: a case that is in FOLDER/queueing.<set>.jsonl is not made again. Borderline cases are kept and marked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from ntier_analysis.importing.folder import prepared
+from ntier_analysis.store.tables import write_table
+
+from queueing import observe
+from queueing.cases import SEEDS, Case, draw, sweep_runs
+from queueing.relief import label
+
+
+def make(folder: Path, case: Case) -> dict:
+    """Labels and stores one case; returns its line of the list."""
+    found = label(case)
+    trials, samples, interactions = observe.frames(case, sweep_runs(case))
+    for name, frame in prepared(trials, samples, interactions)[case.name].items():
+        write_table(folder / "store", name, case.name, frame)
+    claims = [[t, r, [observe.node_name(case, t, n) for n in nodes]] for (t, r), nodes in found.claims.items()]
+    return {
+        "name": case.name, "family": "queueing", "truth": found.truth, "actual": found.actual, "variant": case.variant,
+        "built_in": case.built.kind, "holds": not found.why, "borderline": bool(found.why), "why": found.why,
+        "claims": claims, "unseen": [list(k) for k in found.unseen], "gains": found.gains, "scale": case.scale,
+        "run_s": case.run_s, "interactions": case.view.interactions, "tiers": list(case.system.tiers),
+        "think_s": case.system.think.mean_s, "users": case.users, "loads": case.loads, "x": found.base_x,
+        "r_s": found.base_r, "cpu_s": case.view.cpu_s,
+    }  # fmt: skip
+
+
+def list_path(folder: Path, seeds: str) -> Path:
+    return folder / f"queueing.{seeds}.jsonl"
+
+
+def write(folder: Path, seeds: str, line: dict) -> None:
+    with list_path(folder, seeds).open("a") as out:
+        out.write(json.dumps(line) + "\n")
+
+
+def main() -> None:
+    if len(sys.argv) != 5 or sys.argv[2] not in SEEDS:
+        sys.exit(f"usage: make.py FOLDER {'|'.join(SEEDS)} FIRST LAST")
+    folder, seeds, first, last = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    folder.mkdir(parents=True, exist_ok=True)
+    path = list_path(folder, seeds)
+    done = {json.loads(line)["name"] for line in path.read_text().splitlines()} if path.exists() else set()
+    for number in range(first, last):
+        if f"queueing.{seeds}.{number:04d}" not in done:
+            write(folder, seeds, make(folder, draw(seeds, number)))
+
+
+if __name__ == "__main__":
+    main()

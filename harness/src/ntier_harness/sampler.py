@@ -2,12 +2,13 @@
 
     python3 -I sampler.py OUT NODE[=CGROUP]... [--hz 10]
 
-writes OUT/<node>/cgroup_cpu.csv, cgroup_mem_io.csv, tcp.csv, OUT/host/host_stat.csv, pressure.csv, canary.csv and, once a
-second, OUT/latest.json ({node: busy share of its quota in the last second}) for whoever shows progress.
+writes OUT/<node>/cgroup_cpu.csv, cgroup_mem_io.csv, tcp.csv, OUT/host/host_stat.csv, pressure.csv, canary.csv and,
+once a second, OUT/latest.json ({node: busy share of its quota in the last second}) for whoever shows progress.
 
     python3 -I sampler.py --machine OUT
 
-samples the machine it runs on, for nodes that are machines of their own (target hosts): OUT/procstat.csv, pressure.csv, tcp.csv.
+samples the machine it runs on, for nodes that are machines of their own (target hosts): OUT/procstat.csv, pressure.csv,
+tcp.csv.
 
 Why from outside: in a node with a quota, /proc/stat is lxcfs' view and can be wrong by a factor (its idle counter runs
 backwards), and 100 Hz ticks are too coarse for a tenth of a core. The control group counts nanoseconds.
@@ -112,8 +113,8 @@ class Tcp:
         values: dict[str, str] = {}
         for file in self.files:
             lines = [line.split() for line in file.text().splitlines()]
-            for names, numbers in zip(lines[::2], lines[1::2]):
-                values.update({names[0] + name: number for name, number in zip(names[1:], numbers[1:])})
+            for names, numbers in zip(lines[::2], lines[1::2], strict=False):
+                values.update({names[0] + name: number for name, number in zip(names[1:], numbers[1:], strict=False)})
         return [values.get(field, BLANK) for field in TCP_FIELDS]
 
 

@@ -86,7 +86,7 @@ def undecidable(detail: str, *, n: int | None = None, required: bool | None = No
 
 def registered() -> list[_Registered]:
     """All checks, in the order of their registration."""
-    from ntier_analysis.validity import collection, data, generator, host, mix, provenance, replicas, results  # noqa: F401  (they register themselves)
+    from ntier_analysis.validity import collection, data, generator, host, mix, network, operations, provenance, replicas, results  # noqa: F401  (they register themselves)
 
     return list(_REGISTRY.values())
 

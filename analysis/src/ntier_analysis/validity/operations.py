@@ -40,7 +40,9 @@ def statements(trial: RawTrial) -> Finding:
         return undecidable("not collected: the client does not add up the statements that pages say they took")
     executed = _executed(trial.remember(split))
     if not np.isfinite(executed):
-        return undecidable("not collected: the middleware does not count its statements, or not which it sent to one only")
+        return undecidable(
+            "not collected: the middleware does not count its statements, or not which it sent to one only"
+        )
     second = said / (end - start)  # the two counters are read at different moments of a second
     text = f"{executed:.0f} executed by the middleware, {said:.0f} by the pages"
     off, error = 100 * (executed / said - 1), 100 * (second + np.sqrt(said)) / said / SIGNIFICANT
@@ -82,7 +84,8 @@ def _little(begin: np.ndarray, end: np.ndarray, start: float, stop: float) -> tu
     before = (start - begin)[begin < start]
     left = (stop - begin)[end >= stop]
     error = float(np.sqrt((before**2).sum() + (left**2).sum())) / length
-    text = f"{in_service:.2f} in service, {done.sum() / length:.1f}/s x {1000 * product * length / max(done.sum(), 1):.1f} ms"
+    mean_ms = 1000 * product * length / max(done.sum(), 1)
+    text = f"{in_service:.2f} in service, {done.sum() / length:.1f}/s x {mean_ms:.1f} ms"
     return 100 * (product / in_service - 1), 100 * error / in_service, text
 
 
@@ -136,6 +139,8 @@ def _cache_finding(name: str, misses: np.ndarray, total: float, interactions: in
     text = f"{name} read {total:.0f} pages into its cache for {interactions} interactions"
     if np.isfinite(total) and total <= MISS_SHARE * interactions:
         return Finding(Outcome.PASS, 0.0, 100 * stationarity.LIMIT, "pct", interactions, None, text)
+    if not len(misses):
+        return undecidable(f"not collected: {name} does not tell what it read into its cache", n=0)
     if len(misses) < BATCHES:
         return undecidable(f"{name}: {len(misses)} parts of the run have samples, {BATCHES} are needed", n=len(misses))
     drift = stationarity.drift(misses)

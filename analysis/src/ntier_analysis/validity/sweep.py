@@ -305,7 +305,7 @@ def _pooled(values: np.ndarray, what: str) -> Finding:
     mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(n))
     up, down = int((values > 0).sum()), int((values < 0).sum())
     p = float(stats.binomtest(up, up + down).pvalue) if up + down else 1.0
-    text = f"mean {what} {mean:+.1f} % (s.e. {error:.1f}); {up} trials up, {down} down (sign test p = {p:.2g})"
+    text = f"mean {what} {mean:+.1f} % (s.e. {error:.1f}); {up} of the trials up, {down} down (sign test p = {p:.2g})"
     reach, critical = (float(stats.t.isf(q, n - 1)) * error for q in (0.025, FALSE_ALARM / 2))
     if abs(mean) > limit and (abs(mean) > critical or p < FALSE_ALARM):
         return Finding(Outcome.FAIL, mean, limit, "pct", n, error, text)

@@ -100,7 +100,7 @@ def test_an_honest_sweep_passes(honest):
     assert all(check.reason == "" for check in found.values() if check.outcome is Outcome.PASS)
 
 
-@pytest.mark.parametrize("seed", range(2, 8))
+@pytest.mark.parametrize("seed", range(2, 5))
 def test_honest_short_sweeps_never_fail(seed):
     found = simulated(users=(1000, 2000, 3000, 5000), length_s=70.0, seed=seed).checks()
     assert {n for n, o in outcomes(found).items() if o == "fail"} == set(), found
@@ -134,7 +134,9 @@ def test_more_throughput_than_users_can_ask_for_is_impossible(honest):
 
 
 def test_fewer_statements_per_interaction_at_one_load_break_the_forced_flow(honest):
-    found = honest.checks(samples=honest.scaled(0.7, metric=["statements_per_s", "questions_per_s"], trial="u03000.r01"))
+    found = honest.checks(
+        samples=honest.scaled(0.7, metric=["statements_per_s", "questions_per_s"], trial="u03000.r01")
+    )
     assert found["O4"].outcome is Outcome.FAIL
     assert "u03000.r01" in found["O4"].detail
 
@@ -267,7 +269,9 @@ def test_nothing_at_all_is_undecidable_not_an_error(honest):
 
 
 def test_drifts_come_from_the_trials_own_checks_without_single_interactions(honest):
-    rows = [{"trial": t, "id": i, "value": 8.0 + k / 10} for k, t in enumerate(honest.trials["trial"]) for i in ("S1", "S2")]
+    rows = [
+        {"trial": t, "id": i, "value": 8.0 + k / 10} for k, t in enumerate(honest.trials["trial"]) for i in ("S1", "S2")
+    ]
     found = {c.id: c for c in sweep_checks(honest.trials, honest.samples, honest.nodes, None, pd.DataFrame(rows))}
     assert found["S1.sweep"].outcome is Outcome.FAIL
     assert found["S1.sweep"].n == len(USERS)

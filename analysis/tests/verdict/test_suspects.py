@@ -49,7 +49,7 @@ def healthy(load: float = 1.0, **further) -> dict:
         "db1__network__tcp_listen_drops_per_s": 0.0,
         "db1__queue__runnable": 0.3 * load,
         "db1__cpu__utilization_pct": 3 * load,
-        "db1__cpu__core_max_pct": 8 * load,
+        "db1__cpu__core_max_pct": min(8.0 * load, 80.0),
         "db1__pool__connections": 30.0,
         "db1__pool__max_connections": 500.0,
         "db1__memory__swap_in_per_s": 0.0,
@@ -136,7 +136,15 @@ def test_one_core_tells_nothing_of_a_node_that_has_one_or_is_full_itself():
     full = {"db1__cpu__core_max_pct": 100.0}
     one = MACHINES.assign(cpu_cores=1.0)
     assert suspects(frame(**healthy(3, **full)), LOW, one) == []
-    assert suspects(frame(**healthy(3, **full, db1__cpu__utilization_pct=98.0)), LOW, MACHINES) == []
+    for pct in (60.0, 98.0):
+        assert suspects(frame(**healthy(3, **full, db1__cpu__utilization_pct=pct)), LOW, MACHINES) == []
+
+
+def test_cores_that_are_full_by_turns_within_a_second_are_no_single_thread():
+    run = healthy(3)
+    turns = frame(**run | {"db1__cpu__core_max_pct": np.tile([100.0, 40.0], SECONDS // 2)})
+    turns["t_s"] = turns["t_s"].where(turns["metric"] != "core_max_pct", turns["t_s"] / 10)
+    assert suspects(turns, LOW, MACHINES) == []
 
 
 def test_cores_are_told_by_use_where_none_are_on_record():

@@ -31,8 +31,9 @@ FULL_PCT = 95.0
 """Threshold of saturation."""
 FULL_SHARE = 0.2
 """Of the run: what saturates less is no cause to the verdict either."""
-NODE_FULL_PCT = 90.0
-"""Beyond it the node's CPU itself is named."""
+SPARE_PCT = 50.0
+"""Mean utilization of a node below which a core that is full for a second is no chance: with more work, tasks of many
+threads fill one core or another now and then. Own."""
 QUEUED = 1.0
 """Tasks per core, operations per disk: beyond it work waits (Gregg's USE method)."""
 PRESSURE_PCT = 10.0
@@ -91,6 +92,13 @@ class View:
         """Nodes of which sysstat sees the host's queues, disks and swap, not their own."""
         own = ("throttled_pct", "busy_pct")  # by the control group; by a sysstat that is known to be in a container
         return {node for (resource, metric, node, _) in self._values if resource == "cpu" and metric in own}
+
+    @cached_property
+    def busiest_cores(self) -> dict[str, np.ndarray]:
+        """Of each node, 1-s means of its busiest core's utilization."""
+        seen = self.samples[(self.samples["metric"] == "core_max_pct")].dropna(subset="value")
+        means = seen["value"].groupby([seen["node"].astype(str), np.floor(seen["t_s"])]).mean()
+        return {str(node): part.to_numpy(float) for node, part in means.groupby(level=0)}
 
     def cores(self, node: str) -> float:
         """As on record, else what utilization and use tell; NaN if neither does."""
@@ -154,10 +162,11 @@ class Pair:
         return bool(np.isfinite(expected) and value > GREW * expected)
 
     def suspect(self, node: str, kind: str, metric: str, value: float, limit: float, low: float, explains: float,
-                text: str, *, with_load: bool = True) -> list[Suspect]:  # fmt: skip
-        """One, if the value is beyond its limit, or grew to what matters; else none."""
+                text: str, *, grows: bool = True, with_load: bool = True) -> list[Suspect]:  # fmt: skip
+        """One, if the value is beyond its limit, or (if it `grows`) grew to what matters; else none."""
         beyond = value > limit
-        if not beyond and not (explains >= MATTERS and self.grew(value, low, with_load=with_load)):
+        grew = grows and explains >= MATTERS and self.grew(value, low, with_load=with_load)
+        if not beyond and not grew:
             return []
         shown = float(limit) if beyond else float("nan")
         tier = self.run.tiers.get(node, "")
@@ -250,7 +259,7 @@ def turned_away(pair: Pair) -> list[Suspect]:
             rate, low = float(values.mean()), pair.before(resource, metric, node, item)
             text = f"{node} turned away {rate:.2g} connections per second{_low(low, '{:.2g}')}, since {why}"
             held = pair.run.waiting(rate * TURNED_AWAY_S)
-            found += pair.suspect(node, "connections turned away", metric, rate, 0.0, low, held, text)
+            found += pair.suspect(node, "connections turned away", metric, rate, 0.0, low, held, text, grows=False)
     return found
 
 
@@ -264,7 +273,7 @@ def connections(pair: Pair) -> list[Suspect]:
         share, low = 100 * float(values.max()) / limit, 100 * pair.before("pool", "connections", node, item) / limit
         text = f"{node} has up to {values.max():.0f} of its {limit:.0f} connections open (max_connections)"
         held = float((100 * values / limit >= FULL_PCT).mean())
-        found += pair.suspect(node, "connection limit", "connections", share, FULL_PCT, low, held, text)
+        found += pair.suspect(node, "connection limit", "connections", share, FULL_PCT, low, held, text, grows=False)
     return found
 
 
@@ -277,26 +286,25 @@ def run_queue(pair: Pair) -> list[Suspect]:
         queue, low = float(values.mean()) / cores, pair.before("queue", "runnable", node, item) / cores
         text = f"{node} has {values.mean():.1f} runnable tasks for {cores:.0f} cores{_low(low * cores, '{:.1f}')}"
         held = float((values > cores).mean())
-        found += pair.suspect(node, "run queue", "runnable", queue, QUEUED, low, held, text)
+        found += pair.suspect(node, "run queue", "runnable", queue, QUEUED, low, held, text, grows=False)
     return found
 
 
 def single_core(pair: Pair) -> list[Suspect]:
-    """One core that is full while the node is not: a single thread does the work. A thread that moves between cores
-    within a sampling interval hides itself."""
+    """One core that is full for whole seconds while the node is not: a single thread does the work. A thread that moves
+    between cores within a sampling interval hides itself."""
     found, share_pct = [], 100 * FULL_SHARE
-    for (node, item), values in pair.run.of("cpu", "core_max_pct").items():
+    before = pair.low.busiest_cores if pair.low is not None else {}
+    for node, values in pair.run.busiest_cores.items():
         cores, mean = pair.run.cores(node), pair.run.mean("cpu", "utilization_pct", node)
-        if not mean < NODE_FULL_PCT or not cores > 1:
+        if not mean < SPARE_PCT or not cores > 1:
             continue
-        full, low = _full_pct(values), float("nan")
-        if pair.low is not None and len(then := pair.low.values("cpu", "core_max_pct", node, item)):
-            low = _full_pct(then)
+        full, low = _full_pct(values), _full_pct(before[node]) if node in before else float("nan")
         text = (
             f"one core of {node} is full in {full:.0f} % of the run{_low(low, '{:.0f} %')}, while its {cores:.0f} "
             f"cores are used {mean:.0f} %: a single thread may limit it"
         )
-        found += pair.suspect(node, "single core", "core_max_pct", full, share_pct, low, full / 100, text)
+        found += pair.suspect(node, "single core", "core_max_pct", full, share_pct, low, full / 100, text, grows=False)
     return found
 
 
@@ -313,13 +321,15 @@ def swapping(pair: Pair) -> list[Suspect]:
                 continue
             rate, low = float(values.mean()), pair.before("memory", metric, node, item)
             text = f"{node} swaps {rate:.1f} pages per second {direction}{_low(low, '{:.1f}')}"
-            found += pair.suspect(node, "swapping", metric, rate, 0.0, low, float((values > 0).mean()), text)
+            found += pair.suspect(
+                node, "swapping", metric, rate, 0.0, low, float((values > 0).mean()), text, grows=False
+            )
     for (node, _), values in pair.run.of("memory", "swap_bytes").items():
         rise = float(values[-1] - values[0])
         if node in pair.run.containers and rise > 0:
             text = f"{node} swapped {rise / 2**20:.1f} MiB out during the run"
             held = float((np.diff(values) > 0).mean())
-            found += pair.suspect(node, "swapping", "swap_bytes", rise, 0.0, float("nan"), held, text)
+            found += pair.suspect(node, "swapping", "swap_bytes", rise, 0.0, float("nan"), held, text, grows=False)
     return found
 
 
@@ -342,7 +352,7 @@ def disks(pair: Pair) -> list[Suspect]:
         )
         held = pair.run.waiting(beyond)
         then = pair.before("disk", "queue", node, item)
-        found += pair.suspect(node, "disk queue", "queue", queue, QUEUED, then, held, text)
+        found += pair.suspect(node, "disk queue", "queue", queue, QUEUED, then, held, text, grows=False)
     return found
 
 

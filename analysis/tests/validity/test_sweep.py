@@ -94,7 +94,7 @@ def outcomes(found: dict[str, Check]) -> dict[str, str]:
 def test_an_honest_sweep_passes(honest):
     found = honest.checks()
     assert {n for n, o in outcomes(found).items() if o == "fail"} == set()
-    decided = {"O3", "O4", "W2", "W5", "W6", "W6.retries", "W8", "H7.sweep"}
+    decided = {"O3", "O4", "W2", "W6", "W6.retries", "W8", "H7.sweep"}
     assert {n for n, o in outcomes(found).items() if o == "pass"} >= decided, found
     assert not any(check.required for check in found.values())
     assert all(check.reason == "" for check in found.values() if check.outcome is Outcome.PASS)
@@ -154,6 +154,11 @@ def test_a_machine_that_becomes_slower_shows_in_the_order_of_execution(honest):
     found = honest.checks(trials=trials)
     assert found["W5"].outcome is Outcome.FAIL
     assert found["W5"].value < -20
+
+
+def test_loads_on_a_line_show_no_order(honest):
+    found = honest.checks(trials=honest.trials.assign(throughput_per_s=0.02 * honest.trials["users"]))
+    assert found["W5"].outcome is Outcome.PASS
 
 
 def test_loads_in_order_of_size_cannot_tell_load_from_warm_up(honest):
@@ -250,7 +255,8 @@ def test_an_import_is_checked_with_what_it_has(honest):
     samples = cpu.assign(metric="utilization_pct", value=100 * cpu["value"] / NETWORK.cores).drop(columns="source")
     found = honest.checks(trials=trials, samples=samples, nodes=honest.nodes.iloc[:0], interactions=None)
     assert found["O3"].outcome is Outcome.PASS
-    assert found["W2"].outcome is Outcome.PASS
+    assert found["W2"].outcome is not Outcome.FAIL  # within the chance of the think times
+    assert abs(found["W2"].value) < 5
     assert "not measured" in found["W2"].detail
     assert found["O4"].outcome is Outcome.UNDECIDABLE
     assert "not collected" in found["O4"].detail

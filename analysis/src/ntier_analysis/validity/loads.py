@@ -104,7 +104,7 @@ def _in_run(samples: pd.DataFrame, valid: pd.DataFrame) -> pd.DataFrame:
     )
     for name in ("item", "source"):
         rows[name] = rows[name].astype(str).replace("nan", "") if name in rows else ""
-    begin, end = (rows["trial"].map(valid[name]) for name in ("run_start_s", "run_end_s"))
+    begin, end = (rows["trial"].map(valid[name]).astype(float) for name in ("run_start_s", "run_end_s"))
     batch = np.floor((rows["t_s"] - begin) / (end - begin) * BATCHES)
     # t_s is the end of an interval: what ends at the run's end belongs to it
     rows = rows.assign(batch=batch)[(rows["t_s"] >= begin) & (rows["t_s"] <= end)]

@@ -346,7 +346,7 @@ def test_the_busiest_core_of_a_machine_is_kept_and_of_a_container_not(tmp_path):
         return {"cpu": name, "idle": 100 - busy, "iowait": 0.0, "steal": 0.0}
 
     loads = [cpu("all", 25.0), *(cpu(str(i), 100.0 if i == 2 else 0.0) for i in range(4))]
-    stamp = {"date": "2026-11-21", "time": "12:00:00", "interval": 1}
+    stamp = {"date": "2026-11-21", "time": "12:00:00", "utc": 1, "interval": 1}
     record = {"timestamp": stamp, "cpu-load": loads, "power-management": {
         "cpu-frequency": [{"number": "all", "frequency": 2300.0}, {"number": "0", "frequency": 2300.0}]}}  # fmt: skip
     path = tmp_path / "sysstat.json"

@@ -181,6 +181,8 @@ class RawTrial:
             return host.host_stat(path)
         if collector == "procstat":
             return host.procstat(path)
+        if collector == "tcp":
+            return host.tcp(path)
         if collector == "pressure":
             return host.pressure(path)
         if collector == "canary":
@@ -195,6 +197,7 @@ class RawTrial:
         "host_stat",
         "procstat",
         "pressure",
+        "tcp",
         "canary",
         "sysstat",
         *STATUS,

@@ -337,3 +337,44 @@ def test_access_log_counts_what_it_cannot_read(tmp_path):
     assert list(log["image"]) == [False, True]
     assert log["t_s"][0] == approx(1790000000.173)
     assert log.attrs["garbled_lines"] == [3]
+
+
+def test_the_busiest_core_of_a_machine_is_kept_and_of_a_container_not(tmp_path):
+    """Four cores of which one is full: the mean is a quarter, and says nothing of the thread that is."""
+
+    def cpu(name: str, busy: float) -> dict:
+        return {"cpu": name, "idle": 100 - busy, "iowait": 0.0, "steal": 0.0}
+
+    loads = [cpu("all", 25.0), *(cpu(str(i), 100.0 if i == 2 else 0.0) for i in range(4))]
+    stamp = {"date": "2026-11-21", "time": "12:00:00", "utc": 1, "interval": 1}
+    record = {"timestamp": stamp, "cpu-load": loads, "power-management": {
+        "cpu-frequency": [{"number": "all", "frequency": 2300.0}, {"number": "0", "frequency": 2300.0}]}}  # fmt: skip
+    path = tmp_path / "sysstat.json"
+    path.write_text(json.dumps({"sysstat": {"hosts": [{"statistics": [record]}]}}))
+    machine = sysstat.sysstat(path, own_machine=True).set_index("metric")["value"]
+    assert machine["core_max_pct"] == 100
+    assert machine["utilization_pct"] == 25
+    assert machine["frequency_mhz"] == 2300
+    assert "core_max_pct" not in set(sysstat.sysstat(path, own_machine=False)["metric"])
+
+
+def test_procstat_keeps_the_busiest_core_where_it_was_sampled(tmp_path):
+    path = tmp_path / "procstat.csv"
+    header = "t_s,user,nice,system,idle,iowait,irq,softirq,steal,oom_kills"
+    path.write_text(f"{header},core_max_pct\n1.0,0,0,0,0,0,0,0,0,0,\n1.1,10,0,0,30,0,0,0,0,0,100.0\n")
+    frame, _ = host.procstat(path)
+    assert frame.loc[frame["metric"] == "core_max_pct", "value"].tolist() == [100.0]
+    path.write_text(f"{header}\n1.0,0,0,0,0,0,0,0,0,0\n1.1,10,0,0,30,0,0,0,0,0\n")
+    assert "core_max_pct" not in set(host.procstat(path)[0]["metric"])
+
+
+def test_counters_of_tcp_become_rates_and_what_is_not_counted_has_none(tmp_path):
+    path = tmp_path / "tcp.csv"
+    header = "t_s,out_segs,retrans_segs,attempt_fails,listen_overflows,listen_drops"
+    path.write_text(f"{header}\n1,100,0,0,,5\n2,150,3,0,,5\n3,200,3,0,,4\n")
+    frame, backwards = host.tcp(path)
+    values = {metric: part["value"].tolist() for metric, part in frame.groupby("metric")}
+    assert values["tcp_retransmitted_per_s"] == [3, 0]
+    assert "tcp_listen_overflows_per_s" not in values
+    assert backwards == 1
+    assert np.isnan(values["tcp_listen_drops_per_s"][1])

@@ -2,12 +2,13 @@
 
     python3 -I sampler.py OUT NODE[=CGROUP]... [--hz 10]
 
-writes OUT/<node>/cgroup_cpu.csv, cgroup_mem_io.csv, OUT/host/host_stat.csv, pressure.csv, canary.csv and, once a
-second, OUT/latest.json ({node: busy share of its quota in the last second}) for whoever shows progress.
+writes OUT/<node>/cgroup_cpu.csv, cgroup_mem_io.csv, tcp.csv, OUT/host/host_stat.csv, pressure.csv, canary.csv and,
+once a second, OUT/latest.json ({node: busy share of its quota in the last second}) for whoever shows progress.
 
     python3 -I sampler.py --machine OUT
 
-samples the machine it runs on, for nodes that are machines of their own (target hosts): OUT/procstat.csv, pressure.csv.
+samples the machine it runs on, for nodes that are machines of their own (target hosts): OUT/procstat.csv, pressure.csv,
+tcp.csv.
 
 Why from outside: in a node with a quota, /proc/stat is lxcfs' view and can be wrong by a factor (its idle counter runs
 backwards), and 100 Hz ticks are too coarse for a tenth of a core. The control group counts nanoseconds.
@@ -29,8 +30,10 @@ import time
 CGROUP = "/sys/fs/cgroup"
 CPU_COLUMNS = "t_s,usage_user_ns,usage_system_ns,usage_ns,throttled_ns,nr_periods,nr_throttled,quota_us,period_us"
 MEMORY_COLUMNS = "t_s,memory_bytes,memory_cache_bytes,oom_kills,swap_bytes,io_read_bytes,io_write_bytes"
-MACHINE_COLUMNS = "t_s,user,nice,system,idle,iowait,irq,softirq,steal,oom_kills"
+MACHINE_COLUMNS = "t_s,user,nice,system,idle,iowait,irq,softirq,steal,oom_kills,core_max_pct"
 STAT_COLUMNS = "t_s,user,nice,system,idle,iowait,irq,softirq,steal"
+TCP_COLUMNS = "t_s,out_segs,retrans_segs,attempt_fails,listen_overflows,listen_drops"
+TCP_FIELDS = ("Tcp:OutSegs", "Tcp:RetransSegs", "Tcp:AttemptFails", "TcpExt:ListenOverflows", "TcpExt:ListenDrops")
 CANARY_COLUMNS = "t_s,loop_us,pages_us"
 CANARY_STEPS, CANARY_BYTES = 5000, 1 << 20  # 0.3 and 0.4 ms, once a second: less than 0.1 % of a core
 PRESSURE_COLUMNS = "t_s,cpu_some_avg10,cpu_some_us,io_some_avg10,io_some_us,memory_some_avg10,memory_some_us"
@@ -62,6 +65,18 @@ def populated(group: str) -> bool:
     return False
 
 
+def first_process(group: str) -> str:
+    """Number of a running container's first process; "" if none can be seen."""
+    found: list[int] = []
+    for path in glob.glob(f"{glob.escape(group)}/**/cgroup.procs", recursive=True):
+        try:
+            with open(path) as processes:
+                found += [int(number) for number in processes.read().split()]
+        except OSError:
+            continue
+    return str(min(found)) if found else ""
+
+
 def is_v2() -> bool:
     return os.path.exists(f"{CGROUP}/cgroup.controllers")
 
@@ -87,11 +102,28 @@ class File:
         return dict(line.split()[:2] for line in self.text().splitlines() if " " in line)
 
 
+class Tcp:
+    """Counters of the network that a process is in: each container has its own."""
+
+    def __init__(self, process: str) -> None:
+        self.files = [File(f"/proc/{process}/net/{name}", 32768) for name in ("snmp", "netstat")] if process else []
+
+    def row(self) -> list[str]:
+        """Lines come in pairs, `Tcp: names` and `Tcp: values`."""
+        values: dict[str, str] = {}
+        for file in self.files:
+            lines = [line.split() for line in file.text().splitlines()]
+            for names, numbers in zip(lines[::2], lines[1::2], strict=False):
+                values.update({names[0] + name: number for name, number in zip(names[1:], numbers[1:], strict=False)})
+        return [values.get(field, BLANK) for field in TCP_FIELDS]
+
+
 class V1:
     """One node on cgroup v1: counters spread over the controllers' trees."""
 
     def __init__(self, name: str) -> None:
         cpu, account = find_group("cpu", name), find_group("cpuacct", name)
+        self.tcp = Tcp(first_process(cpu))
         memory, blkio = find_group("memory", name), find_group("blkio", name)
         self.usage = [File(f"{account}/cpuacct.{n}") for n in ("usage_user", "usage_sys", "usage")]
         self.stat, self.quota, self.period = (File(f"{cpu}/cpu.{n}") for n in ("stat", "cfs_quota_us", "cfs_period_us"))
@@ -124,6 +156,7 @@ class V2:
 
     def __init__(self, name: str) -> None:
         group = find_group("", name)
+        self.tcp = Tcp(first_process(group))
         self.stat, self.max = File(f"{group}/cpu.stat"), File(f"{group}/cpu.max")
         self.memory, self.memory_stat, self.events, self.swap = (
             File(f"{group}/memory.{n}") for n in ("current", "stat", "events", "swap.current")
@@ -158,11 +191,17 @@ class Host:
     """The machine beneath the nodes."""
 
     def __init__(self) -> None:
-        self.stat = File("/proc/stat")
+        self.stat = File("/proc/stat", 65536)  # a line per core
         self.pressure = [File(f"/proc/pressure/{n}") for n in ("cpu", "io", "memory")]
 
     def stat_row(self) -> list[str]:
         return self.stat.text().split("\n", 1)[0].split()[1:9]
+
+    def cores(self) -> tuple[list[str], dict[str, tuple[int, int]]]:
+        """As `stat_row`, and per core the ticks that it was busy, and all of its ticks."""
+        lines = [line.split()[:9] for line in self.stat.text().splitlines() if line.startswith("cpu")]
+        ticks = {name: [int(v) for v in values] for name, *values in lines[1:]}
+        return lines[0][1:], {name: (sum(v) - v[3] - v[4] - v[7], sum(v)) for name, v in ticks.items()}
 
     def pressure_row(self) -> list[str]:
         row = []
@@ -185,6 +224,13 @@ def canary_row() -> list[str]:
             memory[at] = 1
     end = time.thread_time_ns()
     return [f"{(middle - began) / 1000:.1f}", f"{(end - middle) / 1000:.1f}"]
+
+
+def busiest(before: dict[str, tuple[int, int]], now: dict[str, tuple[int, int]]) -> str:
+    """Percent of its time that the busiest core was busy between two readings."""
+    spans = [(busy - before[name][0], total - before[name][1]) for name, (busy, total) in now.items() if name in before]
+    shares = [100 * busy / total for busy, total in spans if total > 0]
+    return f"{max(shares):.1f}" if shares else BLANK
 
 
 class Output:
@@ -246,13 +292,18 @@ class Machine(Clocked):
         self.oom_kills = self.vmstat.table().get("oom_kill", BLANK)
         self.stat = self.output(out, "procstat.csv", MACHINE_COLUMNS)
         self.pressure = self.output(out, "pressure.csv", PRESSURE_COLUMNS)
+        self.network, self.tcp = Tcp("self"), self.output(out, "tcp.csv", TCP_COLUMNS)
+        self.before: dict[str, tuple[int, int]] = {}
 
     def fast(self) -> None:
-        self.stat.row(time.time(), [*self.host.stat_row(), self.oom_kills])
+        row, cores = self.host.cores()
+        self.stat.row(time.time(), [*row, self.oom_kills, busiest(self.before, cores)])
+        self.before = cores
 
     def slow(self) -> None:
         self.oom_kills = self.vmstat.table().get("oom_kill", BLANK)
         self.pressure.row(time.time(), self.host.pressure_row())
+        self.tcp.row(time.time(), self.network.row())
         super().slow()
 
 
@@ -264,6 +315,7 @@ class Sampler(Clocked):
         self.host = Host()
         self.cpu = {n: self.output(f"{out}/{n}", "cgroup_cpu.csv", CPU_COLUMNS) for n in groups}
         self.memory = {n: self.output(f"{out}/{n}", "cgroup_mem_io.csv", MEMORY_COLUMNS) for n in groups}
+        self.tcp = {n: self.output(f"{out}/{n}", "tcp.csv", TCP_COLUMNS) for n in groups}
         self.stat = self.output(f"{out}/host", "host_stat.csv", STAT_COLUMNS)
         self.pressure = self.output(f"{out}/host", "pressure.csv", PRESSURE_COLUMNS)
         self.canary = self.output(f"{out}/host", "canary.csv", CANARY_COLUMNS)
@@ -284,6 +336,7 @@ class Sampler(Clocked):
         for node, group in self.nodes.items():
             try:
                 self.memory[node].row(time.time(), group.memory_row())
+                self.tcp[node].row(time.time(), group.tcp.row())
             except OSError:
                 continue
         self.pressure.row(time.time(), self.host.pressure_row())

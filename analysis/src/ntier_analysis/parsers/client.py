@@ -124,7 +124,8 @@ PROGRESS = ("t_s", "users", "completed", "errors", "response_time_mean_ms", "con
 
 
 def progress(path: Path) -> pd.DataFrame:
-    """The heartbeat, one row per second: the columns of `PROGRESS`, and `retries` (NaN where the file does not say);
-    counts are cumulative since the start."""
-    raw = read_csv(path, dict.fromkeys(PROGRESS, "number"), optional={"retries": "number"})
-    return raw if "retries" in raw else raw.assign(retries=np.nan)
+    """The heartbeat, one row per second: the columns of `PROGRESS`, `retries` and `statements` (that the pages say they
+    took; NaN where the file does not say); counts are cumulative since the start."""
+    further = ("retries", "statements")
+    raw = read_csv(path, dict.fromkeys(PROGRESS, "number"), optional=dict.fromkeys(further, "number"))
+    return raw.assign(**{name: np.nan for name in further if name not in raw})

@@ -103,8 +103,10 @@ def host_stat(path: Path) -> tuple[pd.DataFrame, int]:
 
 def procstat(path: Path) -> tuple[pd.DataFrame, int]:
     """/proc/stat of a node that is a machine of its own, sampled on it -> as `host_stat`, and system_pct, used_cores
-    (ticks of 10 ms, so 0.1 s knows them to 0.1 cores) and, of `memory`, oom_kills."""
-    raw = read_csv(path, {"t_s": "number"} | dict.fromkeys([*HOST_STAT, "oom_kills"], "number"))
+    (ticks of 10 ms, so 0.1 s knows them to 0.1 cores), core_max_pct (the busiest core; none where the file does not
+    say) and, of `memory`, oom_kills."""
+    columns = dict.fromkeys([*HOST_STAT, "oom_kills"], "number")
+    raw = read_csv(path, {"t_s": "number"} | columns, optional={"core_max_pct": "number"})
     at = clock(path, raw["t_s"].to_numpy(), NOMINAL_CPU_S)
     step, backwards = _stat_steps(raw, at)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -112,6 +114,8 @@ def procstat(path: Path) -> tuple[pd.DataFrame, int]:
             ("cpu", "", "system_pct", "pct"): 100 * sum(step[n] for n in SYSTEM) / sum(step.values()),
             ("cpu", "", "used_cores", "cores"): sum(step[n] for n in BUSY) / TICKS_PER_S / at.dt,
         }
+    if "core_max_pct" in raw:
+        columns["cpu", "", "core_max_pct", "pct"] = np.where(at.gap, np.nan, raw["core_max_pct"].to_numpy()[1:])
     kills = {("memory", "", "oom_kills", "count"): raw["oom_kills"]}
     return pd.concat([tidy(at, columns), tidy(at, kills, gauge=True)], ignore_index=True), backwards
 
@@ -154,6 +158,31 @@ def pressure(path: Path) -> tuple[pd.DataFrame, int]:
         backwards += n
         columns[resource, "", "pressure_pct", "pct"] = 100 * step / 1e6 / at.dt
     return tidy(at, columns), backwards
+
+
+TCP = {
+    "out_segs": "tcp_segments_sent_per_s",
+    "retrans_segs": "tcp_retransmitted_per_s",
+    "attempt_fails": "tcp_failed_attempts_per_s",
+    "listen_overflows": "tcp_listen_overflows_per_s",
+    "listen_drops": "tcp_listen_drops_per_s",
+}
+"""Column of tcp.csv -> metric. `retransmitted`, `failed_attempts`: as sysstat's retransmits, failed_connects, which
+count the same from another file."""
+
+
+def tcp(path: Path) -> tuple[pd.DataFrame, int]:
+    """A node's counters of TCP (/proc/net/snmp, /proc/net/netstat) -> tidy rates of resource `network`, and how often a
+    counter ran backwards. What the kernel does not count (an empty column) has no samples."""
+    raw = read_csv(path, {"t_s": "number"} | dict.fromkeys(TCP, "number"))
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_SLOW_S)
+    rates, backwards = {}, 0
+    for column, metric in TCP.items():
+        if raw[column].notna().any():
+            step, n = deltas(raw[column].to_numpy(), at)
+            backwards += n
+            rates["network", "", metric, "per_s"] = step / at.dt
+    return tidy(at, rates), backwards
 
 
 def canary(path: Path) -> pd.DataFrame:

@@ -26,7 +26,7 @@ MYSQL_GAUGES = {
 }
 """Status variables that are readings; every other one is a cumulative counter."""
 LIMIT = "max_connections"
-"""A setting: neither a reading nor a counter."""
+"""A setting: a reading that never changes; what `connections` may reach."""
 
 POSTGRESQL_GAUGES = {
     "active": ("queue", "threads_running", "count"),
@@ -71,6 +71,7 @@ def _database(
     for column in raw.columns.drop("t_s"):
         name = column.lower()
         if name == LIMIT:
+            gauges["pool", "", LIMIT, "count"] = raw[column]
             continue
         if name in readings:
             resource, metric, unit = readings[name]
@@ -101,7 +102,7 @@ def apache_status(path: Path) -> tuple[pd.DataFrame, int]:
 
 def tomcat_status(path: Path) -> tuple[pd.DataFrame, int]:
     """-> tidy samples: pools `threads` and `connections` (utilization_pct, active, waiting), garbage collection and
-    compilation as share of the interval."""
+    compilation as share of the interval, collections per s."""
     columns = [
         "t_s",
         "busy_threads",
@@ -123,6 +124,9 @@ def tomcat_status(path: Path) -> tuple[pd.DataFrame, int]:
         step, n = deltas(raw[name].to_numpy(), at)
         backwards += n
         rates["jvm", "", metric, "pct"] = step / 10 / at.dt
+    step, n = deltas(raw["gc_count"].to_numpy(), at)
+    rates["jvm", "", "gc_per_s", "per_s"] = step / at.dt
+    backwards += n
     return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
 
 

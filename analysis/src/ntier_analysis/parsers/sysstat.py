@@ -44,6 +44,7 @@ FLAT = {
 NETWORK_FLAT = {
     "net-etcp": {
         "retrans": ("network", "tcp_retransmits_per_s", "per_s", 1),
+        "orsts": ("network", "tcp_resets_sent_per_s", "per_s", 1),
         "atmptf": ("network", "tcp_failed_connects_per_s", "per_s", 1),
     },
     "net-tcp": {
@@ -125,12 +126,20 @@ def _time(stamp: dict[str, Any]) -> tuple[float, float]:
 
 def _values(record: dict[str, Any], own_machine: bool, network_bits_s: float | None):
     busy = "utilization_pct" if own_machine else "busy_pct"
+    cores = []
     for cpu in record.get("cpu-load", ()):
         if cpu["cpu"] == "all":
             idle = cpu["idle"] + cpu["iowait"] + cpu["steal"]
             yield ("cpu", "", busy, "pct"), 100 - idle
             yield ("cpu", "", "iowait_pct", "pct"), cpu["iowait"]
             yield ("cpu", "", "steal_pct", "pct"), cpu["steal"]
+        elif own_machine:  # in a container, lxcfs' view of single cores is as wrong as that of all
+            cores.append(100 - cpu["idle"] - cpu["iowait"] - cpu["steal"])
+    if cores:
+        yield ("cpu", "", "core_max_pct", "pct"), max(cores)
+    for clock in record.get("power-management", {}).get("cpu-frequency", ()):
+        if clock["number"] == "all":
+            yield ("cpu", "", "frequency_mhz", "mhz"), clock["frequency"]
     for group, fields in FLAT.items():
         yield from _fields(record.get(group), "", fields)
     network = record.get("network", {})

@@ -160,6 +160,21 @@ CHECKS = _schema(
     detail=("text", "", "One sentence: what was seen, where, and what to do."),
 )
 
+SWEEP_CHECKS = _schema(
+    sweep=_KEYS["sweep"],
+    id=("label", "", "Identifier of the check of the whole sweep, for example O1 (docs/validity.md)."),
+    title=("text", "", "What is checked."),
+    required=("flag", "", "Always false: these checks warn, they invalidate no trial."),
+    outcome=("label", "", "pass, fail or undecidable."),
+    value=("number", "", "What was seen, in `unit`."),
+    limit=("number", "", "Its limit, in `unit`."),
+    unit=("label", "", "Unit of value and limit."),
+    n=("count", "", "Samples behind the value: trials, or looks (node x load)."),
+    standard_error=("number", "", "Standard error of the value; null if deterministic."),
+    reason=("label", "", "Short machine name; empty when passed."),
+    detail=("text", "", "One sentence: what was seen, and where."),
+)
+
 NODES = _schema(
     **_KEYS,
     node=("label", "", "Name of the node."),
@@ -219,14 +234,15 @@ TABLES: dict[str, pa.Schema] = {
     "verdicts": VERDICTS,
     "saturation": SATURATION,
     "checks": CHECKS,
+    "sweep_checks": SWEEP_CHECKS,
     "nodes": NODES,
     "thinks": THINKS,
     "decisions": DECISIONS,
     "choices": CHOICES,
 }
 
-LATER_TABLES = {"decisions", "choices"}
-"""Those that stores of before 2026-11 lack: empty there."""
+LATER_TABLES = {"decisions", "choices", "sweep_checks"}
+"""Those that older stores lack: empty there."""
 
 SORT_BY: dict[str, list[str]] = {
     "trials": ["users", "rep", "trial"],
@@ -235,6 +251,7 @@ SORT_BY: dict[str, list[str]] = {
     "verdicts": ["scope", "users", "trial", "tier", "resource"],
     "saturation": ["users", "trial", "tier", "node", "resource", "item", "threshold_pct"],
     "checks": ["trial", "id"],
+    "sweep_checks": ["id"],
     "nodes": ["trial", "node"],
     "thinks": ["trial", "phase", "state"],
     "decisions": ["step"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,21 @@ from ntier_analysis.trial import RawTrial
 
 SIGNIFICANT = 3.0
 """Standard errors beyond which a deviation is not chance."""
+
+
+MODULES = (
+    "generator",
+    "network",
+    "mix",
+    "host",
+    "collection",
+    "operations",
+    "replicas",
+    "data",
+    "provenance",
+    "results",
+)
+"""Modules of this package that hold the checks of a trial."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +102,8 @@ def undecidable(detail: str, *, n: int | None = None, required: bool | None = No
 
 def registered() -> list[_Registered]:
     """All checks, in the order of their registration."""
-    from ntier_analysis.validity import collection, data, generator, host, mix, provenance, replicas, results  # noqa: F401  (they register themselves)
-
+    for name in MODULES:  # they register themselves
+        importlib.import_module(f"ntier_analysis.validity.{name}")
     return list(_REGISTRY.values())
 
 

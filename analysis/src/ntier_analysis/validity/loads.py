@@ -1,0 +1,189 @@
+"""Tables of a sweep -> what its checks look at: throughput, CPU in use, visits, canaries, drifts, per trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ntier_analysis.statistics import stationarity
+from ntier_analysis.statistics.throughput import BATCHES, variance_of_mean
+from ntier_analysis.validity.lines import Points
+
+SERVERS = ("web", "app", "middleware", "db")
+VISITS = {"web": "requests_per_s", "middleware": "statements_per_s", "db": "questions_per_s"}
+"""Counters of work per tier. PostgreSQL's transactions are left out: its pool checks idle connections by transactions,
+fewer per interaction the higher the load (check O5.counters)."""
+CANARIES = {"loop": "canary_loop_us", "memory": "canary_pages_us"}
+_NEEDED = {"used_cores", "utilization_pct", *VISITS.values(), *CANARIES.values()}
+
+
+@dataclass(frozen=True)
+class Loads:
+    """`all`: trials (index: their names) with `valid`, `x_error`, `response_s`, `completed_per_s`; `valid`: those that
+    count. `used`: CPU of each server in cores (`capacity` beside it), or as a share where its cores are unknown.
+    `visits`: requests or statements of a tier per s. `drifts`, `starts`: of S1 and S2 in percent, per valid trial."""
+
+    all: pd.DataFrame
+    valid: pd.DataFrame
+    used: dict[str, Points]
+    capacity: dict[str, float]
+    visits: dict[str, Points]
+    canaries: dict[str, np.ndarray]
+    drifts: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def measured_thinks(self) -> bool:
+        return bool(np.isfinite(self.valid["think_measured_s"]).all())
+
+    def little(self, trial: str) -> tuple[float, float]:
+        """X (Z + R) / N and its standard error: none with measured think times, else that of as many exponential thinks
+        as there were interactions. Users who were not answered by the end of the run make it smaller."""
+        row = self.valid.loc[trial]
+        measured = np.isfinite(row["think_measured_s"])
+        think_s = row["think_measured_s"] if measured else row["think_time_s"]
+        rate = row["completed_per_s"]
+        share = float(rate * (think_s + row["response_s"]) / row["users_real"])
+        thinks = rate * (row["run_end_s"] - row["run_start_s"])
+        error = 0.0 if measured else float(rate * think_s / row["users_real"] / np.sqrt(max(thinks, 1.0)))
+        return share, error
+
+
+def loads_of(
+    trials: pd.DataFrame,
+    samples: pd.DataFrame,
+    nodes: pd.DataFrame,
+    interactions: pd.DataFrame | None,
+    checks: pd.DataFrame | None,
+) -> Loads:
+    every = _trials(trials)
+    wanted = every["valid"] & np.isfinite(every["throughput_per_s"]) & (every["throughput_per_s"] > 0)
+    valid = every[wanted]
+    inside = _in_run(samples, valid)
+    used, capacity = _used(inside, nodes, valid)
+    drifts, starts = _drifts(valid, interactions, checks)
+    return Loads(every, valid, used, capacity, _visits(inside, valid), _canaries(inside, valid), drifts, starts)
+
+
+def _number(frame: pd.DataFrame, name: str, otherwise: float = float("nan")) -> pd.Series:
+    if name not in frame:
+        return pd.Series(otherwise, index=frame.index)
+    return pd.to_numeric(frame[name], errors="coerce").astype(float).fillna(otherwise)
+
+
+def _trials(trials: pd.DataFrame) -> pd.DataFrame:
+    found = pd.DataFrame(index=pd.Index(trials["trial"].astype(str), name="trial"))
+    trials = trials.set_index(found.index)
+    for name in ("throughput_per_s", "run_start_s", "run_end_s", "think_measured_s"):
+        found[name] = _number(trials, name)
+    found["users"] = _number(trials, "users").astype(int)
+    found["users_real"] = _number(trials, "users_real").fillna(found["users"] * _number(trials, "scale", 1.0))
+    found["think_time_s"] = _number(trials, "think_time_s", 7.0)
+    found["response_s"] = _number(trials, "response_time_mean_ms") / 1000
+    length = found["run_end_s"] - found["run_start_s"]
+    found["completed_per_s"] = found["throughput_per_s"] + _number(trials, "errors", 0.0) / length
+    valid = trials["valid"] if "valid" in trials else pd.Series(True, index=found.index)
+    found["valid"] = valid.astype("boolean").fillna(True).astype(bool)
+    if "attempts" in trials:
+        found["attempts"] = _number(trials, "attempts")
+    width = _number(trials, "throughput_high_per_s") - _number(trials, "throughput_low_per_s")
+    chance = np.sqrt(found["throughput_per_s"] * _number(trials, "idc", 1.0).clip(lower=0) / length)
+    # without batches (imports): as many completions as a Poisson process
+    found["x_error"] = (width / 2 / stats.t.ppf(0.975, BATCHES - 1)).where(width > 0).fillna(chance)
+    return found
+
+
+def _in_run(samples: pd.DataFrame, valid: pd.DataFrame) -> pd.DataFrame:
+    """Samples that the checks need, in the run phase of their trial, with `batch` 0..9."""
+    rows = samples[samples["metric"].isin(_NEEDED)]
+    rows = rows.assign(
+        trial=rows["trial"].astype(str), node=rows["node"].astype(str), metric=rows["metric"].astype(str)
+    )
+    for name in ("item", "source"):
+        rows[name] = rows[name].astype(str).replace("nan", "") if name in rows else ""
+    begin, end = (rows["trial"].map(valid[name]).astype(float) for name in ("run_start_s", "run_end_s"))
+    batch = np.floor((rows["t_s"] - begin) / (end - begin) * BATCHES)
+    # t_s is the end of an interval: what ends at the run's end belongs to it
+    rows = rows.assign(batch=batch)[(rows["t_s"] >= begin) & (rows["t_s"] <= end)]
+    return rows.assign(batch=rows["batch"].clip(upper=BATCHES - 1)).dropna(subset="value")
+
+
+def _points(rows: pd.DataFrame, valid: pd.DataFrame) -> Points:
+    """`rows`: trial, batch, value. Mean of the batches, and the error of that mean."""
+    names, y, y_error = [], [], []
+    for trial, values in rows.groupby("trial")["value"]:
+        if len(values) > 1 and np.isfinite(values).all():
+            names.append(str(trial))
+            y.append(float(values.mean()))
+            y_error.append(float(np.sqrt(variance_of_mean(values.to_numpy()))))
+    x = valid.loc[names]
+    return Points(
+        tuple(names), x["throughput_per_s"].to_numpy(), x["x_error"].to_numpy(), np.array(y), np.array(y_error)
+    )
+
+
+def _used(rows: pd.DataFrame, nodes: pd.DataFrame, valid: pd.DataFrame) -> tuple[dict[str, Points], dict[str, float]]:
+    limits = nodes.dropna(subset=["cpu_cores"]).drop_duplicates("node").set_index("node")["cpu_cores"]
+    cpu = rows[(rows["resource"] == "cpu") & rows["tier"].isin(SERVERS)]
+    used, capacity = {}, {}
+    for node, part in cpu.groupby("node"):
+        cores = part[part["metric"] == "used_cores"]
+        known = len(cores) > 0 and node in limits.index
+        shown = cores if known else part[(part["metric"] == "utilization_pct") & (part["item"] == "")]
+        if shown.empty:
+            continue
+        shown = shown[shown["source"] == shown["source"].value_counts().index[0]]
+        batches = shown.groupby(["trial", "batch"])["value"].mean().reset_index()
+        points = _points(batches if known else batches.assign(value=batches["value"] / 100), valid)
+        if len(points.x):
+            used[str(node)], capacity[str(node)] = points, float(limits[node]) if known else 1.0
+    return used, capacity
+
+
+def _visits(rows: pd.DataFrame, valid: pd.DataFrame) -> dict[str, Points]:
+    """Of a tier: sum over its nodes and items. Per completed interaction, so x is all that was completed."""
+    completed = valid.assign(throughput_per_s=valid["completed_per_s"])
+    found = {}
+    for tier, metric in VISITS.items():
+        part = rows[(rows["metric"] == metric) & (rows["tier"] == tier)]
+        each = part.groupby(["trial", "batch", "node", "item"])["value"].mean()
+        points = _points(each.groupby(["trial", "batch"]).sum().reset_index(), completed)
+        if len(points.x):
+            found[tier] = points
+    return found
+
+
+def _canaries(rows: pd.DataFrame, valid: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Median of each trial, in the order of execution."""
+    found = {}
+    for name, metric in CANARIES.items():
+        medians = rows[rows["metric"] == metric].groupby("trial")["value"].median()
+        ordered = medians.reindex(valid.sort_values("run_start_s").index).dropna()
+        if len(ordered):
+            found[name] = ordered.to_numpy()
+    return found
+
+
+def _drifts(
+    valid: pd.DataFrame, interactions: pd.DataFrame | None, checks: pd.DataFrame | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """From single interactions, else as the trials' own checks found them."""
+    if interactions is None or interactions.empty:
+        if checks is None or checks.empty:
+            return np.array([]), np.array([])
+        own = checks[checks["trial"].astype(str).isin(valid.index)]
+        first, second = (own.loc[own["id"] == i, "value"].dropna().to_numpy(float) for i in ("S1", "S2"))
+        return first, second
+    good = interactions[interactions["ok"].astype("boolean").fillna(True)] if "ok" in interactions else interactions
+    done = {str(trial): times.to_numpy() for trial, times in good.groupby("trial", observed=True)["t_s"]}
+    drifts, starts = [], []
+    for trial, row in valid.iterrows():
+        begin, end = row["run_start_s"], row["run_end_s"]
+        if trial in done and end - begin >= BATCHES:
+            drifts.append(100 * stationarity.throughput_drift(done[trial], begin, end).drift)
+            starts.append(100 * stationarity.start_excess(done[trial], begin, end).drift)
+    first, second = np.array(drifts), np.array(starts)
+    return first[np.isfinite(first)], second[np.isfinite(second)]

@@ -1,0 +1,210 @@
+"""Checks of connections, hidden retries, statements, Little's law, warmth and other events: each finds its own fault,
+and what no collector told is undecidable."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import zstandard
+from ntier_analysis.contracts import Check, Manifest, Outcome
+from ntier_analysis.trial import RawTrial
+from ntier_analysis.validity.registry import registered, validate
+from synthetic import T0, Spec, Truth, write_trial
+
+SPEC = Spec(
+    600,
+    Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0012}),
+    phases=(20.0, 40.0, 5.0),
+    seal=False,
+)
+NEW = {"G6", "G6.connect", "E3", "E3.accept", "C6", "O2", "S3", "S3.cache", "S4", "H7"}
+
+
+def rewrite(path: Path, change) -> None:
+    """Applies `change(text) -> text` to a raw file, compressed or not."""
+    packed = path.suffix == ".zst"
+    content = path.read_bytes()
+    data = change((zstandard.ZstdDecompressor().decompress(content) if packed else content).decode()).encode()
+    path.write_bytes(zstandard.ZstdCompressor().compress(data) if packed else data)
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    return write_trial(tmp_path, SPEC)
+
+
+def check(folder: Path, id_: str) -> Check:
+    return next(c for c in validate(RawTrial(folder)).checks if c.id == id_)
+
+
+def column(text: str, name: str, change) -> str:
+    """CSV with one column changed, or added: change(number of the row, value) -> value."""
+    head, *rows = text.strip().split("\n")
+    names = head.split(",")
+    names += [] if name in names else [name]
+    at = names.index(name)
+    out = [",".join(names)]
+    for i, row in enumerate(rows):
+        fields = row.split(",")
+        fields += [""] * (len(names) - len(fields))
+        fields[at] = str(change(i, fields[at]))
+        out.append(",".join(fields))
+    return "\n".join(out) + "\n"
+
+
+def test_none_is_required_and_an_honest_trial_fails_none(folder):
+    assert {c.id for c in registered()} >= NEW
+    found = {c.id: c for c in validate(RawTrial(folder)).checks}
+    assert not any(found[i].required for i in NEW)
+    assert {i for i in NEW if found[i].outcome is Outcome.FAIL} == set()
+    assert {i for i in NEW if found[i].outcome is Outcome.PASS} >= {"G6", "G6.connect", "E3", "O2"}
+    for id_ in ("E3.accept", "C6", "S3.cache", "S4", "H7"):
+        assert found[id_].outcome is Outcome.UNDECIDABLE
+        assert "not collected" in found[id_].detail
+
+
+def test_a_client_without_ports_is_exhausted(folder):
+    jtl = folder / "clients/client1/interactions.jtl.csv.zst"
+
+    def no_port(text: str) -> str:
+        lines = text.strip().split("\n")
+        middle = len(lines) // 2
+        lines[middle] = re.sub(
+            ",200,OK,(.*?),true,,", r",Non HTTP response code: java.net.BindException,x,\1,false,,", lines[middle]
+        )
+        return "\n".join(lines) + "\n"
+
+    rewrite(jtl, no_port)
+    found = check(folder, "G6")
+    assert found.outcome is Outcome.FAIL
+    assert found.value == 1
+
+
+def test_slow_connections_are_found_beyond_chance(folder):
+    jtl = folder / "clients/client1/interactions.jtl.csv.zst"
+    rewrite(jtl, lambda text: column(text, "Connect", lambda i, _: 30 if i % 10 == 0 else 0))
+    assert check(folder, "G6.connect").outcome is Outcome.FAIL
+    rewrite(jtl, lambda text: column(text, "Connect", lambda i, _: 30 if i % 80 == 0 else 0))
+    assert check(folder, "G6.connect").outcome is Outcome.UNDECIDABLE
+
+
+def tcp(folder: Path, node: str, *, again: float = 0.0, drops: float = 0.0) -> None:
+    """Counters of one node for 68 s, so many per second."""
+    rows = [f"{T0 - 2 + i:.3f},{50 * i},{int(again * i)},0,{int(drops * i)},{int(drops * i)}" for i in range(68)]
+    header = "t_s,out_segs,retrans_segs,attempt_fails,listen_overflows,listen_drops"
+    (folder / f"nodes/{node}/tcp.csv").write_text("\n".join([header, *rows]) + "\n")
+
+
+def test_retransmissions_are_hidden_retries(folder):
+    tcp(folder, "db1", again=1.0)
+    found = check(folder, "E3")
+    assert found.outcome is Outcome.FAIL
+    assert "most by db1" in found.detail
+    tcp(folder, "db1", again=0.1)  # four in the run: beyond a thousandth of the interactions, within chance
+    assert check(folder, "E3").outcome is Outcome.UNDECIDABLE
+
+
+def test_a_full_accept_queue_is_named_with_its_tier(folder):
+    for node in ("web1", "app1", "middleware1", "db1", "client1"):
+        tcp(folder, node)
+    assert check(folder, "E3.accept").outcome is Outcome.PASS
+    tcp(folder, "web1", drops=0.2)
+    found = check(folder, "E3.accept")
+    assert found.outcome is Outcome.FAIL
+    assert "web1 (web)" in found.detail
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(1.0, "pass"), (0.7, "fail")])
+def test_statements_are_those_that_the_pages_took(folder, share, outcome):
+    """The synthetic middleware executes three per interaction."""
+    progress = folder / "clients/client1/progress.csv"
+    completed = [int(row.split(",")[2]) for row in progress.read_text().strip().split("\n")[1:]]
+    rewrite(progress, lambda text: column(text, "statements", lambda i, _: int(3 * completed[i] / share)))
+    assert check(folder, "C6").outcome.value == outcome
+
+
+def test_a_log_with_wrong_durations_breaks_littles_law(folder):
+    """Durations that grow over the log: what was in service is not what completions and their times say."""
+    log = folder / "nodes/web1/logs/access.log.zst"
+
+    def longer(text: str) -> str:
+        out = []
+        for line in text.strip().split("\n"):
+            start, duration, rest = line.split(" ", 2)
+            late = max(0.0, float(start) - T0 - 40) * 200_000  # 0.2 s longer for each second
+            out.append(f"{start} {int(duration) + int(late)} {rest}")
+        return "\n".join(out) + "\n"
+
+    rewrite(log, longer)
+    found = check(folder, "O2")
+    assert abs(found.value) > found.limit
+    assert found.outcome in (Outcome.FAIL, Outcome.UNDECIDABLE)
+
+
+def test_an_application_that_still_compiles_is_not_warm(folder):
+    status = folder / "nodes/app1/tomcat_status.csv"
+    rewrite(status, lambda text: column(text, "jit_ms", lambda i, _: 10 * i))  # a tenth of its tenth of a core
+    found = check(folder, "S3")
+    assert found.outcome is Outcome.FAIL
+    assert found.value == pytest.approx(10, rel=0.05)
+    rewrite(status, lambda text: column(text, "jit_ms", lambda i, _: 5))
+    assert check(folder, "S3").outcome is Outcome.PASS
+
+
+def test_a_cache_that_still_fills_is_not_stationary(folder):
+    status, name = folder / "nodes/db1/mysql_status.csv", "Innodb_buffer_pool_reads"
+    rewrite(status, lambda text: column(text, name, lambda i, _: 100 * i))
+    assert check(folder, "S3.cache").outcome is Outcome.PASS
+    rewrite(status, lambda text: column(text, name, lambda i, _: int(1e5 * (1 - 0.96**i))))
+    found = check(folder, "S3.cache")
+    assert found.outcome is Outcome.FAIL
+    assert found.value < -50
+    rewrite(status, lambda text: column(text, name, lambda i, _: i // 30))  # one page now and then
+    assert check(folder, "S3.cache").outcome is Outcome.PASS
+
+
+JOURNAL = """{0}.5 db1 systemd[1]: Starting logrotate.service - Rotate log files...
+{1}.25 db1 systemd[1]: Starting apt-daily.service - Daily apt download activities...
+{1}.75 db1 sshd[99]: Accepted publickey for root
+"""
+
+
+def test_other_events_of_the_run_are_listed_those_before_it_are_not(folder):
+    for node in ("web1", "app1", "middleware1", "db1", "client1"):
+        (folder / f"nodes/{node}/logs").mkdir(exist_ok=True)
+        (folder / f"nodes/{node}/logs/journal.log").write_text("")
+    assert check(folder, "S4").outcome is Outcome.PASS
+    (folder / "nodes/db1/logs/journal.log").write_text(JOURNAL.format(int(T0) + 5, int(T0) + 33))
+    found = check(folder, "S4")
+    assert found.outcome is Outcome.FAIL
+    assert found.detail == "package timer on db1 at second 13"
+
+
+@pytest.mark.parametrize(("slower", "outcome"), [(1.0, "pass"), (0.8, "fail")])
+def test_a_cpu_that_changes_its_frequency_is_told(folder, slower, outcome):
+    path = folder / "nodes/host/sysstat.json.zst"
+
+    def clocked(text: str) -> str:
+        document = json.loads(text)
+        records = document["sysstat"]["hosts"][0]["statistics"]
+        for i, record in enumerate(records):
+            mhz = 2300.0 * (slower if i > len(records) / 2 else 1.0)
+            record["power-management"] = {"cpu-frequency": [{"number": "all", "frequency": mhz}]}
+        return json.dumps(document)
+
+    rewrite(path, clocked)
+    found = check(folder, "H7")
+    assert found.outcome.value == outcome
+    assert "MHz" in found.detail
+
+
+def test_a_trial_of_a_few_interactions_is_undecidable(tmp_path):
+    folder = write_trial(tmp_path, replace(SPEC, users=40))
+    for id_ in ("G6.connect", "O2"):
+        assert check(folder, id_).outcome is Outcome.UNDECIDABLE
+    Manifest.read(folder).model_copy(update={"phases": []}).write(folder)
+    assert check(folder, "O2").outcome is Outcome.UNDECIDABLE

@@ -86,11 +86,13 @@ def read_csv(
         raise _located(path, content, skipped, header, wanted, delimiter, error) from error
     frame = table.to_pandas(integer_object_nulls=False)
     for name, kind in wanted.items():
-        wrong = frame[name].isna() if kind == "count" else (frame[name] % 1 != 0) & frame[name].notna()
-        if kind in ("count", "whole") and wrong.any():
+        if kind not in ("count", "whole"):
+            continue
+        wrong = frame[name].isna() if kind == "count" else frame[name].notna() & (frame[name] % 1 != 0)
+        if wrong.any():
             row = int(wrong.to_numpy().argmax())
             said = "empty" if kind == "count" else repr(float(frame[name][row]))
-            raise DataError(f"{path}:{line_of(path, row)}: {name} is {said}, expected a whole number")
+            raise DataError(f"{path}:{line_of(path, row, delimiter)}: {name} is {said}, expected a whole number")
         if kind == "whole":
             frame[name] = frame[name].astype("Int64")
     frame.attrs |= {"torn_lines": torn, "left_out": [name for name in header if name not in wanted]}
@@ -114,11 +116,15 @@ def _header(content: bytes, delimiter: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
 
 
-def line_of(path: Path, row: int) -> int:
+def header_line(path: Path) -> str:
+    return _text(path)[0].partition(b"\n")[0].decode("utf-8", "replace").strip()
+
+
+def line_of(path: Path, row: int, delimiter: str = ",") -> int:
     """Line of the file at which the row (from 0) ends: for messages, since fields may hold line breaks and empty lines
     are skipped."""
     content, skipped = _text(path)
-    reader = csv.reader(io.StringIO(content.decode("utf-8", "replace"), newline=""))
+    reader = csv.reader(io.StringIO(content.decode("utf-8", "replace"), newline=""), delimiter=delimiter)
     rows = (reader.line_num for fields in reader if fields)
     return skipped + next((line for number, line in enumerate(rows) if number == row + 1), row + 2)
 

@@ -361,6 +361,13 @@ ROUNDING = 1e-3
 JUDGED = ("utilization_pct", "throttled_pct", "waiting", "used_cores")
 """Metrics that verdicts rest on: never negative."""
 
+
+def kinds(table: str) -> dict[str, str]:
+    """Column -> its type in a CSV file (parsers/csvfile.py)."""
+    names = {pa.float64(): "number", pa.int64(): "whole", pa.bool_(): "flag"}
+    return {field.name: names.get(field.type, "text") for field in TABLES[table]}
+
+
 Place = Callable[[int], str]
 """Number of a row, from 0 -> where it is, for a message."""
 

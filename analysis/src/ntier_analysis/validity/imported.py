@@ -19,7 +19,7 @@ W_A_C_D = ("web", "app", "middleware", "db")
 CLIENTS, HOSTS = ("client", "controller"), ("host",)
 NO_SERVERS = CLIENTS + HOSTS
 LAW = 0.1
-"""Share by which X (Z + R) may miss the users: what waiting must cost before a limit is looked for (verdict, rule 6)."""
+"""Share by which X (Z + R) may miss the users: what waiting must cost before a hidden limit is named."""
 SLIP_FITS = 0.05
 SLIPS = (
     ("throughput_per_s is per minute: divide it by 60", (1 / 60, 1, 1)),
@@ -32,8 +32,8 @@ SLIPS = (
 )
 """Slips of a unit, as factors of X, Z and R."""
 SETTLES, ANSWERED = 0.5, 0.1
-"""Shares of the run. By the law an answer takes half of it or more, and those that came took a tenth or more: the run is
-too short for its load, and the mean of the answers that came is too small for the law."""
+"""Shares of the run. By the law an answer takes half of it or more, and those that came took a tenth or more: the run
+is too short for its load, and the mean of the answers that came is too small for the law."""
 MIN_RESPONSE_MS = 1.0
 """No dynamic page comes through several tiers in less: each hop alone takes 0.1 ms and more."""
 MIN_SAMPLES = 10
@@ -120,9 +120,7 @@ def checks(trial: Imported) -> list[Check]:
     return [_outcome(trial, *entry) for entry in _CHECKS]
 
 
-def _outcome(
-    trial: Imported, id_: str, title: str, reason: str, function: Callable[[Imported], Finding]
-) -> Check:
+def _outcome(trial: Imported, id_: str, title: str, reason: str, function: Callable[[Imported], Finding]) -> Check:
     found = function(trial)
     return Check(
         id=id_,
@@ -266,7 +264,8 @@ def enough(trial: Imported) -> Finding:
     if not any(node in servers and resource == "cpu" for node, resource, _, _ in counted):
         return at_least(0, MIN_SAMPLES, "samples", "no CPU utilization (metric utilization_pct) of any server", 0)
     key = min(counted, key=lambda k: counted[k])
-    text = f"{_name(key)} has {counted[key]} samples of utilization_pct in the run phase ({len(trial.utilization[key])} in all)"
+    n, in_all = counted[key], len(trial.utilization[key])
+    text = f"{_name(key)} has {n} samples of utilization_pct in the run phase ({in_all} in all)"
     return at_least(counted[key], MIN_SAMPLES, "samples", text, sum(counted.values()))
 
 
@@ -276,7 +275,9 @@ def covered(trial: Imported) -> Finding:
     if not missing:
         return undecidable("no samples of utilization", n=0)
     key = max(missing, key=lambda k: missing[k])
-    return exact(missing[key], MISSING_PCT, "pct", f"{_name(key)} has none for {missing[key]:.0f} % of the run", len(missing))
+    return exact(
+        missing[key], MISSING_PCT, "pct", f"{_name(key)} has none for {missing[key]:.0f} % of the run", len(missing)
+    )
 
 
 def _missing_pct(trial: Imported, part: pd.DataFrame) -> float:
@@ -402,4 +403,3 @@ def not_validated(trial: Imported, *, think_time_given: bool) -> str:
 def reasons(found: list[Check]) -> list[str]:
     """Of the checks that invalidate the trial, each once."""
     return list(dict.fromkeys(c.reason for c in found if c.required and c.outcome is not Outcome.PASS))
-

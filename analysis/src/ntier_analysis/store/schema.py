@@ -40,7 +40,8 @@ _TYPES = {
 @dataclass(frozen=True)
 class Rule:
     """What a column may hold: `text` says it in words. Bounds are allowed themselves unless `above`; infinities never
-    are. `filled`: null (in text also nothing) is not allowed."""
+    are. `filled`: null (in text also nothing) is not allowed. `new`: stores of before may hold others, so that it is not
+    checked at reading."""
 
     text: str
     low: float = -math.inf
@@ -49,6 +50,7 @@ class Rule:
     values: tuple[str, ...] = ()
     pattern: str = ""
     filled: bool = False
+    new: bool = False
 
     def check(self) -> pandera.Check:
         import pandera.pandas as pandera
@@ -72,7 +74,7 @@ SHARE = Rule("a number from 0 to 1", low=0, high=1)
 TIME = Rule("seconds since 1970, from 0 to 1e11 (divide milliseconds by 1000)", low=0, high=1e11)
 A_TIME = Rule(TIME.text, low=0, high=1e11, filled=True)
 RESOURCES = ("cpu", "disk", "network", "memory", "pool", "lock", "queue", "query", "jvm")
-RESOURCE = Rule("one of " + ", ".join(RESOURCES), values=RESOURCES, filled=True)
+RESOURCE = Rule("one of " + ", ".join(RESOURCES), values=RESOURCES, filled=True, new=True)
 STATE = Rule("planned, running, collected or failed", values=("planned", "running", "collected", "failed"))
 OUTCOME = Rule("pass, fail or undecidable", values=("pass", "fail", "undecidable"), filled=True)
 PHASE = Rule("one of " + ", ".join(PHASES), values=PHASES, filled=True)
@@ -98,7 +100,8 @@ _KEYS = {
 
 TRIALS = _schema(
     "trials",
-    **_KEYS,
+    sweep=_KEYS["sweep"],
+    trial=(*_KEYS["trial"], TEXT),
     topology=("label", "", "Topology in W/A/C/D notation, for example 1/2/1/9M.", TEXT),
     mix=("label", "", "Mix of interactions, for example browse_only."),
     middleware=("label", "", "Middleware between the app and db tiers."),
@@ -373,25 +376,28 @@ Place = Callable[[int], str]
 
 
 @cache
-def frame_schema(table: str) -> pandera.DataFrameSchema:
-    """The table's rules for pandera. A column that is not there is not checked."""
+def frame_schema(table: str, *, stored: bool = False) -> pandera.DataFrameSchema:
+    """The table's rules for pandera. A column that is not there is not checked. `stored`: without the new ones."""
     import pandera.pandas as pandera
 
     columns = {
         name: pandera.Column(checks=rule.check(), nullable=not rule.filled, required=False)
         for name, rule in RULES[table].items()
+        if not (stored and rule.new)
     }
     return pandera.DataFrameSchema(columns)
 
 
-def validated(table: str, frame: pd.DataFrame, place: Place, *, unique: bool = False) -> pd.DataFrame:
+def validated(
+    table: str, frame: pd.DataFrame, place: Place, *, unique: bool = False, stored: bool = False
+) -> pd.DataFrame:
     """The frame, if its values are what the schema allows. Raises DataError naming place, column, value and what is
-    allowed. `unique`: also that no key occurs twice."""
+    allowed. `unique`: also that no key occurs twice. `stored`: as it is read."""
     from pandera.errors import SchemaError
 
     frame = frame.reset_index(drop=True)
     try:
-        frame_schema(table).validate(frame)
+        frame_schema(table, stored=stored).validate(frame)
     except SchemaError as error:
         row, name = int(error.failure_cases["index"].min()), error.schema.name
         said = _said(name, frame[name].iloc[row])

@@ -180,7 +180,7 @@ def law(trial: Imported) -> Finding:
         f"given; with {users:g} users, N/X - R is {users / x - r:.3g} s of thinking"
     )
     slip = _slip(users, x, z, r, trial.run_s)
-    found = sampled(ratio - 1, LAW, 1 / np.sqrt(max(n, 1.0)), "", text, round(n))
+    found = sampled(ratio - 1, LAW, ratio / np.sqrt(max(n, 1.0)), "", text, round(n))
     if found.outcome is Outcome.PASS:
         return found
     if slip:

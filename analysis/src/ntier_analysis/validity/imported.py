@@ -20,7 +20,8 @@ CLIENTS, HOSTS = ("client", "controller"), ("host",)
 NO_SERVERS = CLIENTS + HOSTS
 LAW = 0.1
 """Share by which X (Z + R) may miss the users: what waiting must cost before a hidden limit is named."""
-SLIP_FITS = 0.05
+SLIP_FITS, MOST_OFF = 0.05, 0.2
+"""A slip explains the users if they then fit to 5 % and two standard errors, never more than 20 %."""
 SLIPS = (
     ("throughput_per_s is per minute: divide it by 60", (1 / 60, 1, 1)),
     ("throughput_per_s is per hour: divide it by 3,600", (1 / 3600, 1, 1)),
@@ -36,6 +37,8 @@ SETTLES, ANSWERED = 0.5, 0.1
 is too short for its load, and the mean of the answers that came is too small for the law."""
 MIN_RESPONSE_MS = 1.0
 """No dynamic page comes through several tiers in less: each hop alone takes 0.1 ms and more."""
+HALF = 0.5
+"""A share of 1 that never passes a half belongs to a node that limits nothing: it is not told from 0.5 %."""
 MIN_SAMPLES = 10
 """The least from which an interval of a saturation can be made (10 batch means)."""
 MISSING_PCT = 10.0
@@ -193,12 +196,12 @@ def law(trial: Imported) -> Finding:
 
 
 def _slip(users: float, x: float, z: float, r: float, run_s: float) -> str:
-    """The slip of a unit that explains the users; empty if none does."""
-    for text, (of_x, of_z, of_r) in SLIPS:
-        changed = of_x * x * (of_z * z + of_r * r) / users
-        if abs(changed - 1) <= SLIP_FITS + 2 / np.sqrt(max(of_x * x * run_s, 1.0)):
-            return text
-    return ""
+    """The slip of a unit that explains the users best; empty if none does."""
+    off, n, text = min(
+        (abs(of_x * x * (of_z * z + of_r * r) / users - 1), of_x * x * run_s, text)
+        for text, (of_x, of_z, of_r) in SLIPS
+    )
+    return text if off <= min(SLIP_FITS + 2 / np.sqrt(n), MOST_OFF) else ""
 
 
 @_check("I4", "Response times are in milliseconds", "response_time_unit")
@@ -321,7 +324,7 @@ def percent(trial: Imported) -> Finding:
     """Over the whole sweep: a node that never passes 1 % but comes near it, where others are in percent."""
     if "unit_given" in trial.samples and trial.samples["unit_given"].any():
         return not_applicable("the file says that the unit is pct")
-    odd = {n: v for n, v in trial.largest_pct.items() if 0.3 < v <= 1.0 and n in set(trial.nodes["node"])}
+    odd = {n: v for n, v in trial.largest_pct.items() if HALF < v <= 1.0 and n in set(trial.nodes["node"])}
     text = ", ".join(f"{n} never passes {v:g} %" for n, v in sorted(odd.items())) or "none looks like a share"
     if odd:
         text += " in the sweep: looks like a share of 1, multiply by 100 (if it is percent, put unit = pct)"

@@ -15,7 +15,24 @@ from ntier_analysis.verdict.store import verdicts
 
 BASE = good.files(interactions=False)
 CELLS = [(name, column) for name, frame in BASE.items() for column in frame.columns]
-TEXTS = ["", "nan", "-1", "-0.001", "inf", "-inf", "1e300", "0", "many", "1,5", "=1+1", "\x00", "🦆", "true", "db1", "cpu"]
+TEXTS = [
+    "",
+    "nan",
+    "-1",
+    "-0.001",
+    "inf",
+    "-inf",
+    "1e300",
+    "0",
+    "many",
+    "1,5",
+    "=1+1",
+    "\x00",
+    "🦆",
+    "true",
+    "db1",
+    "cpu",
+]
 FACTORS = [-1.0, 0.0, 1 / 3600, 1e-3, 1 / 60, 0.01, 0.1, 0.5, 2.0, 10.0, 60.0, 100.0, 1e3, 3600.0, 1e6]
 IMPOSSIBLE = (-1.0, 1e3, 3600.0, 1e6)
 """By these no value of the good import becomes one that could be true."""

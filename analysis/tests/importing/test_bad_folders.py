@@ -94,6 +94,8 @@ ERRORS = [
     (cell(T, "run_end_s", good.T0 - 1), "trials.csv:2: run_end_s is 1789999999.0, expected more than run_start_s"),
     (cell(T, "run_end_s", good.T0), "trials.csv:2: run_end_s is .*, expected more than run_start_s"),
     (column(T, "run_end_s", lambda c: c * 1000), r"run_end_s is .*divide milliseconds by 1000"),
+    (cell(T, "run_end_s", "9e10"), "run_end_s is 90000000000.0, expected at most 1e.06 s after run_start_s"),
+    (cell(T, "users", "1e300"), "trials.csv:2: users is 1e.300, expected a whole number"),
     (cell(T, "run_start_s", "2026-11-01T10:00:00"), "run_start_s is '2026-11-01T10:00:00', expected a number"),
     # ---- trials.csv: what contradicts itself
     (cell(T, "users_real", "7"), "trials.csv:2: users_real is 7, expected users x scale = 200"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.trials import TARGET, checked, keep, stored
@@ -33,6 +34,7 @@ FILLED = ["users", "throughput_per_s", "run_start_s", "run_end_s"]
 """What a trial that counts must tell."""
 OF_THE_SWEEP = ["topology", "mix", "middleware", "scale", "think_time_s", "tiers"]
 """What all trials of a sweep have in common."""
+LABELS = [field.name for field in TABLES["trials"] if pa.types.is_dictionary(field.type)]
 UNITS = {"utilization_pct": "pct", "throttled_pct": "pct", "used_cores": "cores"}
 _UNIT = re.compile(r"(?:^|_)(pct|bytes|per_s|ms|s|count|cores)$")
 THINK_S = 7.0
@@ -106,6 +108,8 @@ def _trials(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
     for name, value in defaults.items():
         column = frame[name].replace("", None) if name in frame else pd.Series(None, index=frame.index, dtype=object)
         frame[name] = column if value is None else column.astype(object).where(column.notna(), value)
+    for name in frame.columns.intersection(LABELS):
+        frame[name] = frame[name].replace("", None)
     frame = frame.astype({"scale": float, "think_time_s": float, "rep": "Int64", "valid": bool})
     frame["valid"] &= frame["state"] == "collected"
     validated("trials", frame, place, unique=True)

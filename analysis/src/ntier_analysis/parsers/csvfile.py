@@ -31,6 +31,8 @@ _EMPTY = ["", "NaN", "nan"]
 _TRUE = ["true", "True", "TRUE", "1", "yes"]
 _FALSE = ["false", "False", "FALSE", "0", "no"]
 _EXPECTED = {"number": "a number", "whole": "a whole number", "count": "a whole number", "flag": "true or false"}
+EXACT = 2**53
+"""Whole numbers that a float holds exactly."""
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -88,10 +90,11 @@ def read_csv(
     for name, kind in wanted.items():
         if kind not in ("count", "whole"):
             continue
-        wrong = frame[name].isna() if kind == "count" else frame[name].notna() & (frame[name] % 1 != 0)
+        whole = (frame[name] % 1 == 0) & (frame[name].abs() <= EXACT)
+        wrong = ~whole if kind == "count" else frame[name].notna() & ~whole
         if wrong.any():
             row = int(wrong.to_numpy().argmax())
-            said = "empty" if kind == "count" else repr(float(frame[name][row]))
+            said = "empty" if pd.isna(frame[name][row]) else repr(frame[name][row].item())
             raise DataError(f"{path}:{line_of(path, row, delimiter)}: {name} is {said}, expected a whole number")
         if kind == "whole":
             frame[name] = frame[name].astype("Int64")

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables: a line per case)
 """A good import, spoilt in one way at a time: an error that names the place, or a trial that does not count."""
 
 from __future__ import annotations

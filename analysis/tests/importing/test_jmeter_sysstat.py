@@ -103,11 +103,11 @@ def test_wrong_users_or_think_time_do_not_count(raw, tmp_path):
 
 def test_other_contents_under_the_same_name_must_be_asked_for(raw, tmp_path):
     import_runs([a_run(raw, 300)], tmp_path)
-    with pytest.raises(DataError, match="trial u00300.r01 of sweep 1-1-1-1M.imported is there with other contents"):
+    with pytest.raises(DataError, match=r"trial u00300.r01 of sweep 1-1-1-1M.imported is there with other contents"):
         import_runs([a_run(raw, 300, ramp_up_s=22.0)], tmp_path)
     import_runs([a_run(raw, 300, ramp_up_s=22.0)], tmp_path, replace=True)
     assert len(read_table(tmp_path, "trials")) == 1
-    with pytest.raises(DataError, match="think_time_s is '3.0', expected '7.0' as in its others"):
+    with pytest.raises(DataError, match=r"think_time_s is '3.0', expected '7.0' as in its others"):
         import_runs([a_run(raw, 500, think_time_s=3.0)], tmp_path)
 
 

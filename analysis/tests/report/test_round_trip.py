@@ -31,7 +31,7 @@ def test_a_reports_trials_with_their_samples_are_an_import(report, tmp_path):
     folder.mkdir()
     (folder / "trials.csv").write_bytes((report.folder / "tables" / "trials.csv").read_bytes())
     for table in ("samples", "interactions"):
-        query = f"SELECT * FROM {table} WHERE sweep = '{report.sweep}'"  # noqa: S608
+        query = f"SELECT * FROM {table} WHERE sweep = '{report.sweep}'"
         (folder / f"{table}.csv").write_text(command("sql", query, "--csv", "--store", report.store))
     command("import", folder, "--store", tmp_path / "store")
     before, after = (read_table(s, "trials", report.sweep) for s in (report.store, tmp_path / "store"))

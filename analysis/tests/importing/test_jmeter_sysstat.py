@@ -39,7 +39,7 @@ def files_of(raw: Path, users: int) -> tuple[list[Path], list[NodeFile]]:
 def a_run(raw: Path, users: int, **options) -> Run:
     jtl, sa = files_of(raw, users)
     common = {"topology": "1/1/1/1M", "users": users, "ramp_up_s": 20.0, "ramp_down_s": 5.0}
-    return Run(jtl=tuple(jtl), **({"sa": tuple(sa)} | common | options))
+    return Run(**({"jtl": tuple(jtl), "sa": tuple(sa)} | common | options))
 
 
 def test_runs_of_known_truth_get_the_right_verdict(raw, tmp_path):

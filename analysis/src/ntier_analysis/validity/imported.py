@@ -32,9 +32,10 @@ SLIPS = (
     ("think_time_s is in minutes: multiply it by 60", (1, 60, 1)),
 )
 """Slips of a unit, as factors of X, Z and R."""
-SETTLES, ANSWERED = 0.5, 0.1
-"""Shares of the run. By the law an answer takes half of it or more, and those that came took a tenth or more: the run
-is too short for its load, and the mean of the answers that came is too small for the law."""
+SETTLES, ANSWERED = 0.5, 0.25
+"""Shares of the run. By the law an answer takes half of it or more: the run is too short for its load, and the mean of
+the answers that came is too small for the law. If so, what ends at t was asked for before t/2: those answers took a
+quarter of the run or more."""
 MIN_RESPONSE_MS = 1.0
 """No dynamic page comes through several tiers in less: each hop alone takes 0.1 ms and more."""
 HALF = 0.5

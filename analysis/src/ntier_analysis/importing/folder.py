@@ -13,7 +13,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.importing.trials import TARGET, checked, keep, stored
 from ntier_analysis.ingest import summary
 from ntier_analysis.parsers.csvfile import line_of, read_csv
-from ntier_analysis.store.schema import TABLES, Place, kinds, validated
+from ntier_analysis.store.schema import ROUNDING, TABLES, Place, kinds, validated
 from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of
 
 REQUIRED = {
@@ -36,6 +36,8 @@ OF_THE_SWEEP = ["topology", "mix", "middleware", "scale", "think_time_s", "tiers
 """What all trials of a sweep have in common."""
 LABELS = [field.name for field in TABLES["trials"] if pa.types.is_dictionary(field.type)]
 UNITS = {"utilization_pct": "pct", "throttled_pct": "pct", "used_cores": "cores"}
+PERCENTILES = [f"response_time_p{p}_ms" for p in (50, 95, 99)]
+OF_THROUGHPUT = ["throughput_low_per_s", "throughput_high_per_s", "goodput_per_s"]
 _UNIT = re.compile(r"(?:^|_)(pct|bytes|per_s|ms|s|count|cores)$")
 THINK_S = 7.0
 """What TPC-W and RUBBoS take; the law says when it is wrong."""
@@ -275,7 +277,11 @@ def _measured(trials: pd.DataFrame, done: pd.DataFrame) -> pd.DataFrame:
         if row["trial"] not in by_trial or pd.isna(row["run_end_s"]):
             continue
         found = summary(by_trial[row["trial"]], row["run_start_s"], row["run_end_s"], row.get("slo_ms"))
+        told = [c for c in PERCENTILES if pd.notna(row.get(c))]
+        agrees = abs(found["throughput_per_s"] - row["throughput_per_s"]) <= ROUNDING * row["throughput_per_s"]
         for name, value in found.items():
+            if (name in PERCENTILES and told) or (name in OF_THROUGHPUT and not agrees):
+                continue  # of another throughput, or other percentiles: they would contradict what the file says
             if name not in trials:
                 trials[name] = np.nan
             if pd.isna(trials.loc[index, name]):

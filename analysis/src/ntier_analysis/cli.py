@@ -255,6 +255,8 @@ def import_(
     containers: Annotated[
         bool, typer.Option(help="The nodes are containers: their sysstat shows a part of the host's CPU and disk.")
     ] = False,
+    tiers: Annotated[str, typer.Option(help="Tiers from the client inwards: frontend,backend,postgres.")] = "",
+    replace: Annotated[bool, typer.Option(help="Put other contents in the place of those of the same name.")] = False,
     store: Store = STORE,
 ) -> None:
     """Adds measurements of another system to the store: CSV tables, or files of JMeter and sysstat (docs/analysis.md).
@@ -265,7 +267,7 @@ def import_(
     options = {
         "jtl": jtl or [], "sa": sa or [], "users": users, "topology": topology, "sweep": sweep, "rep": rep,
         "ramp_up_s": ramp_up, "ramp_down_s": ramp_down, "think_time_s": think_time, "slo_ms": slo_ms, "stamp": stamp,
-        "containers": containers, "clock_offset": clock_offset or [],
+        "containers": containers, "clock_offset": clock_offset or [], "tiers": tiers, "replace": replace,
     }  # fmt: skip
     for line in run(folder, runs, options, store):
         print(line)

@@ -39,7 +39,7 @@ def files_of(raw: Path, users: int) -> tuple[list[Path], list[NodeFile]]:
 def a_run(raw: Path, users: int, **options) -> Run:
     jtl, sa = files_of(raw, users)
     common = {"topology": "1/1/1/1M", "users": users, "ramp_up_s": 20.0, "ramp_down_s": 5.0}
-    return Run(jtl=tuple(jtl), **({"sa": tuple(sa)} | common | options))
+    return Run(**({"jtl": tuple(jtl), "sa": tuple(sa)} | common | options))
 
 
 def test_runs_of_known_truth_get_the_right_verdict(raw, tmp_path):
@@ -93,11 +93,128 @@ def test_nodes_without_a_file_make_the_verdict_unknown_not_hidden(raw, tmp_path)
     assert found.verdict == "unknown"
 
 
-def test_wrong_users_or_think_time_are_noticed(raw, tmp_path):
-    notices = import_runs([a_run(raw, 300, think_time_s=1.0)], tmp_path)
-    assert any("are --users and --think-time (1 s) right?" in text for text in notices)
-    notices = import_runs([a_run(raw, 300)], tmp_path)
-    assert not any("right?" in text for text in notices)
+def test_wrong_users_or_think_time_do_not_count(raw, tmp_path):
+    notices = import_runs([a_run(raw, 300, think_time_s=1.0)], tmp_path / "wrong")
+    assert any("INVALID (law)" in text and "are users, think time and units right?" in text for text in notices)
+    assert verdicts(tmp_path / "wrong", [])[0].verdict == "unknown"
+    import_runs([a_run(raw, 300)], tmp_path / "right")
+    assert read_table(tmp_path / "right", "trials")["valid"].all()
+
+
+def test_other_contents_under_the_same_name_must_be_asked_for(raw, tmp_path):
+    import_runs([a_run(raw, 300)], tmp_path)
+    with pytest.raises(DataError, match=r"trial u00300.r01 of sweep 1-1-1-1M.imported is there with other contents"):
+        import_runs([a_run(raw, 300, ramp_up_s=22.0)], tmp_path)
+    import_runs([a_run(raw, 300, ramp_up_s=22.0)], tmp_path, replace=True)
+    assert len(read_table(tmp_path, "trials")) == 1
+    with pytest.raises(DataError, match=r"think_time_s is '3.0', expected '7.0' as in its others"):
+        import_runs([a_run(raw, 500, think_time_s=3.0)], tmp_path)
+
+
+def test_tiers_of_any_name(raw, tmp_path):
+    _, sa = files_of(raw, 1000)
+    names = {"web": "frontend", "app": "backend", "middleware": "cache", "db": "postgres"}
+    own = tuple(NodeFile(f.node, names[f.tier], f.path) for f in sa)
+    notices = import_runs([a_run(raw, 1000, sa=own, topology="blue")], tmp_path / "unordered")
+    assert any("is deeper is unknown: give --tiers" in text for text in notices)
+    order = "frontend,backend,cache,postgres"
+    import_runs([a_run(raw, 1000, sa=own, topology="blue", tiers=order)], tmp_path / "store")
+    assert read_table(tmp_path / "store", "trials")["tiers"].tolist() == [order]
+    assert set(read_table(tmp_path / "store", "saturation")["tier"]) == set(names.values())
+    with pytest.raises(DataError, match="--tiers is 'frontend,postgres', expected each of frontend, backend"):
+        import_runs([a_run(raw, 1000, sa=own, topology="blue", tiers="frontend,postgres")], tmp_path / "other")
+
+
+def spoilt(raw: Path, folder: Path, change, users: int = 900) -> Path:
+    """The JTL of a good run with other bytes."""
+    (jtl,), _ = files_of(raw, users)
+    content = zstandard.ZstdDecompressor().stream_reader(jtl.read_bytes()).read()
+    path = folder / "run.jtl"
+    path.write_bytes(change(content))
+    return path
+
+
+def lines(of):
+    """of: (header, [line, ...]) -> the same, as text without line ends."""
+
+    def change(content: bytes) -> bytes:
+        head, *rest = content.decode().splitlines()
+        head, rest = of(head, rest)
+        return "\n".join([head, *rest, ""]).encode()
+
+    return change
+
+
+def field(name: str, of, *, only: int | None = None):
+    """Changes one field of each line (or of line `only`, from 0)."""
+
+    def change(head: str, rest: list[str]):
+        at = head.split(",").index(name)
+        rows = [row.split(",") for row in rest]
+        for number, row in enumerate(rows):
+            if only in (None, number):
+                row[at] = str(of(row[at]))
+        return head, [",".join(row) for row in rows]
+
+    return lines(change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda b: b.decode().encode("utf-16"), "UTF-16, expected UTF-8"),
+        (lambda b: b"", "column 'timeStamp' is missing"),
+        (lambda b: b'<?xml version="1.0"?><testResults/>', "XML; expected a CSV JTL"),
+        (lambda b: b.split(b"\n", 1)[1], "no header with the names of the columns"),
+        (lambda b: b.split(b"\n", 1)[0] + b"\n", "no samples"),
+        (lambda b: b[:-15], r"run.jtl:\d+: \d+ fields, the header has|is empty|expected"),
+        (lambda b: b.replace(b"label", b"Label", 1), "column 'label' is missing; found timeStamp"),
+        (lambda b: b.replace(b"label", b"sampler_label", 1), "column 'label' is missing"),
+        (lambda b: b.replace(b"elapsed", b"Latency2", 1), "column 'elapsed' is missing"),
+        (lambda b: b.replace(b"success", b"ok", 1), "column 'success' is missing"),
+        (lambda b: b.replace(b"bytes", b"label", 1), "column 'label' occurs twice"),
+        (field("timeStamp", lambda v: int(v) // 1000), "timeStamp is .*13 digits.*are these seconds"),
+        (field("timeStamp", lambda v: f"{int(v) / 1000:.3f}"), "timeStamp is '.*', expected a whole number"),
+        (field("timeStamp", lambda v: int(v) * 1000), "run.jtl:2: timeStamp is .*13 digits"),
+        (field("timeStamp", lambda v: "2026/11/22 10:00:00"), "timeStamp is '2026/11/22 10:00:00', expected a whole"),
+        (field("timeStamp", lambda v: "-5", only=3), "run.jtl:5: timeStamp is -5"),
+        (field("timeStamp", lambda v: "", only=3), "run.jtl:5: timeStamp is empty"),
+        (field("elapsed", lambda v: int(v) / 1000), "elapsed is '.*', expected a whole number"),
+        (field("elapsed", lambda v: -1, only=3), "run.jtl:5: elapsed is -1, expected >= 0"),
+        (field("elapsed", lambda v: "nan", only=3), "run.jtl:5: elapsed is empty"),
+        (field("elapsed", lambda v: "fast", only=3), "run.jtl:5: elapsed is 'fast'"),
+        (field("success", lambda v: "maybe", only=3), "run.jtl:5: success is maybe, expected true or false"),
+        (field("success", lambda v: "", only=3), "run.jtl:5: success is , expected true or false"),
+        (field("label", lambda v: "a,b", only=3), "run.jtl:5: .* fields, the header has"),
+    ],
+)  # fmt: skip
+def test_a_jtl_that_cannot_be_true_is_an_error(raw, tmp_path, change, message):
+    path = spoilt(raw, tmp_path, change)
+    with pytest.raises(DataError, match=message):
+        import_runs([a_run(raw, 900, jtl=(path,))], tmp_path / "store")
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda b: b, ""),
+        (lambda b: b"\xef\xbb\xbf" + b, ""),
+        (lambda b: b.replace(b"\n", b"\r\n"), ""),
+        (lines(lambda head, rest: (head, rest[::-1])), ""),
+        (lines(lambda head, rest: (head, rest + rest)), "law"),
+        (lines(lambda head, rest: (head, rest[::2])), "law"),
+        (field("success", lambda v: "false"), "no_throughput"),
+        (field("elapsed", lambda v: int(v) // 1000), "response_time_unit"),
+        (field("elapsed", lambda v: int(v) * 1000), "law"),
+    ],
+)
+def test_a_jtl_that_does_not_fit_does_not_count(raw, tmp_path, change, reason):
+    path = spoilt(raw, tmp_path, change, users=300)
+    import_runs([a_run(raw, 300, jtl=(path,))], tmp_path / "store")
+    trial = read_table(tmp_path / "store", "trials").iloc[0]
+    assert trial["valid"] == (reason == "")
+    assert reason in trial["invalid_reasons"]
 
 
 def test_a_list_of_runs(raw, tmp_path):
@@ -204,14 +321,14 @@ SA = [f"db1={DATA}/db1-12.7.5.json.zst"]
         ({"jtl": [JTL]}, "no sysstat file"),
         ({"sa": SA}, "no JTL file"),
         ({"jtl": [JTL], "sa": ["db1"]}, "expected NODE=FILE or NODE=FILE:TIER"),
-        ({"jtl": [JTL], "sa": ["x9=f"]}, "the tier of x9 is missing; allowed are web, app"),
+        ({"jtl": [JTL], "sa": ["x9=f"]}, "the tier of x9 is missing; put it behind the file: web, app"),
         ({"jtl": [JTL], "sa": SA * 2}, "node db1 has two sysstat files"),
         ({"jtl": [JTL], "sa": SA, "topology": "big"}, "topology 'big': expected numbers"),
         ({"jtl": [JTL], "sa": SA, "stamp": "middle"}, "--stamp is 'middle', allowed are start and end"),
         ({"jtl": [JTL], "sa": SA, "clock_offset": ["db1=soon"]}, "clock offset 'db1=soon'"),
         ({"jtl": [JTL], "sa": SA, "clock_offset": ["web1=1"]}, "clock offset of web1: no such node; there are: db1"),
         ({"jtl": [JTL], "sa": SA, "ramp_up_s": 900.0}, "nothing is left between ramp-up and ramp-down"),
-        ({"jtl": [JTL], "sa": SA, "sweep": "a/b"}, "sweep 'a/b': allowed are"),
+        ({"jtl": [JTL], "sa": SA, "sweep": "a/b"}, "sweep is 'a/b', expected letters"),
     ],
 )
 def test_wrong_requests_name_what_is_wrong(tmp_path, options, message):

@@ -73,8 +73,8 @@ def svg(drawing: Drawing, origin: Origin) -> bytes:
 
 
 def write_csv(frame: pd.DataFrame, path: Path, origin: Origin | None = None) -> Path:
-    """CSV with the origin in a first line that starts with `#`. Text that a spreadsheet would run as a formula is
-    prefixed with an apostrophe."""
+    """CSV with the origin in a first line that starts with `#`, numbers with all their digits. Text that a spreadsheet
+    would run as a formula is prefixed with an apostrophe."""
     safe = frame.copy()
     for column in safe.select_dtypes(include=["object", "string"]):
         text = safe[column]
@@ -82,5 +82,5 @@ def write_csv(frame: pd.DataFrame, path: Path, origin: Origin | None = None) -> 
     with path.open("w", newline="") as file:
         if origin is not None:
             file.write(f"# {origin.text()}\n")
-        safe.to_csv(file, index=False, float_format="%.6g")
+        safe.to_csv(file, index=False)
     return path

@@ -14,18 +14,19 @@ from ntier_analysis.importing.sysstat_files import NodeFile
 
 def run(folder: Path | None, listed: Path | None, options: dict[str, Any], store: Path) -> list[str]:
     """One of: a folder of CSV tables, a list of runs, or one run from the options. Raises DataError."""
+    replace_old = options.pop("replace", False)
     files = bool(options["jtl"] or options["sa"])
     if (folder is not None) + (listed is not None) + files != 1:
         raise DataError("import needs one of: a folder of CSV tables; --jtl and --sa of a run; --runs FILE")
     if folder is not None:
-        return import_folder(folder, store)
+        return import_folder(folder, store, replace=replace_old)
     if options["stamp"] not in ("start", "end"):
         raise DataError(f"--stamp is {options['stamp']!r}, allowed are start and end")
     offsets = _offsets(options.pop("clock_offset"))
     jtl, sa = options.pop("jtl"), options.pop("sa")
     one = Run(jtl=tuple(jtl), sa=tuple(NodeFile.parse(text) for text in sa), **options)
     runs = read_list(listed, one) if listed is not None else [one]
-    return import_runs([_corrected(r, offsets) for r in runs], store)
+    return import_runs([_corrected(r, offsets) for r in runs], store, replace=replace_old)
 
 
 def _offsets(texts: list[str]) -> dict[str, float]:

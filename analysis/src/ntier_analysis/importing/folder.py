@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
@@ -11,10 +10,11 @@ import pandas as pd
 import pyarrow as pa
 
 from ntier_analysis.errors import DataError
+from ntier_analysis.importing.trials import TARGET, checked, keep, stored
 from ntier_analysis.ingest import summary
-from ntier_analysis.store.schema import TABLES
-from ntier_analysis.store.tables import write_table
-from ntier_analysis.verdict.tables import judge
+from ntier_analysis.parsers.csvfile import line_of, read_csv
+from ntier_analysis.store.schema import ROUNDING, TABLES, Place, kinds, validated
+from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of
 
 REQUIRED = {
     "trials": [
@@ -30,171 +30,258 @@ REQUIRED = {
     "samples": ["sweep", "trial", "t_s", "node", "tier", "resource", "metric", "value"],
     "interactions": ["sweep", "trial", "t_s", "interaction", "response_time_ms"],
 }
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+FILLED = ["users", "throughput_per_s", "run_start_s", "run_end_s"]
+"""What a trial that counts must tell."""
+OF_THE_SWEEP = ["topology", "mix", "middleware", "scale", "think_time_s", "tiers"]
+"""What all trials of a sweep have in common."""
+LABELS = [field.name for field in TABLES["trials"] if pa.types.is_dictionary(field.type)]
+UNITS = {"utilization_pct": "pct", "throttled_pct": "pct", "used_cores": "cores"}
+PERCENTILES = [f"response_time_p{p}_ms" for p in (50, 95, 99)]
+OF_THROUGHPUT = ["throughput_low_per_s", "throughput_high_per_s", "goodput_per_s"]
 _UNIT = re.compile(r"(?:^|_)(pct|bytes|per_s|ms|s|count|cores)$")
+THINK_S = 7.0
+"""What TPC-W and RUBBoS take; the law says when it is wrong."""
+
+Frames = dict[str, pd.DataFrame]
 
 
-def import_folder(folder: Path, store: Path) -> list[str]:
-    """Reads the CSV files, writes the tables of each sweep in them (replacing sweeps of that name), returns notices.
+def import_folder(folder: Path, store: Path, *, replace: bool = False) -> list[str]:
+    """Reads the CSV files, writes the tables of each sweep in them, returns notices. `replace`: also if the store has
+    a sweep of that name with other contents.
 
-    Raises DataError naming file, column and line; nothing is written then."""
+    Raises DataError naming file, line and column; nothing is written then."""
     notices: list[str] = []
     trials = _read(folder / "trials.csv", "trials", notices)
     samples = _read(folder / "samples.csv", "samples", notices)
     path = folder / "interactions.csv"
     interactions = _read(path, "interactions", notices) if path.exists() else None
-    for sweep, tables in prepared(trials, samples, interactions, folder).items():
-        tables |= judge(sweep, tables["trials"], tables["samples"], tables["nodes"], _if_any(tables["interactions"]))
-        for table, frame in tables.items():
-            write_table(store, table, sweep, frame)
-        notices.append(f"{sweep}: {len(tables['trials'])} trials, {len(tables['samples'])} samples")
-    return notices
+    found = prepared(trials, samples, interactions, folder, notices)
+    return keep(found, {name: stored(store, name) for name in found}, store, notices, replace=replace)
 
 
 def prepared(
-    trials: pd.DataFrame, samples: pd.DataFrame, interactions: pd.DataFrame | None, folder: Path = Path()
-) -> dict[str, dict[str, pd.DataFrame]]:
-    """Contents of the three files -> tables of each sweep, without verdicts. `folder` is for messages.
+    trials: pd.DataFrame,
+    samples: pd.DataFrame,
+    interactions: pd.DataFrame | None,
+    folder: Path | None = None,
+    notices: list[str] | None = None,
+) -> dict[str, Frames]:
+    """Contents of the three files -> tables of each sweep with their checks, without verdicts. `folder`: where the
+    contents are from, for messages.
 
     Raises DataError as import_folder does."""
-    trials = _trials(trials, folder / "trials.csv")
-    for name, frame in (("samples", samples), ("interactions", interactions)):
-        if frame is not None:
-            _known_trials(folder / f"{name}.csv", frame, trials)
-    samples = _samples(samples, trials, folder / "samples.csv")
-    interactions = _interactions(interactions, trials)
-    return {
-        str(sweep): _tables(str(sweep), rows, samples, interactions)
-        for sweep, rows in trials.groupby("sweep", sort=True)
-    }
 
+    def place(table: str) -> Place:
+        path = None if folder is None else folder / f"{table}.csv"
+        return lambda row: f"{table}.csv: row {row + 1}" if path is None else f"{path}:{line_of(path, row)}"
 
-def _if_any(frame: pd.DataFrame) -> pd.DataFrame | None:
-    return None if frame.empty else frame
+    given = "think_time_s" in trials and bool(trials["think_time_s"].notna().all())
+    trials = _trials(trials.copy(), place("trials"))
+    samples = _samples(samples.copy(), trials, place("samples"))
+    if interactions is not None:
+        interactions = _interactions(interactions.copy(), trials, place("interactions"))
+    found = {}
+    for sweep, rows in trials.groupby("sweep", sort=True):
+        tables = _tables(str(sweep), rows, samples, interactions, notices if notices is not None else [])
+        found[str(sweep)] = checked(tables, interactions is not None, think_time_given=given)
+    return found
 
 
 def _read(path: Path, table: str, notices: list[str]) -> pd.DataFrame:
     """The table's columns of a CSV file; others are named in a notice."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        frame = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, skipinitialspace=True)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, pd.errors.ParserError) as error:
-        raise DataError(f"{path}: not readable as CSV ({error})") from error
-    frame.columns = frame.columns.str.strip()
-    for column in REQUIRED[table]:
-        if column not in frame.columns:
-            raise DataError(f"{path}: column {column!r} is missing; found {', '.join(frame.columns)}")
-    known = [c for c in frame.columns if c in TABLES[table].names]
-    if ignored := [c for c in frame.columns if c not in known]:
+    of = kinds(table)
+    needed = {c: of[c] for c in REQUIRED[table]}
+    frame = read_csv(path, needed, optional={c: k for c, k in of.items() if c not in needed}, strict=True)
+    if frame.empty:
+        raise DataError(f"{path}: a header and no rows")
+    if ignored := frame.attrs["left_out"]:
         notices.append(f"{path.name}: ignored column{'s' * (len(ignored) > 1)} {', '.join(ignored)}")
-    return pd.DataFrame({c: _typed(path, c, frame[c], TABLES[table].field(c).type) for c in known})
-
-
-_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
-
-
-def _typed(path: Path, name: str, column: pd.Series, kind: pa.DataType) -> pd.Series:
-    if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
-        return column
-    if pa.types.is_boolean(kind):
-        lower = column.str.lower()
-        _all(path, name, column, lower.isin([*_TRUE, *_FALSE]), "true or false")
-        return lower.isin(_TRUE)
-    number = pd.to_numeric(column.replace("", np.nan), errors="coerce")
-    _all(path, name, column, number.notna() | column.isin(["", "NaN", "nan"]), "a number")
-    if pa.types.is_integer(kind):
-        _all(path, name, column, number.isna() | (number % 1 == 0), "a whole number")
-        return number.astype("Int64")
-    return number.replace([np.inf, -np.inf], np.nan)
-
-
-def _all(path: Path, name: str, column: pd.Series, good: pd.Series, expected: str) -> None:
-    if not good.all():
-        line = int(np.argmin(good.to_numpy()))
-        raise DataError(f"{path}:{line + 2}: {name} is {column.iloc[line]!r}, expected {expected}")
-
-
-def _trials(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    for column in REQUIRED["trials"]:
-        empty = frame[column].isna() | (frame[column].astype(str) == "")
-        if empty.any():
-            raise DataError(f"{path}:{int(empty.to_numpy().argmax()) + 2}: {column} is empty")
-    names = frame["sweep"].map(lambda s: bool(_NAME.fullmatch(s)))
-    _all(path, "sweep", frame["sweep"], names, "letters, digits, dots and dashes")
-    _all(path, "run_end_s", frame["run_end_s"].astype(str), frame["run_end_s"] > frame["run_start_s"], "> run_start_s")
-    twice = frame.duplicated(["sweep", "trial"])
-    if twice.any():
-        line = int(twice.to_numpy().argmax())
-        raise DataError(f"{path}:{line + 2}: trial {frame['trial'].iloc[line]!r} occurs twice")
-    defaults = {"scale": 1.0, "think_time_s": 7.0, "rep": 1, "valid": True, "invalid_reasons": "", "state": "collected"}
-    for name, value in defaults.items():
-        frame[name] = frame[name].fillna(value) if name in frame else value
-    if "users_real" not in frame:
-        frame["users_real"] = (frame["users"] * frame["scale"]).round().astype("Int64")
+    for column in frame.select_dtypes(["object", "string"]):
+        frame[column] = frame[column].str.strip()
     return frame
 
 
-def _known_trials(path: Path, frame: pd.DataFrame, trials: pd.DataFrame) -> None:
-    there = set(zip(trials["sweep"], trials["trial"], strict=True))
-    known = pd.Series([pair in there for pair in zip(frame["sweep"], frame["trial"], strict=True)])
-    if not known.all():
-        line = int(np.argmin(known.to_numpy()))
-        raise DataError(f"{path}:{line + 2}: trial {frame['trial'].iloc[line]!r} is not in trials.csv")
+# ---- trials --------------------------------------------------------------------------------------------------------
 
 
-def _samples(frame: pd.DataFrame, trials: pd.DataFrame, path: Path) -> pd.DataFrame:
+def _trials(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
+    defaults = {"scale": 1.0, "think_time_s": THINK_S, "rep": 1, "valid": True, "invalid_reasons": "",
+                "state": "collected", "target": TARGET, "tiers": None}  # fmt: skip
+    for name, value in defaults.items():
+        column = frame[name].replace("", None) if name in frame else pd.Series(None, index=frame.index, dtype=object)
+        frame[name] = column if value is None else column.astype(object).where(column.notna(), value)
+    for name in frame.columns.intersection(LABELS):
+        frame[name] = frame[name].replace("", None)
+    frame = frame.astype({"scale": float, "think_time_s": float, "rep": "Int64", "valid": bool})
+    frame["valid"] &= frame["state"] == "collected"
+    validated("trials", frame, place, unique=True)
+    for column in FILLED:
+        empty = frame[column].isna() & (frame["valid"] | (column == "users"))
+        _refuse(empty, place, lambda row, c=column: f"{c} is empty")
+    users = (frame["users"] * frame["scale"]).round().clip(lower=1).astype("Int64")
+    if "users_real" not in frame:
+        frame["users_real"] = users
+    frame["users_real"] = frame["users_real"].fillna(users)
+    _refuse(
+        (frame["users_real"] - users).abs() > 1,
+        place,
+        lambda row: f"users_real is {frame['users_real'].iloc[row]}, expected users x scale = {users.iloc[row]}",
+    )
+    for column in [c for c in OF_THE_SWEEP if c in frame]:
+        texts = frame[column].astype(object).fillna("").astype(str)
+        first = texts.groupby(frame["sweep"]).transform("first")
+        _refuse(
+            texts != first,
+            place,
+            lambda row, c=column, t=texts, f=first: (
+                f"{c} is {t.iloc[row]!r}, expected {f.iloc[row]!r} as in the "
+                "sweep's other trials; another one is another sweep"
+            ),
+        )
+    return frame
+
+
+def _refuse(wrong: pd.Series, place: Place, message) -> None:
+    """message: number of a row -> what is wrong there."""
+    wrong = wrong.fillna(True).to_numpy(dtype=bool)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DataError(f"{place(row)}: {message(row)}")
+
+
+# ---- samples and interactions --------------------------------------------------------------------------------------
+
+
+def _samples(frame: pd.DataFrame, trials: pd.DataFrame, place: Place) -> pd.DataFrame:
     for name, value in (("source", "import"), ("item", "")):
         frame[name] = frame.get(name, value)
-    if "unit" not in frame:
-        frame["unit"] = frame["metric"].str.extract(_UNIT, expand=False).fillna("")
-    keys = ["sweep", "trial", "node", "source", "resource", "item", "metric", "t_s"]
-    twice = frame.duplicated(keys)
+    unit = frame["metric"].str.extract(_UNIT, expand=False).fillna("")
+    frame["unit_given"] = frame["unit"] == "pct" if "unit" in frame else False
+    frame["unit"] = frame["unit"].where(frame["unit"] != "", unit) if "unit" in frame else unit
+    frame = _with_phase(frame, trials, place)
+    validated("samples", frame.drop(columns="unit_given"), place, unique=True)
+    expected = frame["metric"].map(UNITS)
+    _refuse(
+        expected.notna() & (frame["unit"] != expected),
+        place,
+        lambda row: f"unit is {frame['unit'].iloc[row]!r}, expected {expected.iloc[row]!r}",
+    )
+    alike = frame["metric"].str.contains("util", case=False) & ~frame["metric"].isin(UNITS)
+    _refuse(
+        alike,
+        place,
+        lambda row: f"metric is {frame['metric'].iloc[row]!r}; a utilization in percent is named utilization_pct",
+    )
+    nodes = frame[["sweep", "trial", "node", "tier"]].drop_duplicates()
+    twice = nodes.duplicated(["sweep", "node"], keep="first") & ~nodes.duplicated(["sweep", "node", "tier"])
     if twice.any():
-        line = int(twice.to_numpy().argmax())
-        raise DataError(f"{path}:{line + 2}: {frame['metric'].iloc[line]} of {frame['node'].iloc[line]} is repeated")
-    return _with_phase(frame, trials)
-
-
-def _interactions(frame: pd.DataFrame | None, trials: pd.DataFrame) -> pd.DataFrame | None:
-    if frame is None:
-        return None
-    frame["ok"] = frame.get("ok", True)
-    return _with_phase(frame, trials)
-
-
-def _with_phase(frame: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
-    """Phase by the trial's run, unless the file says it."""
-    if "phase" in frame:
-        return frame
-    bounds = frame.merge(trials[["sweep", "trial", "run_start_s", "run_end_s"]], on=["sweep", "trial"], how="left")
-    inside = (frame["t_s"].to_numpy() >= bounds["run_start_s"]) & (frame["t_s"].to_numpy() < bounds["run_end_s"])
-    frame["phase"] = np.where(inside, "run", "outside")
+        row = int(nodes.index[twice][0])
+        raise DataError(f"{place(row)}: tier is {frame['tier'].iloc[row]!r}, expected one tier per node; "
+                        f"{frame['node'].iloc[row]} has another above")  # fmt: skip
+    _refuse_shares(frame, place)
     return frame
+
+
+def _refuse_shares(frame: pd.DataFrame, place: Place) -> None:
+    """No CPU of the sweep ever passes 1: shares of 1, unless the file says that they are percent."""
+    cpu = frame[(frame["resource"] == "cpu") & (frame["metric"] == "utilization_pct") & ~frame["unit_given"]]
+    largest = cpu.groupby("sweep")["value"].max()
+    for sweep, value in largest[(largest > 0) & (largest <= 1)].items():
+        row = int(cpu.index[(cpu["sweep"] == sweep) & (cpu["value"] == value)][0])
+        raise DataError(
+            f"{place(row)}: value is {value:g}, and no utilization_pct of a CPU in sweep {sweep} is larger: looks like "
+            "a share of 1: multiply by 100 (if these are percent, add a column unit with pct)"
+        )
+
+
+def _interactions(frame: pd.DataFrame, trials: pd.DataFrame, place: Place) -> pd.DataFrame:
+    ok = frame["ok"] if "ok" in frame else pd.Series(None, index=frame.index, dtype=object)
+    frame["ok"] = ok.astype(object).where(ok.notna(), True).astype(bool)
+    return validated("interactions", _with_phase(frame, trials, place), place)
+
+
+def _with_phase(frame: pd.DataFrame, trials: pd.DataFrame, place: Place) -> pd.DataFrame:
+    """Phase by the trial's run; what the file says of it must agree."""
+    known = trials.set_index(["sweep", "trial"])[["run_start_s", "run_end_s"]].astype(float)
+    pairs = pd.MultiIndex.from_frame(frame[["sweep", "trial"]])
+    there = pairs.isin(known.index)
+    _refuse(
+        pd.Series(~there),
+        place,
+        lambda row: f"trial {frame['trial'].iloc[row]!r} of sweep {frame['sweep'].iloc[row]!r} is not in trials.csv",
+    )
+    bounds = known.reindex(pairs)
+    t = frame["t_s"].to_numpy(dtype=float)
+    inside = (t >= bounds["run_start_s"].to_numpy()) & (t < bounds["run_end_s"].to_numpy())
+    if "phase" not in frame or (frame["phase"] == "").all():
+        frame["phase"] = np.where(inside, "run", "outside")
+        return frame
+    _refuse(
+        pd.Series((frame["phase"] == "run").to_numpy() != inside),
+        place,
+        lambda row: (
+            f"phase is {frame['phase'].iloc[row]!r}, but t_s is {t[row]!r} and the run is "
+            f"{bounds['run_start_s'].iloc[row]!r} to {bounds['run_end_s'].iloc[row]!r}"
+        ),
+    )
+    return frame
+
+
+# ---- tables of a sweep ---------------------------------------------------------------------------------------------
 
 
 def _tables(
-    sweep: str, trials: pd.DataFrame, samples: pd.DataFrame, interactions: pd.DataFrame | None
-) -> dict[str, pd.DataFrame]:
+    sweep: str, trials: pd.DataFrame, samples: pd.DataFrame, interactions: pd.DataFrame | None, notices: list[str]
+) -> Frames:
     tables = {name: schema.empty_table().to_pandas() for name, schema in TABLES.items()}
     tables["trials"] = trials
     tables["samples"] = samples[samples["sweep"] == sweep]
     if interactions is not None:
         tables["interactions"] = interactions[interactions["sweep"] == sweep]
         tables["trials"] = _measured(trials, tables["interactions"])
-    tables["nodes"] = tables["samples"][["sweep", "trial", "node", "tier"]].drop_duplicates().assign(cpu_cores=np.nan)
+    tables["nodes"] = _nodes(sweep, tables["trials"], tables["samples"], notices)
     return tables
+
+
+def _nodes(sweep: str, trials: pd.DataFrame, samples: pd.DataFrame, notices: list[str]) -> pd.DataFrame:
+    """Each trial has all nodes of the sweep, those that were not measured too: of them the verdict must know."""
+    seen = samples[["node", "tier"]].drop_duplicates("node")
+    own = [t for t in dict.fromkeys(seen["tier"]) if t not in NO_SERVERS]
+    listed = trials["tiers"].iloc[0]
+    order = [] if pd.isna(listed) else [t.strip() for t in str(listed).split(",")]
+    if order and (len(set(order)) < len(order) or not set(own) <= set(order)):
+        lacking = ", ".join(t for t in own if t not in order) or "a tier twice"
+        raise DataError(f"trials.csv: tiers is {listed!r} in sweep {sweep}, expected each tier of samples.csv once, "
+                        f"from the client inwards; wrong: {lacking}")  # fmt: skip
+    if not order and not set(own) <= set(W_A_C_D):
+        notices.append(f"{sweep}: which of the tiers {', '.join(own)} is deeper is unknown; add a column tiers to "
+                       'trials.csv, from the client inwards: "frontend,backend,db"')  # fmt: skip
+    names = set(seen["node"])
+    counts = counts_of(str(trials["topology"].iloc[0])) if set(own) <= set(W_A_C_D) else None
+    wanted = counts or dict.fromkeys(order, 1)
+    lacking = []
+    for tier, count in wanted.items():
+        free = (name for k in range(1, 1000) if (name := f"{tier}{k}") not in names)
+        lacking += [(next(free), tier) for _ in range(count - int((seen["tier"] == tier).sum()))]
+    if lacking:
+        notices.append(f"{sweep}: nodes without any sample: {', '.join(n for n, _ in lacking)}")
+    nodes = pd.concat([seen, pd.DataFrame(lacking, columns=["node", "tier"])], ignore_index=True)
+    return trials[["sweep", "trial"]].merge(nodes, how="cross").assign(cpu_cores=np.nan)
 
 
 def _measured(trials: pd.DataFrame, done: pd.DataFrame) -> pd.DataFrame:
     """Fills what trials.csv leaves out (percentiles, intervals) from the interactions; what it says stays."""
     trials = trials.copy()
+    by_trial = dict(iter(done.groupby("trial")))
     for index, row in trials.iterrows():
-        mine = done[done["trial"] == row["trial"]]
-        if mine.empty:
+        if row["trial"] not in by_trial or pd.isna(row["run_end_s"]):
             continue
-        for name, value in summary(mine, row["run_start_s"], row["run_end_s"], row.get("slo_ms")).items():
+        found = summary(by_trial[row["trial"]], row["run_start_s"], row["run_end_s"], row.get("slo_ms"))
+        told = [c for c in PERCENTILES if pd.notna(row.get(c))]
+        agrees = abs(found["throughput_per_s"] - row["throughput_per_s"]) <= ROUNDING * row["throughput_per_s"]
+        for name, value in found.items():
+            if (name in PERCENTILES and told) or (name in OF_THROUGHPUT and not agrees):
+                continue  # of another throughput, or other percentiles: they would contradict what the file says
             if name not in trials:
                 trials[name] = np.nan
             if pd.isna(trials.loc[index, name]):

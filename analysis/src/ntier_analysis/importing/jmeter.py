@@ -11,22 +11,15 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.errors import DataError
+from ntier_analysis.importing.folder import OF_THE_SWEEP, THINK_S
 from ntier_analysis.importing.sysstat_files import NodeFile, read_node
+from ntier_analysis.importing.trials import MEASURED, TARGET, Frames, checked, keep, same, stored
 from ntier_analysis.ingest import summary
 from ntier_analysis.parsers.jmeter import jtl
-from ntier_analysis.store.schema import TABLES
-from ntier_analysis.store.tables import read_table, sweeps, write_table
-from ntier_analysis.verdict.load import TIERS
-from ntier_analysis.verdict.tables import judge
+from ntier_analysis.store.schema import TABLES, validated
+from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of
 
-TARGET = "imported"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _TOPOLOGY = re.compile(r"\d+(/\d+)*[A-Z]*")
-THINK_S = 7.0
-"""What TPC-W and RUBBoS take; the law says when it is wrong."""
-LAW = 0.2
-SAMPLES = 10
-"""Samples in the run phase below which sysstat was too slow to see a saturation."""
 
 
 @dataclass(frozen=True)
@@ -47,29 +40,26 @@ class Run:
     slo_ms: float | None = None
     stamp: str = "start"
     containers: bool = False
+    tiers: str = ""
+    """Tiers from the client inwards, joined by ','; empty: unknown unless they are web, app, middleware, db."""
     notices: list[str] = field(default_factory=list, compare=False)
 
 
-def import_runs(runs: list[Run], store: Path) -> list[str]:
-    """Adds the runs to their sweeps (a trial of the same name is replaced), judges these anew, returns notices.
+def import_runs(runs: list[Run], store: Path, *, replace: bool = False) -> list[str]:
+    """Adds the runs to their sweeps, judges these anew, returns notices. `replace`: a trial of the same name with other
+    contents is replaced.
 
     Raises DataError naming file and place; nothing is written then."""
-    trials = [_tables(run) for run in runs]
-    notices = [text for run in runs for text in run.notices]
-    together: dict[str, dict[str, pd.DataFrame]] = {}
-    for tables in trials:
+    together: dict[str, Frames] = {}
+    notices: list[str] = []
+    for run in runs:
+        tables = _tables(run)
         name = str(tables["trials"]["sweep"].iloc[0])
-        before = together.get(name) or _stored(store, name)
-        together[name] = _merged(before, tables)
-    judged = {}
-    for name, tables in together.items():
-        frames = [tables[t] for t in ("trials", "samples", "nodes", "interactions")]
-        judged[name] = tables | judge(name, *frames)
-    for name, tables in judged.items():
-        for table, frame in tables.items():
-            write_table(store, table, name, frame)
-        notices.append(f"{name}: {len(tables['trials'])} trials, {len(tables['samples'])} samples")
-    return notices
+        if name not in together:
+            together[name] = stored(store, name) or {t: TABLES[t].empty_table().to_pandas() for t in TABLES}
+        together[name] = _merged(together[name], tables, store, replace=replace)
+        notices += run.notices
+    return keep(together, dict.fromkeys(together), store, notices, replace=replace)
 
 
 def read_list(path: Path, common: Run) -> list[Run]:
@@ -115,8 +105,6 @@ def _tables(run: Run) -> dict[str, pd.DataFrame]:
         raise DataError(f"{run.jtl[0]}: users are missing, and the JTL has no column allThreads: give --users")
     start, end = _window(run, done)
     sweep = run.sweep or f"{run.topology.replace('/', '-')}.{TARGET}"
-    if not _NAME.fullmatch(sweep):
-        raise DataError(f"sweep {sweep!r}: allowed are letters, digits, dots and dashes")
     trial = run.trial or f"u{users:05d}.r{run.rep:02d}"
     samples, nodes = _samples(run, start, end)
     row = {
@@ -126,17 +114,21 @@ def _tables(run: Run) -> dict[str, pd.DataFrame]:
         "think_time_s": THINK_S if run.think_time_s is None else run.think_time_s,
     }  # fmt: skip
     row |= summary(done, start, end, run.slo_ms)
+    if not row["interactions"] + row["errors"]:
+        raise DataError(f"{run.jtl[0]}: no request ended in the run phase")
     row["pending"] = int(((done["start_s"] < end) & (done["t_s"] >= end)).sum())
-    _law(run, row, done)
+    row["tiers"] = _order(run)
     key = {"sweep": sweep, "trial": trial}
+    trials = validated("trials", pd.DataFrame([key | row]), lambda _: f"{run.jtl[0]}: the trial")
     kept = done[["t_s", "interaction", "response_time_ms", "ok", "bytes", "client"]]
     phase = _phase(kept["t_s"].to_numpy(), row["ramp_up_start_s"], start, end)
-    return {
-        "trials": pd.DataFrame([key | row]),
+    tables = {
+        "trials": trials,
         "interactions": kept.assign(phase=phase, **key),
         "samples": samples.assign(phase=_phase(samples["t_s"].to_numpy(), row["ramp_up_start_s"], start, end), **key),
         "nodes": nodes.assign(**key),
     }
+    return checked(tables, single=True, think_time_given=run.think_time_s is not None)
 
 
 def _demand(run: Run) -> None:
@@ -144,7 +136,8 @@ def _demand(run: Run) -> None:
         raise DataError("no JTL file: give --jtl FILE")
     if not run.sa:
         raise DataError("no sysstat file: give --sa NODE=FILE[:TIER] for each node")
-    if not _TOPOLOGY.fullmatch(run.topology):
+    of_their_own = any(f.tier not in (*W_A_C_D, *NO_SERVERS) for f in run.sa)
+    if not run.topology or not (of_their_own or _TOPOLOGY.fullmatch(run.topology)):
         raise DataError(f"topology {run.topology!r}: expected numbers of nodes per tier, for example 1/2/1/2M")
     names = [file.node for file in run.sa]
     twice = next((n for n in names if names.count(n) > 1), None)
@@ -202,13 +195,6 @@ def _samples(run: Run, start: float, end: float) -> tuple[pd.DataFrame, pd.DataF
                 f"{file.path}: {file.node} was measured from {measured}, the run phase is {_time(start)} to "
                 f"{_time(end)}: no sample in it; another day, or a wrong clock (--clock-offset {file.node}=SECONDS)?"
             )
-        expected = (end - start) / float(frame["interval_s"].median())
-        seen = inside["t_s"].nunique()
-        if seen < SAMPLES:
-            run.notices.append(f"{file.path}: {seen} samples in the run phase are too few to see a saturation; sample "
-                               "every second")  # fmt: skip
-        elif seen < 0.9 * expected:
-            run.notices.append(f"{file.path}: {seen} of {expected:.0f} samples of the run phase are there")
         parts.append(frame)
         nodes.append((file.node, file.tier, cores))
     if run.containers:
@@ -220,12 +206,12 @@ def _samples(run: Run, start: float, end: float) -> tuple[pd.DataFrame, pd.DataF
 
 def _missing(run: Run) -> list[tuple[str, str, None]]:
     """Nodes of the topology without a file: the verdict must know that they were not measured."""
-    counts = [int(n) for n in re.findall(r"\d+", run.topology)]
-    if len(counts) != len(TIERS):
+    counts = counts_of(run.topology)
+    if counts is None:
         return []
     names = {f.node for f in run.sa}
     found = []
-    for tier, count in zip(TIERS, counts, strict=True):
+    for tier, count in counts.items():
         lacking = count - sum(f.tier == tier for f in run.sa)
         free = (name for k in range(1, 1000) if (name := f"{tier}{k}") not in names)
         found += [(next(free), tier, None) for _ in range(lacking)]
@@ -240,18 +226,15 @@ def _time(t: float) -> str:
     return f"{pd.Timestamp(t, unit='s'):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _law(run: Run, row: dict, done: pd.DataFrame) -> None:
-    """N/X - R is what users think on average, if there are N of them all the time."""
-    inside = done[(done["t_s"] >= row["run_start_s"]) & (done["t_s"] < row["run_end_s"])]
-    if inside.empty:
-        raise DataError(f"{run.jtl[0]}: no request ended in the run phase")
-    cycle = row["users"] * (row["run_end_s"] - row["run_start_s"]) / len(inside)
-    told = row["think_time_s"] + inside["response_time_ms"].mean() / 1000
-    if abs(cycle / told - 1) > LAW:
-        run.notices.append(
-            f"{run.jtl[0]}: {row['users']} users do an interaction every {cycle:.2f} s (N/X), think time and response "
-            f"time make {told:.2f} s: are --users and --think-time ({row['think_time_s']:g} s) right?"
-        )
+def _order(run: Run) -> str | None:
+    """The tiers from the client inwards, if they are known."""
+    own = [t for t in dict.fromkeys(f.tier for f in run.sa) if t not in NO_SERVERS]
+    listed = [t.strip() for t in run.tiers.split(",") if t.strip()]
+    if listed and (len(set(listed)) < len(listed) or not set(own) <= set(listed)):
+        raise DataError(f"--tiers is {run.tiers!r}, expected each of {', '.join(own)} once, from the client inwards")
+    if not listed and not set(own) <= set(W_A_C_D):
+        run.notices.append(f"which of the tiers {', '.join(own)} is deeper is unknown: give --tiers")
+    return ",".join(listed) or None
 
 
 def _phase(t: np.ndarray, first: float, start: float, end: float) -> np.ndarray:
@@ -261,20 +244,24 @@ def _phase(t: np.ndarray, first: float, start: float, end: float) -> np.ndarray:
 # ---- with what is there --------------------------------------------------------------------------------------------
 
 
-def _stored(store: Path, sweep: str) -> dict[str, pd.DataFrame]:
-    empty = {name: schema.empty_table().to_pandas() for name, schema in TABLES.items()}
-    if not (store / "trials").is_dir() or sweep not in sweeps(store):
-        return empty
-    found = {name: read_table(store, name, sweep) for name in TABLES}
-    if len(found["trials"]) and not (found["trials"]["target"] == TARGET).all():
-        raise DataError(f"{store}: sweep {sweep} was not made by this import; choose another name with --sweep")
-    return found
-
-
-def _merged(before: dict[str, pd.DataFrame], tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    trial = tables["trials"]["trial"].iloc[0]
+def _merged(before: Frames, tables: Frames, store: Path, *, replace: bool) -> Frames:
+    """The sweep with this trial. Raises DataError if it has a trial of this name with other contents, or differs in
+    what all trials of a sweep have in common."""
+    sweep, trial = tables["trials"][["sweep", "trial"]].iloc[0]
+    old = {name: frame[frame["trial"] == trial] for name, frame in before.items() if name in MEASURED}
+    if len(old["trials"]) and not replace and not same(old, tables):
+        raise DataError(
+            f"{store}: trial {trial} of sweep {sweep} is there with other contents; --replace puts these in their "
+            "place, --rep adds a repetition"
+        )
     merged = dict(before)
     for name, frame in tables.items():
-        kept = before[name][before[name]["trial"] != trial]
-        merged[name] = pd.concat([kept, frame], ignore_index=True) if len(kept) else frame
+        if "trial" in frame:
+            kept = before[name][before[name]["trial"] != trial]
+            merged[name] = pd.concat([kept, frame], ignore_index=True) if len(kept) else frame
+    for column in OF_THE_SWEEP:
+        values = merged["trials"][column].fillna("").astype(str).unique() if column in merged["trials"] else [""]
+        if len(values) > 1:
+            raise DataError(f"sweep {sweep}: {column} is {values[-1]!r}, expected {values[0]!r} as in its others; "
+                            "give it a name of its own: --sweep")  # fmt: skip
     return merged

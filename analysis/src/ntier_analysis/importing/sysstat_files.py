@@ -16,7 +16,8 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.csvfile import read_bytes
 from ntier_analysis.parsers.sysstat import cpus, sysstat
 
-TIERS = ("web", "app", "middleware", "db", "client", "host")
+TIERS = ("web", "app", "middleware", "db", "client", "controller", "host")
+_TIER = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 TIMEOUT_S = 120
 MEMORY_BYTES = 2 * 2**30
 """sadf has had readers that a crafted file could make allocate without end (CVE-2022-39377)."""
@@ -34,15 +35,18 @@ class NodeFile:
 
     @classmethod
     def parse(cls, text: str, folder: Path = Path()) -> NodeFile:
-        """`NODE=FILE` or `NODE=FILE:TIER`; without a tier the node's name says it (`db3`). Raises DataError."""
+        """`NODE=FILE` or `NODE=FILE:TIER`, TIER any name; without one the node's name says it if it is that of a known
+        tier (`db3`). Raises DataError."""
         node, equals, rest = text.partition("=")
         path, _, tier = rest.rpartition(":")
-        if tier not in TIERS or not path:
+        if not _TIER.fullmatch(tier) or not path:
             path, tier = rest, re.sub(r"[-_.]?\d*$", "", node)
         if not equals or not node or not path:
             raise DataError(f"sysstat file {text!r}: expected NODE=FILE or NODE=FILE:TIER")
-        if tier not in TIERS:
-            raise DataError(f"sysstat file {text!r}: the tier of {node} is missing; allowed are {', '.join(TIERS)}")
+        if tier not in TIERS and rest == path:
+            names = ", ".join(TIERS)
+            raise DataError(f"sysstat file {text!r}: the tier of {node} is missing; put it behind the file: "
+                            f"{names}, or any other name")  # fmt: skip
         return cls(node, tier, folder / path)
 
 

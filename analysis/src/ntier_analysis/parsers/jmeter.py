@@ -10,10 +10,12 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.csvfile import read_bytes, read_csv
+from ntier_analysis.parsers.csvfile import header_line, line_of, read_csv
 
 NEEDED = {"timeStamp": "count", "elapsed": "count", "label": "text", "success": "text"}
 OPTIONAL = {"responseMessage": "text", "bytes": "number", "allThreads": "number"}
+MS = (1e11, 1e14)
+"""1973 to 5138 in milliseconds; seconds are less, microseconds are more."""
 _TRANSACTION = "Number of samples in transaction"
 """How JMeter begins the response message of a transaction controller's sample."""
 
@@ -24,16 +26,17 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
     `stamp`: whether timeStamp is the `start` or the `end` of a sample (sampleresult.timestamp.start). `threads`: active
     threads of that JMeter (NaN if not recorded); `transaction`: the sample sums up others. Raises DataError naming
     file, line and column, also for XML and for a file without header."""
-    delimiter = _delimiter(path, read_bytes(path))
-    raw = read_csv(path, NEEDED, optional=OPTIONAL, delimiter=delimiter)
+    delimiter = _delimiter(path, header_line(path))
+    raw = read_csv(path, NEEDED, optional=OPTIONAL, delimiter=delimiter, strict=True)
     success = raw["success"].str.lower()
     for wrong, name, expected in (
         (~success.isin(["true", "false"]), "success", "true or false"),
         (raw["elapsed"] < 0, "elapsed", ">= 0"),
+        (~raw["timeStamp"].between(*MS), "timeStamp", "milliseconds since 1970 (13 digits); are these seconds?"),
     ):
         if wrong.any():
-            line = int(wrong.to_numpy().argmax())
-            raise DataError(f"{path}:{line + 2}: {name} is {raw[name][line]}, expected {expected}")
+            row = int(wrong.to_numpy().argmax())
+            raise DataError(f"{path}:{line_of(path, row, delimiter)}: {name} is {raw[name][row]}, expected {expected}")
     seconds = raw["elapsed"] / 1000
     start = raw["timeStamp"] / 1000 - (seconds if stamp == "end" else 0)
     message = raw.get("responseMessage", pd.Series("", index=raw.index)).fillna("")
@@ -52,8 +55,7 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
     return frame.sort_values("t_s", kind="stable", ignore_index=True)
 
 
-def _delimiter(path: Path, content: bytes) -> str:
-    header = content.partition(b"\n")[0].decode("utf-8", "replace").strip()
+def _delimiter(path: Path, header: str) -> str:
     if header.startswith("<"):
         raise DataError(f"{path}: XML; expected a CSV JTL (-Jjmeter.save.saveservice.output_format=csv)")
     found = re.search(r"timeStamp([^A-Za-z])|([^A-Za-z])timeStamp", header)

@@ -2,11 +2,26 @@
 
 Layout: `<store>/<table>/<sweep>.parquet`, zstd, one file per table and sweep (many trials each). Keys are
 `sweep, trial`. Times are UTC epoch seconds on the controller's clock. A missing value is null, never 0.
+
+What a column may hold stands beside its definition and is checked by `validated` at import, at writing and at reading.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
 import pyarrow as pa
+
+from ntier_analysis.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pandera.pandas as pandera
 
 STORE_SCHEMA = 1
 """Written into each file's metadata as `ntier_store_schema`; a reader refuses a higher one."""
@@ -23,91 +38,178 @@ _TYPES = {
 }
 
 
-def _schema(**columns: tuple[str, str, str]) -> pa.Schema:
-    """name=(type, unit, definition); the unit is empty where a column has none."""
+@dataclass(frozen=True)
+class Rule:
+    """What a column may hold: `text` says it in words. Bounds are allowed themselves unless `above`; infinities never
+    are. `filled`: null (in text also nothing) is not allowed. `new`: stores of before may hold others, so that it is
+    not checked at reading."""
+
+    text: str
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    values: tuple[str, ...] = ()
+    pattern: str = ""
+    filled: bool = False
+    new: bool = False
+
+    def check(self) -> pandera.Check:
+        import pandera.pandas as pandera
+
+        if self.values:
+            return pandera.Check.isin(self.values)
+        if self.pattern:
+            return pandera.Check(self._matching)
+        # an infinite bound is excluded, so that only finite numbers pass
+        low_in, high_in = not self.above and math.isfinite(self.low), math.isfinite(self.high)
+        return pandera.Check.in_range(self.low, self.high, include_min=low_in, include_max=high_in)
+
+    def _matching(self, column: pd.Series) -> pd.Series:
+        """Millions of rows hold few names."""
+        return column.isin([name for name in column.unique() if re.match(self.pattern, str(name))])
+
+
+NAME = Rule("letters, digits and . _ + -", pattern=r"[A-Za-z0-9][A-Za-z0-9._+-]*$", filled=True)
+TEXT = Rule("a name", pattern=r"\S", filled=True)
+FINITE = Rule("a finite number")
+NOT_NEGATIVE = Rule("a number >= 0", low=0)
+POSITIVE = Rule("a number > 0", low=0, above=True)
+ONE_OR_MORE = Rule("a whole number >= 1", low=1)
+SHARE = Rule("a number from 0 to 1", low=0, high=1)
+TIME = Rule("seconds since 1970, from 0 to 1e11 (divide milliseconds by 1000)", low=0, high=1e11)
+A_TIME = Rule(TIME.text, low=0, high=1e11, filled=True)
+RESOURCES = ("cpu", "disk", "network", "memory", "pool", "lock", "queue", "query", "jvm")
+RESOURCE = Rule("one of " + ", ".join(RESOURCES), values=RESOURCES, filled=True, new=True)
+STATE = Rule("planned, running, collected or failed", values=("planned", "running", "collected", "failed"))
+OUTCOME = Rule("pass, fail or undecidable", values=("pass", "fail", "undecidable"), filled=True)
+PHASE = Rule("one of " + ", ".join(PHASES), values=PHASES, filled=True)
+
+RULES: dict[str, dict[str, Rule]] = {}
+"""table -> column -> what it may hold; a column without a rule may hold anything of its type."""
+
+
+def _schema(table: str, **columns: tuple) -> pa.Schema:
+    """name=(type, unit, definition) or name=(type, unit, definition, rule); the unit is empty where there is none."""
+    RULES[table] = {name: rule for name, (_, _, _, *rules) in columns.items() for rule in rules}
     fields = [
         pa.field(name, _TYPES[kind], metadata={"unit": unit, "definition": definition})
-        for name, (kind, unit, definition) in columns.items()
+        for name, (kind, unit, definition, *_) in columns.items()
     ]
     return pa.schema(fields, metadata={"ntier_store_schema": str(STORE_SCHEMA)})
 
 
 _KEYS = {
-    "sweep": ("label", "", "One topology, mix and middleware over a range of users."),
+    "sweep": ("label", "", "One topology, mix and middleware over a range of users.", NAME),
     "trial": ("label", "", "Name of the trial in the sweep, for example u08000.r01."),
 }
 
 TRIALS = _schema(
-    **_KEYS,
-    topology=("label", "", "Topology in W/A/C/D notation, for example 1/2/1/9M."),
+    "trials",
+    sweep=_KEYS["sweep"],
+    trial=(*_KEYS["trial"], TEXT),
+    topology=("label", "", "Topology in W/A/C/D notation, for example 1/2/1/9M.", TEXT),
     mix=("label", "", "Mix of interactions, for example browse_only."),
     middleware=("label", "", "Middleware between the app and db tiers."),
-    tiers=("text", "", "Names of the tiers from the client inwards, joined by commas; null: web,app,middleware,db."),
-    users=("count", "users", "Nominal number of concurrent users."),
-    users_real=("count", "users", "Users that were really emulated: nominal users x scale."),
-    scale=("number", "", "Scale of the model: node capacity and users are multiplied by it."),
-    rep=("count", "", "Number of the repetition, from 1."),
+    users=("count", "users", "Nominal number of concurrent users.", ONE_OR_MORE),
+    users_real=("count", "users", "Users that were really emulated: nominal users x scale.", ONE_OR_MORE),
+    scale=("number", "", "Scale of the model: node capacity and users are multiplied by it.", POSITIVE),
+    rep=("count", "", "Number of the repetition, from 1.", ONE_OR_MORE),
     valid=("flag", "", "No required validity check failed or was undecidable, and the trial was collected."),
     invalid_reasons=("text", "", "Reasons of the failed required checks, joined by ', '; empty if valid."),
-    run_start_s=("number", "s", "Start of the run phase."),
-    run_end_s=("number", "s", "End of the run phase (exclusive)."),
-    throughput_per_s=("number", "1/s", "Interactions completed without error per second of the run phase."),
-    goodput_per_s=("number", "1/s", "Those of them whose response time was within the objective (slo_ms)."),
-    response_time_mean_ms=("number", "ms", "Mean response time of the successes completed in the run phase."),
-    response_time_p50_ms=("number", "ms", "Median of the same."),
-    response_time_p95_ms=("number", "ms", "95th percentile of the same; null if too few."),
-    response_time_p99_ms=("number", "ms", "99th percentile of the same; null if too few (n < 1,000)."),
-    errors=("count", "", "Interactions completed in the run phase that failed."),
+    run_start_s=("number", "s", "Start of the run phase.", TIME),
+    run_end_s=("number", "s", "End of the run phase (exclusive).", TIME),
+    throughput_per_s=(
+        "number",
+        "1/s",
+        "Interactions completed without error per second of the run phase.",
+        NOT_NEGATIVE,
+    ),
+    goodput_per_s=(
+        "number",
+        "1/s",
+        "Those of them whose response time was within the objective (slo_ms).",
+        NOT_NEGATIVE,
+    ),
+    response_time_mean_ms=(
+        "number",
+        "ms",
+        "Mean response time of the successes completed in the run phase.",
+        NOT_NEGATIVE,
+    ),
+    response_time_p50_ms=("number", "ms", "Median of the same.", NOT_NEGATIVE),
+    response_time_p95_ms=("number", "ms", "95th percentile of the same; null if too few.", NOT_NEGATIVE),
+    response_time_p99_ms=("number", "ms", "99th percentile of the same; null if too few (n < 1,000).", NOT_NEGATIVE),
+    errors=("count", "", "Interactions completed in the run phase that failed.", NOT_NEGATIVE),
     # beyond the contract
-    throughput_low_per_s=("number", "1/s", "Lower end of the 95 % interval of the throughput (10 batch means)."),
-    throughput_high_per_s=("number", "1/s", "Upper end of the same."),
-    interactions=("count", "", "Successes completed in the run phase."),
-    pending=("count", "", "Interactions begun before the end of the run phase and not completed in it."),
-    idc=("number", "", "Index of dispersion of the 1-s counts of completions: variance / mean."),
-    think_time_s=("number", "s", "Mean of the distribution that think times are drawn from."),
-    think_measured_s=("number", "s", "Measured think seconds in the run phase per completed interaction."),
-    slo_ms=("number", "ms", "Response-time objective of the goodput; null if none was set."),
+    throughput_low_per_s=(
+        "number",
+        "1/s",
+        "Lower end of the 95 % interval of the throughput (10 batch means).",
+        FINITE,
+    ),
+    throughput_high_per_s=("number", "1/s", "Upper end of the same.", NOT_NEGATIVE),
+    interactions=("count", "", "Successes completed in the run phase.", NOT_NEGATIVE),
+    pending=("count", "", "Interactions begun before the end of the run phase and not completed in it.", NOT_NEGATIVE),
+    idc=("number", "", "Index of dispersion of the 1-s counts of completions: variance / mean.", NOT_NEGATIVE),
+    think_time_s=("number", "s", "Mean of the distribution that think times are drawn from.", NOT_NEGATIVE),
+    think_measured_s=(
+        "number",
+        "s",
+        "Measured think seconds in the run phase per completed interaction.",
+        NOT_NEGATIVE,
+    ),
+    slo_ms=("number", "ms", "Response-time objective of the goodput; null if none was set.", POSITIVE),
     seed=("count", "", "Seed of the random draws."),
-    attempt=("count", "", "Which attempt of the trial this is; earlier ones are kept in raw."),
-    attempts=("count", "", "Attempts of this trial that raw holds."),
-    state=("label", "", "planned, running, collected or failed."),
+    attempt=("count", "", "Which attempt of the trial this is; earlier ones are kept in raw.", ONE_OR_MORE),
+    attempts=("count", "", "Attempts of this trial that raw holds.", ONE_OR_MORE),
+    state=("label", "", "planned, running, collected or failed.", STATE),
     failure=("text", "", "Why the trial failed; empty if it did not."),
     data_profile=("label", "", "Size of the data set."),
     target=("label", "", "Where the nodes ran, for example local."),
-    ramp_up_start_s=("number", "s", "Start of the ramp-up phase."),
-    ramp_down_end_s=("number", "s", "End of the ramp-down phase."),
+    ramp_up_start_s=("number", "s", "Start of the ramp-up phase.", TIME),
+    ramp_down_end_s=("number", "s", "End of the ramp-down phase.", TIME),
     git_commit=("text", "", "Commit of the program that ran the trial."),
     policy=("label", "", "How the middleware balances reads, for example least_pending; null if unknown."),
     tie=("label", "", "Which of several least-loaded replicas least_pending takes: first or random."),
+    tiers=("text", "", "Tiers from the client inwards, joined by ','; null: W/A/C/D, or (imported) an unknown order."),
+    not_validated=("text", "", "What was not checked of an imported trial, joined by '; '; null if not imported."),
 )
 
 INTERACTIONS = _schema(
+    "interactions",
     **_KEYS,
-    t_s=("number", "s", "Completion of the interaction: its start + response time."),
-    phase=("label", "", "Phase in which it completed: ramp_up, run, ramp_down or outside."),
-    interaction=("label", "", "Name of the interaction (state of the mix)."),
-    response_time_ms=("number", "ms", "From the first byte sent to the last byte of page and images received."),
+    t_s=("number", "s", "Completion of the interaction: its start + response time.", A_TIME),
+    phase=("label", "", "Phase in which it completed: ramp_up, run, ramp_down or outside.", PHASE),
+    interaction=("label", "", "Name of the interaction (state of the mix).", TEXT),
+    response_time_ms=(
+        "number",
+        "ms",
+        "From the first byte sent to the last byte of page and images received.",
+        NOT_NEGATIVE,
+    ),
     ok=("flag", "", "Whether it succeeded (HTTP status < 400 and no ERROR page)."),
-    bytes=("count", "bytes", "Received bytes."),
+    bytes=("count", "bytes", "Received bytes.", NOT_NEGATIVE),
     client=("label", "", "Client node that ran it."),
 )
 
 SAMPLES = _schema(
+    "samples",
     **_KEYS,
-    t_s=("number", "s", "End of the sampling interval (moment of the reading for a gauge)."),
-    phase=("label", "", "Phase in which t_s falls: ramp_up, run, ramp_down or outside."),
-    node=("label", "", "Name of the node, or host."),
-    tier=("label", "", "web, app, middleware, db, client or host."),
-    resource=("label", "", "cpu, disk, network, memory, pool, lock, queue, query or jvm."),
-    metric=("label", "", "What was measured, unit as suffix; utilization_pct for what saturates."),
-    value=("number", "", "The value, in `unit`; null in a gap or where a counter ran backwards."),
+    t_s=("number", "s", "End of the sampling interval (moment of the reading for a gauge).", A_TIME),
+    phase=("label", "", "Phase in which t_s falls: ramp_up, run, ramp_down or outside.", PHASE),
+    node=("label", "", "Name of the node, or host.", TEXT),
+    tier=("label", "", "web, app, middleware, db, client or host; imported nodes may have others.", TEXT),
+    resource=("label", "", "cpu, disk, network, memory, pool, lock, queue, query or jvm.", RESOURCE),
+    metric=("label", "", "What was measured, unit as suffix; utilization_pct for what saturates.", TEXT),
+    value=("number", "", "The value, in `unit`; null in a gap or where a counter ran backwards.", FINITE),
     unit=("label", "", "Unit of the value: pct, bytes, per_s, ..."),
     source=("label", "", "Collector it came from: cgroup, procstat, sysstat, host_stat, pressure, mysql_status, ..."),
     item=("label", "", "Part of the resource: device, interface, pool or replica; empty = the whole."),
-    interval_s=("number", "s", "Length of the sampling interval; null for a gauge."),
+    interval_s=("number", "s", "Length of the sampling interval; null for a gauge.", POSITIVE),
 )
 
 VERDICTS = _schema(
+    "verdicts",
     **_KEYS,
     scope=("label", "", "`trial` or `sweep` (then `trial` is empty)."),
     users=("count", "users", "Nominal users of the trial; null for a sweep."),
@@ -126,6 +228,7 @@ VERDICTS = _schema(
 )
 
 SATURATION = _schema(
+    "saturation",
     **_KEYS,
     users=("count", "users", "Nominal users of the trial."),
     node=("label", "", "Name of the node, or host."),
@@ -134,10 +237,10 @@ SATURATION = _schema(
     item=("label", "", "Part of the resource; empty = the whole."),
     source=("label", "", "Collector it came from."),
     threshold_pct=("number", "pct", "Threshold of utilization: 90, 95 or 99."),
-    saturation=("number", "", "Share of the run phase's samples at or above the threshold, 0..1."),
-    saturation_low=("number", "", "Lower end of its 95 % interval."),
-    saturation_high=("number", "", "Upper end of the same."),
-    n=("count", "", "Samples in the run phase."),
+    saturation=("number", "", "Share of the run phase's samples at or above the threshold, 0..1.", SHARE),
+    saturation_low=("number", "", "Lower end of its 95 % interval.", SHARE),
+    saturation_high=("number", "", "Upper end of the same.", SHARE),
+    n=("count", "", "Samples in the run phase.", NOT_NEGATIVE),
     n_missing=("count", "", "Intervals of the run phase without a value."),
     n_effective=("number", "", "Independent samples that the interval counts with."),
     utilization_mean_pct=("number", "pct", "Mean utilization in the run phase."),
@@ -146,11 +249,12 @@ SATURATION = _schema(
 )
 
 CHECKS = _schema(
+    "checks",
     **_KEYS,
     id=("label", "", "Identifier of the check, for example G1 (docs/validity.md)."),
     title=("text", "", "What is checked."),
     required=("flag", "", "Whether the trial is invalid unless it passes."),
-    outcome=("label", "", "pass, fail or undecidable."),
+    outcome=("label", "", "pass, fail or undecidable.", OUTCOME),
     value=("number", "", "What was seen, in `unit`."),
     limit=("number", "", "Its limit, in `unit`."),
     unit=("label", "", "Unit of value and limit."),
@@ -161,6 +265,7 @@ CHECKS = _schema(
 )
 
 SWEEP_CHECKS = _schema(
+    "sweep_checks",
     sweep=_KEYS["sweep"],
     id=("label", "", "Identifier of the check of the whole sweep, for example O1 (docs/validity.md)."),
     title=("text", "", "What is checked."),
@@ -176,18 +281,20 @@ SWEEP_CHECKS = _schema(
 )
 
 NODES = _schema(
+    "nodes",
     **_KEYS,
-    node=("label", "", "Name of the node."),
-    tier=("label", "", "Tier of the node."),
+    node=("label", "", "Name of the node.", TEXT),
+    tier=("label", "", "Tier of the node.", TEXT),
     node_type=("label", "", "normal, low_cost or client."),
     role=("label", "", "Software on it, for example mysql."),
-    cpu_cores=("number", "cores", "CPU capacity in force during the run; null = not limited."),
-    memory_bytes=("count", "bytes", "Memory limit; null = not limited."),
+    cpu_cores=("number", "cores", "CPU capacity in force during the run; null = not limited.", POSITIVE),
+    memory_bytes=("count", "bytes", "Memory limit; null = not limited.", POSITIVE),
     disk_bytes_s=("number", "bytes_per_s", "What the disk reads, and as much writes, per second; null = not limited."),
     network_bits_s=("number", "bits_per_s", "What goes in, and as much out, per second; null = not limited."),
 )
 
 THINKS = _schema(
+    "thinks",
     **_KEYS,
     phase=("label", "", "Phase in which the thinks ended."),
     state=("label", "", "State of the mix after which the user thought."),
@@ -199,6 +306,7 @@ THINKS = _schema(
 )
 
 DECISIONS = _schema(
+    "decisions",
     sweep=_KEYS["sweep"],
     step=("count", "", "Number of the decision, from 1; a table without rows: the sweep is a grid."),
     users=("count", "users", "Nominal load that was chosen; null: the search stopped."),
@@ -212,6 +320,7 @@ DECISIONS = _schema(
 )
 
 CHOICES = _schema(
+    "choices",
     **_KEYS,
     node=("label", "", "Middleware node whose trace was read."),
     measure=(
@@ -258,3 +367,99 @@ SORT_BY: dict[str, list[str]] = {
     "choices": ["trial", "node", "measure", "regret"],
 }
 """Order of the rows: by metric first, which compresses two to five times better than by time."""
+
+KEY: dict[str, list[str]] = {
+    "trials": ["sweep", "trial"],
+    "samples": ["sweep", "trial", "node", "source", "resource", "item", "metric", "t_s"],
+    "nodes": ["sweep", "trial", "node"],
+}
+"""Columns that no two rows of a table may have in common."""
+
+IN_ORDER: dict[str, list[tuple[str, str]]] = {
+    "trials": [
+        ("goodput_per_s", "throughput_per_s"),
+        ("throughput_low_per_s", "throughput_per_s"),
+        ("throughput_per_s", "throughput_high_per_s"),
+        ("response_time_p50_ms", "response_time_p95_ms"),
+        ("response_time_p95_ms", "response_time_p99_ms"),
+    ]
+}
+"""(a, b): a is at most b, by their definitions (give or take the rounding of a file)."""
+ROUNDING = 1e-3
+LONGEST_S = 1e6
+"""Eleven days; what is judged is laid on a grid of the samples' interval."""
+
+JUDGED = ("utilization_pct", "throttled_pct", "waiting", "used_cores")
+"""Metrics that verdicts rest on: never negative."""
+
+
+def kinds(table: str) -> dict[str, str]:
+    """Column -> its type in a CSV file (parsers/csvfile.py)."""
+    names = {pa.float64(): "number", pa.int64(): "whole", pa.bool_(): "flag"}
+    return {field.name: names.get(field.type, "text") for field in TABLES[table]}
+
+
+Place = Callable[[int], str]
+"""Number of a row, from 0 -> where it is, for a message."""
+
+
+@cache
+def frame_schema(table: str, *, stored: bool = False) -> pandera.DataFrameSchema:
+    """The table's rules for pandera. A column that is not there is not checked. `stored`: without the new ones."""
+    import pandera.pandas as pandera
+
+    columns = {
+        name: pandera.Column(checks=rule.check(), nullable=not rule.filled, required=False)
+        for name, rule in RULES[table].items()
+        if not (stored and rule.new)
+    }
+    return pandera.DataFrameSchema(columns)
+
+
+def validated(
+    table: str, frame: pd.DataFrame, place: Place, *, unique: bool = False, stored: bool = False
+) -> pd.DataFrame:
+    """The frame, if its values are what the schema allows. Raises DataError naming place, column, value and what is
+    allowed. `unique`: also that no key occurs twice. `stored`: as it is read."""
+    from pandera.errors import SchemaError
+
+    frame = frame.reset_index(drop=True)
+    try:
+        frame_schema(table, stored=stored).validate(frame)
+    except SchemaError as error:
+        row, name = int(error.failure_cases["index"].min()), error.schema.name
+        said = _said(name, frame[name].iloc[row])
+        raise DataError(f"{place(row)}: {said}, expected {RULES[table][name].text}") from None
+    if table == "trials" and {"run_start_s", "run_end_s"} <= set(frame.columns):
+        _refuse(frame, frame["run_end_s"] <= frame["run_start_s"], "run_end_s", "more than run_start_s", place)
+        seconds = frame["run_end_s"] - frame["run_start_s"]
+        _refuse(frame, seconds > LONGEST_S, "run_end_s", f"at most {LONGEST_S:g} s after run_start_s", place)
+    for less, more in IN_ORDER.get(table, []):
+        if {less, more} <= set(frame.columns):
+            low, high = frame[less].astype(float), frame[more].astype(float)
+            _refuse(frame, low > high * (1 + ROUNDING), less, f"at most {more}", place)
+    if table == "samples" and {"metric", "value"} <= set(frame.columns):
+        negative = frame["value"] < 0
+        if negative.any():  # seldom, and a look at numbers is quicker than one at names
+            _refuse(frame, negative & frame["metric"].isin(JUDGED), "value", "a number >= 0", place)
+    if unique and table in KEY:
+        keys = [c for c in KEY[table] if c in frame.columns]
+        twice = frame.duplicated(keys)
+        if twice.any():
+            row = int(twice.to_numpy().argmax())
+            raise DataError(f"{place(row)}: {' '.join(str(v) for v in frame[keys].iloc[row])} is repeated")
+    return frame
+
+
+def _refuse(frame: pd.DataFrame, wrong: pd.Series, column: str, expected: str, place: Place) -> None:
+    wrong = wrong.fillna(False).to_numpy(dtype=bool)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DataError(f"{place(row)}: {_said(column, frame[column].iloc[row])}, expected {expected}")
+
+
+def _said(column: str, value: Any) -> str:
+    import pandas as pd
+
+    empty = pd.isna(value) or value == ""
+    return f"{column} is " + ("empty" if empty else repr(value.item() if hasattr(value, "item") else value))

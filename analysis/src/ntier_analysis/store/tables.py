@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.store.schema import LATER_TABLES, SORT_BY, STORE_SCHEMA, TABLES
+from ntier_analysis.store.schema import LATER_TABLES, SORT_BY, STORE_SCHEMA, TABLES, validated
 
 
 def to_table(name: str, frame: pd.DataFrame) -> pa.Table:
@@ -20,6 +20,7 @@ def to_table(name: str, frame: pd.DataFrame) -> pa.Table:
     unknown = [c for c in frame.columns if c not in schema.names]
     if unknown:
         raise DataError(f"table {name}: unknown column {unknown[0]!r}; allowed are {', '.join(schema.names)}")
+    frame = validated(name, frame, lambda row: f"table {name}, row {row + 1}")
     frame = frame.sort_values([c for c in SORT_BY[name] if c in frame.columns], kind="stable")
     arrays = []
     for field in schema:
@@ -88,7 +89,8 @@ def read_table(
     filters: list | None = None,
 ) -> pd.DataFrame:
     """One table of one sweep (or of all) as a frame; labels are plain strings. Raises DataError for a file that is
-    missing, torn, or of a later schema. `filters` as in pyarrow.parquet.read_table."""
+    missing, torn, of a later schema, or with a value that the schema does not allow. `filters` as in
+    pyarrow.parquet.read_table."""
     if name not in TABLES:
         raise DataError(f"unknown table {name!r}; allowed are {', '.join(TABLES)}")
     names = [sweep] if sweep is not None else sweeps(store)
@@ -137,7 +139,8 @@ def _read(path: Path, columns: list[str] | None, filters: list | None) -> pd.Dat
         raise _unreadable(path, error) from error
     if columns is None:
         data = _with_later_columns(data, TABLES[path.parent.name])
-    frame = data.to_pandas(strings_to_categorical=False)
+    frame = data.to_pandas(strings_to_categorical=False)  # labels are categories until they are checked: much quicker
+    frame = validated(path.parent.name, frame, lambda row: f"{path}: row {row + 1}", stored=True)
     for column in frame.select_dtypes("category"):
         frame[column] = frame[column].astype("str")
     return frame

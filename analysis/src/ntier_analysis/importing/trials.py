@@ -1,0 +1,96 @@
+"""Imported trials: their checks, and how they get into a store that may hold others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from ntier_analysis.contracts import Check, Outcome
+from ntier_analysis.errors import DataError
+from ntier_analysis.store.schema import TABLES
+from ntier_analysis.store.tables import read_table, sweeps, to_table, write_table
+from ntier_analysis.validity.imported import Imported, checks, not_validated, reasons
+from ntier_analysis.verdict.tables import judge
+
+TARGET = "imported"
+MEASURED = ("trials", "samples", "nodes", "interactions")
+"""Tables that an import brings; the others are made from them."""
+
+Frames = dict[str, pd.DataFrame]
+
+
+def checked(tables: Frames, single: bool, *, think_time_given: bool = True) -> Frames:
+    """The tables of a sweep with the checks of its trials, and `valid`, `invalid_reasons`, `not_validated` by them.
+    `single`: there are single interactions. A trial that its file calls invalid stays so."""
+    trials, samples = tables["trials"].reset_index(drop=True), tables["samples"]
+    cpu = samples[(samples["resource"] == "cpu") & (samples["metric"] == "utilization_pct")]
+    largest = cpu.groupby("node")["value"].max().dropna().to_dict()
+    by_trial = {name: dict(iter(tables[name].groupby("trial"))) for name in ("samples", "nodes", "interactions")}
+    rows, columns = [], {"valid": [], "invalid_reasons": [], "not_validated": []}
+    for _, row in trials.iterrows():
+        mine = {name: parts.get(row["trial"], tables[name].iloc[:0]) for name, parts in by_trial.items()}
+        trial = Imported(row, mine["samples"], mine["nodes"], mine["interactions"] if single else None, largest)
+        told = bool(row["valid"])
+        found = checks(trial) if told else []
+        wrong = reasons(found) if told else [row["invalid_reasons"] or "as imported"]
+        rows += [_row(c) | {"sweep": row["sweep"], "trial": row["trial"]} for c in found]
+        columns["valid"].append(not wrong)
+        columns["invalid_reasons"].append(", ".join(wrong))
+        columns["not_validated"].append(not_validated(trial, think_time_given=think_time_given))
+    made = {"trials": trials.assign(**columns), "samples": samples.drop(columns="unit_given", errors="ignore")}
+    return tables | made | ({"checks": pd.DataFrame(rows)} if rows else {})
+
+
+def _row(check: Check) -> dict:
+    return check.model_dump() | {"outcome": check.outcome.value}
+
+
+def stored(store: Path, sweep: str) -> Frames | None:
+    """The tables of a sweep that the store holds, None if it has no such sweep. Raises DataError if it was measured."""
+    if not (store / "trials").is_dir() or sweep not in sweeps(store):
+        return None
+    found = {name: read_table(store, name, sweep) for name in TABLES}
+    trials = found["trials"]
+    if len(trials) and not (trials["not_validated"].notna() | (trials["target"] == TARGET)).all():
+        raise DataError(f"{store}: sweep {sweep} was not made by this import; choose another name, or another store")
+    return found
+
+
+def same(before: Frames, now: Frames) -> bool:
+    """Whether an import would change nothing of what was brought before."""
+    return all(to_table(name, before[name]).equals(to_table(name, now[name])) for name in MEASURED)
+
+
+def keep(
+    found: dict[str, Frames], before: dict[str, Frames | None], store: Path, notices: list[str], *, replace: bool
+) -> list[str]:
+    """Judges and writes the sweeps, unless the store has them with other contents. Returns the notices with those of
+    the checks."""
+    judged = {}
+    for sweep, tables in found.items():
+        old = before[sweep]
+        if old is not None and not replace and not same(old, tables):
+            raise DataError(f"{store}: sweep {sweep} is there with other contents; --replace puts these in their place")
+        single = None if tables["interactions"].empty else tables["interactions"]
+        judged[sweep] = tables | judge(sweep, tables["trials"], tables["samples"], tables["nodes"], single)
+        notices += said(sweep, tables)
+    for sweep, tables in judged.items():
+        for name, frame in tables.items():
+            write_table(store, name, sweep, frame)
+    return notices
+
+
+def said(sweep: str, tables: Frames) -> list[str]:
+    """Number of trials and samples, what is wrong with each trial, and what was not looked at."""
+    trials, found = tables["trials"], tables["checks"]
+    valid = int(trials["valid"].sum())
+    texts = []
+    for row in trials[~trials["valid"].astype(bool)].itertuples():
+        wrong = found[(found["trial"] == row.trial) & found["required"] & (found["outcome"] != Outcome.PASS.value)]
+        details = "; ".join(f"{c.id} {c.title}: {c.detail}" for c in wrong.itertuples()) or row.invalid_reasons
+        texts.append(f"{sweep}, {row.trial}: INVALID ({row.invalid_reasons}): {details}")
+    for text in dict.fromkeys(trials["not_validated"]):
+        texts.append(f"{sweep}: imported: not validated: {text}")
+    texts.append(f"{sweep}: {len(trials)} trials, {valid} valid, {len(tables['samples'])} samples")
+    return texts

@@ -1,0 +1,409 @@
+"""I: what can be checked of a trial that another system measured (docs/validity.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.contracts import Check, Outcome
+from ntier_analysis.validity.generator import CLIENT_BUSY_PCT
+from ntier_analysis.validity.host import HOST_MEAN_PCT, HOST_P95_PCT
+from ntier_analysis.validity.registry import Finding, exact, not_applicable, sampled, undecidable
+
+W_A_C_D = ("web", "app", "middleware", "db")
+CLIENTS, HOSTS = ("client", "controller"), ("host",)
+NO_SERVERS = CLIENTS + HOSTS
+LAW = 0.1
+"""Share by which X (Z + R) may miss the users: what waiting must cost before a hidden limit is named."""
+SLIP_FITS, MOST_OFF = 0.05, 0.2
+"""A slip explains the users if they then fit to 5 % and two standard errors, never more than 20 %."""
+SLIPS = (
+    ("throughput_per_s is per minute: divide it by 60", (1 / 60, 1, 1)),
+    ("throughput_per_s is per hour: divide it by 3,600", (1 / 3600, 1, 1)),
+    ("throughput_per_s is in thousands, or per ms: multiply it by 1,000", (1000, 1, 1)),
+    ("response_time_mean_ms is in seconds: multiply it by 1,000", (1, 1, 1000)),
+    ("response_time_mean_ms is in microseconds: divide it by 1,000", (1, 1, 1 / 1000)),
+    ("think_time_s is in milliseconds: divide it by 1,000", (1, 1 / 1000, 1)),
+    ("think_time_s is in minutes: multiply it by 60", (1, 60, 1)),
+)
+"""Slips of a unit, as factors of X, Z and R."""
+SETTLES, ANSWERED = 0.5, 0.25
+"""Shares of the run. By the law an answer takes half of it or more: the run is too short for its load, and the mean of
+the answers that came is too small for the law. If so, what ends at t was asked for before t/2: those answers took a
+quarter of the run or more."""
+MIN_RESPONSE_MS = 1.0
+"""No dynamic page comes through several tiers in less: each hop alone takes 0.1 ms and more."""
+HALF = 0.5
+"""A share of 1 that never passes a half belongs to a node that limits nothing: it is not told from 0.5 %."""
+MIN_SAMPLES = 10
+"""The least from which an interval of a saturation can be made (10 batch means)."""
+MISSING_PCT = 10.0
+"""Share of missing samples from which on the verdict counts a CPU as not measured."""
+SECOND_S, SECOND_PCT = 1.0, 110.0
+"""Over a second a counter of ticks (10 ms) and slices (up to 50 ms, at both ends) may be ahead by a tenth."""
+WINDOW_S, CAPACITY_PCT = 10.0, 103.0
+"""As H3."""
+COUNTS_PCT = 5.0
+"""By how much two files may differ: from here on a verdict counts throughput as lost."""
+ERRORS_PCT = 1.0
+"""As E1."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One trial: its row, its samples and nodes, its interactions (None without), and the largest CPU utilization of
+    each node over the whole sweep."""
+
+    row: pd.Series
+    samples: pd.DataFrame
+    nodes: pd.DataFrame
+    interactions: pd.DataFrame | None
+    largest_pct: dict[str, float]
+
+    def number(self, name: str) -> float:
+        value = self.row.get(name)
+        return float("nan") if value is None or pd.isna(value) else float(value)
+
+    @property
+    def run(self) -> tuple[float, float]:
+        return self.number("run_start_s"), self.number("run_end_s")
+
+    @property
+    def run_s(self) -> float:
+        return self.run[1] - self.run[0]
+
+    @cached_property
+    def utilization(self) -> dict[tuple[str, str, str, str], pd.DataFrame]:
+        """(node, resource, item, source) -> t_s, value in order of time, all phases."""
+        rows = self.samples[self.samples["metric"] == "utilization_pct"].sort_values("t_s")
+        return {key: part[["t_s", "value"]] for key, part in rows.groupby(["node", "resource", "item", "source"])}
+
+    def in_run(self, part: pd.DataFrame) -> pd.DataFrame:
+        """Without gaps."""
+        return part[(part["t_s"] >= self.run[0]) & (part["t_s"] < self.run[1])].dropna(subset="value")
+
+    def cpu_of(self, tiers: tuple[str, ...]) -> dict[str, np.ndarray]:
+        """1-s means (or samples, if these are longer) of the CPUs of the tiers' nodes in the run."""
+        names = set(self.nodes.loc[self.nodes["tier"].isin(tiers), "node"])
+        found = {}
+        for (node, resource, _, _), part in self.utilization.items():
+            if node in names and resource == "cpu":
+                inside = self.in_run(part)
+                found[node] = _means(inside, self.run[0], SECOND_S)
+        return {node: values for node, values in found.items() if len(values)}
+
+    @cached_property
+    def completed(self) -> pd.DataFrame | None:
+        """Interactions that were completed in the run."""
+        done = self.interactions
+        return None if done is None else done[(done["t_s"] >= self.run[0]) & (done["t_s"] < self.run[1])]
+
+
+def _means(part: pd.DataFrame, start: float, window_s: float) -> np.ndarray:
+    return part.groupby(np.floor((part["t_s"] - start) / window_s))["value"].mean().to_numpy(dtype=float)
+
+
+_CHECKS: list[tuple[str, str, str, Callable[[Imported], Finding]]] = []
+
+
+def _check(id_: str, title: str, reason: str):
+    def register(function: Callable[[Imported], Finding]) -> Callable[[Imported], Finding]:
+        _CHECKS.append((id_, title, reason, function))
+        return function
+
+    return register
+
+
+def checks(trial: Imported) -> list[Check]:
+    """All checks; each must pass unless it says otherwise."""
+    return [_outcome(trial, *entry) for entry in _CHECKS]
+
+
+def _outcome(trial: Imported, id_: str, title: str, reason: str, function: Callable[[Imported], Finding]) -> Check:
+    found = function(trial)
+    return Check(
+        id=id_,
+        title=title,
+        required=True if found.required is None else found.required,
+        outcome=found.outcome,
+        value=None if found.value is None or not np.isfinite(found.value) else float(found.value),
+        limit=found.limit,
+        unit=found.unit,
+        n=found.n,
+        standard_error=None if found.standard_error is None else float(found.standard_error),
+        reason="" if found.outcome is Outcome.PASS else reason,
+        detail=found.detail,
+    )
+
+
+def at_least(value: float, limit: float, unit: str, detail: str, n: int | None = None) -> Finding:
+    return Finding(Outcome.PASS if value >= limit else Outcome.FAIL, value, limit, unit, n, None, detail)
+
+
+# ---- the load ------------------------------------------------------------------------------------------------------
+
+
+@_check("I1", "Something was completed in the run", "no_throughput")
+def completed(trial: Imported) -> Finding:
+    x, r = trial.number("throughput_per_s"), trial.number("response_time_mean_ms")
+    if np.isnan(r) and x > 0:
+        return undecidable("response_time_mean_ms is empty")
+    ok = x > 0
+    return Finding(Outcome.PASS if ok else Outcome.FAIL, x, 0.0, "1/s", None, None, f"throughput is {x:g}/s")
+
+
+@_check("I2", "Users think between interactions", "no_think_time")
+def thinking(trial: Imported) -> Finding:
+    z = trial.number("think_time_s")
+    text = f"think time is {z:g} s"
+    if z == 0:
+        text += (
+            ": without thinking, users wait at every load (R = N/X), so that no load shows the response time without "
+            "waiting, which the knee and 'nothing limits yet' rest on"
+        )
+    return Finding(Outcome.PASS if z > 0 else Outcome.FAIL, z, 0.0, "s", None, None, text)
+
+
+@_check("I3", "Users by Little's law: X (Z + R) against N", "law")
+def law(trial: Imported) -> Finding:
+    """Standard error: the cycles' coefficient of variation is about 1 (exponential think times)."""
+    users, x = trial.number("users_real"), trial.number("throughput_per_s")
+    z, r = trial.number("think_time_s"), trial.number("response_time_mean_ms") / 1000
+    errors = trial.number("errors")
+    x += errors / trial.run_s if errors > 0 else 0.0
+    if not (x > 0 and r >= 0 and z > 0):
+        return undecidable("throughput, response time or think time is missing or 0", required=False)
+    n, ratio = x * trial.run_s, x * (z + r) / users
+    text = (
+        f"X (Z + R) = {x:.4g}/s x ({z:g} s + {r:.4g} s) = {x * (z + r):.4g} users, {ratio:.3g} times the {users:g} "
+        f"given; with {users:g} users, N/X - R is {users / x - r:.3g} s of thinking"
+    )
+    slip = _slip(users, x, z, r, trial.run_s)
+    found = sampled(ratio - 1, LAW, ratio / np.sqrt(max(n, 1.0)), "", text, round(n))
+    if found.outcome is Outcome.PASS:
+        return found
+    if slip:
+        return sampled(ratio - 1, LAW, 0.0, "", f"{text}; it fits if {slip}", round(n))
+    if ratio < 1 and users / x - z >= SETTLES * trial.run_s and r >= ANSWERED * trial.run_s:
+        return undecidable(f"{text}; the run of {trial.run_s:.0f} s is too short for this load", required=False)
+    if found.outcome is Outcome.FAIL:
+        return sampled(ratio - 1, LAW, 0.0, "", f"{text}; are users, think time and units right?", round(n))
+    return undecidable(f"{text}; {n:.0f} interactions are too few to tell", n=round(n), required=False)
+
+
+def _slip(users: float, x: float, z: float, r: float, run_s: float) -> str:
+    """The slip of a unit that explains the users best; empty if none does."""
+    off, n, text = min(
+        (abs(of_x * x * (of_z * z + of_r * r) / users - 1), of_x * x * run_s, text)
+        for text, (of_x, of_z, of_r) in SLIPS
+    )
+    return text if off <= min(SLIP_FITS + 2 / np.sqrt(n), MOST_OFF) else ""
+
+
+@_check("I4", "Response times are in milliseconds", "response_time_unit")
+def response_unit(trial: Imported) -> Finding:
+    r = trial.number("response_time_mean_ms")
+    text = f"the mean response time is {r:.4g} ms"
+    if r < MIN_RESPONSE_MS:
+        text += ", less than any page takes: seconds? multiply by 1,000"
+    return at_least(r, MIN_RESPONSE_MS, "ms", text) if np.isfinite(r) else undecidable("none", required=False)
+
+
+@_check("I5", "Interactions that failed", "errors")
+def failed(trial: Imported) -> Finding:
+    errors, good = trial.number("errors"), trial.number("interactions")
+    good = trial.number("throughput_per_s") * trial.run_s if np.isnan(good) else good
+    if np.isnan(errors) or not errors + good > 0:
+        return undecidable("errors are not told", required=False)
+    share, n = errors / (errors + good), errors + good
+    text = f"{errors:.0f} of {n:.0f} interactions failed"
+    found = sampled(100 * share, ERRORS_PCT, 100 * np.sqrt(share * (1 - share) / n), "pct", text, round(n))
+    return found if found.outcome is not Outcome.UNDECIDABLE else undecidable(text, n=round(n), required=False)
+
+
+@_check("I6", "interactions.csv against trials.csv: throughput", "files_differ")
+def same_throughput(trial: Imported) -> Finding:
+    count = None if trial.completed is None else int(trial.completed["ok"].sum())
+    if count is None and np.isfinite(trial.number("interactions")):
+        count = int(trial.number("interactions"))
+    if count is None:
+        return not_applicable("no single interactions")
+    x, own = trial.number("throughput_per_s"), count / trial.run_s
+    off = 100 * max(0.0, abs(own - x) * trial.run_s - 1) / max(count, 1)
+    text = f"{count} successes in a run of {trial.run_s:.1f} s are {own:.4g}/s, trials.csv says {x:.4g}/s"
+    return exact(off, COUNTS_PCT, "pct", text + (_times(x / own) if off > COUNTS_PCT and own else ""), count)
+
+
+@_check("I7", "interactions.csv against trials.csv: mean response time", "files_differ")
+def same_response(trial: Imported) -> Finding:
+    if trial.completed is None:
+        return not_applicable("no single interactions")
+    good = trial.completed.loc[trial.completed["ok"], "response_time_ms"]
+    if good.empty:
+        return undecidable("no success in the run", n=0)
+    r, own = trial.number("response_time_mean_ms"), float(good.mean())
+    off = 100 * max(0.0, abs(r - own) - MIN_RESPONSE_MS) / own if own else float("nan")
+    text = f"the mean of {len(good)} successes is {own:.4g} ms, trials.csv says {r:.4g} ms"
+    return exact(off, COUNTS_PCT, "pct", text + (_times(r / own) if off > COUNTS_PCT else ""), len(good))
+
+
+def _times(ratio: float) -> str:
+    near = next((f for f in (60, 1000, 3600) if 0.9 < ratio / f < 1.1 or 0.9 < ratio * f < 1.1), None)
+    return f": {ratio:.3g} times as much" + (f"; a factor of {near} is a unit" if near else "")
+
+
+# ---- the samples ---------------------------------------------------------------------------------------------------
+
+
+@_check("I8", "Samples of utilization in the run, of the resource that has fewest", "too_few_samples")
+def enough(trial: Imported) -> Finding:
+    """Nodes that have no samples at all are told apart: the verdict knows of them."""
+    counted = {key: len(trial.in_run(part)) for key, part in trial.utilization.items()}
+    servers = set(trial.nodes.loc[~trial.nodes["tier"].isin(NO_SERVERS), "node"])
+    if not any(node in servers and resource == "cpu" for node, resource, _, _ in counted):
+        return at_least(0, MIN_SAMPLES, "samples", "no CPU utilization (metric utilization_pct) of any server", 0)
+    key = min(counted, key=lambda k: counted[k])
+    n, in_all = counted[key], len(trial.utilization[key])
+    text = f"{_name(key)} has {n} samples of utilization_pct in the run phase ({in_all} in all)"
+    return at_least(counted[key], MIN_SAMPLES, "samples", text, sum(counted.values()))
+
+
+@_check("I9", "Share of the run without samples, of the resource that has most gaps", "gaps")
+def covered(trial: Imported) -> Finding:
+    missing = {key: _missing_pct(trial, part) for key, part in trial.utilization.items()}
+    if not missing:
+        return undecidable("no samples of utilization", n=0)
+    key = max(missing, key=lambda k: missing[k])
+    return exact(
+        missing[key], MISSING_PCT, "pct", f"{_name(key)} has none for {missing[key]:.0f} % of the run", len(missing)
+    )
+
+
+def _missing_pct(trial: Imported, part: pd.DataFrame) -> float:
+    """A sample stands for the median interval before it."""
+    inside = trial.in_run(part)["t_s"].to_numpy()
+    if len(inside) < 2:
+        return 100.0
+    interval = float(np.median(np.diff(inside)))
+    edges = np.concatenate([[trial.run[0]], inside, [trial.run[1]]])
+    gaps = np.diff(edges)
+    return 100 * float(np.maximum(gaps - 1.5 * interval, 0.0).sum()) / trial.run_s
+
+
+@_check("I10", "Utilization over 10 s against the capacity", "wrong_capacity")
+def capacity(trial: Imported) -> Finding:
+    return _above(trial, WINDOW_S, CAPACITY_PCT, "over 10 s")
+
+
+@_check("I10.second", "Utilization over a second against the capacity", "wrong_capacity")
+def capacity_second(trial: Imported) -> Finding:
+    return _above(trial, SECOND_S, SECOND_PCT, "in a second")
+
+
+def _above(trial: Imported, window_s: float, limit: float, said: str) -> Finding:
+    worst, where = 0.0, ""
+    for key, part in trial.utilization.items():
+        # windows from the node's first sample in the run, the last one only if it is whole
+        inside = trial.in_run(part)
+        whole = inside[inside["t_s"] < inside["t_s"].min() + window_s * max(1, (trial.run_s - 1) // window_s)]
+        means = _means(whole, float(inside["t_s"].min()), window_s) if len(inside) else np.array([])
+        if len(means) and means.max() > worst:
+            worst, where = float(means.max()), _name(key)
+    text = f"{where} was used {worst:.0f} % {said}"
+    if worst > limit:
+        text += ": more than there is; percent of the whole node (not of one core), and of what it had in the run?"
+    return exact(worst, limit, "pct", text, len(trial.utilization))
+
+
+@_check("I11", "Utilization of each CPU is in percent, not a share of 1", "utilization_unit")
+def percent(trial: Imported) -> Finding:
+    """Over the whole sweep: a node that never passes 1 % but comes near it, where others are in percent."""
+    if "unit_given" in trial.samples and trial.samples["unit_given"].any():
+        return not_applicable("the file says that the unit is pct")
+    odd = {n: v for n, v in trial.largest_pct.items() if HALF < v <= 1.0 and n in set(trial.nodes["node"])}
+    text = ", ".join(f"{n} never passes {v:g} %" for n, v in sorted(odd.items())) or "none looks like a share"
+    if odd:
+        text += " in the sweep: looks like a share of 1, multiply by 100 (if it is percent, put unit = pct)"
+    return exact(float(len(odd)), 0.0, "nodes", text, len(trial.largest_pct))
+
+
+def _name(key: tuple[str, str, str, str]) -> str:
+    node, resource, item, _ = key
+    return f"{node} {resource}" + f" ({item})" * bool(item)
+
+
+# ---- the machines --------------------------------------------------------------------------------------------------
+
+
+@_check("I12", "CPU of the clients, 95th percentile of 1-s means", "generator_cpu")
+def clients(trial: Imported) -> Finding:
+    return _busiest(trial, CLIENTS, CLIENT_BUSY_PCT, lambda v: float(np.percentile(v, 95)), "no client was measured")
+
+
+@_check("I13", "Host CPU, 95th percentile of 1-s means", "host_saturated")
+def host(trial: Imported) -> Finding:
+    return _busiest(trial, HOSTS, HOST_P95_PCT, lambda v: float(np.percentile(v, 95)), "no host was measured")
+
+
+@_check("I13.mean", "Host CPU, mean", "host_saturated")
+def host_mean(trial: Imported) -> Finding:
+    return _busiest(trial, HOSTS, HOST_MEAN_PCT, lambda v: float(np.mean(v)), "no host was measured")
+
+
+def _busiest(trial: Imported, tiers: tuple[str, ...], limit: float, of: Callable, otherwise: str) -> Finding:
+    values = {node: of(v) for node, v in trial.cpu_of(tiers).items()}
+    if not values:
+        return undecidable(otherwise, n=0, required=False)
+    node = max(values, key=lambda n: values[n])
+    return exact(values[node], limit, "pct", f"{node} was {values[node]:.0f} % busy", len(values))
+
+
+@_check("I14", "Nodes that the topology does not have", "topology")
+def topology(trial: Imported) -> Finding:
+    counts = counts_of(str(trial.row["topology"]))
+    if counts is None:
+        return not_applicable("the topology is free text")
+    here = trial.nodes.groupby("tier")["node"].nunique()
+    named = set(trial.nodes["tier"]) - set(NO_SERVERS)
+    if not named <= set(W_A_C_D):
+        return not_applicable("the tiers have names of their own")
+    more = [f"{here[t]} {t} for {counts[t]}" for t in W_A_C_D if here.get(t, 0) > counts[t]]
+    text = f"{trial.row['topology']}: nodes with samples: {', '.join(more)}" if more else "none"
+    return exact(float(len(more)), 0.0, "tiers", text, len(trial.nodes))
+
+
+def counts_of(topology: str) -> dict[str, int] | None:
+    """Nodes per tier if the text is W/A/C/D; a tier may have none."""
+    found = re.fullmatch(r"(\d+)/(\d+)/(\d+)/(\d+)[A-Z]*", topology)
+    return dict(zip(W_A_C_D, map(int, found.groups()), strict=True)) if found else None
+
+
+# ---- what remains --------------------------------------------------------------------------------------------------
+
+
+def not_validated(trial: Imported, *, think_time_given: bool) -> str:
+    """What no check has looked at, joined by '; '."""
+    texts = ["whether users were late (generator lag), and all alive", "think times as drawn", "the mix", "clocks"]
+    if not trial.cpu_of(CLIENTS):
+        texts.append("the client's CPU")
+    if not trial.cpu_of(HOSTS):
+        texts.append("the host's CPU, stolen time and quotas")
+    if trial.completed is None:
+        texts.append("single interactions (throughput and response times are as told)")
+    if np.isnan(trial.number("errors")):
+        texts.append("errors")
+    if not think_time_given:
+        texts.append(f"the think time ({trial.number('think_time_s'):g} s assumed)")
+    if topology(trial).n == 0:
+        texts.append("the topology against the nodes")
+    return "; ".join(texts)
+
+
+def reasons(found: list[Check]) -> list[str]:
+    """Of the checks that invalidate the trial, each once."""
+    return list(dict.fromkeys(c.reason for c in found if c.required and c.outcome is not Outcome.PASS))

@@ -1,0 +1,50 @@
+"""What a report writes can be imported again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+from ntier_analysis.store.tables import read_table
+from ntier_analysis.verdict.store import verdicts
+
+PROGRAM = Path(sys.executable).with_name("ntier-analysis")
+
+
+def command(*arguments) -> str:
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_tables_keep_all_digits(report):
+    rows = pd.read_csv(report.folder / "tables" / "trials.csv", comment="#").set_index("trial")
+    stored = read_table(report.store, "trials", report.sweep).set_index("trial")
+    for column in ("run_start_s", "run_end_s", "throughput_per_s", "response_time_mean_ms", "idc"):
+        assert rows[column].dropna().to_dict() == stored[column].dropna().to_dict(), column
+
+
+def test_a_reports_trials_with_their_samples_are_an_import(report, tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "trials.csv").write_bytes((report.folder / "tables" / "trials.csv").read_bytes())
+    for table in ("samples", "interactions"):
+        query = f"SELECT * FROM {table} WHERE sweep = '{report.sweep}'"
+        (folder / f"{table}.csv").write_text(command("sql", query, "--csv", "--store", report.store))
+    command("import", folder, "--store", tmp_path / "store")
+    before, after = (read_table(s, "trials", report.sweep) for s in (report.store, tmp_path / "store"))
+    made = ["valid", "invalid_reasons", "not_validated"]
+    pd.testing.assert_frame_equal(
+        before.drop(columns=made), after.drop(columns=made), check_dtype=False, check_column_type=False
+    )
+    for table in ("samples", "interactions"):
+        pd.testing.assert_frame_equal(
+            read_table(report.store, table, report.sweep), read_table(tmp_path / "store", table), check_dtype=False
+        )
+    ours, theirs = verdicts(report.store, [report.sweep])[0], verdicts(tmp_path / "store", [])[0]
+    assert (ours.verdict, ours.kind) == (theirs.verdict, theirs.kind)
+    assert [(b.tier, b.resource, b.nodes) for b in ours.bottlenecks] == [
+        (b.tier, b.resource, b.nodes) for b in theirs.bottlenecks
+    ]

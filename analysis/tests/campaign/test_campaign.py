@@ -74,7 +74,7 @@ def test_steps_say_what_the_next_node_adds(found):
         ("1/1/1/4M", "1/2/1/4M"),
     }
     assert steps["1/1/1/1M", "1/1/1/2M"].relation == "higher"
-    assert steps["1/1/1/1M", "1/1/1/2M"].ratio == pytest.approx(625 / 526, rel=0.03)
+    assert steps["1/1/1/1M", "1/1/1/2M"].found.value == pytest.approx(625 / 526, rel=0.03)
     assert steps["1/1/1/2M", "1/1/1/4M"].relation == "same"
 
 
@@ -86,7 +86,7 @@ def test_ratios_between_maps_that_differ_in_one_thing(found):
     }
     by_place = compared["dbms", "P.browse_only.shardingsphere.1-1"].pairs
     assert (2, 2) not in by_place  # not measured with MySQL
-    assert by_place[1, 1].ratio == pytest.approx(0.5, rel=0.05)
+    assert by_place[1, 1].found.value == pytest.approx(0.5, rel=0.05)
     assert by_place[1, 1].relation == "lower"
     assert by_place[4, 1].relation == "same"  # both limited by the application server
     assert compared["middleware", "M.browse_only.shardingsphere.1-1"].pairs[1, 1].relation in ("same", "undecided")

@@ -14,7 +14,7 @@ from ntier_analysis.comparison import compare
 from ntier_analysis.comparison.values import METRICS
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, Quantity, quantity
-from ntier_analysis.statistics.ratios import Ratio
+from ntier_analysis.statistics.values import Ratio
 
 
 class Outcome(StrEnum):
@@ -125,7 +125,7 @@ def _ratio(text: str, args: str | None, op: str, bound: str, store: Path) -> tup
         row = next(iter(wanted), None)
     if row is None or row.ratio is None:
         return Outcome.UNDECIDED, "nothing that both sweeps have in common"
-    ratio, seen = row.ratio, f"{row.ratio.value:.3f} [{row.ratio.low:.3f}, {row.ratio.high:.3f}], {row.basis}"
+    ratio, seen = row.ratio, f"{row.ratio.text}, {row.basis}"
     if op == "within":
         return _within(ratio, _number(text, bound)), seen
     return _bounded(Quantity(ratio.value, ratio.low, ratio.high), op, _number(text, bound)), seen

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.statistics.throughput import of_batches
+from ntier_analysis.statistics.throughput import at_load, of_trials
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
@@ -84,16 +84,19 @@ def quantity(name: str, args: str | None, facts: Facts, text: str) -> Quantity:
     value = verdict["max_throughput_per_s"]
     if value is None:
         return Quantity(float("nan"), None, None, "there is no valid trial")
-    low, high = verdict["max_throughput_interval"]
-    note = "a lower bound: too few loads beyond the knee" if verdict["max_throughput_at_least"] else ""
-    high = math.inf if verdict["max_throughput_at_least"] and low is not None else high
+    at_least = verdict["max_throughput_at_least"]
+    note = "a lower bound: too few loads beyond the knee" if at_least else ""
     if name == "max_throughput":
-        return Quantity(value, low, high, note)
+        return Quantity(value, *_ends(verdict["max_throughput_interval"], at_least), note)
     knee = verdict["knee_users"]
     if knee is None:
         return Quantity(float("nan"), None, None, "no knee was reached")
-    factor = knee / value  # the knee is where N/(Z+R0) meets the maximum: both have the same relative error
-    return Quantity(knee, *(None if e is None else factor * e for e in (low, high)), note)
+    return Quantity(knee, *_ends(verdict["knee_interval"], at_least), note)
+
+
+def _ends(interval: list[float | None], at_least: bool) -> tuple[float | None, float | None]:
+    low, high = interval
+    return low, math.inf if at_least and low is not None else high
 
 
 def _saturation(args: str | None, verdict: dict, text: str) -> Quantity:
@@ -117,11 +120,13 @@ def _at_load(name: str, args: str | None, facts: Facts, text: str) -> Quantity:
     if values.empty:
         why = "no valid trial at this load" if rows.empty else "too few interactions"
         return Quantity(float("nan"), None, None, why)
+    if name == "throughput":
+        ends = (rows.loc[values.index, f"throughput_{end}_per_s"].to_numpy(float) for end in ("low", "high"))
+        found = at_load(values.to_numpy(), *ends)
+        note = f"{found.n} repetitions" if found.n > 1 else ""
+        return Quantity(found.value, *(None if pd.isna(e) else e for e in (found.low, found.high)), note)
     if len(values) > 1 and name != "errors":
-        mean = of_batches(values.to_numpy(), len(values))
+        mean = of_trials(values.to_numpy())
         return Quantity(mean.value, mean.low, mean.high, f"{len(values)} repetitions")
     value = float(values.max())
-    if name == "throughput":
-        low, high = rows["throughput_low_per_s"].iloc[0], rows["throughput_high_per_s"].iloc[0]
-        return Quantity(value, *(None if pd.isna(e) else float(e) for e in (low, high)))
     return Quantity(value, value, value, "" if name == "errors" else "one trial, no interval")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.errors import DataError
+from ntier_analysis.setting import setting
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, disk_chains
 from ntier_analysis.verdict.replicas import with_replicas
@@ -21,9 +22,6 @@ as the utilization law's intercept over 13 loads."""
 
 _NEEDED = [("metric", "in", list(NEEDED_METRICS)), ("phase", "=", "run")]
 
-SETTING = ("mix", "middleware", "scale", "think_time_s")
-"""Columns of `trials` that must be equal for the gain of a node to mean anything."""
-
 
 def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:
     """Computed from the tables trials, samples, nodes and interactions; sweeps whose topologies differ by the nodes of
@@ -32,12 +30,12 @@ def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:
     unknown = [n for n in names if n not in there]
     if unknown:
         raise DataError(f"no sweep {unknown[0]!r} in {store}; there are: {', '.join(there) or 'none'}")
-    found, setting = [], {}
+    found, alike = [], {}
     for name in names or there:
         trials = read_table(store, "trials", name)
-        setting[name] = tuple(tuple(sorted(set(trials[c].dropna().astype(str)))) for c in SETTING)
+        alike[name] = setting(trials)
         found.append(_verdict(store, name, trials))
-    return with_replicas(found, setting)
+    return with_replicas(found, alike)
 
 
 def _verdict(store: Path, name: str, trials: pd.DataFrame) -> SweepVerdict:

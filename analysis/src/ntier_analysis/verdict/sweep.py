@@ -9,8 +9,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import stats
 
-from ntier_analysis.statistics.laws import MIN_PLATEAU, Demand, apart, asymptote, demand, knee_users, pool
-from ntier_analysis.statistics.throughput import Interval, of_batches
+from ntier_analysis.statistics.laws import (
+    MIN_PLATEAU,
+    UNSATURATED_PCT,
+    apart,
+    asymptote,
+    demand_of,
+    knee_users,
+    pool,
+)
+from ntier_analysis.statistics.throughput import of_trials
+from ntier_analysis.statistics.values import Demand, Interval
 from ntier_analysis.verdict.context import Group, of_loads
 from ntier_analysis.verdict.load import SETTLES, TIERS, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import Saturation
@@ -28,7 +37,6 @@ LOW_LOADS, LOW_LOADS_SEARCHED = 2, 1
 """Loads below BELOW knees that bracket it. A grid's may miss the knee by a step, so two must follow the law; a search
 places its loads around the knee that it measured, and needs the low one for R0 only."""
 DROP = 0.05
-UNSATURATED_PCT = 90.0
 
 
 @dataclass
@@ -119,7 +127,7 @@ def _interval(trials: list[TrialData]) -> tuple[Interval, float]:
     rates = [t.load.rates for t in trials if t.load.rates is not None and len(t.load.rates) > 1]
     if len(rates) == len(trials):
         return pool(rates)
-    return of_batches(np.array([t.load.throughput_per_s for t in trials]), len(trials)), float("nan")
+    return of_trials(np.array([t.load.throughput_per_s for t in trials])), float("nan")
 
 
 def _members(limited: list[TrialData], base_s: float) -> list[TrialData]:
@@ -317,7 +325,7 @@ def _fit(points: list[tuple[float, float]], capacity: float, idle: float | None)
         return None
     x, y = (np.array(c) for c in zip(*points, strict=True))
     if apart(x):
-        return demand(x, y, 0.02 * np.maximum(y, 0.01 * capacity))
+        return demand_of(x, y, capacity)
     if idle is not None:
         return Demand(idle, float((y.mean() - idle) / x.mean()), float("nan"), float("nan"), 1)
     return None

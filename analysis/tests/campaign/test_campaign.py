@@ -14,6 +14,7 @@ from ntier_analysis.campaign.costs import Prices, answer, cheapest, read_prices,
 from ntier_analysis.campaign.store import read_campaign
 from ntier_analysis.cli import app
 from ntier_analysis.errors import DataError
+from ntier_analysis.store.tables import read_table, write_table
 from typer.testing import CliRunner
 
 
@@ -132,6 +133,21 @@ def test_sweeps_with_names_of_their_own_share_a_map_if_wanted(found):
     joined = campaign([first, named], join_names=True)
     assert [len(c) for c in joined.maps.values()] == [2]
     assert "(quiet)" in joined.warnings[0]
+
+
+def test_sweeps_on_other_data_are_in_a_map_of_their_own_and_not_compared(tmp_path):
+    for kind in ("M", "P"):
+        mesh.write_sweep(tmp_path, f"1/1/1/1{kind}")
+        name = mesh.write_sweep(tmp_path, f"1/1/1/2{kind}")
+        if kind == "P":
+            trials = read_table(tmp_path, "trials", name).assign(data_profile="large")
+            write_table(tmp_path, "trials", name, trials)
+    found = read_campaign(tmp_path)
+    assert sorted(len(cells) for cells in found.maps.values()) == [1, 1, 2]
+    assert any("data_profile" in w and "not compared" in w for w in found.warnings)
+    assert any("data_profile large" in c.label for c in found.maps)
+    (one,) = ratios(found)
+    assert list(one.pairs) == [(1, 1)]
 
 
 PRICES = Prices({"normal": 1.0, "low_cost": 0.3}, "EUR", "test")

@@ -82,5 +82,5 @@ def write_csv(frame: pd.DataFrame, path: Path, origin: Origin | None = None) -> 
     with path.open("w", newline="") as file:
         if origin is not None:
             file.write(f"# {origin.text()}\n")
-        safe.to_csv(file, index=False, float_format="%.6g")
+        safe.to_csv(file, index=False)  # as many digits as read back the same number
     return path

@@ -56,7 +56,8 @@ def apart(throughput: np.ndarray) -> bool:
 
 
 def demand(throughput: np.ndarray, used_cores: np.ndarray, errors: np.ndarray) -> Demand:
-    """Weighted least squares over loads below saturation. Raises ValueError if they are not `apart`."""
+    """Weighted least squares over loads below saturation; `errors` weigh the loads, how large they are is estimated
+    from what is left (n - 2 degrees of freedom). Raises ValueError if the loads are not `apart`."""
     x, y = np.asarray(throughput, float), np.asarray(used_cores, float)
     if not apart(x):
         raise ValueError("a demand needs two loads that differ by a tenth")
@@ -66,9 +67,9 @@ def demand(throughput: np.ndarray, used_cores: np.ndarray, errors: np.ndarray) -
     chi2 = float((((y - solution[0] - solution[1] * x) / floor) ** 2).sum())
     freedom = len(x) - 2
     p = float(stats.chi2.sf(chi2, freedom)) if freedom else float("nan")
-    covariance = np.linalg.pinv(design.T @ design) * (max(1.0, chi2 / freedom) if freedom else 1.0)
+    covariance = np.linalg.pinv(design.T @ design) * (chi2 / freedom if freedom else 1.0)
     idle_error, error = np.sqrt(np.diag(covariance))
-    together = covariance[0, 1] / (idle_error * error)
+    together = covariance[0, 1] / (idle_error * error) if error > 0 else 0.0
     return Demand(float(solution[0]), float(solution[1]), float(error), p, len(x), float(idle_error), float(together))
 
 

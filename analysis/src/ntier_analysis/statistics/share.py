@@ -53,9 +53,16 @@ class Share:
     changes: int = 0
 
     @property
-    def too_few_changes(self) -> bool:
-        """Whether the run is too short to tell how long a state lasts (`docs/detector.md`, Intervals)."""
-        return 0 < self.changes < FEW_CHANGES
+    def enough_changes(self) -> bool:
+        """Whether the run is long enough to tell how long a state lasts (docs/detector.md, Intervals)."""
+        return self.changes >= FEW_CHANGES
+
+    @property
+    def note(self) -> str:
+        """What to say beside the interval; empty if it holds as it says."""
+        if self.enough_changes or self.n == 0:
+            return ""
+        return f"{self.changes} changes, too few to tell how long it lasts" if self.changes else "it never changed"
 
 
 def saturation_share(saturated: np.ndarray, interval_s: float) -> Share:

@@ -30,11 +30,6 @@ class Interval:
     def half_width(self) -> float:
         return (self.high - self.low) / 2
 
-    @property
-    def text(self) -> str:
-        """`12.34 [11, 13.5]`, at four digits."""
-        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
-
 
 def estimated(value: float, standard_error: float, freedom: float, n: int) -> Interval:
     """Value +- Student's t x standard error; without a degree of freedom the ends are NaN."""

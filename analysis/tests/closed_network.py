@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from ntier_analysis.statistics.throughput import batch_rates
+from ntier_analysis.verdict.data import TrialData
 from ntier_analysis.verdict.load import Load
-from ntier_analysis.verdict.sweep import TrialData
 
 THINK_S = 7.0
 TIERS = ("web", "app", "middleware", "db")

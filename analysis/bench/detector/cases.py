@@ -9,12 +9,13 @@ import numpy as np
 from detector.network import TIERS
 from detector.plan import Case, Key, Plan, View, turns
 
+SEEDS = {"tuning": 20260101, "selection": 20261122, "scoring": 20261123}
 CLASSES = ("none", "single", "simultaneous", "alternating", "hidden")
 
 
 def draw(kind: str, seeds: str, number: int) -> Case:
-    """Case `number` of a class, from the set `seeds` ("tuning" or "scoring": disjoint by construction)."""
-    entropy = [{"tuning": 20260101, "scoring": 20261121}[seeds], CLASSES.index(kind), number]
+    """Case `number` of a class, from the set `seeds` ("tuning", "selection", "scoring": disjoint by construction)."""
+    entropy = [SEEDS[seeds], CLASSES.index(kind), number]
     rng = np.random.default_rng(entropy)
     plan = _plan(rng)
     variants = VARIANTS[kind]
@@ -75,6 +76,7 @@ def _view(rng: np.random.Generator, plan: Plan) -> View:
         noise_pct=float(rng.uniform(0, 1.5)),
         gap_s=float(rng.choice([0.0, 0.0, rng.uniform(1, 4)])),
         interactions=bool(rng.random() < 0.6),
+        queues=bool(rng.random() < 0.7),
     )
 
 
@@ -228,6 +230,24 @@ def _turns_of(plan: Plan, a: Key, b: Key, mean_s: float) -> Claims:
     return {a: (), b: ()}, {a, b}
 
 
+def turns_with_backlog(plan: Plan) -> Claims:
+    """Competitors on two CPUs one after the other, in turns of 3 to 12 s that cover the whole run. Many users are let
+    in, so that each CPU works off its backlog in the other's turns, and both are saturated then. Both have the same
+    capacity on average, to 10 %."""
+    a, b = _some(plan, CPUS, 2)
+    plan.nodes = plan.nodes | {a[0]: 1, b[0]: 1}
+    plan.workers, plan.threads, plan.connections = 2000, 2000, 2000
+    plan.latency_s, plan.inner_latency_s = 0.002, 0.0
+    _others_low(plan, (a, b))
+    first = float(plan.rng.uniform(0.4, 0.6))
+    schedule = turns(plan, float(plan.rng.uniform(3, 12)), (first, 1 - first), bool(plan.rng.random() < 0.3))
+    competitor, unequal = float(plan.rng.uniform(0.6, 0.9)), float(plan.rng.uniform(0.9, 1.1))
+    for key, times, share, factor in zip((a, b), schedule, (first, 1 - first), (1.0, unequal), strict=True):
+        plan.busy[key] = (1 - competitor * share) * factor
+        plan.options[key] = {"competitor": competitor, "switches": times}
+    return {a: (), b: ()}, {a, b}
+
+
 def _others_low(plan: Plan, keys: tuple[Key, ...]) -> None:
     for k in HARD:
         if k not in keys:
@@ -257,6 +277,15 @@ def unseen_device(plan: Plan) -> Claims:
     plan.busy[key] = 1.0
     plan.options[key] = {"measured": False}
     return {}, {key}
+
+
+def lock_beside_a_wide_disk(plan: Plan) -> Claims:
+    """A serial section that nobody sees, and a disk that serves 32 at a time: it reads 95 % and more, and has room."""
+    plan.lock_s = 1 / plan.target
+    plan.connections = plan.threads = plan.workers = 2000
+    plan.wide_disk = True
+    plan.busy["db", "disk"] = float(plan.rng.uniform(3.0, 6.0))
+    return {}, {("db", "lock")}
 
 
 def stops(plan: Plan) -> Claims:
@@ -290,7 +319,7 @@ VARIANTS = {
         one_cpu, one_device, small_pool, now_and_then, hot_replica, full_pools_above, decoy, one_cpu, one_cpu,
     ],
     "simultaneous": [equal_demands, slowed_together, equal_demands],
-    "alternating": [in_turn, in_turn, disk_in_turn],
-    "hidden": [lock, lock_below_full_pools, unseen_device, stops],
+    "alternating": [in_turn, turns_with_backlog, disk_in_turn, turns_with_backlog],
+    "hidden": [lock, lock_below_full_pools, unseen_device, stops, lock_beside_a_wide_disk],
     "none": [room, room, room_beside_a_full_resource],
 }  # fmt: skip

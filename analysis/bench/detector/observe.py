@@ -71,6 +71,8 @@ def sample_rows(case: Case, load: int, run: Run, view: View, seed: int) -> pd.Da
         step = view.interval_s if s.resource == "cpu" else max(view.slow_s, view.interval_s)
         at = _readings(rng, begin, end, step, view)
         values = cpu(run, row, s, at, view, rng) if s.resource == "cpu" else device(run, row, at)
+        if s.resource == "disk" and view.queues:
+            values |= queue(run, row, at)
         parts += [_frame(s.tier, s.node, s.resource, "", metric, at[1:], v) for metric, v in values.items()]
     for row, p in enumerate(run.network.pools):
         if p.measured:
@@ -123,6 +125,14 @@ def cpu(run: Run, row: int, s: Station, at: np.ndarray, view: View, rng: np.rand
 def device(run: Run, row: int, at: np.ndarray) -> dict[str, np.ndarray]:
     """utilization_pct = share of the time in which something was in service, as disks report it."""
     return {"utilization_pct": 100 * np.diff(_cumulated(run.record.busy[row], at)) / np.diff(at)}
+
+
+def queue(run: Run, row: int, at: np.ndarray) -> dict[str, np.ndarray]:
+    """Requests waiting or in service on average, and how long each of them took, as iostat's aqu-sz and await."""
+    inside = CELL_S * np.diff(_cumulated(run.record.jobs[row], at))
+    done = np.diff(_cumulated(run.record.done[row], at))
+    wait_ms = 1000 * np.divide(inside, done, out=np.zeros(len(inside)), where=done > 0)
+    return {"queue": inside / np.diff(at), "wait_ms": wait_ms}
 
 
 def pool(run: Run, row: int, size: int, at: np.ndarray) -> dict[str, np.ndarray]:

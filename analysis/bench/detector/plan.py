@@ -14,7 +14,8 @@ Key = tuple[str, str]
 @dataclass(frozen=True)
 class View:
     """How the network is observed. `ticks`: CPU time counted in 10 ms ticks; `slow_s`: interval of disks, networks and
-    pools; `gap_s`: longest gap of one collector; `interactions`: whether single interactions are there."""
+    pools; `gap_s`: longest gap of one collector; `interactions`: whether single interactions are there; `queues`:
+    whether disks report their queue and waiting time, as iostat does."""
 
     interval_s: float = 0.1
     slow_s: float = 1.0
@@ -23,6 +24,7 @@ class View:
     jitter_s: float = 0.002
     gap_s: float = 0.0
     interactions: bool = True
+    queues: bool = True
 
 
 @dataclass

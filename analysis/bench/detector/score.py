@@ -21,7 +21,8 @@ from ntier_analysis.statistics import share
 from ntier_analysis.statistics.share import wilson
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict import load, saturation, tables
-from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
+from ntier_analysis.verdict.data import SweepVerdict, TrialData
+from ntier_analysis.verdict.sweep import judge_sweep
 
 from detector.cases import CLASSES
 from detector.make import REFERENCE

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from ntier_analysis.contracts import Check, Outcome, Validity
+from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import Bottleneck
-from ntier_analysis.verdict.sweep import SweepVerdict
 
 
 def checks_text(found: Validity) -> str:

@@ -1,4 +1,5 @@
-"""A quantity has one value and one interval, whoever shows it: verdict, map, compare, check, demands, predict, report."""
+"""A quantity has one value and one interval, whoever shows it: verdict, map, compare, check, demands, predict and
+report."""
 
 from __future__ import annotations
 

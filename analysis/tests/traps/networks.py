@@ -5,7 +5,7 @@ from detector import observe
 from detector.network import TIERS, Network, simulate
 from detector.plan import Case, Plan, View
 from ntier_analysis.importing.folder import prepared
-from ntier_analysis.verdict.sweep import SweepVerdict
+from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.tables import sweep_verdict
 
 TARGET = 20.0

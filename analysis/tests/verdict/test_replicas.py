@@ -2,9 +2,9 @@
 
 import pytest
 from ntier_analysis.statistics.throughput import Interval
+from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import Bottleneck
 from ntier_analysis.verdict.replicas import added, with_replicas
-from ntier_analysis.verdict.sweep import SweepVerdict
 
 
 def sweep(topology, maximum, tier="db", at_least=False):

@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from ntier_analysis.statistics.share import saturation_share
+from ntier_analysis.verdict.agreement import migrations
+from ntier_analysis.verdict.data import TrialData
 from ntier_analysis.verdict.load import Load
 from ntier_analysis.verdict.saturation import THRESHOLDS, Saturation, saturations
-from ntier_analysis.verdict.sweep import TrialData, judge_sweep, migrations
+from ntier_analysis.verdict.sweep import judge_sweep
 from ntier_analysis.verdict.trial import judge_trial
 
 NODES = {"web1": "web", "app1": "app", "middleware1": "middleware", "db1": "db"}

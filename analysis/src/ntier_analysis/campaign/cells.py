@@ -13,7 +13,7 @@ from ntier_analysis.contracts import Topology
 from ntier_analysis.contracts.topology import DBMS
 from ntier_analysis.setting import MUST_EQUAL, as_text, setting
 from ntier_analysis.statistics.values import Interval
-from ntier_analysis.verdict.sweep import SweepVerdict
+from ntier_analysis.verdict.data import SweepVerdict
 
 SETTING = tuple(c for c in MUST_EQUAL if c not in ("mix", "middleware", "scale"))
 """What else the cells of one map share. Mix and middleware are conditions of their own; maxima are nominal, and scales

@@ -15,7 +15,7 @@ from ntier_analysis.statistics import ratios
 from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.statistics.values import Interval, Ratio, estimated
 from ntier_analysis.verdict.load import TIERS
-from ntier_analysis.verdict.sweep import ON_PLATEAU
+from ntier_analysis.verdict.plateau import ON_PLATEAU
 
 MARGIN = 0.05
 REPETITIONS = 3

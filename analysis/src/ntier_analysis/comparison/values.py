@@ -12,9 +12,9 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import TierDemand, known_tier_demands
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, variance_of_mean
 from ntier_analysis.store.tables import read_table, sweeps
+from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.store import verdicts
-from ntier_analysis.verdict.sweep import SweepVerdict
 
 METRICS = {
     "throughput_per_s": "throughput [1/s]",

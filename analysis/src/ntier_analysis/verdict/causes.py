@@ -1,20 +1,28 @@
 """Which saturated resources are causes, and what is said of the others.
 
 A CPU that is used 70 % is saturated in half of the samples of 100 ms: requests come in bursts. It limits nothing: the
-users' next requests fill its idle time. So a saturated resource is a cause only if one of three things is seen:
+users' next requests fill its idle time. So a saturated resource is a cause only if one of these is seen:
 
-* it has no room: its mean utilization is near 100 % (utilization law: X could grow to X / U before it limits);
-* it limits a part of the time: while it is saturated, throughput is lower than while it is not;
-* it takes turns with another: one of the two is saturated at nearly every moment, and seldom both."""
+* it has no room while users wait: its mean utilization is near 100 % then (utilization law: X could grow to X / U
+  before it limits);
+* it takes turns with others: one of them is saturated at every moment in which users wait, and each of them alone for a
+  part of it (coverage.py);
+* where single interactions, and so the moments in which users wait, are not known: throughput is lower while it is
+  saturated than while it is not.
+
+A disk that reads full must be full (disks.py)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
 from ntier_analysis.statistics.laws import Dependence, dependence
-from ntier_analysis.verdict.context import HELD_LONGER, Context
+from ntier_analysis.verdict.context import HELD_LONGER, Context, Group, Key
+from ntier_analysis.verdict.coverage import in_turns, on_clock, room_pct
+from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.load import Load, depth
 from ntier_analysis.verdict.saturation import Saturation, aligned
 
@@ -36,6 +44,8 @@ WHOLE, MIN_SECONDS = 0.9, 5
 """A second saturated throughout, and how many of either kind the comparison by seconds needs."""
 EXPLAINS = 0.75
 """Share of the run in which a cause must be saturated to explain a limit alone, where others are full anyway."""
+EXPLAINS_POOL = 0.7
+"""Share of the time in which a pool is full that something deeper must be saturated, to explain it."""
 ALTERNATING_LIFT, ALTERNATING_P = 0.5, 0.01
 COMPLETE = 0.9
 """One of the two is saturated nearly always. Shifting a periodic series by a period changes nothing, so the permutation
@@ -49,20 +59,56 @@ CLEAR_LIFT, MANY_TURNS = 0.25, 20
 and more in 60 s: lift 1.0, none of 709 below 0.66 (simulated)."""
 
 
-def causes(load: Load, found: list[Saturation], context: Context) -> tuple[list[Saturation], list[str]]:
-    """`found`: saturations of the servers -> causes, and sentences on what saturates and is none."""
+@dataclass(frozen=True)
+class Causes:
+    """`named`: saturations that limit; `in_turn`: their (tier, resource) that do so in turns; `unproved`: named disks
+    of which nobody knows whether they are full; `notes`: sentences on what saturates and is none."""
+
+    named: list[Saturation]
+    notes: list[str] = field(default_factory=list)
+    in_turn: frozenset[Group] = frozenset()
+    unproved: frozenset[Key] = frozenset()
+
+
+def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndarray) -> Causes:
+    """`found`: saturations of the servers; `waits`: when users wait."""
     candidates = [s for s in found if s.share.n and s.share.value >= PARTIAL and s.share.low > 0.0]
-    hard, notes = _hard([s for s in candidates if s.resource not in SOFT], found, load)
+    hard = [s for s in candidates if s.resource not in SOFT]
+    turns = {s.key for a, b in combinations(hard, 2) if in_turn(a, b, relation(a, b, load)) for s in (a, b)}
+    solid, with_room = _without_roomy(hard, turns, context)
+    full = {s.key for s in solid if room_pct(s, waits) >= NO_ROOM_PCT}
+    covering = [] if full else in_turns(solid, waits)
+    turns |= {s.key for group in covering for s in group}
+    hard, notes = _hard(solid, full | turns, found, load)
     hard, left = _without_full_anyway(hard, context)
     pools, symptoms = _pools([s for s in candidates if s.resource in SOFT], hard, context)
-    return hard + pools, [*left, *symptoms, *notes]
+    unproved = {s.key for s in hard if s.key not in turns and _room(s, context) is Room.UNKNOWN}
+    in_turn_groups = frozenset(group[0].group for group in covering)
+    return Causes(hard + pools, [*with_room, *left, *symptoms, *notes], in_turn_groups, frozenset(unproved))
 
 
-def _hard(some: list[Saturation], found: list[Saturation], load: Load) -> tuple[list[Saturation], list[str]]:
-    turns = {s.key for a, b in combinations(some, 2) if in_turn(a, b, relation(a, b, load)) for s in (a, b)}
+def _room(s: Saturation, context: Context) -> Room:
+    return context.disks[s.key].room if s.key in context.disks else Room.NONE
+
+
+def _without_roomy(some: list[Saturation], turns: set[Key], context: Context) -> tuple[list[Saturation], list[str]]:
+    """Without the disks that read full and have room. One that takes turns with another resource is full: while users
+    wait and that one is idle, nothing else limits."""
+    roomy = [s for s in some if s.key not in turns and _room(s, context) is Room.SOME]
+    notes = [
+        f"{s.name} reads {s.utilization_mean_pct:.0f} %, but {Room.SOME.value}: {context.disks[s.key].why}"
+        for s in roomy
+    ]
+    return [s for s in some if s not in roomy], notes
+
+
+def _hard(
+    some: list[Saturation], limiting: set[Key], found: list[Saturation], load: Load
+) -> tuple[list[Saturation], list[str]]:
+    """Those that are `limiting`, or that slow the others down; and a sentence for each that is no cause."""
     kept, notes = [], []
     for s in some:
-        if s.utilization_mean_pct >= NO_ROOM_PCT or s.key in turns:
+        if s.key in limiting:
             kept.append(s)
             continue
         ratio = slower(s, found, load)
@@ -156,21 +202,37 @@ def _without_full_anyway(some: list[Saturation], context: Context) -> tuple[list
     ]
 
 
+def _union(some: list[Saturation]) -> float:
+    """Share of the run in which one of these is saturated."""
+    if not some:
+        return 0.0
+    cells = max(len(s.indicator) for s in some)
+    return float(np.nanmean(np.fmax.reduce([on_clock(s, cells) for s in some])))
+
+
+def _deeper(a: Saturation, b: Saturation, context: Context) -> bool:
+    """Whether `a` lies deeper than `b`. Where the order of the tiers is not known, hardware lies deeper than a pool: a
+    pool is full above what limits, and what lies above a pool that limits is not."""
+    down = depth(a.tier, context.order) - depth(b.tier, context.order)
+    return down > 0 or (np.isnan(down) and a.resource not in SOFT and a.tier != b.tier)
+
+
 def _pools(pools: list[Saturation], hard: list[Saturation], context: Context) -> tuple[list[Saturation], list[str]]:
     """Pools that are causes, and a sentence for each symptom: one saturated resource fills all pools above it."""
     kept, symptoms = [], []
     for s in pools:
-        deeper = [
+        below = [
             o
             for o in [*hard, *pools]
-            if o is not s
-            and o.share.value >= min(FULL, 0.7 * s.share.value)
-            and (depth(o.tier) > depth(s.tier) or (o.resource not in SOFT and depth(o.tier) == depth(s.tier)))
+            if o is not s and (_deeper(o, s, context) or (o.resource not in SOFT and o.tier == s.tier))
         ]
+        deeper = [o for o in below if o.share.value >= min(FULL, EXPLAINS_POOL * s.share.value)]
+        if not deeper and _union([o for o in below if o.resource not in SOFT]) >= EXPLAINS_POOL * s.share.value:
+            deeper = [o for o in below if o.resource not in SOFT]
         text = f"{s.name} was full in {100 * s.share.value:.0f} % of the run: a symptom"
         longer = context.held_longer.get(s.key, 1.0)
         if deeper:
-            cause = max(deeper, key=lambda o: (o.resource not in SOFT, depth(o.tier), o.share.value))
+            cause = max(deeper, key=lambda o: (o.resource not in SOFT, _deeper(o, s, context), o.share.value))
             symptoms.append(f"{text} of {cause.name}")
         elif longer > HELD_LONGER:
             symptoms.append(f"{text}, since a place in it is held {longer:.1f} times as long as at low load")

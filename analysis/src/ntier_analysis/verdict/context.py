@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ntier_analysis.verdict.load import Load
+from ntier_analysis.verdict.disks import Disk, disks
+from ntier_analysis.verdict.load import TIERS, Load
 from ntier_analysis.verdict.saturation import Saturation
 
 Key = tuple[str, str, str]
@@ -26,11 +27,16 @@ of the time is waiting. Half as many places again would give little more."""
 class Context:
     """`full_anyway`: (tier, resource) of resources that were full where nothing was lost, and that throughput has
     outgrown; `held_longer`: pools -> how many times longer a place is held on the plateau than at low load;
-    `used_pct`: (tier, resource) -> mean utilization over the plateau."""
+    `used_pct`: (tier, resource) -> mean utilization over the plateau; `disks`: what is known of the room of those that
+    read full; `order`: tiers from the client inwards; `levels_off`: other loads show that throughput no longer grows
+    as the law says, so that what is lost is lost by waiting."""
 
     full_anyway: frozenset[Group] = frozenset()
     held_longer: dict[Key, float] = field(default_factory=dict)
     used_pct: dict[Group, float] = field(default_factory=dict)
+    disks: dict[Key, Disk] = field(default_factory=dict)
+    order: tuple[str, ...] = TIERS
+    levels_off: bool = True
 
 
 NO_CONTEXT = Context()
@@ -45,7 +51,7 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
     level = float(np.mean([load.throughput_per_s for load, _ in plateau]))
     low = [(load, found) for load, found in free if load.throughput_per_s <= OUTGROWN * level]
     anyway = {group for trial in low for group, pct in _used([trial]).items() if pct >= ANYWAY_PCT}
-    return Context(frozenset(anyway), _held_longer(low, plateau), _used(plateau))
+    return Context(frozenset(anyway), _held_longer(low, plateau), _used(plateau), disks(free, plateau))
 
 
 def _used(trials: Trials) -> dict[Group, float]:

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 TIERS = ("web", "app", "middleware", "db")
-"""From the client inwards: a later one is deeper."""
+"""From the client inwards: a later one is deeper. The order where the data say no other."""
+
+NOT_SERVERS = ("client", "host", "controller", "monitor")
+"""Tiers that are no part of the system under test; every other name is one of its tiers."""
 
 
 LIMITED = 0.05
@@ -18,6 +21,10 @@ SETTLES = 0.5
 what the run serves was asked for before it, and the mean of the answers that came is too small. Measured on PostgreSQL:
 1,800 users were served 10/s, so an answer takes 170 s; those that came in a run of 40 s took 15 s in the mean."""
 
+UNFINISHED = 2.0
+"""Response times before the last answer, from which on interactions that never ended may be missing."""
+MOSTLY = 0.5
+
 NO_PAUSES = np.empty((0, 2))
 
 
@@ -25,8 +32,9 @@ NO_PAUSES = np.empty((0, 2))
 class Load:
     """One trial's load and answer. `response_s` is the mean of the successes, `response_error_s` its standard error
     (NaN if unknown); `pending` interactions had no answer by the end of the run; `rates`: throughput of equal parts of
-    the run; `done_s`: when each success was complete, None without single interactions; `pauses`: (n, 2) beginnings and
-    ends of spans in which the system stood still."""
+    the run; `done_s`: when each success was complete, None without single interactions; `spans`: (n, 2) beginnings and
+    ends of all interactions, None likewise; `pauses`: (n, 2) beginnings and ends of spans in which the system stood
+    still."""
 
     trial: str
     users: int
@@ -43,6 +51,7 @@ class Load:
     rates: np.ndarray | None = None
     think_measured_s: float = float("nan")
     done_s: np.ndarray | None = field(default=None, repr=False)
+    spans: np.ndarray | None = field(default=None, repr=False)
     pauses: np.ndarray = field(default_factory=lambda: NO_PAUSES, repr=False)
 
     def lost(self, base_s: float) -> float:
@@ -63,6 +72,23 @@ class Load:
         others: its response time there hides what is lost."""
         return float(np.diff(self.pauses).sum() / (self.end_s - self.start_s)) if len(self.pauses) else 0.0
 
+    def users_wait(self, base_s: float, cells: int) -> np.ndarray:
+        """(cells,) of 1.0, 0.0 or NaN (unknown) over equal parts of the run: whether so many users wait that it costs
+        LIMITED of the throughput. Without single interactions, and where waiting is the rule, all 1.0.
+
+        By Little's law N R0 / (Z + R0) users are in the system if none waits; the others that are in it wait. Near the
+        end of what is known, interactions that had not ended are missing: there it is unknown."""
+        if self.spans is None or not len(self.spans):
+            return np.ones(cells)
+        at = self.start_s + (np.arange(cells) + 0.5) * (self.end_s - self.start_s) / cells
+        begun, ended = np.sort(self.spans[:, 0]), np.sort(self.spans[:, 1])
+        inside = np.searchsorted(begun, at) - np.searchsorted(ended, at)
+        waiting = inside / self.users_real - base_s / (self.think_s + base_s)
+        known = at <= ended[-1] - UNFINISHED * self.response_s
+        if known.mean() < MOSTLY:
+            return np.ones(cells)
+        return np.where(known, (waiting >= LIMITED).astype(float), np.nan)
+
     def limited(self, base_s: float) -> bool:
         """Whether waiting or pauses cost enough of the throughput to ask for the cause."""
         return max(self.lost(base_s), self.paused) >= LIMITED
@@ -81,14 +107,21 @@ class Bottleneck:
 
 @dataclass
 class Verdict:
-    """`verdict`: none, single, multi, hidden or unknown; `kind`: stable, simultaneous, alternating or ''."""
+    """`verdict`: none, single, multi, hidden or unknown; `kind`: stable, simultaneous, alternating or ''; `explained`:
+    share of the time in which users waited that had one of the bottlenecks saturated."""
 
     verdict: str
     kind: str = ""
     bottlenecks: list[Bottleneck] = field(default_factory=list)
     evidence: list[str] = field(default_factory=list)
     lost: float = float("nan")
+    explained: float = float("nan")
 
 
-def depth(tier: str) -> int:
-    return TIERS.index(tier)
+def is_server(tier: str) -> bool:
+    return tier not in NOT_SERVERS
+
+
+def depth(tier: str, order: tuple[str, ...] = TIERS) -> float:
+    """Place in the order from the client inwards; NaN (neither deeper nor less deep) if the order does not say."""
+    return order.index(tier) if tier in order else float("nan")

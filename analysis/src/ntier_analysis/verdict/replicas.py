@@ -7,7 +7,7 @@ from itertools import permutations
 
 from ntier_analysis.contracts.topology import TIERS, Topology, TopologyError
 from ntier_analysis.statistics.ratios import of_intervals
-from ntier_analysis.verdict.sweep import SweepVerdict
+from ntier_analysis.verdict.data import SweepVerdict
 
 GAIN = 0.05
 """Gain of the maximum throughput that counts as one."""

@@ -13,9 +13,9 @@ THRESHOLDS = (90.0, 95.0, 99.0)
 THRESHOLD = 95.0
 PREFERRED = ("cgroup", "procstat", "host_stat")
 """Sources of CPU utilization in order of trust; then any other."""
-METRICS = ("utilization_pct", "throttled_pct", "waiting")
+METRICS = ("utilization_pct", "throttled_pct", "waiting", "wait_ms")
 """What a saturation is judged by. `waiting`: requests that wait for a place in a pool, whatever its mean occupancy (a
-pool may be the sum of several)."""
+pool may be the sum of several); `wait_ms`: how long a request takes a disk, waiting included."""
 GRID_S = 0.1
 THROTTLED_SLACK_PCT = 5.0
 """CPU with a quota is judged by its throttled periods: one that was throttled used all of its quota and wanted more.
@@ -28,7 +28,7 @@ periods, give or take one at its ends: nine of ten count, hence 5 points."""
 class Saturation:
     """One resource of one node. `shares`: threshold -> share; `indicator`: (n,) of 1, 0, NaN on a grid of `interval_s`
     from the start of the run, `values` (n,) the utilizations in % on the same (may be empty). `by_throttling`: CPU with
-    a quota, judged by throttled periods."""
+    a quota, judged by throttled periods. `wait_ms`: mean time of a request, NaN if it was not measured."""
 
     node: str
     tier: str
@@ -42,6 +42,7 @@ class Saturation:
     by_throttling: bool = False
     indicator: np.ndarray = field(default_factory=lambda: np.array([]), repr=False)
     values: np.ndarray = field(default_factory=lambda: np.array([]), repr=False)
+    wait_ms: float = float("nan")
 
     @property
     def share(self) -> Share:
@@ -79,7 +80,7 @@ def saturations(samples: pd.DataFrame, start: float, end: float) -> list[Saturat
         parts.setdefault(tuple(key), {})[str(metric)] = (ordered["t_s"].to_numpy(dtype=float), values)
         tiers[key[0]] = str(ordered["tier"].iloc[0])
     chosen: dict[tuple, tuple] = {}
-    for key in parts:
+    for key in (k for k, series in parts.items() if set(series) != {"wait_ms"}):
         best = chosen.get(key[:3])
         if best is None or _rank(key[3]) < _rank(best[3]):
             chosen[key[:3]] = key
@@ -121,6 +122,8 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start
         if threshold == THRESHOLD:
             indicator = grid
     known = value[~np.isnan(value)]
+    waits = series.get("wait_ms", (t, np.array([])))[1]
+    waits = waits[waits > 0]  # 0: there was no request
     return Saturation(
         node=node,
         tier=tier,
@@ -134,6 +137,7 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start
         by_throttling=by_throttling,
         indicator=indicator,
         values=_on_grid(t, value, start, end, interval),
+        wait_ms=float(waits.mean()) if len(waits) else float("nan"),
     )
 
 

@@ -19,8 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users
-from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep, law_limits
-from ntier_analysis.verdict.sweep import base_response as base
+from ntier_analysis.verdict.base import base_response
+from ntier_analysis.verdict.data import SweepVerdict, TrialData
+from ntier_analysis.verdict.demands import law_limits
+from ntier_analysis.verdict.sweep import judge_sweep
 
 BEYOND = 1.4
 """First load on the plateau, in predicted knees: one load of 40 s knows the demand to 10-15 %, and the plateau begins
@@ -83,7 +85,7 @@ def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dic
         return Step(None, f"{len(tried)} loads were tried, as many as were allowed", "budget")
     if not valid:
         return _first(tried, goal)
-    if not any(t.load.limited(base(valid)) for t in valid):
+    if not any(t.load.limited(base_response(valid).response_s) for t in valid):
         return _upwards(valid, tried, goal, scale, idle)
     return _over_plateau(valid, tried, judged, goal, scale, idle)
 
@@ -121,7 +123,7 @@ def _law_knee(valid: list[TrialData], scale: float, idle: dict[str, float] | Non
     if not limits:
         return float("nan"), ""
     limit, name, _ = limits[0]
-    return knee_users(limit, valid[0].load.think_s, base(valid)) / scale, name
+    return knee_users(limit, valid[0].load.think_s, base_response(valid).response_s) / scale, name
 
 
 def _upwards(valid: list[TrialData], tried: set[int], goal: Goal, scale: float, idle: dict[str, float] | None) -> Step:

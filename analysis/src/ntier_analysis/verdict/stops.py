@@ -13,6 +13,8 @@ from ntier_analysis.verdict.saturation import Saturation
 
 PAUSE_S, PAUSE_N = 1.0, 10
 """A pause: nothing was completed for a second at least, in which ten interactions were to be expected."""
+FINE_S = 0.5
+"""Longest interval of samples that shows where a pause begins and ends."""
 IDLE, ACTIVE = 0.2, 0.25
 """CPU use in the pauses against that in the rest: a tier that stopped, and one that goes on sending. Users who wait
 send nothing (with 7 s between requests, half of them are still sending after 5 s), and what a tier does with answers,
@@ -33,10 +35,25 @@ def pauses_between(done_s: np.ndarray, start: float, end: float) -> np.ndarray:
     return np.column_stack([edges[:-1][long], edges[1:][long]])
 
 
-def stopped_tier(pauses: np.ndarray, found: list[Saturation], start: float) -> str | None:
+def pauses_in_use(found: list[Saturation], load_per_s: float, start: float, order: tuple[str, ...]) -> np.ndarray:
+    """The same without single interactions: (n, 2) spans in which the innermost tier that works did nothing, though so
+    many interactions were to be expected that this is no chance."""
+    for tier in reversed(order):
+        use, interval = _use(found, tier)
+        if len(use) and interval <= FINE_S and np.nanmean(use) >= MIN_USE_PCT:
+            idle = np.nan_to_num(use, nan=100.0) <= IDLE * np.nanmean(use)
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], idle.astype(int), [0]])))
+            spans = start + interval * edges.reshape(-1, 2)
+            return spans[np.diff(spans, axis=1)[:, 0] >= max(PAUSE_S, PAUSE_N / load_per_s)]
+    return NO_PAUSES
+
+
+def stopped_tier(
+    pauses: np.ndarray, found: list[Saturation], start: float, order: tuple[str, ...] = TIERS
+) -> str | None:
     """The tier that stopped in the pauses; None if that cannot be told, or something saturated explains them."""
     before = ""
-    for tier in TIERS:
+    for tier in order:
         use, interval = _use(found, tier)
         if not len(use) or np.nanmean(use) < MIN_USE_PCT:
             continue

@@ -10,10 +10,10 @@ import pandas as pd
 from ntier_analysis.errors import DataError
 from ntier_analysis.setting import setting
 from ntier_analysis.store.tables import read_table, sweeps
+from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, disk_chains
 from ntier_analysis.verdict.replicas import with_replicas
 from ntier_analysis.verdict.search import Goal, Step, next_step
-from ntier_analysis.verdict.sweep import SweepVerdict
 from ntier_analysis.verdict.tables import NEEDED_METRICS, sweep_scale, sweep_verdict, trial_data
 
 IDLE_S = 3.0
@@ -44,7 +44,7 @@ def _verdict(store: Path, name: str, trials: pd.DataFrame) -> SweepVerdict:
         trials,
         read_table(store, "samples", name, filters=_NEEDED),
         read_table(store, "nodes", name),
-        read_table(store, "interactions", name, columns=["trial", "t_s", "ok"]),
+        read_table(store, "interactions", name, columns=["trial", "t_s", "ok", "response_time_ms"]),
         decisions(store, name),
     )
 
@@ -82,7 +82,7 @@ def searched(store: Path, name: str, goal: Goal, without: Iterable[str] = ()) ->
         return next_step([], goal)
     samples = read_table(store, "samples", name, filters=[("metric", "in", list(NEEDED_METRICS))])
     nodes = read_table(store, "nodes", name)
-    done = read_table(store, "interactions", name, columns=["trial", "t_s", "ok"])
+    done = read_table(store, "interactions", name, columns=["trial", "t_s", "ok", "response_time_ms"])
     data, _ = trial_data(trials, samples[samples["phase"] == "run"], nodes, done)
     return next_step(data, goal, sweep_scale(trials), idle_cores(trials, samples))
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
-from ntier_analysis.verdict.load import NO_PAUSES, Bottleneck, Load, Verdict
+from ntier_analysis.verdict.data import SweepVerdict, TrialData
+from ntier_analysis.verdict.load import NO_PAUSES, TIERS, Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import METRICS, Saturation, saturation_table, saturations
-from ntier_analysis.verdict.stops import pauses_between
-from ntier_analysis.verdict.sweep import SweepVerdict, TrialData, judge_sweep
+from ntier_analysis.verdict.stops import pauses_between, pauses_in_use
+from ntier_analysis.verdict.sweep import judge_sweep
 
 NEEDED_METRICS = (*METRICS, "used_cores")
 
@@ -84,11 +86,23 @@ def trial_data(
         rows = by_trial.get(name)
         measured = rows is not None and math.isfinite(load.start_s)
         found[name] = saturations(rows, load.start_s, load.end_s) if measured else []
-        data.append(_data(load, found[name], rows if measured else None, nodes[nodes["trial"] == name]))
+        order = _order(row)
+        if load.done_s is None and measured:
+            paused = pauses_in_use(found[name], load.throughput_per_s, load.start_s, order)
+            load = replace(load, pauses=paused)
+        data.append(_data(load, found[name], rows if measured else None, nodes[nodes["trial"] == name], order))
     return data, found
 
 
-def _data(load: Load, found: list[Saturation], rows: pd.DataFrame | None, nodes: pd.DataFrame) -> TrialData:
+def _order(row: pd.Series) -> tuple[str, ...]:
+    """Tiers from the client inwards: as the trial says, else those of a web site."""
+    given = row.get("tiers")
+    return tuple(str(given).split(",")) if given is not None and pd.notna(given) and given else TIERS
+
+
+def _data(
+    load: Load, found: list[Saturation], rows: pd.DataFrame | None, nodes: pd.DataFrame, order: tuple[str, ...]
+) -> TrialData:
     tiers = dict(zip(nodes["node"], nodes["tier"], strict=True))
     if not tiers and rows is not None:
         tiers = dict(zip(rows["node"], rows["tier"], strict=True))
@@ -97,7 +111,7 @@ def _data(load: Load, found: list[Saturation], rows: pd.DataFrame | None, nodes:
     if rows is not None:
         inside = rows[(rows["metric"] == "used_cores") & (rows["t_s"] >= load.start_s) & (rows["t_s"] < load.end_s)]
         used = inside.groupby("node")["value"].mean().dropna().to_dict()
-    return TrialData(load, found, tiers, used, capacity)
+    return TrialData(load, found, tiers, used, capacity, order)
 
 
 def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
@@ -107,6 +121,10 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
 
     start, end = number("run_start_s"), number("run_end_s")
     done_s = done.loc[done["ok"].astype(bool), "t_s"].to_numpy() if done is not None else None
+    spans = None
+    if done is not None and "response_time_ms" in done:
+        ended = done["t_s"].to_numpy(float)
+        spans = np.column_stack([ended - done["response_time_ms"].to_numpy(float) / 1000, ended])
     long_enough = done_s is not None and (end - start) / BATCHES >= MIN_BATCH_S
     rates = batch_rates(done_s, start, end) if long_enough else None
     users = number("users")
@@ -126,6 +144,7 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
         rates=rates,
         think_measured_s=number("think_measured_s"),
         done_s=done_s,
+        spans=spans,
         pauses=pauses_between(done_s, start, end) if done_s is not None else NO_PAUSES,
     )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
 from ntier_analysis.statistics.laws import asymptote
-from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, SOFT, causes, in_turn, relation
-from ntier_analysis.verdict.context import NO_CONTEXT, Context
-from ntier_analysis.verdict.load import LIMITED, TIERS, Bottleneck, Load, Verdict
+from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, SOFT, Causes, causes, in_turn, relation
+from ntier_analysis.verdict.context import NO_CONTEXT, Context, Group
+from ntier_analysis.verdict.coverage import covered
+from ntier_analysis.verdict.load import LIMITED, Bottleneck, Load, Verdict, is_server
 from ntier_analysis.verdict.moves import moves
-from ntier_analysis.verdict.saturation import THRESHOLD, Saturation
+from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Saturation
 from ntier_analysis.verdict.stops import stopped_tier
 
 HIDDEN = 0.10
@@ -38,28 +40,32 @@ def judge_trial(
         rate = f"{load.throughput_per_s:.1f}/s"
         text = f"the trial is invalid ({reasons}): its throughput of {rate} is at best a lower bound"
         return Verdict("unknown", evidence=[text])
-    servers = [s for s in found if s.tier in TIERS]
+    servers = [s for s in found if is_server(s.tier)]
     lost = load.lost(base_s)
     evidence = [_law(load, base_s, lost), *_conflicts(servers)]
-    named, notes = causes(load, servers, context)
-    evidence += [_said(s) for s in sorted(named, key=lambda s: -s.share.value)]
-    evidence += notes
+    waits = load.users_wait(base_s, max(1, round((load.end_s - load.start_s) / GRID_S)))
+    seen = causes(load, servers, context, waits)
+    evidence += [_said(s) for s in sorted(seen.named, key=lambda s: -s.share.value)]
+    evidence += seen.notes
     if load.paused >= LIMITED:
-        named, texts = _stops(load, servers, named)
+        named, texts = _stops(load, servers, seen.named, context)
+        seen = replace(seen, named=named)
         evidence += texts
     if not load.limited(base_s):
-        if named:
+        if seen.named:
             evidence.append("it saturates, but throughput still follows the law: not (yet) a limit")
         return Verdict("none", evidence=evidence, lost=lost)
-    if not named:
-        return _without_cause(load, servers, nodes, lost, evidence)
-    return _with_causes(load, named, servers, nodes, lost, evidence, context)
+    if not seen.named:
+        return _without_cause(load, servers, nodes, lost, evidence, context)
+    return _with_causes(load, seen, servers, nodes, lost, evidence, context, waits)
 
 
-def _stops(load: Load, found: list[Saturation], named: list[Saturation]) -> tuple[list[Saturation], list[str]]:
+def _stops(
+    load: Load, found: list[Saturation], named: list[Saturation], context: Context
+) -> tuple[list[Saturation], list[str]]:
     """What of the causes is left in a system that stood still at times, and why."""
     text = f"it stood still in {100 * load.paused:.0f} % of the run ({len(load.pauses)} times)"
-    tier = stopped_tier(load.pauses, found, load.start_s)
+    tier = stopped_tier(load.pauses, found, load.start_s, context.order)
     if tier is None:
         return named, [text]
     text += f": the {tier} tier did nothing then, and nothing that was measured of it or before it was saturated"
@@ -111,11 +117,16 @@ def unmeasured(found: list[Saturation], nodes: dict[str, str]) -> list[str]:
         for s in found
         if s.resource == "cpu" and s.share.n and s.share.missing <= MISSING * (s.share.n + s.share.missing)
     }
-    return sorted(n for n, tier in nodes.items() if tier in TIERS and n not in good)
+    return sorted(n for n, tier in nodes.items() if is_server(tier) and n not in good)
 
 
 def _without_cause(
-    load: Load, found: list[Saturation], nodes: dict[str, str], lost: float, evidence: list[str]
+    load: Load,
+    found: list[Saturation],
+    nodes: dict[str, str],
+    lost: float,
+    evidence: list[str],
+    context: Context,
 ) -> Verdict:
     missing = unmeasured(found, nodes)
     if missing:
@@ -129,6 +140,9 @@ def _without_cause(
         evidence.append(
             f"{coarse[0]} was sampled every {found[0].interval_s:.1f} s only: sample finer to see short turns"
         )
+    if not context.levels_off and load.paused < LIMITED:
+        evidence.append("no other load tells whether this response time is service or waiting")
+        return Verdict("unknown", evidence=evidence, lost=lost)
     if lost < HIDDEN and load.paused < LIMITED:
         evidence.append("waiting costs little: not a limit yet")
         return Verdict("none", evidence=evidence, lost=lost)
@@ -137,13 +151,19 @@ def _without_cause(
 
 def _with_causes(
     load: Load,
-    named: list[Saturation],
+    seen: Causes,
     found: list[Saturation],
     nodes: dict[str, str],
     lost: float,
     evidence: list[str],
     context: Context,
+    waits: np.ndarray,
 ) -> Verdict:
+    named = seen.named
+    unproved = [s for s in named if s.key in seen.unproved]
+    if unproved:
+        evidence += [f"{s.name} reads full, but {context.disks[s.key].why}: it may have room" for s in unproved]
+        return Verdict("unknown", evidence=evidence, lost=lost)
     groups = _grouped(named)
     leader = max(groups, key=lambda g: _mean_share(groups[g]))
     evidence += _imbalances(groups, found)
@@ -154,7 +174,7 @@ def _with_causes(
         )
     chosen, kind = [leader], "stable"
     for first, second in combinations(sorted(groups), 2):
-        found_kind, text = _relation(groups[first], groups[second], load, context)
+        found_kind, text = _relation(groups[first], groups[second], load, context, seen.in_turn)
         evidence += [text] if text else []
         if found_kind and leader in (first, second):
             chosen += [g for g in (first, second) if g not in chosen]
@@ -166,8 +186,11 @@ def _with_causes(
         evidence.append(
             f"no (complete) CPU samples of {', '.join(missing)}: another bottleneck there would not be seen"
         )
+    share = covered(named, waits)
+    if np.isfinite(share):
+        evidence.append(f"what is named was saturated in {100 * share:.0f} % of the time in which users waited")
     listed = [_bottleneck(groups[g]) for g in sorted(chosen, key=lambda g: -_mean_share(groups[g]))]
-    return Verdict("multi" if len(chosen) > 1 else "single", kind, listed, evidence, lost)
+    return Verdict("multi" if len(chosen) > 1 else "single", kind, listed, evidence, lost, explained=share)
 
 
 def _grouped(named: list[Saturation]) -> dict[tuple[str, str], list[Saturation]]:
@@ -195,7 +218,9 @@ def _bottleneck(group: list[Saturation]) -> Bottleneck:
     )
 
 
-def _relation(a: list[Saturation], b: list[Saturation], load: Load, context: Context) -> tuple[str, str]:
+def _relation(
+    a: list[Saturation], b: list[Saturation], load: Load, context: Context, turns: frozenset[Group]
+) -> tuple[str, str]:
     """`simultaneous`, `alternating` or '' with a sentence."""
     first, second = (max(g, key=lambda s: s.share.value) for g in (a, b))
     found = relation(first, second, load)
@@ -205,7 +230,7 @@ def _relation(a: list[Saturation], b: list[Saturation], load: Load, context: Con
         f"{first.name} and {second.name}: saturated together in {100 * found.joint:.0f} %, at least one in "
         f"{100 * found.union:.0f} % of the run; lift {found.lift:.2f}"
     )
-    if in_turn(first, second, found):
+    if in_turn(first, second, found) or {first.group, second.group} <= turns:
         return "alternating", text
     smaller = min(first.share.value, second.share.value)
     together = found.lift > ALTERNATING_LIFT and found.joint >= smaller / 2 and smaller >= FULL

@@ -1,0 +1,122 @@
+"""What the trials of a plateau say together, and how the bottleneck moves from load to load."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+from scipy import stats
+
+from ntier_analysis.verdict.context import Group
+from ntier_analysis.verdict.data import SweepVerdict, TrialData
+from ntier_analysis.verdict.load import Bottleneck, Verdict
+
+
+def combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
+    """The verdict of most of the plateau's trials; without one, what most of them name, alone or beside others.
+    Bottlenecks with their mean saturation."""
+    voted = Counter((v.verdict, v.kind, _named(v)) for v in verdicts)
+    (name, kind, keys), count = voted.most_common(1)[0]
+    if 2 * count > len(verdicts) or len(voted) == 1:
+        agree = [v for v in verdicts if v.verdict == name and _named(v) == keys]
+        result.evidence.append(_agreement(name, count, verdicts))
+    else:
+        keys, agree = _mostly_named(verdicts)
+        result.evidence.append(_disagreement(voted, keys, verdicts))
+        if not keys:
+            return
+        name = "multi" if len(keys) > 1 else "single"
+        kind = Counter(v.kind for v in agree if v.verdict == name).most_common(1)[0][0] if len(keys) > 1 else "stable"
+    result.verdict, result.kind = name, kind
+    result.bottlenecks = sorted((_pooled(key, agree) for key in keys), key=lambda b: -b.saturation)
+    for b in result.bottlenecks:
+        result.evidence.append(
+            f"{b.tier} {b.resource} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, 95 % "
+            f"interval {100 * b.low:.0f} to {100 * b.high:.0f} %"
+        )
+
+
+def _times_named(verdicts: list[Verdict]) -> Counter[Group]:
+    return Counter(key for v in verdicts for key in _named(v))
+
+
+def _mostly_named(verdicts: list[Verdict]) -> tuple[tuple[Group, ...], list[Verdict]]:
+    """What more than half of the trials name, and the trials that name any of it."""
+    keys = tuple(sorted(key for key, n in _times_named(verdicts).items() if 2 * n > len(verdicts)))
+    return keys, [v for v in verdicts if set(keys) & set(_named(v))]
+
+
+def _agreement(name: str, count: int, verdicts: list[Verdict]) -> str:
+    text = f"{count} of {len(verdicts)} trials beyond the knee agree: {name}"
+    often = ", ".join(f"{' '.join(key)} in {n}" for key, n in _times_named(verdicts).most_common())
+    return f"{text} (they name {often})" if count < len(verdicts) and often else text
+
+
+def _disagreement(voted: Counter, keys: tuple[Group, ...], verdicts: list[Verdict]) -> str:
+    seen = "; ".join(f"{n} x {v[0]} {' and '.join(' '.join(k) for k in v[2])}" for v, n in voted.most_common())
+    text = f"the trials beyond the knee disagree: {seen}"
+    times = _times_named(verdicts)
+    most = " and ".join(f"{' '.join(k)} ({times[k]} of {len(verdicts)})" for k in keys)
+    return f"{text}; most name {most}" if keys else text
+
+
+def _named(verdict: Verdict) -> tuple[Group, ...]:
+    return tuple(sorted((b.tier, b.resource) for b in verdict.bottlenecks))
+
+
+def _pooled(key: Group, verdicts: list[Verdict]) -> Bottleneck:
+    found = [b for v in verdicts for b in v.bottlenecks if (b.tier, b.resource) == key]
+    shares = np.array([b.saturation for b in found])
+    down = np.sqrt(sum((b.saturation - b.low) ** 2 for b in found)) / len(found)
+    up = np.sqrt(sum((b.high - b.saturation) ** 2 for b in found)) / len(found)
+    if len(found) > 2:  # what the trials differ among themselves
+        spread = float(stats.t.ppf(0.975, len(found) - 1) * shares.std(ddof=1) / np.sqrt(len(found)))
+        down, up = max(down, spread), max(up, spread)
+    mean = float(shares.mean())
+    nodes = Counter(n for b in found for n in b.nodes)
+    named = tuple(sorted(n for n, count in nodes.items() if 2 * count > len(found)))
+    item = Counter(b.item for b in found).most_common(1)[0][0]
+    return Bottleneck(*key, named, mean, max(0.0, mean - down), min(1.0, mean + up), item)
+
+
+def migrations(limited: list[tuple[TrialData, Verdict]]) -> list[dict]:
+    """Moves of the bottleneck from one load to the next, in order of users: what limits at one load is named no longer
+    at the next, where something else is, and its saturation has fallen by more than both intervals."""
+    loads = [list(some) for _, some in itertools.groupby(limited, key=lambda found: found[0].load.users)]
+    named = [(some, _leaders([v for _, v in some])) for some in loads]
+    found = []
+    for (a, before), (b, after) in itertools.pairwise([(some, names) for some, names in named if names]):
+        if not set(before) & set(after) and _fell(before[0], a, b) and _fell(after[0], b, a):
+            found.append(
+                {
+                    "from_users": a[0][0].load.users,
+                    "to_users": b[0][0].load.users,
+                    "from": dict(zip(("tier", "resource"), before[0], strict=True)),
+                    "to": dict(zip(("tier", "resource"), after[0], strict=True)),
+                }
+            )
+    return found
+
+
+def _leaders(verdicts: list[Verdict]) -> list[Group]:
+    """What most trials of a load name, in order of saturation."""
+    keys, agree = _mostly_named(verdicts)
+    return sorted(keys, key=lambda key: -_pooled(key, agree).saturation)
+
+
+def _fell(key: Group, high: list[tuple[TrialData, Verdict]], low: list[tuple[TrialData, Verdict]]) -> bool:
+    """Whether a resource is saturated less at the second load than at the first, by more than the intervals."""
+    return max(_ends(key, low)[1], 0.0) < min(_ends(key, high)[0], 1.0)
+
+
+def _ends(key: Group, trials: list[tuple[TrialData, Verdict]]) -> tuple[float, float]:
+    """Mean ends of the intervals of the saturation of the most saturated node; (0, 0) if it was not measured."""
+    tops = []
+    for t, _ in trials:
+        some = [s.share for s in t.saturations if s.group == key and s.share.n]
+        if some:
+            tops.append(max(some, key=lambda share: share.value))
+    if not tops:
+        return 0.0, 0.0
+    return float(np.mean([share.low for share in tops])), float(np.mean([share.high for share in tops]))

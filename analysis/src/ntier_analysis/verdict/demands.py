@@ -1,0 +1,66 @@
+"""The utilization law over the loads of a sweep: what an interaction costs each node, and which should limit first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ntier_analysis.statistics.laws import UNSATURATED_PCT, apart, demand_of
+from ntier_analysis.statistics.values import Demand
+from ntier_analysis.verdict.data import TrialData
+from ntier_analysis.verdict.load import is_server
+
+
+def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = None) -> list[tuple[float, str, Demand]]:
+    """Utilization law: (throughput at which it saturates, node, fit) of every server's CPU, lowest first, from loads
+    below its saturation. A single load gives a demand only of nodes whose idle floor is known (`idle_cores`)."""
+    names = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
+    limits = []
+    for name in names:
+        capacity = valid[0].capacity_cores.get(name, 1.0)
+        fit = _fit(_unsaturated(valid, name), capacity, (idle_cores or {}).get(name))
+        if fit is not None and fit.demand_s > 0:
+            limits.append(((capacity - fit.idle_cores) / fit.demand_s, name, fit))
+    return sorted(limits, key=lambda found: found[0])
+
+
+def _unsaturated(valid: list[TrialData], name: str) -> list[tuple[float, float]]:
+    """(throughput, cores used) of a node at the loads that do not saturate it."""
+    capacity = valid[0].capacity_cores.get(name, 1.0)
+    points = [(t.load.throughput_per_s, used) for t in valid if (used := _used(t, name)) is not None]
+    return [(x, used) for x, used in points if 100 * used / capacity < UNSATURATED_PCT]
+
+
+def _fit(points: list[tuple[float, float]], capacity: float, idle: float | None) -> Demand | None:
+    if not points:
+        return None
+    x, y = (np.array(c) for c in zip(*points, strict=True))
+    if apart(x):
+        return demand_of(x, y, capacity)
+    if idle is not None:
+        return Demand(idle, float((y.mean() - idle) / x.mean()), float("nan"), float("nan"), 1)
+    return None
+
+
+def first_to_saturate(valid: list[TrialData]) -> list[str]:
+    """Which node should limit, and at which throughput."""
+    limits = law_limits(valid)
+    if not limits:
+        return []
+    limit, name, fit = limits[0]
+    unit = "cores" if name in valid[0].capacity_cores else "of its capacity"
+    servers = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
+    unknown = [n for n in servers if not apart(np.array([x for x, _ in _unsaturated(valid, n)]))]
+    among = f"of all CPUs but {', '.join(unknown)} (no two such loads a tenth apart)" if unknown else "of all CPUs"
+    return [
+        f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
+        f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit}"
+        f" idle: {among} it would be the first to saturate, at {limit:.1f}/s"
+    ]
+
+
+def _used(t: TrialData, name: str) -> float | None:
+    """CPU that a node uses, in cores; where its capacity is not known (imported data), as a share of that."""
+    if name in t.capacity_cores:
+        return t.used_cores.get(name)
+    pct = [s.utilization_mean_pct for s in t.saturations if s.node == name and s.resource == "cpu"]
+    return pct[0] / 100 if pct and np.isfinite(pct[0]) else None

@@ -1,0 +1,116 @@
+"""The loads beyond the knee: which they are, their pooled throughput, and whether they bracket the knee."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users, pool
+from ntier_analysis.statistics.throughput import of_trials
+from ntier_analysis.statistics.values import Interval
+from ntier_analysis.verdict.data import SweepVerdict, TrialData
+from ntier_analysis.verdict.load import SETTLES
+
+BELOW, ABOVE = 0.8, 1.0
+ON_PLATEAU = 1.1
+"""Loads from 1.1 times the knee on: below, a rounded knee still costs some per cent of the maximum."""
+FAR = 1.4
+"""If there are MIN_PLATEAU loads from 1.4 times the knee on, only those: where what limits does so in turns or bursts,
+1.1 to 1.35 knees still give 3 to 8 % less (simulated: bench/detector)."""
+LOW_LOADS, LOW_LOADS_SEARCHED = 2, 1
+"""Loads below BELOW knees that bracket it. A grid's may miss the knee by a step, so two must follow the law; a search
+places its loads around the knee that it measured, and needs the low one for R0 only."""
+DROP = 0.05
+
+
+def plateau_members(limited: list[TrialData], base_s: float) -> list[TrialData]:
+    """The loads beyond the knee."""
+    members, knee = limited, 0.0
+    for _ in range(20 if limited else 0):
+        level = float(np.median([t.load.throughput_per_s for t in members]))
+        knee = knee_users(level, limited[0].load.think_s, base_s)
+        new = [t for t in limited if t.load.users_real >= ON_PLATEAU * knee] or limited[-1:]
+        if new == members:
+            break
+        members = new
+    far = [t for t in members if t.load.users_real >= FAR * knee]
+    return _settled(far if len({t.load.users for t in far}) >= MIN_PLATEAU else members)
+
+
+def _settled(members: list[TrialData]) -> list[TrialData]:
+    """Without the loads that have not settled, highest first, as long as MIN_PLATEAU remain."""
+    loads = sorted({t.load.users for t in members})
+    while len(loads) > MIN_PLATEAU and not all(t.load.settled for t in members if t.load.users == loads[-1]):
+        loads.pop()
+    return [t for t in members if t.load.users in loads]
+
+
+def pooled(trials: list[TrialData]) -> tuple[Interval, float]:
+    """Pooled throughput; without batch rates (imported data) from the trials' means alone."""
+    rates = [t.load.rates for t in trials if t.load.rates is not None and len(t.load.rates) > 1]
+    if len(rates) == len(trials):
+        return pool(rates)
+    return of_trials(np.array([t.load.throughput_per_s for t in trials])), float("nan")
+
+
+def measure_plateau(
+    result: SweepVerdict, valid: list[TrialData], members: list[TrialData], base_s: float, scale: float, low_loads: int
+) -> list[TrialData]:
+    """Pools the loads beyond the knee, and says whether the knee is bracketed. Returns those that count."""
+    think_s = members[0].load.think_s
+    found, p = pooled(members)
+    retrograde = None
+    while len(members) > MIN_PLATEAU and p < 0.01 and _falls(members):
+        retrograde, members = members[-1].load, members[:-1]
+        found, p = pooled(members)
+    result.plateau_users = tuple(t.load.users for t in members)
+    result.max_throughput, result.at_least = found, len(set(result.plateau_users)) < MIN_PLATEAU
+    result.knee_users = knee_users(found.value, think_s, base_s) / scale
+    # The lowest load waits a little itself: of its response time, an open queue would leave 1 - U without waiting.
+    least_s = base_s * max(0.0, 1 - valid[0].load.throughput_per_s / found.value)
+    result.knee_interval = (
+        knee_users(found.low, think_s, least_s) / scale,
+        knee_users(found.high, think_s, base_s) / scale,
+    )
+    _describe(result, valid, members, p, scale, low_loads)
+    if retrograde is not None:
+        result.evidence.append(f"retrograde: from {retrograde.users} users on throughput falls by more than {DROP:.0%}")
+    return members
+
+
+def _falls(members: list[TrialData]) -> bool:
+    rest = np.mean([t.load.throughput_per_s for t in members[:-1]])
+    return bool(members[-1].load.throughput_per_s < (1 - DROP) * rest)
+
+
+def _describe(
+    result: SweepVerdict, valid: list[TrialData], members: list[TrialData], p: float, scale: float, low_loads: int
+) -> None:
+    found, knee = result.max_throughput, result.knee_users * scale
+    assert found is not None
+    names = ", ".join(dict.fromkeys(str(t.load.users) for t in members))
+    width = f" (95 % interval {found.low:.1f} to {found.high:.1f})" if np.isfinite(found.low) else ""
+    result.evidence.append(
+        f"maximum throughput {'at least ' if result.at_least else ''}{found.value:.1f}/s{width}: mean of "
+        f"{len(members)} trial{'s' * (len(members) > 1)} beyond the knee ({names} users)"
+    )
+    unsettled = sorted({t.load.users for t in valid if not t.load.settled})
+    if unsettled:
+        kept = ", ".join(str(n) for n in unsettled if n in result.plateau_users)
+        result.evidence.append(
+            f"the run is too short for {', '.join(map(str, unsettled))} users, where an answer takes {SETTLES:.0%} of "
+            "it or more (N/X - Z): "
+            + (f"{kept} count all the same, for want of others" if kept else "they do not count")
+        )
+    if np.isfinite(p) and p < 0.01:
+        result.evidence.append(f"these differ by more than chance (p = {p:.2g}): the interval is widened by it")
+    users = np.array(sorted({t.load.users_real for t in valid}))
+    below, above = users[users <= BELOW * knee], users[users > ABOVE * knee]
+    near = (users[users > knee].min() - users[users <= knee].max()) if len(above) and (users <= knee).any() else np.inf
+    result.knee_bracketed = len(below) >= low_loads and len(above) >= MIN_PLATEAU
+    result.evidence.append(
+        f"knee at {result.knee_users:.0f} users (N/(Z+R0) meets the maximum): {len(below)} load"
+        f"{'s' * (len(below) != 1)} below 0.8 of it, {len(above)} above"
+        + (f", the nearest {near / scale:.0f} users apart" if np.isfinite(near) else "")
+    )
+    if not result.knee_bracketed:
+        result.evidence.append(f"the knee is not bracketed: {low_loads} below and {MIN_PLATEAU} above it are needed")

@@ -41,7 +41,13 @@ def verdicts(store) -> dict[str, dict]:
 @pytest.fixture(scope="module")
 def compared(store) -> pd.DataFrame:
     rows = json.loads(run("compare", A, B, "--store", store, "--json"))["rows"]
-    return pd.DataFrame(rows).set_index(["scope", "metric", "tier"])
+    return pd.DataFrame(rows)
+
+
+def row_of(compared: pd.DataFrame, scope: str, metric: str, tier: str = "") -> pd.Series:
+    wanted = (compared["scope"] == scope) & (compared["metric"] == metric) & (compared["tier"] == tier)
+    assert wanted.sum() == 1
+    return compared[wanted].iloc[0]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +64,7 @@ def csv(path: Path) -> pd.DataFrame:
 
 def test_maximum(store, verdicts, compared, drawn):
     costs = csv(drawn / "tables" / "costs.csv").set_index("sweep")
-    row = compared.loc[("maximum", "throughput_per_s", "")].iloc[0]
+    row = row_of(compared, "maximum", "throughput_per_s")
     for sweep, side in ((A, "a"), (B, "b")):
         value, (low, high) = verdicts[sweep]["max_throughput_per_s"], verdicts[sweep]["max_throughput_interval"]
         shown = costs.loc[sweep, ["max_per_s", "low_per_s", "high_per_s"]].to_numpy(float) * 0.2
@@ -71,7 +77,7 @@ def test_maximum(store, verdicts, compared, drawn):
 
 
 def test_ratio_of_the_maxima(verdicts, compared, drawn):
-    row = compared.loc[("maximum", "throughput_per_s", "")].iloc[0]
+    row = row_of(compared, "maximum", "throughput_per_s")
     assert row["ratio"] == pytest.approx(row["b"] / row["a"])
     ratios = [csv(p) for p in (drawn / "figures").glob("ratio-*.csv")]
     (place,) = [r for _, r in pd.concat(ratios).iterrows() if (r["sweep"], r["reference"]) == (B, A)]
@@ -79,9 +85,8 @@ def test_ratio_of_the_maxima(verdicts, compared, drawn):
 
 
 def test_check_sees_the_numbers_of_verdict_and_compare(store, verdicts, compared):
-    primary = compared.loc[("beyond the knees" if "beyond the knees" in compared.index else "maximum")]
-    row = primary.loc[("throughput_per_s", "")]
-    row = row.iloc[0] if isinstance(row, pd.DataFrame) else row
+    beyond = "beyond the knees" in set(compared["scope"])
+    row = row_of(compared, "beyond the knees" if beyond else "maximum", "throughput_per_s")
     expected = {
         f"ratio({B}, {A}) >= 0.1": f"{row['ratio']:.3f} [{row['low']:.3f}, {row['high']:.3f}]",
         "max_throughput >= 1": _text(verdicts[A]["max_throughput_per_s"], verdicts[A]["max_throughput_interval"]),
@@ -104,7 +109,7 @@ def test_demand(store, compared, verdicts, tmp_path):
         one = listed.loc[node]
         tier = predicted[one["tier"]]
         assert [tier["demand_ms"], *tier["interval_ms"]] == pytest.approx(one[["demand_ms", "low_ms", "high_ms"]])
-        assert compared.loc[("all loads", "demand_ms", one["tier"])].iloc[0]["a"] == pytest.approx(one["demand_ms"])
+        assert row_of(compared, "all loads", "demand_ms", one["tier"])["a"] == pytest.approx(one["demand_ms"])
         columns = ["demand_ms", "low_ms", "high_ms", "idle_cores"]
         assert table.loc[node, columns].to_numpy(float) == pytest.approx(one[columns].to_numpy(float))
     said = next(e for e in verdicts[A]["evidence"] if e.startswith("utilization law: db1 needs"))

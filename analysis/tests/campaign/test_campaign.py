@@ -14,6 +14,7 @@ from ntier_analysis.campaign.costs import Prices, answer, cheapest, read_prices,
 from ntier_analysis.campaign.store import read_campaign
 from ntier_analysis.cli import app
 from ntier_analysis.errors import DataError
+from ntier_analysis.store.tables import read_table, write_table
 from typer.testing import CliRunner
 
 
@@ -74,7 +75,7 @@ def test_steps_say_what_the_next_node_adds(found):
         ("1/1/1/4M", "1/2/1/4M"),
     }
     assert steps["1/1/1/1M", "1/1/1/2M"].relation == "higher"
-    assert steps["1/1/1/1M", "1/1/1/2M"].ratio == pytest.approx(625 / 526, rel=0.03)
+    assert steps["1/1/1/1M", "1/1/1/2M"].found.value == pytest.approx(625 / 526, rel=0.03)
     assert steps["1/1/1/2M", "1/1/1/4M"].relation == "same"
 
 
@@ -86,7 +87,7 @@ def test_ratios_between_maps_that_differ_in_one_thing(found):
     }
     by_place = compared["dbms", "P.browse_only.shardingsphere.1-1"].pairs
     assert (2, 2) not in by_place  # not measured with MySQL
-    assert by_place[1, 1].ratio == pytest.approx(0.5, rel=0.05)
+    assert by_place[1, 1].found.value == pytest.approx(0.5, rel=0.05)
     assert by_place[1, 1].relation == "lower"
     assert by_place[4, 1].relation == "same"  # both limited by the application server
     assert compared["middleware", "M.browse_only.shardingsphere.1-1"].pairs[1, 1].relation in ("same", "undecided")
@@ -132,6 +133,21 @@ def test_sweeps_with_names_of_their_own_share_a_map_if_wanted(found):
     joined = campaign([first, named], join_names=True)
     assert [len(c) for c in joined.maps.values()] == [2]
     assert "(quiet)" in joined.warnings[0]
+
+
+def test_sweeps_on_other_data_are_in_a_map_of_their_own_and_not_compared(tmp_path):
+    for kind in ("M", "P"):
+        mesh.write_sweep(tmp_path, f"1/1/1/1{kind}")
+        name = mesh.write_sweep(tmp_path, f"1/1/1/2{kind}")
+        if kind == "P":
+            trials = read_table(tmp_path, "trials", name).assign(data_profile="large")
+            write_table(tmp_path, "trials", name, trials)
+    found = read_campaign(tmp_path)
+    assert sorted(len(cells) for cells in found.maps.values()) == [1, 1, 2]
+    assert any("data_profile" in w and "not compared" in w for w in found.warnings)
+    assert any("data_profile large" in c.label for c in found.maps)
+    (one,) = ratios(found)
+    assert list(one.pairs) == [(1, 1)]
 
 
 PRICES = Prices({"normal": 1.0, "low_cost": 0.3}, "EUR", "test")

@@ -13,8 +13,10 @@ from ntier_analysis.comparison import compare
 from ntier_analysis.comparison.texts import as_json, comparison_text, conclusion, table
 from ntier_analysis.demo import SWEEP, unpack
 from ntier_analysis.errors import DataError
+from ntier_analysis.setting import MUST_EQUAL
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, write_table
+from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import judge
 
 PROGRAM = Path(sys.executable).with_name("ntier-analysis")
@@ -85,7 +87,7 @@ def test_equal_systems_are_the_same_and_a_tenth_more_is_not(tmp_path):
     assert same.outcome == "same"
     assert more.outcome == "different"
     assert row(more, "maximum", "throughput_per_s").ratio.value == pytest.approx(90 / 80, rel=0.02)
-    assert row(more, "maximum", "throughput_per_s").basis == "5 repetitions, interleaved"
+    assert row(more, "beyond the knees", "throughput_per_s").basis == "5 repetitions, interleaved"
     assert "same within 5 %" in conclusion(same)
     # the demand of c is 80/90 of that of a
     assert row(more, "all loads", "cpu_ms", "db").ratio.value == pytest.approx(80 / 90, rel=0.01)
@@ -105,10 +107,10 @@ def test_a_machine_whose_speed_wanders_is_taken_out_by_the_tiers_that_do_not_lim
     write_sweep(tmp_path, "c", reps=4, seed=3, wander=0.12, order=5000, capacity=72.0)
     same, less = compare("a", "b", tmp_path), compare("a", "c", tmp_path)
     assert same.outcome == "undecided"
-    assert row(same, "maximum", "cpu_ms_per_s", "app").outcome == "same"
+    assert row(same, "beyond the knees", "cpu_ms_per_s", "app").outcome == "same"
     assert "undecided; at equal speed of the machine, by the CPU of app, " in conclusion(same)
     assert conclusion(same).endswith("same within 5 %")
-    found = row(less, "maximum", "cpu_ms_per_s", "app")
+    found = row(less, "beyond the knees", "cpu_ms_per_s", "app")
     assert found.outcome == "different"
     assert found.ratio.value == pytest.approx(0.9, rel=0.02)
 
@@ -117,7 +119,7 @@ def test_repetitions_that_were_not_interleaved_are_not_paired(tmp_path):
     write_sweep(tmp_path, "a", reps=3, seed=1)
     write_sweep(tmp_path, "b", reps=3, seed=2, order=500_000)
     found = compare("a", "b", tmp_path)
-    assert row(found, "maximum", "throughput_per_s").basis == "3 repetitions, not interleaved"
+    assert row(found, "beyond the knees", "throughput_per_s").basis == "3 repetitions, not interleaved"
     assert any("were not interleaved" in text for text in found.warnings)
 
 
@@ -138,6 +140,38 @@ def test_incomparable_sweeps_are_refused_unless_told_otherwise(tmp_path, column,
     with pytest.raises(DataError, match=f"a and b cannot be compared: {column} is "):
         compare("a", "b", tmp_path)
     assert any(column in text for text in compare("a", "b", tmp_path, anyway=True).warnings)
+
+
+@pytest.mark.parametrize(("column", "value"), [("policy", "random"), ("target", "hosts"), ("middleware", "haproxy")])
+def test_what_may_be_the_thing_compared_is_named(tmp_path, column, value):
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2, **{column: value})
+    (text,) = [w for w in compare("a", "b", tmp_path).warnings if w.startswith(column)]
+    assert text == f"{column} is unknown and {value}: {MUST_EQUAL[column]}"
+
+
+def test_versions_that_differ_are_a_warning(demo, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(demo.parent, other)
+    for path in other.glob(f"raw/{SWEEP}/*/manifest.json"):
+        manifest = json.loads(path.read_text())
+        name = sorted(manifest["versions"])[0]
+        manifest["versions"][name] = "0.0"
+        path.write_text(json.dumps(manifest))
+    assert any(w.startswith(f"{name} is ") and w.endswith("and 0.0") for w in
+               compare(SWEEP, f"{other}/store:{SWEEP}", demo).warnings)  # fmt: skip
+
+
+def test_sweeps_that_differ_in_data_or_policy_are_no_witnesses_of_each_other(tmp_path):
+    def said(column=None, value=None) -> bool:
+        store = tmp_path / str(column)
+        write_sweep(store, "a", seed=1, topology="1/1/1/1M")
+        other = {} if column is None else {column: value}
+        write_sweep(store, "b", seed=2, capacity=90.0, topology="1/1/1/2M", **other)
+        return any("with more db nodes" in e for e in verdicts(store, ["a", "b"])[0].evidence)
+
+    assert said()
+    assert not any(said(*pair) for pair in (("data_profile", "large"), ("policy", "random"), ("target", "hosts")))
 
 
 def test_phases_and_commits_that_differ_are_a_warning(tmp_path):

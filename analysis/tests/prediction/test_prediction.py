@@ -18,6 +18,7 @@ from ntier_analysis.prediction.jmva import jmva
 from ntier_analysis.prediction.model import Change, predict, station
 from ntier_analysis.prediction.store import predicted, text
 from ntier_analysis.statistics.mva import Station
+from ntier_analysis.statistics.values import Demand
 from typer.testing import CliRunner
 
 
@@ -71,11 +72,9 @@ def test_another_node_type_takes_its_capacity_from_the_store(store):
 
 
 def tiers(nodes: int = 1) -> list[TierDemand]:
-    rng = np.random.default_rng(1)
-
     def tier(name: str, demand_s: float, count: int = 1) -> TierDemand:
-        draws = np.column_stack([np.full(300, 0.001), rng.normal(demand_s, 0.02 * demand_s, 300)])
-        return TierDemand(name, count, 0.2, 0.001, demand_s, draws, ("a", "b"))
+        found = Demand(0.001 * count, demand_s, 0.02 * demand_s, 0.5, 20, 1e-6, 0.0)
+        return TierDemand(name, count, 0.2, found, ("a", "b"))
 
     return [tier("app", 0.001), tier("middleware", 0.0008), tier("db", 0.004 * nodes, nodes)]
 
@@ -96,10 +95,10 @@ def test_writes_are_not_divided_among_replicas():
 
 
 def test_a_node_of_several_cores_serves_several_at_once():
-    tier = TierDemand("db", 2, 2.5, 0.0, 0.01, np.zeros((300, 2)), ())
+    tier = TierDemand("db", 2, 2.5, Demand(0.0, 0.01, 0.0, 1.0, 5), ())
     found = station(tier, 0.0, 0.01)
     assert (found.servers, found.queues, found.demand_s) == (5.0, 1, 0.01)
-    other = station(TierDemand("app", 2, 0.2, 0.0, 0.01, np.zeros((300, 2)), ()), 0.0, 0.01)
+    other = station(TierDemand("app", 2, 0.2, Demand(0.0, 0.01, 0.0, 1.0, 5), ()), 0.0, 0.01)
     assert (other.servers, other.queues) == (1.0, 2)
     assert other.demand_s == pytest.approx(0.05)
 
@@ -153,10 +152,9 @@ def test_a_node_that_was_not_measured_takes_its_trial_out_of_the_fit():
         for s in range(1, 61)
         if (t, n) != ("c", "db2")
     ]
-    nothing = pd.DataFrame({"trial": [], "t_s": [], "ok": []})
-    (found,) = tier_demands(trials, pd.DataFrame(samples), nothing, nodes)
+    (found,) = tier_demands(trials, pd.DataFrame(samples), nodes)
     assert found.trials == ("a", "b")
-    assert found.demand_s == pytest.approx(0.002)
+    assert found.demand.demand_s == pytest.approx(0.002)
     assert found.idle_cores == pytest.approx(0.0, abs=1e-9)
 
 

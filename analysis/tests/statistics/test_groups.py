@@ -6,8 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from ntier_analysis.statistics.groups import Estimate, compare_all, compare_pairs, holm, letters
-from statsmodels.stats.multitest import multipletests
+from ntier_analysis.statistics.groups import compare_all, compare_pairs, letters
+from ntier_analysis.statistics.throughput import of_trials
+from ntier_analysis.statistics.values import Interval, estimated
 from statsmodels.stats.weightstats import ttost_ind
 
 
@@ -44,13 +45,19 @@ def test_more_groups_than_letters():
     assert len(set(letters(names, set()).values())) == 30
 
 
-def test_holm_as_statsmodels():
-    p = np.array([0.01, 0.04, 0.03, 0.005, 0.9])
-    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
+def estimate(values: np.ndarray) -> Interval:
+    return of_trials(values)
 
 
-def estimate(values: np.ndarray) -> Estimate:
-    return Estimate.of(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))), len(values))
+def test_a_family_is_corrected_for_its_size():
+    """The same two estimates look less different among many pairs (Holm)."""
+    rng = np.random.default_rng(3)
+    found = {n: of_trials(rng.normal(v, 2.0, 5)) for n, v in {"a": 100.0, "b": 106.0}.items()}
+    alone = compare_all(found)[0]
+    others = {f"n{i}": of_trials(rng.normal(100.0, 2.0, 5)) for i in range(5)}
+    among = next(p for p in compare_all(found | others) if (p.a, p.b) == ("a", "b"))
+    assert among.found == alone.found
+    assert alone.p_different < among.p_different <= 21 * alone.p_different
 
 
 def test_equivalence_as_statsmodels():
@@ -79,12 +86,13 @@ def test_error_rates():
 
 
 def test_few_noisy_values_stay_undecided():
-    found = {"a": Estimate.of(100, 5, 3), "b": Estimate.of(103, 5, 3)}
+    found = {"a": estimated(100, 5, 2, 3), "b": estimated(103, 5, 2, 3)}
     pair = compare_pairs(found, [("a", "b")])[0]
     assert pair.relation == "undecided"
-    assert pair.low < 1 < pair.high
+    assert pair.found.low < 1 < pair.found.high
 
 
-def test_an_estimate_without_spread_is_refused():
-    with pytest.raises(ValueError, match="n = 1"):
-        Estimate.of(100, 1, 1)
+def test_what_has_no_error_is_undecided():
+    pair = compare_all({"a": of_trials(np.array([100.0])), "b": estimated(100, 1, 4, 5)})[0]
+    assert np.isnan(pair.found.low)
+    assert pair.relation == "undecided"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from ntier_analysis.statistics import laws
-from ntier_analysis.statistics.share import Share, saturation_share, wilson
+from ntier_analysis.statistics.share import saturation_share, wilson
 from ntier_analysis.statistics.stationarity import drift, start_excess, throughput_drift
 from ntier_analysis.statistics.throughput import batch_rates, dispersion, percentile, required_n, throughput
 from scipy import stats
@@ -91,12 +91,6 @@ def test_t21_gap_is_no_zero():
     nothing = saturation_share(np.full(600, np.nan), 0.1)
     assert np.isnan(nothing.value)
     assert (nothing.low, nothing.high) == (0.0, 1.0)
-
-
-def test_overlap():
-    a, b = Share(0.5, 0.4, 0.6, 10, 0, 5), Share(0.7, 0.55, 0.8, 10, 0, 5)
-    assert a.overlaps(b)
-    assert not a.overlaps(Share(0.9, 0.8, 1.0, 10, 0, 5))
 
 
 # ---- steadiness ----------------------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from ntier_analysis.statistics.ratios import Estimate, of_estimates, paired, unpaired
+from ntier_analysis.statistics.ratios import of_intervals, paired, unpaired
+from ntier_analysis.statistics.throughput import of_trials
+from ntier_analysis.statistics.values import estimated
 
 RUNS = 400
 
@@ -49,15 +51,14 @@ def test_estimates_by_the_delta_method():
     hits = []
     for _ in range(RUNS):
         x, y = 100 + rng.normal(0, 10, 10), 130 + rng.normal(0, 20, 10)
-        ends = [Estimate(v.mean(), v.std(ddof=1) / np.sqrt(10), 9) for v in (x, y)]
-        found = of_estimates(*ends, 20)
+        found = of_intervals(of_trials(x), of_trials(y))
         hits.append(found.low <= 1.3 <= found.high)
     assert 0.91 <= np.mean(hits) <= 0.99
 
 
 def test_identical_and_unknown_values():
     assert paired(np.array([3.0, 4.0]), np.array([3.0, 4.0])).outcome(0.05) == "same"
-    unknown = of_estimates(Estimate(1.0, float("nan"), 9), Estimate(1.0, 0.1, 9), 2)
+    unknown = of_intervals(of_trials(np.ones(1)), estimated(1.0, 0.1, 9, 10))
     assert unknown.outcome(0.05) == "undecided"
     assert unknown.value == 1.0
 

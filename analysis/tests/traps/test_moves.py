@@ -84,6 +84,14 @@ def test_the_chain_of_long_reads_is_found_without_being_told():
     assert any("queue" in {s.name for s in one.steps} for one in found)
 
 
+def test_where_there_is_one_database_no_balancer_turned_away():
+    """The same signs, but nowhere to turn to."""
+    run = simulate(long_reads(0.006, "least_pending"), 330, 20.0, RUN_S, 3)
+    alone = [disk_chains(samples_of(run), [f"db{i + 1}"], run.ramp_s, run.end_s) for i in range(4)]
+    assert sum(len(found) for found in alone) >= 2
+    assert not any(one.turned_away for found in alone for one in found)
+
+
 def test_a_balancer_that_does_not_look_is_not_turned():
     run = simulate(long_reads(0.006, "round_robin"), 330, 20.0, RUN_S, 3)
     found = disk_chains(samples_of(run), [f"db{i + 1}" for i in range(4)], run.ramp_s, run.end_s)

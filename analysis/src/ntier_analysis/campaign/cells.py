@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -10,9 +11,13 @@ import pandas as pd
 
 from ntier_analysis.contracts import Topology
 from ntier_analysis.contracts.topology import DBMS
-from ntier_analysis.statistics.groups import Estimate
-from ntier_analysis.statistics.throughput import BATCHES
+from ntier_analysis.setting import MUST_EQUAL, as_text, setting
+from ntier_analysis.statistics.values import Interval
 from ntier_analysis.verdict.data import SweepVerdict
+
+SETTING = tuple(c for c in MUST_EQUAL if c not in ("mix", "middleware", "scale"))
+"""What else the cells of one map share. Mix and middleware are conditions of their own; maxima are nominal, and scales
+that differ are said."""
 
 NAMES = {"mysql": "MySQL", "postgresql": "PostgreSQL", "mysql_cluster": "MySQL Cluster"}
 
@@ -20,7 +25,8 @@ NAMES = {"mysql": "MySQL", "postgresql": "PostgreSQL", "mysql_cluster": "MySQL C
 @dataclass(frozen=True, order=True)
 class Condition:
     """What the cells of one map share. `fixed`: nodes of the two tiers that are no axis (web, and middleware; data
-    nodes with MySQL Cluster). `variant`: the sweep's own name or settings, empty if it has none."""
+    nodes with MySQL Cluster). `variant`: the sweep's own name, empty if it has none. `setting`: (column, values) of
+    `SETTING`; `told`: in words, what of it differs within the campaign."""
 
     mix: str
     middleware: str
@@ -28,11 +34,14 @@ class Condition:
     low_cost: bool
     fixed: tuple[int, int]
     variant: str = ""
+    setting: tuple[tuple[str, tuple], ...] = ()
+    told: str = ""
 
     @property
     def slug(self) -> str:
         kind = self.dbms + ("L" if self.low_cost else "")
-        parts = [kind, self.mix, self.middleware, f"{self.fixed[0]}-{self.fixed[1]}", self.variant]
+        told = re.sub(r"[^A-Za-z0-9_]+", "-", self.told)
+        parts = [kind, self.mix, self.middleware, f"{self.fixed[0]}-{self.fixed[1]}", self.variant, told]
         return ".".join(p for p in parts if p)
 
     @property
@@ -41,13 +50,13 @@ class Condition:
         nodes = "low-cost nodes" if self.low_cost else "normal nodes"
         third = "data nodes" if self.dbms == "C" else "middleware"
         extra = "" if self.fixed == (1, 1) else f"{self.fixed[0]} web, {self.fixed[1]} {third}"
-        return ", ".join(p for p in (dbms, nodes, self.middleware, self.mix, extra, self.variant) if p)
+        return ", ".join(p for p in (dbms, nodes, self.middleware, self.mix, extra, self.variant, self.told) if p)
 
 
 @dataclass(frozen=True)
 class Cell:
     """One topology under one condition. Rates are nominal (measured / scale), 1/s. `bottlenecks`: (tier, resource).
-    `estimate`: of the maximum's logarithm, None if too little is known for a test. `at_least`: the maximum is a lower
+    `estimate`: the maximum, None if too little is known for a test. `at_least`: the maximum is a lower
     bound. `loads`: users, throughput_per_s, low_per_s, high_per_s, p95_ms of each valid trial. `nodes`: node type ->
     count, clients not included. `slo_ms`: the mix's objective, NaN without one."""
 
@@ -63,7 +72,7 @@ class Cell:
     low_per_s: float
     high_per_s: float
     at_least: bool
-    estimate: Estimate | None
+    estimate: Interval | None
     trials: int
     valid: int
     pooled: int
@@ -115,7 +124,7 @@ def cell(trials: pd.DataFrame, nodes: pd.DataFrame, judged: SweepVerdict) -> Cel
     return Cell(
         sweep=judged.sweep,
         topology=topology,
-        condition=_condition(judged.sweep, topology, first),
+        condition=_condition(judged.sweep, topology, first, setting(trials, SETTING)),
         scale=scale,
         verdict=judged.verdict,
         kind=judged.kind,
@@ -125,7 +134,7 @@ def cell(trials: pd.DataFrame, nodes: pd.DataFrame, judged: SweepVerdict) -> Cel
         low_per_s=ends[0],
         high_per_s=ends[1],
         at_least=judged.at_least,
-        estimate=_estimate(judged) if known and judged.verdict not in ("none", "unknown") else None,
+        estimate=_nominal(found, scale) if known and judged.verdict not in ("none", "unknown") else None,
         trials=len(trials),
         valid=len(valid),
         pooled=found.n if known else 0,
@@ -137,21 +146,20 @@ def cell(trials: pd.DataFrame, nodes: pd.DataFrame, judged: SweepVerdict) -> Cel
     )
 
 
-def _condition(sweep: str, topology: Topology, first: pd.Series) -> Condition:
+def _condition(sweep: str, topology: Topology, first: pd.Series, alike: tuple) -> Condition:
     mix, middleware = (str(first[c]) if pd.notna(first[c]) else "" for c in ("mix", "middleware"))
     stem = f"{topology.slug}.{mix}.{middleware}"
     variant = sweep.removeprefix(stem).removeprefix(".") if sweep.startswith(stem) else ""
     third = topology.db if topology.dbms == "C" else topology.middleware
-    return Condition(mix, middleware, topology.dbms, topology.low_cost, (topology.web, third), variant)
+    return Condition(mix, middleware, topology.dbms, topology.low_cost, (topology.web, third), variant, alike)
 
 
-def _estimate(judged: SweepVerdict) -> Estimate | None:
-    """Trials of the plateau are the repetitions; of a single one its batches."""
-    found = judged.max_throughput
-    n = found.n if found.n > 1 else BATCHES
+def _nominal(found: Interval, scale: float) -> Interval | None:
+    """None without a standard error."""
     if not (math.isfinite(found.standard_error) and found.standard_error > 0):
         return None
-    return Estimate.of(found.value, found.standard_error, n)
+    numbers = (found.value, found.low, found.high, found.standard_error)
+    return Interval(*(v / scale for v in numbers), found.n, found.freedom)
 
 
 def _loads(valid: pd.DataFrame, scale: float) -> pd.DataFrame:
@@ -187,17 +195,37 @@ class Campaign:
         return [c for cells in self.maps.values() for c in cells]
 
 
+def _told(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
+    """The cells, their conditions naming what of the setting differs among them, and its columns."""
+    values: dict[str, set] = {}
+    for c in cells:
+        for column, seen in c.condition.setting:
+            values.setdefault(column, set()).add(seen)
+    differing = [column for column, seen in values.items() if len(seen) > 1]
+
+    def named(of: Condition) -> Condition:
+        return replace(of, told=", ".join(f"{k} {as_text(v)}" for k, v in of.setting if k in differing))
+
+    return [replace(c, condition=named(c.condition)) for c in cells], differing
+
+
 def campaign(cells: Iterable[Cell], *, join_names: bool = False) -> Campaign:
     """Sorts cells into maps. Of several sweeps in one place the one with most valid trials is kept, with a warning.
     join_names: sweeps of different names share a map."""
     maps: dict[Condition, dict[tuple[int, int], Cell]] = {}
     cells, warnings = list(cells), []
+    cells, differing = _told(cells)
+    if differing:
+        warnings.append(
+            f"The sweeps differ in {', '.join(differing)}: those that do are in maps of their own, which are "
+            "not compared."
+        )
     names = sorted({c.condition.variant for c in cells} - {""})
     if join_names and names:
         cells = [replace(c, condition=replace(c.condition, variant="")) for c in cells]
         warnings.append(
-            f"Sweeps with names of their own ({', '.join(names)}) are in one map with others: whether they differ in "
-            "settings was not looked at."
+            f"Sweeps with names of their own ({', '.join(names)}) are in one map with others: they are alike in "
+            f"{', '.join(SETTING)}; whether they differ in other settings was not looked at."
         )
     for c in sorted(cells, key=lambda c: (c.condition, c.place, -c.valid, c.sweep)):
         kept = maps.setdefault(c.condition, {}).setdefault(c.place, c)

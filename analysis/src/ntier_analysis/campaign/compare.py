@@ -13,6 +13,9 @@ ASPECTS = ("dbms", "low_cost", "middleware")
 """In what two maps may differ to be compared; the first of a pair is the reference."""
 
 
+OF_MIDDLEWARE = ("policy", "tie")
+
+
 @dataclass(frozen=True)
 class Groups:
     """`letters`: sweep -> letters; sharing one = shown to be the same within 5 %, none = the same as no other. `pairs`:
@@ -44,7 +47,7 @@ def _neighbours(cells: list[Cell]) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class Ratio:
+class RatioMap:
     """Two maps that differ in `aspect`, compared place by place: `pairs` maps (x, y) -> other / reference."""
 
     aspect: str
@@ -53,7 +56,7 @@ class Ratio:
     pairs: dict[tuple[int, int], Pair]
 
 
-def ratios(found: Campaign) -> list[Ratio]:
+def ratios(found: Campaign) -> list[RatioMap]:
     """All maps of which a place is measured in both, Holm over the places of each."""
     result = []
     for a, b in itertools.combinations(sorted(found.maps), 2):
@@ -65,18 +68,23 @@ def ratios(found: Campaign) -> list[Ratio]:
         if places:
             estimates = {c.sweep: c.estimate for c in (*first.values(), *second.values())}
             pairs = compare_pairs(estimates, [(second[p].sweep, first[p].sweep) for p in places])
-            result.append(Ratio(aspect, a, b, dict(zip(places, pairs, strict=True))))
+            result.append(RatioMap(aspect, a, b, dict(zip(places, pairs, strict=True))))
     return result
 
 
 def _difference(a: Condition, b: Condition, known: list[Condition]) -> str | None:
     """The one aspect in which they differ. Variants must be equal, unless there is no map with the equal one."""
     differing = [k for k in ASPECTS if getattr(a, k) != getattr(b, k)]
-    if len(differing) != 1 or a.mix != b.mix or a.fixed != b.fixed:
+    if len(differing) != 1 or a.mix != b.mix or a.fixed != b.fixed or _setting(a) != _setting(b):
         return None
     if a.variant != b.variant and (_twin(a, b, known) or _twin(b, a, known)):
         return None
     return differing[0]
+
+
+def _setting(of: Condition) -> dict[str, tuple]:
+    """What must be equal besides; each middleware has policies of its own."""
+    return {column: values for column, values in of.setting if column not in OF_MIDDLEWARE}
 
 
 def _twin(a: Condition, b: Condition, known: list[Condition]) -> bool:
@@ -104,6 +112,6 @@ def scale_outs(cells: list[Cell]) -> list[ScaleOut]:
     for app in sorted({c.y for c in cells}):
         row = sorted((c for c in cells if c.y == app and c.estimate), key=lambda c: c.x)
         if len({c.x for c in row}) >= 3:
-            errors = [c.max_per_s * c.estimate.error for c in row]
+            errors = [c.estimate.standard_error for c in row]
             rows.append(ScaleOut(app, row, *fit([c.x for c in row], [c.max_per_s for c in row], errors)))
     return rows

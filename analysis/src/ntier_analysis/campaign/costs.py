@@ -13,6 +13,7 @@ import pandas as pd
 
 from ntier_analysis.campaign.cells import Campaign, Cell
 from ntier_analysis.errors import DataError
+from ntier_analysis.statistics.throughput import at_load
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,9 @@ def within(cell: Cell, slo_ms: float | None) -> tuple[float, float, float, int] 
     for users, rows in cell.loads.groupby("users"):
         if math.isfinite(slo_ms) and not (rows["p95_ms"] <= slo_ms).all():  # NaN: too few to tell
             continue
-        rate, low, high = (float(rows[c].mean()) for c in ("throughput_per_s", "low_per_s", "high_per_s"))
-        if best is None or rate > best[0]:
-            best = rate, low, high, int(users)
+        found = at_load(*(rows[c].to_numpy(float) for c in ("throughput_per_s", "low_per_s", "high_per_s")))
+        if best is None or found.value > best[0]:
+            best = found.value, found.low, found.high, int(users)
     return best
 
 

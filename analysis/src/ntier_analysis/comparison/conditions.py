@@ -8,14 +8,12 @@ import pandas as pd
 
 from ntier_analysis.comparison.values import Side
 from ntier_analysis.contracts import Manifest
+from ntier_analysis.setting import MUST_EQUAL, differing
 
-REFUSED = {
-    "scale": "response times and throughput of different scale models are not comparable",
-    "data_profile": "the data differ in size",
-    "mix": "the mixes of interactions differ",
-    "think_time_s": "the users think differently long",
-}
-WARNED = ("target", "slo_ms", "git_commit")
+REFUSED = ("scale", "data_profile", "mix", "think_time_s")
+"""Of `setting.MUST_EQUAL`, what makes a ratio say nothing. The others may be what is compared (a middleware, a policy,
+a place to run): they are named."""
+ALSO = ("slo_ms", "git_commit")
 PHASE_S = 1.0
 """Phases that differ by less are equal: they are planned in whole seconds."""
 HOST = ("cores", "memory_bytes", "kernel", "os", "cgroup_version", "cpu_model")
@@ -24,26 +22,13 @@ HOST = ("cores", "memory_bytes", "kernel", "os", "cgroup_version", "cpu_model")
 def differences(a: Side, b: Side) -> tuple[list[str], list[str]]:
     """(what forbids a comparison, what a reader must know), one sentence each."""
     refused, warned = [], []
-    for column, why in REFUSED.items():
-        x, y = _values(a, column), _values(b, column)
-        if x and y and x != y:
-            refused.append(f"{column} is {_text(x)} and {_text(y)}: {why}")
-        elif x != y:
-            warned.append(f"{column} is {_text(x)} and {_text(y)}")
-    for column in WARNED:
-        x, y = _values(a, column), _values(b, column)
-        if x != y:
-            warned.append(f"{column} is {_text(x)} and {_text(y)}")
-    return refused, warned + _phases(a, b) + _hosts(a, b)
-
-
-def _values(side: Side, column: str) -> list:
-    return sorted(side.trials[column].dropna().unique().tolist())
-
-
-def _text(values: list) -> str:
-    short = [v[:7] if isinstance(v, str) and len(v) == 40 else f"{v:g}" if isinstance(v, float) else v for v in values]
-    return ", ".join(map(str, short)) or "unknown"
+    for column, (x, y) in differing(a.trials, b.trials).items():
+        if column in REFUSED and "unknown" not in (x, y):
+            refused.append(f"{column} is {x} and {y}: {MUST_EQUAL[column]}")
+        else:
+            warned.append(f"{column} is {x} and {y}: {MUST_EQUAL[column]}")
+    warned += [f"{column} is {x} and {y}" for column, (x, y) in differing(a.trials, b.trials, ALSO).items()]
+    return refused, warned + _phases(a, b) + _from_manifests(a, b)
 
 
 def _phases(a: Side, b: Side) -> list[str]:
@@ -55,19 +40,27 @@ def _phases(a: Side, b: Side) -> list[str]:
     return found
 
 
-def _hosts(a: Side, b: Side) -> list[str]:
-    """From the manifests, where the raw results lie beside the stores."""
-    x, y = _host(a), _host(b)
-    if not x or not y:
+def _from_manifests(a: Side, b: Side) -> list[str]:
+    """Hosts and versions (DBMS, middleware, ...), where the raw results lie beside the stores."""
+    x, y = _manifest(a), _manifest(b)
+    if x is None or y is None:
         return []
-    return [f"the host's {k} is {x.get(k)} and {y.get(k)}" for k in HOST if x.get(k) != y.get(k)]
+    hosts = _host(x), _host(y)
+    found = [f"the host's {k} is {hosts[0].get(k)} and {hosts[1].get(k)}" for k in HOST if all(hosts)
+             and hosts[0].get(k) != hosts[1].get(k)]  # fmt: skip
+    both = sorted(x.versions.keys() & y.versions.keys())
+    return found + [f"{k} is {x.versions[k]} and {y.versions[k]}" for k in both if x.versions[k] != y.versions[k]]
 
 
-def _host(side: Side) -> dict:
+def _manifest(side: Side) -> Manifest | None:
     folder = side.store.parent / "raw" / side.sweep
     path = next((p.parent for p in sorted(Path(folder).glob("*/manifest.json"))), None)
     try:
-        host = Manifest.read(path).host if path else None
+        return Manifest.read(path) if path else None
     except (OSError, ValueError):
-        return {}
+        return None
+
+
+def _host(manifest: Manifest) -> dict:
+    host = manifest.host
     return host.model_dump(exclude={"facts"}) | {"cpu_model": host.facts.get("cpu_model")} if host else {}

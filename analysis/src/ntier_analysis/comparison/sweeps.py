@@ -12,8 +12,8 @@ from ntier_analysis.comparison.conditions import differences
 from ntier_analysis.comparison.values import METRICS, Side, read_side
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics import ratios
-from ntier_analysis.statistics.ratios import Estimate, Ratio
 from ntier_analysis.statistics.throughput import BATCHES
+from ntier_analysis.statistics.values import Interval, Ratio, estimated
 from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.plateau import ON_PLATEAU
 
@@ -21,12 +21,15 @@ MARGIN = 0.05
 REPETITIONS = 3
 """From three common repetitions on they are the sample (docs/analysis.md); below, loads or batches have to do."""
 BATCHES_ONLY = "batches of one trial each"
+BEYOND = "beyond the knees"
+SCOPES = (BEYOND, "maximum", "all loads")
 
 
 @dataclass(frozen=True)
 class Row:
-    """`scope`: maximum, all loads, or load (then `users` is set). `a`, `b`: (geometric) means. `ratio` = b / a, None if
-    it cannot be told. `basis`: what the interval is made of."""
+    """`scope`: maximum (of the verdicts), beyond the knees (equal loads and repetitions), all loads, or load (then
+    `users` is set). `a`, `b`: the maxima, else (geometric) means. `ratio` = b / a, None if it cannot be told. `basis`:
+    what the interval is made of."""
 
     scope: str
     users: int | None
@@ -45,7 +48,7 @@ class Row:
 
 @dataclass
 class Comparison:
-    """`outcome`: that of the maximum throughput, or of the throughput over all loads if neither sweep reaches one."""
+    """`outcome`: that of `primary`."""
 
     a: Side
     b: Side
@@ -55,8 +58,10 @@ class Comparison:
 
     @property
     def primary(self) -> Row | None:
-        wanted = [r for r in self.rows if r.metric == "throughput_per_s" and r.scope != "load"]
-        return next(iter(sorted(wanted, key=lambda r: r.scope != "maximum")), None)
+        """The throughput beyond both knees if there are repetitions, which alone hold what differs between runs; else
+        the ratio of the maxima; else, if not both sweeps reach one, the throughput over all loads."""
+        wanted = [r for r in self.rows if r.metric == "throughput_per_s" and r.scope in SCOPES]
+        return min(wanted, key=lambda r: SCOPES.index(r.scope), default=None)
 
     @property
     def outcome(self) -> str:
@@ -100,19 +105,19 @@ def _rows(found: Comparison) -> list[Row]:
 
 
 def _maximum(found: Comparison, both: pd.DataFrame) -> list[Row]:
-    """Ratio of the two pooled maxima; with three common repetitions, of their means over the loads of the plateau."""
-    a, b = (s.verdict for s in (found.a, found.b))
-    if any(v.max_throughput is None or not np.isfinite(v.knee_users) for v in (a, b)):
+    """Ratio of the two maxima, as the verdicts state them and as the map has it; with three common repetitions also the
+    ratio at equal loads beyond both knees, where what each block of repetitions has in common can be taken out."""
+    x, y = (s.verdict.max_throughput for s in (found.a, found.b))
+    if x is None or y is None or not all(np.isfinite(s.verdict.knee_users) for s in (found.a, found.b)):
         return []
+    ratio = ratios.of_intervals(x, y)
+    basis = f"pooled plateaus of {x.n} and {y.n} trials"
+    rows = [Row("maximum", None, "throughput_per_s", "", x.value, y.value, ratio, basis, ratio.outcome(found.margin))]
     plateau = _beyond_both_knees(found, both)
     plateau = plateau[plateau["metric"] == "throughput_per_s"]
     if plateau["rep"].nunique() >= REPETITIONS:
-        return [_row(found, "maximum", None, "throughput_per_s", "", plateau)]
-    x, y = a.max_throughput, b.max_throughput
-    one, two = (Estimate(m.value, m.standard_error, max(m.n - 1, 1)) for m in (x, y))
-    ratio = ratios.of_estimates(one, two, x.n + y.n)
-    basis = f"pooled plateaus of {x.n} and {y.n} trials"
-    return [Row("maximum", None, "throughput_per_s", "", x.value, y.value, ratio, basis, ratio.outcome(found.margin))]
+        rows.append(_row(found, BEYOND, None, "throughput_per_s", "", plateau))
+    return rows
 
 
 def _beyond_both_knees(found: Comparison, both: pd.DataFrame) -> pd.DataFrame:
@@ -135,20 +140,23 @@ def _at_equal_speed(found: Comparison, both: pd.DataFrame) -> list[Row]:
     spent = trials[["value_a", "value_b"]].sum()[trials["tier"].nunique() == len(tiers)]
     spent = spent.reindex(pd.MultiIndex.from_frame(rates[["users", "rep"]]))
     pairs = rates.assign(**{k: rates[k].to_numpy() * spent[k].to_numpy() for k in spent}).dropna(subset=list(spent))
-    return [_row(found, "maximum", None, "cpu_ms_per_s", "+".join(tiers), pairs)] if len(pairs) > 1 else []
+    return [_row(found, BEYOND, None, "cpu_ms_per_s", "+".join(tiers), pairs)] if len(pairs) > 1 else []
 
 
 def _demands(found: Comparison) -> list[Row]:
     """What an interaction costs each tier by the utilization law, over all loads of each sweep (they may differ)."""
     rows = []
     for tier in [t for t in TIERS if t in found.a.demands and t in found.b.demands]:
-        a, b = found.a.demands[tier], found.b.demands[tier]
-        n = round(a.freedom + b.freedom + 4)
-        ratio = ratios.of_estimates(a, b, n)
-        basis = f"utilization law over {a.freedom + 2:.0f} and {b.freedom + 2:.0f} loads"
+        a, b = (_in_ms(s.demands[tier].demand.interval) for s in (found.a, found.b))
+        ratio = ratios.of_intervals(a, b)
+        basis = f"utilization law over {a.n} and {b.n} loads"
         outcome = ratio.outcome(found.margin)
         rows.append(Row("all loads", None, "demand_ms", tier, a.value, b.value, ratio, basis, outcome))
     return rows
+
+
+def _in_ms(x: Interval) -> Interval:
+    return Interval(1e3 * x.value, 1e3 * x.low, 1e3 * x.high, 1e3 * x.standard_error, x.n, x.freedom)
 
 
 def _row(found: Comparison, scope: str, users: int | None, metric: str, tier: str, pairs: pd.DataFrame) -> Row:
@@ -173,8 +181,8 @@ def _ratio(pairs: pd.DataFrame) -> tuple[Ratio, str]:
         ratio = ratios.paired(pairs["value_a"].to_numpy(), pairs["value_b"].to_numpy())
         return ratio, f"{len(pairs)} pairs of equal load"
     one = pairs.iloc[0]
-    a, b = (Estimate(one[f"value_{s}"], one[f"error_{s}"], BATCHES - 1) for s in "ab")
-    return ratios.of_estimates(a, b, 2 * BATCHES), BATCHES_ONLY
+    a, b = (estimated(one[f"value_{s}"], one[f"error_{s}"], BATCHES - 1, BATCHES) for s in "ab")
+    return ratios.of_intervals(a, b), BATCHES_ONLY
 
 
 def interleaved(pairs: pd.DataFrame) -> bool:
@@ -190,7 +198,7 @@ def _advise(found: Comparison) -> None:
         warnings.append("both are the same sweep")
     if not any(r.scope == "load" for r in rows):
         warnings.append("no load and repetition is valid in both sweeps: only the maxima can be compared")
-    if found.primary is not None and found.primary.scope != "maximum":
+    if found.primary is not None and found.primary.scope == "all loads":
         warnings.append("not both sweeps reach a maximum; below the knee the users set the throughput, not the system")
     if any(r.basis == BATCHES_ONLY for r in rows):
         warnings.append(

@@ -11,6 +11,8 @@ from ntier_analysis.comparison.sweeps import Comparison, Row
 from ntier_analysis.report.words import number, verdict_sentence
 from ntier_analysis.verdict.tables import as_json as verdict_json
 
+WHERE = {"beyond the knees": "at equal loads beyond both knees", "all loads": "over all loads"}
+
 
 def outcome_text(row: Row, margin: float) -> str:
     return f"same within {100 * margin:g} %" if row.outcome == "same" else row.outcome
@@ -36,18 +38,13 @@ def conclusion(found: Comparison) -> str:
     row = found.primary
     if row is None or row.ratio is None:
         return "undecided: nothing was measured that both sweeps have in common"
-    what = "maximum throughput" if row.scope == "maximum" else "throughput over all loads"
-    said = f"{what}: B is {_interval(row)} of A: {outcome_text(row, found.margin)}"
+    what = {"maximum": "maximum throughput"}.get(row.scope, f"throughput {WHERE[row.scope]}")
+    said = f"{what}: B is {row.ratio.text} of A: {outcome_text(row, found.margin)}"
     even = next((r for r in found.rows if r.metric == "cpu_ms_per_s" and r.ratio is not None), None)
     if row.outcome != "undecided" or even is None:
         return said
     by, outcome = even.tier.replace("+", " and "), outcome_text(even, found.margin)
-    return f"{said}; at equal speed of the machine, by the CPU of {by}, {_interval(even)}: {outcome}"
-
-
-def _interval(row: Row) -> str:
-    r = row.ratio
-    return f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}]"
+    return f"{said}; at equal speed of the machine, by the CPU of {by}, {even.ratio.text}: {outcome}"
 
 
 def _sentence(side) -> str:

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.report.tables import demands
-from ntier_analysis.statistics.ratios import Estimate
-from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S
+from ntier_analysis.prediction.demands import TierDemand, known_tier_demands
+from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, variance_of_mean
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import TIERS
@@ -34,7 +33,7 @@ DRAWS = 500
 class Side:
     """One of the two sweeps. `values`: one row per valid trial and metric with columns metric, tier (of cpu_ms), users,
     rep, start_s, value, error (standard error from batches within the trial; NaN if too short). `demands`: tier -> CPU
-    ms of an interaction, summed over the tier's nodes."""
+    of an interaction, of all the tier's nodes, for those tiers whose loads tell one."""
 
     label: str
     store: Path
@@ -42,7 +41,7 @@ class Side:
     trials: pd.DataFrame
     verdict: SweepVerdict
     values: pd.DataFrame
-    demands: dict[str, Estimate]
+    demands: dict[str, TierDemand]
 
 
 def locate(text: str, store: Path) -> tuple[Path, str]:
@@ -74,29 +73,8 @@ def read_side(text: str, store: Path) -> Side:
     values = pd.DataFrame(rows, columns=columns).dropna(subset=["value"])
     nodes = read_table(where, "nodes", name)
     verdict = verdicts(where, [name])[0]
-    return Side(text, where, name, trials, verdict, values[values["value"] > 0], _demands(trials, nodes, used))
-
-
-@dataclass(frozen=True)
-class _Loads:
-    """What `report.tables.demands` reads."""
-
-    trials: pd.DataFrame
-    nodes: pd.DataFrame
-    used_cores: pd.DataFrame
-
-
-def _demands(trials: pd.DataFrame, nodes: pd.DataFrame, used: pd.DataFrame) -> dict[str, Estimate]:
-    found = demands(_Loads(trials, nodes, used))
-    found = found[(found["loads"] > 2) & (found["demand_ms"] > 0)]  # with two loads there is no error
-    return {
-        str(tier): Estimate(
-            float(part["demand_ms"].sum()),
-            float(np.sqrt((part["demand_error_ms"] ** 2).sum())),
-            float(part["loads"].min() - 2),
-        )
-        for tier, part in found.groupby("tier")
-    }
+    demands = known_tier_demands(trials, used, nodes)
+    return Side(text, where, name, trials, verdict, values[values["value"] > 0], demands)
 
 
 def _trial(trial, done: pd.DataFrame, used: pd.DataFrame) -> list[tuple]:
@@ -138,7 +116,7 @@ def _cpu(trial, used: pd.DataFrame, edges: np.ndarray, counts: np.ndarray, key: 
 
 
 def _error(batches: np.ndarray) -> float:
-    return float(batches.std(ddof=1) / np.sqrt(len(batches))) if len(batches) == BATCHES else float("nan")
+    return float(np.sqrt(variance_of_mean(batches))) if len(batches) == BATCHES else float("nan")
 
 
 def _percentile_error(parts: list[np.ndarray]) -> float:

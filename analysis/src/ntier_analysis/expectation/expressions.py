@@ -18,7 +18,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, quantity
 from ntier_analysis.expectation.quantity import Quantity
 from ntier_analysis.expectation.saturations import named
-from ntier_analysis.statistics.ratios import Ratio
+from ntier_analysis.statistics.values import Ratio
 
 
 class Outcome(StrEnum):

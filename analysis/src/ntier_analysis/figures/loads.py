@@ -24,6 +24,7 @@ from ntier_analysis.figures.style import (
     users_ticks,
 )
 from ntier_analysis.prediction.forecast import Forecast
+from ntier_analysis.statistics.share import POOL_FULL
 
 BAND_FROM = 0.05
 """Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
@@ -151,7 +152,8 @@ def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:
 
 
 def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
-    """Mean utilization of each soft resource (threads, connections) against users.
+    """Share of the run in which each soft resource (threads, connections) is full, against users: the verdict's
+    saturation, so that figure and text are of one number.
 
     saturation: the store's table at one threshold, rows of resource pool, with the trials' column valid."""
     valid = saturation[saturation["valid"]]
@@ -161,26 +163,27 @@ def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
         groups = sorted(valid.groupby(["tier", "node", "item"]), key=lambda g: (tier_order(g[0][0]), g[0][1:]))
         for number, ((tier, node, item), rows) in enumerate(groups):
             look = tier_look(tier)
-            means = rows.groupby("users")["utilization_mean_pct"].mean()
+            shares = 100 * rows.groupby("users")["saturation"].mean()
             line = ("-", "--", ":", "-.")[number % 4]
-            axes.plot(means.index, means, color=look.color, marker=look.marker, linestyle=line,
+            axes.plot(shares.index, shares, color=look.color, marker=look.marker, linestyle=line,
                       label=f"{node} {item}".strip())  # fmt: skip
-        axes.set(xlabel="users (nominal)", ylabel="mean share of the pool in use [%]", ylim=(0, 103), xlim=(0, None))
-        _invalid_marks(axes, saturation, "utilization_mean_pct")
+        axes.set(xlabel="users (nominal)", ylabel="share of the run when full [%]", ylim=(-3, 103), xlim=(0, None))
+        _invalid_marks(axes, saturation.assign(full_pct=100 * saturation["saturation"]), "full_pct")
         users_ticks(axes.xaxis, saturation["users"])
         if len(groups) <= 10:
             axes.legend(loc="best")
-    top = valid.loc[valid["utilization_mean_pct"].idxmax()]
+    top = valid.sort_values(["saturation", "utilization_mean_pct"]).iloc[-1]
     finding = (
-        f"Most used pool: {top['item']} of {top['node']}, {top['utilization_mean_pct']:.0f} % in use on average at "
-        f"{top['users']:,} users. A full pool above a saturated resource is a symptom, not the cause."
+        f"Fullest pool: {top['item']} of {top['node']}, full in {100 * top['saturation']:.0f} % of the run at "
+        f"{top['users']:,} users ({top['utilization_mean_pct']:.0f} % of its places taken on average). A full pool "
+        "above a saturated resource is a symptom, not the cause."
     )
     n = saturation["n"]
     caption = (
-        f"Soft resources: threads and connections in use as a share of their pool, mean over the run phase, "
-        f"n = {_span(n)} samples per trial; scale {scale:g}." + _invalid_text(saturation)
+        f"Soft resources: share of the samples of the run phase in which the pool was full. {POOL_FULL} n = {_span(n)} "
+        f"samples per trial; scale {scale:g}." + _invalid_text(saturation)
     )
-    columns = ["users", "trial", "valid", "node", "tier", "item", "utilization_mean_pct", "saturation", "n"]
+    columns = ["users", "trial", "valid", "node", "tier", "item", "saturation", "utilization_mean_pct", "n"]
     return Drawing("pools", figure, finding, caption, saturation[columns])
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
 
 from ntier_analysis.campaign.cells import Cell
-from ntier_analysis.campaign.compare import Groups, Ratio
+from ntier_analysis.campaign.compare import Groups, RatioMap
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import COLUMN_IN, PAGE_IN, styled
 from ntier_analysis.statistics.groups import MARGIN
@@ -128,7 +128,7 @@ def _borders(axes, grid: Grid, there: dict[tuple[int, int], Cell]) -> None:
                     axes.plot(*line, **style)
 
 
-def ratio_map(ratio: Ratio, name: str, label: str) -> Drawing:
+def ratio_map(ratio: RatioMap, name: str, label: str) -> Drawing:
     """Maximum throughput of one condition as a share of another's, place by place, with 95 % intervals; `=` where both
     are the same within 5 %."""
     grid = Grid(list(ratio.pairs))
@@ -142,22 +142,24 @@ def ratio_map(ratio: Ratio, name: str, label: str) -> Drawing:
             if pair is None:
                 grid.missing(axes, column, row, "not in\nboth")
                 continue
-            tint = 0.75 * np.array(colors(norm(np.clip(math.log(pair.ratio), norm.vmin, norm.vmax)))[:3]) + 0.25
+            tint = 0.75 * np.array(colors(norm(np.clip(math.log(pair.found.value), norm.vmin, norm.vmax)))[:3]) + 0.25
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor=tint, edgecolor="#666666", linewidth=0.4))
             middle = {"ha": "center", "va": "center", "color": "white" if tint.mean() < 0.45 else "black"}
             axes.text(
                 column + 0.5,
                 row + 0.62,
-                f"{pair.ratio:.2f} {SYMBOLS[pair.relation]}",
+                f"{pair.found.value:.2f} {SYMBOLS[pair.relation]}",
                 fontsize=7.5,
                 fontweight="bold",
                 **middle,
             )
-            axes.text(column + 0.5, row + 0.27, f"[{pair.low:.2f}, {pair.high:.2f}]", fontsize=5.5, **middle)
+            axes.text(
+                column + 0.5, row + 0.27, f"[{pair.found.low:.2f}, {pair.found.high:.2f}]", fontsize=5.5, **middle
+            )
         grid.finish(axes)
         axes.set_title(grid.wrapped(label), fontsize=7, loc="left")
     rows = [
-        (x, y, p.ratio, p.low, p.high, p.p_same, p.p_different, p.relation, p.a, p.b)
+        (x, y, p.found.value, p.found.low, p.found.high, p.p_same, p.p_different, p.relation, p.a, p.b)
         for (x, y), p in ratio.pairs.items()
     ]
     columns = [
@@ -180,8 +182,8 @@ def ratio_map(ratio: Ratio, name: str, label: str) -> Drawing:
     return Drawing(name, figure, _ratio_finding(ratio, label), caption, pd.DataFrame(rows, columns=columns))
 
 
-def _ratio_finding(ratio: Ratio, label: str) -> str:
-    values = [p.ratio for p in ratio.pairs.values()]
+def _ratio_finding(ratio: RatioMap, label: str) -> str:
+    values = [p.found.value for p in ratio.pairs.values()]
     counts = {r: sum(p.relation == r for p in ratio.pairs.values()) for r in SYMBOLS}
     said = ", ".join(f"{n} {r}" for r, n in counts.items() if n)
     if len(values) == 1:

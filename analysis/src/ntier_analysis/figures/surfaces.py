@@ -119,7 +119,7 @@ def scaling(rows: list[ScaleOut], label: str, slug: str) -> Drawing:
             axes.plot(fine, row.amdahl.at(fine), color=color, linewidth=0.8, linestyle=":")
             y, e = (
                 np.array([c.max_per_s for c in row.cells]),
-                np.array([c.max_per_s * c.estimate.error for c in row.cells]),
+                np.array([c.estimate.standard_error for c in row.cells]),
             )
             axes.errorbar(x, y, 1.96 * e, color=color, fmt=marker, linewidth=0.8)
         axes.set(xlabel=_databases(rows[0].cells), ylabel="maximum throughput [1/s, nominal]", xlim=(0, None))

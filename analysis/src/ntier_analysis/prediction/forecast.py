@@ -99,7 +99,7 @@ def what_if(
             parts["db"] = Change(parts["db"].nodes, parts["db"].cores, share)
         best = predict(tiers, 0.0, [1], parts).maximum
         ratio = best.draws / now.draws
-        low, high = np.percentile(ratio, (2.5, 97.5))
+        low, high = np.percentile(ratio, (2.5, 97.5)) if len(ratio) else (float("nan"), float("nan"))
         found.append(
             WhatIf(
                 wanted,

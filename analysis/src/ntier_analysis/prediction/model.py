@@ -10,10 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ntier_analysis.prediction.demands import DRAWS, TierDemand
+from ntier_analysis.prediction.demands import TierDemand
 from ntier_analysis.statistics.mva import Station, solve
 
 Array = npt.NDArray[np.float64]
+
+DRAWS = 300
+"""Of the demands: the ends of a 95 % interval then vary by some per cent of its width."""
 
 ONE_QUEUE = ("db",)
 """Tiers whose dispatcher knows what is pending (reads go to the replica with the least pending statements); the others
@@ -82,14 +85,16 @@ def station(tier: TierDemand, idle_cores: float, demand_s: float, change: Change
 def predict(
     tiers: Sequence[TierDemand], think_s: float, users: npt.ArrayLike, changes: dict[str, Change] | None = None
 ) -> Prediction:
-    """Exact solution at the point estimates, 95 % intervals from the draws of the demands."""
+    """Exact solution at the point estimates, 95 % intervals from draws of the demands; NaN where two loads tell them
+    without an error."""
     changes = changes or {}
     loads = np.atleast_1d(np.asarray(users)).astype(np.int64)
-    point = [station(t, t.idle_cores, t.demand_s, changes.get(t.tier)) for t in tiers]
+    point = [station(t, t.idle_cores, t.demand.demand_s, changes.get(t.tier)) for t in tiers]
+    draws = [t.draws(DRAWS, seed) for seed, t in enumerate(tiers)]
     drawn = [
-        [station(t, *t.draws[i], changes.get(t.tier)) for t in tiers]
+        [station(t, *d[i], changes.get(t.tier)) for t, d in zip(tiers, draws, strict=True)]
         for i in range(DRAWS)
-        if all(np.isfinite(t.draws[i]).all() for t in tiers)
+        if all(np.isfinite(d[i]).all() for d in draws)
     ]
     best, others = solve(point, think_s, loads), [solve(d, think_s, loads) for d in drawn]
     return Prediction(
@@ -102,6 +107,8 @@ def predict(
 
 
 def _band(value: Array, draws: list[Array]) -> Band:
+    if not draws:  # two loads tell demands without an error
+        return Band(value, np.full_like(value, np.nan), np.full_like(value, np.nan))
     low, high = np.percentile(np.array(draws), (2.5, 97.5), axis=0)
     return Band(value, np.minimum(low, value), np.maximum(high, value))
 
@@ -110,7 +117,7 @@ def _maximum(point: list[Station], drawn: list[list[Station]]) -> Maximum:
     slowest = min(point, key=lambda s: s.capacity_per_s)
     limits = [min(d, key=lambda s: s.capacity_per_s) for d in drawn]
     draws = np.array([s.capacity_per_s for s in limits])
-    low, high = np.percentile(draws, (2.5, 97.5))
+    low, high = np.percentile(draws, (2.5, 97.5)) if len(draws) else (math.nan, math.nan)
     shares = {name: n / len(limits) for name, n in Counter(s.name for s in limits).most_common()}
     busy = {s.name: slowest.capacity_per_s / s.capacity_per_s for s in point}
     return Maximum(slowest.capacity_per_s, float(low), float(high), slowest.name, shares, busy, draws)

@@ -30,7 +30,6 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     tiers = tier_demands(
         trials,
         read_table(store, "samples", sweep, filters=run_cpu),
-        read_table(store, "interactions", sweep, columns=["trial", "t_s", "ok"]),
         nodes,
     )
     judged = verdicts(store, [sweep])[0]
@@ -39,7 +38,7 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     first = trials.iloc[0]
     mix, scale = str(first["mix"] or ""), float(first["scale"])
     if jmt is not None:
-        stations = [station(t, t.idle_cores, t.demand_s) for t in tiers]
+        stations = [station(t, t.idle_cores, t.demand.demand_s) for t in tiers]
         try:
             jmt.write_text(jmva(stations, float(first["think_time_s"]), int(trials["users_real"].max())))
         except OSError as error:
@@ -89,8 +88,9 @@ def _document(found: Forecast, sweep: str, topology: str, scale: float) -> Json:
         "topology": topology,
         "scale": scale,
         "demands": [
-            {"tier": t.tier, "nodes": t.nodes, "cores": t.cores, "demand_ms": 1e3 * t.demand_s,
-             "interval_ms": [1e3 * v for v in t.interval_s], "idle_cores": t.idle_cores, "loads": len(t.trials)}
+            {"tier": t.tier, "nodes": t.nodes, "cores": t.cores, "demand_ms": 1e3 * t.demand.demand_s,
+             "interval_ms": [1e3 * t.demand.interval.low, 1e3 * t.demand.interval.high], "idle_cores": t.idle_cores,
+             "loads": len(t.trials)}
             for t in found.tiers
         ],
         "loads": found.loads.to_dict("records"),
@@ -149,14 +149,15 @@ def _rate(value: float, interval: list[float], scale: float) -> str:
 
 
 def _shares(document: Json) -> str:
-    return ", ".join(f"{tier} {100 * p:.0f} %" for tier, p in document["bottleneck_shares"].items())
+    shares = ", ".join(f"{tier} {100 * p:.0f} %" for tier, p in document["bottleneck_shares"].items())
+    return f"of the draws: {shares}" if shares else "two loads tell no interval"
 
 
 def _maximum_text(document: Json, scale: float) -> str:
     value, measured = document["max_throughput_per_s"], document["measured_max_throughput_per_s"]
     beside = "not reached in the measurement" if measured is None else f"measured {measured:.1f}/s"
     rate = _rate(value, document["max_throughput_interval"], scale)
-    return f"maximum {rate}, {beside}; {document['bottleneck']} limits (of the draws: {_shares(document)})"
+    return f"maximum {rate}, {beside}; {document['bottleneck']} limits ({_shares(document)})"
 
 
 def _errors_text(document: Json) -> str:
@@ -177,6 +178,6 @@ def _what_if_text(w: Json, scale: float) -> str:
     return (
         f"{w['topology']} reaches {_rate(w['max_throughput_per_s'], w['max_throughput_interval'], scale)}"
         + (f" {w['assumption']}" if w["assumption"] else "")
-        + f", {w['ratio']:.2f} [{low:.2f}, {high:.2f}] times as much; then {w['bottleneck']} limits (of the draws: "
+        + f", {w['ratio']:.2f} [{low:.2f}, {high:.2f}] times as much; then {w['bottleneck']} limits ("
         f"{_shares(w)}; CPU there: {busy})"
     )

@@ -56,7 +56,7 @@ class SweepData:
     def forecast(self) -> Forecast | str:
         """What the closed model of the demands predicts, or why it cannot."""
         try:
-            tiers = tier_demands(self.trials, self.used_cores, self.interactions, self.nodes)
+            tiers = tier_demands(self.trials, self.used_cores, self.nodes)
         except DataError as error:
             return str(error)
         return forecast(tiers, self.trials, self.plateau.throughput_per_s if self.plateau else None)

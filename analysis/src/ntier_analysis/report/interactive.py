@@ -98,14 +98,17 @@ def pools(saturation: pd.DataFrame) -> Json:
     traces = [
         _line(
             rows["users"],
-            rows["utilization_mean_pct"],
+            100 * rows["saturation"],
             f"{node} {item}".strip(),
             tier_look(tier).color,
             dash=CYCLE[number % len(CYCLE)],
         )
         for number, ((tier, node, item), rows) in enumerate(groups)
     ]
-    return {"data": traces, "layout": _layout("users (nominal)", "share of the pool in use [%]", y={"range": [0, 103]})}
+    return {
+        "data": traces,
+        "layout": _layout("users (nominal)", "share of the run when full [%]", y={"range": [-3, 103]}),
+    }
 
 
 def density_map(curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, tier: str, resource: str) -> Json:

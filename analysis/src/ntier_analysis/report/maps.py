@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.campaign.cells import Campaign, Cell, Condition
-from ntier_analysis.campaign.compare import Groups, Ratio, groups, ratios, scale_outs
+from ntier_analysis.campaign.compare import Groups, RatioMap, groups, ratios, scale_outs
 from ntier_analysis.campaign.costs import Prices, priced, within
 from ntier_analysis.figures import maps, surfaces
 from ntier_analysis.figures.drawing import Drawing, Origin, save, write_csv
@@ -88,16 +88,17 @@ def _steps(cells: list[Cell], group: Groups) -> list[str]:
     topology = {c.sweep: str(c.topology) for c in cells}
     words = {"same": "the same within 5 %", "undecided": "undecided", "higher": "a gain", "lower": "a loss"}
     return [
-        f"{topology[p.b]} → {topology[p.a]}: {interval(p.ratio, p.low, p.high)} times as much, {words[p.relation]}"
+        f"{topology[p.b]} → {topology[p.a]}: {interval(p.found.value, p.found.low, p.found.high)} times as much, "
+        f"{words[p.relation]}"
         for p in group.steps
     ]
 
 
-def _ratio_name(r: Ratio) -> str:
+def _ratio_name(r: RatioMap) -> str:
     return f"ratio-{r.other.slug}-to-{r.reference.slug}"
 
 
-def _ratio_label(r: Ratio) -> str:
+def _ratio_label(r: RatioMap) -> str:
     """`PostgreSQL / MySQL (normal nodes, shardingsphere, browse_only)`."""
     first, second = (c.label.split(", ") for c in (r.other, r.reference))
     common = [p for p in first if p in second]
@@ -166,7 +167,7 @@ def _write_tables(
     folder.mkdir(parents=True, exist_ok=True)
     rows = pd.DataFrame(_rows(found, grouped, prices, slo_ms))
     families = [(c, name, p) for c, g in grouped.items() for name in ("pairs", "steps") for p in getattr(g, name)]
-    pairs = pd.DataFrame([{"map": c.slug, "family": name} | vars(p) for c, name, p in families])
+    pairs = pd.DataFrame([{"map": c.slug, "family": name} | p.row for c, name, p in families])
     fits = [surfaces.fits(r).assign(map=c.slug) for c, cells in found.maps.items() if (r := scale_outs(cells))]
     write_csv(rows, folder / "topologies.csv", origin)
     write_csv(priced(found.cells, prices), folder / "costs.csv", origin)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ntier_analysis.figures.style import tier_order
+from ntier_analysis.prediction.demands import node_demands
 from ntier_analysis.report.data import SweepData
 from ntier_analysis.report.words import count, interval, named, number, share
-from ntier_analysis.statistics.laws import apart, demand
-from ntier_analysis.verdict.demands import UNSATURATED_PCT
 
 SYSTEM_TIERS = ("web", "app", "middleware", "db")
 
@@ -111,28 +108,15 @@ def check_details(checks: pd.DataFrame) -> list[dict]:
 
 
 def demands(data: SweepData) -> pd.DataFrame:
-    """Service demand of each node with a CPU limit, by the utilization law over the valid loads below saturation, with
-    the weights that the verdict uses.
+    """Service demand of each node with a CPU limit, by the utilization law over the valid loads below saturation.
 
-    Columns node, tier, demand_ms, demand_error_ms (of one core per interaction), low_ms, high_ms (95 % by Student's t;
-    NaN with two loads), idle_cores, loads, p."""
-    limits = data.nodes.dropna(subset=["cpu_cores"]).drop_duplicates("node")
-    valid = data.trials[data.trials["valid"]].set_index("trial")
-    used = data.used_cores.groupby(["node", "trial"])["value"].mean()
+    Columns node, tier, demand_ms, demand_error_ms (of one core per interaction), low_ms, high_ms (95 %; NaN with two
+    loads), idle_cores, loads, p."""
+    tiers = data.nodes.drop_duplicates("node").set_index("node")["tier"]
     rows = []
-    for node in limits.itertuples():
-        if node.node not in used.index:
-            continue
-        cores = used[node.node].reindex(valid.index).dropna()
-        cores = cores[100 * cores / node.cpu_cores < UNSATURATED_PCT]
-        rate = valid.loc[cores.index, "throughput_per_s"]
-        if not apart(rate.to_numpy()):
-            continue
-        found = demand(rate.to_numpy(), cores.to_numpy(), 0.02 * np.maximum(cores, 0.01 * node.cpu_cores).to_numpy())
-        demand_ms, error_ms = 1e3 * found.demand_s, 1e3 * found.demand_error_s
-        reach = stats.t.ppf(0.975, found.n - 2) * error_ms if found.n > 2 else float("nan")
-        ends = demand_ms - reach, demand_ms + reach
-        rows.append((node.node, node.tier, demand_ms, error_ms, *ends, found.idle_cores, found.n, found.p))
+    for node, found in node_demands(data.trials, data.used_cores, data.nodes).items():
+        ends = [1e3 * v for v in (found.demand_s, found.demand_error_s, found.interval.low, found.interval.high)]
+        rows.append((node, tiers[node], *ends, found.idle_cores, found.n, found.p))
     columns = ["node", "tier", "demand_ms", "demand_error_ms", "low_ms", "high_ms", "idle_cores", "loads", "p"]
     return pd.DataFrame(rows, columns=columns).sort_values("demand_ms", ascending=False, ignore_index=True)
 

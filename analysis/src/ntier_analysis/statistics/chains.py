@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 STRONG = 0.3
 """Smallest correlation (either sign) of a link."""
@@ -56,21 +57,16 @@ def links(series: dict[str, np.ndarray], interval_s: float, seed: int = 1) -> li
 
 
 def tree(found: list[Link]) -> list[Link]:
-    """The strongest links that connect each series once (Kruskal)."""
-    root: dict[str, str] = {}
-
-    def top(name: str) -> str:
-        while root.setdefault(name, name) != name:
-            name = root[name]
-        return name
-
-    kept = []
-    for link in sorted(found, key=lambda link: -abs(link.r)):
-        a, b = top(link.first), top(link.second)
-        if a != b:
-            root[a] = b
-            kept.append(link)
-    return kept
+    """The strongest links that connect each series once."""
+    if not found:
+        return []
+    names = sorted({n for link in found for n in (link.first, link.second)})
+    place = {name: i for i, name in enumerate(names)}
+    weight = np.zeros((len(names), len(names)))
+    for link in found:
+        weight[place[link.first], place[link.second]] = 2.0 - abs(link.r)  # 0 would be no link
+    kept = set(zip(*(ends.tolist() for ends in minimum_spanning_tree(weight).nonzero()), strict=True))
+    return [link for link in found if (place[link.first], place[link.second]) in kept]
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,13 @@ are shown and never forced into a partition."""
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+
+from ntier_analysis.statistics.ratios import of_intervals, p_different, p_same
+from ntier_analysis.statistics.values import Interval, Ratio
 
 MARGIN = 0.05
 """Throughputs within 5 % of each other are the same for a plan of capacity; noise of a trial is about as large."""
@@ -20,62 +21,38 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A positive quantity by the logarithm of its value: standard error of that, and its degrees of freedom."""
-
-    log: float
-    error: float
-    freedom: float
-
-    @classmethod
-    def of(cls, value: float, error: float, n: int) -> Estimate:
-        """From a mean, its standard error and the number of repetitions (>= 2) that gave it."""
-        if not (value > 0 and error >= 0 and n >= 2):
-            raise ValueError(f"an estimate needs a positive mean of 2 or more, got {value} +- {error}, n = {n}")
-        return cls(math.log(value), error / value, n - 1)
-
-
-@dataclass(frozen=True)
 class Pair:
-    """a / b with its 95 % interval; `p_same`, `p_different`: corrected by Holm over all pairs of the family.
-    `relation`: same, higher, lower or undecided."""
+    """`found`: a / b; `p_same`, `p_different`: corrected by Holm over all pairs of the family. `relation`: same,
+    higher, lower or undecided."""
 
     a: str
     b: str
-    ratio: float
-    low: float
-    high: float
+    found: Ratio
     p_same: float
     p_different: float
     relation: str
 
+    @property
+    def row(self) -> dict[str, str | float]:
+        """As a line of a table."""
+        ends = {"ratio": self.found.value, "low": self.found.low, "high": self.found.high}
+        tests = {"p_same": self.p_same, "p_different": self.p_different, "relation": self.relation}
+        return {"a": self.a, "b": self.b} | ends | tests
 
-def compare_all(found: Mapping[str, Estimate], margin: float = MARGIN) -> list[Pair]:
+
+def compare_all(found: Mapping[str, Interval], margin: float = MARGIN) -> list[Pair]:
     """All pairs of a family (names -> estimates)."""
     return compare_pairs(found, list(itertools.combinations(found, 2)), margin)
 
 
-def compare_pairs(found: Mapping[str, Estimate], pairs: list[tuple[str, str]], margin: float = MARGIN) -> list[Pair]:
-    """The given pairs as one family. Welch's t on logarithms, unequal variances."""
-    tests = [_tests(found[a], found[b], margin) for a, b in pairs]
-    same, different = (holm(np.array([t[k] for t in tests])) for k in (3, 4))
+def compare_pairs(found: Mapping[str, Interval], pairs: list[tuple[str, str]], margin: float = MARGIN) -> list[Pair]:
+    """The given pairs as one family. The ratio is that of `ratios.of_intervals`, as everywhere."""
+    tested = [of_intervals(found[b], found[a]) for a, b in pairs]
+    same, different = holm([p_same(r, margin) for r in tested]), holm([p_different(r) for r in tested])
     return [
-        Pair(a, b, *t[:3], float(p), float(q), _relation(t[0], float(p), float(q)))
-        for (a, b), t, p, q in zip(pairs, tests, same, different, strict=True)
+        Pair(a, b, r, float(p), float(q), _relation(r.value, float(p), float(q)))
+        for (a, b), r, p, q in zip(pairs, tested, same, different, strict=True)
     ]
-
-
-def _tests(a: Estimate, b: Estimate, margin: float) -> tuple[float, float, float, float, float]:
-    """Ratio, ends of its 95 % interval, p of equivalence, p of a difference."""
-    difference = a.log - b.log
-    error = max(math.hypot(a.error, b.error), 1e-12)
-    freedom = error**4 / max(a.error**4 / a.freedom + b.error**4 / b.freedom, 1e-60)
-    reach = float(stats.t.ppf(0.975, freedom)) * error
-    above = stats.t.sf((difference - math.log(1 - margin)) / error, freedom)
-    below = stats.t.cdf((difference - math.log(1 + margin)) / error, freedom)
-    two_sided = 2 * stats.t.sf(abs(difference) / error, freedom)
-    ends = (math.exp(difference + k * reach) for k in (0, -1, 1))
-    return (*ends, float(max(above, below)), float(two_sided))
 
 
 def _relation(ratio: float, p_same: float, p_different: float) -> str:
@@ -86,13 +63,11 @@ def _relation(ratio: float, p_same: float, p_different: float) -> str:
     return "undecided"
 
 
-def holm(p: np.ndarray) -> np.ndarray:
+def holm(p: list[float]) -> np.ndarray:
     """Holm's correction: p values that hold for the whole family."""
-    order = np.argsort(p)
-    steps = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
-    corrected = np.empty(len(p))
-    corrected[order] = np.minimum(steps, 1.0)
-    return corrected
+    from statsmodels.stats.multitest import multipletests
+
+    return multipletests(p, method="holm")[1] if p else np.array([])
 
 
 def letters(names: list[str], same: set[frozenset[str]]) -> dict[str, str]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ntier_analysis.statistics.throughput import Interval, variance_of_mean
+from ntier_analysis.statistics.throughput import of_batches, of_trials
+from ntier_analysis.statistics.values import Demand, Interval, not_negative
 
 MIN_PLATEAU = 3
 """Trials that a plateau needs; its maximum throughput is their pooled mean, never the largest one (the largest of 5
@@ -18,40 +19,23 @@ APART = 1.1
 """Two loads whose throughputs differ by a tenth tell a demand to about 30 % (2 % of error in the CPU that is used)."""
 
 
-@dataclass(frozen=True)
-class Plateau:
-    """Pooled throughput of the trials `members` (indices); `equal`: their differences are within noise."""
+UNSATURATED_PCT = 90.0
+"""Utilization below which a load counts for a demand: beyond, CPU in use no longer grows with throughput."""
 
-    throughput: Interval
-    members: tuple[int, ...]
-    equal: bool
-    p: float
+CPU_ERROR, LEAST_USE = 0.02, 0.01
+"""Relative error of the CPU in use at a load, and the use (share of the capacity) below which it gets no smaller."""
 
 
 def pool(rates: list[np.ndarray]) -> tuple[Interval, float]:
-    """Pools the batch rates of several trials -> interval and p of the test that all means are equal.
+    """Pools the batch rates of several trials -> interval and p of the test that all means are equal (by analysis of
+    variance).
 
-    Random effects: the variance is that between batches plus what the trials differ beyond it (DerSimonian-Laird)."""
-    means = np.array([r.mean() for r in rates])
-    errors = np.array([variance_of_mean(r) for r in rates])
-    if len(means) == 1:
-        reach = float(stats.t.ppf(0.975, len(rates[0]) - 1)) * float(np.sqrt(errors[0]))
-        value = float(means[0])
-        return Interval(value, value - reach, value + reach, float(np.sqrt(errors[0])), 1), 1.0
-    errors = np.maximum(errors, 1e-12)
-    freedom = sum(len(r) - 1 for r in rates)
-    within = sum(r.var(ddof=1) * (len(r) - 1) for r in rates) / freedom
-    sizes = np.array([len(r) for r in rates])
-    f = float((sizes * (means - np.average(means, weights=sizes)) ** 2).sum() / (len(means) - 1) / max(within, 1e-12))
-    p = float(stats.f.sf(f, len(means) - 1, freedom))
-    between = max(0.0, float(means.var(ddof=1) - errors.mean()))
-    value = float(means.mean())
-    error = float(np.sqrt((between + errors.mean()) / len(means)))
-    # With a share of between-trial variance the trials, not the batches, are the sample.
-    df = freedom if between == 0 else max(len(means) - 1, 1)
-    weight = between / (between + errors.mean())
-    t = (1 - weight) * stats.t.ppf(0.975, freedom) + weight * stats.t.ppf(0.975, df)
-    return Interval(value, value - float(t) * error, value + float(t) * error, error, len(means)), p
+    Of one trial its batches are the sample: what differs between trials is then not in the interval. Of several the
+    trials are (`of_trials`), which holds whatever they differ by."""
+    if len(rates) == 1:
+        return not_negative(of_batches(rates[0], 1)), 1.0
+    p = float(stats.f_oneway(*rates).pvalue) if any(np.ptp(r) > 0 for r in rates) else 1.0
+    return not_negative(of_trials(np.array([r.mean() for r in rates]))), p
 
 
 def asymptote(users: float, think_s: float, response_s: float) -> float:
@@ -64,19 +48,6 @@ def knee_users(max_throughput: float, think_s: float, response_s: float) -> floa
     return max_throughput * (think_s + response_s)
 
 
-@dataclass(frozen=True)
-class Demand:
-    """U = idle + demand x X: idle floor in cores, demand in core-seconds per interaction, with standard errors.
-
-    `p` of the chi-square test that one demand fits all loads; NaN with fewer than 3 loads."""
-
-    idle_cores: float
-    demand_s: float
-    demand_error_s: float
-    p: float
-    n: int
-
-
 def apart(throughput: np.ndarray) -> bool:
     """Whether loads tell how use grows with throughput. Repetitions of one load differ by chance: the slope between
     them is noise (a database's 10.5 ms where 2.1 were true, from three trials at 28.4 to 28.9/s)."""
@@ -85,18 +56,34 @@ def apart(throughput: np.ndarray) -> bool:
 
 
 def demand(throughput: np.ndarray, used_cores: np.ndarray, errors: np.ndarray) -> Demand:
-    """Weighted least squares over loads below saturation. Raises ValueError if they are not `apart`."""
+    """Weighted least squares over loads below saturation; `errors` weigh the loads, how large they are is estimated
+    from what is left (n - 2 degrees of freedom). Raises ValueError if the loads are not `apart`."""
     x, y = np.asarray(throughput, float), np.asarray(used_cores, float)
     if not apart(x):
         raise ValueError("a demand needs two loads that differ by a tenth")
     floor = np.maximum(np.asarray(errors, float), 1e-6)
     design = np.column_stack([np.ones_like(x), x]) / floor[:, None]
     solution, *_ = np.linalg.lstsq(design, y / floor, rcond=None)
-    covariance = np.linalg.pinv(design.T @ design)
     chi2 = float((((y - solution[0] - solution[1] * x) / floor) ** 2).sum())
-    p = float(stats.chi2.sf(chi2, len(x) - 2)) if len(x) > 2 else float("nan")
-    scale = max(1.0, chi2 / (len(x) - 2)) if len(x) > 2 else 1.0
-    return Demand(float(solution[0]), float(solution[1]), float(np.sqrt(covariance[1, 1] * scale)), p, len(x))
+    freedom = len(x) - 2
+    p = float(stats.chi2.sf(chi2, freedom)) if freedom else float("nan")
+    covariance = np.linalg.pinv(design.T @ design) * (chi2 / freedom if freedom else 1.0)
+    idle_error, error = np.sqrt(np.diag(covariance))
+    together = covariance[0, 1] / (idle_error * error) if error > 0 else 0.0
+    return Demand(float(solution[0]), float(solution[1]), float(error), p, len(x), float(idle_error), float(together))
+
+
+def unsaturated(used_cores: np.ndarray, capacity: float) -> np.ndarray:
+    """Which loads count for a demand; one that was not measured (NaN) does not."""
+    return 100 * np.asarray(used_cores, float) / capacity < UNSATURATED_PCT
+
+
+def demand_of(throughput: np.ndarray, used_cores: np.ndarray, capacity: float) -> Demand:
+    """The demand of a node or a tier from the loads that do not saturate it, with the weights that all of the analysis
+    uses. Raises ValueError as `demand`."""
+    x, y = np.asarray(throughput, float), np.asarray(used_cores, float)
+    kept = unsaturated(y, capacity)
+    return demand(x[kept], y[kept], CPU_ERROR * np.maximum(y[kept], LEAST_USE * capacity))
 
 
 @dataclass(frozen=True)

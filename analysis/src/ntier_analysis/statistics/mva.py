@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 Array = npt.NDArray[np.float64]
 
@@ -68,46 +68,6 @@ def solve(stations: Sequence[Station], think_s: float, users: npt.ArrayLike) -> 
     rate = np.exp(constants[loads - 1] - constants[loads])
     busy = {s.name: rate / s.capacity_per_s for s in stations}
     return Solution(loads, rate, np.maximum(loads / rate - think_s, 0.0), busy)
-
-
-def residence(stations: Sequence[Station], think_s: float, users: npt.ArrayLike) -> dict[str, Array]:
-    """Seconds that an interaction spends at each station, waiting included; they add up to the response time."""
-    loads = _loads(users)
-    n = int(loads.max())
-    constants = _constants(stations, think_s, n)
-    found = {}
-    for position, station in enumerate(stations):
-        if station.demand_s == 0:
-            found[station.name] = np.zeros(len(loads))
-            continue
-        rest = [s for i, s in enumerate(stations) if i != position]
-        if station.queues > 1:
-            rest.append(Station("", station.demand_s - station.per_queue_s, station.servers, station.queues - 1))
-        without = _constants(rest, think_s, n)
-        inside = np.log(np.arange(1, n + 1)) + _factors(station, n)[1:]
-        rate = np.exp(constants[loads - 1] - constants[loads])
-        jobs = [np.exp(logsumexp(inside[:k] + without[k - 1 :: -1][:k]) - constants[k]) for k in loads]
-        found[station.name] = station.queues * np.array(jobs) / rate
-    return found
-
-
-def bounds(stations: Sequence[Station], think_s: float, users: npt.ArrayLike) -> tuple[Array, Array]:
-    """Lower and upper bound of the throughput at each number of users, 1/s: asymptotic and balanced-job bounds
-    (Lazowska et al., Quantitative System Performance, 1984, table 5.2).
-
-    Below: each queue of m servers as m queues of one (its fraction left out). Above: as one server m times as fast."""
-    n = _loads(users).astype(float)
-    busy = [s for s in stations if s.demand_s > 0]
-    total = sum(s.demand_s for s in busy)
-    if not busy or total + think_s == 0:
-        raise ValueError("bounds need a station with a demand")
-    slowest = max(s.demand_s / (s.queues * math.floor(s.servers)) for s in busy)
-    lower = n / (think_s + total + (n - 1) * slowest / (1 + think_s / (n * total)))
-    fast = sum(s.demand_s / s.servers for s in busy)
-    average = fast / sum(s.queues for s in busy)
-    balanced = n / (think_s + fast + (n - 1) * average / (1 + think_s / fast))
-    limit = min(s.capacity_per_s for s in busy)
-    return np.minimum(lower, limit), np.minimum(np.minimum(n / (think_s + total), limit), balanced)
 
 
 def _loads(users: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ntier_analysis.statistics.laws import Demand, apart, demand
+from ntier_analysis.statistics.laws import UNSATURATED_PCT, apart, demand_of
+from ntier_analysis.statistics.values import Demand
 from ntier_analysis.verdict.data import TrialData
 from ntier_analysis.verdict.load import is_server
-
-UNSATURATED_PCT = 90.0
 
 
 def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = None) -> list[tuple[float, str, Demand]]:
@@ -36,7 +35,7 @@ def _fit(points: list[tuple[float, float]], capacity: float, idle: float | None)
         return None
     x, y = (np.array(c) for c in zip(*points, strict=True))
     if apart(x):
-        return demand(x, y, 0.02 * np.maximum(y, 0.01 * capacity))
+        return demand_of(x, y, capacity)
     if idle is not None:
         return Demand(idle, float((y.mean() - idle) / x.mean()), float("nan"), float("nan"), 1)
     return None

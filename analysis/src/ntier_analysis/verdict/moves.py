@@ -88,11 +88,12 @@ def _per_second(rows: pd.DataFrame, start: float, cells: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Chain:
-    """What moves with the disk of `node`, from there outwards; `links`: all that correlate."""
+    """What moves with the disk of `node`, one of `replicas`, from there outwards; `links`: all that correlate."""
 
     node: str
     steps: list[Step]
     links: list[Link]
+    replicas: int
 
     @property
     def text(self) -> str:
@@ -102,7 +103,10 @@ class Chain:
 
     @property
     def turned_away(self) -> bool:
-        """The balancer turned away: the node gets fewer statements, and uses less CPU, while its disk is busy."""
+        """The balancer turned away: the node gets fewer statements, and uses less CPU, while its disk is busy. With one
+        replica there is nowhere to turn to: it is the disk that holds the statements up."""
+        if self.replicas < 2:
+            return False
         signs = {s.name: s.sign for s in self.steps}
         return signs.get("statements") == -1 and signs.get("cpu") == -1
 
@@ -117,5 +121,5 @@ def disk_chains(samples: pd.DataFrame, nodes: list[str], start: float, end: floa
         linked = links(node_series(samples, node, start, end), 1.0)
         steps = chain(linked, "disk")
         if len(steps) >= 2:
-            found.append(Chain(node, steps, linked))
+            found.append(Chain(node, steps, linked, len(nodes)))
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users, pool
-from ntier_analysis.statistics.throughput import Interval, of_batches
+from ntier_analysis.statistics.throughput import of_trials
+from ntier_analysis.statistics.values import Interval
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import SETTLES
 
@@ -48,7 +49,7 @@ def pooled(trials: list[TrialData]) -> tuple[Interval, float]:
     rates = [t.load.rates for t in trials if t.load.rates is not None and len(t.load.rates) > 1]
     if len(rates) == len(trials):
         return pool(rates)
-    return of_batches(np.array([t.load.throughput_per_s for t in trials]), len(trials)), float("nan")
+    return of_trials(np.array([t.load.throughput_per_s for t in trials])), float("nan")
 
 
 def measure_plateau(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from itertools import permutations
 
 from ntier_analysis.contracts.topology import TIERS, Topology, TopologyError
+from ntier_analysis.statistics.ratios import of_intervals
 from ntier_analysis.verdict.data import SweepVerdict
 
 GAIN = 0.05
@@ -70,9 +70,8 @@ def gain(small: SweepVerdict, large: SweepVerdict, tier: str) -> Gain | None:
     before, after = small.max_throughput, large.max_throughput
     if before is None or after is None or small.at_least or before.value <= 0 or after.value <= 0:
         return None
-    error = math.hypot(before.standard_error / before.value, after.standard_error / after.value)
-    ratio = after.value / before.value
-    low, high = ratio * math.exp(-1.96 * error), ratio * math.exp(1.96 * error)
+    found = of_intervals(before, after)
+    ratio, low, high = found.value, found.low, found.high
     at_least = "at least " if large.at_least else ""
     text = (
         f"with more {tier} nodes ({large.topology}) the maximum is {at_least}{ratio:.2f} [{low:.2f}, {high:.2f}] times "

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.errors import DataError
+from ntier_analysis.setting import MUST_EQUAL
 from ntier_analysis.store.tables import read_table, read_values, sweeps, table_inputs, write_table
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, disk_chains
@@ -22,9 +23,6 @@ IDLE_S = 3.0
 as the utilization law's intercept over 13 loads."""
 
 _NEEDED = [("metric", "in", list(NEEDED_METRICS)), ("phase", "=", "run")]
-
-SETTING = ("mix", "middleware", "scale", "think_time_s", "data_profile", "policy", "target")
-"""Columns of `trials` that must be equal for the gain of a node to mean anything."""
 
 
 def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:
@@ -66,9 +64,9 @@ def named(store: Path, names: list[str]) -> list[str]:
 
 def _setting(store: Path, name: str) -> tuple[str, tuple]:
     """The topology of a sweep, and what must be equal for another one to be a witness."""
-    trials, _ = read_values(store, "trials", name, ["topology", *SETTING])
+    trials, _ = read_values(store, "trials", name, ["topology", *MUST_EQUAL])
     topology = next((str(t) for t in trials["topology"]), "")
-    return topology, tuple(tuple(sorted({str(v) for v in trials[c] if v is not None})) for c in SETTING)
+    return topology, tuple(tuple(sorted({str(v) for v in trials[c] if v is not None})) for c in MUST_EQUAL)
 
 
 def _witnesses(wanted: list[str], setting: dict[str, tuple[str, tuple]]) -> list[str]:

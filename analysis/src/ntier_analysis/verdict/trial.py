@@ -100,7 +100,8 @@ def _said(s: Saturation) -> str:
     return (
         f"{s.name} was {how} in {100 * s.share.value:.0f} % of the run (95 % interval {100 * s.share.low:.0f} to "
         f"{100 * s.share.high:.0f} %, {s.share.n} samples of {1000 * s.interval_s:.0f} ms worth "
-        f"{s.share.n_effective:.0f}); mean utilization {s.utilization_mean_pct:.0f} %"
+        f"{s.share.n_effective:.0f}{f'; {s.share.note}' if s.share.note else ''}); "
+        f"mean utilization {s.utilization_mean_pct:.0f} %"
     )
 
 

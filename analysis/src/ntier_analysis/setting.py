@@ -1,0 +1,41 @@
+"""What must be equal for two sweeps to be one experiment with a single thing changed: the one list that comparisons,
+maps and witnesses of a bottleneck read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+MUST_EQUAL = {
+    "scale": "response times and throughput of different scale models are not comparable",
+    "data_profile": "the data differ in size",
+    "mix": "the mixes of interactions differ",
+    "think_time_s": "the users think differently long",
+    "middleware": "another program stands before the databases",
+    "policy": "reads are balanced differently",
+    "tie": "ties between replicas are broken differently",
+    "target": "the nodes ran in different places",
+}
+"""Column of the table trials -> why sweeps that differ in it do not show what one node more, or another topology, does.
+The DBMS and the nodes' type are in the topology. Columns that a store lacks or left empty count as unknown."""
+
+
+def setting(trials: pd.DataFrame, columns: Iterable[str] = MUST_EQUAL) -> tuple[tuple[str, tuple], ...]:
+    """(column, its different values, sorted) of one sweep; no value: unknown."""
+    return tuple((c, _values(trials[c]) if c in trials else ()) for c in columns)
+
+
+def _values(column: pd.Series) -> tuple:
+    return tuple(sorted(set(column.dropna().tolist())))
+
+
+def differing(a: pd.DataFrame, b: pd.DataFrame, columns: Iterable[str] = MUST_EQUAL) -> dict[str, tuple[str, str]]:
+    """Columns in which two sweeps differ -> what both have, as text."""
+    pairs = zip(setting(a, columns), setting(b, columns), strict=True)
+    return {c: (as_text(x), as_text(y)) for (c, x), (_, y) in pairs if x != y}
+
+
+def as_text(values: Iterable) -> str:
+    short = [v[:7] if isinstance(v, str) and len(v) == 40 else f"{v:g}" if isinstance(v, float) else v for v in values]
+    return ", ".join(map(str, short)) or "unknown"

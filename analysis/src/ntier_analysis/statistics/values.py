@@ -1,0 +1,104 @@
+"""The three kinds of result that all of the analysis shares: an estimate with its interval, a ratio, a demand.
+
+Whoever shows a quantity shows one of these, so that it has the same value and interval everywhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+NAN = math.nan
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % interval (NaN ends: too few data), standard error and sample size. `freedom`: degrees
+    of freedom that the standard error was estimated with; infinite where it is known."""
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    n: int
+    freedom: float = math.inf
+
+    @property
+    def half_width(self) -> float:
+        return (self.high - self.low) / 2
+
+
+def estimated(value: float, standard_error: float, freedom: float, n: int) -> Interval:
+    """Value +- Student's t x standard error; without a degree of freedom the ends are NaN."""
+    if not (freedom > 0 and math.isfinite(standard_error)):
+        return Interval(value, NAN, NAN, NAN, n, 0.0)
+    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom)) * standard_error
+    return Interval(value, value - reach, value + reach, standard_error, n, freedom)
+
+
+def not_negative(found: Interval) -> Interval:
+    """Of a quantity that cannot be below 0."""
+    return replace(found, low=0.0) if found.low < 0 else found
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """b / a with 95 % interval (`low`, `high`) and 90 % interval (for the test of equivalence); `n` samples. The
+    logarithm has the standard error `log_error` with `freedom` degrees of freedom (NaN: unknown)."""
+
+    value: float
+    low: float
+    high: float
+    low_90: float
+    high_90: float
+    n: int
+    log_error: float = NAN
+    freedom: float = NAN
+
+    def outcome(self, margin: float) -> str:
+        """`same`: the 90 % interval lies within 1 +- margin (two one-sided tests at 5 %); `different`: the 95 %
+        interval excludes 1; else `undecided`. What is the same and yet differs by a little is `same`."""
+        if not np.isfinite(self.low):
+            return "undecided"
+        if self.low_90 >= 1 - margin and self.high_90 <= 1 + margin:
+            return "same"
+        return "different" if self.low > 1 or self.high < 1 else "undecided"
+
+    @property
+    def text(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+@dataclass(frozen=True)
+class Demand:
+    """U = idle + demand x X of a node or a tier: idle floor in cores, demand in core-seconds per interaction, with
+    standard errors and their correlation.
+
+    `p` of the chi-square test that one demand fits all loads; NaN with fewer than 3 loads, which tell no error."""
+
+    idle_cores: float
+    demand_s: float
+    demand_error_s: float
+    p: float
+    n: int
+    idle_error_cores: float = NAN
+    correlation: float = NAN
+
+    @property
+    def interval(self) -> Interval:
+        """Of the demand, s. It is not negative."""
+        return not_negative(estimated(self.demand_s, self.demand_error_s, self.n - 2, self.n))
+
+    def draws(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """(count, 2) of idle cores and demand, by Student's t with the fit's covariance; neither is negative. NaN where
+        the fit has no error."""
+        if self.n < 3:
+            return np.full((count, 2), NAN)
+        a, b = rng.standard_normal((2, count)) / np.sqrt(rng.chisquare(self.n - 2, count) / (self.n - 2))
+        idle = self.idle_cores + self.idle_error_cores * (
+            self.correlation * a + math.sqrt(max(0.0, 1 - self.correlation**2)) * b
+        )
+        return np.maximum(np.column_stack([idle, self.demand_s + self.demand_error_s * a]), 0.0)

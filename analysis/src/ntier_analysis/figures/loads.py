@@ -75,8 +75,10 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     )
 
 
-def response_time(trials: pd.DataFrame) -> Drawing:
-    """Percentiles of the response time against users, logarithmic; missing where a percentile has too few samples."""
+def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Drawing:
+    """Percentiles of the response time against users, logarithmic; missing where a percentile has too few samples.
+
+    tails: 95 % intervals of p95 and p99, one per trial (figures.percentiles.of_trials)."""
     valid = trials[trials["valid"]]
     looks = {"p99": ("#08306b", "v"), "p95": ("#2171b5", "s"), "mean": ("black", "o"), "p50": ("#6baed6", "^")}
     with styled():
@@ -87,6 +89,8 @@ def response_time(trials: pd.DataFrame) -> Drawing:
             if len(means):
                 line = "--" if name == "mean" else "-"
                 axes.plot(means.index, means, color=color, marker=marker, linestyle=line, label=name)
+            if tails is not None:
+                _tail_intervals(axes, tails[tails["valid"] & (tails["percentile"] == name)], color)
         slo_ms = trials["slo_ms"].dropna()
         if len(slo_ms):
             axes.axhline(slo_ms.iloc[0], color=LAW_COLOR, linewidth=0.8, linestyle=":")
@@ -102,14 +106,28 @@ def response_time(trials: pd.DataFrame) -> Drawing:
         axes.set(xlabel="users (nominal)", ylabel="response time [ms]", yscale="log", xlim=(0, None))
         users_ticks(axes.xaxis, trials["users"])
         if axes.get_legend_handles_labels()[0]:
-            axes.legend(loc="upper left", ncols=2)
+            figure.legend(loc="outside lower center", ncols=5)
     counts = trials["interactions"]
     caption = (
         f"Response time of successful interactions as the client sees it, closed loop; n = {_span(counts)} "
         f"per trial, percentiles with too few are not shown; scale {trials['scale'].iloc[0]:g}: below "
-        f"saturation it is longer than at scale 1." + _invalid_text(trials)
+        f"saturation it is longer than at scale 1." + _tail_text(tails) + _invalid_text(trials)
     )
     return Drawing("response-time", figure, _response_finding(valid), caption, _loads(trials))
+
+
+def _tail_intervals(axes, tails: pd.DataFrame, color: str) -> None:
+    """One bar per trial; those of a repeated load lie over each other."""
+    for row in tails.dropna(subset=["low_ms", "high_ms"]).itertuples():
+        axes.vlines(row.users, row.low_ms, row.high_ms, color=color, linewidth=3.0, alpha=0.35)
+
+
+def _tail_text(tails: pd.DataFrame | None) -> str:
+    if tails is None or tails["low_ms"].isna().all():
+        return ""
+    return (
+        " Bars: 95 % intervals of p95 and p99 of each trial, which allow for the correlation of neighbouring responses."
+    )
 
 
 def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:

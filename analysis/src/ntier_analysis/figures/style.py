@@ -81,3 +81,8 @@ def users_ticks(axis, loads) -> None:
 def thousands(users: float) -> str:
     """4000 -> 4 k, 1500 -> 1.5 k, 800 -> 800."""
     return f"{users / 1000:g} k" if users >= 1000 else f"{users:g}"
+
+
+def resource_name(resource: str, item: str = "") -> str:
+    """`CPU`, `disk vda`, `pool threads`: as axes, captions and findings call it."""
+    return f"{resource.upper() if resource in ('cpu', 'jvm') else resource} {item}".strip()

@@ -1,0 +1,53 @@
+"""Requests in progress and completions in short windows, from when requests begin and end."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+MIN_WINDOWS = 5
+"""Windows that a point of the main sequence stands for at least."""
+
+
+def windows(
+    begin_s: npt.ArrayLike, end_s: npt.ArrayLike, start_s: float, stop_s: float, width_s: float
+) -> tuple[Array, Array]:
+    """-> mean number in progress and completions per second of each whole window of `width_s` in [start_s, stop_s).
+
+    The mean is over time: a request counts for the part of the window in which it was there. Requests that are not
+    among the given ones (cut off at the end of a log) are missing in it."""
+    begin, end = np.sort(np.asarray(begin_s, dtype=float)), np.sort(np.asarray(end_s, dtype=float))
+    count = int(np.floor((stop_s - start_s) / width_s + 1e-9))
+    if count < 1:
+        raise ValueError(f"window of {width_s} s: {start_s}..{stop_s} holds none")
+    edges = start_s + width_s * np.arange(count + 1)
+    # the integral of (arrivals - departures) over a window
+    there = np.diff(_integral(begin, edges) - _integral(end, edges)) / width_s
+    done = np.diff(np.searchsorted(end, edges)) / width_s
+    return np.maximum(there, 0.0), done.astype(float)
+
+
+def _integral(events: Array, at: Array) -> Array:
+    """Integral up to each time of the number of events so far: the sum of (time - event) over the earlier ones."""
+    origin = at[0]
+    sums = np.concatenate([[0.0], np.cumsum(events - origin)])
+    so_far = np.searchsorted(events, at)
+    return so_far * (at - origin) - sums[so_far]
+
+
+def main_sequence(load: npt.ArrayLike, rate: npt.ArrayLike, intervals: int = 25) -> tuple[Array, Array, Array]:
+    """Mean rate over equal intervals of the load (Wang et al., ICDCS 2013): mean load, mean rate and number of windows
+    of each interval that has `MIN_WINDOWS` or more. Windows without a value are left out."""
+    x, y = np.asarray(load, dtype=float), np.asarray(rate, dtype=float)
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y = x[known], y[known]
+    if not len(x):
+        return np.array([]), np.array([]), np.array([])
+    place = np.minimum((intervals * x / max(x.max(), 1e-12)).astype(int), intervals - 1)
+    n = np.bincount(place, minlength=intervals)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [np.bincount(place, weights=v, minlength=intervals) / n for v in (x, y)]
+    kept = n >= MIN_WINDOWS
+    return means[0][kept], means[1][kept], n[kept].astype(float)

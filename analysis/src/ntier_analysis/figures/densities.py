@@ -192,7 +192,7 @@ def _edges(centers: Array) -> Array:
 
 def drawing_name(kind: str, node: str, resource: str, item: str = "") -> str:
     """`density-map-db1-disk-vda`: a name that every file system takes."""
-    return "-".join(re.sub(r"[^\w.]+", "_", part) for part in (kind, node, resource, item) if part)
+    return "-".join(re.sub(r"[^\w.-]+", "_", part) for part in (kind, node, resource, item) if part)
 
 
 def _full(resource: str) -> str:

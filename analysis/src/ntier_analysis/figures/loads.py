@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.markers import CARETUPBASE
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.model import draw_model, model_caption
@@ -27,6 +28,9 @@ from ntier_analysis.prediction.forecast import Forecast
 
 BAND_FROM = 0.05
 """Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
+
+OPEN_REACH = 1.5
+"""An interval that is not bounded above is drawn up to so many times the value, with an arrow."""
 
 
 @dataclass(frozen=True)
@@ -117,17 +121,21 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Dr
 
 
 def _tail_intervals(axes, tails: pd.DataFrame, color: str) -> None:
-    """One bar per trial; those of a repeated load lie over each other."""
+    """One bar per trial; those of a repeated load lie over each other. An open upper end has an arrow."""
     for row in tails.dropna(subset=["low_ms", "high_ms"]).itertuples():
-        axes.vlines(row.users, row.low_ms, row.high_ms, color=color, linewidth=3.0, alpha=0.35)
+        top = min(row.high_ms, OPEN_REACH * row.value_ms)
+        axes.vlines(row.users, row.low_ms, top, color=color, linewidth=3.0, alpha=0.35)
+        if row.high_ms > top:
+            axes.plot(row.users, top, marker=CARETUPBASE, color=color, markersize=4, alpha=0.6)
 
 
 def _tail_text(tails: pd.DataFrame | None) -> str:
     if tails is None or tails["low_ms"].isna().all():
         return ""
-    return (
-        " Bars: 95 % intervals of p95 and p99 of each trial, which allow for the correlation of neighbouring responses."
+    text = (
+        " Bars: 95 % intervals of p95 and p99 of each trial, which allow for the correlation of neighbouring responses"
     )
+    return text + ("; an arrow: the run is too short to bound it." if np.isinf(tails["high_ms"]).any() else ".")
 
 
 def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:

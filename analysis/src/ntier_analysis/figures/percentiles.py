@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.markers import CARETRIGHTBASE
 
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.loads import OPEN_REACH
 from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, PAGE_IN, styled
 from ntier_analysis.statistics.percentiles import percentile_interval
 from ntier_analysis.statistics.throughput import required_n
@@ -65,7 +67,10 @@ def percentiles(done: pd.DataFrame, trial) -> Drawing:
             place = np.arange(len(order)) + (0.14 if label == "p99" else -0.14 if label == "p95" else 0.0)
             axes.plot(rows["value_ms"], place, marker, color=color, markersize=4, label=label, zorder=3)
             if label in WITH_INTERVAL:
-                axes.hlines(place, rows["low_ms"], rows["high_ms"], color=color, linewidth=1.0, zorder=2)
+                open_end = np.isinf(rows["high_ms"])
+                reach = rows["high_ms"].where(~open_end, OPEN_REACH * rows["value_ms"])
+                axes.hlines(place, rows["low_ms"], reach, color=color, linewidth=1.0, zorder=2)
+                axes.plot(reach[open_end], place[open_end], CARETRIGHTBASE, color=color, markersize=4, clip_on=False)
         axes.set_yticks(range(len(order)), order)
         axes.set(xscale="log", xlabel="response time [ms]", ylim=(-0.6, len(order) - 0.4))
         _counts(axes, frame, order)
@@ -77,8 +82,9 @@ def percentiles(done: pd.DataFrame, trial) -> Drawing:
     caption = (
         f"Response time of the successful interactions of {trial.trial} ({trial.users:,} users) in the run phase, as "
         f"the client sees it; the bars are 95 % intervals of the 95th and 99th percentile that allow for the "
-        f"correlation of neighbouring responses. A percentile is shown where ten values lie beyond it: 95th from n = "
-        f"{required_n(0.95):,}, 99th from n = {required_n(0.99):,}; else n is too small. Scale {trial.scale:g}."
+        f"correlation of neighbouring responses (an arrow: the run is too short to bound it). A percentile is shown "
+        f"where ten values lie beyond it: 95th from n = {required_n(0.95):,}, 99th from n = {required_n(0.99):,}; else "
+        f"n is too small. Scale {trial.scale:g}."
     )
     return Drawing(f"percentiles-{trial.trial}", figure, _finding(frame), caption, frame.assign(trial=trial.trial))
 
@@ -100,7 +106,7 @@ def _finding(frame: pd.DataFrame) -> str:
     top, low = (known.loc[known["value_ms"].agg(which)] for which in ("idxmax", "idxmin"))
     text = (
         f"The 95th percentile is highest for {top.interaction}: {top.value_ms:,.0f} "
-        f"[{top.low_ms:,.0f}, {top.high_ms:,.0f}] ms"
+        f"[{top.low_ms:,.0f}, {'no bound' if np.isinf(top.high_ms) else f'{top.high_ms:,.0f}'}] ms"
     )
     if len(known) > 1:
         text += f", lowest for {low.interaction}: {low.value_ms:,.0f} ms"

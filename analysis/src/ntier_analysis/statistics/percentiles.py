@@ -18,14 +18,17 @@ TELLING_SHARE = 0.95
 long responses in a short run that their own correlation reads too low (coverage 0.86 instead of 0.91)."""
 
 OPEN_BELOW = 5.0
-"""Independent values that must lie beyond a percentile for its upper end to be told (the usual rule for counts: Cochran,
-Biometrics 10, 1954). With fewer the run holds too few busy periods to say how long the longest responses get."""
+"""Independent values that must lie beyond a percentile for its upper end to be told (the usual rule for counts:
+Cochran, Biometrics 10, 1954). With fewer the run holds too few busy periods to say how long the longest responses
+get."""
 
 
 @dataclass(frozen=True)
 class Percentile:
-    """`value` of the percentile `share` (0..1) of `n` values, NaN if fewer than `needed` are there. `low`, `high`: 95 %
-    interval, NaN beside a NaN; `high` is infinite if the values cannot bound it (`OPEN_BELOW`). `n_effective`: independent values that the interval counts with."""
+    """`value` of the percentile `share` (0..1) of `n` values, NaN if fewer than `needed` are there.
+
+    `low`, `high`: 95 % interval, NaN beside a NaN; `high` is infinite if the values cannot bound it (`OPEN_BELOW`).
+    `n_effective`: independent values that the interval counts with."""
 
     share: float
     value: float

@@ -21,12 +21,15 @@ from ntier_analysis.figures.style import (
     styled,
     tier_look,
     users_ticks,
+    utilization_label,
 )
 
 BANDWIDTH_PCT = 2.0
 """One bandwidth for all densities, so that nodes, loads and sweeps can be compared (docs/decisions/density.md)."""
 EXCESS_PCT = 0.5
 """Samples this far above 100 % are counted and mentioned: a quota of short periods is not exact within one sample."""
+LONG_LABEL = 32
+"""Letters of 8 points that fit under the map."""
 
 Array = npt.NDArray[np.float64]
 
@@ -85,16 +88,15 @@ def density_map(
         invalid = invalid_users(shares)
         _hatch(flat, users, invalid)
         flat.axvline(THRESHOLD_PCT, color="white", linewidth=0.6, linestyle="--")
-        flat.set(
-            xlabel=f"{resource_name(resource, item)} utilization of {node} [%]", ylabel="users (nominal)", xlim=(0, 100)
-        )
+        flat.set(ylabel="users (nominal)", xlim=(0, 100))
+        _x_label(flat, utilization_label(resource, item, node))
         flat.grid(False)
         flat.set_xticks((0, 25, 50, 75, 95))
         users_ticks(flat.yaxis, users)
         bar = figure.colorbar(mesh, ax=[flat], location="top", aspect=30, pad=0.02, ticks=_root_ticks(surface.max()))
         bar.set_label("density [share per % point]")
         bar.outline.set_linewidth(0.5)
-        _share_strip(side, shares, tier, invalid)
+        _share_strip(side, shares, tier, invalid, resource)
     return Drawing(
         name=drawing_name("density-map", node, resource, item),
         figure=figure,
@@ -128,7 +130,7 @@ def density_surface(
             axes.plot(GRID_PCT, np.full_like(GRID_PCT, users[row]), surface[row], color="white" if dead else "black",
                       linewidth=0.5, linestyle=":" if dead else "-", zorder=depth + 4)  # fmt: skip
         axes.set(xlim=(0, 100), ylim=(users.min(), max(users.max(), users.min() + 1)), zlim=(0, surface.max()))
-        axes.set_xlabel(f"{resource_name(resource, item)} utilization of {node} [%]", labelpad=-6)
+        axes.set_xlabel(utilization_label(resource, item, node), labelpad=-6)
         axes.set_ylabel("users (nominal)", labelpad=-4)
         axes.set_zlabel("density [share per % point]", labelpad=-5)
         axes.set_xticks((0, 20, 40, 60, 80))
@@ -147,7 +149,12 @@ def density_surface(
     )
 
 
-def _share_strip(axes, shares: pd.DataFrame, tier: str, invalid: set[float]) -> None:
+def _x_label(axes, text: str) -> None:
+    """In smaller letters where it would run into the label of the strip beside it."""
+    axes.set_xlabel(text, fontsize=8 if len(text) <= LONG_LABEL else 7)
+
+
+def _share_strip(axes, shares: pd.DataFrame, tier: str, invalid: set[float], resource: str) -> None:
     """Saturation with its interval for each load, on the users axis of the map beside it."""
     look = tier_look(tier)
     for row in shares.itertuples():
@@ -156,7 +163,7 @@ def _share_strip(axes, shares: pd.DataFrame, tier: str, invalid: set[float]) -> 
         marker = "x" if row.users in invalid else look.marker
         axes.plot(row.saturation, row.users, marker=marker, color=color, linestyle="none", markersize=3.5)
     axes.set(xlim=(-0.04, 1.04), xticks=(0, 0.5, 1), xticklabels=("0", ".5", "1"))
-    axes.set_xlabel(f"share ≥ {THRESHOLD_PCT:g} %")
+    axes.set_xlabel("share full" if resource == "pool" else f"share ≥ {THRESHOLD_PCT:g} %")
     axes.tick_params(axis="y", length=0, labelleft=False)
 
 

@@ -29,6 +29,8 @@ from ntier_analysis.prediction.forecast import Forecast
 BAND_FROM = 0.05
 """Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
 
+SIDES = {"p95": 0.012, "p99": -0.012}
+"""By how much the intervals stand beside their load, as a share of the highest load: they would cover each other."""
 OPEN_REACH = 1.5
 """An interval that is not bounded above is drawn up to so many times the value, with an arrow."""
 
@@ -94,7 +96,7 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Dr
                 line = "--" if name == "mean" else "-"
                 axes.plot(means.index, means, color=color, marker=marker, linestyle=line, label=name)
             if tails is not None:
-                _tail_intervals(axes, tails[tails["valid"] & (tails["percentile"] == name)], color)
+                _tail_intervals(axes, tails[tails["valid"] & (tails["percentile"] == name)], color, SIDES.get(name, 0))
         slo_ms = trials["slo_ms"].dropna()
         if len(slo_ms):
             axes.axhline(slo_ms.iloc[0], color=LAW_COLOR, linewidth=0.8, linestyle=":")
@@ -120,13 +122,19 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Dr
     return Drawing("response-time", figure, _response_finding(valid), caption, _loads(trials))
 
 
-def _tail_intervals(axes, tails: pd.DataFrame, color: str) -> None:
-    """One bar per trial; those of a repeated load lie over each other. An open upper end has an arrow."""
-    for row in tails.dropna(subset=["low_ms", "high_ms"]).itertuples():
-        top = min(row.high_ms, OPEN_REACH * row.value_ms)
-        axes.vlines(row.users, row.low_ms, top, color=color, linewidth=3.0, alpha=0.35)
-        if row.high_ms > top:
-            axes.plot(row.users, top, marker=CARETUPBASE, color=color, markersize=4, alpha=0.6)
+def _tail_intervals(axes, tails: pd.DataFrame, color: str, side: float) -> None:
+    """One bar per trial beside its load; those of a repeated load lie over each other. An open upper end has an arrow.
+
+    side: by how much, as a share of the highest load."""
+    known = tails.dropna(subset=["low_ms", "high_ms"])
+    top = known["high_ms"].where(np.isfinite(known["high_ms"]), OPEN_REACH * known["value_ms"])
+    at = known["users"] + side * known["users"].max()
+    axes.vlines(at, known["low_ms"], top, color=color, linewidth=1.0)
+    bounded = np.isfinite(known["high_ms"])
+    axes.plot(at[~bounded], top[~bounded], linestyle="none", marker=CARETUPBASE, color=color, markersize=3)
+    ends = {"linestyle": "none", "marker": "_", "color": color, "markersize": 3}
+    axes.plot(at, known["low_ms"], **ends)
+    axes.plot(at[bounded], top[bounded], **ends)
 
 
 def _tail_text(tails: pd.DataFrame | None) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.markers import CARETRIGHTBASE
+from matplotlib.ticker import FuncFormatter
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.loads import OPEN_REACH
@@ -70,11 +71,14 @@ def percentiles(done: pd.DataFrame, trial) -> Drawing:
                 open_end = np.isinf(rows["high_ms"])
                 reach = rows["high_ms"].where(~open_end, OPEN_REACH * rows["value_ms"])
                 axes.hlines(place, rows["low_ms"], reach, color=color, linewidth=1.0, zorder=2)
-                axes.plot(reach[open_end], place[open_end], CARETRIGHTBASE, color=color, markersize=4, clip_on=False)
+                axes.plot(
+                    reach[open_end], place[open_end], marker=CARETRIGHTBASE, color=color, markersize=4, linestyle="none"
+                )
         axes.set_yticks(range(len(order)), order)
         axes.set(xscale="log", xlabel="response time [ms]", ylim=(-0.6, len(order) - 0.4))
         _counts(axes, frame, order)
         axes.grid(True, axis="x", which="both", linewidth=0.3)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:,.10g}"))
         title = f"{trial.trial}: {trial.users:,} users"
         axes.set_title(title if trial.valid else f"{title}, INVALID ({trial.invalid_reasons})", loc="left",
                        color="black" if trial.valid else INVALID_COLOR)  # fmt: skip

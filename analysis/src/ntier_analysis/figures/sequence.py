@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
 
 from ntier_analysis.figures.drawing import Drawing
-from ntier_analysis.figures.style import COLUMN_IN, PAGE_IN, styled, tier_look, tier_order
+from ntier_analysis.figures.style import COLUMN_IN, DENSITY_MAP, PAGE_IN, styled, tier_order, users_ticks
 from ntier_analysis.statistics.in_progress import main_sequence
 
 WINDOW_S = 0.1
 """Of the 50 to 100 ms that Wang et al. (ICDCS 2013) use, the longer one: a scaled model completes few in 50 ms."""
 ACROSS = 3
-SHADES = ("#c7c7c7", "#8f8f8f", "#4a4a4a", "#9ecae1", "#6baed6")
-"""Of the loads, from the lowest: the curve over them has the tier's colour."""
+LINEAR_BELOW = 1.0
+"""Requests in progress: linear below, logarithmic above, since beyond the knee nearly all users are waiting."""
 
 
 @dataclass(frozen=True)
@@ -42,40 +46,43 @@ def load_throughput(sources: list[Source], scale: float) -> Drawing:
         width = COLUMN_IN if columns == 1 else PAGE_IN
         figure = Figure(figsize=(width, 0.5 + 2.0 * rows))
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
-        loads = sorted({int(u) for s in ordered for u in s.windows["users"]})
+        users = pd.concat([s.windows["users"] for s in ordered])
+        shade = ScalarMappable(Normalize(users.min(), users.max()), mpl.colormaps[DENSITY_MAP])
         for axes, source in zip(panels, ordered, strict=False):
-            _panel(axes, source, loads, curves[source.node])
+            _panel(axes, source, shade, curves[source.node])
         for axes in panels[len(ordered) :]:
             axes.set_axis_off()
-        dots = [
-            Line2D([], [], color=SHADES[i % len(SHADES)], marker=".", linestyle="none", label=f"{u:,} users")
-            for i, u in enumerate(loads)
-        ]
+        if users.nunique() > 1:
+            bar = figure.colorbar(shade, ax=list(panels), aspect=25, pad=0.02)
+            bar.set_label("users (nominal)")
+            bar.outline.set_linewidth(0.5)
+            users_ticks(bar, users)
         mean = Line2D([], [], color="black", marker="o", markersize=3, label="mean over windows of like load")
-        figure.legend(handles=[*dots, mean], loc="outside lower center", ncols=2 if columns == 1 else len(dots) + 1)
+        figure.legend(handles=[mean], loc="outside lower center")
     data = pd.concat([s.windows.assign(node=s.node, window_s=s.width_s, source=s.where) for s in ordered])
     said = "; ".join(f"{s.node}: {s.where}, windows of {_length(s.width_s)}, n = {len(s.windows):,}" for s in ordered)
     caption = (
         "Each dot is a window of the run phase: how many requests were in progress in it, and how many were completed "
-        "in it per second. The line is the mean over windows of like load (the main sequence; points stand for 5 "
-        "windows or more). Where it bends, further requests only wait. Requests are not weighted by their demand. "
-        f"{said}. Scale {scale:g}."
+        "in it per second. The line is the mean over windows of like load (the main sequence; each point stands for as "
+        "many windows); a few windows with a rate beyond the axis are not seen. Where it bends, further requests only "
+        f"wait. Requests are not weighted by their demand. {said}. Scale {scale:g}."
     )
     return Drawing("load-throughput", figure, _finding(ordered, curves), caption, data)
 
 
-def _panel(axes, source: Source, loads: list[int], curve) -> None:
-    look = tier_look(source.tier)
-    for position, users in enumerate(loads):
-        rows = source.windows[source.windows["users"] == users]
-        axes.plot(rows["load"], rows["rate"], ".", color=SHADES[position % len(SHADES)], markersize=1.6, alpha=0.55,
-                  markeredgewidth=0, rasterized=True)  # fmt: skip
+def _panel(axes, source: Source, shade: ScalarMappable, curve) -> None:
+    rows = source.windows
+    axes.scatter(rows["load"], rows["rate"], s=2.5, color=shade.to_rgba(rows["users"]), alpha=0.45, linewidths=0,
+                 rasterized=True)  # fmt: skip
     x, y, _ = curve
-    color = "black" if source.tier == "all" else look.color
-    axes.plot(x, y, color="white", linewidth=2.6)
-    axes.plot(x, y, color=color, marker=look.marker if source.tier != "all" else "o", markersize=3, linewidth=1.3)
+    axes.plot(x, y, color="white", linewidth=2.8)
+    axes.plot(x, y, color="black", marker="o", markersize=2.6, linewidth=1.2)
     axes.set_title(f"{source.node} ({_length(source.width_s)})", loc="left")
-    axes.set(xlabel="requests in progress", ylabel="completions/s", xlim=(0, None), ylim=(0, None))
+    axes.set_xscale("symlog", linthresh=LINEAR_BELOW)
+    # single windows far above the others would press the curve to the bottom
+    top = 1.3 * max(float(np.quantile(rows["rate"], 0.99)), float(max(y, default=0.0)), 1e-9)
+    axes.set(xlabel="in progress", ylabel="completions/s", xlim=(0, None), ylim=(0, top))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.10g}"))
 
 
 def _length(seconds: float) -> str:

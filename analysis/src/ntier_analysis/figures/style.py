@@ -83,6 +83,13 @@ def thousands(users: float) -> str:
     return f"{users / 1000:g} k" if users >= 1000 else f"{users:g}"
 
 
+def utilization_label(resource: str, item: str, node: str) -> str:
+    """The axis of a utilization: a pool has no work of its own, its places are in use."""
+    if resource == "pool":
+        return f"pool {item} in use, {node} [%]"
+    return f"{resource_name(resource, item)} utilization of {node} [%]"
+
+
 def resource_name(resource: str, item: str = "") -> str:
     """`CPU`, `disk vda`, `pool threads`: as axes, captions and findings call it."""
     return f"{resource.upper() if resource in ('cpu', 'jvm') else resource} {item}".strip()

@@ -14,6 +14,8 @@ BEFORE, WEB, APP, WAITING, MIDDLEWARE, DB = (
 )  # fmt: skip
 LEVELS = ("client", "web_log", "web_workers", "app_threads", "connections", "statements")
 """Time within a part of the system and all behind it, from the outside in; of the web server one of the two."""
+BEHIND = LEVELS[1:]
+"""Without one of them the client's response time is all that is known."""
 LEVEL_METRICS = ["active", "waiting", "pending"]
 LOOKS: dict[str, tuple[str, str]] = {
     BEFORE: ("#dddddd", "...."),

@@ -167,8 +167,8 @@ def _courses(data: SweepData) -> Section | None:
 
 
 def _sequence(data: SweepData) -> Section | None:
-    chosen = telling_trials(data.trials, data.verdict["knee_users"])
-    sources = measured.load_sources(data, chosen)
+    usable = data.trials[data.trials["valid"]] if data.trials["valid"].any() else data.trials
+    sources = measured.load_sources(data, usable.drop_duplicates("users"))
     if not sources:
         return None
     note = "In windows so short that queues come and go: from how many requests on a node completes no more."

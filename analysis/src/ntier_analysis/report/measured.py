@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +79,7 @@ def tier_levels(data: SweepData) -> pd.DataFrame:
         raw, done = data.raw_trials.get(trial.trial), trial.interactions + trial.errors
         web_ms = None if raw is None or not done else web_time_ms(raw, done)
         found = tiers.levels(trial, by_trial.get(trial.trial, run.head(0)), web_ms)
-        if len(found) > 1:
+        if found["level"].isin(tiers.BEHIND).any():
             parts.append(found)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
@@ -88,25 +87,23 @@ def tier_levels(data: SweepData) -> pd.DataFrame:
 def web_time_ms(raw: RawTrial, interactions: int) -> float | None:
     """Time within the web servers per interaction, by their access logs of the run phase, the pictures of the page
     included; None without the log of one of them."""
-    logs = web_logs(raw)
+    logs = raw.remember(web_times)
     if logs is None:
         return None
     start, end = raw.run
-    total = 0.0
-    for log in logs.values():
-        inside = log[(log["t_s"] >= start) & (log["t_s"] < end)]
-        total += float((inside["t_s"] - inside["start_s"]).sum())
-    return 1000 * total / interactions
+    inside = [t[(t["t_s"] >= start) & (t["t_s"] < end)] for t in logs.values()]
+    return 1000 * sum(float((t["t_s"] - t["start_s"]).sum()) for t in inside) / interactions
 
 
-def web_logs(raw: RawTrial) -> dict[str, pd.DataFrame] | None:
-    """Access log of each web node; None if one is missing, or is not as sealed enough to be read. Not kept: a sweep's
-    logs together may not fit into memory."""
+def web_times(raw: RawTrial) -> dict[str, pd.DataFrame] | None:
+    """Of each web node's access log only start_s, t_s, image: a sweep's whole logs may not fit into memory. None if a
+    log is missing or cannot be read."""
     names = [name for name, node in raw.nodes.items() if node.tier == "web"]
-    found: dict[str, pd.DataFrame] = {}
-    with suppress(DataError):
-        found = {n: weblog.access_log(raw.required(f"nodes/{n}/logs/access.log")) for n in names}
-    return found if names and len(found) == len(names) else None
+    try:
+        logs = {n: weblog.access_log(raw.required(f"nodes/{n}/logs/access.log")) for n in names}
+    except DataError:  # the validity of the trial says so (check C5)
+        return None
+    return {n: log[["start_s", "t_s", "image"]] for n, log in logs.items()} or None
 
 
 # ---- load against throughput -------------------------------------------------------------------------------------
@@ -151,7 +148,7 @@ def _of_client(data: SweepData, trial):
 
 
 def _of_web(raw: RawTrial, trial):
-    for name, log in (web_logs(raw) or {}).items():
+    for name, log in (raw.remember(web_times) or {}).items():
         pages = log[~log["image"]]
         if len(pages):
             yield name, "web", "pages by its access log", WINDOW_S, _frame(pages["start_s"], pages["t_s"], trial)

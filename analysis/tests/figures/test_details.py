@@ -258,7 +258,9 @@ def test_what_is_not_measured_apart_is_said():
 def test_load_against_throughput_names_its_source_and_window():
     rng = np.random.default_rng(2)
     load = rng.uniform(0, 40, 600)
-    frame = pd.DataFrame({"trial": "u04000.r01", "users": 4000, "load": load, "rate": 5 * np.minimum(load, 10)})
+    frame = pd.DataFrame(
+        {"trial": "u04000.r01", "users": rng.choice([2000, 4000], 600), "load": load, "rate": 5 * np.minimum(load, 10)}
+    )
     sources = [
         sequence.Source("whole system", "all", "interactions by the client's log", 0.1, frame),
         sequence.Source("db1", "db", "readings of each second", 1.0, frame.head(60)),

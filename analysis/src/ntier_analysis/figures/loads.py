@@ -95,8 +95,8 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Dr
             if len(means):
                 line = "--" if name == "mean" else "-"
                 axes.plot(means.index, means, color=color, marker=marker, linestyle=line, label=name)
-            if tails is not None:
-                _tail_intervals(axes, tails[tails["valid"] & (tails["percentile"] == name)], color, SIDES.get(name, 0))
+            if tails is not None and name in SIDES:
+                _tail_intervals(axes, tails[tails["valid"] & (tails["percentile"] == name)], color, SIDES[name])
         slo_ms = trials["slo_ms"].dropna()
         if len(slo_ms):
             axes.axhline(slo_ms.iloc[0], color=LAW_COLOR, linewidth=0.8, linestyle=":")

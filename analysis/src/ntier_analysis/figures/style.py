@@ -75,7 +75,7 @@ def users_ticks(axis, loads) -> None:
     marks = sorted({float(u) for u in loads})
     step = max(1, -(-len(marks) // 8))
     shown = marks[::-1][::step][::-1]
-    axis.set_ticks(shown, [thousands(u) for u in shown])
+    axis.set_ticks(shown, labels=[thousands(u) for u in shown])
 
 
 def thousands(users: float) -> str:

@@ -38,7 +38,7 @@ MEASURES = (
     Measure("disk", "disk [%]", (("disk", "utilization_pct", "cgroup"), ("disk", "utilization_pct", ""))),
     Measure(
         "disk read",
-        "disk read [MB/s]",
+        "read [MB/s]",
         (("disk", "read_bytes_per_s", "cgroup"), ("disk", "read_bytes_per_s", "")),
         factor=1e-6,
     ),
@@ -74,8 +74,6 @@ def of_node(samples: pd.DataFrame, node: str) -> list[Series]:
     told = samples[(samples["item"] == node) & (samples["tier"] == "middleware")]
     found: list[Series] = []
     for measure in MEASURES:
-        if measure.name == "disk read" and any(s.measure.name == "disk" for s in found):
-            continue
         for resource, metric, source in measure.choices:
             rows = pd.concat([told, mine]) if measure.summed else mine
             rows = rows[(rows["resource"] == resource) & (rows["metric"] == metric)]
@@ -150,7 +148,7 @@ def course(
     """A column per node, a row per measure, over the seconds of the run phase that `stretch` names.
 
     samples: of one trial, columns of the store's samples. trial: a row of the store's trials. nodes: (name, tier)."""
-    series = {node: of_node(samples, node) for node, _ in nodes}
+    series = _comparable({node: of_node(samples, node) for node, _ in nodes})
     run = (trial.run_start_s, trial.run_end_s)
     begin, end = stretch or stretch_of(series, run)
     rows = [m for m in MEASURES if any(s.measure is m for found in series.values() for s in found)]
@@ -175,6 +173,14 @@ def course(
     names = "-".join(node for node, _ in nodes)
     return Drawing(f"course-{trial.trial}-{names}", figure, _finding(series, nodes, run[0], (begin, end)),
                    _caption(series, trial, (begin, end), data), data)  # fmt: skip
+
+
+def _comparable(series: dict[str, list[Series]]) -> dict[str, list[Series]]:
+    """What disks read is left out if the share of busy time is known of all that read."""
+    named = [{s.measure.name for s in found} for found in series.values()]
+    if any("disk read" in names and "disk" not in names for names in named):
+        return series
+    return {node: [s for s in found if s.measure.name != "disk read"] for node, found in series.items()}
 
 
 def _panel(axes, series: Series | None, tier: str, run_start_s: float, stretch: tuple[float, float]) -> None:
@@ -241,7 +247,7 @@ def _finding(
 
 def _per_second(series: Series, start_s: float, stretch: tuple[float, float]) -> pd.Series:
     t = series.t_s - start_s
-    inside = (t >= stretch[0]) & (t <= stretch[1]) & np.isfinite(series.value)
+    inside = (t > stretch[0]) & (t <= stretch[1]) & np.isfinite(series.value)
     seconds = np.ceil(t[inside] - 1e-6).astype(int)
     return pd.Series(series.value[inside]).groupby(seconds).mean()
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ntier_analysis.density import GRID_PCT, densities
 from ntier_analysis.figures.drawing import Drawing
@@ -134,6 +135,7 @@ def density_surface(
         axes.set_ylabel("users (nominal)", labelpad=-4)
         axes.set_zlabel("density [share per % point]", labelpad=-5)
         axes.set_xticks((0, 20, 40, 60, 80))
+        axes.zaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))  # longer numbers would reach the label
         users_ticks(axes.yaxis, users)
         for axis, pad in (("x", -4), ("y", -4), ("z", -2)):
             axes.tick_params(axis=axis, pad=pad)

@@ -88,5 +88,6 @@ def draw_lanes(axes, found: pd.DataFrame, shown: list[tuple[str, str]], run_star
     axes.set_yticks(np.arange(len(shown)) + 0.4, [f"{node} {what}" for node, what in reversed(shown)], fontsize=6)
     axes.tick_params(axis="y", length=0)
     axes.grid(False)
+    axes.margins(x=0)
     for place in range(len(shown)):
         axes.axhline(place, color="0.85", linewidth=0.4)

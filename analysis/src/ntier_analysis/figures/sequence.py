@@ -23,6 +23,10 @@ ACROSS = 3
 LINEAR_BELOW = 1.0
 """Requests in progress: linear below, logarithmic above, since beyond the knee nearly all users are waiting."""
 
+TOP_POINTS = 5
+"""The highest points whose mean is the top of a curve: a single one is high by chance."""
+NEAR_TOP = 0.9
+
 
 @dataclass(frozen=True)
 class Source:
@@ -39,7 +43,7 @@ class Source:
 def load_throughput(sources: list[Source], scale: float) -> Drawing:
     """One panel per node, in the order of a request's way; all trials together make the curve."""
     ordered = sorted(sources, key=lambda s: (s.tier != "all", tier_order(s.tier), len(s.node), s.node))
-    columns = min(ACROSS, len(ordered))
+    columns = 2 if len(ordered) in (2, 4) else min(ACROSS, len(ordered))
     rows = -(-len(ordered) // columns)
     curves = {s.node: main_sequence(s.windows["load"], s.windows["rate"]) for s in ordered}
     with styled():
@@ -93,13 +97,14 @@ def _finding(sources: list[Source], curves: dict) -> str:
     """What the curve of the first panel does: how far it rises, and from where on it does not."""
     first = sources[0]
     x, y, _ = curves[first.node]
-    if len(x) < 3:
+    if len(x) < TOP_POINTS:
         return f"Too few windows to see how the throughput of {first.node} depends on its load."
-    top = float(np.max(y))
-    bend = float(x[np.argmax(y >= 0.9 * top)])
-    if bend >= 0.8 * x[-1]:
-        return f"Throughput of {first.node} still grows with the requests in progress, up to {x[-1]:,.0f} of them."
+    top = float(np.mean(np.sort(y)[-TOP_POINTS:]))
+    bend = float(x[np.argmax(y >= NEAR_TOP * top)])
+    name = f"Throughput of the {first.node}" if first.tier == "all" else f"Throughput of {first.node}"
+    if bend >= 0.5 * x[-1]:
+        return f"{name} grows with the requests in progress, up to {x[-1]:,.0f} of them."
     return (
-        f"Throughput of {first.node} reaches 90 % of its highest mean ({top:,.0f}/s) at about {bend:,.0f} requests in "
-        f"progress; up to {x[-1]:,.0f} were there."
+        f"{name} comes to 90 % of its top ({top:,.0f}/s) with about {bend:,.1f} requests in progress; "
+        f"with more of them, up to {x[-1]:,.0f}, little is gained."
     )

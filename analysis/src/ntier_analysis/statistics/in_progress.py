@@ -41,12 +41,20 @@ def main_sequence(load: npt.ArrayLike, rate: npt.ArrayLike, points: int = 25) ->
     """Mean rate over windows of like load (Wang et al., ICDCS 2013): mean load, mean rate and number of windows of each
     of at most `points` groups.
 
-    The groups are of equal size, not of equal width as in the paper: over several loads of a closed system the numbers
-    in progress span three orders of magnitude. Windows without a value are left out."""
+    The groups are of like size, not of like width as in the paper: over several loads of a closed system the numbers
+    in progress span three orders of magnitude. Equal loads are never in two groups (readings are whole numbers).
+    Windows without a value are left out."""
     x, y = np.asarray(load, dtype=float), np.asarray(rate, dtype=float)
     known = np.isfinite(x) & np.isfinite(y)
     order = np.argsort(x[known], kind="stable")
-    groups = max(1, min(points, len(order) // MIN_WINDOWS))
-    parts = [part for part in np.array_split(order, groups) if len(part)]
-    means = [np.array([v[known][part].mean() for part in parts]) for v in (x, y)]
-    return means[0], means[1], np.array([float(len(part)) for part in parts])
+    x, y = x[known][order], y[known][order]
+    size = max(MIN_WINDOWS, -(-len(x) // points))
+    group = np.searchsorted(x, x) // size  # by how many windows have less in progress
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    n = np.diff(np.append(first, len(x)))
+    enough = (n >= MIN_WINDOWS) | (first == 0)  # smaller groups join the one before
+    first = first[enough]
+    n = np.diff(np.append(first, len(x))).astype(float)
+    if not len(first):
+        return np.array([]), np.array([]), np.array([])
+    return np.add.reduceat(x, first) / n, np.add.reduceat(y, first) / n, n

@@ -290,5 +290,5 @@ def test_a_density_of_a_device_names_it_everywhere():
     surface = densities.density_surface(curves, shares, scale=1.0, **key)
     assert surface.figure.axes[0].get_xlabel() == "disk sda/1 utilization of db1 [%]"
     pool = densities.density_map(curves, shares, node="app1", tier="app", resource="pool", item="threads", scale=1.0)
-    assert "full or waited for" in pool.finding
+    assert "full (or requests wait for it)" in pool.finding
     assert "requests waited for a place" in pool.caption

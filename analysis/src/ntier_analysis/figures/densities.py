@@ -206,7 +206,7 @@ def drawing_name(kind: str, node: str, resource: str, item: str = "") -> str:
 
 def _full(resource: str) -> str:
     """What the saturation counts: of a pool also that requests wait for a place (docs/analysis.md, saturation)."""
-    return "full or waited for" if resource == "pool" else f"at or above {THRESHOLD_PCT:g} %"
+    return "full (or requests wait for it)" if resource == "pool" else f"at or above {THRESHOLD_PCT:g} %"
 
 
 def _finding(shares: pd.DataFrame, node: str, resource: str, item: str) -> str:

@@ -93,7 +93,8 @@ def node_course(data: SweepData, request: Request) -> Drawing:
         nodes = [(n, str(tier[n])) for n in (_known(n, tier.index, "--node") for n in request.nodes)]
     else:
         named = [n for b in data.verdict["bottlenecks"] for n in b["nodes"]]
-        nodes = course.telling_nodes(samples, named) or [(str(tier.index[0]), str(tier.iloc[0]))]
+        shown = [n for n in named if n in tier.index][: course.MOST_NODES] or [tier.index[0]]
+        nodes = course.telling_nodes(samples, named) or [(str(n), str(tier[n])) for n in shown]
     if len(nodes) > course.MOST_NODES:
         raise DataError(f"--node: {len(nodes)} nodes; a page has room for {course.MOST_NODES}")
     return course.course(samples, trial, nodes, _stretch(request.stretch, trial.run_end_s - trial.run_start_s))

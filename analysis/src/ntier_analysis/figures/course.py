@@ -257,8 +257,8 @@ def _caption(series: dict[str, list[Series]], trial, stretch: tuple[float, float
     return (
         f"Seconds {stretch[0]:.0f} to {stretch[1]:.0f} of the run phase of {trial.trial} ({trial.users:,} users), "
         f"values as they were measured (n = {int(data['value'].notna().sum()):,}): grey each sample, coloured 1-s "
-        f"means where there are several a second; where a line is broken, a sample is missing. {'; '.join(sources)}. "
-        f"Scale {trial.scale:g}."
+        f"means where there are several a second; where a line is broken, a sample is missing. {'; '.join(sources)}; "
+        f"scale {trial.scale:g}."
     )
 
 

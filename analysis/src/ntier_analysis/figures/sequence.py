@@ -69,7 +69,7 @@ def load_throughput(sources: list[Source], scale: float) -> Drawing:
         "Each dot is a window of the run phase: how many requests were in progress in it, and how many were completed "
         "in it per second. The line is the mean over windows of like load (the main sequence; each point stands for as "
         "many windows); a few windows with a rate beyond the axis are not seen. Where it bends, further requests only "
-        f"wait. Requests are not weighted by their demand. {said}. Scale {scale:g}."
+        f"wait. Requests are not weighted by their demand. {said}; scale {scale:g}."
     )
     return Drawing("load-throughput", figure, _finding(ordered, curves), caption, data)
 

@@ -149,7 +149,7 @@ def _caption(found: pd.DataFrame, table: pd.DataFrame, joint: pd.Series, trials:
         f"statements: readings of how many are in use each second, by Little's law (n = {found['n'].min():,} readings "
         f"or more per trial). Before the web server: what the client waits for beyond that (network, a free worker). "
         f"Middleware: while a connection is held and no statement is pending, the app server's own work in between "
-        f"included. Scale {trials['scale'].iloc[0]:g}."
+        f"included; scale {trials['scale'].iloc[0]:g}."
     )
     if len(joint):
         text += " What lies behind " + joint.index[-1] + " was not measured apart."

@@ -75,7 +75,8 @@ def tier_levels(data: SweepData) -> pd.DataFrame:
     run = data.samples[data.samples["phase"] == "run"]
     by_trial = dict(iter(run.groupby("trial", sort=False)))
     parts = []
-    for trial in data.trials.dropna(subset=["run_start_s", "run_end_s", "response_time_mean_ms"]).itertuples():
+    known = data.trials.dropna(subset=["run_start_s", "run_end_s", "response_time_mean_ms", "interactions"])
+    for trial in known.assign(errors=known["errors"].fillna(0)).itertuples():
         raw, done = data.raw_trials.get(trial.trial), trial.interactions + trial.errors
         web_ms = None if raw is None or not done else web_time_ms(raw, done)
         found = tiers.levels(trial, by_trial.get(trial.trial, run.head(0)), web_ms)

@@ -48,7 +48,9 @@ def of_trials(interactions: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
             found = percentile_interval(good["response_time_ms"].to_numpy(), good["t_s"].to_numpy(), SHARES[label],
                                         trial.run_start_s, trial.run_end_s)  # fmt: skip
             rows.append((trial.trial, trial.users, trial.valid, label, found.value, found.low, found.high, found.n))
-    return pd.DataFrame(rows, columns=["trial", "users", "valid", "percentile", "value_ms", "low_ms", "high_ms", "n"])
+    columns = ["trial", "users", "valid", "percentile", "value_ms", "low_ms", "high_ms", "n"]
+    kinds = {"valid": bool, "value_ms": float, "low_ms": float, "high_ms": float}  # also of no rows
+    return pd.DataFrame(rows, columns=columns).astype(kinds)
 
 
 def percentiles(done: pd.DataFrame, trial) -> Drawing:

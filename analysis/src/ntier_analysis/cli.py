@@ -358,6 +358,30 @@ def report(
 
 
 @app.command()
+def figure(
+    sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
+    kind: Annotated[
+        str, typer.Option(help="density-surface, density-map, course, timeline, load-throughput, percentiles or tiers.")
+    ],
+    out: Annotated[Path, typer.Option(help="File to write: *.png, *.pdf or *.svg.")],
+    node: Annotated[list[str] | None, typer.Option(help="Node; of course and load-throughput may be repeated.")] = None,
+    resource: Annotated[str, typer.Option(help="Of a density: cpu, disk, network, pool, ...")] = "cpu",
+    item: Annotated[str | None, typer.Option(help="Of a density: the device, interface or pool.")] = None,
+    trial: Annotated[str, typer.Option(help="Of one trial; default: the one next to the knee.")] = "",
+    from_: Annotated[float | None, typer.Option("--from", min=0, help="Of a course: first second of the run.")] = None,
+    to: Annotated[float | None, typer.Option(min=0, help="Of a course: last second of the run.")] = None,
+    store: Store = STORE,
+) -> None:
+    """One figure of a sweep: any resource of any node, any trial, any stretch of it.
+
+    ntier-analysis figure SWEEP --kind density-surface --node db1 --resource disk --out disk.png"""
+    from ntier_analysis.ondemand.command import Request, run
+
+    request = Request(kind, tuple(node or ()), resource, item, trial, (from_, to))
+    print(run(store, sweep, request, out))
+
+
+@app.command()
 def policies(
     sweeps: Annotated[list[str], typer.Argument(help="Names of sweeps that differ in their balancing policy.")],
     store: Store = STORE,

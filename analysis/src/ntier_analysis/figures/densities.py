@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ntier_analysis.density import GRID_PCT, densities
 from ntier_analysis.figures.drawing import Drawing
@@ -15,15 +18,19 @@ from ntier_analysis.figures.style import (
     DENSITY_MAP,
     INVALID_COLOR,
     THRESHOLD_PCT,
+    resource_name,
     styled,
     tier_look,
     users_ticks,
+    utilization_label,
 )
 
 BANDWIDTH_PCT = 2.0
 """One bandwidth for all densities, so that nodes, loads and sweeps can be compared (docs/decisions/density.md)."""
 EXCESS_PCT = 0.5
 """Samples this far above 100 % are counted and mentioned: a quota of short periods is not exact within one sample."""
+LONG_LABEL = 32
+"""Letters of 8 points that fit under the map."""
 
 Array = npt.NDArray[np.float64]
 
@@ -63,12 +70,13 @@ def node_densities(samples: pd.DataFrame, bandwidth_pct: float = BANDWIDTH_PCT) 
 
 
 def density_map(
-    curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, tier: str, resource: str, scale: float
+    curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, tier: str, resource: str, item: str = "", scale: float
 ) -> Drawing:
     """Flat map: utilization against users, density as colour, and beside it the share of samples at or above the
     threshold, counted from the raw samples.
 
     curves: as `node_densities`. shares: columns users, saturation, saturation_low, saturation_high, n_effective, valid.
+    item: part of the resource (disk, interface, pool); empty = the whole.
     Loads whose trials are all invalid are hatched."""
     with styled():
         figure = Figure(figsize=(COLUMN_IN, 2.5))
@@ -81,24 +89,27 @@ def density_map(
         invalid = invalid_users(shares)
         _hatch(flat, users, invalid)
         flat.axvline(THRESHOLD_PCT, color="white", linewidth=0.6, linestyle="--")
-        flat.set(xlabel=f"{resource.upper()} utilization of {node} [%]", ylabel="users (nominal)", xlim=(0, 100))
+        flat.set(ylabel="users (nominal)", xlim=(0, 100))
+        _x_label(flat, utilization_label(resource, item, node))
         flat.grid(False)
         flat.set_xticks((0, 25, 50, 75, 95))
         users_ticks(flat.yaxis, users)
         bar = figure.colorbar(mesh, ax=[flat], location="top", aspect=30, pad=0.02, ticks=_root_ticks(surface.max()))
         bar.set_label("density [share per % point]")
         bar.outline.set_linewidth(0.5)
-        _share_strip(side, shares, tier, invalid)
+        _share_strip(side, shares, tier, invalid, resource)
     return Drawing(
-        name=f"density-map-{node}-{resource}",
+        name=drawing_name("density-map", node, resource, item),
         figure=figure,
-        finding=_finding(curves, shares, node, resource),
-        caption=_caption(curves, node, resource, scale, invalid),
+        finding=_finding(shares, node, resource, item),
+        caption=_caption(curves, node, resource, item, scale, invalid),
         data=_long(curves, node),
     )
 
 
-def density_surface(curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, resource: str, scale: float) -> Drawing:
+def density_surface(
+    curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, resource: str, item: str = "", scale: float
+) -> Drawing:
     """The paper's Figure 1: density (z) of utilization (x) over users (y), with a line at each measured load.
 
     curves: as `node_densities`, of 1-s means for likeness with the paper. shares: as `density_map`."""
@@ -120,26 +131,32 @@ def density_surface(curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, re
             axes.plot(GRID_PCT, np.full_like(GRID_PCT, users[row]), surface[row], color="white" if dead else "black",
                       linewidth=0.5, linestyle=":" if dead else "-", zorder=depth + 4)  # fmt: skip
         axes.set(xlim=(0, 100), ylim=(users.min(), max(users.max(), users.min() + 1)), zlim=(0, surface.max()))
-        axes.set_xlabel(f"{resource.upper()} utilization of {node} [%]", labelpad=-6)
+        axes.set_xlabel(utilization_label(resource, item, node), labelpad=-6)
         axes.set_ylabel("users (nominal)", labelpad=-4)
         axes.set_zlabel("density [share per % point]", labelpad=-5)
         axes.set_xticks((0, 20, 40, 60, 80))
+        axes.zaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))  # longer numbers would reach the label
         users_ticks(axes.yaxis, users)
         for axis, pad in (("x", -4), ("y", -4), ("z", -2)):
             axes.tick_params(axis=axis, pad=pad)
         axes.view_init(elev=30, azim=-58)
         axes.set_box_aspect((1.2, 1.2, 0.8), zoom=0.92)
     return Drawing(
-        name=f"density-surface-{node}-{resource}",
+        name=drawing_name("density-surface", node, resource, item),
         figure=figure,
-        finding=_finding(curves, shares, node, resource),
+        finding=_finding(shares, node, resource, item),
         caption="Between the measured loads (lines; dotted if INVALID) the surface is interpolated. "
-        + _caption(curves, node, resource, scale, invalid),
+        + _caption(curves, node, resource, item, scale, invalid),
         data=_long(curves, node),
     )
 
 
-def _share_strip(axes, shares: pd.DataFrame, tier: str, invalid: set[float]) -> None:
+def _x_label(axes, text: str) -> None:
+    """In smaller letters where it would run into the label of the strip beside it."""
+    axes.set_xlabel(text, fontsize=8 if len(text) <= LONG_LABEL else 7)
+
+
+def _share_strip(axes, shares: pd.DataFrame, tier: str, invalid: set[float], resource: str) -> None:
     """Saturation with its interval for each load, on the users axis of the map beside it."""
     look = tier_look(tier)
     for row in shares.itertuples():
@@ -148,7 +165,7 @@ def _share_strip(axes, shares: pd.DataFrame, tier: str, invalid: set[float]) -> 
         marker = "x" if row.users in invalid else look.marker
         axes.plot(row.saturation, row.users, marker=marker, color=color, linestyle="none", markersize=3.5)
     axes.set(xlim=(-0.04, 1.04), xticks=(0, 0.5, 1), xticklabels=("0", ".5", "1"))
-    axes.set_xlabel(f"share ≥ {THRESHOLD_PCT:g} %")
+    axes.set_xlabel("share full" if resource == "pool" else f"share ≥ {THRESHOLD_PCT:g} %")
     axes.tick_params(axis="y", length=0, labelleft=False)
 
 
@@ -182,32 +199,44 @@ def _edges(centers: Array) -> Array:
     return np.r_[2 * centers[0] - middle[0], middle, 2 * centers[-1] - middle[-1]]
 
 
-def _finding(curves: pd.DataFrame, shares: pd.DataFrame, node: str, resource: str) -> str:
+def drawing_name(kind: str, node: str, resource: str, item: str = "") -> str:
+    """`density-map-db1-disk-vda`: a name that every file system takes."""
+    return "-".join(re.sub(r"[^\w.-]+", "_", part) for part in (kind, node, resource, item) if part)
+
+
+def _full(resource: str) -> str:
+    """What the saturation counts: of a pool also that requests wait for a place (docs/analysis.md, saturation)."""
+    return "full (or requests wait for it)" if resource == "pool" else f"at or above {THRESHOLD_PCT:g} %"
+
+
+def _finding(shares: pd.DataFrame, node: str, resource: str, item: str) -> str:
     usable = shares[shares["valid"]] if shares["valid"].any() else shares
     top = usable.loc[usable["saturation"].idxmax()]
     interval = f"{top.saturation:.2f} [{top.saturation_low:.2f}, {top.saturation_high:.2f}]"
+    name, full = resource_name(resource, item), _full(resource)
+    name = name[0].upper() + name[1:]
     if top.saturation < 0.01:
-        return f"{resource.upper()} of {node} is hardly ever at or above {THRESHOLD_PCT:g} % (share {interval})."
+        return f"{name} of {node} is hardly ever {full} (share {interval})."
     half = usable[usable["saturation"] >= 0.5]
     if half.empty:
         return (
-            f"{resource.upper()} of {node} is at or above {THRESHOLD_PCT:g} % for a share of at most {interval} "
-            f"of the run phase, at {top.users:,.0f} users."
+            f"{name} of {node} is {full} for a share of at most {interval} of the run phase, at {top.users:,.0f} users."
         )
     return (
-        f"{resource.upper()} of {node} is at or above {THRESHOLD_PCT:g} % for more than half of the run phase from "
-        f"{half['users'].min():,.0f} users on; share at {top.users:,.0f} users: {interval}."
+        f"{name} of {node} is {full} for more than half of the run phase from {half['users'].min():,.0f} users on; "
+        f"share at {top.users:,.0f} users: {interval}."
     )
 
 
-def _caption(curves: pd.DataFrame, node: str, resource: str, scale: float, invalid: set[float]) -> str:
+def _caption(curves: pd.DataFrame, node: str, resource: str, item: str, scale: float, invalid: set[float]) -> str:
     low, high = curves["n"].min(), curves["n"].max()
     count = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     interval = f"means of {curves.attrs['interval_s']:g} s" if "interval_s" in curves.attrs else "samples"
+    waiting = ", or in which requests waited for a place," if resource == "pool" else ""
     parts = [
-        f"Kernel density of the {resource.upper()} utilization of {node} in the run phase, reflected at 0 and 100 %, "
-        f"bandwidth {BANDWIDTH_PCT:g} points, n = {count} {interval} per load; the shares at or above "
-        f"{THRESHOLD_PCT:g} % are counted from the raw samples, not read from the density; scale {scale:g}."
+        f"Kernel density of the {resource_name(resource, item)} utilization of {node} in the run phase, reflected at 0 "
+        f"and 100 %, bandwidth {BANDWIDTH_PCT:g} points, n = {count} {interval} per load; the shares at or above "
+        f"{THRESHOLD_PCT:g} %{waiting} are counted from the raw samples, not read from the density; scale {scale:g}."
     ]
     if curves["n_missing"].sum():
         parts.append(f"{curves['n_missing'].sum():,} samples are missing (gaps).")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.markers import CARETUPBASE
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.model import draw_model, model_caption
@@ -28,6 +29,11 @@ from ntier_analysis.statistics.share import POOL_FULL
 
 BAND_FROM = 0.05
 """Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
+
+SIDES = {"p95": 0.012, "p99": -0.012}
+"""By how much the intervals stand beside their load, as a share of the highest load: they would cover each other."""
+OPEN_REACH = 1.5
+"""An interval that is not bounded above is drawn up to so many times the value, with an arrow."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,10 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     )
 
 
-def response_time(trials: pd.DataFrame) -> Drawing:
-    """Percentiles of the response time against users, logarithmic; missing where a percentile has too few samples."""
+def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Drawing:
+    """Percentiles of the response time against users, logarithmic; missing where a percentile has too few samples.
+
+    tails: 95 % intervals of p95 and p99, one per trial (figures.percentiles.of_trials)."""
     valid = trials[trials["valid"]]
     looks = {"p99": ("#08306b", "v"), "p95": ("#2171b5", "s"), "mean": ("black", "o"), "p50": ("#6baed6", "^")}
     with styled():
@@ -88,6 +96,8 @@ def response_time(trials: pd.DataFrame) -> Drawing:
             if len(means):
                 line = "--" if name == "mean" else "-"
                 axes.plot(means.index, means, color=color, marker=marker, linestyle=line, label=name)
+            if tails is not None and name in SIDES:
+                _tail_intervals(axes, tails[tails["valid"] & (tails["percentile"] == name)], color, SIDES[name])
         slo_ms = trials["slo_ms"].dropna()
         if len(slo_ms):
             axes.axhline(slo_ms.iloc[0], color=LAW_COLOR, linewidth=0.8, linestyle=":")
@@ -103,14 +113,38 @@ def response_time(trials: pd.DataFrame) -> Drawing:
         axes.set(xlabel="users (nominal)", ylabel="response time [ms]", yscale="log", xlim=(0, None))
         users_ticks(axes.xaxis, trials["users"])
         if axes.get_legend_handles_labels()[0]:
-            axes.legend(loc="upper left", ncols=2)
+            figure.legend(loc="outside lower center", ncols=5)
     counts = trials["interactions"]
     caption = (
         f"Response time of successful interactions as the client sees it, closed loop; n = {_span(counts)} "
         f"per trial, percentiles with too few are not shown; scale {trials['scale'].iloc[0]:g}: below "
-        f"saturation it is longer than at scale 1." + _invalid_text(trials)
+        f"saturation it is longer than at scale 1." + _tail_text(tails) + _invalid_text(trials)
     )
     return Drawing("response-time", figure, _response_finding(valid), caption, _loads(trials))
+
+
+def _tail_intervals(axes, tails: pd.DataFrame, color: str, side: float) -> None:
+    """One bar per trial beside its load; those of a repeated load lie over each other. An open upper end has an arrow.
+
+    side: by how much, as a share of the highest load."""
+    known = tails.dropna(subset=["low_ms", "high_ms"])
+    top = known["high_ms"].where(np.isfinite(known["high_ms"]), OPEN_REACH * known["value_ms"])
+    at = known["users"] + side * known["users"].max()
+    axes.vlines(at, known["low_ms"], top, color=color, linewidth=1.0)
+    bounded = np.isfinite(known["high_ms"])
+    axes.plot(at[~bounded], top[~bounded], linestyle="none", marker=CARETUPBASE, color=color, markersize=3)
+    ends = {"linestyle": "none", "marker": "_", "color": color, "markersize": 3}
+    axes.plot(at, known["low_ms"], **ends)
+    axes.plot(at[bounded], top[bounded], **ends)
+
+
+def _tail_text(tails: pd.DataFrame | None) -> str:
+    if tails is None or tails["low_ms"].isna().all():
+        return ""
+    text = (
+        " Bars: 95 % intervals of p95 and p99 of each trial, which allow for the correlation of neighbouring responses"
+    )
+    return text + ("; an arrow: the run is too short to bound it." if np.isinf(tails["high_ms"]).any() else ".")
 
 
 def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:

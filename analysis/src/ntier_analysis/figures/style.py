@@ -75,9 +75,21 @@ def users_ticks(axis, loads) -> None:
     marks = sorted({float(u) for u in loads})
     step = max(1, -(-len(marks) // 8))
     shown = marks[::-1][::step][::-1]
-    axis.set_ticks(shown, [thousands(u) for u in shown])
+    axis.set_ticks(shown, labels=[thousands(u) for u in shown])
 
 
 def thousands(users: float) -> str:
     """4000 -> 4 k, 1500 -> 1.5 k, 800 -> 800."""
     return f"{users / 1000:g} k" if users >= 1000 else f"{users:g}"
+
+
+def utilization_label(resource: str, item: str, node: str) -> str:
+    """The axis of a utilization: a pool has no work of its own, its places are in use."""
+    if resource == "pool":
+        return f"pool {item} in use, {node} [%]"
+    return f"{resource_name(resource, item)} utilization of {node} [%]"
+
+
+def resource_name(resource: str, item: str = "") -> str:
+    """`CPU`, `disk vda`, `pool threads`: as axes, captions and findings call it."""
+    return f"{resource.upper() if resource in ('cpu', 'jvm') else resource} {item}".strip()

@@ -7,24 +7,34 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.events import draw_lanes, events_of_none, lanes, lanes_caption
 from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, PAGE_IN, TIERS, styled
 
 MEAN_S = 5
 """Width of the moving mean drawn over the 1-s counts, seconds."""
 
 
-def timeline(interactions: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
-    """Completions per second from the start of ramp-up to the end of ramp-down, one panel per trial.
+def timeline(interactions: pd.DataFrame, trials: pd.DataFrame, events: pd.DataFrame | None = None) -> Drawing:
+    """Completions per second from the start of ramp-up to the end of ramp-down, one panel per trial; under each the
+    events in it.
 
-    interactions: columns trial, t_s, ok. trials: rows of the store's table trials that are to be drawn."""
+    interactions: columns trial, t_s, ok. trials: rows of the store's table trials that are to be drawn. events: as
+    `figures.events.events`, of any trials."""
     counts = [_counts(interactions[interactions["trial"] == t.trial], t) for t in trials.itertuples()]
+    marks = _marks(events, trials)
+    shown = lanes(marks)
+    heights = [1.0, *([0.14 * len(shown) + 0.1] if shown else [])] * len(trials)
     with styled():
-        figure = Figure(figsize=(PAGE_IN, 0.7 + 1.1 * len(trials)))
-        panels = figure.subplots(len(trials), 1, squeeze=False, sharex=True)[:, 0]
+        figure = Figure(figsize=(PAGE_IN, 0.7 + 1.1 * sum(heights)))
+        grid = figure.subplots(len(heights), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
+        panels = grid[:: 2 if shown else 1]
         for axes, trial, frame in zip(panels, trials.itertuples(), counts, strict=True):
             _panel(axes, trial, frame)
-        panels[-1].set_xlabel("seconds since the start of the run phase")
-        figure.supylabel("interactions/s", fontsize=8)
+            axes.set_ylabel("interactions/s")
+        for axes, trial in zip(grid[1::2] if shown else [], trials.itertuples(), strict=shown != []):
+            draw_lanes(axes, marks[marks["trial"] == trial.trial], shown, trial.run_start_s)
+        grid[-1].set_xlabel("seconds since the start of the run phase")
+        figure.align_ylabels(panels)
         entries = {
             label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
@@ -33,10 +43,22 @@ def timeline(interactions: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
     run = trials.sort_values("users").iloc[-1]
     caption = (
         f"Interactions completed in each second (n = {len(data):,} seconds) and their {MEAN_S}-s moving mean; only the "
-        f"run phase (white) is analysed; scale {run.scale:g}."
+        f"run phase (white) is analysed; scale {run.scale:g}.{lanes_caption(marks, shown)}"
     )
     shown = ", ".join(f"{u:,}" for u in trials["users"])
     return Drawing("timeline", figure, f"Throughput over the time of the trials at {shown} users.", caption, data)
+
+
+def _marks(events: pd.DataFrame | None, trials: pd.DataFrame) -> pd.DataFrame:
+    """The events between ramp-up and ramp-down of these trials, with the highest value of each lane (`top`)."""
+    if events is None or events.empty:
+        return events_of_none()
+    bounds = trials.set_index("trial")
+    found = events[events["trial"].isin(bounds.index)]
+    begin = found["trial"].map(bounds["ramp_up_start_s"].fillna(bounds["run_start_s"]))
+    end = found["trial"].map(bounds["ramp_down_end_s"].fillna(bounds["run_end_s"]))
+    found = found[(found["t_s"] >= begin) & (found["t_s"] < end)]
+    return found.assign(top=found.groupby(["node", "what"])["value"].transform("max"))
 
 
 def _counts(rows: pd.DataFrame, trial) -> pd.DataFrame:

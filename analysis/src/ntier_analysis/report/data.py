@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.errors import DataError
+from ntier_analysis.figures import course, events, tiers
 from ntier_analysis.figures.drawing import Origin
 from ntier_analysis.figures.loads import Plateau
 from ntier_analysis.figures.style import THRESHOLD_PCT
@@ -24,6 +25,11 @@ from ntier_analysis.verdict.tables import as_json
 
 OWN_COUNTERS = ["questions_per_s", "xact_commit_per_s"]
 REPLICA_COLUMNS = ["trial", "node", "t_s", "item", "value"]
+
+
+SAMPLE_COLUMNS = ["trial", "t_s", "phase", "node", "tier", "resource", "metric", "value", "source", "item"]
+FIGURE_METRICS = sorted({*course.METRICS, *events.METRICS, *tiers.LEVEL_METRICS})
+OTHER_RESOURCES = [("metric", "in", FIGURE_METRICS), ("resource", "!=", "cpu"), ("tier", "!=", "host")]
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,11 @@ class SweepData:
     """What moves with the disks of the databases, by trial."""
     mix_targets: dict[str, float]
     """Share of each interaction in a long walk of the transition table, 0..1; empty if the table is not at hand."""
+    samples: pd.DataFrame
+    """What the figures need of the other resources (disk, pools, queues, statements, events), all phases, all sources;
+    columns SAMPLE_COLUMNS."""
+    raw_trials: dict[str, RawTrial]
+    """The raw trials that are at hand, for what only logs tell; none if imported or moved away."""
 
     @cached_property
     def forecast(self) -> Forecast | str:
@@ -125,6 +136,8 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
         verdict=verdict,
         manifests=[t.manifest.model_dump(mode="json") for t in raw_trials],
         mix_targets=_mix_targets(raw_trials),
+        samples=read_table(store, "samples", sweep, columns=SAMPLE_COLUMNS, filters=OTHER_RESOURCES),
+        raw_trials={t.manifest.trial: t for t in raw_trials},
     )
 
 

@@ -6,15 +6,28 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ntier_analysis.figures import densities, loads, replicas, timeline
+from ntier_analysis.figures import (
+    course,
+    densities,
+    events,
+    loads,
+    percentiles,
+    replicas,
+    sequence,
+    style,
+    tiers,
+    timeline,
+)
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import tier_order
-from ntier_analysis.report import interactive
+from ntier_analysis.report import interactive, measured
 from ntier_analysis.report.data import SweepData
 
-DENSITY_INTERVAL_S = 1.0
-"""Densities are drawn from means of one second, the paper's sampling interval: shorter samples of a node with a CPU
-quota scatter far beyond 100 %, since the kernel hands the quota out in slices."""
+USED_PCT = 50.0
+"""The density of another resource than a CPU is drawn where the 95th percentile of its samples reaches this at some
+load, or it is saturated at all: below half of the capacity in 19 of 20 samples it is a spike at the left edge."""
+MOST_DENSITIES = 8
+"""Of other resources in a report, the most used ones; `ntier-analysis figure` draws the rest."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +46,20 @@ def load_figures(data: SweepData) -> list[Pair]:
         return []
     cpu = data.saturation[data.saturation["resource"] == "cpu"]
     model = None if isinstance(data.forecast, str) else data.forecast
+    tails = percentiles.of_trials(data.interactions, trials)
     found = [
         Pair(loads.throughput(trials, plateau, model), interactive.throughput(trials, plateau, model)),
-        Pair(loads.response_time(trials), interactive.response_time(trials)),
+        Pair(loads.response_time(trials, tails), interactive.response_time(trials, tails)),
     ]
     if len(cpu):
         found.append(Pair(loads.utilization(cpu, data.scale), interactive.utilization(cpu), wide=True))
     chosen = telling_trials(trials[trials["trial"].isin(data.interactions["trial"])], data.verdict["knee_users"])
     if len(chosen):
-        course = timeline.timeline(data.interactions, chosen)
-        found.append(Pair(course, interactive.timeline(course.data), wide=True))
+        marked = events.events(data.samples[data.samples["trial"].isin(chosen["trial"])])
+        over_time = timeline.timeline(data.interactions, chosen, marked)
+        # only the static one shows the events
+        plot = interactive.timeline(over_time.data) if marked.empty else None
+        found.append(Pair(over_time, plot, wide=True))
     measured = chosen[chosen["trial"].isin(data.statements["trial"])]
     if data.statements["item"].nunique() > 1 and len(measured):
         found.append(Pair(replicas.statements(data.statements, measured), None, wide=True))
@@ -62,17 +79,121 @@ def density_figures(data: SweepData) -> list[Pair]:
     nodes.sort(key=lambda n: n[0] != first)
     found = []
     for node, tier in nodes:
-        shares = cpu[cpu["node"] == node]
-        samples = data.cpu[data.cpu["node"] == node]
-        curves = densities.node_densities(densities.averaged(samples, DENSITY_INTERVAL_S))
-        if curves.empty:
+        density = measured.density_of(data, node, "cpu")
+        if density is None:
             continue
-        labels = {"node": node, "resource": "cpu"}
         if node == first:
-            found.append(Pair(densities.density_surface(curves, shares, scale=data.scale, **labels), None))
-        flat = densities.density_map(curves, shares, tier=tier, scale=data.scale, **labels)
-        found.append(Pair(flat, interactive.density_map(curves, shares, tier=tier, **labels)))
+            found.append(Pair(density_surface(density, data.scale), None))
+        labels = {"node": node, "resource": "cpu", "tier": tier}
+        flat = densities.density_map(density.curves, density.shares, scale=data.scale, **labels)
+        found.append(Pair(flat, interactive.density_map(density.curves, density.shares, **labels)))
     return found
+
+
+def density_surface(density: measured.Density, scale: float) -> Drawing:
+    labels = {"node": density.node, "resource": density.resource, "item": density.item}
+    return densities.density_surface(density.curves, density.shares, scale=scale, **labels)
+
+
+def density_map(density: measured.Density, scale: float) -> Drawing:
+    labels = {"node": density.node, "resource": density.resource, "item": density.item, "tier": density.tier}
+    return densities.density_map(density.curves, density.shares, scale=scale, **labels)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Figures that a report folds under a heading; `note`: what they are for, and what is left out."""
+
+    title: str
+    note: str
+    pairs: list[Pair]
+
+
+def detail_sections(data: SweepData) -> list[Section]:
+    """What goes deeper than the verdict needs: only where there are data."""
+    if data.trials["throughput_per_s"].isna().all():
+        return []
+    found = [_percentiles(data), _tiers(data), _courses(data), _sequence(data), _other_densities(data)]
+    return [section for section in found if section is not None and section.pairs]
+
+
+def knee_trial(data: SweepData, known: pd.Series) -> tuple | None:
+    """The trial next to the knee (without one the highest load) among the valid ones, else among all, of those named
+    in `known`."""
+    trials = data.trials[data.trials["trial"].isin(known)].dropna(subset=["run_start_s", "run_end_s"])
+    usable = trials[trials["valid"]] if trials["valid"].any() else trials
+    if usable.empty:
+        return None
+    knee = data.verdict["knee_users"] or usable["users"].max()
+    at = (usable["users"] - knee).abs().to_numpy().argmin()
+    return next(usable.iloc[[at]].itertuples())
+
+
+def _percentiles(data: SweepData) -> Section | None:
+    trial = knee_trial(data, data.interactions["trial"])
+    if trial is None:
+        return None
+    done = data.interactions[data.interactions["trial"] == trial.trial]
+    note = "At the load next to the knee (without one, at the highest)."
+    return Section("Response time of each interaction", note, [Pair(percentiles.percentiles(done, trial), None, True)])
+
+
+def _tiers(data: SweepData) -> Section | None:
+    levels = measured.tier_levels(data)
+    if levels.empty:
+        return None
+    note = "Where the time of an interaction passes, by the web server's log and what each tier reports as in use."
+    return Section("Time in each tier", note, [Pair(tiers.per_tier(levels, data.trials), None, True)])
+
+
+def course_samples(data: SweepData, trial: str) -> pd.DataFrame:
+    """All samples of a trial that `figures.course` reads; of the CPU those of the trusted collector."""
+    mine, cpu = (frame[frame["trial"] == trial] for frame in (data.samples, data.cpu))
+    return pd.concat([mine, cpu[mine.columns]], ignore_index=True)
+
+
+def _courses(data: SweepData) -> Section | None:
+    """Of the trial with the strongest chain from a disk, else of the one next to the knee."""
+    linked = [name for name, chains in data.chains.items() if chains]
+    trial = knee_trial(data, pd.Series(linked)) or knee_trial(data, data.cpu["trial"])
+    if trial is None:
+        return None
+    samples = course_samples(data, trial.trial)
+    nodes = course.telling_nodes(samples, [n for b in data.verdict["bottlenecks"] for n in b["nodes"]])
+    if not nodes:
+        return None
+    note = "Disk, CPU, running and executed statements, second by second: what moves with what."
+    return Section("Course of single nodes", note, [Pair(course.course(samples, trial, nodes), None, True)])
+
+
+def _sequence(data: SweepData) -> Section | None:
+    usable = data.trials[data.trials["valid"]] if data.trials["valid"].any() else data.trials
+    sources = measured.load_sources(data, usable.drop_duplicates("users"))
+    if not sources:
+        return None
+    note = "In windows so short that queues come and go: from how many requests on a node completes no more."
+    drawing = sequence.load_throughput(sources, data.scale)
+    return Section("Load against throughput in short windows", note, [Pair(drawing, None, len(sources) > 1)])
+
+
+def _other_densities(data: SweepData) -> Section | None:
+    """Disks, networks and pools that are used."""
+    rows = data.saturation[(data.saturation["resource"] != "cpu") & (data.saturation["tier"] != "host")]
+    keys = ["node", "tier", "resource", "item"]
+    use = rows.groupby(keys)[["utilization_p95_pct", "saturation"]].max()
+    used = use[(use["utilization_p95_pct"] >= USED_PCT) | (use["saturation"] > 0)]
+    ranked = used.sort_values(["saturation", "utilization_p95_pct"], ascending=False).index
+    pairs, left = [], [style.resource_name(k[2], k[3]) + f" of {k[0]}" for k in ranked[MOST_DENSITIES:]]
+    for node, _, resource, item in ranked[:MOST_DENSITIES]:
+        density = measured.density_of(data, node, resource, item)
+        if density is not None:
+            pairs.append(Pair(density_map(density, data.scale), None))
+    note = (
+        f"Where the 95th percentile of the samples reaches {USED_PCT:g} % at some load, or the resource is "
+        "saturated at all; the others: ntier-analysis figure."
+    )
+    note += f" Not drawn for want of room: {', '.join(left)}." if left else ""
+    return Section("Densities of disks, networks and pools", note, pairs)
 
 
 def telling_trials(trials: pd.DataFrame, knee_users: float | None) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ntier_analysis.density import GRID_PCT
 from ntier_analysis.figures.densities import invalid_users
-from ntier_analysis.figures.loads import Plateau, has_goodput, law, nodes_in_order, top_rate
+from ntier_analysis.figures.loads import OPEN_REACH, Plateau, has_goodput, law, nodes_in_order, top_rate
 from ntier_analysis.figures.model import MODEL_COLOR
 from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, THRESHOLD_PCT, TIERS, tier_look, tier_order
 from ntier_analysis.prediction.forecast import Forecast
@@ -57,7 +57,8 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     return {"data": traces, "layout": layout}
 
 
-def response_time(trials: pd.DataFrame) -> Json:
+def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Json:
+    """`tails`: 95 % intervals of p95 and p99 (figures.percentiles.of_trials)."""
     valid = trials[trials["valid"]].sort_values("users")
     colors = {"p99": "#08306b", "p95": "#2171b5", "mean": "#000000", "p50": "#6baed6"}
     traces = [
@@ -65,8 +66,21 @@ def response_time(trials: pd.DataFrame) -> Json:
         for name, color in colors.items()
         if len(rows := valid.dropna(subset=[f"response_time_{name}_ms"]))
     ]
+    for trace in traces if tails is not None else []:
+        rows = (
+            tails[tails["valid"] & (tails["percentile"] == trace["name"])]
+            .dropna(subset="value_ms")
+            .sort_values("users", kind="stable")
+        )
+        if len(rows) == len(trace["x"]):
+            trace["error_y"] = _errors(_bounded(rows), "value_ms", "low_ms", "high_ms", colors[trace["name"]])
     layout = _layout("users (nominal)", "response time [ms]", y={"type": "log", "rangemode": "normal", "dtick": 1})
     return {"data": traces + _invalid(trials, "response_time_mean_ms"), "layout": layout}
+
+
+def _bounded(tails: pd.DataFrame) -> pd.DataFrame:
+    """An upper end that the run is too short to bound is drawn as in the static figure."""
+    return tails.assign(high_ms=tails["high_ms"].clip(upper=OPEN_REACH * tails["value_ms"]))
 
 
 def utilization(saturation: pd.DataFrame) -> Json:

@@ -10,7 +10,7 @@ import pandas as pd
 from ntier_analysis.figures.drawing import save, write_csv
 from ntier_analysis.report import replicas, tables, words
 from ntier_analysis.report.data import SweepData, read_sweep
-from ntier_analysis.report.drawings import density_figures, load_figures
+from ntier_analysis.report.drawings import density_figures, detail_sections, load_figures
 from ntier_analysis.report.shell import assets, embedded, environment, replace
 
 
@@ -20,14 +20,18 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
     Raises DataError if the store does not hold the sweep."""
     data = read_sweep(store, sweep)
     folder = out / sweep
-    loads, densities = load_figures(data), density_figures(data)
-    for pair in loads + densities:
+    loads, densities, sections = load_figures(data), density_figures(data), detail_sections(data)
+    for pair in loads + densities + [p for s in sections for p in s.pairs]:
         save(pair.drawing, data.origin, folder / "figures")
     _write_tables(data, folder / "tables")
     context = _context(data) | {
         "figures": {
             "loads": [embedded(p, data.origin) for p in loads],
             "densities": [embedded(p, data.origin) for p in densities],
+            "sections": [
+                {"title": s.title, "note": s.note, "pairs": [embedded(p, data.origin) for p in s.pairs]}
+                for s in sections
+            ],
         }
     }
     replace(folder / "report.md", environment(escape=False).get_template("report.md.j2").render(context))

@@ -1,0 +1,1 @@
+"""One figure of one sweep, drawn when it is asked for."""

@@ -1,0 +1,188 @@
+"""What single figures need beyond the store's tables: times from the raw logs, windows, densities of any resource."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.figures import course, densities, tiers
+from ntier_analysis.figures.sequence import WINDOW_S, Source
+from ntier_analysis.figures.style import tier_order
+from ntier_analysis.parsers import trace, weblog
+from ntier_analysis.report.data import SweepData
+from ntier_analysis.statistics.in_progress import windows
+from ntier_analysis.trial import RawTrial
+
+SECOND_S = 1.0
+DENSITY_INTERVAL_S = 1.0
+"""Densities are drawn from means of one second, the paper's sampling interval: shorter samples of a node with a CPU
+quota scatter far beyond 100 %, since the kernel hands the quota out in slices."""
+
+
+# ---- densities of any resource ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Density:
+    """One resource of one node over the users: what `density_map` and `density_surface` draw."""
+
+    node: str
+    tier: str
+    resource: str
+    item: str
+    curves: pd.DataFrame
+    shares: pd.DataFrame
+
+
+def resources(data: SweepData) -> pd.DataFrame:
+    """What has a utilization: node, tier, resource, item, in the order of a request's way."""
+    found = data.saturation[["node", "tier", "resource", "item"]].drop_duplicates()
+    return found.sort_values(["tier", "node", "resource", "item"], key=_order, ignore_index=True)
+
+
+def _order(column: pd.Series) -> pd.Series:
+    return column.map(tier_order) if column.name == "tier" else column
+
+
+def density_of(data: SweepData, node: str, resource: str, item: str = "") -> Density | None:
+    """None where its run phases hold no sample that can be drawn."""
+    key = {"node": node, "resource": resource, "item": item}
+    shares = data.saturation[(data.saturation[list(key)] == pd.Series(key)).all(axis=1)]
+    if shares.empty:
+        return None
+    if resource == "cpu":
+        samples = data.cpu[data.cpu["node"] == node]
+    else:
+        run = data.samples[(data.samples["phase"] == "run") & (data.samples["metric"] == "utilization_pct")]
+        samples = run[(run[list(key)] == pd.Series(key)).all(axis=1)]
+        # several collectors may measure it; the saturation says which one was trusted
+        samples = samples.merge(shares[["trial", "source"]].drop_duplicates(), on=["trial", "source"])
+        users = data.trials.set_index("trial")["users"]
+        samples = samples.assign(users=samples["trial"].map(users)).sort_values(["trial", "t_s"], ignore_index=True)
+    curves = densities.node_densities(densities.averaged(samples, DENSITY_INTERVAL_S))
+    return None if curves.empty else Density(node, str(shares["tier"].iloc[0]), resource, item, curves, shares)
+
+
+# ---- time per tier -------------------------------------------------------------------------------------------------
+
+
+def tier_levels(data: SweepData) -> pd.DataFrame:
+    """`tiers.levels` of every trial that says more than what the client saw; empty if none does."""
+    run = data.samples[data.samples["phase"] == "run"]
+    by_trial = dict(iter(run.groupby("trial", sort=False)))
+    parts = []
+    known = data.trials.dropna(subset=["run_start_s", "run_end_s", "response_time_mean_ms", "interactions"])
+    for trial in known.assign(errors=known["errors"].fillna(0)).itertuples():
+        raw, done = data.raw_trials.get(trial.trial), trial.interactions + trial.errors
+        web_ms = None if raw is None or not done else web_time_ms(raw, done)
+        found = tiers.levels(trial, by_trial.get(trial.trial, run.head(0)), web_ms)
+        if found["level"].isin(tiers.BEHIND).any():
+            parts.append(found)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def web_time_ms(raw: RawTrial, interactions: int) -> float | None:
+    """Time within the web servers per interaction, by their access logs of the run phase, the pictures of the page
+    included; None without the log of one of them."""
+    logs = raw.remember(web_times)
+    if logs is None:
+        return None
+    start, end = raw.run
+    inside = [t[(t["t_s"] >= start) & (t["t_s"] < end)] for t in logs.values()]
+    return 1000 * sum(float((t["t_s"] - t["start_s"]).sum()) for t in inside) / interactions
+
+
+def web_times(raw: RawTrial) -> dict[str, pd.DataFrame] | None:
+    """Of each web node's access log only start_s, t_s, image: a sweep's whole logs may not fit into memory. None if a
+    log is missing or cannot be read."""
+    names = [name for name, node in raw.nodes.items() if node.tier == "web"]
+    try:
+        logs = {n: weblog.access_log(raw.required(f"nodes/{n}/logs/access.log")) for n in names}
+    except DataError:  # the validity of the trial says so (check C5)
+        return None
+    return {n: log[["start_s", "t_s", "image"]] for n, log in logs.items()} or None
+
+
+# ---- load against throughput -------------------------------------------------------------------------------------
+
+
+def load_sources(data: SweepData, trials: pd.DataFrame) -> list[Source]:
+    """Windows of each node that has data, and of the whole system; logs of requests before readings of each second."""
+    parts: dict[str, list[tuple[str, str, float, pd.DataFrame]]] = {}
+    for trial in trials.dropna(subset=["run_start_s", "run_end_s"]).itertuples():
+        found = [*_of_client(data, trial)]
+        raw = data.raw_trials.get(trial.trial)
+        if raw is not None:
+            found += [*_of_web(raw, trial), *_of_trace(raw, trial)]
+        named = {node for node, *_ in found}
+        found += [entry for entry in _of_readings(data, trial) if entry[0] not in named]
+        for node, tier, where, width_s, frame in found:
+            labelled = frame.assign(trial=trial.trial, users=trial.users)
+            parts.setdefault(node, []).append((tier, where, width_s, labelled))
+    return [_joined(node, entries) for node, entries in parts.items()]
+
+
+def _joined(node: str, entries: list[tuple[str, str, float, pd.DataFrame]]) -> Source:
+    """Trials of the most common source; how many lack it (a log that is missing) is said."""
+    widths = [width for _, _, width, _ in entries]
+    width = max(set(widths), key=lambda w: (widths.count(w), -w))
+    kept = [e for e in entries if e[2] == width]
+    where = kept[0][1] + (f" ({len(entries) - len(kept)} trial without it)" if len(kept) < len(entries) else "")
+    return Source(node, kept[0][0], where, width, pd.concat([e[3] for e in kept], ignore_index=True))
+
+
+def _frame(begin_s, end_s, trial, width_s: float = WINDOW_S) -> pd.DataFrame:
+    load, rate = windows(begin_s, end_s, trial.run_start_s, trial.run_end_s, width_s)
+    return pd.DataFrame({"load": load, "rate": rate})
+
+
+def _of_client(data: SweepData, trial):
+    done = data.interactions[data.interactions["trial"] == trial.trial]
+    if len(done):
+        end = done["t_s"].to_numpy()
+        begin = end - done["response_time_ms"].to_numpy() / 1000
+        yield "whole system", "all", "interactions by the client's log", WINDOW_S, _frame(begin, end, trial)
+
+
+def _of_web(raw: RawTrial, trial):
+    for name, log in (raw.remember(web_times) or {}).items():
+        pages = log[~log["image"]]
+        if len(pages):
+            yield name, "web", "pages by its access log", WINDOW_S, _frame(pages["start_s"], pages["t_s"], trial)
+
+
+def _of_trace(raw: RawTrial, trial):
+    """The middleware's trace: statements at each replica, and at the middleware from the choice on."""
+    for name in raw.nodes:
+        path: Path | None = raw.path(f"nodes/{name}/logs/middleware_trace.csv")
+        if path is None:
+            continue
+        used = trace.middleware_trace(path)
+        used = used[used["begin_ns"] > 0]
+        asked = used["choice_ns"].where(used["choice_ns"] > 0, used["begin_ns"])
+        where = "statements by the middleware's trace"
+        yield name, "middleware", where, WINDOW_S, _frame(asked / 1e9, used["end_ns"] / 1e9, trial)
+        for replica, rows in used.groupby("replica"):
+            yield str(replica), "db", where, WINDOW_S, _frame(rows["begin_ns"] / 1e9, rows["end_ns"] / 1e9, trial)
+
+
+def _of_readings(data: SweepData, trial):
+    """What is running at the end of each second against what was completed in it."""
+    mine = data.samples[(data.samples["trial"] == trial.trial) & (data.samples["phase"] == "run")]
+    for node, tier in mine[["node", "tier"]].drop_duplicates().itertuples(index=False):
+        found = {s.measure.name: s for s in course.of_node(mine, node)}
+        if "running" in found and "executed" in found:
+            running, executed = (_by_second(found[name]) for name in ("running", "executed"))
+            frame = pd.DataFrame({"load": running, "rate": executed}).dropna().reset_index(drop=True)
+            where = f"readings of each second ({found['running'].where}; {found['executed'].where})"
+            if len(frame):
+                yield node, tier, where, SECOND_S, frame
+
+
+def _by_second(series: course.Series) -> pd.Series:
+    known = np.isfinite(series.value)
+    return pd.Series(series.value[known]).groupby(np.round(series.t_s[known])).mean()

@@ -1,0 +1,83 @@
+"""`ntier-analysis figure` on the measured sweep that comes with the package."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ntier_analysis.cli import app
+from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.errors import DataError
+from ntier_analysis.ondemand.command import KINDS, Request, write
+from ntier_analysis.report.data import read_sweep
+from PIL import Image
+from typer.testing import CliRunner
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return unpack(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture(scope="module")
+def data(store):
+    return read_sweep(store, SWEEP)
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (Request("density-surface", ("web1",), "pool", "workers"), "Pool workers of web1"),
+        (Request("density-map", ("db1",), "network"), "Network eth0 of db1"),
+        (Request("course", ("db1", "app1"), trial="u05000.r01", stretch=(5.0, 15.0)), "db1 from 5 s to 15 s"),
+        (Request("timeline", trial="u05000.r01"), "5,000 users"),
+        (Request("timeline", ("db1",)), "db1 from 0 s to 40 s"),
+        (Request("load-throughput"), "Throughput of the whole system"),
+        (Request("percentiles", trial="u13000.r01"), "The 95th percentile is highest for"),
+    ],
+)
+def test_each_kind_is_drawn_from_measured_data_with_its_provenance(data, tmp_path, request_, says):
+    drawing = KINDS[request_.kind](data, request_)
+    assert says in drawing.finding
+    assert drawing.caption
+    assert len(drawing.data)
+    out = tmp_path / "figure.png"
+    write(drawing, data.origin, out)
+    text = Image.open(out).text
+    assert text["Title"] == drawing.finding
+    assert json.loads(text["Source"])["sweep"] == SWEEP
+
+
+@pytest.mark.parametrize(
+    ("request_", "problem"),
+    [
+        (Request("density-map"), "a density is of one node"),
+        (Request("density-map", ("db7",)), "--node db7: unknown; there are web1, app1, middleware1, db1"),
+        (Request("density-map", ("db1",), "gpu"), "--resource of db1 gpu: unknown; there are cpu, network"),
+        (Request("density-map", ("app1",), "pool"), "several of pool: threads, connections"),
+        (Request("course", ("db1",), stretch=(30.0, 20.0)), "expected 0 <= from < to <= 40 s"),
+        (Request("course", ("db1",), stretch=(0.0, 99.0)), "expected 0 <= from < to <= 40 s"),
+        (Request("percentiles", trial="u00001.r01"), "--trial u00001.r01: unknown"),
+        (Request("tiers"), "nothing to draw"),  # the thinned data hold no numbers of threads in use
+    ],
+)
+def test_what_is_not_there_is_an_error_that_names_what_is(data, request_, problem):
+    with pytest.raises(DataError, match=problem.replace("(", r"\(")):
+        KINDS[request_.kind](data, request_)
+
+
+def test_the_command_writes_the_file_and_prints_what_is_to_be_seen(store, tmp_path):
+    out = tmp_path / "new" / "db1.pdf"
+    words = ["figure", SWEEP, "--kind", "density-map", "--node", "db1", "--out", str(out), "--store", str(store)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert out.read_bytes().startswith(b"%PDF")
+    assert "CPU of db1 is at or above 95 %" in result.output
+
+
+@pytest.mark.parametrize(("kind", "name", "problem"), [("pie", "x.png", "--kind pie"), ("tiers", "x.gif", "format")])
+def test_unknown_kinds_and_formats_are_refused_before_anything_is_read(tmp_path, kind, name, problem):
+    words = ["figure", SWEEP, "--kind", kind, "--out", str(tmp_path / name), "--store", str(tmp_path / "nowhere")]
+    result = CliRunner().invoke(app, words)
+    assert isinstance(result.exception, DataError)
+    assert problem in str(result.exception)

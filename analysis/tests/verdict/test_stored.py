@@ -23,10 +23,10 @@ from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, sweeps, write_table
 from ntier_analysis.verdict import store as module
 from ntier_analysis.verdict import stored
+from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import Bottleneck, Load, Verdict
 from ntier_analysis.verdict.store import judge_again, judged_by, verdicts
 from ntier_analysis.verdict.stored import analysis_version, from_text, rule_files, to_text
-from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.tables import as_json
 from synthetic import Truth, write_sweep
 

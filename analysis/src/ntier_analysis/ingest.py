@@ -25,7 +25,7 @@ from ntier_analysis.verdict.store import judge_again, judged_by
 from ntier_analysis.verdict.stored import analysis_version
 from ntier_analysis.verdict.tables import judge
 
-RULES = 2
+RULES = 3
 """Raised when the same raw files give other tables, so that stores are rebuilt."""
 SEARCH = "search.json"
 _ATTEMPT = re.compile(r"(?P<trial>.+?)(?:\.a(?P<attempt>\d+))?")

@@ -33,6 +33,7 @@ def verdict_text(v: SweepVerdict) -> str:
         interval = f" ({found.low:.1f} to {found.high:.1f})" if math.isfinite(found.low) else ""
         lines.append(f"  maximum throughput {'at least ' if v.at_least else ''}{found.value:.1f}/s{interval}")
     lines += [f"  - {text}" for text in v.evidence]
+    lines += [f"  next: {text}" for text in v.next]
     lines.append(f"  {'trial':16} {'users':>6} {'X/s':>8} {'R ms':>8} {'lost':>6}  verdict")
     for load, t in v.trials:
         lost = f"{100 * t.lost:.1f}%" if math.isfinite(t.lost) else "-"

@@ -8,10 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from ntier_analysis.statistics.share import T_95, integrated_correlation
+from ntier_analysis.statistics.share import integrated_correlation
 from ntier_analysis.statistics.throughput import BATCHES, required_n
 
 Array = npt.NDArray[np.float64]
+
+T_95 = float(stats.t.ppf(0.975, BATCHES - 1))
+"""In place of 1.96: the correlation is estimated from BATCHES batches."""
 
 TELLING_SHARE = 0.95
 """Above it, the correlation is that of this percentile if it is the larger one: beyond the 99th lie so few clusters of

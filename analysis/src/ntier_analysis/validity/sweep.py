@@ -33,6 +33,10 @@ FALSE_ALARM = float(2 * stats.norm.sf(SIGNIFICANT))
 """Of 3 s.e.: what a sign test must be below to stand beside them (from ten trials of one sign on)."""
 
 
+STEADY_CHECKS = ("S1.sweep", "S2.sweep")
+"""Checks that one sentence of the evidence sums up (`steadiness`)."""
+
+
 def sweep_checks(
     trials: pd.DataFrame,
     samples: pd.DataFrame,
@@ -347,7 +351,7 @@ _SENTENCES = {
 def steadiness(checks: Iterable[Check]) -> str:
     """The sentence for the evidence of a sweep."""
     found = list(checks)
-    seen = [c.detail for c in found if c.id in ("S1.sweep", "S2.sweep") and c.detail]
+    seen = [c.detail for c in found if c.id in STEADY_CHECKS and c.detail]
     return f"{_SENTENCES[steady(found)]}" + (f" ({'; '.join(seen)})" if seen else "")
 
 

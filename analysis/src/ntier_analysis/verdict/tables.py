@@ -9,14 +9,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
+from ntier_analysis.validity.sweep import STEADY_CHECKS, steadiness, sweep_checks
+from ntier_analysis.validity.sweep import table as check_table
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
-from ntier_analysis.verdict.load import NO_PAUSES, TIERS, Bottleneck, Load, Verdict
+from ntier_analysis.verdict.load import NO_PAUSES, TIERS, Bottleneck, Load, Verdict, is_server
 from ntier_analysis.verdict.saturation import METRICS, Saturation, saturation_table, saturations
 from ntier_analysis.verdict.stops import pauses_between, pauses_in_use
 from ntier_analysis.verdict.stored import analysis_version, to_text
+from ntier_analysis.verdict.suspects import suspects
 from ntier_analysis.verdict.sweep import judge_sweep
 
+SUSPECTS = 5
+"""Suspects that are named at most."""
 NEEDED_METRICS = (*METRICS, "used_cores")
 
 
@@ -37,9 +43,16 @@ def _judged(sweep: str, trials: pd.DataFrame, data: list[TrialData], decisions: 
     topology = str(trials["topology"].iloc[0]) if len(trials) else ""
     searched = decisions is not None and len(decisions) > 0
     judged = judge_sweep(sweep, topology, data, sweep_scale(trials), searched=searched)
+    judged.evidence += not_validated(trials)
     if decisions is not None and len(decisions):
         judged.evidence += search_evidence(decisions)
     return judged
+
+
+def not_validated(trials: pd.DataFrame) -> list[str]:
+    """What nobody checked of imported trials."""
+    texts = trials["not_validated"].dropna() if "not_validated" in trials else pd.Series(dtype=str)
+    return [f"imported: not validated: {text}" for text in dict.fromkeys(t for t in texts if t)]
 
 
 def sweep_scale(trials: pd.DataFrame) -> float:
@@ -64,13 +77,40 @@ def judge(
     interactions: pd.DataFrame | None = None,
     decisions: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Tables of one sweep -> tables `verdicts` and `saturation`."""
+    """Tables of one sweep, all their samples -> tables `verdicts`, `saturation` and `sweep_checks`."""
     data, found = trial_data(trials, samples, nodes, interactions)
     judged = _judged(sweep, trials, data, decisions)
+    checks = sweep_checks(trials, samples, nodes, interactions)
+    judged.evidence += [*noticed(checks), *suspected(judged, samples, nodes)]
     users = {t.load.trial: t.load.users for t in data}
     tables = [saturation_table(s).assign(sweep=sweep, trial=name, users=users[name]) for name, s in found.items() if s]
     saturation = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"sweep": pd.Series(dtype=str)})
-    return {"verdicts": verdict_table(replace(judged, analysis_version=analysis_version())), "saturation": saturation}
+    return {
+        "verdicts": verdict_table(replace(judged, analysis_version=analysis_version())),
+        "saturation": saturation,
+        "sweep_checks": check_table(sweep, checks),
+    }
+
+
+def noticed(checks: list[Check]) -> list[str]:
+    """Sentences on the checks of the whole sweep that failed, and whether its runs were steady."""
+    failed = [c for c in checks if c.outcome is Outcome.FAIL and c.id not in STEADY_CHECKS]
+    return [steadiness(checks), *(f"check {c.id} fails ({c.title}): {c.detail}" for c in failed)]
+
+
+def suspected(judged: SweepVerdict, samples: pd.DataFrame, nodes: pd.DataFrame) -> list[str]:
+    """Under a verdict that names nothing: what else was collected at the highest valid load and could hold up users."""
+    valid = [load for load, _ in judged.trials if load.valid]
+    if judged.verdict not in ("hidden", "unknown") or not valid:
+        return []
+    lowest, highest = valid[0].trial, valid[-1].trial
+    run = {name: rows for name, rows in samples[samples["phase"] == "run"].groupby("trial", sort=False)}
+    if highest not in run:
+        return []
+    before = run.get(lowest) if lowest != highest else None
+    servers = nodes[(nodes["trial"] == highest) & nodes["tier"].map(is_server)]
+    found = suspects(run[highest], before, servers)
+    return [f"suspect at {valid[-1].users} users: {s.text}" for s in found[:SUSPECTS]]
 
 
 def trial_data(

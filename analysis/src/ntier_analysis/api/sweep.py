@@ -14,7 +14,8 @@ from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.interactions import by_interaction, long_interactions
 from ntier_analysis.figures.style import THRESHOLD_PCT
 from ntier_analysis.report.data import SweepData, read_sweep
-from ntier_analysis.report.drawings import DENSITY_INTERVAL_S, density_figures, load_figures, telling_trials
+from ntier_analysis.report.drawings import density_figures, load_figures, telling_trials
+from ntier_analysis.report.measured import DENSITY_INTERVAL_S
 from ntier_analysis.report.tables import demands, hottest
 from ntier_analysis.store.schema import PHASES
 from ntier_analysis.store.tables import read_table

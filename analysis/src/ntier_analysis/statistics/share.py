@@ -2,7 +2,7 @@
 
 Treating 100 ms samples as independent gives 95 % intervals that hold 35-60 % of the time near the knee; plain batch
 means fail when the share nears 0 or 1. Wilson's interval on an effective sample size holds where the run has enough
-changes to tell how long a state lasts (bench/coverage.py, docs/detector.md)."""
+changes to tell how long a state lasts (bench/interval_coverage.py, docs/detector.md)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ UNCHANGED_SAMPLES = 5
 value per 5 s. Pools at 1 Hz stay full or empty for long; a CPU at 10 Hz has its floor from CORRELATION_S."""
 FEW_CHANGES = 8
 """Changes between saturated and not below which a run does not tell how long a state lasts: the interval is wide then,
-and holds less often than it says (bench/coverage.py)."""
+and holds less often than it says (bench/interval_coverage.py)."""
 LEAST = 0.3
 """Worth less than one sample: the interval is nearly all from 0 to 1."""
 CAUTION = 0.3
 """Quantile of the number of changes that the effective sample size is taken from: the run may have seen many by
-chance. It and REACH hold 93-99 % over shares of 0.1 to 0.95 that change every 0.3 to 10 s (bench/coverage.py)."""
+chance. It and REACH hold 93-99 % over shares of 0.1 to 0.95 that change every 0.3 to 10 s
+(bench/interval_coverage.py)."""
 REACH = 2.1
 """Standard errors to either side: more than 1.96, since the effective sample size is estimated, and less than the 2.26
 of ten batches, since it is the least of three estimates."""

@@ -34,7 +34,7 @@ def of_batches(means: np.ndarray, n: int) -> Interval:
 def of_trials(means: np.ndarray) -> Interval:
     """Mean of k trials +- t(k - 1) x sd / sqrt(k): the trials are the sample, whatever they differ by. What a trial
     tells of its own precision is not used: it lacks what differs between trials, and with that left out three trials
-    whose means differ by 5-10 % cover 0.91 (bench/coverage.py)."""
+    whose means differ by 5-10 % cover 0.91 (bench/interval_coverage.py)."""
     means = _checked(means)
     error = float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else float("nan")
     return estimated(float(means.mean()), error, len(means) - 1, len(means))

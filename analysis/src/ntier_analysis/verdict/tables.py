@@ -104,7 +104,7 @@ def suspected(judged: SweepVerdict, samples: pd.DataFrame, nodes: pd.DataFrame) 
     if judged.verdict not in ("hidden", "unknown") or not valid:
         return []
     lowest, highest = valid[0].trial, valid[-1].trial
-    run = {name: rows for name, rows in samples[samples["phase"] == "run"].groupby("trial", sort=False)}
+    run = dict(iter(samples[samples["phase"] == "run"].groupby("trial", sort=False)))
     if highest not in run:
         return []
     before = run.get(lowest) if lowest != highest else None

@@ -1,6 +1,6 @@
 """How often the 95 % intervals of the analysis hold the truth, by seeded simulation.
 
-    python analysis/bench/coverage.py [--runs 400]
+    python analysis/bench/interval_coverage.py [--runs 400]
 
 Prints Markdown, the tables of docs/detector.md, in a minute or two. In brackets: Wilson 95 % for that many runs.
 

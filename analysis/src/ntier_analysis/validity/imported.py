@@ -13,7 +13,7 @@ import pandas as pd
 from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.validity.generator import CLIENT_BUSY_PCT
 from ntier_analysis.validity.host import HOST_MEAN_PCT, HOST_P95_PCT
-from ntier_analysis.validity.registry import Finding, exact, not_applicable, sampled, undecidable
+from ntier_analysis.validity.registry import SIGNIFICANT, Finding, exact, not_applicable, sampled, undecidable
 
 W_A_C_D = ("web", "app", "middleware", "db")
 CLIENTS, HOSTS = ("client", "controller"), ("host",)
@@ -32,10 +32,12 @@ SLIPS = (
     ("think_time_s is in minutes: multiply it by 60", (1, 60, 1)),
 )
 """Slips of a unit, as factors of X, Z and R."""
-SETTLES, ANSWERED = 0.5, 0.25
-"""Shares of the run. By the law an answer takes half of it or more: the run is too short for its load, and the mean of
-the answers that came is too small for the law. If so, what ends at t was asked for before t/2: those answers took a
-quarter of the run or more."""
+WRONG = 1.5
+"""Factor by which X (Z + R) misses the users, from which on a number is wrong, not only few or unsettled: the smallest
+slip of a unit is 60. Simulated sweeps without any fault reach 1.33 (docs/families.md)."""
+VARIES = 2.0
+"""Coefficient of variation of a cycle of thinking and waiting; 1 for exponential think times, more for those with long
+pauses."""
 MIN_RESPONSE_MS = 1.0
 """No dynamic page comes through several tiers in less: each hop alone takes 0.1 ms and more."""
 HALF = 0.5
@@ -171,7 +173,8 @@ def thinking(trial: Imported) -> Finding:
 
 @_check("I3", "Users by Little's law: X (Z + R) against N", "law")
 def law(trial: Imported) -> Finding:
-    """Standard error: the cycles' coefficient of variation is about 1 (exponential think times)."""
+    """A wrong unit is wrong by a factor; a run beyond the knee that has not settled, or few users who think very
+    differently long, are 10 to 30 % off without any fault."""
     users, x = trial.number("users_real"), trial.number("throughput_per_s")
     z, r = trial.number("think_time_s"), trial.number("response_time_mean_ms") / 1000
     errors = trial.number("errors")
@@ -183,17 +186,14 @@ def law(trial: Imported) -> Finding:
         f"X (Z + R) = {x:.4g}/s x ({z:g} s + {r:.4g} s) = {x * (z + r):.4g} users, {ratio:.3g} times the {users:g} "
         f"given; with {users:g} users, N/X - R is {users / x - r:.3g} s of thinking"
     )
+    if abs(ratio - 1) <= LAW:
+        return Finding(Outcome.PASS, ratio - 1, LAW, "", round(n), None, text)
+    if max(ratio, 1 / ratio) <= WRONG or abs(ratio - 1) <= SIGNIFICANT * VARIES * ratio / np.sqrt(n):
+        why = "the run is short, or its think times vary much" if n else "no interaction"
+        return undecidable(f"{text}; {why}", n=round(n), required=False)
     slip = _slip(users, x, z, r, trial.run_s)
-    found = sampled(ratio - 1, LAW, ratio / np.sqrt(max(n, 1.0)), "", text, round(n))
-    if found.outcome is Outcome.PASS:
-        return found
-    if slip:
-        return sampled(ratio - 1, LAW, 0.0, "", f"{text}; it fits if {slip}", round(n))
-    if ratio < 1 and users / x - z >= SETTLES * trial.run_s and r >= ANSWERED * trial.run_s:
-        return undecidable(f"{text}; the run of {trial.run_s:.0f} s is too short for this load", required=False)
-    if found.outcome is Outcome.FAIL:
-        return sampled(ratio - 1, LAW, 0.0, "", f"{text}; are users, think time and units right?", round(n))
-    return undecidable(f"{text}; {n:.0f} interactions are too few to tell", n=round(n), required=False)
+    hint = f"it fits if {slip}" if slip else "are users, think time and units right?"
+    return Finding(Outcome.FAIL, ratio - 1, LAW, "", round(n), None, f"{text}; {hint}")
 
 
 def _slip(users: float, x: float, z: float, r: float, run_s: float) -> str:

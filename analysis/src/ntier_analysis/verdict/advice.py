@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ntier_analysis.verdict.causes import NO_ROOM_PCT, SOFT
+from ntier_analysis.verdict.causes import FULL, NO_ROOM_PCT, SOFT
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.load import is_server
@@ -35,6 +35,8 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     if missing:
         texts.append(f"measure the CPU of {', '.join(missing)}")
     texts += _queues(some, disks)
+    if any(s.resource in SOFT and s.share.n and s.share.value >= FULL for t in some for s in t.saturations):
+        texts.append("raise the pool that is full by a step: throughput grows if it limits")
     if len({t.load.users for t in valid}) < 2:
         texts.append(f"add a load of {round(valid[0].load.users / 3)} users: it tells service from waiting")
     named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}

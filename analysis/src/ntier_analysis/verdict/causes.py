@@ -44,6 +44,7 @@ WHOLE, MIN_SECONDS = 0.9, 5
 """A second saturated throughout, and how many of either kind the comparison by seconds needs."""
 EXPLAINS = 0.75
 """Share of the run in which a cause must be saturated to explain a limit alone, where others are full anyway."""
+NOT_HELD = "no lower load tells how long a place in it is held without waiting: what is behind it may limit"
 EXPLAINS_POOL = 0.7
 """Share of the time in which a pool is full that something deeper must be saturated, to explain it."""
 ALTERNATING_LIFT, ALTERNATING_P = 0.5, 0.01
@@ -61,13 +62,13 @@ and more in 60 s: lift 1.0, none of 709 below 0.66 (simulated)."""
 
 @dataclass(frozen=True)
 class Causes:
-    """`named`: saturations that limit; `in_turn`: their (tier, resource) that do so in turns; `unproved`: named disks
-    of which nobody knows whether they are full; `notes`: sentences on what saturates and is none."""
+    """`named`: saturations that limit; `in_turn`: their (tier, resource) that do so in turns; `unproved`: what
+    reads full and may not limit -> what is not known of it; `notes`: sentences on what saturates and is none."""
 
     named: list[Saturation]
     notes: list[str] = field(default_factory=list)
     in_turn: frozenset[Group] = frozenset()
-    unproved: frozenset[Key] = frozenset()
+    unproved: dict[Key, str] = field(default_factory=dict)
 
 
 def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndarray) -> Causes:
@@ -82,9 +83,15 @@ def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndar
     hard, notes = _hard(solid, full | turns, found, load)
     hard, left = _without_full_anyway(hard, context)
     pools, symptoms = _pools([s for s in candidates if s.resource in SOFT], hard, context)
-    unproved = {s.key for s in hard if s.key not in turns and _room(s, context) is Room.UNKNOWN}
+    unproved = {
+        s.key: f"{context.disks[s.key].why}: it may have room"
+        for s in hard
+        if s.key not in turns and _room(s, context) is Room.UNKNOWN
+    }
+    # A pool above something that nobody measures fills up too; only the time a place is held without waiting tells.
+    unproved |= {s.key: NOT_HELD for s in pools if s.key not in context.held_longer and not hard}
     in_turn_groups = frozenset(group[0].group for group in covering)
-    return Causes(hard + pools, [*with_room, *left, *symptoms, *notes], in_turn_groups, frozenset(unproved))
+    return Causes(hard + pools, [*with_room, *left, *symptoms, *notes], in_turn_groups, unproved)
 
 
 def _room(s: Saturation, context: Context) -> Room:

@@ -19,6 +19,8 @@ OUTGROWN = 0.6
 """... if throughput was less than this share of the plateau's: by the utilization law the resource would be used
 150 % on the plateau, were the use of the requests' making. (At three quarters, 120 %, a resource with work of very
 different size may read 90 % in a short run by chance: simulated.)"""
+LOW = 0.75
+"""Throughput against the plateau's, up to which a load tells how long a place in a pool is held without waiting."""
 HELD_LONGER = 1.5
 """A place in a pool that is held this many times longer than at low load waits for something deeper: at least a third
 of the time is waiting. Half as many places again would give little more."""
@@ -51,8 +53,9 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
     if not plateau:
         return NO_CONTEXT
     level = float(np.mean([load.throughput_per_s for load, _ in plateau]))
-    low = [(load, found) for load, found in free if load.throughput_per_s <= OUTGROWN * level]
-    anyway = {group for trial in low for group, pct in _used([trial]).items() if pct >= ANYWAY_PCT}
+    outgrown = [(load, found) for load, found in free if load.throughput_per_s <= OUTGROWN * level]
+    low = [(load, found) for load, found in free if load.throughput_per_s <= LOW * level]
+    anyway = {group for trial in outgrown for group, pct in _used([trial]).items() if pct >= ANYWAY_PCT}
     return Context(frozenset(anyway), _held_longer(low, plateau), _used(plateau), disks(free, plateau))
 
 

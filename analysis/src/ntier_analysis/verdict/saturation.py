@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -119,9 +119,7 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start
         marked = np.where(np.isnan(judged), np.nan, (judged >= threshold).astype(float))
         grid = _on_grid(t, marked, start, end, interval)
         found = saturation_share(grid, interval)
-        shares[threshold] = Share(
-            found.value, found.low, found.high, found.n, max(found.missing, expected - found.n), found.n_effective
-        )
+        shares[threshold] = replace(found, missing=max(found.missing, expected - found.n))
         if threshold == THRESHOLD:
             indicator = grid
     known = value[~np.isnan(value)]

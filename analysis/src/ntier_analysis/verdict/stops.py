@@ -22,17 +22,23 @@ perhaps half of its work, it does not do either."""
 MIN_USE_PCT = 3.0
 """Mean use of a tier from which on a second of nothing is no chance."""
 EXPLAINED = 0.5
-"""Share of the pauses in which something saturated of this tier or the one before explains them."""
+"""Share of the pauses in which something saturated explains them."""
 
 
-def pauses_between(done_s: np.ndarray, start: float, end: float) -> np.ndarray:
-    """(n, 2) beginnings and ends, s, of the pauses between completions."""
+def pauses_between(done_s: np.ndarray, start: float, end: float, spans: np.ndarray | None = None) -> np.ndarray:
+    """(n, 2) beginnings and ends, s, of the pauses between completions. `spans` (n, 2): beginning and end of every
+    interaction, if known; then only pauses in which someone waits count: users may all think at once."""
     inside = np.sort(done_s[(done_s >= start) & (done_s < end)])
     if not len(inside):
         return NO_PAUSES
     edges = np.concatenate([[start], inside, [end]])
     long = np.diff(edges) >= max(PAUSE_S, PAUSE_N * (end - start) / len(inside))
-    return np.column_stack([edges[:-1][long], edges[1:][long]])
+    pauses = np.column_stack([edges[:-1][long], edges[1:][long]])
+    if spans is None:
+        return pauses
+    middle = pauses.mean(axis=1)
+    begun, ended = np.sort(spans[:, 0]), np.sort(spans[:, 1])
+    return pauses[np.searchsorted(begun, middle) > np.searchsorted(ended, middle)]
 
 
 def pauses_in_use(found: list[Saturation], load_per_s: float, start: float, order: tuple[str, ...]) -> np.ndarray:
@@ -52,7 +58,6 @@ def stopped_tier(
     pauses: np.ndarray, found: list[Saturation], start: float, order: tuple[str, ...] = TIERS
 ) -> str | None:
     """The tier that stopped in the pauses; None if that cannot be told, or something saturated explains them."""
-    before = ""
     for tier in order:
         use, interval = _use(found, tier)
         if not len(use) or np.nanmean(use) < MIN_USE_PCT:
@@ -62,10 +67,9 @@ def stopped_tier(
             return None
         share = float(np.nanmean(use[inside]) / max(np.nanmean(use[~inside]), 1e-9))
         if share <= IDLE:
-            return None if _explained(pauses, found, {tier, before}, start) else tier
+            return None if _explained(pauses, found, start) else tier
         if share < ACTIVE:
             return None
-        before = tier
     return None
 
 
@@ -87,10 +91,11 @@ def _inside(pauses: np.ndarray, n: int, interval: float, start: float) -> np.nda
     return ((centres[:, None] >= pauses[:, 0]) & (centres[:, None] < pauses[:, 1])).any(axis=1)
 
 
-def _explained(pauses: np.ndarray, found: list[Saturation], tiers: set[str], start: float) -> bool:
-    """Whether a resource (a pool is none: it fills up above what stops) of these tiers was saturated meanwhile."""
+def _explained(pauses: np.ndarray, found: list[Saturation], start: float) -> bool:
+    """Whether a resource (a pool is none: it fills up above what stops) was saturated meanwhile: then that one held up
+    what stood still."""
     for s in found:
-        if s.tier in tiers and s.resource != "pool" and len(s.indicator):
+        if s.resource != "pool" and len(s.indicator):
             inside = _inside(pauses, len(s.indicator), s.interval_s, start)
             if inside.any() and np.nanmean(s.indicator[inside]) >= EXPLAINED:
                 return True

@@ -186,7 +186,7 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
         think_measured_s=number("think_measured_s"),
         done_s=done_s,
         spans=spans,
-        pauses=pauses_between(done_s, start, end) if done_s is not None else NO_PAUSES,
+        pauses=pauses_between(done_s, start, end, spans) if done_s is not None else NO_PAUSES,
     )
 
 

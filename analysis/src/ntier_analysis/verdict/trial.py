@@ -29,9 +29,9 @@ IMBALANCE_POINTS = 20.0
 FULL_PCT = 97.0
 """Mean utilization from which on a resource limits beside stops that nothing explains. Below, its idle time shows that
 it waits for what stops; what it does in the bursts after a stop it could do before."""
-HEADROOM = 0.9
+HEADROOM = 0.95
 """Use of a second resource against the leader's, from which on both limit: relieving the leader alone would gain at
-most 1 / 0.9 (utilization law), too little to tell from the 5 % that count as a gain."""
+most 1 / 0.95 (utilization law), which is what counts as a gain (5 %)."""
 
 
 def judge_trial(
@@ -175,7 +175,7 @@ def _with_causes(
     named = seen.named
     unproved = [s for s in named if s.key in seen.unproved]
     if unproved:
-        evidence += [f"{s.name} reads full, but {context.disks[s.key].why}: it may have room" for s in unproved]
+        evidence += [f"{s.name} reads full, but {seen.unproved[s.key]}" for s in unproved]
         return Verdict("unknown", evidence=evidence, lost=lost)
     groups = _grouped(named)
     leader = max(groups, key=lambda g: _mean_share(groups[g]))

@@ -175,7 +175,7 @@ def _with_causes(
     named = seen.named
     unproved = [s for s in named if s.key in seen.unproved]
     if unproved:
-        evidence += [f"{s.name} reads full, but {context.disks[s.key].why}: it may have room" for s in unproved]
+        evidence += [seen.unproved[s.key] for s in unproved]
         return Verdict("unknown", evidence=evidence, lost=lost)
     groups = _grouped(named)
     leader = max(groups, key=lambda g: _mean_share(groups[g]))

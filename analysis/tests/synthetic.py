@@ -1,11 +1,14 @@
 """A closed network of known truth that writes raw trials in the real formats: N users with exponential think time go
-through one FIFO station per tier. Used for round trips from parser to verdict."""
+through one FIFO station per tier, holding a thread of the application from there on and one of its connections from
+the middleware on. Used for round trips from parser to verdict."""
 
 from __future__ import annotations
 
 import hashlib
 import heapq
+import itertools
 import json
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,12 +26,15 @@ LEAD_S = 2.0  # collectors start before the ramp-up
 @dataclass
 class Truth:
     """What the network is made of. `demand_s`: CPU seconds per interaction and tier; `cores`: capacity of each node;
-    `lock_s`: a serial section that no collector sees; `stalls`: tier -> (period, share, slowdown) of its station;
-    `service_cv`: "exponential" or "constant"; `hog`: node -> intervals of full CPU use that delay nobody."""
+    `lock_s`: a serial section that no collector sees; `delay_s`: what an interaction waits for in the database without
+    holding up others; `db_pool`, `app_threads`: places, for which whoever finds none waits; `stalls`: tier -> (period,
+    share, slowdown) of its station; `service`: "exponential" or "constant"; `hogs`: node -> intervals of full CPU use
+    that delay nobody."""
 
     demand_s: dict[str, float]
     cores: float = 0.1
     lock_s: float = 0.0
+    delay_s: float = 0.0
     stalls: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     phase_of_stall: dict[str, float] = field(default_factory=dict)
     service: str = "exponential"
@@ -58,48 +64,73 @@ class Run:
     pending: dict[int, float]
     starts: dict[int, float]
     busy: dict[str, list[tuple[float, float]]]
-    entered: dict[str, list[float]]  # arrivals at each tier
+    entered: dict[str, list[float]]  # arrivals at each tier, inside of its pool
+    asked: dict[str, list[float]]  # arrivals at each pool
+
+
+@dataclass
+class Pool:
+    """Places that are held to the end of the interaction, and who waits for one: (user, stage, begun)."""
+
+    free: int
+    queue: deque[tuple[int, int, float]] = field(default_factory=deque)
+
+
+STATIONS = (*TIERS, "lock")
 
 
 def simulate(truth: Truth, users: int, phases: tuple[float, float, float], seed: int) -> Run:
     """Times in s from the start of the ramp-up."""
     rng = np.random.default_rng(seed)
-    end = sum(phases)
-    stations = [*TIERS, "lock"]
-    free_at = dict.fromkeys(stations, 0.0)
-    busy: dict[str, list[tuple[float, float]]] = {s: [] for s in stations}
-    run = Run([], [], {}, {}, busy, {s: [] for s in stations})
-    events: list[tuple[float, int, int, int, float]] = []  # time, tie, user, stage (-1 = request begins), begun
-    tie = 0
+    end, tie = sum(phases), itertools.count()
+    free_at = dict.fromkeys(STATIONS, 0.0)
+    pools = {"app": Pool(truth.app_threads), "middleware": Pool(truth.db_pool)}
+    run = Run([], [], {}, {}, {s: [] for s in STATIONS}, {s: [] for s in STATIONS}, {s: [] for s in pools})
+    events: list[tuple[float, int, int, int, float]] = []  # time, tie, user, stage, begun (-1: the request begins)
+
+    def enter(now: float, user: int, stage: int, begun: float) -> None:
+        """At a station, inside of its pool."""
+        station = STATIONS[stage]
+        run.entered[station].append(now)
+        leave = _serve(truth, station, max(now, free_at[station]), rng)
+        if leave[1] > leave[0]:
+            run.busy[station].append(leave)
+        free_at[station] = max(free_at[station], leave[1])
+        alone = float(rng.exponential(truth.delay_s)) if station == "lock" and truth.delay_s else 0.0
+        heapq.heappush(events, (leave[1] + alone, next(tie), user, stage + 1, begun))
+
+    def think(now: float, user: int, overshoot_s: float) -> None:
+        drawn = float(rng.exponential(7.0))
+        run.thinks.append((now, user, drawn, min(drawn + overshoot_s, end - now)))
+        heapq.heappush(events, (now + (drawn + overshoot_s), next(tie), user, 0, -1.0))
+
     for user in range(users):
         run.starts[user] = phases[0] / 2 * user / users
-        tie += 1
-        drawn = float(rng.exponential(7.0))
-        run.thinks.append((run.starts[user], user, drawn, drawn))
-        heapq.heappush(events, (run.starts[user] + drawn, tie, user, 0, -1.0))
-    while events:
+        think(run.starts[user], user, 0.0)
+    while events and events[0][0] < end:
         now, _, user, stage, begun = heapq.heappop(events)
-        if now >= end:
-            if begun >= 0 and begun < end:
-                run.pending[user] = end - begun
-            continue
         begun = now if stage == 0 else begun
-        if stage == len(stations):
+        if stage == len(STATIONS):
             run.interactions.append((begun, now - begun, user))
-            drawn = float(rng.exponential(7.0))
-            actual = drawn + truth.think_overshoot_ms / 1000
-            run.thinks.append((now, user, drawn, min(actual, end - now)))
-            following = (now + actual, 0, -1.0)
-        else:
-            station = stations[stage]
-            run.entered[station].append(now)
-            leave = _serve(truth, station, max(now, free_at[station]), rng)
-            if leave[1] > leave[0]:
-                busy[station].append(leave)
-            free_at[station] = max(free_at[station], leave[1])
-            following = (leave[1], stage + 1, begun)
-        tie += 1
-        heapq.heappush(events, (following[0], tie, user, following[1], following[2]))
+            think(now, user, truth.think_overshoot_ms / 1000)
+            for pool in reversed(pools.values()):
+                if pool.queue:
+                    enter(now, *pool.queue.popleft())
+                else:
+                    pool.free += 1
+            continue
+        pool = pools.get(STATIONS[stage])
+        if pool is not None:
+            run.asked[STATIONS[stage]].append(now)
+            if pool.free == 0:
+                pool.queue.append((user, stage, begun))
+                continue
+            pool.free -= 1
+        enter(now, user, stage, begun)
+    unanswered = [(user, begun) for _, _, user, _, begun in events] + [
+        (user, begun) for pool in pools.values() for user, _, begun in pool.queue
+    ]
+    run.pending |= {user: end - begun for user, begun in unanswered if begun >= 0}
     return run
 
 
@@ -378,6 +409,10 @@ def _services(folder: Path, spec: Spec, run: Run, node: Node, t: np.ndarray) -> 
         np.searchsorted(np.sort(run.entered[node.tier]), t) - np.searchsorted(ended, t) if node.tier in TIERS else t
     )
     beyond = np.searchsorted(np.sort(run.entered["middleware"]), t) - np.searchsorted(ended, t)
+    waiting = np.searchsorted(np.sort(run.asked["middleware"]), t) - np.searchsorted(
+        np.sort(run.entered["middleware"]), t
+    )
+    connected = np.searchsorted(np.sort(run.asked["app"]), t) - np.searchsorted(ended, t)
     done = np.searchsorted(ended, t)
     stamp = [f"{spec.start_s + s:.3f}" for s in t]
     pool, threads = spec.truth.db_pool, spec.truth.app_threads
@@ -395,17 +430,17 @@ def _services(folder: Path, spec: Spec, run: Run, node: Node, t: np.ndarray) -> 
     if node.tier == "app":
         header = "t_s,busy_threads,max_threads,connections,pool_active,pool_waiting,pool_size,gc_count,gc_ms,jit_ms"
         _csv(folder / "tomcat_status.csv", header, [
-            (s, min(i, threads), threads, i, min(b, pool), max(0, min(b, threads) - pool), pool, n, n, n)
-            for n, (s, i, b) in enumerate(zip(stamp, inside, beyond, strict=True))
+            (s, i, threads, c, b, w, pool, n, n, n)
+            for n, (s, i, c, b, w) in enumerate(zip(stamp, inside, connected, beyond, waiting, strict=True))
         ])  # fmt: skip
     if node.tier == "middleware":
         header = "t_s,replica,pending,awaiting,pool_size,executed_total,chosen_total"
-        rows = [(s, "db1", min(i, pool), 0, 90, 3 * d, 3 * d) for s, i, d in zip(stamp, inside, done, strict=True)]
+        rows = [(s, "db1", i, 0, 90, 3 * d, 3 * d) for s, i, d in zip(stamp, inside, done, strict=True)]
         _csv(folder / "middleware_status.csv", header, rows)
     if node.tier == "db":
         header = "t_s,Questions,Threads_running,Threads_connected,Innodb_row_lock_time,Uptime"
         each = enumerate(zip(stamp, inside, done, strict=True))
-        _csv(folder / "mysql_status.csv", header, [(s, 3 * d, min(i, pool), 30, 0, n) for n, (s, i, d) in each])
+        _csv(folder / "mysql_status.csv", header, [(s, 3 * d, i, 30, 0, n) for n, (s, i, d) in each])
 
 
 def sysstat_json(times: np.ndarray, busy_pct: np.ndarray, name: str) -> str:

@@ -6,7 +6,7 @@ from detector.network import TIERS, Network, simulate
 from detector.plan import Case, Plan, View
 from ntier_analysis.importing.folder import prepared
 from ntier_analysis.verdict.data import SweepVerdict
-from ntier_analysis.verdict.tables import sweep_verdict
+from ntier_analysis.verdict.tables import judge, sweep_verdict
 
 TARGET = 20.0
 """Interactions per s at which what has `busy` 1 saturates."""
@@ -28,10 +28,13 @@ def plan(busy: dict, nodes: dict | None = None, quota: float | None = 0.2, **opt
     )
 
 
+def case_of(network: Network, users=LOADS, run_s: float = 60.0, view: View | None = None, seed: int = 1) -> Case:
+    return Case("trap", "", "", network, {}, set(), tuple(users), run_s, 0.1, view or View(), seed, TARGET)
+
+
 def frames(network: Network, users=LOADS, run_s: float = 60.0, view: View | None = None, seed: int = 1):
     """Contents of trials.csv, samples.csv and interactions.csv."""
-    view = view or View()
-    case = Case("trap", "", "", network, {}, set(), tuple(users), run_s, 0.1, view, seed, TARGET)
+    case = case_of(network, users, run_s, view, seed)
     runs = [simulate(network, n, 20.0, run_s, seed + i, 37.0 * i) for i, n in enumerate(users)]
     return observe.frames(case, runs)
 
@@ -44,6 +47,13 @@ def judged_frames(trials, samples, interactions) -> SweepVerdict:
     (tables,) = prepared(trials, samples, interactions).values()
     done = tables["interactions"]
     return sweep_verdict("trap", tables["trials"], tables["samples"], tables["nodes"], None if done.empty else done)
+
+
+def whole_evidence(trials, samples, interactions) -> list[str]:
+    """Sentences of the sweep as the store keeps them: with suspects, and checks of the whole sweep."""
+    (tables,) = prepared(trials, samples, interactions).values()
+    made = judge("trap", tables["trials"], tables["samples"], tables["nodes"], tables["interactions"])
+    return str(made["verdicts"]["evidence"].iloc[0]).split("\n")
 
 
 def named(found: SweepVerdict) -> list[tuple]:

@@ -2,16 +2,29 @@
 
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
-from detector.network import TIERS
+from detector.kernel import CELL_S
+from detector.network import TIERS, simulate
+from detector.observe import start, trial_name
 from detector.plan import View, turns
-from networks import judged, named, plan, said, throughput
+from networks import LOADS, case_of, frames, judged, judged_frames, named, plan, said, throughput, whole_evidence
 
-DB, APP, WEB = ("db", "cpu"), ("app", "cpu"), ("web", "cpu")
+DB, APP, WEB, DISK, LOCK = ("db", "cpu"), ("app", "cpu"), ("web", "cpu"), ("db", "disk"), ("db", "lock")
+HELPS, NOTHING = 1.1, 1.05
+"""Of the throughput with half as much capacity again; a limit that is relieved gives up to 1.5."""
+
+
+def gain(network, *keys, users=250):
+    """Throughput with these relieved / without."""
+    return throughput(network.relieved(set(keys), 1.5), users) / throughput(network, users)
 
 
 def test_t4_pools_full_above_a_saturated_database_are_symptoms():
     network = plan({DB: 1.0}, connections=12, threads=20, workers=40).build()
+    assert gain(network, DB) > HELPS
+    assert gain(network, ("app", "pool:connections"), ("app", "pool:threads"), ("web", "pool:workers")) < NOTHING
     found = judged(network)
     assert (found.verdict, named(found)) == ("single", [("db", "cpu", ("db1",))])
     assert said(found, "app1 pool (connections) was full")
@@ -36,35 +49,102 @@ def test_t4_pools_full_above_a_lock_that_nobody_sees_are_symptoms_too():
 
 def test_t9_the_hot_replica_is_named_and_the_balancer_with_it():
     balanced = {"db": ("random", (5.0, 1.0, 1.0))}
-    found = judged(plan({DB: 0.47}, nodes={"db": 3}, policies=balanced).build())
+    network = plan({DB: 0.47}, nodes={"db": 3}, policies=balanced).build()
+    assert throughput(replace(network, policies={})) > HELPS * throughput(network)
+    found = judged(network)
     assert named(found) == [("db", "cpu", ("db1",))]
     assert said(found, "imbalance: db1 saturates while db2")
 
 
+def test_t10_host_and_client_that_are_full_leave_no_verdict():
+    """The host gives each node half: all of them saturate together, and none of them limits."""
+    network = plan({DB: 1.0, APP: 0.95}, options={(t, "cpu"): {"competitor": 0.5, "switches": (0.0,)} for t in TIERS})
+    freed = plan({DB: 1.0, APP: 0.95}).build()
+    assert throughput(freed) > 1.5 * throughput(network.build())
+    trials, samples, interactions = frames(network.build())
+    one = samples[
+        (samples["node"] == "db1") & (samples["metric"] == "utilization_pct") & (samples["resource"] == "cpu")
+    ]
+    for node, tier, reason in (("host", "host", "host_saturated"), ("client1", "client", "generator_cpu")):
+        full = pd.concat([samples, one.assign(node=node, tier=tier, value=100.0)], ignore_index=True)
+        found = judged_frames(trials, full, interactions)
+        assert (found.verdict, found.bottlenecks) == ("unknown", [])
+        assert all(load.invalid_reasons == reason and v.verdict == "unknown" for load, v in found.trials)
+    blind = judged_frames(trials, samples, interactions)
+    assert any("not validated" in text and "the host's CPU" in text for text in blind.evidence)
+
+
 def test_t14_disk_that_serves_many_at_a_time_reads_100_pct_and_limits_nothing():
-    wide = plan({("db", "disk"): 8.0, DB: 1.0}, wide_disk=True).build()
+    wide = plan({DISK: 8.0, DB: 1.0}, wide_disk=True).build()
+    assert gain(wide, DISK) < NOTHING
     assert judged(wide, (40, 60, 80)).verdict == "none"
     found = judged(wide)
     assert (found.verdict, named(found)) == ("single", [("db", "cpu", ("db1",))])
-    assert said(found, "db1 disk is full already at loads that lose nothing")
+
+
+@pytest.mark.parametrize("queues", [True, False])
+@pytest.mark.parametrize("users", [LOADS, LOADS[3:]])
+def test_t14_wide_disk_at_95_pct_beside_a_lock_is_never_named(queues, users):
+    """A disk of 32 places, each of 20 used, reads 100 %, and nothing else does."""
+    wide = {"connections": 2000, "threads": 2000, "workers": 2000, "wide_disk": True}
+    network = plan({DISK: 20.0}, lock_s=1 / 20, **wide).build()
+    assert gain(network, DISK) < NOTHING
+    assert gain(network, LOCK) > HELPS
+    found = judged(network, users, view=View(queues=queues))
+    assert found.bottlenecks == []
+    assert found.verdict == ("hidden" if queues and users == LOADS else "unknown")
+    if not queues:
+        assert any("sample queue and waiting time of the disk of db1" in text for text in found.next)
+
+
+def test_t14_disk_of_one_place_that_is_full_is_named():
+    network = plan({DISK: 1.0}).build()
+    assert gain(network, DISK) > HELPS
+    assert named(judged(network)) == [("db", "disk", ("db1",))]
 
 
 def test_t15_saturated_network_is_named_and_without_its_collector_nothing_else_is():
     network = {("web", "network"): 1.0, APP: 0.7}
+    assert gain(plan(network).build(), ("web", "network")) > HELPS
+    assert gain(plan(network).build(), APP) < NOTHING
     assert named(judged(plan(network).build())) == [("web", "network", ("web1",))]
     unseen = judged(plan(network, options={("web", "network"): {"measured": False}}).build())
     assert (unseen.verdict, unseen.bottlenecks) == ("hidden", [])
     assert said(unseen, "bursts, not a limit") or said(unseen, "no measured resource saturates")
 
 
-def test_t16_lock_in_the_database_with_its_cpu_at_30_pct_is_hidden():
-    found = judged(plan({DB: 0.3}, lock_s=1 / 20, connections=2000, threads=2000, workers=2000).build())
+def lock_samples(network, users, **given):
+    """What the database counts of its locks: ms of waiting per second, of all statements that wait."""
+    row = next(i for i, s in enumerate(network.stations) if s.key == LOCK)
+    parts = []
+    for i, n in enumerate(users):
+        run = simulate(network, n, 20.0, 60.0, 1 + i, 37.0 * i)
+        at = np.arange(run.ramp_s, run.end_s)
+        waiting = np.maximum(run.record.jobs[row][(at / CELL_S).astype(int)] - 1, 0)
+        rows = {"t_s": start(i) + at, "trial": trial_name(case_of(network), i), "value": 1000.0 * waiting}
+        parts.append(pd.DataFrame(rows).assign(**given))
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_t16_lock_in_the_database_with_its_cpu_at_30_pct_is_hidden_and_suspected():
+    network = plan({DB: 0.3}, lock_s=1 / 20, connections=2000, threads=2000, workers=2000).build()
+    assert gain(network, LOCK) > HELPS
+    assert gain(network, DB, APP, WEB, DISK) < NOTHING
+    trials, samples, interactions = frames(network)
+    found = judged_frames(trials, samples, interactions)
     assert (found.verdict, found.bottlenecks) == ("hidden", [])
+    given = {"sweep": "trap", "node": "db1", "tier": "db", "resource": "lock", "item": ""}
+    waits = lock_samples(network, LOADS, metric="innodb_row_lock_time_per_s", **given)
+    suspects = [t for t in whole_evidence(trials, pd.concat([samples, waits]), interactions) if t.startswith("suspect")]
+    assert "statements wait for row locks on db1" in suspects[0]
+    healthy = whole_evidence(trials, pd.concat([samples, waits.assign(value=0.0)]), interactions)
+    assert not any("row locks" in t for t in healthy)
 
 
 def test_t17_spare_cpu_that_something_else_uses_up_is_no_limit():
     options = {WEB: {"competitor": 0.4, "switches": (0.0,)}}
     network = plan({DB: 1.0, WEB: 0.15}, options=options).build()
+    assert gain(network, WEB) < NOTHING
     assert judged(network, (40, 60, 80)).verdict == "none"
     assert named(judged(network)) == [("db", "cpu", ("db1",))]
 
@@ -72,19 +152,25 @@ def test_t17_spare_cpu_that_something_else_uses_up_is_no_limit():
 @pytest.mark.parametrize("busy", [0.6, 0.75])
 def test_bursts_of_a_resource_with_room_are_no_second_bottleneck(busy):
     """Used 75 %, a CPU is saturated in half of the samples of 100 ms."""
-    found = judged(plan({DB: 1.0, APP: busy}).build())
+    network = plan({DB: 1.0, APP: busy}).build()
+    assert gain(network, APP) < NOTHING
+    found = judged(network)
     assert (found.verdict, named(found)) == ("single", [("db", "cpu", ("db1",))])
 
 
 def test_t24_second_database_without_statements_is_not_called_saturated():
-    found = judged(plan({DB: 0.5}, nodes={"db": 2}, policies={"db": ("random", (1.0, 1e-9))}).build())
+    network = plan({DB: 0.5}, nodes={"db": 2}, policies={"db": ("random", (1.0, 1e-9))}).build()
+    assert throughput(replace(network, policies={}), 400) > 1.5 * throughput(network, 400)
+    found = judged(network)
     assert named(found) == [("db", "cpu", ("db1",))]
     assert said(found, "imbalance: db1 saturates while db2 0 % has room")
 
 
 def test_t25_two_equal_stations_in_series_are_simultaneous_never_alternating():
+    network = plan({DB: 1.0, APP: 1.0}).build()
+    assert max(gain(network, DB), gain(network, APP)) < HELPS < gain(network, DB, APP)
     for seed in (1, 2, 3):
-        found = judged(plan({DB: 1.0, APP: 1.0}).build(), seed=seed)
+        found = judged(network, seed=seed)
         assert (found.verdict, found.kind) == ("multi", "simultaneous"), found.evidence
         assert all(v.kind != "alternating" for _, v in found.trials)
 
@@ -100,6 +186,7 @@ def in_turn(mean_s: float):
 
 def test_t6_quick_turns_are_seen_at_10_hz_and_at_1_hz_at_least_not_misjudged():
     network, users = in_turn(0.4), (15, 25, 90, 110, 130)
+    assert gain(network, DB, APP, users=130) > HELPS
     fine = judged(network, users)
     assert (fine.verdict, fine.kind) == ("multi", "alternating")
     coarse = judged(network, users, view=View(interval_s=1.0))
@@ -113,7 +200,25 @@ def test_t27_database_that_stands_still_now_and_then_is_hidden_not_none():
     made = plan({(tier, "cpu"): 0.05 for tier in TIERS}, connections=2000, threads=2000, workers=2000)
     (times,) = turns(made, 5.0, (0.25,), True)
     made.options[DB] = {"stalls": True, "switches": times}
-    found = judged(made.build(), (100, 200, 300))
+    network = made.build()
+    moving = replace(network, stations=tuple(replace(s, stalls=False) for s in network.stations))
+    assert throughput(moving, 300) > HELPS * throughput(network, 300)
+    found = judged(network, (100, 200, 300))
     assert found.verdict == "hidden"
     assert said(found, "it stood still in")
     assert said(found, "the db tier did nothing then")
+
+
+def test_t26_what_the_monitor_costs_changes_neither_verdict_nor_maximum_and_more_of_it_is_told():
+    """2 % of the application's work is what collectors and logs may cost; a log of every statement may cost as much as
+    the work. Then the application does limit, but only while it is watched."""
+    without, watched, detailed = (plan({DB: 1.0, APP: 0.75 * cost}).build() for cost in (1.0, 1.02, 1.75))
+    assert throughput(watched) == pytest.approx(throughput(without), rel=0.03)
+    assert gain(detailed, APP) > HELPS
+    assert gain(without, APP) < NOTHING
+    plain, seen, loud = (judged(network) for network in (without, watched, detailed))
+    assert named(plain) == named(seen) == [("db", "cpu", ("db1",))]
+    assert plain.max_throughput.low <= seen.max_throughput.high
+    assert seen.max_throughput.low <= plain.max_throughput.high
+    assert named(loud) == [("app", "cpu", ("app1",))]
+    assert loud.max_throughput.high < plain.max_throughput.low

@@ -43,7 +43,16 @@ def _differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "")
     return found
 
 
-def _first(folder: Path) -> Manifest | None:
+def _started_since(trial: RawTrial, first: RawTrial) -> list[str]:
+    """Nodes whose kernel was started since: restarted on purpose, or another machine of the same name."""
+    return [
+        node
+        for node in trial.nodes
+        if trial.facts(node, "before").get("boot_id") != first.facts(node, "before").get("boot_id")
+    ]
+
+
+def _first(folder: Path) -> tuple[Path, Manifest] | None:
     """The oldest valid trial of the sweep."""
     found = []
     for path in folder.parent.glob("*/manifest.json"):
@@ -52,21 +61,28 @@ def _first(folder: Path) -> Manifest | None:
         except (OSError, ValidationError):
             continue  # a trial under way, or one that its own checks report
         if manifest.valid and path.parent != folder and manifest.phase("run").start_s is not None:
-            found.append(manifest)
-    return min(found, key=lambda m: m.phase("run").start_s or 0.0, default=None)
+            found.append((path.parent, manifest))
+    return min(found, key=lambda m: m[1].phase("run").start_s or 0.0, default=None)
 
 
 @check("P1", "Provenance: what differs from the first valid trial of the sweep", "provenance")
 def same_system(trial: RawTrial) -> Finding:
     """Versions, nodes, soft resources and host must be the same. Another commit of the project alone is told, not
     judged: most commits do not touch what is measured, and what is measured has its versions."""
-    first, own = _first(trial.folder), trial.manifest
-    if first is None:
+    earlier, own = _first(trial.folder), trial.manifest
+    if earlier is None:
         return exact(0.0, 0.0, "settings", "the first one", 0)
+    folder, first = earlier
     different = _differences(_facts(own), _facts(first))
     if different:
         text = f"{'; '.join(different[:5])} (than in {first.trial}): start a sweep of its own"
         return exact(float(len(different)), 0.0, "settings", text, 1)
+    since = _started_since(trial, RawTrial(folder))
+    if since:
+        text = (
+            f"{', '.join(since)} started since {first.trial}: caches were lost, or it is another machine of that name"
+        )
+        return Finding(Outcome.UNDECIDABLE, float(len(since)), 0.0, "nodes", len(since), None, text, required=False)
     if own.git_commit != first.git_commit or not (own.git_clean and first.git_clean):
         text = f"same system; the project's files may differ ({first.git_commit} then, {own.git_commit} now)"
         return Finding(Outcome.UNDECIDABLE, 0.0, 0.0, "settings", 1, None, text, required=False)

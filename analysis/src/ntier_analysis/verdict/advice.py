@@ -7,7 +7,7 @@ import numpy as np
 from ntier_analysis.verdict.causes import FULL, NO_ROOM_PCT, SOFT
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.disks import Room
-from ntier_analysis.verdict.load import is_server
+from ntier_analysis.verdict.load import depth, is_server
 from ntier_analysis.verdict.plateau import BELOW, FAR
 from ntier_analysis.verdict.trial import COARSE_S, unmeasured
 
@@ -39,6 +39,7 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
         texts.append("raise the pool that is full by a step: throughput grows if it limits")
     if len({t.load.users for t in valid}) < 2:
         texts.append(f"add a load of {round(valid[0].load.users / 3)} users: it tells service from waiting")
+    texts = texts or _full_pools(some)
     named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}
     if not texts and len(named) > 1:
         texts.append("repeat the loads beyond the knee (REPS=3) or run them longer (PHASES=standard): they disagree")
@@ -48,6 +49,15 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
 def _queues(some: list[TrialData], disks: dict) -> list[str]:
     open_ = sorted({s.node for t in some for s in t.saturations if _doubtful(s, disks)})
     return [f"sample queue and waiting time of the disk of {', '.join(open_)} (iostat: aqu-sz, await)"] if open_ else []
+
+
+def _full_pools(some: list[TrialData]) -> list[str]:
+    """Pools that are full while no hardware is, the deepest first: a step more tells whether they limit."""
+    found = {s.group: s for t in some for s in t.saturations if is_server(s.tier) and s.share.value >= FULL}
+    if any(s.utilization_mean_pct >= NO_ROOM_PCT for s in found.values() if s.resource not in SOFT):
+        return []
+    pools = sorted((s for s in found.values() if s.resource in SOFT), key=lambda s: -depth(s.tier, some[0].order))
+    return [f"raise the {s.item or s.resource} of {s.tier} by a step: throughput grows if it limits" for s in pools]
 
 
 def _doubtful(s, disks: dict) -> bool:

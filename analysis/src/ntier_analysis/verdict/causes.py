@@ -44,9 +44,14 @@ WHOLE, MIN_SECONDS = 0.9, 5
 """A second saturated throughout, and how many of either kind the comparison by seconds needs."""
 EXPLAINS = 0.75
 """Share of the run in which a cause must be saturated to explain a limit alone, where others are full anyway."""
-NOT_HELD = "no lower load tells how long a place in it is held without waiting: what is behind it may limit"
 EXPLAINS_POOL = 0.7
 """Share of the time in which a pool is full that something deeper must be saturated, to explain it."""
+AS_LONG = 1.2
+"""A place in a pool that is held at most this many times as long as at low load waits for nothing deeper: the pool
+limits. Simulated, 12 seeds each: pools of 2 and 3 that limit 0.87 to 1.24; of 2 and 3 above a lock 1.13 to 2.31, one of
+48 below 1.2 (two places, work of random length); larger pools more. A pool of one place reads 1 whatever is below it.
+Between this and HELD_LONGER, or where no low load tells, what its holders wait for may limit as well: a pool of 20
+above a lock is as full as one that limits."""
 ALTERNATING_LIFT, ALTERNATING_P = 0.5, 0.01
 COMPLETE = 0.9
 """One of the two is saturated nearly always. Shifting a periodic series by a period changes nothing, so the permutation
@@ -62,8 +67,8 @@ and more in 60 s: lift 1.0, none of 709 below 0.66 (simulated)."""
 
 @dataclass(frozen=True)
 class Causes:
-    """`named`: saturations that limit; `in_turn`: their (tier, resource) that do so in turns; `unproved`: what
-    reads full and may not limit -> what is not known of it; `notes`: sentences on what saturates and is none."""
+    """`named`: saturations that limit; `in_turn`: their (tier, resource) that do so in turns; `unproved`: why it is not
+    known of a named resource whether it limits; `notes`: sentences on what saturates and is none."""
 
     named: list[Saturation]
     notes: list[str] = field(default_factory=list)
@@ -83,13 +88,10 @@ def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndar
     hard, notes = _hard(solid, full | turns, found, load)
     hard, left = _without_full_anyway(hard, context)
     pools, symptoms = _pools([s for s in candidates if s.resource in SOFT], hard, context)
-    unproved = {
-        s.key: f"{context.disks[s.key].why}: it may have room"
-        for s in hard
-        if s.key not in turns and _room(s, context) is Room.UNKNOWN
-    }
-    # A pool above something that nobody measures fills up too; only the time a place is held without waiting tells.
-    unproved |= {s.key: NOT_HELD for s in pools if s.key not in context.held_longer and not hard}
+    unknown = [s for s in hard if s.key not in turns and _room(s, context) is Room.UNKNOWN]
+    unproved = {s.key: f"{s.name} reads full, but {context.disks[s.key].why}: it may have room" for s in unknown}
+    if not hard:
+        unproved |= {s.key: text for s in pools for text in [_unproved_pool(s, context)] if text}
     in_turn_groups = frozenset(group[0].group for group in covering)
     return Causes(hard + pools, [*with_room, *left, *symptoms, *notes], in_turn_groups, unproved)
 
@@ -247,3 +249,16 @@ def _pools(pools: list[Saturation], hard: list[Saturation], context: Context) ->
         else:
             kept.append(s)
     return kept, symptoms
+
+
+def _unproved_pool(s: Saturation, context: Context) -> str:
+    """Why a full pool may not be what limits; '' if it is known to."""
+    longer = context.held_longer.get(s.key)
+    if longer is not None and longer <= AS_LONG:
+        return ""
+    why = (
+        "no low load tells how long a place is held where nothing waits"
+        if longer is None
+        else f"a place in it is held {longer:.1f} times as long as at low load"
+    )
+    return f"{s.name} is full, but {why}: it limits, or what its holders wait for does; raise it by a step to tell"

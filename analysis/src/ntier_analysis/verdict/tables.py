@@ -23,6 +23,8 @@ from ntier_analysis.verdict.sweep import judge_sweep
 
 SUSPECTS = 5
 """Suspects that are named at most."""
+COLD_PCT = -10.0
+"""Throughput of the runs' first tenth against their rest, as HIDDEN: what costs less needs no cause."""
 NEEDED_METRICS = (*METRICS, "used_cores")
 
 
@@ -50,6 +52,7 @@ def sweep_verdict(
     searched = decisions is not None and len(decisions) > 0
     judged = judge_sweep(sweep, topology, data, sweep_scale(trials), searched=searched)
     checks = sweep_checks(trials, samples, nodes, interactions)
+    judged = unless_cold(judged, checks)
     judged.evidence += not_validated(trials)
     if decisions is not None and len(decisions):
         judged.evidence += search_evidence(decisions)
@@ -96,6 +99,16 @@ def judge(
         "saturation": saturation,
         "sweep_checks": check_table(sweep, judged.checks),
     }
+
+
+def unless_cold(judged: SweepVerdict, checks: list[Check]) -> SweepVerdict:
+    """What a system that still warms up is short of limits nothing later: no bottleneck is named if the runs begin
+    with a tenth less throughput than they go on with. (Beyond the knee an unsettled system begins with more.)"""
+    begun = next(c for c in checks if c.id == "S2.sweep")
+    if begun.outcome is not Outcome.FAIL or (begun.value or 0.0) > COLD_PCT or not judged.bottlenecks:
+        return judged
+    advice = ["give the system more time to warm up (PHASES=standard), and repeat the sweep", *judged.next]
+    return replace(judged, verdict="unknown", kind="", bottlenecks=[], migration=[], next=advice)
 
 
 def noticed(checks: list[Check]) -> list[str]:

@@ -182,7 +182,7 @@ def _with_causes(
     named = seen.named
     unproved = [s for s in named if s.key in seen.unproved]
     if unproved:
-        evidence += [f"{s.name} reads full, but {seen.unproved[s.key]}" for s in unproved]
+        evidence += [seen.unproved[s.key] for s in unproved]
         return Verdict("unknown", evidence=evidence, lost=lost)
     perhaps = _perhaps_full(found, context)
     if perhaps and covered(named, waits) < MOST_OF_IT:

@@ -64,6 +64,12 @@ class SweepData:
     """The raw trials that are at hand, for what only logs tell; none if imported or moved away."""
 
     @cached_property
+    def run_samples(self) -> dict[str, pd.DataFrame]:
+        """`samples` of the run phase, by trial."""
+        run = self.samples[self.samples["phase"] == "run"]
+        return {str(trial): rows for trial, rows in run.groupby("trial", sort=False)}
+
+    @cached_property
     def forecast(self) -> Forecast | str:
         """What the closed model of the demands predicts, or why it cannot."""
         try:

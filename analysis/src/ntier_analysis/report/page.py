@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ntier_analysis.figures.drawing import save, write_csv
+from ntier_analysis.figures.drawing import placed, save, write_csv
 from ntier_analysis.report import replicas, tables, words
 from ntier_analysis.report.data import SweepData, read_sweep
 from ntier_analysis.report.drawings import density_figures, detail_sections, load_figures
@@ -21,16 +21,18 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
     data = read_sweep(store, sweep)
     folder = out / sweep
     loads, densities, sections = load_figures(data), density_figures(data), detail_sections(data)
+    shown = {}
     for pair in loads + densities + [p for s in sections for p in s.pairs]:
-        save(pair.drawing, data.origin, folder / "figures")
+        with placed(pair.drawing.figure):
+            save(pair.drawing, data.origin, folder / "figures")
+            shown[pair.drawing.name] = embedded(pair, data.origin)
     _write_tables(data, folder / "tables")
     context = _context(data) | {
         "figures": {
-            "loads": [embedded(p, data.origin) for p in loads],
-            "densities": [embedded(p, data.origin) for p in densities],
+            "loads": [shown[p.drawing.name] for p in loads],
+            "densities": [shown[p.drawing.name] for p in densities],
             "sections": [
-                {"title": s.title, "note": s.note, "pairs": [embedded(p, data.origin) for p in s.pairs]}
-                for s in sections
+                {"title": s.title, "note": s.note, "pairs": [shown[p.drawing.name] for p in s.pairs]} for s in sections
             ],
         }
     }

@@ -56,6 +56,8 @@ def _context(data: SweepData) -> dict:
         "mix": mix,
         "kicker": [part for part in (data.topology, mix, middleware, measured_on) if part],
         "sentence": words.verdict_sentence(verdict, scale),
+        "next_title": words.next_title(verdict["verdict"]),
+        "next": verdict["next"],
         "evidence": _evidence(verdict),
         "warnings": words.warnings(trials, data.checks, verdict),
         "facts": _facts(data),
@@ -65,6 +67,8 @@ def _context(data: SweepData) -> dict:
         "trials": tables.trial_rows(data),
         "checks": tables.check_rows(data.checks),
         "check_details": tables.check_details(data.checks),
+        "sweep_checks": (rows := tables.sweep_check_rows(data.sweep_checks)),
+        "sweep_check_summary": tables.sweep_check_summary(rows),
         "demands": tables.demand_rows(data),
         "prediction": words.prediction(data.forecast, scale),
         "mix_rows": tables.mix_rows(data),
@@ -85,7 +89,8 @@ def _span(counts: pd.Series) -> str:
 
 def _evidence(verdict: dict) -> list[str]:
     """Without what the warnings say."""
-    return [e for e in verdict["evidence"] if "trials are invalid" not in e] + words.migrations(verdict)
+    said = ("trials are invalid", "imported: not validated:")
+    return [e for e in verdict["evidence"] if not any(s in e for s in said)] + words.migrations(verdict)
 
 
 def _facts(data: SweepData) -> list[dict]:
@@ -124,6 +129,7 @@ def _write_tables(data: SweepData, folder: Path) -> None:
         "trials": data.trials,
         "saturation": data.saturation,
         "checks": data.checks,
+        "sweep_checks": data.sweep_checks,
         "nodes": data.nodes,
         "mix": tables.mix(data),
         "demands": tables.demands(data),

@@ -132,7 +132,8 @@ def _joined(node: str, entries: list[tuple[str, str, float, pd.DataFrame]]) -> S
     widths = [width for _, _, width, _ in entries]
     width = max(set(widths), key=lambda w: (widths.count(w), -w))
     kept = [e for e in entries if e[2] == width]
-    where = kept[0][1] + (f" ({len(entries) - len(kept)} trial without it)" if len(kept) < len(entries) else "")
+    lacking = len(entries) - len(kept)
+    where = kept[0][1] + (f" ({lacking} {'trial' if lacking == 1 else 'trials'} without it)" if lacking else "")
     return Source(node, kept[0][0], where, width, pd.concat([e[3] for e in kept], ignore_index=True))
 
 

@@ -89,8 +89,7 @@ def _range(values: pd.Series, unit: str) -> str:
 
 
 def _with_unit(value: float | None, unit: str | None) -> str:
-    shown = "%" if unit == "pct" else (unit or "").replace("pct (", "% (")
-    return number(value) if number(value) == "–" else f"{number(value)} {shown}".strip()
+    return f"{number(value)} {'%' if unit == 'pct' else unit or ''}".strip()
 
 
 def check_details(checks: pd.DataFrame) -> list[dict]:
@@ -123,8 +122,8 @@ def sweep_check_rows(checks: pd.DataFrame) -> list[dict]:
             "id": c.id,
             "title": c.title,
             "outcome": c.outcome,
-            "value": _with_unit(c.value, _plain(c.unit)),
-            "limit": _with_unit(c.limit, c.unit),
+            "value": "–" if pd.isna(c.value) else _with_unit(c.value, _plain(c.unit)),
+            "limit": "–" if pd.isna(c.limit) else f"{c.limit:g} {c.unit.replace('pct', '%')}",
             "detail": "" if pd.isna(c.detail) else c.detail,
         }
         for c in ordered.itertuples()

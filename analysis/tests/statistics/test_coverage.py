@@ -1,5 +1,6 @@
 """The worst cells of bench/interval_coverage.py, fast: intervals hold the truth about as often as they say."""
 
+import interval_coverage
 import numpy as np
 import pytest
 

@@ -29,6 +29,7 @@ from ntier_harness.cli import main as ntier
 from ntier_harness.targets import local
 
 HOG_S = 5.0  # on, and off
+LOCK_S = 3.0  # the same
 WEIGHT = 4  # of one database, where the others have 1
 HOGS = 4  # busy loops: of the CPU that a database with one or two running queries would get, they take most
 
@@ -89,13 +90,19 @@ if not ask("get weight database/{database}").startswith("{WEIGHT} "):
     return beside(node, f"exec python3 -c '{tell}'", 10.0)
 
 
+def locked(node: str) -> Context:
+    """Locks the tables that pages read from for LOCK_S, and rests as long: statements wait, nothing is used."""
+    tables = ", ".join(f"{table} WRITE" for table in ("stories", "old_stories", "comments", "users", "categories"))
+    return beside(node, f"exec mysql rubbos -e 'LOCK TABLES {tables}; DO SLEEP({LOCK_S:g})'", LOCK_S)
+
+
 @dataclass(frozen=True)
 class Case:
-    """`truth`: what must be named (tier, resource, nodes)."""
+    """`truth`: what must be named (tier, resource, nodes); None: nothing that is measured, so `hidden`."""
 
     topology: str
     users: str
-    truth: tuple[str, str, tuple[str, ...]]
+    truth: tuple[str, str, tuple[str, ...]] | None
     settings: tuple[str, ...] = ()
     injected: Callable[[], Context] = field(default=nullcontext)
     middleware: str = "shardingsphere"
@@ -114,6 +121,7 @@ CASES = {
         ("app_pool_mode=shared", "app_pool_size=1"), scale=0.8,
     ),
     "cpu_hog": Case("1/1/1/1M", "1000,4000,5000,6000", ("db", "cpu", ("db1",)), (), lambda: hog("db1")),
+    "table_lock": Case("1/1/1/1M", "500,2500,3500,4500", None, (), lambda: locked("db1")),
     # With the small profile's data they cost a database a third more, and the middleware limits still.
     "long_queries": Case(
         "1/1/1/2M", "250,2500,3500,4500", ("db", "cpu", ("db1", "db2")), ("app_comment_search=mysql_5_0",),
@@ -167,14 +175,14 @@ def judged(name: str, case: Case, results: Path) -> dict:
 
 
 def row(name: str, case: Case, found: dict) -> str:
-    tier, resource, nodes = case.truth
     named = {(b["tier"], b["resource"], tuple(b["nodes"])) for b in found["bottlenecks"]}
-    right = "yes" if named == {case.truth} else "no"
+    right = "yes" if (named == {case.truth} if case.truth else found["verdict"] == "hidden") else "no"
+    truth = (
+        "{} {} on {}".format(*case.truth[:2], ", ".join(case.truth[2])) if case.truth else "nothing that is measured"
+    )
     valid = sum(t["valid"] for t in found["trials"])
     said = verdict_sentence(found, 1.0)
-    return (
-        f"| {name} | {tier} {resource} on {', '.join(nodes)} | {said} | {right} | {valid} of {len(found['trials'])} |"
-    )
+    return f"| {name} | {truth} | {said} | {right} | {valid} of {len(found['trials'])} |"
 
 
 def main() -> None:

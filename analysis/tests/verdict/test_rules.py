@@ -103,7 +103,7 @@ def test_second_resource_that_saturates_now_and_then_is_no_multi():
 
 
 def test_two_that_saturate_together_are_simultaneous():
-    v = judged([*idle("web1", "middleware1"), saturation("db1", 1.0), saturation("app1", 0.9)])
+    v = judged([*idle("web1", "middleware1"), saturation("db1", 1.0), saturation("app1", 0.97)])
     assert (v.verdict, v.kind) == ("multi", "simultaneous")
     assert [b.tier for b in v.bottlenecks] == ["db", "app"]
 

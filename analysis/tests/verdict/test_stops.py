@@ -54,7 +54,8 @@ def test_a_saturated_disk_explains_an_idle_cpu():
 
 @pytest.mark.parametrize(("mean", "verdict"), [(94.0, "hidden"), (99.0, "single")])
 def test_stops_limit_rather_than_a_cpu_that_has_room_beside_them(mean, verdict):
-    web = replace(saturation("web1", 0.9, mean=mean), values=np.where(STILL, 80.0, mean))
+    web = saturation("web1", 0.9, mean=mean)
+    web = replace(web, values=np.where(STILL, 80.0, mean), indicator=np.where(STILL, 0.0, web.indicator))
     found = [web, *tiers(used("db1", 60, 0))[1:]]
     v = judge_trial(load(pauses=PAUSES), found, NODES, 0.05)
     assert v.verdict == verdict

@@ -19,6 +19,8 @@ IDLE, ACTIVE = 0.2, 0.25
 """CPU use in the pauses against that in the rest: a tier that stopped, and one that goes on sending. Users who wait
 send nothing (with 7 s between requests, half of them are still sending after 5 s), and what a tier does with answers,
 perhaps half of its work, it does not do either."""
+BUSY_PCT = 50.0
+"""Mean use of a tier's disk from which on its idle CPU tells nothing."""
 MIN_USE_PCT = 3.0
 """Mean use of a tier from which on a second of nothing is no chance."""
 EXPLAINED = 0.5
@@ -47,6 +49,8 @@ def pauses_in_use(found: list[Saturation], load_per_s: float, start: float, orde
     for tier in reversed(order):
         use, interval = _use(found, tier)
         if len(use) and interval <= FINE_S and np.nanmean(use) >= MIN_USE_PCT:
+            if any(s.tier == tier and s.resource == "disk" and s.utilization_mean_pct >= BUSY_PCT for s in found):
+                return NO_PAUSES  # its CPU may idle while all wait for the disk
             idle = np.nan_to_num(use, nan=100.0) <= IDLE * np.nanmean(use)
             edges = np.flatnonzero(np.diff(np.concatenate([[0], idle.astype(int), [0]])))
             spans = start + interval * edges.reshape(-1, 2)

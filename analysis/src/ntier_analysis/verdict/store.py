@@ -15,14 +15,12 @@ from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, disk_chains
 from ntier_analysis.verdict.replicas import added, with_replicas
 from ntier_analysis.verdict.search import Goal, Step, next_step
-from ntier_analysis.verdict.stored import analysis_version, from_text, made_elsewhere
+from ntier_analysis.verdict.stored import from_text, made_elsewhere
 from ntier_analysis.verdict.tables import NEEDED_METRICS, judge, sweep_scale, sweep_verdict, trial_data
 
 IDLE_S = 3.0
 """The connections and quota changes that begin a trial are over by then; measured: 0.006 cores on a MySQL node, as much
 as the utilization law's intercept over 13 loads."""
-
-_NEEDED = [("metric", "in", list(NEEDED_METRICS)), ("phase", "=", "run")]
 
 
 def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:
@@ -81,7 +79,7 @@ def _witnesses(wanted: list[str], setting: dict[str, tuple[str, tuple]]) -> list
 
 def _verdict(store: Path, name: str) -> SweepVerdict:
     found = _stored(store, name)
-    return found or replace(sweep_verdict(name, *_tables(store, name)), analysis_version=analysis_version())
+    return found or sweep_verdict(name, *_tables(store, name)).verdict
 
 
 def _stored(store: Path, name: str) -> SweepVerdict | None:
@@ -97,9 +95,9 @@ def _tables(store: Path, name: str) -> tuple[pd.DataFrame | None, ...]:
     """What `judge` and `sweep_verdict` take after the name."""
     return (
         read_table(store, "trials", name),
-        read_table(store, "samples", name, filters=_NEEDED),
+        read_table(store, "samples", name),
         read_table(store, "nodes", name),
-        read_table(store, "interactions", name, columns=["trial", "t_s", "ok", "response_time_ms"]),
+        read_table(store, "interactions", name),
         decisions(store, name),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,16 @@ SUSPECTS = 5
 NEEDED_METRICS = (*METRICS, "used_cores")
 
 
+@dataclass(frozen=True)
+class Judged:
+    """A sweep's verdict, and what it rests on: values and saturations of its trials, checks of the whole sweep."""
+
+    verdict: SweepVerdict
+    data: list[TrialData]
+    saturations: dict[str, list[Saturation]]
+    checks: list[Check]
+
+
 def sweep_verdict(
     sweep: str,
     trials: pd.DataFrame,
@@ -33,20 +43,18 @@ def sweep_verdict(
     nodes: pd.DataFrame,
     interactions: pd.DataFrame | None = None,
     decisions: pd.DataFrame | None = None,
-) -> SweepVerdict:
-    """Tables of one sweep -> its verdict."""
-    data, _ = trial_data(trials, samples, nodes, interactions)
-    return _judged(sweep, trials, data, decisions)
-
-
-def _judged(sweep: str, trials: pd.DataFrame, data: list[TrialData], decisions: pd.DataFrame | None) -> SweepVerdict:
+) -> Judged:
+    """Tables of one sweep, all their samples -> its verdict."""
+    data, found = trial_data(trials, samples, nodes, interactions)
     topology = str(trials["topology"].iloc[0]) if len(trials) else ""
     searched = decisions is not None and len(decisions) > 0
     judged = judge_sweep(sweep, topology, data, sweep_scale(trials), searched=searched)
+    checks = sweep_checks(trials, samples, nodes, interactions)
     judged.evidence += not_validated(trials)
     if decisions is not None and len(decisions):
         judged.evidence += search_evidence(decisions)
-    return judged
+    judged.evidence += [*noticed(checks), *suspected(judged, samples, nodes)]
+    return Judged(replace(judged, analysis_version=analysis_version()), data, found, checks)
 
 
 def not_validated(trials: pd.DataFrame) -> list[str]:
@@ -78,17 +86,15 @@ def judge(
     decisions: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Tables of one sweep, all their samples -> tables `verdicts`, `saturation` and `sweep_checks`."""
-    data, found = trial_data(trials, samples, nodes, interactions)
-    judged = _judged(sweep, trials, data, decisions)
-    checks = sweep_checks(trials, samples, nodes, interactions)
-    judged.evidence += [*noticed(checks), *suspected(judged, samples, nodes)]
-    users = {t.load.trial: t.load.users for t in data}
-    tables = [saturation_table(s).assign(sweep=sweep, trial=name, users=users[name]) for name, s in found.items() if s]
+    judged = sweep_verdict(sweep, trials, samples, nodes, interactions, decisions)
+    users = {t.load.trial: t.load.users for t in judged.data}
+    seen = {name: some for name, some in judged.saturations.items() if some}
+    tables = [saturation_table(some).assign(sweep=sweep, trial=n, users=users[n]) for n, some in seen.items()]
     saturation = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"sweep": pd.Series(dtype=str)})
     return {
-        "verdicts": verdict_table(replace(judged, analysis_version=analysis_version())),
+        "verdicts": verdict_table(judged.verdict),
         "saturation": saturation,
-        "sweep_checks": check_table(sweep, checks),
+        "sweep_checks": check_table(sweep, judged.checks),
     }
 
 

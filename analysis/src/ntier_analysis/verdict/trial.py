@@ -19,6 +19,8 @@ from ntier_analysis.verdict.stops import stopped_tier
 
 HIDDEN = 0.10
 """The same share, from which on there must be a cause, seen or hidden."""
+MOST_OF_IT = 0.8
+"""Share of the time in which users wait that must have a cause saturated, beside a disk that may be one too."""
 STILL_GROWS = 0.8
 """Growth of the throughput against that of the users (d ln X / d ln N) from which on nothing hidden limits. From 0.8 to
 1.1 knees of a hidden limit it is 0.7."""
@@ -139,8 +141,7 @@ def _without_cause(
     busiest = sorted((s for s in found if s.share.n), key=lambda s: -s.utilization_mean_pct)[:3]
     seen = ", ".join(f"{s.name} {s.utilization_mean_pct:.0f} %" for s in busiest)
     evidence.append(f"no measured resource saturates; the busiest are {seen}")
-    reads_full = [s for s in found if s.key in context.disks and s.utilization_mean_pct >= NO_ROOM_PCT]
-    perhaps = [s for s in reads_full if context.disks[s.key].room is Room.PERHAPS]
+    perhaps = _perhaps_full(found, context)
     if perhaps:
         evidence += [f"{s.name}: {Room.PERHAPS.value}; sample its queue" for s in perhaps]
         return Verdict("unknown", evidence=evidence, lost=lost)
@@ -162,6 +163,12 @@ def _without_cause(
     return Verdict("hidden", evidence=evidence, lost=lost)
 
 
+def _perhaps_full(found: list[Saturation], context: Context) -> list[Saturation]:
+    """Disks that read full, serve several at a time, and may be full or not."""
+    reads_full = [s for s in found if s.key in context.disks and s.utilization_mean_pct >= NO_ROOM_PCT]
+    return [s for s in reads_full if context.disks[s.key].room is Room.PERHAPS]
+
+
 def _with_causes(
     load: Load,
     seen: Causes,
@@ -176,6 +183,10 @@ def _with_causes(
     unproved = [s for s in named if s.key in seen.unproved]
     if unproved:
         evidence += [f"{s.name} reads full, but {seen.unproved[s.key]}" for s in unproved]
+        return Verdict("unknown", evidence=evidence, lost=lost)
+    perhaps = _perhaps_full(found, context)
+    if perhaps and covered(named, waits) < MOST_OF_IT:
+        evidence += [f"{s.name}: {Room.PERHAPS.value}; what is named explains a part only" for s in perhaps]
         return Verdict("unknown", evidence=evidence, lost=lost)
     groups = _grouped(named)
     leader = max(groups, key=lambda g: _mean_share(groups[g]))

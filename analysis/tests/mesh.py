@@ -92,8 +92,9 @@ def _nodes(parsed: Topology, scale: float) -> list[tuple[str, str, str, float]]:
 
 
 def _samples(trial: str, node: str, tier: str, cores: float, busy: float, start: float, rng) -> pd.DataFrame:
-    """1-s samples; a node above 98 % is pegged."""
-    t = start + np.arange(1.0, RUN_S + 1)
+    """1-s samples that end within the run, as the store labels them: its start counts, its end does not. A node above
+    98 % is pegged."""
+    t = start + np.arange(RUN_S)
     level = np.clip(100 * busy + rng.normal(0, 3, len(t)), 0, 100) if busy < 0.98 else np.full(len(t), 100.0)
     common = {"trial": trial, "t_s": t, "phase": "run", "node": node, "tier": tier, "resource": "cpu"}
     common |= {"source": "cgroup", "item": "", "interval_s": 1.0}

@@ -32,14 +32,15 @@ def verdict_text(v: SweepVerdict) -> str:
     if found is not None:
         interval = f" ({found.low:.1f} to {found.high:.1f})" if math.isfinite(found.low) else ""
         lines.append(f"  maximum throughput {'at least ' if v.at_least else ''}{found.value:.1f}/s{interval}")
-    lines += [f"  - {text}" for text in v.evidence]
     lines += [f"  next: {text}" for text in v.next]
-    lines.append(f"  {'trial':16} {'users':>6} {'X/s':>8} {'R ms':>8} {'lost':>6}  verdict")
+    lines += [f"  - {text}" for text in v.evidence]
+    lines.append(f"  {'trial':16} {'users':>6} {'X/s':>8} {'R ms':>8} {'lost':>6} {'explained':>9}  verdict")
     for load, t in v.trials:
         lost = f"{100 * t.lost:.1f}%" if math.isfinite(t.lost) else "-"
+        explained = f"{100 * t.explained:.0f}%" if math.isfinite(t.explained) else "-"
         named = _named(t.verdict, t.kind, t.bottlenecks) if load.valid else f"invalid: {load.invalid_reasons}"
         answer = f"{load.throughput_per_s:8.1f} {1000 * load.response_s:8.0f}"
-        lines.append(f"  {load.trial:16} {load.users:6d} {answer} {lost:>6}  {named}")
+        lines.append(f"  {load.trial:16} {load.users:6d} {answer} {lost:>6} {explained:>9}  {named}")
     for step in v.migration:
         a, b = step["from"], step["to"]
         lines.append(

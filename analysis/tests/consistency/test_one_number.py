@@ -15,6 +15,8 @@ from ntier_analysis.report.data import read_sweep
 from typer.testing import CliRunner
 
 A, B = "1-1-1-1M.browse_only.shardingsphere", "1-1-1-1P.browse_only.shardingsphere"
+LOADS = (500, *mesh.LOADS)
+"""Two below the saturation of the slower database too: only then is there a demand of both to compare."""
 DIGITS = 1e-5
 """JSON has six decimals."""
 
@@ -23,7 +25,7 @@ DIGITS = 1e-5
 def store(request, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("one") / "store"
     for topology in ("1/1/1/1M", "1/1/1/1P"):
-        mesh.write_sweep(folder, topology, reps=request.param)
+        mesh.write_sweep(folder, topology, reps=request.param, loads=LOADS)
     return folder
 
 
@@ -85,7 +87,7 @@ def test_ratio_of_the_maxima(verdicts, compared, drawn):
 
 
 def test_check_sees_the_numbers_of_verdict_and_compare(store, verdicts, compared):
-    beyond = "beyond the knees" in set(compared["scope"])
+    beyond = ((compared["scope"] == "beyond the knees") & (compared["metric"] == "throughput_per_s")).any()
     row = row_of(compared, "beyond the knees" if beyond else "maximum", "throughput_per_s")
     expected = {
         f"ratio({B}, {A}) >= 0.1": f"{row['ratio']:.3f} [{row['low']:.3f}, {row['high']:.3f}]",

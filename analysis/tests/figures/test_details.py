@@ -286,7 +286,7 @@ def test_a_density_of_a_device_names_it_everywhere():
     flat = densities.density_map(curves, shares, tier="db", scale=1.0, **key)
     assert flat.name == "density-map-db1-disk-sda_1"
     assert "disk sda/1 utilization of db1 [%]" in axis_labels(flat.figure)
-    assert flat.finding.startswith("Disk sda/1 of db1 is at or above 95 % for a share of at most 0.20")
+    assert flat.finding.startswith("The disk sda/1 of db1 is at or above 95 % for a share of at most 0.20")
     surface = densities.density_surface(curves, shares, scale=1.0, **key)
     assert surface.figure.axes[0].get_xlabel() == "disk sda/1 utilization of db1 [%]"
     pool = densities.density_map(curves, shares, node="app1", tier="app", resource="pool", item="threads", scale=1.0)

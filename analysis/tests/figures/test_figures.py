@@ -109,8 +109,8 @@ def test_caption_of_a_density_states_how_it_was_made(words):
 
 def test_finding_names_node_load_and_share_with_interval():
     assert density_map().finding == (
-        "CPU of db1 is at or above 95 % for more than half of the run phase from 4,000 users on; share at 6,000 users: "
-        "1.00 [0.90, 1.00]."
+        "The CPU of db1 is at or above 95 % for more than half of the run phase from 4,000 users on; share at "
+        "6,000 users: 1.00 [0.90, 1.00]."
     )
 
 

@@ -18,6 +18,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.report import shell, words, write_report
 from ntier_analysis.report.data import read_sweep
+from ntier_analysis.report.tables import sweep_check_rows, trial_rows
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, write_table
 from ntier_analysis.verdict.store import verdicts
@@ -68,6 +69,48 @@ def test_the_first_sentence_is_the_verdict(report, elements):
         sentence,
     )
     assert f"**{sentence}**" in (report.folder / "report.md").read_text()
+
+
+def test_what_to_measure_next_stands_between_verdict_and_evidence(report):
+    found = verdicts(report.store, [report.sweep])[0]
+    assert found.next
+    for text in (report.html, (report.folder / "report.md").read_text()):
+        places = [text.index(t) for t in ("<h1>" if text is report.html else "**", *found.next)]
+        evidence = text.index("maximum throughput ")
+        assert places == sorted(places)
+        assert places[-1] < evidence
+
+
+def test_checks_of_the_sweep_are_listed_failed_ones_first(report):
+    table = read_table(report.store, "sweep_checks", report.sweep)
+    rows = sweep_check_rows(table)
+    assert {r["id"] for r in rows} == set(table["id"])
+    ranks = [("fail", "undecidable", "pass").index(r["outcome"]) for r in rows]
+    assert ranks == sorted(ranks)
+    assert all(f"<td>{i}</td>" in report.html for i in table["id"])
+    assert "checks of the whole sweep" in report.html
+
+
+def test_a_store_without_checks_of_the_sweep_says_nothing_of_them(report, tmp_path):
+    store = tmp_path / "store"
+    shutil.copytree(report.store, store)
+    shutil.rmtree(store / "sweep_checks")
+    assert "checks of the whole sweep" not in write_report(store, report.sweep, tmp_path / "out").read_text()
+
+
+def test_what_was_not_validated_of_an_import_is_a_warning(report):
+    data = read_sweep(report.store, report.sweep)
+    told = words.warnings(data.trials.assign(not_validated="clocks; the mix"), data.checks, data.verdict)
+    assert any("NOT VALIDATED" in t and "clocks; the mix" in t for t in told)
+    assert not any("NOT VALIDATED" in t for t in words.warnings(data.trials, data.checks, data.verdict))
+
+
+def test_the_explained_share_is_that_of_the_verdict(report):
+    data = read_sweep(report.store, report.sweep)
+    known = {t["trial"]: t["explained_share"] for t in data.verdict["trials"] if t["explained_share"] is not None}
+    assert known
+    shown = {r["trial"]: r["explained"] for r in trial_rows(data)}
+    assert {t: shown[t] for t in known} == {t: f"{100 * v:.0f} %" for t, v in known.items()}
 
 
 def test_numbers_of_the_sentence_are_those_of_the_verdict(report, elements):

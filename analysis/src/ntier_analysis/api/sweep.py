@@ -88,6 +88,18 @@ class Sweep:
         return found.assign(valid=valid).sort_values(["users", "trial", "tier", "node", "resource"], ignore_index=True)
 
     @cached_property
+    def checks(self) -> pd.DataFrame:
+        """Do the trials fit together? One row per check of the whole sweep: id, title, outcome (pass, fail or
+        undecidable), value, limit, unit, n, standard_error, reason, detail. Empty if the store is of before 2026-12.
+
+        >>> import ntier_analysis as na
+        >>> checks = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").checks
+        >>> set(checks["outcome"]) <= {"pass", "fail", "undecidable"}, "O1" in set(checks["id"])
+        (True, True)
+        """
+        return read_table(self._store, "sweep_checks", self.name).drop(columns="sweep")
+
+    @cached_property
     def hottest(self) -> pd.DataFrame:
         """Of each trial the server and resource with the largest saturation; index: trial."""
         return hottest(self._data)

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ntier_analysis.api import html
-from ntier_analysis.report.words import migrations, named, rate, resource, share, verdict_sentence
+from ntier_analysis.report.words import migrations, named, next_title, rate, resource, share, verdict_sentence
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Verdict:
     >>> verdict
     db CPU on db1 limits 1/1/1/1M at ... interactions/s ...; saturation ... [..., ...].
     single (stable), 13 of 13 trials valid, judged by the rules of ...
+    To be surer: repeat with one more db node: throughput grows if its cpu limits
     >>> verdict.name, verdict.kind, verdict.max_throughput_at_least
     ('single', 'stable', False)
     >>> low, high = verdict.max_throughput_interval
@@ -94,6 +95,16 @@ class Verdict:
         return list(self._document["evidence"])
 
     @property
+    def next(self) -> list[str]:
+        """What to measure next, so that the verdict becomes surer: the most telling first, three at most.
+
+        >>> import ntier_analysis as na
+        >>> na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").verdict.next[0]
+        'repeat with one more db node: ...'
+        """
+        return list(self._document["next"])
+
+    @property
     def max_throughput_per_s(self) -> float | None:
         """Interactions per second as measured (divide by `scale` for nominal ones); None if it is not known."""
         return self._document["max_throughput_per_s"]
@@ -136,14 +147,16 @@ class Verdict:
     @cached_property
     def trials(self) -> pd.DataFrame:
         """One row per trial, ordered by load: trial, users, valid, verdict, named (in words), throughput_per_s,
-        lost_share (of the throughput, to waiting), evidence (sentences).
+        lost_share (of the throughput, to waiting), explained_share (of the time in which users waited: a bottleneck
+        that the verdict names was saturated), evidence (sentences).
 
         >>> import ntier_analysis as na
         >>> trials = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").verdict.trials
         >>> trials.shape, trials["verdict"].iloc[0], trials["named"].iloc[-1]
-        ((13, 8), 'none', 'single: db CPU')
+        ((13, 9), 'none', 'single: db CPU')
         """
-        names = ["trial", "users", "valid", "verdict", "named", "throughput_per_s", "lost_share", "evidence"]
+        names = ["trial", "users", "valid", "verdict", "named", "throughput_per_s", "lost_share"]
+        names += ["explained_share", "evidence"]
         rows = [t | {"named": named(t), "evidence": "\n".join(t["evidence"])} for t in self._document["trials"]]
         return pd.DataFrame(rows, columns=names)
 
@@ -153,7 +166,8 @@ class Verdict:
 
     def __repr__(self) -> str:
         kind = f"{self.name} ({self.kind})" if self.kind else self.name
-        return f"{self.sentence}\n{kind}, {self._valid()}, judged by the rules of {self.analysis_version}"
+        what_next = "".join(f"\n{next_title(self.name)}: {text}" for text in self.next)
+        return f"{self.sentence}\n{kind}, {self._valid()}, judged by the rules of {self.analysis_version}{what_next}"
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [("verdict", f"{self.name} ({self.kind})" if self.kind else self.name)]
@@ -164,4 +178,4 @@ class Verdict:
             rows.append(("knee", f"{self.knee_users:,} users"))
         rows += [("migration", text) for text in self.migration]
         rows += [("trials", self._valid()), ("rules", self.analysis_version)]
-        return html.table(self.sentence, rows, self.evidence)
+        return html.table(self.sentence, rows, self.evidence, first=(next_title(self.name), self.next))

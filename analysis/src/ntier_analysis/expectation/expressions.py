@@ -160,7 +160,8 @@ def _ratio(text: str, args: str | None, op: str, bound: str, store: Path) -> tup
         wanted = [r for r in found.rows if r.scope == "all loads" and r.metric == metric and r.tier == tier]
         row = next(iter(wanted), None)
     else:
-        row = found.primary if found.primary is not None and found.primary.scope == "maximum" else None
+        # over all loads the users set the throughput, not the system
+        row = found.primary if found.primary is not None and found.primary.scope != "all loads" else None
     if row is None or row.ratio is None:
         return Outcome.UNDECIDED, _nothing_in_common(found, metric)
     ratio, seen = row.ratio, f"{row.ratio.value:.3f} [{row.ratio.low:.3f}, {row.ratio.high:.3f}], {row.basis}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,13 +68,15 @@ class Series:
     where: str
 
 
-def of_node(samples: pd.DataFrame, node: str) -> list[Series]:
-    """What the samples of one trial tell of a node, in the order of `MEASURES`. A database's statements are also
-    those that a middleware counts under its name (item)."""
+def of_node(samples: pd.DataFrame, node: str, names: Collection[str] | None = None) -> list[Series]:
+    """What the samples of one trial tell of a node, in the order of `MEASURES` (None: all of these). A database's
+    statements are also those that a middleware counts under its name (item)."""
     mine = samples[samples["node"] == node]
     told = samples[(samples["item"] == node) & (samples["tier"] == "middleware")]
     found: list[Series] = []
     for measure in MEASURES:
+        if names is not None and measure.name not in names:
+            continue
         for resource, metric, source in measure.choices:
             rows = pd.concat([told, mine]) if measure.summed else mine
             rows = rows[(rows["resource"] == resource) & (rows["metric"] == metric)]

@@ -136,6 +136,7 @@ def density_surface(
         axes.set_zlabel("density [share per % point]", labelpad=-5)
         axes.set_xticks((0, 20, 40, 60, 80))
         axes.zaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))  # longer numbers would reach the label
+        axes.set_zticks([z for z in axes.get_zticks() if 0 < z <= surface.max()])  # a 0 would cover the last load
         users_ticks(axes.yaxis, users)
         for axis, pad in (("x", -4), ("y", -4), ("z", -2)):
             axes.tick_params(axis=axis, pad=pad)
@@ -213,8 +214,7 @@ def _finding(shares: pd.DataFrame, node: str, resource: str, item: str) -> str:
     usable = shares[shares["valid"]] if shares["valid"].any() else shares
     top = usable.loc[usable["saturation"].idxmax()]
     interval = f"{top.saturation:.2f} [{top.saturation_low:.2f}, {top.saturation_high:.2f}]"
-    name, full = resource_name(resource, item), _full(resource)
-    name = name[0].upper() + name[1:]
+    name, full = f"The {resource_name(resource, item)}", _full(resource)
     if top.saturation < 0.01:
         return f"{name} of {node} is hardly ever {full} (share {interval})."
     half = usable[usable["saturation"] >= 0.5]
@@ -228,14 +228,21 @@ def _finding(shares: pd.DataFrame, node: str, resource: str, item: str) -> str:
     )
 
 
+def _measured(resource: str, item: str) -> str:
+    """A pool does no work: its places are in use."""
+    if resource == "pool":
+        return f"the share of places in use in the pool {item}"
+    return f"the {resource_name(resource, item)} utilization"
+
+
 def _caption(curves: pd.DataFrame, node: str, resource: str, item: str, scale: float, invalid: set[float]) -> str:
     low, high = curves["n"].min(), curves["n"].max()
     count = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     interval = f"means of {curves.attrs['interval_s']:g} s" if "interval_s" in curves.attrs else "samples"
     waiting = ", or in which requests waited for a place," if resource == "pool" else ""
     parts = [
-        f"Kernel density of the {resource_name(resource, item)} utilization of {node} in the run phase, reflected at 0 "
-        f"and 100 %, bandwidth {BANDWIDTH_PCT:g} points, n = {count} {interval} per load; the shares at or above "
+        f"Kernel density of {_measured(resource, item)} of {node} in the run phase, reflected at 0 and 100 %, "
+        f"bandwidth {BANDWIDTH_PCT:g} points, n = {count} {interval} per load; the shares at or above "
         f"{THRESHOLD_PCT:g} %{waiting} are counted from the raw samples, not read from the density; scale {scale:g}."
     ]
     if curves["n_missing"].sum():

@@ -45,7 +45,8 @@ def timeline(interactions: pd.DataFrame, trials: pd.DataFrame, events: pd.DataFr
         f"Interactions completed in each second (n = {len(data):,} seconds) and their {MEAN_S}-s moving mean; only the "
         f"run phase (white) is analysed; scale {run.scale:g}.{lanes_caption(marks, shown)}"
     )
-    shown = ", ".join(f"{u:,}" for u in trials["users"])
+    *others, last = (f"{u:,}" for u in trials["users"])
+    shown = f"{', '.join(others)} and {last}" if others else last
     return Drawing("timeline", figure, f"Throughput over the time of the trials at {shown} users.", caption, data)
 
 

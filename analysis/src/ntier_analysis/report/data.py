@@ -45,6 +45,8 @@ class SweepData:
     used_cores: pd.DataFrame
     interactions: pd.DataFrame
     checks: pd.DataFrame
+    sweep_checks: pd.DataFrame
+    """Checks of all trials together; empty if the store is of before there were any."""
     nodes: pd.DataFrame
     verdict: dict
     manifests: list[dict]
@@ -62,6 +64,12 @@ class SweepData:
     columns SAMPLE_COLUMNS."""
     raw_trials: dict[str, RawTrial]
     """The raw trials that are at hand, for what only logs tell; none if imported or moved away."""
+
+    @cached_property
+    def run_samples(self) -> dict[str, pd.DataFrame]:
+        """`samples` of the run phase, by trial."""
+        run = self.samples[self.samples["phase"] == "run"]
+        return {str(trial): rows for trial, rows in run.groupby("trial", sort=False)}
 
     @cached_property
     def forecast(self) -> Forecast | str:
@@ -129,6 +137,7 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
         used_cores=samples[samples["metric"] == "used_cores"],
         interactions=read_table(store, "interactions", sweep),
         checks=read_table(store, "checks", sweep),
+        sweep_checks=read_table(store, "sweep_checks", sweep),
         nodes=read_table(store, "nodes", sweep),
         statements=_statements(store, sweep),
         choices=read_table(store, "choices", sweep),

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ntier_analysis.density import GRID_PCT
 from ntier_analysis.figures.densities import invalid_users
-from ntier_analysis.figures.loads import OPEN_REACH, Plateau, has_goodput, law, nodes_in_order, top_rate
+from ntier_analysis.figures.loads import BAND_FROM, OPEN_REACH, Plateau, has_goodput, law, nodes_in_order, top_rate
 from ntier_analysis.figures.model import MODEL_COLOR
 from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, THRESHOLD_PCT, TIERS, tier_look, tier_order
 from ntier_analysis.prediction.forecast import Forecast
@@ -92,12 +92,10 @@ def utilization(saturation: pd.DataFrame) -> Json:
         style = {"color": look.color, "dash": DASHES.get(look.line, "dot"), "symbol": SYMBOLS.get(look.marker, "star")}
         group = {"legendgroup": node}
         traces.append(_line(rows["users"], rows["utilization_mean_pct"], node, **style) | group)
-        traces.append(
-            _line(rows["users"], rows["saturation"], node, **style)
-            | group
-            | {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
-            | {"error_y": _errors(rows, "saturation", "saturation_low", "saturation_high", look.color)}
-        )
+        right = group | {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
+        if rows["saturation"].max() >= BAND_FROM:
+            right["error_y"] = _errors(rows, "saturation", "saturation_low", "saturation_high", look.color)
+        traces.append(_line(rows["users"], rows["saturation"], node, **style) | right)
     layout = _layout("users (nominal)", "mean CPU utilization [%]", y={"range": [0, 103]})
     layout["xaxis"]["domain"] = [0, 0.45]
     layout["xaxis2"] = layout["xaxis"] | {"domain": [0.55, 1], "anchor": "y2"}
@@ -226,7 +224,7 @@ def _layout(x_title: str, y_title: str, y: Json | None = None) -> Json:
     return {
         "xaxis": axis | {"title": {"text": x_title, "standoff": 8}, "rangemode": "tozero"},
         "yaxis": axis | {"title": {"text": y_title, "standoff": 8}} | (y or {}),
-        "margin": {"l": 60, "r": 16, "t": 16, "b": 48},
+        "margin": {"l": 60, "r": 16, "t": 36, "b": 48},
         "legend": {"orientation": "h", "y": -0.22, "x": 0},
         "hovermode": "closest",
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#1b1b1b"},

@@ -18,6 +18,8 @@ from ntier_analysis.statistics.in_progress import windows
 from ntier_analysis.trial import RawTrial
 
 SECOND_S = 1.0
+COUNTED = sorted({metric for m in course.MEASURES if m.name in ("running", "executed") for _, metric, _ in m.choices})
+"""Metrics of what is running on a node and of what it executes."""
 DENSITY_INTERVAL_S = 1.0
 """Densities are drawn from means of one second, the paper's sampling interval: shorter samples of a node with a CPU
 quota scatter far beyond 100 %, since the kernel hands the quota out in slices."""
@@ -72,14 +74,13 @@ def density_of(data: SweepData, node: str, resource: str, item: str = "") -> Den
 
 def tier_levels(data: SweepData) -> pd.DataFrame:
     """`tiers.levels` of every trial that says more than what the client saw; empty if none does."""
-    run = data.samples[data.samples["phase"] == "run"]
-    by_trial = dict(iter(run.groupby("trial", sort=False)))
+    by_trial, nothing = data.run_samples, data.samples.head(0)
     parts = []
     known = data.trials.dropna(subset=["run_start_s", "run_end_s", "response_time_mean_ms", "interactions"])
     for trial in known.assign(errors=known["errors"].fillna(0)).itertuples():
         raw, done = data.raw_trials.get(trial.trial), trial.interactions + trial.errors
         web_ms = None if raw is None or not done else web_time_ms(raw, done)
-        found = tiers.levels(trial, by_trial.get(trial.trial, run.head(0)), web_ms)
+        found = tiers.levels(trial, by_trial.get(trial.trial, nothing), web_ms)
         if found["level"].isin(tiers.BEHIND).any():
             parts.append(found)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -131,7 +132,8 @@ def _joined(node: str, entries: list[tuple[str, str, float, pd.DataFrame]]) -> S
     widths = [width for _, _, width, _ in entries]
     width = max(set(widths), key=lambda w: (widths.count(w), -w))
     kept = [e for e in entries if e[2] == width]
-    where = kept[0][1] + (f" ({len(entries) - len(kept)} trial without it)" if len(kept) < len(entries) else "")
+    lacking = len(entries) - len(kept)
+    where = kept[0][1] + (f" ({lacking} {'trial' if lacking == 1 else 'trials'} without it)" if lacking else "")
     return Source(node, kept[0][0], where, width, pd.concat([e[3] for e in kept], ignore_index=True))
 
 
@@ -172,10 +174,11 @@ def _of_trace(raw: RawTrial, trial):
 
 def _of_readings(data: SweepData, trial):
     """What is running at the end of each second against what was completed in it."""
-    mine = data.samples[(data.samples["trial"] == trial.trial) & (data.samples["phase"] == "run")]
+    mine = data.run_samples.get(trial.trial, data.samples.head(0))
+    mine = mine[mine["metric"].isin(COUNTED)]
     for node, tier in mine[["node", "tier"]].drop_duplicates().itertuples(index=False):
-        found = {s.measure.name: s for s in course.of_node(mine, node)}
-        if "running" in found and "executed" in found:
+        found = {s.measure.name: s for s in course.of_node(mine, node, ("running", "executed"))}
+        if len(found) == 2:
             running, executed = (_by_second(found[name]) for name in ("running", "executed"))
             frame = pd.DataFrame({"load": running, "rate": executed}).dropna().reset_index(drop=True)
             where = f"readings of each second ({found['running'].where}; {found['executed'].where})"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ntier_analysis.figures.drawing import save, write_csv
+from ntier_analysis.figures.drawing import placed, save, write_csv
 from ntier_analysis.report import replicas, tables, words
 from ntier_analysis.report.data import SweepData, read_sweep
 from ntier_analysis.report.drawings import density_figures, detail_sections, load_figures
@@ -21,16 +21,18 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
     data = read_sweep(store, sweep)
     folder = out / sweep
     loads, densities, sections = load_figures(data), density_figures(data), detail_sections(data)
+    shown = {}
     for pair in loads + densities + [p for s in sections for p in s.pairs]:
-        save(pair.drawing, data.origin, folder / "figures")
+        with placed(pair.drawing.figure):
+            save(pair.drawing, data.origin, folder / "figures")
+            shown[pair.drawing.name] = embedded(pair, data.origin)
     _write_tables(data, folder / "tables")
     context = _context(data) | {
         "figures": {
-            "loads": [embedded(p, data.origin) for p in loads],
-            "densities": [embedded(p, data.origin) for p in densities],
+            "loads": [shown[p.drawing.name] for p in loads],
+            "densities": [shown[p.drawing.name] for p in densities],
             "sections": [
-                {"title": s.title, "note": s.note, "pairs": [embedded(p, data.origin) for p in s.pairs]}
-                for s in sections
+                {"title": s.title, "note": s.note, "pairs": [shown[p.drawing.name] for p in s.pairs]} for s in sections
             ],
         }
     }
@@ -54,6 +56,8 @@ def _context(data: SweepData) -> dict:
         "mix": mix,
         "kicker": [part for part in (data.topology, mix, middleware, measured_on) if part],
         "sentence": words.verdict_sentence(verdict, scale),
+        "next_title": words.next_title(verdict["verdict"]),
+        "next": verdict["next"],
         "evidence": _evidence(verdict),
         "warnings": words.warnings(trials, data.checks, verdict),
         "facts": _facts(data),
@@ -63,6 +67,8 @@ def _context(data: SweepData) -> dict:
         "trials": tables.trial_rows(data),
         "checks": tables.check_rows(data.checks),
         "check_details": tables.check_details(data.checks),
+        "sweep_checks": (rows := tables.sweep_check_rows(data.sweep_checks)),
+        "sweep_check_summary": tables.sweep_check_summary(rows),
         "demands": tables.demand_rows(data),
         "prediction": words.prediction(data.forecast, scale),
         "mix_rows": tables.mix_rows(data),
@@ -83,7 +89,8 @@ def _span(counts: pd.Series) -> str:
 
 def _evidence(verdict: dict) -> list[str]:
     """Without what the warnings say."""
-    return [e for e in verdict["evidence"] if "trials are invalid" not in e] + words.migrations(verdict)
+    said = ("trials are invalid", "imported: not validated:")
+    return [e for e in verdict["evidence"] if not any(s in e for s in said)] + words.migrations(verdict)
 
 
 def _facts(data: SweepData) -> list[dict]:
@@ -122,6 +129,7 @@ def _write_tables(data: SweepData, folder: Path) -> None:
         "trials": data.trials,
         "saturation": data.saturation,
         "checks": data.checks,
+        "sweep_checks": data.sweep_checks,
         "nodes": data.nodes,
         "mix": tables.mix(data),
         "demands": tables.demands(data),

@@ -9,6 +9,7 @@ from ntier_analysis.prediction.demands import node_demands
 from ntier_analysis.report.data import SweepData
 from ntier_analysis.report.words import count, interval, named, number, share
 
+OUTCOMES = ["fail", "undecidable", "pass"]
 SYSTEM_TIERS = ("web", "app", "middleware", "db")
 
 
@@ -22,7 +23,7 @@ def hottest(data: SweepData) -> pd.DataFrame:
 def trial_rows(data: SweepData) -> list[dict]:
     """One row of text per trial, invalid ones included."""
     hot = hottest(data)
-    kinds = {t["trial"]: named(t) for t in data.verdict["trials"]}
+    judged = {t["trial"]: t for t in data.verdict["trials"]}
     rows = []
     for t in data.trials.itertuples():
         top = hot.loc[t.trial] if t.trial in hot.index else None
@@ -47,10 +48,16 @@ def trial_rows(data: SweepData) -> list[dict]:
                 "errors": count(t.errors),
                 "hot": "–" if top is None else f"{top.node} {top.resource}",
                 "saturation": "–" if top is None else share(top.saturation, top.saturation_low, top.saturation_high),
-                "verdict": kinds.get(t.trial, "–"),
+                "verdict": named(judged[t.trial]) if t.trial in judged else "–",
+                "explained": percent(judged.get(t.trial, {}).get("explained_share")),
             }
         )
     return rows
+
+
+def percent(value: float | None) -> str:
+    """Of a share of 1."""
+    return "–" if value is None or pd.isna(value) else f"{100 * value:.0f} %"
 
 
 def check_rows(checks: pd.DataFrame) -> list[dict]:
@@ -105,6 +112,33 @@ def check_details(checks: pd.DataFrame) -> list[dict]:
         }
         for c in open_.itertuples()
     ]
+
+
+def sweep_check_rows(checks: pd.DataFrame) -> list[dict]:
+    """The checks of all trials together, failed ones first."""
+    ordered = checks.assign(rank=checks["outcome"].map(OUTCOMES.index)).sort_values("rank", kind="stable")
+    return [
+        {
+            "id": c.id,
+            "title": c.title,
+            "outcome": c.outcome,
+            "value": "–" if pd.isna(c.value) else _with_unit(c.value, _plain(c.unit)),
+            "limit": "–" if pd.isna(c.limit) else f"{c.limit:g} {c.unit.replace('pct', '%')}",
+            "detail": "" if pd.isna(c.detail) else c.detail,
+        }
+        for c in ordered.itertuples()
+    ]
+
+
+def _plain(unit: str | None) -> str:
+    """Without what belongs to the limit: `pct (at least)`."""
+    return "" if unit is None or pd.isna(unit) else str(unit).partition(" (")[0]
+
+
+def sweep_check_summary(rows: list[dict]) -> str:
+    """`12 checks of the whole sweep: 1 fail, 3 undecidable, 8 pass`."""
+    counts = [(outcome, sum(r["outcome"] == outcome for r in rows)) for outcome in OUTCOMES]
+    return f"{len(rows)} checks of the whole sweep: {', '.join(f'{n} {name}' for name, n in counts if n)}"
 
 
 def demands(data: SweepData) -> pd.DataFrame:

@@ -103,6 +103,11 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     return f"What limits {topology} is unknown: the data do not suffice."
 
 
+def next_title(verdict: str) -> str:
+    """Over what to measure next: a verdict that names its cause can only become surer."""
+    return "To be surer" if verdict in ("none", "single", "multi") else "What to do next"
+
+
 def named(verdict: dict) -> str:
     """A trial's verdict in few words: `single: db CPU`."""
     found = [f"{b['tier']} {resource(b['resource'])}" for b in verdict["bottlenecks"]]
@@ -137,6 +142,7 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     if len(bad):
         named = "; ".join(f"{t.trial} ({t.invalid_reasons or t.failure or 'not collected'})" for t in bad.itertuples())
         found.append(f"{len(bad)} of {len(trials)} trials are INVALID and not used in the verdict: {named}.")
+    found += _not_validated(trials)
     run_s = (trials["run_end_s"] - trials["run_start_s"]).median()
     if run_s < EXPLORATORY_S:
         found.append(
@@ -162,6 +168,13 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     if len(commits) > 1:
         found.append(f"The trials were run by {len(commits)} different commits of the program.")
     return found
+
+
+def _not_validated(trials: pd.DataFrame) -> list[str]:
+    """What no check has looked at, of imported trials."""
+    texts = trials["not_validated"] if "not_validated" in trials else pd.Series(dtype=str)
+    counts = texts[texts.notna() & (texts != "")].value_counts(sort=False)
+    return [f"{n} of {len(trials)} trials are imported. NOT VALIDATED in them: {text}." for text, n in counts.items()]
 
 
 def _speed(speed: pd.DataFrame) -> list[str]:

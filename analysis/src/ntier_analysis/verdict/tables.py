@@ -25,7 +25,7 @@ SUSPECTS = 5
 """Suspects that are named at most."""
 COLD_PCT, COLD_TRIALS = -25.0, 5
 """Throughput of the runs' first tenth against their rest, from which on the system was cold, and how many valid trials
-must say so. After a ramp-up of 20 s the first 4 s of warm systems lie 8 to 10 % lower (three measured sweeps, 1-1-1-1M):
+must say so. After a ramp-up of 20 s the first 4 s of warm systems lie 8 to 10 % lower (three measured sweeps):
 the users' first thinks are not over."""
 NEEDED_METRICS = (*METRICS, "used_cores")
 

@@ -105,7 +105,8 @@ test-fast: lint ## the tests that need no nodes
 	for module in modules/topology targets/local targets/hosts; do \
 	  $(TERRAFORM) -chdir=terraform/$$module init -input=false >/dev/null && $(TERRAFORM) -chdir=terraform/$$module test; done
 	mvn -B -q verify
-	$(VENV)/pytest -m 'not nodes'
+	$(VENV)/pytest -m 'not nodes' -n 2 --dist loadfile analysis/tests notebooks/tests # two cores: half the time
+	$(VENV)/pytest -m 'not nodes' --ignore analysis/tests --ignore notebooks/tests
 
 test-nodes: setup ## the experiments on real nodes
 	$(VENV)/pytest -m 'nodes and not faults'

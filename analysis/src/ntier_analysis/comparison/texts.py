@@ -38,7 +38,7 @@ def conclusion(found: Comparison) -> str:
     row = found.primary
     if row is None or row.ratio is None:
         return "undecided: nothing was measured that both sweeps have in common"
-    what = {"maximum": "maximum throughput"}.get(row.scope, f"throughput {WHERE[row.scope]}")
+    what = "maximum throughput" if row.scope == "maximum" else f"throughput {WHERE[row.scope]}"
     said = f"{what}: B is {row.ratio.text} of A: {outcome_text(row, found.margin)}"
     even = next((r for r in found.rows if r.metric == "cpu_ms_per_s" and r.ratio is not None), None)
     if row.outcome != "undecided" or even is None:

@@ -46,7 +46,9 @@ def judged(network: Network, users=LOADS, run_s: float = 60.0, view: View | None
 def judged_frames(trials, samples, interactions) -> SweepVerdict:
     (tables,) = prepared(trials, samples, interactions).values()
     done = tables["interactions"]
-    return sweep_verdict("trap", tables["trials"], tables["samples"], tables["nodes"], None if done.empty else done)
+    return sweep_verdict(
+        "trap", tables["trials"], tables["samples"], tables["nodes"], None if done.empty else done
+    ).verdict
 
 
 def whole_evidence(trials, samples, interactions) -> list[str]:

@@ -35,8 +35,6 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     if missing:
         texts.append(f"measure the CPU of {', '.join(missing)}")
     texts += _queues(some, disks)
-    if any(s.resource in SOFT and s.share.n and s.share.value >= FULL for t in some for s in t.saturations):
-        texts.append("raise the pool that is full by a step: throughput grows if it limits")
     if len({t.load.users for t in valid}) < 2:
         texts.append(f"add a load of {round(valid[0].load.users / 3)} users: it tells service from waiting")
     texts = texts or _full_pools(some)

@@ -245,7 +245,7 @@ def test_import_gives_the_same_verdict(store, tmp_path):
     [
         ("trials.csv", lambda t: t.replace("users,", "people,", 1), "trials.csv:1: column 'users' is missing"),
         ("trials.csv", lambda t: t.replace("1/1/1/1M,30,", "1/1/1/1M,many,", 1), "trials.csv:2: users is 'many'"),
-        ("samples.csv", lambda t: t.replace("u01000.r01", "u09999.r01", 1), "trial 'u09999.r01' of sweep .* is not in trials.csv"),
+        ("samples.csv", lambda t: t.replace("u01000.r01", "u09999.r01", 1), "'u09999.r01' of .* is not in trials.csv"),
         ("samples.csv", lambda t: t + t.splitlines()[-1] + "\n", "samples.csv:.* is repeated"),
     ],
 )

@@ -90,7 +90,9 @@ def read_csv(
     for name, kind in wanted.items():
         if kind not in ("count", "whole"):
             continue
-        whole = (frame[name] % 1 == 0) & (frame[name].abs() <= EXACT)
+        # What was read as an integer is exact; nanoseconds since the epoch are beyond what a float holds.
+        exact = pd.api.types.is_integer_dtype(frame[name]) | (frame[name].abs() <= EXACT)
+        whole = (frame[name] % 1 == 0) & exact
         wrong = ~whole if kind == "count" else frame[name].notna() & ~whole
         if wrong.any():
             row = int(wrong.to_numpy().argmax())

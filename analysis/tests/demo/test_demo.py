@@ -76,7 +76,7 @@ def test_the_package_alone_writes_the_full_report(program, tmp_path):
     done = alone(program, "demo", "--out", "here", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     sentence, path = done.stdout.splitlines()
-    assert sentence.startswith("db CPU on db1 limits 1/1/1/1M at 115 [112, 119] interactions/s")
+    assert sentence.startswith("db CPU on db1 limits 1/1/1/1M at 115 [111, 119] interactions/s")
     page = tmp_path / "here" / "reports" / SWEEP / "report.html"
     assert Path(path) == page
     html = page.read_text()

@@ -22,8 +22,9 @@ what the run serves was asked for before it, and the mean of the answers that ca
 1,800 users were served 10/s, so an answer takes 170 s; those that came in a run of 40 s took 15 s in the mean."""
 
 UNFINISHED = 2.0
-"""Response times before the last answer, from which on interactions that never ended may be missing."""
+"""Response times before the last answer: in that time, interactions that never ended may be missing."""
 MOSTLY = 0.5
+"""Share of the run that must be known to tell when users wait."""
 
 NO_PAUSES = np.empty((0, 2))
 

@@ -164,6 +164,11 @@ def test_a_disk_at_which_the_users_wait_is_full_however_many_it_serves_at_a_time
     assert (found.verdict, named(found)) == ("single", [("db", "disk")])
 
 
+def test_a_low_load_without_requests_to_the_disk_says_nothing_of_their_time():
+    found = limited(disk(100, 100.0, 50.0), low=(disk(70, 0.0),))
+    assert (found.verdict, named(found)) == ("unknown", [])
+
+
 def test_a_disk_used_in_proportion_to_throughput_serves_one_at_a_time():
     found = limited(disk(99), low=(disk(33),))  # 6.4/s on average at the two low loads: 33 % for 20/s would be 103 %
     assert named(found) == [("db", "disk")]

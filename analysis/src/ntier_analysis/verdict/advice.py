@@ -84,13 +84,10 @@ def _none(result: SweepVerdict, valid: list[TrialData], members: list[TrialData]
 
 
 def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
-    texts = []
-    for b in result.bottlenecks[:1]:
-        if b.resource in SOFT:
-            texts.append(f"raise the {b.item or b.resource} of {b.tier} by a step: throughput grows if it limits")
-        else:
-            texts.append(f"repeat with one more {b.tier} node: throughput grows if its {b.resource} limits")
-    return texts
+    first = result.bottlenecks[0]
+    if first.resource in SOFT:
+        return [f"raise the {first.item or first.resource} of {first.tier} by a step: throughput grows if it limits"]
+    return [f"repeat with one more {first.tier} node: throughput grows if its {first.resource} limits"]
 
 
 def _loads(result: SweepVerdict, valid: list[TrialData]) -> list[str]:

@@ -116,7 +116,7 @@ def _leaders(verdicts: list[Verdict]) -> list[Group]:
 
 def _fell(key: Group, high: list[tuple[TrialData, Verdict]], low: list[tuple[TrialData, Verdict]]) -> bool:
     """Whether a resource is saturated less at the second load than at the first, by more than the intervals."""
-    return max(_ends(key, low)[1], 0.0) < min(_ends(key, high)[0], 1.0)
+    return _ends(key, low)[1] < _ends(key, high)[0]
 
 
 def _ends(key: Group, trials: list[tuple[TrialData, Verdict]]) -> tuple[float, float]:

@@ -98,6 +98,8 @@ def _waiting_here(s: Saturation, low: Trials, plateau: Trials) -> tuple[float, f
     Of the requests in the queue, those beyond what this rate of requests has at low load wait (Little's law: rate =
     queue / time). Users who wait: X (R - R0)."""
     before = _mean([o.wait_ms for _, found in low for o in found if o.group == s.group])
+    if not before > 0:
+        return float("nan"), float("nan"), ""
     base_s = _mean([load.response_s for load, _ in low])
     shares = []
     for load, found in plateau:

@@ -1,0 +1,98 @@
+"""Reading sysstat's binary files: `sadf -d` and pandas against the reader, side by side in one run.
+
+    sadc -S XALL 1 721 day.sa      # twelve minutes of a machine, as in the study's trials
+    python analysis/bench/sysstat_files.py day.sa --repeats 9
+
+Each repetition runs every way once, one after the other; the figure is CPU time (user and system, children included),
+the median of the repetitions and of the ratios within them. Starting Python and importing are not counted.
+pandas reads each section of sadf's output (each has a header of its own) as the table it is."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import platform
+import resource
+import statistics
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from ntier_analysis.sysstat import read
+
+SELECTION = ["-u", "-r", "-b", "-d", "-n", "DEV", "-q"]
+SELECTED = ["cpu-load", "memory", "io", "disk", "net-dev", "queue"]
+"""What the study looks at: CPU, memory, disks, interfaces, queue."""
+
+
+def cpu_s() -> float:
+    of = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(r.ru_utime + r.ru_stime for r in of)
+
+
+def by_sadf(path: Path, options: list[str]) -> int:
+    """-> values"""
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    done = subprocess.run(["sadf", "-d", "-U", path, "--", *options], capture_output=True, check=True, env=environment)
+    values = 0
+    for section in ("\n" + done.stdout.decode()).split("\n# ")[1:]:
+        head, _, rows = section.partition("\n")
+        names = head.split(";")
+        width = rows.partition("\n")[0].count(";") + 1
+        names = [*names[:width], *(f"more{i}" for i in range(width - len(names)))]  # INTR has more fields than names
+        values += pd.read_csv(io.StringIO(rows), sep=";", names=names).select_dtypes("number").size
+    return values
+
+
+def by_reader(path: Path, names: list[str] | None) -> int:
+    """-> values; with the number of the record and of the item of each row"""
+    file = read(str(path), path.read_bytes())
+    tables = [file.table(name) for name in names or file.activities]
+    return sum(len(t.record) * len(t.values) for t in tables if len(t.item) == len(t.t_s))
+
+
+def frames_by_reader(path: Path, names: list[str] | None) -> int:
+    """The same as data frames."""
+    file = read(str(path), path.read_bytes())
+    return sum(file.table(name).frame().select_dtypes("number").size for name in names or file.activities)
+
+
+def timed(run: Callable[[], int]) -> tuple[float, int]:
+    before = cpu_s()
+    values = run()
+    return cpu_s() - before, values
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--repeats", type=int, default=9)
+    options = parser.parse_args()
+    file = read(str(options.file), options.file.read_bytes())
+    version = subprocess.run(["sadf", "-V"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+    print(f"{options.file.stat().st_size} bytes, sysstat {file.version}, {len(file.t_s)} intervals; {version}, "
+          f"pandas {pd.__version__}, NumPy {np.__version__}, {platform.machine()}")  # fmt: skip
+    print("| what | values | sadf -d + pandas, ms | reader, ms | ratio | as data frames, ms | ratio |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    for title, words, names in (("all (`-A`)", ["-A"], None), (f"`{' '.join(SELECTION)}`", SELECTION, SELECTED)):
+        ways = [
+            lambda words=words: by_sadf(options.file, words),
+            lambda names=names: by_reader(options.file, names),
+            lambda names=names: frames_by_reader(options.file, names),
+        ]
+        for way in ways[1:]:
+            way()  # imports what is imported when it is first used
+        rounds = [[timed(way) for way in ways] for _ in range(options.repeats)]
+        ms = [statistics.median(1e3 * r[i][0] for r in rounds) for i in range(3)]
+        ratios = [statistics.median(r[0][0] / r[i][0] for r in rounds) for i in (1, 2)]
+        took = [[1e3 * r[i][0] for r in rounds] for i in range(3)]
+        shown = [f"{m:.1f} ({min(t):.1f}-{max(t):.1f})" for m, t in zip(ms, took, strict=True)]
+        cells = f"{rounds[0][1][1]} | {shown[0]} | {shown[1]} | {ratios[0]:.0f} | {shown[2]} | {ratios[1]:.0f}"
+        print(f"| {title} | {cells} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,316 @@
+"""What one activity's structures say, item by item, and which reading of an item is compared with which.
+
+Items are told apart by what the file calls them, not by their place: an interface that goes does not turn the next
+one's counters into its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ntier_analysis.sysstat.header import Listed
+from ntier_analysis.sysstat.records import MANY, Records
+
+if TYPE_CHECKING:
+    from ntier_analysis.sysstat.activities import Activity
+
+Rows = slice | np.ndarray
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Of each row, `codes` (rows,) a number of its item, `names[code]` its name, `notes` more that is known of it.
+    `steady`: each record holds the same items in the same order; `steady_stretches`: each stretch of records does."""
+
+    codes: np.ndarray
+    names: list[str]
+    steady: bool
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    steady_stretches: bool = False
+
+
+class Readings:
+    """All structures of one activity: a row per item and record, in the order of the file."""
+
+    def __init__(self, records: Records, activity: Activity, number: int) -> None:
+        self.records, self.activity, self.number = records, activity, number
+        self.listed: Listed = records.header.activities[number]
+        self.sub = self.listed.sub_items
+        self.even = self._even()
+
+    def _even(self) -> int:
+        """Items of each record if all hold as many, and the file has one run; else 0."""
+        counts = {s.layout.counts[self.number] for s in self.records.stretches}
+        return counts.pop() if len(counts) == 1 and self.records.n > 1 and self.records.one_run else 0
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """(records,) items of each."""
+        return self.records.counts(self.number)
+
+    @property
+    def most(self) -> int:
+        """Most items of a record."""
+        return max((s.layout.counts[self.number] for s in self.records.stretches), default=0)
+
+    @cached_property
+    def record(self) -> np.ndarray:
+        """(rows,) number of the record."""
+        return np.repeat(np.arange(self.records.n), self.even or self.counts)
+
+    @cached_property
+    def position(self) -> np.ndarray:
+        """(rows,) place among the items of the record."""
+        if self.even:
+            return np.tile(np.arange(self.even), self.records.n)
+        return np.arange(len(self.record)) - np.repeat(self.first, self.counts)
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """(records,) first row of each."""
+        return np.cumsum(self.counts) - self.counts
+
+    @cached_property
+    def keys(self) -> Keys:
+        return self.activity.keys(self)
+
+    # ---- fields ----
+
+    @cached_property
+    def blocks(self) -> list[tuple[tuple[str, ...], np.ndarray]]:
+        """[(names, (rows, names) numbers)], with sub-items (rows, sub-items, names): what stands side by side in the
+        file and is of one kind. Fields that the file does not have are in none, nor are those of later versions."""
+        wide, longs, narrow = self.activity.fields
+        kinds, long_bytes = self.listed.kinds, self.records.header.long_bytes
+        parts = [(wide, kinds.wide, "f8" if self.activity.floats else "u8", 8, 0),
+                 (longs, kinds.longs, f"u{long_bytes}", 8, 8 * kinds.wide),
+                 (narrow, kinds.narrow, "u4", 4, 8 * (kinds.wide + kinds.longs))]  # fmt: skip
+        return [
+            (names[:count], self._gather(offset, form, min(len(names), count), step))
+            for names, count, form, step, offset in parts
+            if names and count
+        ]
+
+    def _gather(self, offset: int, form: str, count: int, step: int) -> np.ndarray:
+        shape, steps = (count,), (step,)
+        if self.activity.sub_items > 1:
+            shape, steps = (self.sub, count), (self.listed.size, step)
+        return self.records.gather(self.number, offset, form, shape, steps)
+
+    @cached_property
+    def fields(self) -> dict[str, np.ndarray]:
+        """{name: (rows,) or (rows, sub-items)}"""
+        return {name: block[..., i] for names, block in self.blocks for i, name in enumerate(names)}
+
+    def text(self, number: int) -> np.ndarray:
+        """(rows, bytes), or (rows, sub-items, bytes), of a text that follows the numbers."""
+        offset, size = self.listed.kinds.bytes + sum(self.activity.texts[:number]), self.activity.texts[number]
+        return self._gather(offset, f"V{size}", 1, size).view(np.uint8)
+
+    # ---- which reading is compared with which ----
+
+    @cached_property
+    def ends(self) -> Rows:
+        """Rows of records that end an interval; the others only begin one."""
+        if self.even:
+            return slice(self.even, None)
+        return np.flatnonzero(self.records.follows[self.record])
+
+    def pairs(self) -> tuple[Rows, Rows]:
+        """(later, earlier) rows of the same item in two records, one directly behind the other and of one run."""
+        if self.even and self.keys.steady:
+            return slice(self.even, None), slice(None, -self.even)
+        known = np.flatnonzero(self.before >= 0)
+        return known, self.before[known]
+
+    def pairs_or_new(self) -> tuple[Rows, Rows]:
+        """The same for every row that ends an interval: -1 where the item is new."""
+        if self.even and self.keys.steady:
+            return self.pairs()
+        return self.ends, self.before[self.ends]
+
+    def pairs_across(self, there: np.ndarray) -> tuple[Rows, Rows]:
+        """The same of the rows that are `there` (rows,) only; records that lack the item may lie between."""
+        if self.even and there.all():
+            return slice(self.even, None), slice(None, -self.even)
+        rows = np.flatnonzero(there)
+        record, code, run = self.record[rows], self.keys.codes[rows], self.records.run
+        order = np.lexsort((record, code))
+        same = (np.diff(code[order]) == 0) & (np.diff(run[record[order]]) == 0)
+        before = np.full(len(rows), -1)
+        before[order[1:][same]] = rows[order[:-1][same]]
+        return rows[before >= 0], before[before >= 0]
+
+    @cached_property
+    def before(self) -> np.ndarray:
+        """(rows,) row of the same item in the record before, -1 without one or where that is of another run. Raises
+        DataError if a record holds one item twice.
+
+        Nearly always it is at the same place there; only where it is not, the items are looked for."""
+        record, codes = self.record, self.keys.codes
+        if not len(record):
+            return np.zeros(0, np.int64)
+        if self.keys.steady_stretches and self.records.one_run:
+            return self._of_stretches()
+        place = self.first[record - 1] + self.position  # of record 0: any, its rows follow nothing
+        same = (self.position < self.counts[record - 1]) & self.records.follows[record]
+        place[~same] = 0
+        same &= codes[place] == codes
+        found = np.where(same, place, -1)
+        unlike = np.unique(record[~same])
+        if unlike.size:
+            self._look_for(unlike, found)
+        return found
+
+    def _of_stretches(self) -> np.ndarray:
+        """The same where each stretch of records has the same items all along: only its first record is looked at."""
+        found = np.arange(len(self.record))
+        at, starts, record = 0, [], 0
+        for stretch in self.records.stretches:
+            count = stretch.layout.counts[self.number]
+            found[at : at + stretch.n * count] -= count
+            starts.append(record)
+            at, record = at + stretch.n * count, record + stretch.n
+        self._look_for(np.array(starts), found)
+        return found
+
+    def _look_for(self, unlike: np.ndarray, found: np.ndarray) -> None:
+        """Fills `found` in for the rows of some records."""
+        concerned = np.zeros(self.records.n, bool)
+        concerned[unlike] = concerned[np.maximum(unlike - 1, 0)] = True
+        rows = np.flatnonzero(concerned[self.record])
+        record, code = self.record[rows], self.keys.codes[rows]
+        order = np.lexsort((record, code))
+        rows, record, code = rows[order], record[order], code[order]
+        same, step = np.diff(code) == 0, np.diff(record)
+        twice = np.flatnonzero(same & (step == 0))
+        if twice.size:
+            at = self.records.place_of(self.number, int(record[twice[0]]))
+            name = self.keys.names[code[twice[0]]]
+            raise self.records.source.wrong(at, f"{self.activity.name}: {name!r} occurs twice in one record")
+        asked = np.zeros(self.records.n, bool)
+        asked[unlike] = True
+        good = np.flatnonzero(same & (step == 1) & self.records.follows[record[1:]] & asked[record[1:]])
+        found[rows[asked[record]]] = -1
+        found[rows[good + 1]] = rows[good]
+
+    def interval_cs(self, rows: Rows) -> np.ndarray:
+        """(rows,) of the interval that ends with each row, 1/100 s."""
+        if isinstance(rows, slice):
+            interval = self.records.interval_cs[1:]
+            return interval if self.even == 1 else np.repeat(interval, self.even)
+        return self.records.interval_cs[self.record[rows]]
+
+
+def only(readings: Readings) -> Keys:
+    """The activity has one item."""
+    return Keys(np.zeros(len(readings.record), np.int64), [""], True)
+
+
+def by_position(readings: Readings) -> Keys:
+    """Items have no name but their number; what else the file says of them is no name."""
+    first = readings.activity.first_number
+    return Keys(readings.position, [str(i + first) for i in range(readings.most)], True)
+
+
+def by_cpu(readings: Readings) -> Keys:
+    """The first item is all CPUs, then each of them."""
+    return Keys(readings.position, ["all", *(str(i) for i in range(readings.most - 1))], True)
+
+
+def by_interrupt(readings: Readings) -> Keys:
+    """Before 12.5.6: the sum of all, then each interrupt. (Later the items are CPUs: figures.interrupts.)"""
+    return Keys(readings.position, ["sum", *(str(i) for i in range(readings.most - 1))], True)
+
+
+def by_name(readings: Readings) -> Keys:
+    return distinct(readings, readings.text(0), c_string)
+
+
+def by_filesystem(readings: Readings) -> Keys:
+    """The mount point tells file systems apart: one can be mounted twice."""
+    size = readings.activity.texts[0]
+    both = np.concatenate([readings.text(0), readings.text(1)], axis=1)
+    found = distinct(readings, both, lambda raw: (c_string(raw[size:]), c_string(raw[:size])))
+    return Keys(found.codes, [m for m, _ in found.names], found.steady, {"filesystem": [f for _, f in found.names]})
+
+
+def by_line(readings: Readings) -> Keys:
+    return distinct(readings, readings.fields["line"][:, None], lambda raw: str(whole(raw)))
+
+
+def by_battery(readings: Readings) -> Keys:
+    """Its number, one byte."""
+    return distinct(readings, readings.text(0), lambda raw: str(raw[0]))
+
+
+def by_device(readings: Readings) -> Keys:
+    """Block devices are numbers in the file; their names are known to the machine that wrote it."""
+    major_minor = np.stack([readings.fields["major"], readings.fields["minor"]], axis=1)
+    return distinct(readings, major_minor, lambda raw: device(whole(raw[:4]), whole(raw[4:])))
+
+
+def distinct(readings: Readings, values: np.ndarray, name: Callable[[bytes], Any]) -> Keys:
+    """Keys by the bytes of each row's `values` (rows, any). Where a whole stretch of records has the same, only the
+    first of them is looked at."""
+    flat = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
+    codes, known = np.zeros(len(flat), np.int64), {}
+    at, parts, patterns = 0, [], set()
+    for stretch in readings.records.stretches if len(readings.records.stretches) <= MANY else []:
+        count = stretch.layout.counts[readings.number]
+        rows = flat[at : at + stretch.n * count]
+        pattern = rows[:count].tobytes()
+        if count and (rows.reshape(stretch.n, -1) != rows[:count].reshape(-1)).any():
+            break
+        listed = [known.setdefault(name(row.tobytes()), len(known)) for row in rows[:count]]
+        codes[at : at + len(rows)].reshape(stretch.n, count)[...] = listed
+        parts, at = [*parts, listed], at + len(rows)
+        patterns.add(pattern)
+    if at == len(flat):
+        differ = all(len(set(part)) == len(part) for part in parts)
+        return Keys(codes, list(known), differ and len(patterns) == 1, steady_stretches=differ)
+    unique, codes = np.unique(flat.view(f"V{flat.shape[1]}")[:, 0], return_inverse=True)
+    names = [name(raw.tobytes()) for raw in unique]
+    known = {text: i for i, text in enumerate(dict.fromkeys(names))}  # the same text with other rubbish behind it
+    return Keys(np.array([known[text] for text in names], np.int64)[codes], list(known), False)
+
+
+def whole(raw: bytes) -> int:
+    """A 32-bit number of this machine's byte order."""
+    return int(np.frombuffer(raw, np.uint32)[0])
+
+
+def c_string(raw: bytes) -> str:
+    """Text up to the first zero byte; what cannot be shown is escaped."""
+    text = raw.split(b"\0")[0].decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def device(major: int, minor: int) -> str:
+    """Name of a block device by Linux' list of numbers, where it has one there; else `dev253-0`."""
+    if major in _SINGLE:
+        return f"{_SINGLE[major]}{minor}"
+    if major in _DISKS:
+        first, prefix, parts = _DISKS[major]
+        return f"{prefix}{_letters(first + minor // parts)}{minor % parts or ''}"
+    return f"dev{major}-{minor}"
+
+
+def _letters(n: int) -> str:
+    """0 -> a, 25 -> z, 26 -> aa."""
+    text = ""
+    while n >= 0:
+        text = chr(ord("a") + n % 26) + text
+        n = n // 26 - 1
+    return text
+
+
+_SINGLE = {1: "ram", 7: "loop", 9: "md", 11: "sr", 43: "nbd"}
+_DISKS = {major: (16 * i, "sd", 16) for i, major in enumerate((8, *range(65, 72), *range(128, 136)))} | {
+    202: (0, "xvd", 16)
+}
+"""major -> (number of its first disk, prefix, minors of one disk); Linux' devices.txt."""

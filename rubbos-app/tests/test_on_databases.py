@@ -22,7 +22,7 @@ def test_every_interaction_on_a_real_database(database_node, dbms):
     node = database_node(dbms, 21)
     url = URLS[dbms].format(address=node.address)
     database = {"RUBBOS_TEST_JDBC_URL": url, "RUBBOS_TEST_USER": node.user, "RUBBOS_TEST_PASSWORD": node.password}
-    command = ["mvn", "-B", "-q", "-f", POM, "test", "-Dtest=BoardTest,WriteTest,FuzzTest"]
+    command = ["mvn", "-B", "-q", "-f", POM, "test", "-Dtest=BoardTest,ElbaTest,WriteTest,ConcurrencyTest,FuzzTest"]
     done = subprocess.run(command, env=os.environ | database, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-6000:]
 

@@ -10,13 +10,14 @@ CREATE TABLE categories (
   name VARCHAR(50)
 ) ENGINE = InnoDB;
 
--- id 0 is "Anonymous Coward". access: 0 = regular user, 1 = author (may post and moderate).
+-- id 0 is "Anonymous Coward". access: 0 = regular user, 1 = author (may post and moderate). Nickname and password are compared
+-- byte by byte, as PostgreSQL does; MySQL's default takes no notice of case and accents.
 CREATE TABLE users (
   id            INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   firstname     VARCHAR(20),
   lastname      VARCHAR(20),
-  nickname      VARCHAR(20) NOT NULL,
-  password      VARCHAR(20) NOT NULL,
+  nickname      VARCHAR(20) COLLATE utf8mb4_0900_bin NOT NULL,
+  password      VARCHAR(20) COLLATE utf8mb4_0900_bin NOT NULL,
   email         VARCHAR(50) NOT NULL,
   rating        INT,
   access        INT,

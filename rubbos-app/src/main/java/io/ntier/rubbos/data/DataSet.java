@@ -24,7 +24,7 @@ final class DataSet {
     private final long seed;
     private final long referenceTime;
     private final Path folder;
-    private final List<String> dictionary = Words.dictionary();
+    private final List<String> dictionary;
     private final List<String> categories = Categories.names();
     private final Texts texts;
     private final Map<String, TableFile> written = new LinkedHashMap<>();
@@ -32,9 +32,13 @@ final class DataSet {
     private int depthSum;
     private int depthMax;
 
-    /** @param referenceTime epoch seconds of the youngest story's end of day: "now" for the data */
-    DataSet(Profile profile, long seed, long referenceTime, Path folder) {
+    /**
+     * @param dictionary    words that titles, subjects and bodies are made of
+     * @param referenceTime epoch seconds of the youngest story's end of day: "now" for the data
+     */
+    DataSet(Profile profile, List<String> dictionary, long seed, long referenceTime, Path folder) {
         this.profile = profile;
+        this.dictionary = dictionary;
         this.seed = seed;
         this.referenceTime = referenceTime;
         this.folder = folder;

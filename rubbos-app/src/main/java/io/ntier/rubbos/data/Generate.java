@@ -10,12 +10,14 @@ import java.util.Map;
 /** Command line: writes a data set. Exit codes: 0 done, 1 could not write, 2 wrong call. */
 public final class Generate {
     private static final String USAGE = """
-            usage: java -jar rubbos-data.jar --profile %s --seed N --reference-time EPOCH_S --out DIR
-                   java -jar rubbos-data.jar --dictionary-only --out DIR
+            usage: java -jar rubbos-data.jar --profile %s --seed N --reference-time EPOCH_S [--dictionary FILE] --out DIR
+                   java -jar rubbos-data.jar --dictionary-only [--dictionary FILE] --out DIR
             Writes one tab-separated file per table, dictionary.txt (search words) and data.json (rows and bytes) to DIR.
             Dates are relative to the reference time (epoch seconds; give the time of loading). Same arguments, same bytes.
+            --dictionary: texts are made of these words, one a line (what follows a blank is ignored), instead of our own:
+            those that a client of RUBBoS searches for.
             """.formatted(String.join("|", Profile.names()));
-    private static final List<String> OPTIONS = List.of("--profile", "--seed", "--reference-time", "--out");
+    private static final List<String> OPTIONS = List.of("--profile", "--seed", "--reference-time", "--dictionary", "--out");
     private static final String DICTIONARY_ONLY = "--dictionary-only";
     /** Keeps all dates within four-digit years, far inside what DATETIME holds (1973..9999). */
     private static final long REFERENCE_TIME_MIN_S = 100_000_000L;
@@ -28,16 +30,17 @@ public final class Generate {
         try {
             Map<String, String> options = parse(args);
             Path out = Path.of(required(options, "--out"));
+            List<String> words = dictionary(options.get("--dictionary"));
             if (options.containsKey(DICTIONARY_ONLY)) {
                 Files.createDirectories(out);
-                Files.write(out.resolve("dictionary.txt"), Words.dictionary());
+                Files.write(out.resolve("dictionary.txt"), words);
                 return;
             }
             long start = System.nanoTime();
             Profile profile = Profile.named(required(options, "--profile"));
             long seed = number("--seed", required(options, "--seed"), Long.MIN_VALUE, Long.MAX_VALUE);
             long time = number("--reference-time", required(options, "--reference-time"), REFERENCE_TIME_MIN_S, REFERENCE_TIME_MAX_S);
-            new DataSet(profile, seed, time, out).write();
+            new DataSet(profile, words, seed, time, out).write();
             System.out.print(Files.readString(out.resolve("data.json")));
             System.err.printf("generated in %.1f s%n", (System.nanoTime() - start) / 1e9);
         } catch (IllegalArgumentException e) {
@@ -47,6 +50,14 @@ public final class Generate {
         } catch (IOException e) {
             System.err.println("cannot write: " + e);
             System.exit(1);
+        }
+    }
+
+    private static List<String> dictionary(String file) {
+        try {
+            return file == null ? Words.dictionary() : Words.read(Path.of(file));
+        } catch (IOException e) {
+            throw new IllegalArgumentException("--dictionary " + file + ": cannot be read (" + e + ")", e);
         }
     }
 

@@ -6,7 +6,7 @@ import java.util.List;
 /** Makes titles and bodies of dictionary words, as the RUBBoS client does for the texts it posts. The buffer is reused. */
 final class Texts {
     static final int SUBJECT_MAX_CHARS = 100;
-    private static final int LONGEST_WORD = 32;
+    static final int LONGEST_WORD = 32;
     /** Text after a word: the client's six marks with probability 0.1 each, else a blank. */
     private static final String[] SUFFIXES = {", ", ". ", " ? ", " ! ", ": ", " ; ", " ", " ", " ", " "};
 

@@ -1,8 +1,13 @@
 package io.ntier.rubbos.data;
 
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 
@@ -25,7 +30,35 @@ final class Words {
     private Words() {
     }
 
-    /** All words, sorted. */
+    /**
+     * Words of a file, in its order and each once: the first of each line, as in RUBBoS' dictionary, where a number follows; blank
+     * lines do not count.
+     *
+     * @throws IllegalArgumentException naming file and line, if a word is longer than {@link Texts#LONGEST_WORD}, not of printable
+     *                                  ASCII characters or has a backslash, or if there is no word
+     */
+    static List<String> read(Path file) throws IOException {
+        Set<String> words = new LinkedHashSet<>();
+        int number = 0;
+        for (String line : Files.readAllLines(file, StandardCharsets.ISO_8859_1)) {
+            number++;
+            String word = line.strip().split("\\s+", 2)[0];
+            if (word.isEmpty()) {
+                continue;
+            }
+            if (word.length() > Texts.LONGEST_WORD || word.chars().anyMatch(c -> c <= ' ' || c > '~' || c == '\\')) {
+                throw new IllegalArgumentException("--dictionary " + file + " line " + number + ": not a word of at most "
+                        + Texts.LONGEST_WORD + " ASCII characters, no backslash");
+            }
+            words.add(word);
+        }
+        if (words.isEmpty()) {
+            throw new IllegalArgumentException("--dictionary " + file + ": has no word");
+        }
+        return List.copyOf(words);
+    }
+
+    /** Our own words, sorted. */
     static List<String> dictionary() {
         Draws draws = new Draws(1, "dictionary", 0);
         Set<String> seen = new HashSet<>();

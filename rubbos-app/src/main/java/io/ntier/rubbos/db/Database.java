@@ -112,6 +112,11 @@ public final class Database {
         return driver.connect(urls[Math.floorMod(turn.getAndIncrement(), urls.length)], properties);
     }
 
+    /** Of the driver's own archive, as it was loaded. */
+    public String driverVersion() {
+        return driver.getClass().getPackage().getImplementationVersion();
+    }
+
     /** How many places connections lead to. */
     int places() {
         return urls.length;

@@ -19,13 +19,25 @@ public final class Db implements AutoCloseable {
         T read(ResultSet row) throws SQLException;
     }
 
+    /** The request wants to write and may not. */
+    public static final class ReadOnlyException extends RuntimeException {
+        ReadOnlyException() {
+            super("a request that may not write", null, false, false);
+        }
+    }
+
+    /** Class of SQLSTATEs. */
+    private static final String CONSTRAINT_VIOLATED = "23";
+
     private final ConnectionPool pool;
+    private final boolean mayWrite;
     private Connection connection;
     private int statements;
     private boolean wrote;
 
-    public Db(ConnectionPool pool) {
+    public Db(ConnectionPool pool, boolean mayWrite) {
         this.pool = pool;
+        this.mayWrite = mayWrite;
     }
 
     /** All rows, in the order of the database. Values are bound, never part of the text. */
@@ -42,12 +54,33 @@ public final class Db implements AutoCloseable {
         }
     }
 
-    /** Runs an INSERT, UPDATE or DELETE. */
-    public void update(String sql, Object... values) throws SQLException {
+    /**
+     * Runs an INSERT, UPDATE or DELETE. All writing goes through here.
+     *
+     * @return rows that it changed
+     * @throws ReadOnlyException if the request may not write
+     */
+    public int update(String sql, Object... values) throws SQLException {
+        if (!mayWrite) {
+            throw new ReadOnlyException();
+        }
         try (PreparedStatement statement = prepare(sql)) {
             bind(statement, values);
             wrote = true;
-            statement.executeUpdate();
+            return statement.executeUpdate();
+        }
+    }
+
+    /** Runs an INSERT; false if a row with one of its unique values is there already. */
+    public boolean insert(String sql, Object... values) throws SQLException {
+        try {
+            update(sql, values);
+            return true;
+        } catch (SQLException e) {
+            if (e.getSQLState() != null && e.getSQLState().startsWith(CONSTRAINT_VIOLATED)) {
+                return false;
+            }
+            throw e;
         }
     }
 

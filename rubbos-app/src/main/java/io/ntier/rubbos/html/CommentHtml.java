@@ -10,6 +10,8 @@ import java.util.Map;
 public final class CommentHtml {
     public static final int RATING_LOW = -1;
     public static final int RATING_HIGH = 5;
+    /** Comments are shown from this rating on if the reader does not say otherwise. */
+    public static final int FILTER_DEFAULT = 0;
     public static final int DISPLAY_ROOTS = 0;
     public static final int DISPLAY_LINKS = 1;
     public static final int DISPLAY_FULL = 2;
@@ -31,10 +33,13 @@ public final class CommentHtml {
         this.display = display;
     }
 
-    /** A comment without its discussion. */
-    public static void alone(Page page, String subject, int rating, String nickname, LocalDateTime date, String text) {
+    /** A comment without its discussion; its subject leads there. */
+    public static void alone(Page page, CommentTable table, long story, long comment, String subject, int rating, String nickname,
+                             LocalDateTime date, String text) {
         page.row();
-        page.html("<h2>").text(subject).html("</h2>\n<p>(rating ").number(rating).html(") posted by ").text(nickname).html(" on ")
+        page.html("<h2>");
+        Links.viewComment(page, table, story, comment, subject);
+        page.html("</h2>\n<p>(rating ").number(rating).html(") posted by ").text(nickname).html(" on ")
                 .date(date).html("</p>\n<p>").text(text).html("</p>\n");
     }
 
@@ -44,11 +49,15 @@ public final class CommentHtml {
         page.html("</p>\n");
     }
 
-    /** @param countByRating comments of the story per rating */
-    public void filterForm(Map<Integer, Integer> countByRating) {
+    /**
+     * @param comment       the comment that the page shows; 0: those of the whole story
+     * @param countByRating comments of the story per rating
+     */
+    public void filterForm(long comment, Map<Integer, Integer> countByRating) {
         page.html("<form action=\"" + Links.SERVLETS + "ViewComment\" method=\"POST\">\n"
-                + "<input type=\"hidden\" name=\"commentId\" value=\"0\">\n<input type=\"hidden\" name=\"storyId\" value=\"")
-                .number(story).html("\">\n<input type=\"hidden\" name=\"comment_table\" value=\"").html(table.sqlName())
+                + "<input type=\"hidden\" name=\"commentId\" value=\"").number(comment)
+                .html("\">\n<input type=\"hidden\" name=\"storyId\" value=\"").number(story)
+                .html("\">\n<input type=\"hidden\" name=\"comment_table\" value=\"").html(table.sqlName())
                 .html("\">\nRating at least <select name=\"filter\">\n");
         for (int rating = RATING_LOW; rating <= RATING_HIGH; rating++) {
             option(rating, rating == filter);
@@ -121,8 +130,8 @@ public final class CommentHtml {
         page.html("</li>\n");
     }
 
-    /** What a reader of one comment wants to see: it with its answers, unfiltered. */
+    /** A comment with its answers, shown as this page shows its own. */
     private void view(long comment, String text) {
-        Links.viewComment(page, table, story, comment, 0, DISPLAY_LINKS, text);
+        Links.viewComment(page, table, story, comment, filter, display, text);
     }
 }

@@ -19,6 +19,12 @@ final class Links {
                 .html("\">").text(text).html("</a>");
     }
 
+    /** The comment as it is shown to who does not say how. */
+    static void viewComment(Page page, CommentTable table, long story, long comment, String text) {
+        page.html("<a href=\"" + SERVLETS + "ViewComment?comment_table=").html(table.sqlName()).html("&storyId=").number(story)
+                .html("&commentId=").number(comment).html("\">").text(text).html("</a>");
+    }
+
     static void postComment(Page page, CommentTable table, long story, long parent, String text) {
         page.html("<a href=\"" + SERVLETS + "PostComment?comment_table=").html(table.sqlName()).html("&storyId=").number(story)
                 .html("&parent=").number(parent).html("\">").text(text).html("</a>");

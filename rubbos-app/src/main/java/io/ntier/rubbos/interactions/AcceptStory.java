@@ -7,7 +7,10 @@ import io.ntier.rubbos.web.Params;
 import java.sql.SQLException;
 import java.time.LocalDateTime;
 
-/** Publishes a submission under the date of its submission. */
+/**
+ * Publishes a submission under the date of its submission. The submission goes first (the original removes it last): of two
+ * authors who accept it at once, one removes it, and only that one publishes it.
+ */
 public final class AcceptStory implements Interaction {
     static final String SUBMISSION = "SELECT title, body, date, writer, category FROM submissions WHERE id = ?";
     static final String PUBLISH = "INSERT INTO stories (title, body, date, writer, category) VALUES (?, ?, ?, ?, ?)";
@@ -25,8 +28,11 @@ public final class AcceptStory implements Interaction {
             StoryHtml.unknown(page, "story to review");
             return;
         }
+        if (db.update(REMOVE, id) == 0) {
+            StoryHtml.unknown(page, "story to review");
+            return;
+        }
         db.update(PUBLISH, story.title(), story.body(), story.date(), story.writer(), story.category());
-        db.update(REMOVE, id);
         page.about(id);
         page.row();
         page.html("<h2>The story has been published</h2>\n<p>").text(story.title()).html("</p>\n");

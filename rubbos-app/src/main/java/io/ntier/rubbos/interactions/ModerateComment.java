@@ -17,11 +17,11 @@ public final class ModerateComment implements Interaction {
             CommentTable.NEW, comment("comments"), CommentTable.OLD, comment("old_comments"));
     static final String WRITER = "SELECT nickname FROM users WHERE id = ?";
 
-    private record Moderated(long writer, int rating, LocalDateTime date, String subject, String text) {
+    private record Moderated(long story, long writer, int rating, LocalDateTime date, String subject, String text) {
     }
 
     private static String comment(String table) {
-        return "SELECT writer, rating, date, subject, comment FROM %s WHERE id = ?".formatted(table);
+        return "SELECT story_id, writer, rating, date, subject, comment FROM %s WHERE id = ?".formatted(table);
     }
 
     @Override
@@ -29,14 +29,14 @@ public final class ModerateComment implements Interaction {
         CommentTable table = params.commentTable();
         long id = params.id("commentId");
         Moderated comment = db.first(COMMENT.get(table), row ->
-                new Moderated(row.getLong(1), row.getInt(2), Db.date(row, 3), row.getString(4), row.getString(5)), id);
+                new Moderated(row.getLong(1), row.getLong(2), row.getInt(3), Db.date(row, 4), row.getString(5), row.getString(6)), id);
         if (comment == null) {
             StoryHtml.unknown(page, "comment");
             return;
         }
         page.about(id);
         String nickname = db.first(WRITER, row -> row.getString(1), comment.writer());
-        CommentHtml.alone(page, comment.subject(), comment.rating(), nickname, comment.date(), comment.text());
+        CommentHtml.alone(page, table, comment.story(), id, comment.subject(), comment.rating(), nickname, comment.date(), comment.text());
         FormHtml.moderation(page, table, id);
     }
 }

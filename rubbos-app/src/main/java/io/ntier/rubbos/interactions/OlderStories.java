@@ -20,7 +20,7 @@ public final class OlderStories implements Interaction {
 
     private static String storiesOfDay(String table) {
         return """
-                SELECT s.id, s.title, s.body, s.date, s.category, users.nickname FROM %s s, users \
+                SELECT s.id, s.title, s.date, users.nickname FROM %s s, users \
                 WHERE s.date >= ? AND s.date <= ? AND s.writer = users.id \
                 ORDER BY s.date DESC LIMIT ? OFFSET ?""".formatted(table);
     }
@@ -36,8 +36,9 @@ public final class OlderStories implements Interaction {
         int year = params.number("year", 1970, 9999);
         int size = params.storiesPerPage();
         int pageNumber = params.page();
+        Paging paging = new Paging("OlderStories?day=" + day + "&month=" + month + "&year=" + year, pageNumber, size);
         if (!YearMonth.of(year, month).isValidDay(day)) {
-            StoryHtml.none(page, "no such day in this month");
+            StoryHtml.none(page, "no such day in this month", paging);
             return;
         }
         String date = "%04d-%02d-%02d".formatted(year, month, day);
@@ -46,16 +47,15 @@ public final class OlderStories implements Interaction {
             stories = stories(db, OLD_STORIES_OF_DAY, date, size, pageNumber);
         }
         if (stories.isEmpty()) {
-            StoryHtml.none(page, "no story of this day");
+            StoryHtml.none(page, "no story of this day", paging);
         } else {
-            StoryHtml.lines(page, stories.subList(ROWS_LOST, stories.size()),
-                    new Paging("OlderStories?day=" + day + "&month=" + month + "&year=" + year, pageNumber, size));
+            StoryHtml.lines(page, stories.subList(ROWS_LOST, stories.size()), paging);
         }
     }
 
     private static List<Story> stories(Db db, String sql, String date, int size, int pageNumber) throws SQLException {
         return db.list(sql, row ->
-                new Story(row.getLong(1), row.getString(2), row.getString(3), Db.date(row, 4), row.getString(6)),
+                new Story(row.getLong(1), row.getString(2), null, Db.date(row, 3), row.getString(4)),
                 date + " 00:00:00", date + " 23:59:59", size, (long) size * pageNumber);
     }
 }

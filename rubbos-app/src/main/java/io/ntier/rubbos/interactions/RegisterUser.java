@@ -23,11 +23,11 @@ public final class RegisterUser implements Interaction {
         String nickname = params.required("nickname", NAME_MAX_CHARS);
         String email = params.required("email", EMAIL_MAX_CHARS);
         String password = params.required("password", NAME_MAX_CHARS);
-        if (db.first(NICKNAME, row -> row.getLong(1), nickname) != null) {
+        if (db.first(NICKNAME, row -> row.getLong(1), nickname) != null
+                || !db.insert(NEW_USER, firstname, lastname, nickname, password, email)) {
             page.html("<p>The nickname ").text(nickname).html(" is already in use. Please choose another one.</p>\n");
             return;
         }
-        db.update(NEW_USER, firstname, lastname, nickname, password, email);
         page.html("<h2>Welcome to RUBBoS, ").text(nickname).html("</h2>\n<p>");
         db.list(REGISTERED, row -> page.html("User ").number(row.getLong(1)).html(", registered on ").date(Db.date(row, 2)), nickname);
         page.html("</p>\n<p>Name: ").text(firstname).html(" ").text(lastname).html("<br>E-mail address: ").text(email)

@@ -13,11 +13,10 @@ public final class RejectStory implements Interaction {
     @Override
     public void answer(Params params, Db db, Page page) throws SQLException {
         long id = params.id("storyId");
-        if (db.first(SUBMISSION, row -> row.getLong(1), id) == null) {
+        if (db.first(SUBMISSION, row -> row.getLong(1), id) == null || db.update(AcceptStory.REMOVE, id) == 0) {
             StoryHtml.unknown(page, "story to review");
             return;
         }
-        db.update(AcceptStory.REMOVE, id);
         page.about(id);
         page.row();
         page.html("<h2>The story has been rejected</h2>\n");

@@ -9,7 +9,11 @@ import io.ntier.rubbos.web.Params;
 import java.sql.SQLException;
 import java.util.Map;
 
-/** An author's rating of a comment: it moves the comment's and its writer's rating, and is logged. */
+/**
+ * An author's rating of a comment: it moves the comment's and its writer's rating, and is logged. Ratings of comments stay within
+ * -1..5 whoever else rates at the same time: the UPDATE itself holds the limits, and the writer's rating follows it (in the original
+ * it goes ahead, and only the SELECT before knows the limits).
+ */
 public final class StoreModeratorLog implements Interaction {
     static final Map<CommentTable, String> RATED = Map.of(
             CommentTable.NEW, rated("comments"), CommentTable.OLD, rated("old_comments"));
@@ -22,11 +26,18 @@ public final class StoreModeratorLog implements Interaction {
     static final String LOG = "INSERT INTO moderator_log (moderator_id, comment_id, rating, date) VALUES (?, ?, ?, NOW())";
 
     private record Rated(long writer, int rating) {
-        /** Ratings stay within -1..5. */
         boolean takes(int change) {
-            int next = rating + change;
-            return change != 0 && next >= CommentHtml.RATING_LOW && next <= CommentHtml.RATING_HIGH;
+            return change != 0 && rating >= lowest(change) && rating <= highest(change);
         }
+    }
+
+    /** The lowest rating that may change by this much. */
+    private static int lowest(int change) {
+        return CommentHtml.RATING_LOW - Math.min(change, 0);
+    }
+
+    private static int highest(int change) {
+        return CommentHtml.RATING_HIGH - Math.max(change, 0);
     }
 
     private static String rated(String table) {
@@ -34,7 +45,7 @@ public final class StoreModeratorLog implements Interaction {
     }
 
     private static String rateComment(String table) {
-        return "UPDATE %s SET rating = rating + ? WHERE id = ?".formatted(table);
+        return "UPDATE %s SET rating = rating + ? WHERE id = ? AND rating BETWEEN ? AND ?".formatted(table);
     }
 
     private static String commentRating(String table) {
@@ -57,9 +68,8 @@ public final class StoreModeratorLog implements Interaction {
             return;
         }
         page.about(id);
-        if (comment.takes(change)) {
+        if (comment.takes(change) && db.update(RATE_COMMENT.get(table), change, id, lowest(change), highest(change)) > 0) {
             db.update(RATE_USER, change, comment.writer());
-            db.update(RATE_COMMENT.get(table), change, id);
         }
         Integer rating = db.first(COMMENT_RATING.get(table), row -> row.getInt(1), id);
         Integer userRating = db.first(USER_RATING, row -> row.getInt(1), comment.writer());

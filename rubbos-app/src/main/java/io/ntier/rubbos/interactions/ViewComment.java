@@ -26,8 +26,8 @@ public final class ViewComment implements Interaction {
         CommentTable table = params.commentTable();
         long story = params.id("storyId");
         long id = params.id("commentId");
-        int filter = params.number("filter", CommentHtml.RATING_LOW, CommentHtml.RATING_HIGH);
-        int display = params.number("display", CommentHtml.DISPLAY_ROOTS, CommentHtml.DISPLAY_FULL);
+        int filter = params.number("filter", CommentHtml.RATING_LOW, CommentHtml.RATING_HIGH, CommentHtml.FILTER_DEFAULT);
+        int display = params.number("display", CommentHtml.DISPLAY_ROOTS, CommentHtml.DISPLAY_FULL, CommentHtml.DISPLAY_ROOTS);
         page.about(id);
 
         Long parent = id == 0 ? Long.valueOf(0) : db.first(PARENT.get(table), row -> row.getLong(1), id);
@@ -36,7 +36,7 @@ public final class ViewComment implements Interaction {
             return;
         }
         CommentHtml html = new CommentHtml(page, table, story, filter, display);
-        html.filterForm(Discussions.countByRating(db, table, story));
+        html.filterForm(id, Discussions.countByRating(db, table, story));
         List<Comment> comments = id == 0 ? CommentTree.under(db, table, story, 0) : CommentTree.of(db, table, story, parent, id);
         html.comments(comments);
     }

@@ -17,13 +17,14 @@ public final class ViewStory implements Interaction {
 
     private static String story(String table) {
         return """
-                SELECT s.id, s.title, s.body, s.date, s.category, users.nickname FROM %s s, users \
+                SELECT s.id, s.title, s.body, s.date, users.nickname FROM %s s, users \
                 WHERE s.id = ? AND s.writer = users.id""".formatted(table);
     }
 
     @Override
     public void answer(Params params, Db db, Page page) throws SQLException {
         long id = params.id("storyId");
+        int filter = params.number("filter", CommentHtml.RATING_LOW, CommentHtml.RATING_HIGH, CommentHtml.FILTER_DEFAULT);
         CommentTable table = CommentTable.NEW;
         Story story = story(db, STORY, id);
         if (story == null) {
@@ -35,14 +36,14 @@ public final class ViewStory implements Interaction {
             return;
         }
         StoryHtml.full(page, story);
-        CommentHtml html = new CommentHtml(page, table, id, CommentHtml.RATING_LOW, CommentHtml.DISPLAY_LINKS);
+        CommentHtml html = new CommentHtml(page, table, id, filter, CommentHtml.DISPLAY_LINKS);
         html.postLink();
-        html.filterForm(Discussions.countByRating(db, table, id));
+        html.filterForm(0, Discussions.countByRating(db, table, id));
         html.comments(CommentTree.under(db, table, id, 0));
     }
 
     private static Story story(Db db, String sql, long id) throws SQLException {
         return db.first(sql, row ->
-                new Story(row.getLong(1), row.getString(2), row.getString(3), Db.date(row, 4), row.getString(6)), id);
+                new Story(row.getLong(1), row.getString(2), row.getString(3), Db.date(row, 4), row.getString(5)), id);
     }
 }

@@ -13,6 +13,8 @@ import java.util.List;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 
 /**
  * Settings of the application, from the properties file that the system property {@code rubbos.config} or else the environment
@@ -26,6 +28,7 @@ public record Config(String jdbcUrl, String user, String password, boolean serve
                      boolean losesIndex, Path statusFile) {
     private static final Set<String> KEYS = Set.of("jdbc_url", "user", "password", "password_file", "statements", "pool_mode",
             "pool_size", "comment_search", "status_file");
+    private static final Logger LOG = Logger.getLogger(Config.class.getName());
     private static final int POOL_SIZE_MAX = 1000;
 
     /** @throws IllegalStateException with the reason, if there is no usable configuration */
@@ -94,9 +97,21 @@ public record Config(String jdbcUrl, String user, String password, boolean serve
         throw new IllegalArgumentException("pool_size is " + value + "; allowed: a whole number in 1.." + POOL_SIZE_MAX);
     }
 
+    /** Beside the status file: {@code jdbc_driver} with the version of the driver in use. */
+    private void noteDriver(Database database) {
+        if (statusFile != null) {
+            try {
+                Files.writeString(statusFile.resolveSibling("jdbc_driver"), database.driverVersion() + "\n");
+            } catch (IOException e) {
+                LOG.log(Level.WARNING, "cannot write beside the status file: {0}", e.toString());
+            }
+        }
+    }
+
     /** One pool per servlet, or the same one for all. */
     List<ConnectionPool> openPools(int servlets) {
         Database database = new Database(jdbcUrl, user, password, serverStatements);
+        noteDriver(database);
         List<ConnectionPool> pools = new ArrayList<>();
         for (int i = 0; i < servlets; i++) {
             if (poolPerServlet || i == 0) {

@@ -12,7 +12,10 @@ import java.sql.SQLException;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
-/** Between HTTP and an interaction: page frame, status, second try. GET and POST are alike, as in the original. */
+/**
+ * Between HTTP and an interaction: page frame, status, second try. GET and POST are alike, as in the original. HEAD is GET without
+ * the page (the container sees to that), but it never writes: where GET would, the answer is 405.
+ */
 final class InteractionServlet extends HttpServlet {
     private static final Logger LOG = Logger.getLogger(InteractionServlet.class.getName());
     /** Set by Tomcat if it could not decode the parameters. */
@@ -41,9 +44,12 @@ final class InteractionServlet extends HttpServlet {
                 throw new BadRequestException("the parameters cannot be decoded");
             }
             page = new Page(interaction.name());
-            statements = run(interaction, params, page);
+            statements = run(interaction, params, page, !request.getMethod().equals("HEAD"));
         } catch (BadRequestException e) {
             page = failure(response, HttpServletResponse.SC_BAD_REQUEST, e.getMessage());
+        } catch (Db.ReadOnlyException e) {
+            response.setHeader("Allow", "GET, POST");
+            page = failure(response, HttpServletResponse.SC_METHOD_NOT_ALLOWED, "HEAD does not write");
         } catch (SQLException e) {
             LOG.log(Level.WARNING, "{0}: {1}", new Object[] {name, e.toString()});
             page = failure(response, HttpServletResponse.SC_SERVICE_UNAVAILABLE, "the database does not answer");
@@ -65,8 +71,8 @@ final class InteractionServlet extends HttpServlet {
     }
 
     /** If the connection was broken before anything was written, a new one is tried, once. */
-    private int run(Interaction interaction, Params params, Page page) throws SQLException {
-        try (Db db = new Db(pool)) {
+    private int run(Interaction interaction, Params params, Page page, boolean mayWrite) throws SQLException {
+        try (Db db = new Db(pool, mayWrite)) {
             try {
                 interaction.answer(params, db, page);
             } catch (SQLException e) {

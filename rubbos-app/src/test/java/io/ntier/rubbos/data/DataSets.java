@@ -8,8 +8,8 @@ public final class DataSets {
     private DataSets() {
     }
 
-    /** One file per table in the folder, with seed 1 and dates relative to now. */
-    public static void tiny(Path folder) throws IOException {
-        new DataSet(Profile.named("tiny"), 1, System.currentTimeMillis() / 1000, folder).write();
+    /** One file per table in the folder, with seed 1 and dates relative to the given time (epoch seconds). */
+    public static void tiny(Path folder, long referenceTime) throws IOException {
+        new DataSet(Profile.named("tiny"), Words.dictionary(), 1, referenceTime, folder).write();
     }
 }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
@@ -34,7 +35,7 @@ class DataTest {
     }
 
     private static void write(Path into, long seed) throws Exception {
-        new DataSet(Profile.named("tiny"), seed, REFERENCE_TIME_S, into).write();
+        new DataSet(Profile.named("tiny"), Words.dictionary(), seed, REFERENCE_TIME_S, into).write();
     }
 
     private static List<String[]> rows(String table) throws Exception {
@@ -69,6 +70,27 @@ class DataTest {
         assertEquals(6.9, words.stream().mapToInt(String::length).average().orElseThrow(), 0.05);
         double longShare = words.stream().filter(word -> word.length() > 10).count() / 4201.0;
         assertEquals(0.093, longShare, 0.003);
+    }
+
+    /** A file in the form of RUBBoS' dictionary: a number behind each word, a word twice, a blank last line. */
+    @Test
+    void textsAreMadeOfTheGivenDictionary(@TempDir Path own) throws Exception {
+        List<String> words = Words.read(Files.writeString(own.resolve("words"), "alpha  12\nBeta 3\r\nit's\nalpha  1\n\n"));
+        assertEquals(List.of("alpha", "Beta", "it's"), words);
+        new DataSet(Profile.named("tiny"), words, 1, REFERENCE_TIME_S, own).write();
+        assertEquals(words, Files.readAllLines(own.resolve("dictionary.txt")));
+        for (String comment : Files.readAllLines(own.resolve("comments.tsv"))) {
+            String subject = comment.split("\t", -1)[7];
+            assertTrue(words.stream().anyMatch(subject::startsWith), subject);
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"'a\nb\u00e9', line 2", "'\n\n', has no word", "abcdefghijklmnopqrstuvwxyzabcdefg, line 1"})
+    void aWrongDictionaryIsNamed(String lines, String message, @TempDir Path own) throws Exception {
+        Path file = Files.writeString(own.resolve("words"), lines);
+        String failure = assertThrows(IllegalArgumentException.class, () -> Words.read(file)).getMessage();
+        assertTrue(failure.startsWith("--dictionary " + file) && failure.contains(message), failure);
     }
 
     @Test
@@ -145,7 +167,8 @@ class DataTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"--profile huge, unknown", "--seed x, whole number", "--what 1, unknown option", "--out, needs a value"})
+    @CsvSource({"--profile huge, unknown", "--seed x, whole number", "--what 1, unknown option", "--out, needs a value",
+        "--dictionary target/none, cannot be read"})
     void wrongOptionIsNamed(String arguments, String message) throws Exception {
         Process process = new ProcessBuilder((java.nio.file.Path.of(System.getProperty("java.home"), "bin", "java") + " -cp target/classes"
                 + " io.ntier.rubbos.data.Generate --profile tiny --seed 1 --reference-time 1795257600 --out target/never "

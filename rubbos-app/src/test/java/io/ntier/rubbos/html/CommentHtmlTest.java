@@ -12,6 +12,8 @@ import java.util.Map;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** The rules by which RUBBoS clients cut their next request out of a page. */
 class CommentHtmlTest {
@@ -24,7 +26,7 @@ class CommentHtmlTest {
         Page page = new Page("ViewComment");
         CommentHtml html = new CommentHtml(page, CommentTable.OLD, 9, filter, display);
         html.postLink();
-        html.filterForm(Map.of(5, 3));
+        html.filterForm(0, Map.of(5, 3));
         html.comments(List.of(comments));
         return new String(page.end(0, 0));
     }
@@ -35,10 +37,19 @@ class CommentHtmlTest {
         List<String> found = Pattern.compile("servlets\\.ViewComment([^>]*)\"").matcher(html).results()
                 .map(MatchResult::group).toList();
         assertEquals("servlets.ViewComment\" method=\"POST\"", found.get(0));
-        assertEquals("servlets.ViewComment?comment_table=old_comments&storyId=9&commentId=11&filter=0&display=1\"", found.get(1));
-        assertEquals("servlets.ViewComment?comment_table=old_comments&storyId=9&commentId=0&filter=0&display=1\"", found.get(2));
-        assertEquals("servlets.ViewComment?comment_table=old_comments&storyId=9&commentId=12&filter=0&display=1\"", found.get(3));
+        assertEquals("servlets.ViewComment?comment_table=old_comments&storyId=9&commentId=11&filter=-1&display=1\"", found.get(1));
+        assertEquals("servlets.ViewComment?comment_table=old_comments&storyId=9&commentId=0&filter=-1&display=1\"", found.get(2));
+        assertEquals("servlets.ViewComment?comment_table=old_comments&storyId=9&commentId=12&filter=-1&display=1\"", found.get(3));
         assertEquals(4, found.size());
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0, 1", "3, 2", "-1, 0"})
+    void linksToCommentsShowThemAsThePageDoes(int filter, int display) {
+        String html = page(filter, display, comment(11, 0, 5, comment(12, 11, 5)));
+        long links = Pattern.compile("ViewComment\\?").matcher(html).results().count();
+        assertTrue(links >= 2);
+        assertEquals(links, Pattern.compile("&filter=" + filter + "&display=" + display + "\"").matcher(html).results().count());
     }
 
     @Test

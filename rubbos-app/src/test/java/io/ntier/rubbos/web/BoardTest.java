@@ -12,8 +12,8 @@ import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.LocalDate;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterAll;
@@ -122,8 +122,15 @@ class BoardTest {
 
     @Test
     void noStoryOfThatDay() throws Exception {
-        assertTrue(page("OlderStories?day=1&month=1&year=1998&page=0&nbOfStories=20").contains("Sorry"));
-        assertTrue(page("OlderStories?day=30&month=2&year=2026&page=0&nbOfStories=20").contains("Sorry"));
+        for (String date : List.of("day=1&month=1&year=1998", "day=30&month=2&year=2026")) {
+            String first = page("OlderStories?" + date + "&page=0&nbOfStories=20");
+            assertTrue(first.contains("Sorry"));
+            assertEquals(0, count(first, "&page="));
+            String third = page("OlderStories?" + date + "&page=2&nbOfStories=20");
+            assertTrue(third.contains("Sorry"));
+            assertEquals(1, count(third, "&page="));
+            assertTrue(third.contains("OlderStories?" + date + "&page=1&nbOfStories=20\">Previous page"));
+        }
         assertFalse(page("OlderStories").contains("Sorry"));
     }
 
@@ -154,7 +161,9 @@ class BoardTest {
             }
             assertEquals(expected, marker(page, "statements"));
             assertEquals(story, marker(page, "id"));
-            assertEquals(number("SELECT COUNT(*) FROM " + commentTable + " WHERE story_id = " + story), marker(page, "rows"));
+            String shown = "SELECT COUNT(*) FROM " + commentTable + " WHERE rating >= %d AND story_id = " + story;
+            assertEquals(number(shown.formatted(0)), marker(page, "rows"));
+            assertEquals(number(shown.formatted(-1)), marker(page("ViewStory?filter=-1&storyId=" + story), "rows"));
         }
     }
 
@@ -302,18 +311,8 @@ class BoardTest {
 
     @Test
     void moreRequestsThanConnectionsWaitTheirTurn() throws Exception {
-        List<CompletableFuture<String>> answers = new ArrayList<>();
-        for (int i = 0; i < 40; i++) {
-            answers.add(CompletableFuture.supplyAsync(() -> {
-                try {
-                    return page("ViewStory?storyId=1");
-                } catch (Exception e) {
-                    throw new IllegalStateException(e);
-                }
-            }));
-        }
-        for (CompletableFuture<String> answer : answers) {
-            assertEquals(1, marker(answer.get(), "id"));
+        for (HttpResponse<String> answer : server.getAtOnce(Collections.nCopies(40, "ViewStory?storyId=1"))) {
+            assertEquals(1, marker(answer.body(), "id"));
         }
         long connections = database.connections();
         assertTrue(connections <= SERVLETS * POOL_SIZE, "connections: " + connections);

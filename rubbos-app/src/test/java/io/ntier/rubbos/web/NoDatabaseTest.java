@@ -7,23 +7,29 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.ServerSocket;
 import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The application starts without its database, and says so to those who need it. */
 class NoDatabaseTest {
     private static TestServer server;
+    private static Path folder;
 
     @BeforeAll
-    static void start() throws Exception {
+    static void start(@TempDir Path given) throws Exception {
+        folder = given;
         int closedPort;
         try (ServerSocket socket = new ServerSocket(0)) {
             closedPort = socket.getLocalPort();
         }
-        server = new TestServer(0, "jdbc_url=jdbc:mysql://127.0.0.1:" + closedPort + "/rubbos", "user=u", "password=p", "pool_size=1");
+        server = new TestServer(0, "jdbc_url=jdbc:mysql://127.0.0.1:" + closedPort + "/rubbos", "user=u", "password=p", "pool_size=1",
+                "status_file=" + folder.resolve("status.csv"));
     }
 
     @AfterAll
@@ -48,6 +54,12 @@ class NoDatabaseTest {
         assertEquals(200, server.get("Search").statusCode());
         assertEquals(400, server.get("ViewStory?storyId=x").statusCode());
         assertEquals(404, server.get("ViewStory2").statusCode());
+    }
+
+    @Test
+    void theDriverInUseIsWrittenDown() throws Exception {
+        String version = Files.readString(folder.resolve("jdbc_driver")).strip();
+        assertTrue(version.matches("\\d+\\.\\d+\\.\\d+"), version);
     }
 
     @Test

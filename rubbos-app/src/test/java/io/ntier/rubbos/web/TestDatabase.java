@@ -34,8 +34,14 @@ final class TestDatabase implements AutoCloseable {
     private final boolean mysql = url.startsWith("jdbc:mysql:");
     private final Connection admin;
 
+    /** With data that end now. */
     TestDatabase(Path folder) throws IOException, SQLException {
-        DataSets.tiny(folder);
+        this(folder, System.currentTimeMillis() / 1000);
+    }
+
+    /** @param referenceTime epoch seconds at which the data end */
+    TestDatabase(Path folder, long referenceTime) throws IOException, SQLException {
+        DataSets.tiny(folder, referenceTime);
         if (mysql) {
             admin = DriverManager.getConnection(url + (url.contains("?") ? "&" : "?") + "allowLoadLocalInfile=true", user, password);
             loadMysql(folder);
@@ -108,6 +114,21 @@ final class TestDatabase implements AutoCloseable {
             row.next();
             return row.getLong(row.getMetaData().getColumnCount());
         }
+    }
+
+    /** First column of all rows. */
+    List<String> texts(String sql) throws SQLException {
+        try (Statement statement = admin.createStatement(); ResultSet rows = statement.executeQuery(sql)) {
+            List<String> texts = new ArrayList<>();
+            while (rows.next()) {
+                texts.add(rows.getString(1));
+            }
+            return texts;
+        }
+    }
+
+    void execute(String sql) throws SQLException {
+        execute(admin, sql);
     }
 
     String text(String sql) throws SQLException {

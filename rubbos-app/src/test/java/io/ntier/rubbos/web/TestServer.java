@@ -7,6 +7,8 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.catalina.Context;
@@ -37,6 +39,21 @@ final class TestServer implements AutoCloseable {
     HttpResponse<String> get(String servlet) throws Exception {
         URI uri = URI.create(base + (servlet.startsWith("/") ? servlet : Routes.PREFIX + servlet));
         return client.send(HttpRequest.newBuilder(uri).build(), HttpResponse.BodyHandlers.ofString());
+    }
+
+    /** Answers to requests that are all on their way at the same time, each on a connection of its own. */
+    List<HttpResponse<String>> getAtOnce(List<String> servlets) {
+        HttpClient many = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+        List<CompletableFuture<HttpResponse<String>>> answers = servlets.stream()
+                .map(servlet -> HttpRequest.newBuilder(URI.create(base + Routes.PREFIX + servlet)).build())
+                .map(request -> many.sendAsync(request, HttpResponse.BodyHandlers.ofString())).toList();
+        return answers.stream().map(CompletableFuture::join).toList();
+    }
+
+    HttpResponse<String> head(String servlet) throws Exception {
+        HttpRequest request = HttpRequest.newBuilder(URI.create(base + Routes.PREFIX + servlet))
+                .method("HEAD", HttpRequest.BodyPublishers.noBody()).build();
+        return client.send(request, HttpResponse.BodyHandlers.ofString());
     }
 
     HttpResponse<String> post(String servlet, String form) throws Exception {

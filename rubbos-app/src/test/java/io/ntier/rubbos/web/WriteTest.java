@@ -151,6 +151,41 @@ class WriteTest {
         assertTrue(page("Author?" + who, 1).contains("Sorry"));
     }
 
+    /** The same on MySQL and on PostgreSQL: what looks alike is another name, and another password. */
+    @ParameterizedTest
+    @ValueSource(strings = {"nickname=Author1&password=password1", "nickname=author1&password=Password1",
+        "nickname=%C3%A1uthor1&password=password1", "nickname=author1&password=p%C3%A0ssword1", "nickname=author1+&password=password1"})
+    void logInMindsCaseAccentsAndBlanks(String who) throws Exception {
+        assertTrue(page("Author?" + who, 1).contains("Sorry"));
+        page("StoreComment?comment_table=comments&storyId=1&parent=0&subject=s&body=b&" + who, 3);
+        assertEquals(0, database.number("SELECT writer FROM comments WHERE id = (SELECT MAX(id) FROM comments)"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"RegisterUser?firstname=a&lastname=b&nickname=head&email=c&password=d",
+        "StoreComment?comment_table=comments&storyId=1&parent=0&subject=s&body=b&" + USER,
+        "StoreModeratorLog?comment_table=comments&commentId=1&rating=0&" + AUTHOR,
+        "StoreStory?category=3&title=t&body=b&" + USER, "StoreStory?category=3&title=t&body=b&" + AUTHOR,
+        "AcceptStory?storyId=%d", "RejectStory?storyId=%d"})
+    void headNeverWrites(String path) throws Exception {
+        String all = "SELECT (SELECT COUNT(*) FROM users) + (SELECT COUNT(*) FROM comments) + (SELECT COUNT(*) FROM stories)"
+                + " + (SELECT COUNT(*) FROM moderator_log) + 1000000 * (SELECT COUNT(*) FROM submissions)";
+        page("StoreStory?category=3&title=head&body=b&" + USER, 2);
+        long before = database.number(all);
+        HttpResponse<String> response = server.head(path.formatted(database.number("SELECT MAX(id) FROM submissions")));
+        assertEquals(405, response.statusCode());
+        assertEquals("GET, POST", response.headers().firstValue("Allow").orElse(""));
+        assertEquals(before, database.number(all));
+    }
+
+    @Test
+    void headOfAPageIsGetWithoutIt() throws Exception {
+        HttpResponse<String> response = server.head("ViewStory?storyId=1");
+        assertEquals(200, response.statusCode());
+        assertTrue(response.headers().firstValueAsLong("Content-Length").orElse(0) > 1000);
+        assertEquals("", response.body());
+    }
+
     @Test
     void aStoryIsSubmittedReviewedAndAccepted() throws Exception {
         String form = page("SubmitStory", 1);

@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from detector.score import OUTCOMES, Judged, judged, share_text
-from ntier_analysis.statistics.share import wilson
+from scores import Judged, by_agreement, by_variant, confusion, judged, per_class, totals
 
 
 @dataclass(frozen=True)
@@ -53,72 +49,8 @@ def judge_family(name: str, folder: Path, seeds: str) -> Family:
         except Exception as error:
             found.failed.append((line, f"{type(error).__name__}: {error}"))
             continue
-        (found.sharp if line["holds"] else found.borderline).append(case)
+        (found.borderline if line["why"] else found.sharp).append(case)
     return Family(name, found.sharp, found.borderline, found.failed, sum(x["name"] not in there for x in lines))
-
-
-def wrong(j: Judged) -> bool:
-    """Confident and wrong: a verdict other than unknown that errs in class, (tier, resource) or nodes."""
-    return j.outcome != "unknown" and not j.right
-
-
-def fraction(found: list[Judged], test: Callable[[Judged], bool]) -> str:
-    return share_text(sum(test(j) for j in found), len(found))
-
-
-def confusion(found: list[Judged]) -> list[str]:
-    """Rows: truth; columns: verdict. In brackets: how many of those on the diagonal name other parts or nodes."""
-    count = Counter((j.line["truth"], j.outcome) for j in found)
-    misnamed = Counter(j.line["truth"] for j in found if j.outcome == j.line["truth"] and not j.right)
-    lines = ["| truth \\ verdict | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 1) + "|"]
-    for t in OUTCOMES:
-        cells = [str(count[t, o]) + (f" ({misnamed[t]} misnamed)" if o == t and misnamed[t] else "") for o in OUTCOMES]
-        lines.append(f"| {t} | " + " | ".join(cells) + " |")
-    return lines
-
-
-def per_class(found: list[Judged]) -> list[str]:
-    lines = ["| class | recall | precision | class alone | unknown | confident and wrong |", "|---" * 6 + "|"]
-    recalls, precisions = [], []
-    for kind in OUTCOMES:
-        true, said = [j for j in found if j.line["truth"] == kind], [j for j in found if j.outcome == kind]
-        if not true:
-            continue
-        hits = sum(j.right for j in true)
-        recalls.append(hits / len(true))
-        precisions.append(hits / len(said) if said else 0.0)
-        alone = sum(j.outcome == kind for j in true)
-        abstained = sum(j.outcome == "unknown" for j in true)
-        cells = [share_text(hits, len(true)), share_text(hits, len(said)), f"{alone}/{len(true)}", str(abstained)]
-        lines.append(f"| {kind} | " + " | ".join(cells) + f" | {sum(map(wrong, true))} |")
-    if found:
-        macro = [macro_text(values, len(found)) for values in (recalls, precisions)]
-        lines.append(f"| **macro** | {macro[0]} | {macro[1]} | | | |")
-    return lines
-
-
-def macro_text(values: list[float], n: int) -> str:
-    mean = float(np.mean(values))
-    low, high = wilson(mean, n, 1.96)
-    return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
-
-
-def totals(found: list[Judged]) -> list[str]:
-    knowable = [j for j in found if j.line["truth"] != "unknown"]
-    return [
-        f"* right: {fraction(found, lambda j: j.right)}",
-        f"* confident and wrong: {fraction(found, wrong)}",
-        f"* abstained where something can be said: {fraction(knowable, lambda j: j.outcome == 'unknown')}",
-    ]
-
-
-def by_variant(found: list[Judged]) -> list[str]:
-    lines = ["| truth | variant | right | unknown | confident and wrong |", "|---|---|---|---|---|"]
-    for key in sorted({(j.line["truth"], j.line["variant"]) for j in found}):
-        some = [j for j in found if (j.line["truth"], j.line["variant"]) == key]
-        right, abstained = sum(j.right for j in some), sum(j.outcome == "unknown" for j in some)
-        lines.append(f"| {key[0]} | {key[1]} | {right}/{len(some)} | {abstained} | {sum(map(wrong, some))} |")
-    return lines
 
 
 def report(family: Family) -> list[str]:
@@ -131,6 +63,7 @@ def report(family: Family) -> list[str]:
         lines += [f"### {family.name}, borderline", ""]
         for part in (totals, confusion):
             lines += [*part(family.borderline), ""]
+    lines += [f"### {family.name}, all by agreement", "", *by_agreement(family.sharp + family.borderline), ""]
     return lines + [f"* ERROR {line['name']} {line['variant']}: {error}" for line, error in family.failed]
 
 

@@ -4,7 +4,7 @@
     python analysis/bench/detector/make.py FOLDER tuning|scoring again      # references only
 
 Resumable: a case that is in FOLDER/<set>.<class>.jsonl is not made again. Cases whose counterfactuals contradict the
-label are written down and left out."""
+label get that of the counterfactuals; if these do not tell one, the case is written down and left out."""
 
 from __future__ import annotations
 
@@ -42,16 +42,17 @@ def make(folder: Path, case: Case) -> dict:
     """Checks and imports one case; returns its line of the list."""
     checked = truth.check(case)
     line = {
-        "name": case.name, "truth": case.truth, "variant": case.variant, "holds": checked.holds, "run_s": case.run_s,
-        "claims": [[t, r, list(n)] for (t, r), n in case.claims.items()], "gains": checked.gains, "scale": case.scale,
+        "name": case.name, "truth": checked.truth, "built_in": case.truth, "variant": case.variant,
+        "holds": checked.holds, "why": checked.why, "run_s": case.run_s, "gains": checked.gains, "scale": case.scale,
+        "claims": [[t, r, list(n)] for (t, r), n in case.claims.items() if (t, r) in checked.claims],
         "base_s": checked.base_s, "knee_real": checked.knee_real, "interactions": case.view.interactions,
         "quota": any(s.quota is not None for s in case.network.stations), "ticks": case.view.ticks,
     }  # fmt: skip
-    if not checked.holds:
+    if not checked.truth:
         return line
     runs = truth.sweep_runs(case, checked.knee_real)
     _store(folder / "store", case, runs)
-    return line | reference(case, runs[-1].users) | {"reference": REFERENCE}
+    return line if not checked.holds else line | reference(case, runs[-1].users) | {"reference": REFERENCE}
 
 
 def reference(case: Case, users: int) -> dict:

@@ -6,109 +6,23 @@ Prints Markdown. `--wrong`: also each case that was judged wrongly, with its evi
 
 from __future__ import annotations
 
-import hashlib
 import json
-import pickle
 import sys
-from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
-from ntier_analysis.statistics import share
-from ntier_analysis.statistics.share import wilson
-from ntier_analysis.store.tables import read_table
-from ntier_analysis.verdict import load, saturation, tables
-from ntier_analysis.verdict.data import SweepVerdict, TrialData
-from ntier_analysis.verdict.sweep import judge_sweep
+from scores import Judged, by_variant, confusion, judged, per_class, share_text
 
-from detector.cases import CLASSES
 from detector.make import REFERENCE
 from detector.network import THINK_S
-
-OUTCOMES = (*CLASSES, "unknown")
-
-
-@dataclass
-class Judged:
-    """A case with its verdict. `named`: the (tier, resource) pairs are right; `placed`: the nodes too."""
-
-    line: dict
-    found: SweepVerdict
-    outcome: str
-    named: bool
-    placed: bool
-    top: TrialData
-
-    @property
-    def right(self) -> bool:
-        return self.outcome == self.line["truth"] and self.placed
-
-
-MEASURED = (tables, saturation, share, load)
-"""Modules that decide what is measured of a trial: while they stay the same, it is kept."""
-
-
-def trials_of(folder: Path, name: str) -> list[TrialData]:
-    digest = hashlib.sha256(b"".join(Path(str(m.__file__)).read_bytes() for m in MEASURED)).hexdigest()[:12]
-    path = folder / "cache" / digest / f"{name}.pickle"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept = [read_table(folder / "store", t, name) for t in ("trials", "samples", "nodes", "interactions")]
-        path.write_bytes(pickle.dumps(tables.trial_data(*kept[:3], None if kept[3].empty else kept[3])[0]))
-    return pickle.loads(path.read_bytes())
-
-
-def judged(folder: Path, line: dict) -> Judged:
-    trials = trials_of(folder, line["name"])
-    found = judge_sweep(line["name"], "", trials, line["scale"])
-    outcome = found.kind if found.verdict == "multi" else found.verdict
-    said = {(b.tier, b.resource + f":{b.item}" * (b.resource == "pool")): tuple(b.nodes) for b in found.bottlenecks}
-    true = {(t, r): tuple(n) for t, r, n in line["claims"]}
-    return Judged(line, found, outcome, set(said) == set(true), said == true, trials[-1])
 
 
 def cases(folder: Path, seeds: str) -> tuple[list[dict], int]:
     """Lines of the cases whose label holds, and how many were left out since it does not."""
     lines = [json.loads(x) for p in sorted(folder.glob(f"{seeds}.*.jsonl")) for x in p.read_text().splitlines()]
     return [x for x in lines if x["holds"]], sum(not x["holds"] for x in lines)
-
-
-def share_text(hits: int, n: int) -> str:
-    low, high = wilson(hits / n, n, 1.96) if n else (0.0, 1.0)
-    return f"{hits}/{n} = {hits / n if n else float('nan'):.3f} [{low:.3f}, {high:.3f}]"
-
-
-def confusion(found: list[Judged]) -> list[str]:
-    count = Counter((j.line["truth"], j.outcome) for j in found)
-    lines = ["| truth \\ verdict | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 1) + "|"]
-    return lines + [f"| {t} | " + " | ".join(str(count[t, o]) for o in OUTCOMES) + " |" for t in CLASSES]
-
-
-def per_class(found: list[Judged]) -> list[str]:
-    """A case counts as right if the class, the (tier, resource) pairs and the nodes are."""
-    lines = ["| class | recall | precision | class alone | unknown |", "|---|---|---|---|---|"]
-    recalls, precisions = [], []
-    for kind in CLASSES:
-        true, said = [j for j in found if j.line["truth"] == kind], [j for j in found if j.outcome == kind]
-        if not true:
-            continue
-        hits = sum(j.right for j in true)
-        recalls.append(hits / len(true))
-        precisions.append(hits / len(said) if said else 0.0)
-        alone = sum(j.outcome == kind for j in true)
-        unknown = sum(j.outcome == "unknown" for j in true)
-        cells = [share_text(hits, len(true)), share_text(hits, len(said)), f"{alone}/{len(true)}", str(unknown)]
-        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
-    n = sum(1 for j in found)
-    ends = [
-        f"{np.mean(x):.3f} [{m[0]:.3f}, {m[1]:.3f}]"
-        for x in (recalls, precisions)
-        for m in [wilson(np.mean(x), n, 1.96)]
-    ]
-    return [*lines, f"| macro | {ends[0]} | {ends[1]} | | {sum(j.outcome == 'unknown' for j in found)}/{n} |"]
 
 
 def by_length(found: list[Judged]) -> list[str]:
@@ -193,14 +107,6 @@ def maximum_coverage(found: list[Judged]) -> list[str]:
 
 def _held(some: list[Judged], key: str) -> int:
     return sum(j.found.max_throughput.low <= j.line[key] <= j.found.max_throughput.high for j in some)
-
-
-def by_variant(found: list[Judged]) -> list[str]:
-    lines = ["| class | variant | right |", "|---|---|---|"]
-    for key in sorted({(j.line["truth"], j.line["variant"]) for j in found}):
-        some = [j for j in found if (j.line["truth"], j.line["variant"]) == key]
-        lines.append(f"| {key[0]} | {key[1]} | {sum(j.right for j in some)}/{len(some)} |")
-    return lines
 
 
 def main() -> None:

@@ -13,7 +13,9 @@ FACTOR = 1.5
 """Capacity of what is relieved."""
 GAIN = 0.05
 """Throughput that a relief of a bottleneck gives at least, and of anything else at most."""
-NONE_GAIN = 0.03
+UNSURE = (0.03, 0.08)
+"""A case is borderline if a gain that decides lies in here: as in the second family (queueing/relief.py)."""
+NONE_GAIN = UNSURE[0]
 """What relieving everything may gain at most where nothing limits: between this and GAIN a case is neither."""
 RAMP_S = 30.0
 SWEEP_RAMP_S = 20.0
@@ -26,13 +28,17 @@ BEYOND = 1.8
 @dataclass
 class Truth:
     """`x_max`: throughput at BEYOND knees; `base_s`: response time at a tenth of the knee; `gains` by what was
-    relieved; `holds`: whether all inequalities of the class do."""
+    relieved; `holds`: whether all inequalities of the class that was built in do; `truth`, `claims`: class and parts by
+    the gains alone, '' if something else gains too; `why` it is borderline (empty: it is not)."""
 
     x_max: float
     base_s: float
     knee_real: float
     gains: dict[str, float]
     holds: bool
+    truth: str
+    claims: set[Key]
+    why: list[str]
 
 
 def smooth(network: Network) -> Network:
@@ -74,7 +80,33 @@ def check(case: Case) -> Truth:
     if case.truth == "none":
         relieved = {"others": gain(case.network.relieved(everything, FACTOR))}
     knee_real = base * (THINK_S + idle) if level else users
-    return Truth(base, idle, knee_real, relieved, _holds(case, relieved))
+    truth, limits = by_relief(case, relieved)
+    return Truth(base, idle, knee_real, relieved, _holds(case, relieved), truth, limits, _borderline(case, relieved))
+
+
+def by_relief(case: Case, gains: dict[str, float]) -> tuple[str, set[Key]]:
+    """Class and parts that limit, as the gains say, whatever was built in; '' if more than was built in gains.
+
+    `unknown` if the data cannot tell: where a disk that serves many at a time reads full and nobody sampled its queue,
+    a lock and the disk look the same (as in the second family)."""
+    if gains["others"] >= GAIN:
+        return "", set()
+    if gains.get("claimed", 0.0) < GAIN:
+        return "none", set()
+    wide = any(s.resource == "disk" and s.width > 1 and s.measured for s in case.network.stations)
+    if case.truth == "hidden" and wide and not case.view.queues:
+        return "unknown", set()
+    if len(case.claims) < 2:
+        return case.truth, set(case.claims)
+    alone = {key for key in case.claims if gains[" ".join(key)] >= GAIN}
+    kind = {0: "simultaneous", 1: "single"}.get(len(alone), "alternating")
+    return kind, alone or set(case.claims)
+
+
+def _borderline(case: Case, gains: dict[str, float]) -> list[str]:
+    deciding = {"none": ("others",), "alternating": tuple(k for k in gains if k != "claimed")}.get(case.truth, gains)
+    near = [f"{k} {gains[k]:+.3f}" for k in deciding if UNSURE[0] <= gains[k] <= UNSURE[1]]
+    return near + ([] if _holds(case, gains) else [f"built in: {case.truth}"])
 
 
 def _relieved(case: Case, claims: set[Key]) -> Network:

@@ -31,16 +31,19 @@ def node_name(case: Case, tier: str, node: int) -> str:
     return NODE_NAMES[case.seed % len(NODE_NAMES)].format(tier=tier, n=node + 1)
 
 
-def think_s(case: Case, run: Run, answered: np.ndarray) -> float:
-    """The think time that was set. Users that come in waves have none of their own: theirs is what is measured, the
-    seconds of all users without those in which they waited for an answer, per interaction."""
+def think_s(case: Case, runs: list[Run]) -> float:
+    """The think time that was set. Users that come in waves have none of their own: theirs is what is measured over the
+    sweep, the seconds of all users without those in which they waited for an answer, per interaction."""
     think = case.system.think
-    if think.wave is None or not len(answered):
+    answered = [run.answered() for run in runs]
+    number = sum(map(len, answered))
+    if think.wave is None or not number:
         return think.mean_s
-    return max(0.01, run.users * (run.end_s - run.ramp_s) / len(answered) - float(answered[:, 1].mean()))
+    all_s = sum(run.users * (run.end_s - run.ramp_s) for run in runs)
+    return max(0.01, (all_s - sum(float(a[:, 1].sum()) for a in answered)) / number)
 
 
-def trial_row(case: Case, load: int, run: Run) -> dict:
+def trial_row(case: Case, load: int, run: Run, thinks_s: float) -> dict:
     """One row of the trials."""
     answered = run.answered()
     return {
@@ -51,7 +54,7 @@ def trial_row(case: Case, load: int, run: Run) -> dict:
         "users": round(run.users / case.scale),
         "users_real": run.users,
         "scale": case.scale,
-        "think_time_s": think_s(case, run, answered),
+        "think_time_s": thinks_s,
         "throughput_per_s": len(answered) / (run.end_s - run.ramp_s),
         "response_time_mean_ms": 1000 * answered[:, 1].mean() if len(answered) else 0.0,
         "run_start_s": start(load) + run.ramp_s,
@@ -217,7 +220,8 @@ def _lost(frame: pd.DataFrame, run: Run, view: View, rng: np.random.Generator) -
 
 def frames(case: Case, runs: list[Run]) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame | None]:
     """Contents of trials.csv, samples.csv and, if the case has them, interactions.csv."""
-    trials = pd.DataFrame([trial_row(case, i, run) for i, run in enumerate(runs)])
+    thinks_s = think_s(case, runs)
+    trials = pd.DataFrame([trial_row(case, i, run, thinks_s) for i, run in enumerate(runs)])
     samples = pd.concat([sample_rows(case, i, run, run.shift_s) for i, run in enumerate(runs)], ignore_index=True)
     done = [interaction_rows(case, i, run) for i, run in enumerate(runs)] if case.view.interactions else None
     return trials, samples, pd.concat(done, ignore_index=True) if done else None

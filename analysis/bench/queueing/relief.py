@@ -7,9 +7,11 @@ A relief is 1.5 times the servers' capacity at unchanged length of a service (pa
 * Each part whose relief alone gains 5 % limits: one is `single`, several are `alternating` (each limits a part of the
   time). If none does, but all together do, the smallest set found by leaving out is `simultaneous`.
 * If what limits has no collector: `hidden`.
-* `unknown`: what was measured does not tell. What limits is a CPU without samples; or there is one load, nothing that
-  is measured limits, and the answer takes so long that it could be waiting as well as service (two such systems give
-  the same data).
+* `unknown`: what was measured does not tell, since another system gives the same data. What limits is a CPU without
+  samples; or the loads are so near each other that growth would be lost in the noise of counts, nothing that is
+  measured limits, and the answer takes so long that it could be waiting as well as service; or a disk that serves
+  several at a time reads full, its queue is not sampled, and what limits is that disk or something without a
+  collector.
 * A node of a group limits if leaving it out of the group's relief costs half of an equal share of the gain or more."""
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ about a point."""
 NODE_PART, UNSURE_NODE = 0.5, (0.3, 0.7)
 """What a node's relief must add, in equal shares of its group's gain, and what of it is borderline."""
 RAMP_S, LONG_S = 30.0, 200.0
+ERRORS = 2.0
+"""Standard errors (95 %) by which two counts must differ to tell growth."""
+READS_FULL = 3.0
+"""Mean number in service from which on a disk that serves many reads 95 %: it is empty for exp(-3) of the time."""
 SUSPECT_BUSY, SUSPECT_WAITING = 0.25, 0.02
 """Parts in use for less (share of capacity), with fewer waiting (share of the users), are relieved together; one by one
 only if that gains anything."""
@@ -140,6 +146,22 @@ def _nodes(case: Case, bench: _Bench, key: Key, limits: set[Key]) -> tuple[int, 
     return kept or tuple(range(n))
 
 
+def tells_growth(users: list[int], completed: float) -> bool:
+    """Whether throughput that grows with the users would differ between lowest and highest load by more than the noise
+    of the counts; `completed`: interactions at the highest load."""
+    return completed * (1 - users[0] / users[-1]) >= ERRORS * (2 * completed) ** 0.5
+
+
+def _wide_disks(case: Case, bench: _Bench) -> set[Key]:
+    """Disks that serve several at a time and read full, of which nobody sampled the queue."""
+    if case.view.queues:
+        return set()
+    parts = zip(case.system.parts, bench.base.busy, strict=True)
+    return {
+        p.key for p, b in parts if p.resource == "disk" and p.measured and p.servers > 1 and p.servers * b >= READS_FULL
+    }
+
+
 def _named(case: Case, bench: _Bench, limits: set[Key], kind: str) -> Label:
     unmeasured = {p.key for p in case.system.parts if not p.measured}
     unseen = sorted(limits & unmeasured)
@@ -149,8 +171,10 @@ def _named(case: Case, bench: _Bench, limits: set[Key], kind: str) -> Label:
     actual = "hidden" if unseen else kind
     truth = actual
     think, response = case.system.think.mean_s, bench.base.response_s
-    alike = len(case.users) == 1 and actual in ("none", "hidden") and not seen and response >= GAIN * think
-    if alike or limits & blind:
+    untold = not tells_growth(case.users, bench.base.throughput * case.run_s)
+    alike = untold and actual in ("none", "hidden") and not seen and response >= GAIN * think
+    wide = _wide_disks(case, bench)
+    if alike or limits & blind or limits & wide or (wide and actual == "hidden"):
         truth, claims = "unknown", {}
     if seen and unseen:
         bench.unsure.append("something measured and something that is not limit")

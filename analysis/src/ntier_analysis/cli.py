@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ntier_analysis.errors import DataError
+from ntier_analysis.errors import DataError, one_line
+from ntier_analysis.wording import counted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -50,13 +52,15 @@ def ingest(
     ] = False,
 ) -> None:
     """Raw trials -> store. Exit code 1 if a file could not be read (the others are stored)."""
+    from ntier_analysis.contracts.files import check_folder
     from ntier_analysis.ingest import ingest_sweep, sweep_folders
 
+    check_folder(store, "--store")
     problems = 0
     for folder in sweep_folders(raw, sweeps or []):
         done = ingest_sweep(folder, store, force=force, revalidate=revalidate)
         same = "unchanged, judged again by newer rules" if done.judged_again else "unchanged"
-        state = same if done.unchanged else f"{done.trials} trials, {done.valid} valid"
+        state = same if done.unchanged else f"{counted(done.trials, 'trial')}, {done.valid} valid"
         print(f"{done.sweep}: {state}")
         for problem in done.problems:
             print(f"error: {problem}", file=sys.stderr)
@@ -119,7 +123,7 @@ def search(
     from ntier_analysis.verdict.search import Goal
     from ntier_analysis.verdict.store import searched
 
-    if not all(u.isdigit() and int(u) > 0 for u in users.split(",")):
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}(,0*[1-9][0-9]{0,8})*", users, re.ASCII):
         raise DataError(f"users: {users!r}: expected whole numbers above 0 with commas (1000,2000)")
     goal = Goal(tuple(sorted({int(u) for u in users.split(",")})), precision, most)
     step = searched(store, sweep, goal, without or [])
@@ -183,8 +187,10 @@ def map_(
     """Store -> bottleneck maps, throughput surfaces, ratios, scale-out and costs over topologies (docs/maps.md)."""
     from ntier_analysis.campaign.costs import read_prices
     from ntier_analysis.campaign.store import read_campaign
+    from ntier_analysis.contracts.files import check_folder
     from ntier_analysis.report.maps import write_map
 
+    check_folder(out, "--out")
     print(write_map(read_campaign(store, sweeps, mix, join_names=join_names), read_prices(prices), slo_ms, out))
 
 
@@ -322,7 +328,7 @@ def check(
     text, failed = run(store, expect or [], expected, sweep, allow_undecided=allow_undecided, json=json)
     print(text)
     if failed:
-        print(f"{failed} expectation{'s' * (failed > 1)} not met", file=sys.stderr)
+        print(f"{counted(failed, 'expectation')} not met", file=sys.stderr)
         raise typer.Exit(3)
 
 
@@ -342,19 +348,27 @@ def report(
     sweeps: Sweeps = None,
     store: Store = STORE,
     out: Annotated[Path, typer.Option(help="Folder of the reports.")] = Path("results/reports"),
+    json: AsJson = False,
 ) -> None:
-    """Store -> report of each sweep (HTML, Markdown, figures, tables)."""
+    """Store -> report of each sweep (HTML, Markdown, JSON, figures, tables); prints each in short."""
+    from ntier_analysis.contracts.files import check_folder
     from ntier_analysis.store.tables import sweeps as stored
 
+    check_folder(out, "--out")
     names = stored(store)
     unknown = [s for s in sweeps or [] if s not in names]
     if unknown:
         raise DataError(f"no sweep {unknown[0]!r} in {store}; there are: {', '.join(names) or 'none'}")
-    from ntier_analysis.report import write_report
+    from ntier_analysis.report import summary, write_report
 
+    found = []
     for number, name in enumerate(sweeps or names, start=1):
         print(f"{name} ({number} of {len(sweeps or names)}) ...", file=sys.stderr)
-        print(write_report(store, name, out))
+        found.append(summary.read(write_report(store, name, out)))
+        if not json:
+            print(summary.text(found[-1]) + "\n" * (number < len(sweeps or names)), flush=True)
+    if json:
+        print(summary.to_json({"sweeps": found}))
 
 
 @app.command()
@@ -388,19 +402,32 @@ def policies(
     out: Annotated[Path, typer.Option(help="Folder of the comparison.")] = Path("results/reports/policies"),
 ) -> None:
     """Balancing policies side by side: shares of the replicas, throughput, response time, regret if traced."""
+    from ntier_analysis.contracts.files import check_folder
     from ntier_analysis.report.replicas import write_comparison
 
+    check_folder(out, "--out")
     text, folder = write_comparison(store, sweeps, out)
     print(text)
     print(folder)
 
 
 def main() -> None:
+    """Entry point: errors become one line and the promised exit code."""
     try:
         app()
     except DataError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(error)}", file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:  # who read our output has gone
+        sys.stdout = None
+        sys.exit(1)
+    except OSError as error:  # a full disk
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"error: {place}{error.strerror or error}", file=sys.stderr)
+        sys.exit(1)
+    except MemoryError:
+        print("error: not enough memory for these data (a limit of the shell or container?)", file=sys.stderr)
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import orjson
 import pandas as pd
 
 from ntier_analysis import choices
 from ntier_analysis.contracts import Check, Manifest, Outcome, State, Validity
+from ntier_analysis.contracts.files import RECORD_BYTES, read_bytes, read_json
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics import throughput as rates
 from ntier_analysis.store.schema import STORE_SCHEMA, TABLES
-from ntier_analysis.store.tables import fingerprint, write_table
+from ntier_analysis.store.tables import fingerprint, locked, write_tables
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.generator import user_seconds
 from ntier_analysis.validity.registry import validate
@@ -92,8 +92,8 @@ def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: b
     tables |= judge(
         sweep.name, tables["trials"], tables["samples"], tables["nodes"], tables["interactions"], tables["decisions"]
     )
-    for name, frame in tables.items():
-        write_table(store, name, sweep.name, frame, inputs=inputs if not result.problems else "")
+    with locked(store):
+        write_tables(store, sweep.name, tables, inputs=inputs if not result.problems else "")
     return result
 
 
@@ -110,22 +110,33 @@ def decisions(sweep: Path) -> pd.DataFrame:
     if not file.exists():
         return empty
     try:
-        record = orjson.loads(file.read_bytes())
+        record = read_json(file, RECORD_BYTES)
         rows = pd.DataFrame(record["decisions"], columns=["users", "reason", "why"])
         loads = len(record["grid"])
-    except (ValueError, KeyError, TypeError) as error:
+        rows = rows.astype({"users": "Int64"})
+    except DataError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{file}: not the record of a search ({error!r})") from error
-    return rows.assign(sweep=sweep.name, step=range(1, len(rows) + 1), grid_loads=loads).astype({"users": "Int64"})
+    return rows.assign(sweep=sweep.name, step=range(1, len(rows) + 1), grid_loads=loads)
 
 
 def _inputs(sweep: Path, trials: dict[str, list[Path]], revalidate: bool) -> str:
     digest = hashlib.sha256(f"{STORE_SCHEMA} {RULES} {revalidate}".encode())
     if (sweep / SEARCH).exists():
-        digest.update((sweep / SEARCH).read_bytes())
+        digest.update(read_bytes(sweep / SEARCH, RECORD_BYTES))
     for name, folders in sorted(trials.items()):
         digest.update(f"{name} {len(folders)}\n".encode())
-        digest.update((folders[-1] / "manifest.json").read_bytes())
+        digest.update(_content(folders[-1] / "manifest.json"))
     return digest.hexdigest()
+
+
+def _content(manifest: Path) -> bytes:
+    """Empty if it cannot be read: then its trial is a problem of its own, beside those that can."""
+    try:
+        return read_bytes(manifest, RECORD_BYTES)
+    except DataError:
+        return b""
 
 
 # ---- one trial -----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,12 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 import orjson
 import pandas as pd
-from pydantic import ValidationError
 
 from ntier_analysis.contracts import Manifest, Node
+from ntier_analysis.contracts.files import DOCUMENT_BYTES, RECORD_BYTES, STREAM_BYTES, opened, read_bytes
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers import client, host, status, sysstat, trace, weblog
-from ntier_analysis.parsers.csvfile import read_bytes
 
 T = TypeVar("T")
 
@@ -33,20 +33,22 @@ NOMINAL_S = dict.fromkeys(("cgroup_cpu", "host_stat", "procstat"), host.NOMINAL_
 """Sampling intervals, s; every other collector writes once a second."""
 
 
+def manifest_beside(store: Path, sweep: str) -> Manifest | None:
+    """Of a valid trial of the sweep, where the raw results lie beside the store; else of any; None if there is none."""
+    found = []
+    for path in sorted((store.parent / "raw" / sweep).glob("*/manifest.json")):
+        with suppress(OSError, ValueError):
+            found.append(Manifest.read(path.parent))
+    return next((m for m in found if m.valid), found[0] if found else None)
+
+
 class RawTrial:
     """A folder `results/raw/<sweep>/<trial>/`. Raises DataError where its files do not follow the contract."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._remembered: dict[Callable, Any] = {}
-        try:
-            self.manifest = Manifest.read(folder)
-        except OSError as error:
-            raise DataError(f"{folder / 'manifest.json'}: cannot be read ({error})") from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(p) for p in first["loc"])
-            raise DataError(f"{folder / 'manifest.json'}: {where or 'file'}: {first['msg']}") from error
+        self.manifest = Manifest.read(folder)
 
     def remember(self, function: Callable[[RawTrial], T]) -> T:
         """The function's value for this trial, computed once (also what several checks share)."""
@@ -112,6 +114,10 @@ class RawTrial:
         packed = plain.with_name(plain.name + ".zst")
         return plain if plain.is_file() else packed if packed.is_file() else None
 
+    def sysstat_file(self, node: str) -> Path | None:
+        """The JSON that the node made of sysstat's file, which names its disks; else the file itself."""
+        return self.path(f"nodes/{node}/sysstat.json") or self.path(f"nodes/{node}/sysstat.sa")
+
     def required(self, relative: str) -> Path:
         found = self.path(relative)
         if found is None:
@@ -129,7 +135,11 @@ class RawTrial:
     def first_user(self, client: str) -> int:
         """Number of the client's first user: users are split among the clients (`ntier.first_user`)."""
         path = self.path(f"clients/{client}/ntier.properties")
-        found = re.search(rb"^ntier\.first_user=(\d+)$", read_bytes(path), re.MULTILINE) if path else None
+        found = (
+            re.search(rb"^ntier\.first_user=(\d{1,9})$", read_bytes(path, DOCUMENT_BYTES), re.MULTILINE)
+            if path
+            else None
+        )
         return int(found[1]) if found else 0
 
     @cached_property
@@ -169,7 +179,7 @@ class RawTrial:
     def _parse(self, node: str, collector: str) -> tuple[pd.DataFrame, int]:
         found = self.nodes.get(node)
         if collector == "sysstat":
-            path = self.required(f"nodes/{node}/sysstat.json")
+            path = self.sysstat_file(node) or self.required(f"nodes/{node}/sysstat.json")
             limit = found.network_bits_s if found else None
             return sysstat.sysstat(path, own_machine=self.own_machines, network_bits_s=limit), 0
         path = self.required(f"nodes/{node}/{collector}.csv")
@@ -212,8 +222,8 @@ class RawTrial:
         for folder in sorted((self.folder / "nodes").glob("*")):
             for file in sorted(folder.iterdir()):
                 name = file.name.removesuffix(".zst")
-                stem = name.removesuffix(".csv") if name.endswith(".csv") else name.removesuffix(".json")
-                if stem in self.known_collectors and name in (f"{stem}.csv", "sysstat.json"):
+                stem = name.rpartition(".")[0]
+                if stem in self.known_collectors and name in (f"{stem}.csv", "sysstat.json", "sysstat.sa"):
                     found.append((folder.name, stem))
         return list(dict.fromkeys(declared + found))
 
@@ -246,9 +256,12 @@ class RawTrial:
         """A JSON object of the trial. Raises DataError if it is missing or not one."""
         path = self.required(relative)
         try:
-            return orjson.loads(read_bytes(path))
+            found = orjson.loads(read_bytes(path, RECORD_BYTES))
         except orjson.JSONDecodeError as error:
             raise DataError(f"{path}: not JSON ({error})") from error
+        if not isinstance(found, dict):
+            raise DataError(f"{path}: expected a JSON object with keys and values")
+        return found
 
     def altered_files(self) -> list[str]:
         """Files that are missing or differ from the manifest's size or SHA-256. Empty = all as sealed."""
@@ -267,5 +280,5 @@ class RawTrial:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with opened(path, STREAM_BYTES) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

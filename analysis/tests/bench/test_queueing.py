@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from detector import network as kernel
+from detector.cases import draw as kernel_case
+from detector.truth import by_relief
 from families import judge_family
 from ntier_analysis.statistics.mva import Station, solve
 from queueing import make, observe
 from queueing.cases import Case, View, draw
 from queueing.model import Part, Step, System, Think, simulate
-from queueing.relief import FACTOR, label
+from queueing.relief import FACTOR, label, tells_growth
 from queueing.variants import built
 
 TIERS = ("front", "back")
@@ -92,6 +94,27 @@ def test_one_load_that_may_wait_or_may_serve_is_unknown():
     """Two systems that answer as fast at one load, one by service and one behind a lock: the same data, no verdict."""
     assert label(seen_as(system(Think(3.0)), [20]), LONG_S).truth == "unknown"
     assert label(seen_as(system(Think(12.0)), [20]), LONG_S).truth == "none"
+
+
+def test_loads_that_are_nearly_the_same_tell_no_more_than_one():
+    assert not tells_growth([20], 400)
+    assert not tells_growth([18, 20], 400)
+    assert tells_growth([10, 20], 400)
+
+
+def test_users_in_waves_have_one_think_time_for_the_sweep():
+    case = seen_as(system(Think(3.0, wave=(10.0, 0.3, 1.8))), [3, 9])
+    runs = [simulate(case.system, n, 5, 40, n, record=True) for n in case.users]
+    trials, _, _ = observe.frames(case, runs)
+    assert trials["think_time_s"].nunique() == 1
+
+
+def test_a_case_of_the_first_family_that_relief_contradicts_gets_the_label_of_relief():
+    case = kernel_case("simultaneous", "scoring", 0)
+    a, b = (" ".join(key) for key in case.claims)
+    found = by_relief(case, {"claimed": 0.3, "others": 0.0, a: 0.09, b: 0.01})
+    assert found == ("single", {tuple(a.split())})
+    assert by_relief(case, {"claimed": 0.3, "others": 0.06, a: 0.0, b: 0.0})[0] == ""
 
 
 def test_a_part_without_a_collector_is_hidden_and_two_equal_ones_are_simultaneous():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from ntier_analysis.campaign.costs import Prices, answer, cheapest, read_prices,
 from ntier_analysis.campaign.store import read_campaign
 from ntier_analysis.cli import app
 from ntier_analysis.errors import DataError
-from ntier_analysis.store.tables import read_table, write_table
+from ntier_analysis.store.tables import read_table, sweeps, write_table
 from typer.testing import CliRunner
 
 
@@ -53,6 +54,24 @@ def test_maps_are_those_conditions_that_were_measured(found):
     }
     assert "1/2/1/2M" not in cells(found, "M")
     assert any("measured once" in w for w in found.warnings)
+
+
+def test_versions_that_differ_between_sweeps_are_a_warning(store, tmp_path):
+    other = tmp_path / "store"
+    shutil.copytree(store, other)
+    for name, version in zip(sweeps(other)[:3], ("9.7.4", "9.8.0", "unknown"), strict=True):
+        folder = tmp_path / "raw" / name / "u01000.r01"
+        folder.mkdir(parents=True)
+        manifest = {
+            "ntier_version": "1", "sweep": name, "trial": "u01000.r01", "topology": "1/1/1/1M", "mix": "browse_only",
+            "middleware": "shardingsphere", "data_profile": "small", "users": 1000, "users_real": 1000, "scale": 1.0,
+            "rep": 1, "seed": 1, "phases": [],
+            "versions": {"mysql.running.mysql": version, "web.running.apache": "2.4.66", "terraform": version},
+        }  # fmt: skip
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+    a, b, _ = sweeps(other)[:3]
+    told = f"mysql.running.mysql differs: 9.7.4 in {a}; 9.8.0 in {b}. What a map shows may be the version."
+    assert [w for w in read_campaign(other).warnings if "9.8.0" in w] == [told]
 
 
 def test_groups_are_the_regions_of_the_truth(found):

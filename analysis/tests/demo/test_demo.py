@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.report import summary
 from ntier_analysis.store.schema import LATER_TABLES, TABLES
 from ntier_analysis.store.tables import sweeps
 
@@ -83,6 +84,10 @@ def test_the_package_alone_writes_the_full_report(program, tmp_path):
     assert sentence.split(" at ")[0] in html
     assert html.count("<svg") + html.count("data:image/svg") >= 8
     assert "Next:" in done.stderr
+    # the README shows what a sweep prints: lines of this one, recorded
+    (recorded,) = re.findall(r"```text\n(.*?)```", (ROOT.parent / "README.md").read_text(), re.DOTALL)
+    printed = summary.text(summary.read(page)).replace(f"{tmp_path / 'here'}/", "ntier-demo/")
+    assert set(recorded.splitlines()) <= set(printed.splitlines())
 
 
 def test_the_package_alone_gates(program, tmp_path):

@@ -146,14 +146,14 @@ def test_a_file_for_one_sweep_and_for_all(store, tmp_path):
     ("text", "message"),
     [
         ("- a list", "expected {sweep: "),
-        ("a: [unclosed", "not readable as YAML or JSON"),
+        ("a: [unclosed", "line [12]: not YAML"),
         ("nosuch: [verdict == none]", "no sweep 'nosuch'"),
         (f"{SWEEP}: [5]", "expectation 5 is not a text"),
         (f"{SWEEP}: {{bottleneck: db}}", "bottleneck is 'db', expected keys of {tier, resource, nodes, item}"),
         (f"{SWEEP}: {{bottleneck: {{tear: db}}}}", "expected keys of {tier, resource, nodes, item}"),
         (f"{SWEEP}: {{max_throughput_per_s: [50]}}", r"expected \[low, high\]"),
         (f"{SWEEP}: {{speed: 5}}", "unknown key 'speed'; allowed are bottleneck, sweep"),
-        ("!!python/object/apply:os.system ['true']", "not readable as YAML or JSON"),
+        ("!!python/object/apply:os.system ['true']", "line [12]: not YAML"),
     ],
 )
 def test_wrong_files_are_refused(store, tmp_path, text, message):

@@ -158,6 +158,15 @@ def test_a_timeline_without_events_has_no_lanes():
     assert len(timeline.timeline(interactions(), trials(), events.events(samples().head(0))).figure.axes) == 1
 
 
+def test_segments_that_were_repeated_without_need_are_no_events_where_lost_ones_are_counted():
+    needless = [series(node, "network", "tcp_retransmits_per_s", [2.0, 2.0]) for node in ("db1", "db2")]
+    counted = series("db1", "network", "tcp_lost_per_s", [0.0, 1.0])
+    found = events.events(pd.concat([*needless, counted], ignore_index=True))
+    assert found[["node", "what", "value"]].values.tolist() == [
+        ["db1", "lost segments", 1.0], ["db2", "retransmits", 2.0], ["db2", "retransmits", 2.0],
+    ]  # fmt: skip
+
+
 def test_lanes_that_find_no_room_are_counted_in_the_caption():
     many = [series(f"db{i}", "network", "tcp_retransmits_per_s", [1.0] * (i + 1)) for i in range(events.MOST_LANES + 2)]
     drawing = timeline.timeline(interactions(), trials(), events.events(pd.concat(many, ignore_index=True)))

@@ -215,7 +215,7 @@ TEXTS = [
     ("samples.csv", lambda b: b.decode().encode("utf-16"), "UTF-16, expected UTF-8"),
     ("trials.csv", lambda b: b"", "empty, expected a header"),
     ("trials.csv", lambda b: b"\n\n", "empty, expected a header|column 'sweep' is missing"),
-    ("trials.csv", lambda b: b"\x00\x01\x02" * 100, "column 'sweep' is missing"),
+    ("trials.csv", lambda b: b"\x00\x01\x02" * 100, "trials.csv:1: a NUL byte"),
     ("trials.csv", lambda b: b"<html></html>", "column 'sweep' is missing"),
     ("trials.csv", lambda b: b.replace(b"1/1/1/1M", b"\xff\xfe\xfd"), "expected UTF-8"),
     ("trials.csv", lambda b: b.replace(b"users,", b"trial,", 1), "column '.*' (occurs twice|is missing)"),

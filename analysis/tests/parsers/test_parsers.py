@@ -378,3 +378,13 @@ def test_counters_of_tcp_become_rates_and_what_is_not_counted_has_none(tmp_path)
     assert "tcp_listen_overflows_per_s" not in values
     assert backwards == 1
     assert np.isnan(values["tcp_listen_drops_per_s"][1])
+
+
+def test_what_the_receiver_had_twice_was_not_lost(tmp_path):
+    path = tmp_path / "tcp.csv"
+    header = "t_s,out_segs,retrans_segs,attempt_fails,listen_overflows,listen_drops,dsacks"
+    path.write_text(f"{header}\n1,100,0,0,0,0,0\n2,150,3,0,0,0,2\n3,200,5,0,0,0,4\n")
+    frame, _ = host.tcp(path)
+    values = {metric: part["value"].tolist() for metric, part in frame.groupby("metric")}
+    assert values["tcp_retransmitted_per_s"] == [3, 2]
+    assert values["tcp_lost_per_s"] == [1, 0]

@@ -178,7 +178,7 @@ def test_every_trial_is_listed_and_the_invalid_one_says_why(report):
     assert "INVALID" in text
     assert "host_saturated" in text
     assert sum(bool(bad) for bad, _ in listed.values()) == 1
-    assert "1 of 7 trials are INVALID and not used in the verdict: u07000.r01 (host_saturated)" in report.html
+    assert "1 of 7 trials is INVALID and not used in the verdict: u07000.r01 (host_saturated)" in report.html
 
 
 def test_provenance_mix_demands_and_command(report):

@@ -95,11 +95,17 @@ def test_tie_at_random_promises_every_replica_its_part(folder):
 
 
 @pytest.mark.parametrize(
-    ("rates", "outcome"), [([60.0, 40.0], "fail"), ([51.5, 48.5], "pass"), ([0.7, 0.5], "undecidable")]
+    ("rates", "policy", "outcome"),
+    [
+        ([60.0, 40.0], "random", "fail"),
+        ([60.0, 40.0], "weighted_random", "fail"),
+        ([51.5, 48.5], "random", "pass"),
+        ([0.7, 0.5], "random", "undecidable"),
+    ],
 )
-def test_a_split_off_the_equal_shares(folder, rates, outcome):
+def test_a_split_off_the_equal_shares(folder, rates, policy, outcome):
     """10 points at 4,000 reads; 1.5 points; 8 points at 50 reads, whose standard error is 7."""
-    spread(folder, rates, policy="random")
+    spread(folder, rates, policy=policy)
     found, by_id = checks(folder)
     assert by_id["O5.split"].outcome.value == outcome
     assert ("split_off_policy" in found.reasons) == (outcome == "fail")

@@ -101,6 +101,15 @@ def test_what_covers_only_the_time_in_which_users_wait_explains_the_limit():
     assert all(v.explained > 0.9 for at, v in found.trials if at.users >= 200)
 
 
+def test_what_costs_less_than_waiting_does_is_not_the_whole_cause():
+    """A CPU that is full a quarter of the time, in which the rest goes on at 0.6, costs a tenth. Users lose a third."""
+    bursts = np.arange(CELLS) % 100 < 25
+    held = [replace(resource(n), values=np.where(bursts, 12.0, 20.0)) for n in ("web1", "app1", "middleware1")]
+    found = limited(resource("db1", bursts, 60), *held)
+    assert (found.verdict, named(found)) == ("unknown", [])
+    assert found.next[0].startswith("record single interactions")
+
+
 # ---- the response time without waiting -----------------------------------------------------------------------------
 
 

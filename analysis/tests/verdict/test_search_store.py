@@ -49,7 +49,7 @@ def test_the_record_becomes_evidence(folder):
 def test_a_torn_record_is_an_error_that_names_it(tmp_path):
     sweep = write_sweep(tmp_path / "raw", TRUTH, [200])
     (sweep / "search.json").write_text("{")
-    with pytest.raises(DataError, match=r"search\.json: not the record of a search"):
+    with pytest.raises(DataError, match=r"search\.json: not JSON"):
         ingest_sweep(sweep, tmp_path / "store")
 
 

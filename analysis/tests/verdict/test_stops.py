@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ntier_analysis.verdict.stops import pauses_between, stopped_tier
+from ntier_analysis.verdict.stops import pauses_between, pauses_in_use, stopped_tier
 from ntier_analysis.verdict.trial import judge_trial
 
 from .test_rules import NODES, load, saturation
@@ -60,3 +60,19 @@ def test_stops_limit_rather_than_a_cpu_that_has_room_beside_them(mean, verdict):
     v = judge_trial(load(pauses=PAUSES), found, NODES, 0.05)
     assert v.verdict == verdict
     assert any(text.startswith("it stood still in 18 % of the run (3 times): the db tier") for text in v.evidence)
+
+
+def each_second(node, pct, in_pauses):
+    """CPU sampled once a second."""
+    still = STILL.reshape(60, 10).all(axis=1)
+    seen = saturation(node, 0.0, mean=pct)
+    return replace(seen, interval_s=1.0, values=np.where(still, in_pauses, pct).astype(float), indicator=np.zeros(60))
+
+
+@pytest.mark.parametrize(("web_in_pauses", "seen"), [(20, True), (0, False)])
+def test_a_standstill_shows_in_samples_of_a_second_if_someone_still_sends(web_in_pauses, seen):
+    """Without single interactions, a tier that does nothing while the first one works on stands still; if all do
+    nothing, the users may all think."""
+    found = [each_second(n, 40, web_in_pauses) for n in ("web1", "app1")] + [each_second("db1", 60, 0)]
+    pauses = pauses_in_use(found, 20.0, 0.0, ("web", "app", "db"))
+    assert [tuple(p) for p in pauses] == ([tuple(p) for p in PAUSES] if seen else [])

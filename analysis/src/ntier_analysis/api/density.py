@@ -12,6 +12,7 @@ from ntier_analysis.density import GRID_PCT
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures import densities
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.wording import counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,7 +80,7 @@ class Density:
             f"{s.saturation:.2f} [{s.saturation_low:.2f}, {s.saturation_high:.2f}] at {s.users:,}"
             for s in ends.itertuples()
         )
-        loads = f"{len(self.users)} loads of {self.users.min():,.0f} to {self.users.max():,.0f} users"
+        loads = f"{counted(len(self.users), 'load')} of {self.users.min():,.0f} to {self.users.max():,.0f} users"
         return f"Density of {self.node} {self.resource}: {loads}; share at or above 95 %: {shares}"
 
     def _repr_png_(self) -> bytes:

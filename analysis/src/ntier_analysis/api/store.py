@@ -24,6 +24,7 @@ from ntier_analysis.overview import lacking, overview, pairs
 from ntier_analysis.store.query import run
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.store import judge_again
+from ntier_analysis.wording import counted
 
 
 class Store:
@@ -161,7 +162,7 @@ class Store:
 
     def __repr__(self) -> str:
         names = self.sweeps
-        return f"Store {self.path}: {len(names)} sweeps ({', '.join(names)})"
+        return f"Store {self.path}: {counted(len(names), 'sweep')} ({', '.join(names)})"
 
     def _repr_html_(self) -> str:
         return html.table(f"Store {self.path}", [(s.name, s.verdict.sentence) for s in self])

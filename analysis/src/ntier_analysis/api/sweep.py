@@ -21,6 +21,7 @@ from ntier_analysis.store.schema import PHASES
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json, sweep_scale
+from ntier_analysis.wording import counted
 
 
 class Sweep:
@@ -242,7 +243,7 @@ class Sweep:
     def __repr__(self) -> str:
         users = self.trials["users"]
         loads = f", {users.min():,} to {users.max():,} users" if len(users) else ""
-        counts = f"{len(users)} trials, {int(self.trials['valid'].sum())} valid"
+        counts = f"{counted(len(users), 'trial')}, {int(self.trials['valid'].sum())} valid"
         return f"Sweep {self.name} ({self.topology}): {counts}{loads}"
 
     def _repr_html_(self) -> str:

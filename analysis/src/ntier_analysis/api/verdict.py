@@ -10,6 +10,7 @@ import pandas as pd
 
 from ntier_analysis.api import html
 from ntier_analysis.report.words import migrations, named, next_title, rate, resource, share, verdict_sentence
+from ntier_analysis.wording import counted
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class Verdict:
 
     def _valid(self) -> str:
         trials = self._document["trials"]
-        return f"{sum(t['valid'] for t in trials)} of {len(trials)} trials valid"
+        return f"{sum(t['valid'] for t in trials)} of {counted(len(trials), 'trial')} valid"
 
     def __repr__(self) -> str:
         kind = f"{self.name} ({self.kind})" if self.kind else self.name

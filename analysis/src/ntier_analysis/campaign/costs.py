@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.campaign.cells import Campaign, Cell
+from ntier_analysis.contracts.files import read_json
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics.throughput import at_load
 
@@ -37,12 +38,13 @@ def read_prices(path: Path | None = None) -> Prices:
     example prices. Raises DataError naming what is wrong."""
     name = str(path or "prices.json")
     try:
-        text = path.read_text() if path else (files("ntier_analysis.campaign") / "prices.json").read_text()
-        document = json.loads(text)
+        example = files("ntier_analysis.campaign") / "prices.json"
+        document = read_json(path) if path else json.loads(example.read_text(encoding="utf-8"))
         prices = {str(k): float(v) for k, v in document["per_hour"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        why = str(error).removeprefix(f"{name}: ") if isinstance(error, DataError) else repr(error)[:200]
         raise DataError(
-            f'{name}: expected JSON {{"currency", "source", "per_hour": {{type: number}}}} ({error!r})'
+            f'{name}: expected JSON {{"currency", "source", "per_hour": {{type: number}}}} ({why})'
         ) from None
     bad = [k for k, v in prices.items() if not (v >= 0 and math.isfinite(v))]
     if bad:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ntier_analysis.campaign.cells import Campaign, campaign, cell
 from ntier_analysis.contracts import TopologyError
+from ntier_analysis.contracts.versions import tested
 from ntier_analysis.errors import DataError
 from ntier_analysis.store.tables import read_table
+from ntier_analysis.trial import manifest_beside
 from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.wording import counted
 
 
 def read_campaign(
@@ -32,5 +36,21 @@ def read_campaign(
     if mix is not None and mix not in mixes:
         raise DataError(f"no sweep with mix {mix!r} in {store}; there are: {', '.join(sorted(mixes)) or 'none'}")
     if len(cells) < 2:
-        raise DataError(f"{store} holds {len(cells)} sweep(s) to map; a map takes two topologies or more")
-    return campaign(cells, join_names=join_names)
+        raise DataError(f"{store} holds {counted(len(cells), 'sweep')} to map; a map takes two topologies or more")
+    found = campaign(cells, join_names=join_names)
+    return replace(found, warnings=[*found.warnings, *_versions(store, [c.sweep for c in found.cells])])
+
+
+def _versions(store: Path, names: list[str]) -> list[str]:
+    """Components under test that are not of one version in all sweeps, where the raw results tell."""
+    seen: dict[str, dict[str, list[str]]] = {}
+    for name in names:
+        manifest = manifest_beside(store, name)
+        for component, version in tested(manifest.versions if manifest else {}).items():
+            seen.setdefault(component, {}).setdefault(version, []).append(name)
+    warnings = []
+    for component, found in sorted(seen.items()):
+        if len(found) > 1:
+            listed = "; ".join(f"{version} in {', '.join(sweeps)}" for version, sweeps in found.items())
+            warnings.append(f"{component} differs: {listed}. What a map shows may be the version.")
+    return warnings

@@ -8,9 +8,12 @@ import orjson
 
 from ntier_analysis.comparison.sweeps import Comparison, compare
 from ntier_analysis.comparison.texts import as_json, comparison_text, conclusion, table
+from ntier_analysis.contracts.files import check_folder
 
 
 def run(a: str, b: str, store: Path, margin: float, *, anyway: bool, loads: bool, out: Path | None, json: bool) -> str:
+    if out is not None:
+        check_folder(out, "--out")
     found = compare(a, b, store, margin=margin, anyway=anyway)
     written = draw(found, out) if out is not None else []
     if json:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from ntier_analysis.comparison.values import Side
-from ntier_analysis.contracts import Manifest
+from ntier_analysis.contracts import Manifest, versions
 from ntier_analysis.setting import MUST_EQUAL, differing
+from ntier_analysis.trial import manifest_beside
 
 REFUSED = ("scale", "data_profile", "mix", "think_time_s")
 """Of `setting.MUST_EQUAL`, what makes a ratio say nothing. The others may be what is compared (a middleware, a policy,
@@ -42,23 +41,15 @@ def _phases(a: Side, b: Side) -> list[str]:
 
 def _from_manifests(a: Side, b: Side) -> list[str]:
     """Hosts and versions (DBMS, middleware, ...), where the raw results lie beside the stores."""
-    x, y = _manifest(a), _manifest(b)
+    x, y = (manifest_beside(side.store, side.sweep) for side in (a, b))
     if x is None or y is None:
         return []
     hosts = _host(x), _host(y)
     found = [f"the host's {k} is {hosts[0].get(k)} and {hosts[1].get(k)}" for k in HOST if all(hosts)
              and hosts[0].get(k) != hosts[1].get(k)]  # fmt: skip
-    both = sorted(x.versions.keys() & y.versions.keys())
-    return found + [f"{k} is {x.versions[k]} and {y.versions[k]}" for k in both if x.versions[k] != y.versions[k]]
-
-
-def _manifest(side: Side) -> Manifest | None:
-    folder = side.store.parent / "raw" / side.sweep
-    path = next((p.parent for p in sorted(Path(folder).glob("*/manifest.json"))), None)
-    try:
-        return Manifest.read(path) if path else None
-    except (OSError, ValueError):
-        return None
+    return found + [
+        f"{name} is {a_has} and {b_has}" for name, a_has, b_has in versions.differing(x.versions, y.versions)
+    ]
 
 
 def _host(manifest: Manifest) -> dict:

@@ -79,7 +79,7 @@ def compare(a: str, b: str, store: Path, *, margin: float = MARGIN, anyway: bool
             raise DataError(f"{side.label}: no valid trial to compare")
     refused, warnings = differences(*sides)
     if refused and not anyway:
-        raise DataError(f"{a} and {b} cannot be compared: {'; '.join(refused)} (--anyway compares them all the same)")
+        raise DataError(f"{a} and {b} cannot be compared: {'; '.join(refused)} (--anyway compares them nevertheless)")
     found = Comparison(*sides, margin, warnings=refused + warnings)
     found.rows = _rows(found)
     _advise(found)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.contracts.files import RECORD_BYTES, read_bytes, replacing, sync_folder
+from ntier_analysis.contracts.nodes import Name, Node, said
+from ntier_analysis.errors import DataError
 
 MANIFEST_SCHEMA = 1
 
+Count = Annotated[int, Field(ge=1, le=10**9)]
+Positive = Annotated[float, Field(gt=0)]
+Time = Annotated[float, Field(ge=0, le=1e11)]
+"""UTC epoch seconds."""
+
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    """Numbers are finite."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class State(StrEnum):
@@ -37,9 +45,15 @@ class Phase(_Part):
     """Absolute bounds, UTC epoch seconds; the end is exclusive."""
 
     name: Literal["ramp_up", "run", "ramp_down"]
-    planned_s: float
-    start_s: float | None = None
-    end_s: float | None = None
+    planned_s: Annotated[float, Field(ge=0, le=1e6)]
+    start_s: Time | None = None
+    end_s: Time | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Phase:
+        if self.start_s is not None and self.end_s is not None and not 0 <= self.end_s - self.start_s <= 1e6:
+            raise ValueError(f"end_s is {self.end_s!r}, expected 0 to 1e6 s after start_s ({self.start_s!r})")
+        return self
 
 
 class Check(_Part):
@@ -72,8 +86,8 @@ class Validity(_Part):
 
 
 class Host(_Part):
-    cores: int
-    memory_bytes: int
+    cores: Annotated[int, Field(ge=1, le=10**5)]
+    memory_bytes: Annotated[int, Field(ge=1)]
     kernel: str
     os: str
     cgroup_version: int
@@ -83,7 +97,7 @@ class Host(_Part):
 class FileEntry(_Part):
     path: str
     """Relative to the trial's directory, forward slashes."""
-    bytes: int
+    bytes: Annotated[int, Field(ge=0)]
     sha256: str
 
 
@@ -94,23 +108,23 @@ class Manifest(_Part):
 
     schema_version: Literal[1] = MANIFEST_SCHEMA
     ntier_version: str
-    sweep: str
-    trial: str
-    attempt: int = 1
+    sweep: Name
+    trial: Name
+    attempt: Count = 1
     topology: str
     nodes: list[Node] = Field(default_factory=list)
     target: str = "local"
-    mix: str
+    mix: Name
     middleware: str
     data_profile: str
-    users: int
-    users_real: int
-    scale: float
-    rep: int
+    users: Count
+    users_real: Count
+    scale: Positive
+    rep: Count
     seed: int
     seeds: dict[str, int] = Field(default_factory=dict)
-    think_time_s: float = 7.0
-    slo_ms: float | None = None
+    think_time_s: Positive = 7.0
+    slo_ms: Positive | None = None
     """Response-time objective of goodput, ms; from the mix's data."""
     phases: list[Phase]
     soft_resources: dict[str, Any] = Field(default_factory=dict)
@@ -125,7 +139,7 @@ class Manifest(_Part):
     failure: str | None = None
     clock_offsets_s: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Per node: offset_before, offset_after, rtt_before, rtt_after (node minus controller), seconds."""
-    collectors: dict[str, list[str]] = Field(default_factory=dict)
+    collectors: dict[Name, list[Name]] = Field(default_factory=dict)
     """Per node (and `host`): names of the collectors that were started, so that a missing file is noticed."""
     quota_readback: list[dict[str, Any]] = Field(default_factory=list)
     """Limits as read back from the control group: {"node", "t_s", "moment": ramp_up|run|end, "cpu_cores"}."""
@@ -141,20 +155,15 @@ class Manifest(_Part):
 
     @classmethod
     def read(cls, trial_dir: Path) -> Manifest:
-        """Reads `trial_dir/manifest.json`; raises OSError or pydantic.ValidationError."""
-        return cls.model_validate_json((trial_dir / "manifest.json").read_bytes())
+        """Reads `trial_dir/manifest.json`. Raises DataError naming the file and the field that is wrong."""
+        path = trial_dir / "manifest.json"
+        try:
+            return cls.model_validate_json(read_bytes(path, RECORD_BYTES))
+        except ValidationError as error:
+            raise DataError(f"{path}: {said(error)}") from None
 
     def write(self, trial_dir: Path) -> None:
         """Replaces `manifest.json` durably: temporary file, fsync, rename, fsync of the directory."""
-        final = trial_dir / "manifest.json"
-        temporary = trial_dir / ".manifest.json.tmp"
-        with temporary.open("w") as file:
-            file.write(self.model_dump_json(indent=1))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(final)
-        directory = os.open(trial_dir, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        with replacing(trial_dir / "manifest.json", durable=True) as temporary:
+            temporary.write_text(self.model_dump_json(indent=1))
+        sync_folder(trial_dir)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 DBMS = {"M": "mysql", "P": "postgresql", "C": "mysql_cluster"}
 TIERS = ("web", "app", "middleware", "db")
 
-_FORM = re.compile(r"(\d+)/(\d+)/(\d+)/(\d+)([A-Za-z]*)")
+_FORM = re.compile(r"(\d{1,9})/(\d{1,9})/(\d{1,9})/(\d{1,9})([A-Za-z]*)")
 
 
 class TopologyError(ValueError):

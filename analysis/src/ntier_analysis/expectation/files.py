@@ -6,8 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from ntier_analysis.contracts.files import read_yaml
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.expressions import Outcome, Result, evaluate
 from ntier_analysis.expectation.quantities import Facts, knee, maximum, read_facts
@@ -43,10 +42,7 @@ def check(
 
 
 def _read(source: Path) -> dict[str, Any]:
-    try:
-        found = yaml.safe_load(source.read_text(encoding="utf-8"))  # JSON is YAML too
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataError(f"{source}: not readable as YAML or JSON ({' '.join(str(error).split())})") from error
+    found, _ = read_yaml(source)
     if not isinstance(found, dict) or not all(isinstance(v, dict | list | str) for v in found.values()):
         raise DataError(f"{source}: expected {{sweep: [expectation, ...]}} or {{sweep: {{key: value}}}}")
     return {str(k): v for k, v in found.items()}

@@ -18,6 +18,7 @@ from ntier_analysis.expectation.saturations import saturation
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
+from ntier_analysis.wording import counted
 
 ALLOWED = ("max_throughput", "knee_users", "saturation(db cpu)", "invalid_trials", *(f"{n}(USERS)" for n in AT_LOAD))
 NAMES = tuple(n.partition("(")[0] for n in ALLOWED)
@@ -118,4 +119,4 @@ def decisive_trials(facts: Facts) -> tuple[list[str], str]:
     loads = sorted(set(facts.beyond_knee)) or sorted(valid["users"].unique())[-1:]
     chosen = valid[valid["users"].isin(loads)]
     users = ", ".join(str(int(u)) for u in np.unique(chosen["users"]))
-    return [str(t) for t in chosen["trial"]], f"{len(chosen)} trial{'s' * (len(chosen) != 1)}, {users} users"
+    return [str(t) for t in chosen["trial"]], f"{counted(len(chosen), 'trial')}, {users} users"

@@ -14,6 +14,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import PlaceHolderLayoutEngine
 
+from ntier_analysis.contracts.files import replacing
+
 mpl.rcParams["svg.hashsalt"] = "ntier"  # equal data give equal bytes
 
 
@@ -72,11 +74,12 @@ def save(drawing: Drawing, origin: Origin, folder: Path) -> list[Path]:
     common = {"Title": drawing.finding, "Creator": "Ntier"}
     with mpl.rc_context({"pdf.fonttype": 42}), placed(drawing.figure):
         png, pdf, csv = (stem.with_name(stem.name + end) for end in (".png", ".pdf", ".csv"))
-        drawing.figure.savefig(
-            png, dpi=300, metadata=common | {"Description": drawing.caption, "Source": origin.text()}
-        )
+        png_info = common | {"Description": drawing.caption, "Source": origin.text()}
         pdf_info = common | {"Subject": drawing.caption, "Keywords": origin.text(), "CreationDate": None}
-        drawing.figure.savefig(pdf, metadata=pdf_info)
+        with replacing(png) as file:
+            drawing.figure.savefig(file, format="png", dpi=300, metadata=png_info)
+        with replacing(pdf) as file:
+            drawing.figure.savefig(file, format="pdf", metadata=pdf_info)
     write_csv(drawing.data, csv, origin)
     return [png, pdf, csv]
 
@@ -97,7 +100,7 @@ def write_csv(frame: pd.DataFrame, path: Path, origin: Origin | None = None) -> 
     for column in safe.select_dtypes(include=["object", "string"]):
         text = safe[column]
         safe[column] = text.where(~text.astype(str).str.match(r"[=+\-@\t\r]"), "'" + text.astype(str))
-    with path.open("w", newline="") as file:
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         if origin is not None:
             file.write(f"# {origin.text()}\n")
         safe.to_csv(file, index=False)

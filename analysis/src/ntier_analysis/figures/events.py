@@ -14,12 +14,14 @@ MOST_LANES = 8
 
 @dataclass(frozen=True)
 class Kind:
-    """An event as the samples tell it: a value above 0 of `metric`. `what` and `unit` as the figure calls them."""
+    """An event as the samples tell it: a value above 0 of `metric`, on nodes that have no samples of `unless`. `what`
+    and `unit` as the figure calls them."""
 
     what: str
     resource: str
     metric: str
     unit: str
+    unless: str = ""
 
 
 KINDS = (
@@ -28,7 +30,8 @@ KINDS = (
     Kind("waits for row locks begun", "lock", "innodb_row_lock_waits_per_s", "per s"),
     Kind("waits for locks", "lock", "lock_waiting", "at once"),
     Kind("deadlocks", "lock", "deadlocks_per_s", "per s"),
-    Kind("retransmits", "network", "tcp_retransmits_per_s", "per s"),
+    Kind("lost segments", "network", "tcp_lost_per_s", "per s"),
+    Kind("retransmits", "network", "tcp_retransmits_per_s", "per s", unless="tcp_lost_per_s"),  # also needless ones
     Kind("failed connects", "network", "tcp_failed_connects_per_s", "per s"),
     Kind("temporary files", "disk", "temp_files_per_s", "per s"),
     Kind("swapping in", "memory", "swap_in_per_s", "pages/s"),
@@ -42,7 +45,8 @@ def events(samples: pd.DataFrame) -> pd.DataFrame:
     parts = []
     for kind in KINDS:
         chosen = samples[(samples["resource"] == kind.resource) & (samples["metric"] == kind.metric)]
-        found = chosen[chosen["value"] > 0]
+        told = samples.loc[samples["metric"] == kind.unless, "node"].unique()
+        found = chosen[(chosen["value"] > 0) & ~chosen["node"].isin(told)]
         parts.append(found[["trial", "t_s", "node", "tier", "value"]].assign(what=kind.what, unit=kind.unit))
     return pd.concat(parts, ignore_index=True)
 

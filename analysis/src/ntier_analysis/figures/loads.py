@@ -26,6 +26,7 @@ from ntier_analysis.figures.style import (
 )
 from ntier_analysis.prediction.forecast import Forecast
 from ntier_analysis.statistics.share import POOL_FULL
+from ntier_analysis.wording import counted
 
 BAND_FROM = 0.05
 """Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
@@ -301,7 +302,7 @@ def _throughput_caption(trials: pd.DataFrame, plateau: Plateau | None) -> str:
     band = " grey band: plateau pooled over its trials;" if plateau is not None else ""
     return (
         f"Interactions per second of the run phase with 95 % intervals from 10 batches, n = {_span(n)} "
-        f"interactions per trial, {len(trials)} trials; dashed: N/(Z+R) with Z = {think_s:g} s and R = "
+        f"interactions per trial, {counted(len(trials), 'trial')}; dashed: N/(Z+R) with Z = {think_s:g} s and R = "
         f"{response_s * 1000:.0f} ms of the lowest valid load;{band} scale "
         f"{trials['scale'].iloc[0]:g}." + _invalid_text(trials)
     )

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import OTHER, PAGE_IN, styled, tier_look
+from ntier_analysis.wording import counted
 
 
 def maxima(frame: pd.DataFrame) -> Drawing:
@@ -55,6 +56,8 @@ def reach(frame: pd.DataFrame) -> Drawing:
     finding = "No sweep has both a knee and an objective."
     if len(both):
         share = (both["users_within_slo"] / both["knee_users"].astype(float)).median()
-        finding = f"The objective is kept up to {share:.0%} of the knee's users (median over {len(both)} sweeps)."
+        finding = (
+            f"The objective is kept up to {share:.0%} of the knee's users (median over {counted(len(both), 'sweep')})."
+        )
     caption = "Highest measured load whose 95th percentile is within the objective, and the knee N/(Z+R0) = maximum."
     return Drawing("reach", figure, finding, caption, rows)

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import DENSITY_MAP, INVALID_COLOR, LAW_COLOR, PAGE_IN, styled, users_ticks
 from ntier_analysis.statistics.balance import natural
+from ntier_analysis.wording import counted
 
 MEAN_S = 3
 """Width of the moving mean of the statements per second, seconds: single seconds hide the shares."""
@@ -142,8 +143,8 @@ def _policies_caption(trials: pd.DataFrame, traced: bool) -> str:
         f"Top: statements per second of each replica by the middleware's counters (the database's own where the "
         f"middleware sees connections only), {MEAN_S}-s moving mean, at the "
         f"highest common load; dotted: the run phase. Below: share of each replica in the run phase with 95 % "
-        f"intervals from 10 parts of the run, {len(trials)} trials; dashed: equal shares; grey x: INVALID.{third} "
-        f"Scale {trials['scale'].iloc[0]:g}."
+        f"intervals from 10 parts of the run, {counted(len(trials), 'trial')}; dashed: equal shares; grey x: "
+        f"INVALID.{third} Scale {trials['scale'].iloc[0]:g}."
     )
 
 

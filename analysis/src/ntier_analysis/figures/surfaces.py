@@ -15,6 +15,7 @@ from ntier_analysis.campaign.compare import ScaleOut
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import COLUMN_IN, DENSITY_MAP, LAW_COLOR, styled
 from ntier_analysis.statistics.scaling import Curve
+from ntier_analysis.wording import counted
 
 ROWS = (
     ("#000000", "o", "-"),
@@ -131,7 +132,7 @@ def scaling(rows: list[ScaleOut], label: str, slug: str) -> Drawing:
         f"maxima, n = {', '.join(str(len(r.cells)) for r in rows)} numbers of replicas per row; scale "
         f"{_scales(rows[0].cells)}. A limit in another tier is not what these laws describe: then neither fits."
     )
-    finding = "; ".join(f"{r.app} application server(s): {r.words}" for r in rows)
+    finding = "; ".join(f"{counted(r.app, 'application server')}: {r.words}" for r in rows)
     return Drawing(f"scaling-{slug}", figure, f"Scale-out, {label}: {finding}.", caption, fits(rows))
 
 

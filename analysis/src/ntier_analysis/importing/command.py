@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ntier_analysis.contracts.files import check_folder
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.folder import import_folder
 from ntier_analysis.importing.jmeter import Run, import_runs, read_list
@@ -18,6 +19,7 @@ def run(folder: Path | None, listed: Path | None, options: dict[str, Any], store
     files = bool(options["jtl"] or options["sa"])
     if (folder is not None) + (listed is not None) + files != 1:
         raise DataError("import needs one of: a folder of CSV tables; --jtl and --sa of a run; --runs FILE")
+    check_folder(store, "--store")
     if folder is not None:
         return import_folder(folder, store, replace=replace_old)
     if options["stamp"] not in ("start", "end"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from ntier_analysis.importing.trials import TARGET, checked, keep, stored
 from ntier_analysis.ingest import summary
 from ntier_analysis.parsers.csvfile import line_of, read_csv
 from ntier_analysis.store.schema import ROUNDING, TABLES, Place, kinds, validated
+from ntier_analysis.store.tables import locked
 from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of
 
 REQUIRED = {
@@ -57,9 +59,10 @@ def import_folder(folder: Path, store: Path, *, replace: bool = False) -> list[s
     trials = _read(folder / "trials.csv", "trials", notices)
     samples = _read(folder / "samples.csv", "samples", notices)
     path = folder / "interactions.csv"
-    interactions = _read(path, "interactions", notices) if path.exists() else None
+    interactions = _read(path, "interactions", notices) if os.path.lexists(path) else None
     found = prepared(trials, samples, interactions, folder, notices)
-    return keep(found, {name: stored(store, name) for name in found}, store, notices, replace=replace)
+    with locked(store):
+        return keep(found, {name: stored(store, name) for name in found}, store, notices, replace=replace)
 
 
 def prepared(
@@ -98,7 +101,7 @@ def _read(path: Path, table: str, notices: list[str]) -> pd.DataFrame:
     if frame.empty:
         raise DataError(f"{path}: a header and no rows")
     if ignored := frame.attrs["left_out"]:
-        notices.append(f"{path.name}: ignored column{'s' * (len(ignored) > 1)} {', '.join(ignored)}")
+        notices.append(f"{path.name}: ignored column{'s' * (len(ignored) > 1)} {', '.join(ignored)[:500]}")
     for column in frame.select_dtypes(["object", "string"]):
         frame[column] = frame[column].str.strip()
     return frame

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ntier_analysis.contracts.files import read_text
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.folder import OF_THE_SWEEP, THINK_S
 from ntier_analysis.importing.sysstat_files import NodeFile, read_node
@@ -17,6 +18,7 @@ from ntier_analysis.importing.trials import MEASURED, TARGET, Frames, checked, k
 from ntier_analysis.ingest import summary
 from ntier_analysis.parsers.jmeter import jtl
 from ntier_analysis.store.schema import TABLES, validated
+from ntier_analysis.store.tables import locked
 from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of
 
 _TOPOLOGY = re.compile(r"\d+(/\d+)*[A-Z]*")
@@ -51,15 +53,15 @@ def import_runs(runs: list[Run], store: Path, *, replace: bool = False) -> list[
 
     Raises DataError naming file and place; nothing is written then."""
     together: dict[str, Frames] = {}
-    notices: list[str] = []
-    for run in runs:
-        tables = _tables(run)
-        name = str(tables["trials"]["sweep"].iloc[0])
-        if name not in together:
-            together[name] = stored(store, name) or {t: TABLES[t].empty_table().to_pandas() for t in TABLES}
-        together[name] = _merged(together[name], tables, store, replace=replace)
-        notices += run.notices
-    return keep(together, dict.fromkeys(together), store, notices, replace=replace)
+    read = [_tables(run) for run in runs]
+    with locked(store):
+        for tables in read:
+            name = str(tables["trials"]["sweep"].iloc[0])
+            if name not in together:
+                together[name] = stored(store, name) or {t: TABLES[t].empty_table().to_pandas() for t in TABLES}
+            together[name] = _merged(together[name], tables, store, replace=replace)
+        notices = [text for run in runs for text in run.notices]
+        return keep(together, dict.fromkeys(together), store, notices, replace=replace)
 
 
 def read_list(path: Path, common: Run) -> list[Run]:
@@ -68,9 +70,9 @@ def read_list(path: Path, common: Run) -> list[Run]:
     kinds = {"users": int, "rep": int} | dict.fromkeys(("ramp_up_s", "ramp_down_s", "think_time_s", "slo_ms"), float)
     allowed = ["jtl", "sa", "topology", "sweep", "trial", *kinds]
     try:
-        rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines(), skipinitialspace=True))
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from error
+        rows = list(csv.DictReader(read_text(path).splitlines(), skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise DataError(f"{path}: not readable as CSV ({error})") from None
     runs = []
     for line, row in enumerate(rows, start=2):
         given = {}

@@ -1,27 +1,22 @@
-"""Files of sysstat: its JSON as it is, its own binary format by the sadf of this machine."""
+"""Files of sysstat: its own binary format, or its JSON."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import tempfile
+from codecs import BOM_UTF8
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
+from ntier_analysis.contracts.files import read_bytes
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.csvfile import read_bytes
 from ntier_analysis.parsers.sysstat import cpus, sysstat
+from ntier_analysis.sysstat import is_sa
 
 TIERS = ("web", "app", "middleware", "db", "client", "controller", "host")
 _TIER = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-TIMEOUT_S = 120
-MEMORY_BYTES = 2 * 2**30
-"""sadf has had readers that a crafted file could make allocate without end (CVE-2022-39377)."""
-CONVERT = "convert it on the machine that wrote it: LC_ALL=C TZ=UTC sadf -j FILE -- -A > FILE.json"
+EXPECTED = "expected is what `sadc 1 FILE` or `sar -o FILE 1` wrote"
 
 
 @dataclass(frozen=True)
@@ -52,10 +47,12 @@ class NodeFile:
 
 def read_node(file: NodeFile, *, containers: bool) -> tuple[pd.DataFrame, int | None]:
     """Tidy samples on the client's clock, with the CPU use in cores, and the number of CPUs (None in a container)."""
-    content = _json(file.path)
+    content = read_bytes(file.path)
+    if content.removeprefix(BOM_UTF8).lstrip()[:1] != b"{" and not is_sa(content):
+        raise DataError(f"{file.path}: neither sysstat's own format nor its JSON; {EXPECTED}")
     frame = sysstat(file.path, own_machine=not containers, content=content)
     if frame.empty:
-        raise DataError(f"{file.path}: no records{_versions(file.path)}; {CONVERT}")
+        raise DataError(f"{file.path}: no records; {EXPECTED}")
     frame = frame.assign(t_s=frame["t_s"] - file.offset_s, node=file.node, tier=file.tier, source="sysstat")
     if containers:
         return frame, None
@@ -63,53 +60,3 @@ def read_node(file: NodeFile, *, containers: bool) -> tuple[pd.DataFrame, int | 
     busy = frame[(frame["resource"] == "cpu") & (frame["metric"] == "utilization_pct")]
     used = busy.assign(metric="used_cores", unit="cores", value=busy["value"] * cores / 100)
     return pd.concat([frame, used], ignore_index=True), cores
-
-
-def _json(path: Path) -> bytes:
-    content = read_bytes(path)
-    if content.lstrip()[:1] == b"{":
-        return content
-    if content.lstrip()[:1] in (b"<", b"#") or content[:5] == b"Linux":
-        raise DataError(f"{path}: neither sysstat's own format nor its JSON; {CONVERT}")
-    return _run(path, content, "-j", "--", "-A")
-
-
-def _run(path: Path, content: bytes, *arguments: str) -> bytes:
-    """sadf on the (decompressed) content, with UTC, a time-out and an upper bound of its memory."""
-    program = shutil.which("sadf")
-    if program is None:
-        raise DataError(f"{path}: sysstat's own format, and there is no sadf here; install sysstat, or {CONVERT}")
-    with tempfile.NamedTemporaryFile(suffix=".sa") as file:
-        file.write(content)
-        file.flush()
-        environment = {**os.environ, "TZ": "UTC", "LC_ALL": "C", "S_TIME_FORMAT": "ISO"}
-        command = [program, arguments[0], file.name, *arguments[1:]]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, env=environment, timeout=TIMEOUT_S, preexec_fn=_limit, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise DataError(f"{path}: sadf took more than {TIMEOUT_S} s") from None
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().replace(file.name, str(path))
-        raise DataError(f"{path}: sadf cannot read it ({' '.join(said.split())[:200]}); {CONVERT}")
-    return done.stdout
-
-
-def _limit() -> None:
-    import resource  # there is none on Windows, nor a sadf
-
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-
-
-def _versions(path: Path) -> str:
-    """sadf says nothing of a file that a later version wrote: it gives no records and exit code 0."""
-    content = read_bytes(path)
-    if content.lstrip()[:1] == b"{" or shutil.which("sadf") is None:
-        return ""
-    wrote = re.search(rb"sysstat version ([\d.]+)", _run(path, content, "-H"))
-    here = subprocess.run(["sadf", "-V"], capture_output=True, check=False)
-    reads = re.search(rb"sysstat version ([\d.]+)", here.stdout + here.stderr)
-    if not wrote or not reads or wrote[1] == reads[1]:
-        return ""
-    return f" (sysstat {wrote[1].decode()} wrote it, the sadf here is {reads[1].decode()})"

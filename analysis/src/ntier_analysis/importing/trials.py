@@ -9,9 +9,10 @@ import pandas as pd
 from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.errors import DataError
 from ntier_analysis.store.schema import TABLES
-from ntier_analysis.store.tables import read_table, sweeps, to_table, write_table
+from ntier_analysis.store.tables import read_table, sweeps, to_table, write_tables
 from ntier_analysis.validity.imported import Imported, checks, not_validated, reasons
 from ntier_analysis.verdict.tables import judge
+from ntier_analysis.wording import counted
 
 TARGET = "imported"
 MEASURED = ("trials", "samples", "nodes", "interactions")
@@ -76,8 +77,7 @@ def keep(
         judged[sweep] = tables | judge(sweep, tables["trials"], tables["samples"], tables["nodes"], single)
         notices += said(sweep, tables)
     for sweep, tables in judged.items():
-        for name, frame in tables.items():
-            write_table(store, name, sweep, frame)
+        write_tables(store, sweep, tables)
     return notices
 
 
@@ -92,5 +92,5 @@ def said(sweep: str, tables: Frames) -> list[str]:
         texts.append(f"{sweep}, {row.trial}: INVALID ({row.invalid_reasons}): {details}")
     for text in dict.fromkeys(trials["not_validated"]):
         texts.append(f"{sweep}: imported: not validated: {text}")
-    texts.append(f"{sweep}: {len(trials)} trials, {valid} valid, {len(tables['samples'])} samples")
+    texts.append(f"{sweep}: {counted(len(trials), 'trial')}, {valid} valid, {len(tables['samples'])} samples")
     return texts

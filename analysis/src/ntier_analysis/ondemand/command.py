@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ntier_analysis.contracts.files import check_file, replacing
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures import course, events, percentiles, sequence, tiers, timeline
 from ntier_analysis.figures.drawing import Drawing, Origin, svg
@@ -36,6 +37,7 @@ def run(store: Path, sweep: str, request: Request, out: Path) -> str:
         raise DataError(f"--kind {request.kind}: unknown; allowed are {', '.join(KINDS)}")
     if out.suffix not in FORMATS:
         raise DataError(f"--out {out}: unknown format; allowed are {', '.join(f'*{f}' for f in FORMATS)}")
+    check_file(out, "--out")
     data = read_sweep(store, sweep)
     drawing = draw(data, request)
     write(drawing, data.origin, out)
@@ -49,12 +51,14 @@ def write(drawing: Drawing, origin: Origin, out: Path) -> None:
     """With where the numbers come from in the file's own description."""
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".svg":
-        out.write_bytes(svg(drawing, origin))
+        with replacing(out) as file:
+            file.write_bytes(svg(drawing, origin))
         return
     fields = {".png": ("Description", "Source"), ".pdf": ("Subject", "Keywords")}[out.suffix]
     metadata = {"Title": drawing.finding, "Creator": "Ntier"}
     metadata |= dict(zip(fields, (drawing.caption, origin.text()), strict=True))
-    drawing.figure.savefig(out, dpi=300, metadata=metadata)
+    with replacing(out) as file:
+        drawing.figure.savefig(file, format=out.suffix[1:], dpi=300, metadata=metadata)
 
 
 # ---- kinds ---------------------------------------------------------------------------------------------------------

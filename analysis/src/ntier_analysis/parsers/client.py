@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ntier_analysis.contracts.files import lines
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.csvfile import read_bytes, read_csv
+from ntier_analysis.parsers.csvfile import read_csv
 
 JTL = {
     "timeStamp": "count",
@@ -110,12 +111,12 @@ def users(path: Path) -> pd.DataFrame:
     )
 
 
-_PAUSE = re.compile(rb"^\[(\d+)ms\]\s*GC\(\d+\) Pause .*?([\d.]+)ms$", re.MULTILINE)
+_PAUSE = re.compile(rb"^\[(\d+)ms\]\s*GC\(\d+\) Pause .*?([\d.]+)ms$")
 
 
 def gc_pauses(path: Path) -> pd.DataFrame:
     """The JVM's log (`-Xlog:gc:file=...:timemillis`) -> `t_s` (end), `pause_ms`: when all users stood still."""
-    found = _PAUSE.findall(read_bytes(path))
+    found = [match.groups() for line in lines(path) if (match := _PAUSE.match(line))]
     times, pauses = [int(t) / 1000 for t, _ in found], [float(ms) for _, ms in found]
     return pd.DataFrame({"t_s": times, "pause_ms": pauses}, dtype=float)
 

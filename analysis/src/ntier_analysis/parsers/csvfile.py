@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-import zstandard
 
+from ntier_analysis.contracts.files import GIB, LINE_BYTES, MIB, lines, repeated, size, stream, text_of
 from ntier_analysis.errors import DataError
 
-MAX_BYTES = 4 * 2**30
-"""Upper bound of a decompressed file: a corrupt or hostile archive must not take the machine's memory."""
+VALUES_BYTES = GIB
+"""Upper bound of a table in memory (Arrow): 10 million lines of a JTL."""
+BLOCK_BYTES = 4 * MIB
+"""What is parsed at once; a line is shorter (LINE_BYTES)."""
 
 _ARROW = {
     "number": pa.float64(),
@@ -33,23 +38,6 @@ _FALSE = ["false", "False", "FALSE", "0", "no"]
 _EXPECTED = {"number": "a number", "whole": "a whole number", "count": "a whole number", "flag": "true or false"}
 EXACT = 2**53
 """Whole numbers that a float holds exactly."""
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
-UTF8_MARK = b"\xef\xbb\xbf"
-
-
-def read_bytes(path: Path) -> bytes:
-    """Content of a file; `.zst` is decompressed. Raises DataError if it cannot be read."""
-    try:
-        raw = path.read_bytes()
-        if path.suffix != ".zst":
-            return raw
-        with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as reader:
-            content = reader.read(MAX_BYTES)
-    except (OSError, zstandard.ZstdError) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from error
-    if len(content) >= MAX_BYTES:
-        raise DataError(f"{path}: more than {MAX_BYTES} bytes decompressed")
-    return content
 
 
 def read_csv(
@@ -67,26 +55,27 @@ def read_csv(
     error.
 
     Raises DataError naming file, line and field."""
-    content, skipped = _text(path)
-    header = _header(content, delimiter)
-    if not content.strip():
+    skipped, line = _header_line(path)
+    header = _names(line, delimiter)
+    if not line.strip():
         raise DataError(f"{path}: empty, expected a header with {', '.join(columns)}")
     for name in columns:
         if name not in header:
             raise DataError(f"{path}:{skipped + 1}: column {name!r} is missing; found {', '.join(header)[:200]}")
-    duplicate = next((name for name in header if header.count(name) > 1), None)
+    duplicate = repeated(header)
     if duplicate is not None:
-        raise DataError(f"{path}:{skipped + 1}: column {duplicate!r} occurs twice")
+        raise DataError(f"{path}:{skipped + 1}: column {duplicate[:80]!r} occurs twice")
     known = columns | (optional or {})
     wanted = {name: known.get(name, others) for name in header if name in known or others}
-    torn = 0 if content.endswith(b"\n") else 1
-    if torn:
-        content = content + b"\n" if strict else content[: content.rfind(b"\n") + 1]
-    try:
-        table = _parse(content, header, wanted, delimiter)
-    except pa.ArrowInvalid as error:
-        raise _located(path, content, skipped, header, wanted, delimiter, error) from error
-    frame = table.to_pandas(integer_object_nulls=False)
+    with _Rows(path, skipped + 1, strict=strict) as rows:
+        try:
+            table = _parse(path, rows, header, wanted, delimiter)
+        except pa.ArrowInvalid as error:
+            raise _located(path, skipped, header, wanted, delimiter, error) from error
+    if not rows.even_quotes:
+        for _ in _records(path, delimiter):
+            pass  # raises, if one stands open at the end
+    frame = table.to_pandas(integer_object_nulls=False, self_destruct=True)
     for name, kind in wanted.items():
         if kind not in ("count", "whole"):
             continue
@@ -100,49 +89,116 @@ def read_csv(
             raise DataError(f"{path}:{line_of(path, row, delimiter)}: {name} is {said}, expected a whole number")
         if kind == "whole":
             frame[name] = frame[name].astype("Int64")
-    frame.attrs |= {"torn_lines": torn, "left_out": [name for name in header if name not in wanted]}
+    frame.attrs |= {"torn_lines": rows.torn, "left_out": [name for name in header if name not in wanted]}
     return frame
 
 
-def _text(path: Path) -> tuple[bytes, int]:
-    """Content from the header on, and how many lines of comment were before it."""
-    content = read_bytes(path)
-    if content[:2] in UTF16:
-        raise DataError(f"{path}: UTF-16, expected UTF-8; convert it: iconv -f UTF-16 -t UTF-8")
-    content = content.removeprefix(UTF8_MARK)
-    skipped = 0
-    while content.startswith(b"#"):
-        content, skipped = content.partition(b"\n")[2], skipped + 1
-    return content, skipped
+class _Rows(io.RawIOBase):
+    """The file's lines after the first `skip`, whole ones only: a torn last one is left out and counted in `torn`, or
+    ended if `strict`."""
+
+    def __init__(self, path: Path, skip: int, *, strict: bool) -> None:
+        self._path, self._file, self._strict, self.torn = path, stream(path), strict, 0
+        self._ready, self._rest, self._line, self._quotes = memoryview(b""), b"", skip, 0
+        for _ in range(skip):
+            self._file.readline()
+
+    @property
+    def even_quotes(self) -> bool:
+        """Whether each quotation mark that was read has its other one."""
+        return self._quotes % 2 == 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            chunk = self._file.read(MIB)
+            if not chunk:
+                if not self._rest:
+                    return 0
+                self.torn = 1
+                self._ready, self._rest = memoryview(self._rest + b"\n" if self._strict else b""), b""
+                if not self._strict:
+                    return 0
+                break
+            self._take(chunk)
+        n = min(len(buffer), len(self._ready))
+        buffer[:n] = self._ready[:n]
+        self._ready = self._ready[n:]
+        return n
+
+    def _take(self, chunk: bytes) -> None:
+        whole, end, rest = chunk.rpartition(b"\n")
+        if end:
+            self._quotes += self._rest.count(b'"') + whole.count(b'"')
+            self._ready, self._rest = memoryview(self._rest + whole + end), rest
+            self._line += whole.count(b"\n") + 1
+        else:
+            self._rest += rest
+        if len(self._rest) > LINE_BYTES:
+            raise DataError(f"{self._path}:{self._line + 1}: a line of more than {size(LINE_BYTES)}")
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
-def _header(content: bytes, delimiter: str) -> list[str]:
-    line = content.partition(b"\n")[0].decode("utf-8", "replace").strip()
-    return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+def _header_line(path: Path) -> tuple[int, str]:
+    """How many lines of comment are before the header, and the header."""
+    for number, line in enumerate(lines(path)):
+        text = text_of(line, path) if number == 0 else line.decode("utf-8", "replace")
+        if not text.startswith("#"):
+            return number, text.strip()
+    return 0, ""
+
+
+def _names(line: str, delimiter: str) -> list[str]:
+    try:
+        return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+    except csv.Error:
+        return [line]
 
 
 def header_line(path: Path) -> str:
-    return _text(path)[0].partition(b"\n")[0].decode("utf-8", "replace").strip()
+    return _header_line(path)[1]
+
+
+def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Line at which each record ends, and its fields, from the header on; empty lines are left out. For messages: slow.
+    Raises DataError for what no reader of CSV takes."""
+    skipped = _header_line(path)[0]
+    texts = itertools.islice(lines(path), skipped, None)
+    decoded = (text.decode("utf-8", "replace") + "\n" for text in texts)
+    reader, last = csv.reader(decoded, delimiter=delimiter, strict=True), skipped
+    try:
+        for fields in reader:
+            last = skipped + reader.line_num
+            if fields:
+                yield last, fields
+    except csv.Error as error:
+        hint = "; a quotation mark that is not closed?" if '"' in str(error) or "end of data" in str(error) else ""
+        raise DataError(f"{path}:{last + 1}: not readable as CSV ({error}{hint})") from None
 
 
 def line_of(path: Path, row: int, delimiter: str = ",") -> int:
     """Line of the file at which the row (from 0) ends: for messages, since fields may hold line breaks and empty lines
     are skipped."""
-    content, skipped = _text(path)
-    reader = csv.reader(io.StringIO(content.decode("utf-8", "replace"), newline=""), delimiter=delimiter)
-    rows = (reader.line_num for fields in reader if fields)
-    return skipped + next((line for number, line in enumerate(rows) if number == row + 1), row + 2)
+    return next((line for line, _ in itertools.islice(_records(path, delimiter), row + 1, None)), row + 2)
 
 
-def _parse(content: bytes, header: list[str], wanted: dict[str, str], delimiter: str) -> pa.Table:
-    return pa_csv.read_csv(
-        io.BytesIO(content),
-        read_options=pa_csv.ReadOptions(
-            use_threads=False, block_size=max(2**20, len(content)), column_names=header, skip_rows=1
-        ),
+def _parse(path: Path, rows: _Rows, header: list[str], wanted: dict[str, str], delimiter: str) -> pa.Table:
+    """The columns of `wanted`, block by block: the text of the file is never in memory whole."""
+    schema = pa.schema([(name, _ARROW[kind]) for name, kind in wanted.items()])
+    file = io.BufferedReader(rows, BLOCK_BYTES)
+    if not file.peek(1):
+        return schema.empty_table()
+    reader = pa_csv.open_csv(
+        file,
+        read_options=pa_csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=header),
         parse_options=pa_csv.ParseOptions(newlines_in_values=True, delimiter=delimiter),
         convert_options=pa_csv.ConvertOptions(
-            column_types={name: _ARROW[kind] for name, kind in wanted.items()},
+            column_types=schema,
             include_columns=list(wanted),
             null_values=_EMPTY,
             true_values=_TRUE,
@@ -150,25 +206,20 @@ def _parse(content: bytes, header: list[str], wanted: dict[str, str], delimiter:
             strings_can_be_null=False,
         ),
     )
+    batches, held = [], 0
+    for batch in reader:
+        batches.append(batch)
+        held += batch.nbytes
+        if held > VALUES_BYTES:
+            raise DataError(f"{path}: more than {size(VALUES_BYTES)} of values; import it in parts")
+    return pa.Table.from_batches(batches, schema=schema)
 
 
 def _located(
-    path: Path,
-    content: bytes,
-    skipped: int,
-    header: list[str],
-    wanted: dict[str, str],
-    delimiter: str,
-    error: Exception,
+    path: Path, skipped: int, header: list[str], wanted: dict[str, str], delimiter: str, error: Exception
 ) -> DataError:
     """The slow way, only after a failure: finds the line that Arrow could not read."""
-    text = content.decode("utf-8", "replace")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    next(reader, None)
-    for row in reader:
-        if not row:
-            continue
-        line = skipped + reader.line_num
+    for line, row in itertools.islice(_records(path, delimiter), 1, None):
         if len(row) != len(header):
             return DataError(f"{path}:{line}: {len(row)} fields, the header has {len(header)}")
         for name, field in zip(header, row, strict=True):
@@ -177,7 +228,7 @@ def _located(
                 return DataError(f"{path}:{line}: {name} is {field[:40]!r}, expected {_EXPECTED[kind]}")
             if "\ufffd" in field:
                 return DataError(f"{path}:{line}: {name} is {field[:40]!r}, expected UTF-8")
-    return DataError(f"{path}: not readable as CSV ({error})")
+    return DataError(f"{path}: not readable as CSV ({' '.join(str(error).split())[:200]})")
 
 
 def _is(kind: str, text: str) -> bool:

@@ -170,19 +170,28 @@ TCP = {
 """Column of tcp.csv -> metric. `retransmitted`, `failed_attempts`: as sysstat's retransmits, failed_connects, which
 count the same from another file."""
 
+DUPLICATES = "dsacks"
+"""Segments that the receiver said it had twice (D-SACK, RFC 2883): sent again without need. Linux probes for a lost
+tail after about 10 ms (RFC 8985): if a quota delays the acknowledgement by more, the segment is sent twice. Between
+nodes with quotas nearly all that is sent again is of this kind (measured: 2,518 of 2,540 segments, and no time-out)."""
+
 
 def tcp(path: Path) -> tuple[pd.DataFrame, int]:
     """A node's counters of TCP (/proc/net/snmp, /proc/net/netstat) -> tidy rates of resource `network`, and how often a
-    counter ran backwards. What the kernel does not count (an empty column) has no samples."""
-    raw = read_csv(path, {"t_s": "number"} | dict.fromkeys(TCP, "number"))
+    counter ran backwards. `tcp_lost_per_s`: sent again and not known to the receiver; below 0 where the receiver's word
+    comes in a later interval. What the kernel does not count (an empty column) has no samples."""
+    raw = read_csv(path, {"t_s": "number"} | dict.fromkeys(TCP, "number"), optional={DUPLICATES: "number"})
     at = clock(path, raw["t_s"].to_numpy(), NOMINAL_SLOW_S)
     rates, backwards = {}, 0
-    for column, metric in TCP.items():
-        if raw[column].notna().any():
+    for column in (*TCP, DUPLICATES):
+        if column in raw and raw[column].notna().any():
             step, n = deltas(raw[column].to_numpy(), at)
             backwards += n
-            rates["network", "", metric, "per_s"] = step / at.dt
-    return tidy(at, rates), backwards
+            rates[column] = step / at.dt
+    columns = {("network", "", metric, "per_s"): rates[column] for column, metric in TCP.items() if column in rates}
+    if {"retrans_segs", DUPLICATES} <= rates.keys():
+        columns["network", "", "tcp_lost_per_s", "per_s"] = rates["retrans_segs"] - rates[DUPLICATES]
+    return tidy(at, columns), backwards
 
 
 def canary(path: Path) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""sysstat's JSON (`sadf -j -U FILE -- -A`) -> tidy samples.
+"""sysstat's own files, or their JSON (`sadf -j -U FILE -- -A`) -> tidy samples.
 
 sysstat is the source of network, disk, memory and queue. Its CPU is the source only on a machine without a quota: in a
 container /proc/stat is lxcfs's view, whose idle counter runs backwards, and a pegged node then reads 2-5 %
@@ -7,6 +7,8 @@ container /proc/stat is lxcfs's view, whose idle counter runs backwards, and a p
 from __future__ import annotations
 
 import itertools
+from codecs import BOM_UTF8
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,10 @@ import numpy as np
 import orjson
 import pandas as pd
 
+from ntier_analysis.contracts.files import JSON_BYTES, read_bytes, size
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.counters import long_form
-from ntier_analysis.parsers.csvfile import read_bytes
+from ntier_analysis.sysstat import SaFile, is_sa, read
 
 KIB = 1024
 _IGNORED_INTERFACES = ("lo", "veth", "docker", "incusbr", "ntierbr", "virbr", "tap")
@@ -44,6 +47,7 @@ FLAT = {
 NETWORK_FLAT = {
     "net-etcp": {
         "retrans": ("network", "tcp_retransmits_per_s", "per_s", 1),
+        "retrseg": ("network", "tcp_retransmits_per_s", "per_s", 1),  # so called in the JSON of 12.7.8 and later
         "orsts": ("network", "tcp_resets_sent_per_s", "per_s", 1),
         "atmptf": ("network", "tcp_failed_connects_per_s", "per_s", 1),
     },
@@ -77,8 +81,11 @@ def sysstat(
     `network_bits_s`: what the node may receive, and as much send; without it, what sysstat takes the interface for.
 
     `own_machine`: the node is a machine of its own without a quota, so sysstat's CPU and disk count as utilization;
-    otherwise they are `busy_pct`, since they show a part of the host. `content`: the JSON, if it is not what the file
-    holds (sysstat's own format, converted). Raises DataError naming file and record."""
+    otherwise they are `busy_pct`, since they show a part of the host. `content`: what the file holds, if that has been
+    read. Raises DataError naming file and record, or byte."""
+    content = read_bytes(path) if content is None else content
+    if is_sa(content):
+        return _of_file(path, read(str(path), content), own_machine, network_bits_s)
     host = _host(path, content)
     wide: dict[tuple[str, str, str, str], dict[int, float]] = {}
     times, intervals = [], []
@@ -99,15 +106,21 @@ def sysstat(
 
 def cpus(path: Path, content: bytes | None = None) -> int:
     """Number of CPUs that the file names. Raises DataError if it names none."""
+    content = read_bytes(path) if content is None else content
+    if is_sa(content):
+        return read(str(path), content).cpus
     found = _host(path, content).get("number-of-cpus")
     if not isinstance(found, int) or found < 1:
         raise DataError(f"{path}: number-of-cpus is {found!r}, expected a whole number from 1")
     return found
 
 
-def _host(path: Path, content: bytes | None = None) -> dict[str, Any]:
+def _host(path: Path, content: bytes) -> dict[str, Any]:
+    if len(content) > JSON_BYTES:
+        most = f"allowed are at most {size(JSON_BYTES)}; import a part of its time (sadf -s START -e END)"
+        raise DataError(f"{path}: {size(len(content))} of JSON, {most}")
     try:
-        document = orjson.loads(read_bytes(path) if content is None else content)
+        document = orjson.loads(content.removeprefix(BOM_UTF8))
         host = document["sysstat"]["hosts"][0]
         if not isinstance(host["statistics"], list):
             raise TypeError("statistics is not a list")
@@ -154,6 +167,68 @@ def _values(record: dict[str, Any], own_machine: bool, network_bits_s: float | N
                 busier = 8 * KIB * max(interface["rxkB"], interface["txkB"])
                 interface = interface | {"ifutil-percent": 100 * busier / network_bits_s}
             yield from _fields(interface, interface["iface"], INTERFACE)
+
+
+Series = tuple[tuple[str, str, str, str], np.ndarray, np.ndarray, np.ndarray]
+
+
+def _of_file(path: Path, file: SaFile, own_machine: bool, network_bits_s: float | None) -> pd.DataFrame:
+    """The same samples from sysstat's own format."""
+    for name in sorted({"cpu-load", "disk", "net-dev", *FLAT, *NETWORK_FLAT} & file.not_read.keys()):
+        raise DataError(
+            f"{path}: {name} has format {file.not_read[name]:#x} of sysstat {file.version}, which is not known"
+        )
+    _refuse_repeats(path, file.t_s.tolist())
+    return long_form([s for s in _series(file, own_machine, network_bits_s) if len(s[1])])
+
+
+def _series(file: SaFile, own_machine: bool, network_bits_s: float | None) -> Iterator[Series]:
+    busy = "utilization_pct" if own_machine else "busy_pct"
+    for name, fields in (FLAT | NETWORK_FLAT).items():
+        yield from _columns(file, name, "", fields)
+    if "cpu-load" in file.activities:
+        yield from _cpu(file, busy, own_machine)
+    yield from _columns(file, "cpu-frequency", "all", {"frequency": ("cpu", "frequency_mhz", "mhz", 1)})
+    for item in file.items("disk"):
+        operations = file.table("disk").of(item)["tps"]
+        if operations.any() or not item.startswith("loop"):  # the kernel always shows eight of these
+            yield from _columns(file, "disk", item, DISK | {"util-percent": ("disk", busy, "pct", 1)})
+    for item in file.items("net-dev"):
+        if not item.startswith(_IGNORED_INTERFACES):
+            shown = _columns(file, "net-dev", item, INTERFACE)
+            yield from (_of_limit(file, item, s, network_bits_s) for s in shown)
+
+
+def _columns(file: SaFile, name: str, item: str, fields: dict[str, tuple[str, str, str, float]]) -> Iterator[Series]:
+    if name not in file.activities:
+        return
+    columns = file.table(name).of(item)
+    for column, (resource, metric, unit, factor) in fields.items():
+        if column in columns:
+            key = (resource, item if item != "all" else "", metric, unit)
+            yield key, columns["t_s"].astype(float), columns[column] * factor, columns["interval_s"]
+
+
+def _of_limit(file: SaFile, item: str, series: Series, network_bits_s: float | None) -> Series:
+    """The interface's utilization by what the node may carry, if that is known."""
+    key, t, values, interval = series
+    if key[2] == "utilization_pct" and network_bits_s:
+        columns = file.table("net-dev").of(item)
+        values = 100 * 8 * KIB * np.maximum(columns["rxkB"], columns["txkB"]) / network_bits_s
+    return key, t, values, interval
+
+
+def _cpu(file: SaFile, busy: str, own_machine: bool) -> Iterator[Series]:
+    table = file.table("cpu-load")
+    used = 100 - table.values["idle"] - table.values["iowait"] - table.values["steal"]
+    of_all = table.item == 0
+    t, interval = table.t_s[of_all].astype(float), table.interval_s[of_all]
+    for metric, values in ((busy, used), ("iowait_pct", table.values["iowait"]), ("steal_pct", table.values["steal"])):
+        yield ("cpu", "", metric, "pct"), t, values[of_all], interval
+    if own_machine and not of_all.all():  # in a container, lxcfs' view of single cores is as wrong as that of all
+        record = table.record[~of_all]
+        starts = np.flatnonzero(np.diff(record, prepend=-1))
+        yield ("cpu", "", "core_max_pct", "pct"), t, np.maximum.reduceat(used[~of_all], starts), interval
 
 
 def _unused_loops(wide: dict[tuple[str, str, str, str], dict[int, float]]) -> set[str]:

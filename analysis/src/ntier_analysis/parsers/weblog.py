@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.parsers.csvfile import read_bytes
+from ntier_analysis.contracts.files import lines
 
 # t_s (start, epoch) duration_us status bytes_sent app_node "request line"
 _LINE = re.compile(rb'^(\d+\.\d+) (\d+) (\d{3}) (\d+|-) (\S+) "([A-Z]+) (\S+)[^"]*"$')
@@ -21,7 +21,7 @@ def access_log(path: Path) -> pd.DataFrame:
     Lines that do not follow the format are counted in `frame.attrs["garbled_lines"]` (their numbers), never dropped
     silently: the check of completeness (C5) fails on them."""
     start, duration, status, size, nodes, image, garbled = [], [], [], [], [], [], []
-    for number, line in enumerate(read_bytes(path).splitlines(), start=1):
+    for number, line in enumerate(lines(path), start=1):
         match = _LINE.match(line)
         if not match:
             garbled.append(number)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ntier_analysis.contracts import Topology, TopologyError
+from ntier_analysis.contracts.files import check_file, write_text
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import tier_demands
 from ntier_analysis.prediction.forecast import Forecast, WhatIf, caveats, forecast, what_if
@@ -15,6 +16,7 @@ from ntier_analysis.prediction.jmva import jmva
 from ntier_analysis.prediction.model import station
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.wording import counted
 
 Json = dict[str, Any]
 
@@ -22,6 +24,8 @@ Json = dict[str, Any]
 def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: Path | None) -> Json:
     """The document of `predict --json`. Raises DataError for an unknown sweep, topology or node type, and if the
     sweep's loads do not tell the demands."""
+    if jmt is not None:
+        check_file(jmt, "--jmt")
     if sweep not in sweeps(store):
         raise DataError(f"no sweep {sweep!r} in {store}; there are: {', '.join(sweeps(store)) or 'none'}")
     trials = read_table(store, "trials", sweep)
@@ -39,10 +43,7 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     mix, scale = str(first["mix"] or ""), float(first["scale"])
     if jmt is not None:
         stations = [station(t, t.idle_cores, t.demand.demand_s) for t in tiers]
-        try:
-            jmt.write_text(jmva(stations, float(first["think_time_s"]), int(trials["users_real"].max())))
-        except OSError as error:
-            raise DataError(f"--jmt {jmt}: {error.strerror}") from None
+        write_text(jmt, jmva(stations, float(first["think_time_s"]), int(trials["users_real"].max())))
     document = _document(found, sweep, str(first["topology"]), scale)
     document["measured_max_throughput_per_s"] = judged.max_throughput.value if limited else None
     if topo is not None:
@@ -122,9 +123,10 @@ def text(document: Json) -> str:
     lines = [f"{document['sweep']} ({document['topology']}, scale {scale:g}): closed model of the measured demands"]
     for d in document["demands"]:
         low, high = d["interval_ms"]
+        loads = counted(d["loads"], "load")
         lines.append(
-            f"  {d['tier']:10} {d['nodes']} x {d['cores']:g} cores, {d['demand_ms']:.2f} [{low:.2f}, {high:.2f}] ms of "
-            f"CPU per interaction, {d['idle_cores']:.3f} cores idle, {d['loads']} loads"
+            f"  {d['tier']:10} {d['nodes']} x {counted(d['cores'], 'core')}, {d['demand_ms']:.2f} "
+            f"[{low:.2f}, {high:.2f}] ms of CPU per interaction, {d['idle_cores']:.3f} cores idle, {loads}"
         )
     lines.append(f"  {'users':>7} {'X/s':>8} {'predicted [95 %]':>24} {'R ms':>8} {'predicted':>10}")
     for r in document["loads"]:

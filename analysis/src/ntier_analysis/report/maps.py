@@ -11,10 +11,11 @@ import pandas as pd
 from ntier_analysis.campaign.cells import Campaign, Cell, Condition
 from ntier_analysis.campaign.compare import Groups, RatioMap, groups, ratios, scale_outs
 from ntier_analysis.campaign.costs import Prices, priced, within
+from ntier_analysis.contracts.files import write_text
 from ntier_analysis.figures import maps, surfaces
 from ntier_analysis.figures.drawing import Drawing, Origin, save, write_csv
 from ntier_analysis.report.drawings import Pair
-from ntier_analysis.report.shell import assets, embedded, environment, replace
+from ntier_analysis.report.shell import assets, embedded, environment
 from ntier_analysis.report.words import interval, join, number, share
 
 
@@ -44,7 +45,7 @@ def write_map(found: Campaign, prices: Prices, slo_ms: float | None, out: Path) 
     }
     page = out / "map.html"
     text = environment(escape=True).get_template("map.html.j2").render(context | assets(interactive=False))
-    replace(page, text)
+    write_text(page, text)
     return page
 
 

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pandas as pd
 
+from ntier_analysis.contracts.files import write_text
 from ntier_analysis.figures.drawing import placed, save, write_csv
-from ntier_analysis.report import replicas, tables, words
+from ntier_analysis.report import replicas, summary, tables, words
 from ntier_analysis.report.data import SweepData, read_sweep
 from ntier_analysis.report.drawings import density_figures, detail_sections, load_figures
-from ntier_analysis.report.shell import assets, embedded, environment, replace
+from ntier_analysis.report.shell import assets, embedded, environment
 
 
 def write_report(store: Path, sweep: str, out: Path) -> Path:
-    """Writes `<out>/<sweep>/report.html`, `report.md`, `figures/` and `tables/`; returns the path of the page.
+    """Writes `<out>/<sweep>/report.html`, `report.md`, `report.json`, `figures/` and `tables/`; returns the path of the
+    page.
 
     Raises DataError if the store does not hold the sweep."""
     data = read_sweep(store, sweep)
@@ -36,9 +38,10 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
             ],
         }
     }
-    replace(folder / "report.md", environment(escape=False).get_template("report.md.j2").render(context))
+    write_text(folder / "report.md", environment(escape=False).get_template("report.md.j2").render(context))
     page = folder / "report.html"
-    replace(page, environment(escape=True).get_template("page.html.j2").render(context | assets()))
+    write_text(folder / summary.FILE, summary.to_json(summary.summary(data)))
+    write_text(page, environment(escape=True).get_template("page.html.j2").render(context | assets()))
     return page
 
 

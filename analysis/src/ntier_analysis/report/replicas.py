@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ntier_analysis.contracts.files import write_text
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures import replicas as figures
 from ntier_analysis.figures.drawing import Drawing, Origin, save, write_csv
@@ -169,5 +170,5 @@ def write_comparison(store: Path, sweeps: list[str], out: Path) -> tuple[str, Pa
     text = compare_text(table)
     picture = f"![{drawing.finding}]({drawing.name}.png)"
     parts = [f"# {origin.topology}: policies side by side", drawing.finding, text.strip(), picture, drawing.caption]
-    (out / "policies.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    write_text(out / "policies.md", "\n\n".join(parts) + "\n")
     return text, out

@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 from importlib.resources import files
-from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -66,11 +65,3 @@ def _plotly() -> str:
 def environment(*, escape: bool) -> Environment:
     loader = PackageLoader("ntier_analysis", "report")
     return Environment(loader=loader, autoescape=escape, undefined=StrictUndefined, trim_blocks=False)  # noqa: S701
-
-
-def replace(path: Path, text: str) -> None:
-    """A reader never sees half a page."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

@@ -8,6 +8,7 @@ from ntier_analysis.figures.style import tier_order
 from ntier_analysis.prediction.demands import node_demands
 from ntier_analysis.report.data import SweepData
 from ntier_analysis.report.words import count, interval, named, number, share
+from ntier_analysis.wording import counted
 
 OUTCOMES = ["fail", "undecidable", "pass"]
 SYSTEM_TIERS = ("web", "app", "middleware", "db")
@@ -258,7 +259,7 @@ def provenance(data: SweepData) -> list[dict]:
 def _own_machines(manifest: dict) -> dict[str, str]:
     """Node -> size of its own machine; empty if one machine carries them all."""
     whole = [n for n in manifest.get("nodes", []) if n.get("cores")]
-    return {n["name"]: f"{n['cores']} cores, {(n.get('memory_bytes') or 0) / 2**30:.1f} GiB" for n in whole}
+    return {n["name"]: f"{counted(n['cores'], 'core')}, {(n.get('memory_bytes') or 0) / 2**30:.1f} GiB" for n in whole}
 
 
 def _values(column: pd.Series) -> str:

@@ -7,6 +7,7 @@ import math
 import pandas as pd
 
 from ntier_analysis.prediction.forecast import Forecast
+from ntier_analysis.wording import counted, some_are
 
 EXPLORATORY_S = 180.0
 """Run phases below the `standard` profile's are labelled exploratory."""
@@ -141,7 +142,7 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     bad = trials[~trials["valid"].astype(bool)]
     if len(bad):
         named = "; ".join(f"{t.trial} ({t.invalid_reasons or t.failure or 'not collected'})" for t in bad.itertuples())
-        found.append(f"{len(bad)} of {len(trials)} trials are INVALID and not used in the verdict: {named}.")
+        found.append(f"{some_are(len(bad), len(trials), 'trial')} INVALID and not used in the verdict: {named}.")
     found += _not_validated(trials)
     run_s = (trials["run_end_s"] - trials["run_start_s"]).median()
     if run_s < EXPLORATORY_S:
@@ -174,7 +175,9 @@ def _not_validated(trials: pd.DataFrame) -> list[str]:
     """What no check has looked at, of imported trials."""
     texts = trials["not_validated"] if "not_validated" in trials else pd.Series(dtype=str)
     counts = texts[texts.notna() & (texts != "")].value_counts(sort=False)
-    return [f"{n} of {len(trials)} trials are imported. NOT VALIDATED in them: {text}." for text, n in counts.items()]
+    return [
+        f"{some_are(n, len(trials), 'trial')} imported. NOT VALIDATED in them: {text}." for text, n in counts.items()
+    ]
 
 
 def _speed(speed: pd.DataFrame) -> list[str]:
@@ -183,7 +186,7 @@ def _speed(speed: pd.DataFrame) -> list[str]:
     if 2 * len(uneven) <= len(speed):
         return []
     return [
-        f"The machine's own speed varied in {len(uneven)} of {len(speed)} trials: the same work cost up to "
+        f"The machine's own speed varied in {len(uneven)} of {counted(len(speed), 'trial')}: the same work cost up to "
         f"{uneven['value'].max():.0f} % more CPU time in some seconds than in others (check H6). Loads, and sweeps of "
         "other hours, may differ by that alone: repeat before you compare (REPS=3)."
     ]
@@ -198,7 +201,7 @@ def prediction(found: Forecast | str, scale: float) -> str:
     text = (
         f"The exact closed model of these demands has its maximum at {interval(best.value, best.low, best.high)} "
         f"interactions/s{nominal}, limited by the {best.tier} tier. It misses the measured throughput by "
-        f"{100 * off.throughput:.1f} % on average over {len(found.loads)} loads and the response time by "
+        f"{100 * off.throughput:.1f} % on average over {counted(len(found.loads), 'load')} and the response time by "
         f"{100 * off.response:.0f} %"
     )
     return text + ("." if math.isnan(off.plateau) else f"; its maximum is {100 * off.plateau:+.1f} % off the plateau.")

@@ -8,7 +8,10 @@ import pandas as pd
 
 from ntier_analysis.errors import DataError
 from ntier_analysis.store.schema import TABLES
-from ntier_analysis.store.tables import sweeps
+from ntier_analysis.store.tables import check_table, sweeps
+
+MEMORY = "4GiB"
+"""What DuckDB may take; a query that needs more is refused, or goes on more slowly."""
 
 
 def run(store: Path, query: str) -> pd.DataFrame:
@@ -19,14 +22,17 @@ def run(store: Path, query: str) -> pd.DataFrame:
     sweeps(store)
     connection = duckdb.connect()
     folder = str(store.resolve())
+    connection.execute(f"SET memory_limit = '{MEMORY}'")
     connection.execute("SET allowed_directories = [?]", [folder])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
-    for table in TABLES:
-        if any((store / table).glob("*.parquet")):
-            files = f"{folder}/{table}/*.parquet".replace("'", "''")
-            connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{files}')")  # noqa: S608
     try:
+        for table in TABLES:
+            if found := list((store / table).glob("*.parquet")):
+                for path in found:
+                    check_table(path)  # DuckDB waits for a FIFO
+                files = f"{folder}/{table}/*.parquet".replace("'", "''")
+                connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{files}')")  # noqa: S608
         for statement in duckdb.extract_statements(query):
             if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
                 raise DataError(f"SQL: {statement.type.name} is not allowed, the store is read only; ask with SELECT")

@@ -69,12 +69,14 @@ class Rule:
         return column.isin([name for name in column.unique() if re.match(self.pattern, str(name))])
 
 
-NAME = Rule("letters, digits and . _ + -", pattern=r"[A-Za-z0-9][A-Za-z0-9._+-]*$", filled=True)
+NAME = Rule("letters, digits and . _ + -, at most 200", pattern=r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}\Z", filled=True)
 TEXT = Rule("a name", pattern=r"\S", filled=True)
 FINITE = Rule("a finite number")
 NOT_NEGATIVE = Rule("a number >= 0", low=0)
 POSITIVE = Rule("a number > 0", low=0, above=True)
 ONE_OR_MORE = Rule("a whole number >= 1", low=1)
+A_COUNT = Rule(ONE_OR_MORE.text, low=1, filled=True)
+A_SCALE = Rule("a number > 0", low=0, above=True, filled=True)
 SHARE = Rule("a number from 0 to 1", low=0, high=1)
 TIME = Rule("seconds since 1970, from 0 to 1e11 (divide milliseconds by 1000)", low=0, high=1e11)
 A_TIME = Rule(TIME.text, low=0, high=1e11, filled=True)
@@ -110,9 +112,9 @@ TRIALS = _schema(
     topology=("label", "", "Topology in W/A/C/D notation, for example 1/2/1/9M.", TEXT),
     mix=("label", "", "Mix of interactions, for example browse_only."),
     middleware=("label", "", "Middleware between the app and db tiers."),
-    users=("count", "users", "Nominal number of concurrent users.", ONE_OR_MORE),
+    users=("count", "users", "Nominal number of concurrent users.", A_COUNT),
     users_real=("count", "users", "Users that were really emulated: nominal users x scale.", ONE_OR_MORE),
-    scale=("number", "", "Scale of the model: node capacity and users are multiplied by it.", POSITIVE),
+    scale=("number", "", "Scale of the model: node capacity and users are multiplied by it.", A_SCALE),
     rep=("count", "", "Number of the repetition, from 1.", ONE_OR_MORE),
     valid=("flag", "", "No required validity check failed or was undecidable, and the trial was collected."),
     invalid_reasons=("text", "", "Reasons of the failed required checks, joined by ', '; empty if valid."),
@@ -350,6 +352,20 @@ TABLES: dict[str, pa.Schema] = {
     "choices": CHOICES,
 }
 
+NEEDED: dict[str, list[str]] = {
+    "trials": ["sweep", "trial", "topology", "users", "users_real", "scale", "valid", "run_start_s", "run_end_s",
+               "throughput_per_s", "response_time_mean_ms"],
+    "interactions": ["sweep", "trial", "t_s", "phase", "interaction", "response_time_ms", "ok"],
+    "samples": ["sweep", "trial", "t_s", "phase", "node", "tier", "resource", "metric", "value", "source"],
+    "verdicts": ["sweep", "trial", "scope", "verdict"],
+    "saturation": ["sweep", "trial", "users", "node", "tier", "resource", "source", "threshold_pct", "saturation"],
+    "nodes": ["sweep", "trial", "node", "tier"],
+}  # fmt: skip
+"""Columns that a stored table must have; others came later, and are null where the file has none."""
+
+OF_VALID = ("run_start_s", "run_end_s", "throughput_per_s")
+"""What a trial that counts must tell."""
+
 LATER_TABLES = {"decisions", "choices", "sweep_checks"}
 """Those that older stores lack: empty there."""
 
@@ -434,6 +450,11 @@ def validated(
         _refuse(frame, frame["run_end_s"] <= frame["run_start_s"], "run_end_s", "more than run_start_s", place)
         seconds = frame["run_end_s"] - frame["run_start_s"]
         _refuse(frame, seconds > LONGEST_S, "run_end_s", f"at most {LONGEST_S:g} s after run_start_s", place)
+    if table == "trials" and "valid" in frame:
+        valid = frame["valid"].fillna(False).astype(bool)
+        for column in OF_VALID:
+            if column in frame:
+                _refuse(frame, valid & frame[column].isna(), column, "a number, since the trial is valid", place)
     for less, more in [] if stored else IN_ORDER.get(table, []):
         if {less, more} <= set(frame.columns):
             low, high = frame[less].astype(float), frame[more].astype(float)

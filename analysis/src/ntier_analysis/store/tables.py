@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ntier_analysis.contracts.files import STREAM_BYTES, check_folder, opened, replacing, sync
 from ntier_analysis.errors import DataError
-from ntier_analysis.store.schema import LATER_TABLES, SORT_BY, STORE_SCHEMA, TABLES, validated
+from ntier_analysis.store.schema import LATER_TABLES, NEEDED, SORT_BY, STORE_SCHEMA, TABLES, validated
+
+LOCK_S = 20.0
+"""How long a program waits for another one that writes, which takes seconds."""
+MAX_ROWS = 2**25
+"""Of one file: a file of a few kB can claim any number. Thirteen loads of 65 s on 5 nodes have 84,000 samples (the
+demo's sweep); the study's phases on 13 nodes would give some 4 million."""
 
 
 def to_table(name: str, frame: pd.DataFrame) -> pa.Table:
@@ -45,31 +54,62 @@ def fingerprint(store: Path, sweep: str) -> str | None:
     """What the sweep's tables were made from (`inputs` of write_table); None if a table is missing or torn."""
     try:
         found = {table_inputs(store, name, sweep) for name in TABLES}
-    except (OSError, pa.ArrowException):
+    except DataError:
         return None
     return found.pop() if len(found) == 1 else None
 
 
 def table_inputs(store: Path, name: str, sweep: str) -> str:
     """What one table was made from; empty if it does not say (imported data)."""
-    metadata = pq.read_schema(store / name / f"{sweep}.parquet").metadata or {}
+    path = store / name / f"{sweep}.parquet"
+    check_table(path)
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
     return metadata.get(b"ntier_inputs", b"").decode()
 
 
+def write_tables(store: Path, sweep: str, frames: dict[str, pd.DataFrame], *, inputs: str = "") -> None:
+    """Replaces `<store>/<table>/<sweep>.parquet` of each table once all of them are on the disk, so that an error or a
+    full disk leaves the sweep as it was. `inputs`: a digest of what they were made from. Call it within `locked`.
+
+    Raises DataError for a frame against the schema, OSError if the disk does not take it."""
+    with ExitStack() as made:
+        for name, frame in frames.items():
+            table = to_table(name, frame)
+            table = table.replace_schema_metadata({**table.schema.metadata, b"ntier_inputs": inputs.encode()})
+            (store / name).mkdir(parents=True, exist_ok=True)
+            temporary = made.enter_context(replacing(store / name / f"{sweep}.parquet"))
+            pq.write_table(table, temporary, compression="zstd", compression_level=3)
+            sync(temporary)
+
+
 def write_table(store: Path, name: str, sweep: str, frame: pd.DataFrame, *, inputs: str = "") -> Path:
-    """Replaces `<store>/<table>/<sweep>.parquet` at once (temporary file, fsync, rename). `inputs`: a digest of what
-    it was made from."""
-    folder = store / name
-    folder.mkdir(parents=True, exist_ok=True)
-    final = folder / f"{sweep}.parquet"
-    temporary = folder / f".{sweep}.parquet.tmp"
-    table = to_table(name, frame)
-    table = table.replace_schema_metadata({**table.schema.metadata, b"ntier_inputs": inputs.encode()})
-    pq.write_table(table, temporary, compression="zstd", compression_level=3)
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(final)
-    return final
+    """One table of a sweep, as write_tables does it; returns its file."""
+    write_tables(store, sweep, {name: frame}, inputs=inputs)
+    return store / name / f"{sweep}.parquet"
+
+
+@contextmanager
+def locked(store: Path) -> Iterator[None]:
+    """One writer of the store at a time. Raises DataError if it cannot be written, or if another program is still at it
+    after LOCK_S; the system releases the lock of a program that died."""
+    from filelock import FileLock, Timeout
+
+    check_folder(store, "--store")
+    for name in TABLES:
+        check_folder(store / name, "--store")
+    store.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(store / ".lock", timeout=LOCK_S)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise DataError(f"{store}: another program is writing to it; try again when it is done") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def sweeps(store: Path) -> list[str]:
@@ -106,9 +146,9 @@ def read_values(store: Path, name: str, sweep: str, columns: list[str]) -> tuple
     """A few columns of one table as plain values, and its `table_inputs`; a column that the file was written without is
     all None. A tenth of the time of `read_table`, which makes a frame of them."""
     path = store / name / f"{sweep}.parquet"
-    _check(path)
+    check_table(path)
     try:
-        file = pq.ParquetFile(path)
+        file = _opened(path)
         there = [c for c in columns if c in file.schema_arrow.names]
         found = file.read(columns=there).to_pydict()
         rows = file.metadata.num_rows
@@ -128,12 +168,12 @@ def _from_before(store: Path, name: str, sweep: str) -> bool:
 
 
 def _read(path: Path, columns: list[str] | None, filters: list | None) -> pd.DataFrame:
-    _check(path)
+    check_table(path)
     try:
-        table = pq.ParquetFile(path).schema_arrow if columns is None else None
-        version = (table or pq.read_schema(path)).metadata or {}
-        if int(version.get(b"ntier_store_schema", b"1")) > STORE_SCHEMA:
+        version = (_opened(path).schema_arrow.metadata or {}).get(b"ntier_store_schema", b"1")
+        if not version.isdigit() or int(version) > STORE_SCHEMA:
             raise DataError(f"{path}: written by a later version of the store; ingest again with this one")
+        _check_columns(path)
         data = pq.read_table(path, columns=columns, filters=filters)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
@@ -146,9 +186,37 @@ def _read(path: Path, columns: list[str] | None, filters: list | None) -> pd.Dat
     return frame
 
 
-def _check(path: Path) -> None:
-    if not path.is_file():
+def check_table(path: Path) -> None:
+    """Raises DataError unless it is a regular file of at most STREAM_BYTES."""
+    if not os.path.lexists(path):
         raise DataError(f"{path}: no such file; make it with: ntier-analysis ingest")
+    opened(path, STREAM_BYTES).close()
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    file = pq.ParquetFile(path)
+    if file.metadata.num_rows > MAX_ROWS:
+        raise DataError(f"{path}: {file.metadata.num_rows:,} rows, allowed are at most {MAX_ROWS:,}")
+    return file
+
+
+def _check_columns(path: Path) -> None:
+    """Raises DataError for a column that is missing, or of another type than the schema's."""
+    found, name = pq.read_schema(path), path.parent.name
+    lacking = next((c for c in NEEDED.get(name, []) if c not in found.names), None)
+    if lacking is not None:
+        raise DataError(f"{path}: column {lacking} is missing; rebuild it with: ntier-analysis ingest")
+    for field in found:
+        if field.name in TABLES[name].names and _plain(field.type) != _plain(TABLES[name].field(field.name).type):
+            raise DataError(
+                f"{path}: column {field.name} is {field.type}, expected {TABLES[name].field(field.name).type}"
+            )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Labels are texts."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.string() if pa.types.is_large_string(kind) else kind
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:

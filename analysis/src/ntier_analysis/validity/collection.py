@@ -143,9 +143,9 @@ def clock_drift(trial: RawTrial) -> Finding:
 
 @check("C5", "Interactions in the client's log against the web server's", "incomplete_log")
 def logs_agree(trial: RawTrial) -> Finding:
-    """Two counts of the run phase, since an interaction ends with the page's logo, for which the client waits seconds
-    when all workers of the web server are taken: interactions that succeeded against logos; first bytes of pages
-    against pages, of which those may be missing whose logo was still awaited when all stopped."""
+    """Two counts of the run phase: interactions that succeeded against logos, and first bytes of pages against pages.
+    There are two since an interaction ends with the page's logo, for which the client waits seconds when all workers
+    of the web server are taken. A page may be missing if its logo had not come when all stopped."""
     start, end = trial.run
     seen = trial.interactions
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.mix import tables
 from ntier_analysis.validity.registry import Finding, check, exact
+from ntier_analysis.wording import counted
 
 WRITES = {"StoreComment": ("comments", "old_comments"), "StoreModerateLog": ("moderator_log",)}
 """Interactions each of which leaves exactly one row in one of the tables. The others do not: a nickname may be taken, a
@@ -52,5 +53,5 @@ def replicas(trial: RawTrial) -> Finding:
         return exact(0.0, 0.0, "tables", NOT_WRITTEN, 0)
     states = [trial.json(f"nodes/{name}/data_after.json") for name in names]
     differ = sorted(t for t in states[0] if any(state.get(t) != states[0][t] for state in states[1:]))
-    detail = f"differ: {', '.join(differ)}" if differ else f"{len(names)} replica(s), {len(states[0])} tables"
+    detail = f"differ: {', '.join(differ)}" if differ else f"{counted(len(names), 'replica')}, {len(states[0])} tables"
     return exact(float(len(differ)), 0.0, "tables", detail, len(names))

@@ -30,7 +30,8 @@ CONNECT_FLOOR_MS = 2.0
 CONNECT_TAIL_PCT = 1.0
 MIN_N = 100
 HIDDEN_PCT = 0.1
-RETRANSMITS = (("tcp", "tcp_retransmitted_per_s"), ("sysstat", "tcp_retransmits_per_s"))
+RESENT = (("tcp", "tcp_lost_per_s"), ("tcp", "tcp_retransmitted_per_s"), ("sysstat", "tcp_retransmits_per_s"))
+"""The first that was collected counts: lost segments alone, or also those that were sent again without need."""
 OVERFLOWS = ("tcp_listen_overflows_per_s", "tcp_listen_drops_per_s")
 
 
@@ -44,14 +45,14 @@ def exhausted(trial: RawTrial) -> Finding:
     full = [c for c, most in sockets.items() if most >= PORTS_FULL * PORTS]
     most = max((v for v in sockets.values() if np.isfinite(v)), default=float("nan"))
     seen = f"at most {most:.0f} sockets" if np.isfinite(most) else "sockets: not collected"
-    text = f"{failed} interactions failed for want of a port, file or thread; {seen}"
+    text = f"{failed} interactions failed since a port, file or thread was lacking; {seen}"
     if full:
         text += f"; {', '.join(full)} used nine tenths of {PORTS} ports"
     return exact(float(failed + len(full)), 0.0, "events", text, len(run))
 
 
 def _with_sysstat(trial: RawTrial) -> list[str]:
-    return [c for c in trial.clients if trial.path(f"nodes/{c}/sysstat.json")]
+    return [c for c in trial.clients if trial.sysstat_file(c)]
 
 
 @check("G6.connect", "Client: interactions that took long to connect", "slow_connect", required=False)
@@ -80,12 +81,13 @@ def counted(trial: RawTrial, node: str, collector: str, metric: str) -> float:
     return float((seen["value"] * seen["interval_s"]).sum()) if len(seen) else float("nan")
 
 
-def _retransmits(trial: RawTrial) -> dict[str, float]:
-    """Per node, from the first collector that counted them."""
+def _resent(trial: RawTrial) -> dict[str, float]:
+    """TCP segments per node, from the first collector that counted them."""
     found = {}
     for name in trial.nodes:
-        counts = [counted(trial, name, *source) for source in RETRANSMITS]
-        found[name] = next((c for c in counts if np.isfinite(c)), float("nan"))
+        counts = [counted(trial, name, *source) for source in RESENT]
+        first = next((c for c in counts if np.isfinite(c)), float("nan"))
+        found[name] = float(np.maximum(first, 0.0))  # D-SACKs of segments that were sent before the run
     return found
 
 
@@ -94,13 +96,14 @@ def hidden_retries(trial: RawTrial) -> Finding:
     """Against the interactions; their number is Poisson's. What a balancer or a pool repeats is not collected: this
     project's balancers are configured not to."""
     n = len(trial.run_interactions)
-    seen = {k: v for k, v in _retransmits(trial).items() if np.isfinite(v)}
+    seen = {k: v for k, v in _resent(trial).items() if np.isfinite(v)}
     client = _client_retries(trial)
     if n == 0 or not seen:
         return undecidable("retransmitted segments: not collected" if n else "no interactions", n=n)
     events = sum(seen.values()) + client
     worst = max(seen, key=lambda k: seen[k])
-    text = f"{sum(seen.values()):.0f} TCP segments sent again (most by {worst}: {seen[worst]:.0f}), {n} interactions"
+    resent = f"{sum(seen.values()):.0f} TCP segments lost and sent again (most by {worst}: {seen[worst]:.0f})"
+    text = f"{resent}, {n} interactions"
     text += f"; {client:.0f} requests repeated by the client" if client else ""
     if lacking := [k for k in trial.nodes if k not in seen]:
         text += f"; not collected on {', '.join(lacking)}"

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.contracts import Outcome
-from ntier_analysis.parsers.csvfile import read_bytes
+from ntier_analysis.contracts.files import lines
 from ntier_analysis.statistics import stationarity
 from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.trial import RawTrial
@@ -178,7 +178,7 @@ def events(trial: RawTrial) -> tuple[pd.DataFrame, list[str]]:
         if path is None:
             silent.append(name)
             continue
-        for line in read_bytes(path).decode("utf-8", "replace").splitlines():
+        for line in (text.decode("utf-8", "replace") for text in lines(path)):
             stamp = _STAMP.match(line)
             if stamp and start <= float(stamp[1]) < end:
                 rows += [(float(stamp[1]), name, kind) for kind, pattern in EVENTS.items() if pattern.search(line)]
@@ -207,7 +207,7 @@ def frequency(trial: RawTrial) -> Finding:
     machines = list(trial.nodes) if trial.own_machines else ["host"]
     spreads: dict[str, tuple[float, float, int]] = {}
     for name in machines:
-        if not trial.path(f"nodes/{name}/sysstat.json"):
+        if not trial.sysstat_file(name):
             continue
         mhz = in_run(trial, name, "sysstat", "frequency_mhz")["value"].to_numpy()
         if len(mhz) and np.median(mhz) > 0:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ntier_analysis.contracts import Manifest, Outcome
+from ntier_analysis.contracts.versions import differing
+from ntier_analysis.errors import DataError
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import Finding, check, exact
 
@@ -21,7 +21,6 @@ SAME = (
     "scale",
     "think_time_s",
     "soft_resources",
-    "versions",
 )
 SAME_HOST = ("cores", "memory_bytes", "kernel", "os")
 
@@ -58,7 +57,7 @@ def _first(folder: Path) -> tuple[Path, Manifest] | None:
     for path in folder.parent.glob("*/manifest.json"):
         try:
             manifest = Manifest.read(path.parent)
-        except (OSError, ValidationError):
+        except DataError:
             continue  # a trial under way, or one that its own checks report
         if manifest.valid and path.parent != folder and manifest.phase("run").start_s is not None:
             found.append((path.parent, manifest))
@@ -74,6 +73,7 @@ def same_system(trial: RawTrial) -> Finding:
         return exact(0.0, 0.0, "settings", "the first one", 0)
     folder, first = earlier
     different = _differences(_facts(own), _facts(first))
+    different += [f"{k}: {then} then, {now} now" for k, then, now in differing(first.versions, own.versions)]
     if different:
         text = f"{'; '.join(different[:5])} (than in {first.trial}): start a sweep of its own"
         return exact(float(len(different)), 0.0, "settings", text, 1)

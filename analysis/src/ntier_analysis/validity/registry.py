@@ -116,6 +116,8 @@ def validate(trial: RawTrial) -> Validity:
 def _run(entry: _Registered, trial: RawTrial) -> Check:
     try:
         found = entry.function(trial)
+    except MemoryError:  # says something of this machine, nothing of the trial
+        raise
     except DataError as error:
         found = undecidable(str(error).replace(f"{trial.folder}/", ""))
     except Exception as error:  # a checker that throws must not decide: it is reported, and the trial does not count

@@ -23,7 +23,7 @@ SPLIT_PTS = 2.0
 COUNTERS_SHARE = 0.02
 PER_CONNECTION, FEW = 3.0, 5.0
 """Statements of the proxy's own when it opens a connection, and a few at the ends of the run."""
-EQUAL = ("round_robin", "random")
+EQUAL = ("round_robin", "random", "weighted_random")
 OWN_COUNTERS = {
     "mysql_status": ("com_select_per_s", "com_insert_per_s", "com_update_per_s", "com_delete_per_s"),
     "postgresql_status": ("xact_commit_per_s", "xact_rollback_per_s"),
@@ -169,7 +169,8 @@ def used(trial: RawTrial) -> Finding:
 
 @check("O5.split", "Reads per replica against the policy's equal shares", "split_off_policy")
 def follows_policy(trial: RawTrial) -> Finding:
-    """round_robin and random promise equal shares; three standard errors, divided among the replicas (Bonferroni)."""
+    """round_robin and random (by weights, which are alike) promise equal shares; three standard errors, divided among
+    the replicas (Bonferroni)."""
     policy, counts = trial.manifest.soft_resources.get("middleware_policy"), trial.remember(split)
     n, k = float(np.nansum(counts["chosen"])), len(counts)
     if k < 2 or policy not in EQUAL:

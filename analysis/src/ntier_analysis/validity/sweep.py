@@ -106,7 +106,7 @@ def _residuals(lines: dict[str, Points], limit_pct: float, what: str, floors: di
     for name, points in lines.items():
         for trial, value, expected, error in left_out(points):
             scale = max(abs(expected), floors.get(name, 0.0), 1e-12)
-            text = f"{what}: {name} in {trial}: {value:.4g} where the other loads let expect {expected:.4g}"
+            text = f"{what}: {name} in {trial}: {value:.4g} where the other loads lead to {expected:.4g}"
             seen.append((100 * (value - expected) / scale, 100 * error / scale, text))
     if not seen:
         return undecidable(f"{what}: too few loads that differ by a tenth (three besides the one that is judged)", n=0)
@@ -214,7 +214,7 @@ def _spread(points: Points) -> tuple[float, float, float, int]:
 
 
 def order_effect(loads: Loads) -> Finding:
-    """Each throughput against what its neighbours in load let expect, in the order of execution."""
+    """Each throughput against what its neighbours in load lead to, in the order of execution."""
     timed = loads.valid.dropna(subset=["run_start_s"]).sort_values("run_start_s")
     if len(timed) < MIN_ORDER or timed["run_start_s"].duplicated().any():
         return undecidable(f"{len(timed)} valid trials in a known order, {MIN_ORDER} are needed", n=len(timed))

@@ -41,6 +41,8 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}
     if not texts and len(named) > 1:
         texts.append("repeat the loads beyond the knee (REPS=3) or run them longer (PHASES=standard): they disagree")
+    if not texts and all(t.load.spans is None for t in some):
+        texts.append("record single interactions: they tell when users wait, and so what limits then")
     return texts or ["repeat the loads beyond the knee (REPS=3)"]
 
 

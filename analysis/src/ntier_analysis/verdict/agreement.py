@@ -8,42 +8,31 @@ from collections import Counter
 import numpy as np
 from scipy import stats
 
-from ntier_analysis.verdict.context import Group
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import Bottleneck, Verdict
+from ntier_analysis.verdict.saturation import Group
+from ntier_analysis.wording import counted
 
 
 def combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
-    """The verdict of most of the plateau's trials; without one, what most of them name, alone or beside others.
-    Bottlenecks with their mean saturation."""
+    """What more than half of the plateau's trials say (which resources limit; of two or more, the most frequent kind);
+    `unknown` where they do not agree. Bottlenecks with their mean saturation."""
     # Of loads beyond the knee, one at which throughput still grows says nothing against those at which it does not.
     verdicts = [v for v in verdicts if v.verdict != "none"] or verdicts
-    voted = Counter((v.verdict, v.kind, _named(v)) for v in verdicts)
-    (name, kind, keys), count = voted.most_common(1)[0]
-    if 2 * count > len(verdicts) or len(voted) == 1:
-        agree = [v for v in verdicts if v.verdict == name and _named(v) == keys]
-        result.evidence.append(_agreement(name, count, verdicts))
-    else:
-        keys, agree = _mostly_named(verdicts)
-        result.evidence.append(_disagreement(voted, keys, verdicts))
-        if not keys or _open(verdicts):
-            return
-        name = "multi" if len(keys) > 1 else "single"
-        kind = Counter(v.kind for v in agree if v.verdict == name).most_common(1)[0][0] if len(keys) > 1 else "stable"
-    result.verdict, result.kind = name, kind
+    voted = Counter((v.verdict, _named(v)) for v in verdicts)
+    (name, keys), count = voted.most_common(1)[0]
+    if 2 * count <= len(verdicts):
+        result.evidence.append(_disagreement(voted, verdicts))
+        return
+    agree = [v for v in verdicts if (v.verdict, _named(v)) == (name, keys)]
+    result.evidence.append(_agreement(name, count, verdicts))
+    result.verdict, result.kind = name, Counter(v.kind for v in agree).most_common(1)[0][0]
     result.bottlenecks = sorted((_pooled(key, agree) for key in keys), key=lambda b: -b.saturation)
     for b in result.bottlenecks:
         result.evidence.append(
             f"{b.tier} {b.resource} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, 95 % "
             f"interval {100 * b.low:.0f} to {100 * b.high:.0f} %"
         )
-
-
-def _open(verdicts: list[Verdict]) -> bool:
-    """Whether half of the trials name something that the other half does not, and nothing is named by all: then what
-    limits beside the most named is open."""
-    times = _times_named(verdicts).values()
-    return any(2 * n == len(verdicts) for n in times) and max(times) < len(verdicts)
 
 
 def _times_named(verdicts: list[Verdict]) -> Counter[Group]:
@@ -57,15 +46,17 @@ def _mostly_named(verdicts: list[Verdict]) -> tuple[tuple[Group, ...], list[Verd
 
 
 def _agreement(name: str, count: int, verdicts: list[Verdict]) -> str:
-    text = f"{count} of {len(verdicts)} trials beyond the knee agree: {name}"
+    text = f"{count} of {counted(len(verdicts), 'trial')} beyond the knee {'agrees' if count == 1 else 'agree'}: {name}"
     often = ", ".join(f"{' '.join(key)} in {n}" for key, n in _times_named(verdicts).most_common())
     return f"{text} (they name {often})" if count < len(verdicts) and often else text
 
 
-def _disagreement(voted: Counter, keys: tuple[Group, ...], verdicts: list[Verdict]) -> str:
-    seen = "; ".join(f"{n} x {v[0]} {' and '.join(' '.join(k) for k in v[2])}" for v, n in voted.most_common())
+def _disagreement(voted: Counter, verdicts: list[Verdict]) -> str:
+    seen = "; ".join(
+        f"{n} x {name} {' and '.join(' '.join(k) for k in keys)}" for (name, keys), n in voted.most_common()
+    )
     text = f"the trials beyond the knee disagree: {seen}"
-    times = _times_named(verdicts)
+    times, (keys, _) = _times_named(verdicts), _mostly_named(verdicts)
     most = " and ".join(f"{' '.join(k)} ({times[k]} of {len(verdicts)})" for k in keys)
     return f"{text}; most name {most}" if keys else text
 
@@ -84,7 +75,8 @@ def _pooled(key: Group, verdicts: list[Verdict]) -> Bottleneck:
         down, up = max(down, spread), max(up, spread)
     mean = float(shares.mean())
     nodes = Counter(n for b in found for n in b.nodes)
-    named = tuple(sorted(n for n, count in nodes.items() if 2 * count > len(found)))
+    # Half of the trials are enough: of replicas that share the work, one more or less reads full by chance.
+    named = tuple(sorted(n for n, count in nodes.items() if 2 * count >= len(found)))
     item = Counter(b.item for b in found).most_common(1)[0][0]
     return Bottleneck(*key, named, mean, max(0.0, mean - down), min(1.0, mean + up), item)
 

@@ -8,7 +8,7 @@ users' next requests fill its idle time. So a saturated resource is a cause only
 * it takes turns with others: one of them is saturated at every moment in which users wait, and each of them alone for a
   part of it (coverage.py);
 * where single interactions, and so the moments in which users wait, are not known: throughput is lower while it is
-  saturated than while it is not.
+  saturated than while it is not, by as much as the users lose.
 
 A disk that reads full must be full (disks.py)."""
 
@@ -20,11 +20,11 @@ from itertools import combinations
 import numpy as np
 
 from ntier_analysis.statistics.laws import Dependence, dependence
-from ntier_analysis.verdict.context import HELD_LONGER, Context, Group, Key
+from ntier_analysis.verdict.context import HELD_LONGER, Context
 from ntier_analysis.verdict.coverage import NO_GAPS, covered, in_turns, on_clock, room_pct
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.load import Load, depth
-from ntier_analysis.verdict.saturation import Saturation, aligned
+from ntier_analysis.verdict.saturation import Group, Key, Saturation, aligned
 
 SOFT = ("pool",)
 """Resources whose exhaustion may be the symptom of a deeper one's saturation."""
@@ -38,6 +38,9 @@ used 96 % (exact MVA, scale 0.1); a share of 5 % more throughput needs 5 % room.
 SLOWER = 0.7
 """Throughput while a part-time cause is saturated against that while it is not, at most. Bursts of a resource that
 limits nothing give 0.9 to 1.3 (simulated: bench/detector, tuning seeds)."""
+MOST_OF_LOSS = 0.5
+"""What such a cause costs, against what waiting costs. If it alone limits, nobody waits while it is not saturated, and
+both are the same; a lock beside it goes on costing."""
 MIN_SIDE_S = 2.0
 """Seconds that either side of that comparison needs."""
 WHOLE, MIN_SECONDS = 0.9, 5
@@ -76,8 +79,8 @@ class Causes:
     unproved: dict[Key, str] = field(default_factory=dict)
 
 
-def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndarray) -> Causes:
-    """`found`: saturations of the servers; `waits`: when users wait."""
+def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndarray, lost: float) -> Causes:
+    """`found`: saturations of the servers; `waits`: when users wait; `lost`: share of the throughput that it costs."""
     candidates = [s for s in found if s.share.n and s.share.value >= PARTIAL and s.share.low > 0.0]
     hard = [s for s in candidates if s.resource not in SOFT]
     turns = {s.key for a, b in combinations(hard, 2) if in_turn(a, b, relation(a, b, load)) for s in (a, b)}
@@ -85,11 +88,13 @@ def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndar
     full = {s.key for s in solid if room_pct(s, waits) >= NO_ROOM_PCT}
     covering = [] if any(covered([s], waits) >= NO_GAPS for s in solid if s.key in full) else in_turns(solid, waits)
     turns |= {s.key for group in covering for s in group}
-    hard, notes = _hard(solid, full | turns, found, load)
+    hard, notes, partly = _hard(solid, full | turns, found, load, lost)
     hard, left = _without_full_anyway(hard, context)
     pools, symptoms = _pools([s for s in candidates if s.resource in SOFT], hard, context)
     unknown = [s for s in hard if s.key not in turns and _room(s, context) is Room.UNKNOWN]
-    unproved = {s.key: f"{s.name} reads full, but {context.disks[s.key].why}: it may have room" for s in unknown}
+    unproved = partly | {
+        s.key: f"{s.name} reads full, but {context.disks[s.key].why}: it may have room" for s in unknown
+    }
     if not hard:
         unproved |= {s.key: text for s in pools for text in [_unproved_pool(s, context)] if text}
     in_turn_groups = frozenset(group[0].group for group in covering)
@@ -113,10 +118,11 @@ def _without_roomy(some: list[Saturation], turns: set[Key], context: Context) ->
 
 
 def _hard(
-    some: list[Saturation], limiting: set[Key], found: list[Saturation], load: Load
-) -> tuple[list[Saturation], list[str]]:
-    """Those that are `limiting`, or that slow the others down; and a sentence for each that is no cause."""
-    kept, notes = [], []
+    some: list[Saturation], limiting: set[Key], found: list[Saturation], load: Load, lost: float
+) -> tuple[list[Saturation], list[str], dict[Key, str]]:
+    """Those that are `limiting`, or that slow the others down; a sentence for each that is no cause; and of those that
+    slow the others down by less than is lost, where nothing else limits, why they are not the whole cause."""
+    kept, notes, costs = [], [], {}
     for s in some:
         if s.key in limiting:
             kept.append(s)
@@ -124,6 +130,7 @@ def _hard(
         ratio = slower(s, found, load)
         if ratio <= SLOWER and load.spans is None:
             kept.append(s)
+            costs[s.key] = s.share.value * (1 - ratio)
             notes.append(f"while {s.name} was saturated, throughput was {100 * ratio:.0f} % of that in the rest")
         else:
             seen = f", and throughput was {100 * ratio:.0f} % of the rest's meanwhile" if np.isfinite(ratio) else ""
@@ -131,7 +138,10 @@ def _hard(
                 f"{s.name} was saturated in {100 * s.share.value:.0f} % of the samples, but is used "
                 f"{s.utilization_mean_pct:.0f} % only{seen}: bursts, not a limit"
             )
-    return kept, notes
+    if limiting or sum(costs.values()) >= MOST_OF_LOSS * lost:
+        return kept, notes, {}
+    text = "{} costs {:.0f} % of the throughput, waiting {:.0f} %: something else limits too"
+    return kept, notes, {s.key: text.format(s.name, 100 * costs[s.key], 100 * lost) for s in kept}
 
 
 def relation(a: Saturation, b: Saturation, load: Load) -> Dependence:

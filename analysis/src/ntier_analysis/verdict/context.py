@@ -9,10 +9,8 @@ import numpy as np
 
 from ntier_analysis.verdict.disks import Disk, disks
 from ntier_analysis.verdict.load import TIERS, Load
-from ntier_analysis.verdict.saturation import Saturation
+from ntier_analysis.verdict.saturation import Group, Key, Saturation
 
-Key = tuple[str, str, str]
-Group = tuple[str, str]
 ANYWAY_PCT = 90.0
 """Mean utilization at a load that lost nothing, from which on a resource was full anyway ..."""
 OUTGROWN = 0.6

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ntier_analysis.verdict.saturation import Saturation
+from ntier_analysis.verdict.saturation import Group, Saturation
 
 NO_GAPS = 0.95
 """Share of the time in which users wait that the resources of a set cover together: with samples of 100 ms, turns have
@@ -24,8 +24,6 @@ ALONE = 0.1
 below a tenth no gain of 5 % can come of it."""
 LARGEST = 3
 """Resources in a set."""
-
-Group = tuple[str, str]
 
 
 def on_clock(s: Saturation, cells: int) -> np.ndarray:

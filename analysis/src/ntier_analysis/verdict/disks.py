@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 
 from ntier_analysis.verdict.load import Load
-from ntier_analysis.verdict.saturation import Saturation
+from ntier_analysis.verdict.saturation import Key, Saturation
 
 HERE, ELSEWHERE = 0.5, 0.2
 """Share of the users who wait that the requests queueing at the disks account for, from which on they wait there, and
@@ -49,7 +49,6 @@ class Disk:
     why: str
 
 
-Key = tuple[str, str, str]
 Trials = list[tuple[Load, list[Saturation]]]
 
 

@@ -9,6 +9,7 @@ from ntier_analysis.statistics.throughput import of_trials
 from ntier_analysis.statistics.values import Interval
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import SETTLES
+from ntier_analysis.wording import counted
 
 BELOW, ABOVE = 0.8, 1.0
 ON_PLATEAU = 1.1
@@ -91,7 +92,7 @@ def _describe(
     width = f" (95 % interval {found.low:.1f} to {found.high:.1f})" if np.isfinite(found.low) else ""
     result.evidence.append(
         f"maximum throughput {'at least ' if result.at_least else ''}{found.value:.1f}/s{width}: mean of "
-        f"{len(members)} trial{'s' * (len(members) > 1)} beyond the knee ({names} users)"
+        f"{counted(len(members), 'trial')} beyond the knee ({names} users)"
     )
     unsettled = sorted({t.load.users for t in valid if not t.load.settled})
     if unsettled:
@@ -99,7 +100,7 @@ def _describe(
         result.evidence.append(
             f"the run is too short for {', '.join(map(str, unsettled))} users, where an answer takes {SETTLES:.0%} of "
             "it or more (N/X - Z): "
-            + (f"{kept} count all the same, for want of others" if kept else "they do not count")
+            + (f"{kept} count nevertheless, since too few other loads are there" if kept else "they do not count")
         )
     if np.isfinite(p) and p < 0.01:
         result.evidence.append(f"these differ by more than chance (p = {p:.2g}): the interval is widened by it")
@@ -108,8 +109,8 @@ def _describe(
     near = (users[users > knee].min() - users[users <= knee].max()) if len(above) and (users <= knee).any() else np.inf
     result.knee_bracketed = len(below) >= low_loads and len(above) >= MIN_PLATEAU
     result.evidence.append(
-        f"knee at {result.knee_users:.0f} users (N/(Z+R0) meets the maximum): {len(below)} load"
-        f"{'s' * (len(below) != 1)} below 0.8 of it, {len(above)} above"
+        f"knee at {result.knee_users:.0f} users (N/(Z+R0) meets the maximum): "
+        f"{counted(len(below), 'load')} below 0.8 of it, {len(above)} above"
         + (f", the nearest {near / scale:.0f} users apart" if np.isfinite(near) else "")
     )
     if not result.knee_bracketed:

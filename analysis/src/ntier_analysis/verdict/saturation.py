@@ -24,6 +24,11 @@ Its utilization is not precise enough at 100 ms: the kernel accounts in slices, 
 threads reads 70-125 %, and only 59 % of the samples are above 95 % (measured, 1 ms in 10 ms). A sample spans ten
 periods, give or take one at its ends: nine of ten count, hence 5 points."""
 
+Key = tuple[str, str, str]
+"""Node, resource, item."""
+Group = tuple[str, str]
+"""Tier, resource."""
+
 
 @dataclass(frozen=True)
 class Saturation:
@@ -56,11 +61,11 @@ class Saturation:
         return f"{self.node} {self.resource}" + f" ({self.item})" * bool(self.item)
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         return self.node, self.resource, self.item
 
     @property
-    def group(self) -> tuple[str, str]:
+    def group(self) -> Group:
         return self.tier, self.resource
 
 

@@ -23,6 +23,7 @@ from ntier_analysis.verdict.base import base_response
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.demands import law_limits
 from ntier_analysis.verdict.sweep import judge_sweep
+from ntier_analysis.wording import counted
 
 BEYOND = 1.4
 """First load on the plateau, in predicted knees: one load of 40 s knows the demand to 10-15 %, and the plateau begins
@@ -82,7 +83,7 @@ def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dic
     if _enough(judged, goal):
         return Step(None, _precise(judged, goal), "precise")
     if len(tried) >= goal.most:
-        return Step(None, f"{len(tried)} loads were tried, as many as were allowed", "budget")
+        return Step(None, f"{counted(len(tried), 'load')} tried, as many as were allowed", "budget")
     if not valid:
         return _first(tried, goal)
     if not any(t.load.limited(base_response(valid).response_s) for t in valid):
@@ -103,7 +104,7 @@ def half_width(judged: SweepVerdict) -> float:
 def _precise(judged: SweepVerdict, goal: Goal) -> str:
     loads = len(set(judged.plateau_users))
     return (
-        f"the maximum is known to +-{100 * half_width(judged):.1f} % from {loads} loads beyond the knee; "
+        f"the maximum is known to +-{100 * half_width(judged):.1f} % from {counted(loads, 'load')} beyond the knee; "
         f"+-{100 * goal.precision:g} % were asked for"
     )
 

@@ -13,14 +13,14 @@ from ntier_analysis.verdict.saturation import Saturation
 
 PAUSE_S, PAUSE_N = 1.0, 10
 """A pause: nothing was completed for a second at least, in which ten interactions were to be expected."""
-FINE_S = 0.5
-"""Longest interval of samples that shows where a pause begins and ends."""
 IDLE, ACTIVE = 0.2, 0.25
 """CPU use in the pauses against that in the rest: a tier that stopped, and one that goes on sending. Users who wait
 send nothing (with 7 s between requests, half of them are still sending after 5 s), and what a tier does with answers,
 perhaps half of its work, it does not do either."""
 BUSY_PCT = 50.0
 """Mean use of a tier's disk from which on its idle CPU tells nothing."""
+SLACK_S = 0.05
+"""By which samples of a second differ from a second."""
 MIN_USE_PCT = 3.0
 """Mean use of a tier from which on a second of nothing is no chance."""
 EXPLAINED = 0.5
@@ -45,17 +45,37 @@ def pauses_between(done_s: np.ndarray, start: float, end: float, spans: np.ndarr
 
 def pauses_in_use(found: list[Saturation], load_per_s: float, start: float, order: tuple[str, ...]) -> np.ndarray:
     """The same without single interactions: (n, 2) spans in which the innermost tier that works did nothing, though so
-    many interactions were to be expected that this is no chance."""
+    many interactions were to be expected that this is no chance. `load_per_s`: 0 if none ended, and nothing is to be
+    expected."""
+    if not load_per_s > 0:
+        return NO_PAUSES
     for tier in reversed(order):
         use, interval = _use(found, tier)
-        if len(use) and interval <= FINE_S and np.nanmean(use) >= MIN_USE_PCT:
+        if len(use) and np.nanmean(use) >= MIN_USE_PCT:
             if any(s.tier == tier and s.resource == "disk" and s.utilization_mean_pct >= BUSY_PCT for s in found):
                 return NO_PAUSES  # its CPU may idle while all wait for the disk
             idle = np.nan_to_num(use, nan=100.0) <= IDLE * np.nanmean(use)
             edges = np.flatnonzero(np.diff(np.concatenate([[0], idle.astype(int), [0]])))
             spans = start + interval * edges.reshape(-1, 2)
-            return spans[np.diff(spans, axis=1)[:, 0] >= max(PAUSE_S, PAUSE_N / load_per_s)]
+            long = np.diff(spans, axis=1)[:, 0] - interval >= max(PAUSE_S, PAUSE_N / load_per_s) - SLACK_S
+            return spans[long] if _someone_sends(spans[long], found, start, order) else NO_PAUSES
     return NO_PAUSES
+
+
+def _someone_sends(pauses: np.ndarray, found: list[Saturation], start: float, order: tuple[str, ...]) -> bool:
+    """Whether the first tier that works goes on in the pauses: else the users may all think at once."""
+    for tier in order:
+        use, interval = _use(found, tier)
+        if len(use) and np.nanmean(use) >= MIN_USE_PCT:
+            return _idle_share(use, _inside(pauses, len(use), interval, start)) > IDLE
+    return False
+
+
+def _idle_share(use: np.ndarray, inside: np.ndarray) -> float:
+    """Mean use in the pauses against that in the rest; NaN if there is none of either."""
+    if not inside.any() or inside.all():
+        return float("nan")
+    return float(np.nanmean(use[inside]) / max(np.nanmean(use[~inside]), 1e-9))
 
 
 def stopped_tier(
@@ -66,13 +86,10 @@ def stopped_tier(
         use, interval = _use(found, tier)
         if not len(use) or np.nanmean(use) < MIN_USE_PCT:
             continue
-        inside = _inside(pauses, len(use), interval, start)
-        if not inside.any() or inside.all():
-            return None
-        share = float(np.nanmean(use[inside]) / max(np.nanmean(use[~inside]), 1e-9))
+        share = _idle_share(use, _inside(pauses, len(use), interval, start))
         if share <= IDLE:
             return None if _explained(pauses, found, start) else tier
-        if share < ACTIVE:
+        if not share >= ACTIVE:
             return None
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pandas as pd
 
 from ntier_analysis.errors import DataError
 from ntier_analysis.setting import MUST_EQUAL
-from ntier_analysis.store.tables import read_table, read_values, sweeps, table_inputs, write_table
+from ntier_analysis.store.tables import locked, read_table, read_values, sweeps, table_inputs, write_tables
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, disk_chains
 from ntier_analysis.verdict.replicas import added, with_replicas
@@ -39,9 +40,9 @@ def judge_again(store: Path, names: list[str]) -> list[SweepVerdict]:
     the store. Raises DataError for an unknown sweep."""
     wanted = named(store, names)
     for name in wanted:
-        inputs = table_inputs(store, "trials", name)
-        for table, frame in judge(name, *_tables(store, name)).items():
-            write_table(store, table, name, frame, inputs=inputs)
+        with locked(store):
+            inputs = table_inputs(store, "trials", name)
+            write_tables(store, name, judge(name, *_tables(store, name)), inputs=inputs)
     return verdicts(store, wanted)
 
 
@@ -125,6 +126,8 @@ def decisions(store: Path, name: str) -> pd.DataFrame | None:
 def searched(store: Path, name: str, goal: Goal, without: Iterable[str] = ()) -> Step:
     """The next step of a search from what the store holds of its sweep (perhaps nothing); the trials in `without` are
     not finished."""
+    if os.path.lexists(store) and not store.is_dir():
+        raise DataError(f"{store}: is no folder, so no store")
     there = store.is_dir() and (store / "trials" / f"{name}.parquet").exists()
     if not there:
         return next_step([], goal)

@@ -232,7 +232,7 @@ def locks(pair: Pair) -> list[Suspect]:
 
 def retransmits(pair: Pair) -> list[Suspect]:
     found, seen = [], set()
-    for metric in ("tcp_retransmitted_per_s", "tcp_retransmits_per_s"):
+    for metric in ("tcp_lost_per_s", "tcp_retransmitted_per_s", "tcp_retransmits_per_s"):
         for (node, item), values in pair.run.of("network", metric).items():
             if node in seen:
                 continue

@@ -18,6 +18,7 @@ from ntier_analysis.verdict.load import TIERS, Load
 from ntier_analysis.verdict.plateau import LOW_LOADS, LOW_LOADS_SEARCHED, measure_plateau, plateau_members, pooled
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import judge_trial
+from ntier_analysis.wording import some_are
 
 
 def judge_sweep(
@@ -41,7 +42,7 @@ def judge_sweep(
     invalid = [load for load, _ in judged if not load.valid]
     if invalid:
         names = "; ".join(f"{load.trial} ({load.invalid_reasons or 'not collected'})" for load in invalid)
-        result.evidence.append(f"{len(invalid)} of {len(judged)} trials are invalid and do not count: {names}")
+        result.evidence.append(f"{some_are(len(invalid), len(judged), 'trial')} invalid and not counted: {names}")
     if not valid:
         result.evidence.append("there is no valid trial")
         result.next = advice(result, valid, [], {})

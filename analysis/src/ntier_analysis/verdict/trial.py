@@ -9,13 +9,14 @@ import numpy as np
 
 from ntier_analysis.statistics.laws import asymptote
 from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, NO_ROOM_PCT, SOFT, Causes, causes, in_turn, relation
-from ntier_analysis.verdict.context import NO_CONTEXT, Context, Group
+from ntier_analysis.verdict.context import NO_CONTEXT, Context
 from ntier_analysis.verdict.coverage import covered
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.load import LIMITED, Bottleneck, Load, Verdict, is_server
 from ntier_analysis.verdict.moves import moves
-from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Saturation
+from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Group, Saturation
 from ntier_analysis.verdict.stops import stopped_tier
+from ntier_analysis.wording import counted
 
 HIDDEN = 0.10
 """The same share, from which on there must be a cause, seen or hidden."""
@@ -50,7 +51,7 @@ def judge_trial(
     lost = load.lost(base_s)
     evidence = [_law(load, base_s, lost), *_conflicts(servers)]
     waits = load.users_wait(base_s, max(1, round((load.end_s - load.start_s) / GRID_S)))
-    seen = causes(load, servers, context, waits)
+    seen = causes(load, servers, context, waits, lost)
     evidence += [_said(s) for s in sorted(seen.named, key=lambda s: -s.share.value)]
     evidence += seen.notes
     if load.paused >= LIMITED:
@@ -70,7 +71,7 @@ def _stops(
     load: Load, found: list[Saturation], named: list[Saturation], context: Context
 ) -> tuple[list[Saturation], list[str]]:
     """What of the causes is left in a system that stood still at times, and why."""
-    text = f"it stood still in {100 * load.paused:.0f} % of the run ({len(load.pauses)} times)"
+    text = f"it stood still in {100 * load.paused:.0f} % of the run ({counted(len(load.pauses), 'time')})"
     tier = stopped_tier(load.pauses, found, load.start_s, context.order)
     if tier is None:
         return named, [text]
@@ -204,7 +205,7 @@ def _with_causes(
             chosen += [g for g in (first, second) if g not in chosen]
             kind = found_kind
     if kind == "alternating":
-        evidence += [f"saturation moved from {m.first} to {m.second} {m.times} times" for m in moves(named)]
+        evidence += [f"saturation moved from {m.first} to {m.second} {counted(m.times, 'time')}" for m in moves(named)]
     missing = unmeasured(found, nodes)
     if missing:
         evidence.append(

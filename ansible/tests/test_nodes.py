@@ -41,6 +41,14 @@ def test_deploying_again_changes_nothing(deployment):
     assert again.done >= 10 * len(deployment.nodes)  # it did look
 
 
+def test_every_program_that_runs_tells_its_version(deployment):
+    for node in deployment.nodes:
+        found = json.loads(deployment.ssh(node, "ntier-node versions").stdout)
+        unknown = {name for name, version in found.items() if version == "unknown"}
+        assert unknown <= ({"jmeter", "jvm"} if node["tier"] == "client" else {"pgjdbc", "mysql-connector-j"}), found
+        assert len(found) >= 2, found  # sysstat and what the role is about
+
+
 def test_check_mode_says_that_nothing_would_change(deployment):
     check = deployment.play("deploy", "--check", "--diff")
     assert check.code == 0, check.failed or check.text

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
 FILES = Path(__file__).resolve().parents[1] / "roles/monitor/files"
+STARTER = Path(__file__).resolve().parents[2] / "workloads/bin/run-jmeter"
 STEADY = """#!/bin/sh
 echo t_s,value >"$1/NAME.csv"
 while :; do echo "$(date +%s.%N),1" >>"$1/NAME.csv"; sleep 0.2; done
@@ -22,7 +26,7 @@ while :; do echo "$(date +%s.%N),1" >>"$1/NAME.csv"; sleep 0.2; done
 class Node:
     def __init__(self, folder: Path) -> None:
         self.run, self.etc, self.trial = folder / "run", folder / "etc", folder / "trial"
-        for name in ("collectors.d", "reset.d", "logs.d", "services.d", "installed", "versions.d", "packages.d"):
+        for name in ("collectors.d", "reset.d", "logs.d", "services.d", "installed", "running.d", "packages.d"):
             (self.etc / name).mkdir(parents=True)
 
     def call(self, *arguments: object, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -146,6 +150,33 @@ def test_reset_stops_orphans_even_without_the_state_file(node):
     node.start()  # and the next trial starts
 
 
+def test_load_is_known_by_its_mark_and_the_owners_jmeter_goes_on(node, tmp_path):
+    """The real starter, with a stand-in for the JVM that takes no notice of SIGTERM."""
+    trial, java = node.run / "trial", tmp_path / "java"
+    for file in ("bin/ApacheJMeter.jar", "plan.jmx"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    trial.mkdir(parents=True)
+    (trial / "ntier.properties").write_text(f"ntier.plan={tmp_path / 'plan.jmx'}\n")
+    java.write_text("#!/bin/sh\ncase $* in *-version*) exit;; esac\ntrap '' TERM\nwhile :; do sleep 0.1; done\n")
+    java.chmod(0o755)
+    owners = subprocess.Popen(["sh", "-c", "sleep 60; : -jar ApacheJMeter.jar"])
+    environment = {**os.environ, "JMETER_HOME": str(tmp_path), "JAVA": str(java)}
+    subprocess.run([STARTER, trial], env=environment, check=True)
+    pid = int((trial / "jmeter.pid").read_text())
+    node.start()
+    assert running(pid)
+    try:
+        assert json.loads(node.call("end-load").stdout) == {"ended": 1}
+        assert not running(pid)
+        assert node.call("alive").returncode == 0
+        assert json.loads(node.call("end-all").stdout) == {"ended": 2}
+        assert owners.poll() is None
+    finally:
+        owners.kill()
+        owners.wait()
+
+
 def test_a_second_start_is_refused(node):
     node.start()
     again = node.call("start", node.trial.with_name("other"))
@@ -183,10 +214,9 @@ def test_drop_removes_only_trials(node, tmp_path):
 
 def test_facts_and_clock(node):
     (node.etc / "installed/web").write_text("abc\n")
-    (node.etc / "versions.d/proxy").write_text("5.1.0\n")
     facts = json.loads(node.call("facts").stdout)
     assert facts["installed"] == {"web": "abc"}
-    assert facts["packages"] == {"proxy": "5.1.0"}
+    assert facts["packages"] == {}
     assert facts["services"] == []
     assert abs(facts["time_s"] - time.time()) < 5
     assert facts["boot_id"] == json.loads(node.call("facts").stdout)["boot_id"]
@@ -195,10 +225,61 @@ def test_facts_and_clock(node):
     assert times == sorted(times)
 
 
+def jar(path: Path, version: str) -> None:
+    with zipfile.ZipFile(path.with_suffix(".new"), "w") as file:
+        file.writestr("META-INF/MANIFEST.MF", f"Manifest-Version: 1.0\r\nBundle-Version: {version}\r\n")
+    path.with_suffix(".new").replace(path)
+
+
+def test_versions_are_those_of_what_runs_not_of_what_was_installed_since(node, tmp_path):
+    program, archive, pid = tmp_path / "sleep", tmp_path / "driver-1.jar", tmp_path / "run/one/pid"
+    shutil.copy("/bin/sleep", program)
+    jar(archive, "1.2.3")
+    pid.parent.mkdir(parents=True)
+    lines = [f"server {tmp_path}/run/*/pid says --version", f"driver {tmp_path}/run/*/pid jar */driver-*.jar",
+             f"absent {tmp_path}/run/*/other says --version", f"closed {tmp_path}/run/*/pid jar */none.jar",
+             f"told {tmp_path}/run/*/pid wrote {tmp_path}/told"]  # fmt: skip
+    (node.etc / "running.d/role").write_text("\n".join(lines))
+    (tmp_path / "told").write_text("42.7\n")
+    before = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[3]
+    with archive.open("rb") as used, subprocess.Popen([program, "60"], pass_fds=[used.fileno()]) as server:
+        pid.write_text(f"{server.pid}\n")
+        program.unlink()
+        program.write_text("#!/bin/sh\necho 99.9\n")
+        jar(archive, "2.0")
+        found = json.loads(node.call("versions").stdout)
+        server.kill()
+    unknown = {"absent": "unknown", "closed": "unknown"}
+    assert found.pop("sysstat")[0].isdigit()
+    assert found == {"server": before, "driver": "1.2.3", "told": "42.7", **unknown}
+
+
+@pytest.mark.parametrize(
+    ("says", "version"),
+    [
+        ("Server version: Apache/2.4.66 (Debian)\nServer built:   2026-01-01T10:00:00", "2.4.66"),
+        ('openjdk version "25.0.1" 2025-10-21', "25.0.1"),
+        ('openjdk version "25" 2025-09-16', "25"),
+        ("mysqld  Ver 9.7.4-1 for Linux on x86_64 ((Debian))", "9.7.4-1"),
+        ("postgres (PostgreSQL) 17.6 (Debian 17.6-0+deb13u1)", "17.6"),
+        ("HAProxy version 3.0.11-1+deb13u2 2025/12/01 - https://haproxy.org/", "3.0.11-1+deb13u2"),
+        ("pgpool-II version 4.6.3 (chirikoboshi)", "4.6.3"),
+        ("MySQL Router  Ver 9.7.4 for Linux on x86_64 ((Debian))", "9.7.4"),
+        ("ProxySQL version 2.7.1-16-g52bb8a9, codename Truls", "2.7.1-16-g52bb8a9"),
+        ("sysstat version 12.7.5", "12.7.5"),
+    ],
+)
+def test_the_version_is_the_first_number_that_a_program_prints(monkeypatch, says, version):
+    monkeypatch.syspath_prepend(FILES / "lib")
+    said = importlib.import_module("running").said
+    assert said(subprocess.CompletedProcess([], 0, says, "")) == version
+
+
 @pytest.mark.parametrize(
     "arguments", [["stat"], ["start"], ["start", "relative"], ["facts", "/x"], ["stop", "/a", "/b"]]
 )
 def test_a_wrong_request_names_what_is_allowed(node, arguments):
     done = node.call(*arguments)
     assert done.returncode == 2
-    assert "allowed: facts, clock, reset, alive, start DIR, stop DIR, pack DIR, drop DIR" in done.stderr
+    allowed = "facts, versions, clock, reset, alive, end-load, end-all, start DIR, stop DIR, pack DIR, drop DIR"
+    assert f"allowed: {allowed}" in done.stderr

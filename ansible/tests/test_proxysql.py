@@ -1,8 +1,13 @@
-"""ProxySQL's configuration, rendered and read again: there is no package of it here, so nothing has run it yet."""
+"""ProxySQL without ProxySQL, of which no package can be had here: its configuration, rendered and read again; collector
+and reset against an administrator's port made of SQLite, which is what ProxySQL's own is made of."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +24,7 @@ KNOWN = {
     "mysql_variables": {
         "interfaces", "server_version", "max_connections", "multiplexing", "have_ssl", "connect_timeout_server",
         "connect_timeout_server_max", "query_retries_on_failure", "wait_timeout", "free_connections_pct",
-        "monitor_enabled", "default_authentication_plugin",
+        "monitor_enabled", "default_authentication_plugin", "auto_increment_delay_multiplex",
     },
     "pgsql_variables": {
         "interfaces", "server_version", "max_connections", "multiplexing", "have_ssl", "connect_timeout_server",
@@ -78,18 +83,22 @@ class Reader:
         return int(part) if kind == 2 else part == "true" if kind == 1 else part
 
 
-def rendered(dbms: str) -> dict[str, Any]:
+def rendered(dbms: str, replicas: int = 3) -> dict[str, Any]:
+    return Reader(text(dbms, replicas)).settings()
+
+
+def text(dbms: str, replicas: int = 3) -> str:
     environment = jinja2.Environment(trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
     defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
     port = 5432 if dbms == "postgresql" else 3306
     given = {
         "ansible_managed": "", "address": "198.18.3.1", "app_db_password": "p-a_s", "middleware_db_password": "q-w_e",
         "proxysql_dbms": dbms, "proxysql_port": port, "proxysql_database_port": port,
-        "proxysql_databases": ["198.18.4.1", "198.18.4.2", "198.18.4.3"], "proxysql_pool_max": 18,
+        "proxysql_databases": [f"198.18.4.{i + 1}" for i in range(replicas)], "proxysql_pool_max": 18,
     }  # fmt: skip
     version = environment.from_string(defaults["proxysql_server_version"]).render(given)
     values = {**defaults, **given, "proxysql_server_version": version}
-    return Reader(environment.from_string((ROLE / "templates/proxysql.cnf.j2").read_text()).render(values)).settings()
+    return environment.from_string((ROLE / "templates/proxysql.cnf.j2").read_text()).render(values)
 
 
 @pytest.mark.parametrize(("dbms", "kind"), [("mysql", "mysql"), ("postgresql", "pgsql")])
@@ -135,19 +144,126 @@ def test_only_the_clients_port_is_open_to_others(dbms):
     assert found["admin_variables"]["admin_credentials"] == "ntier_admin:q-w_e"
 
 
-def test_the_collector_reads_the_replicas_from_the_same_file():
-    """It finds them by the text of the lines, which the template writes."""
-    pattern = re.search(r"SERVER = re.compile\(r'(.*)'\)", (ROLE / "files/middleware_status").read_text())[1]
-    environment = jinja2.Environment(trim_blocks=True, autoescape=False)
-    text = environment.from_string((ROLE / "templates/proxysql.cnf.j2").read_text()).render(
-        proxysql_dbms="mysql", proxysql_databases=["198.18.4.1", "198.18.4.2"], proxysql_database_port=3306,
-        proxysql_pool_max=18, proxysql_admin_port=6032,
-    )  # fmt: skip
-    assert re.findall(pattern, text) == [("198.18.4.1", "18"), ("198.18.4.2", "18")]
+@pytest.mark.parametrize(("dbms", "kind"), [("mysql", "mysql"), ("postgresql", "pgsql")])
+def test_one_replica_has_one_pool(dbms, kind):
+    found = rendered(dbms, replicas=1)
+    assert [(s["address"], s["hostgroup"]) for s in found[f"{kind}_servers"]] == [("198.18.4.1", 0)]
+    assert not any("destination_hostgroup" in rule for rule in found[f"{kind}_query_rules"])
+
+
+def test_a_client_does_not_stay_on_its_replica_after_an_insert():
+    assert rendered("mysql")["mysql_variables"]["auto_increment_delay_multiplex"] == 0
+
+
+# Statements with a semicolon at their end, as the client sends them. Rows of connection_pool: address, status,
+# connections in use and idle, statements. Idle connections of a replica that is not online are closed some looks later.
+ADMINISTRATOR = """#!{python}
+import json, sqlite3, sys
+from pathlib import Path
+state = Path({state!r})
+for line in sys.stdin:
+    pools, log, looks = json.loads(state.read_text())
+    log.append(line.strip())
+    base = sqlite3.connect(":memory:")
+    base.execute("CREATE TABLE stats_mysql_connection_pool (srv_host, status, ConnUsed INT, ConnFree INT, Queries INT)")
+    base.executemany("INSERT INTO stats_mysql_connection_pool VALUES (?, ?, ?, ?, ?)", pools)
+    if line.startswith("UPDATE"):
+        wanted = line.split("'")[1]
+        for pool in pools:
+            pool[1] = wanted if pool[0] != "198.18.4.9" else "SHUNNED"
+    elif line.startswith("SELECT"):
+        for row in base.execute(line):
+            print(*row, sep="\\t", flush=True)
+        looks += "FROM" in line
+        for pool in pools:
+            pool[3] = 0 if pool[1] != "ONLINE" and looks > 2 else pool[3]
+    state.write_text(json.dumps([pools, log, looks]))
+"""
+
+
+class Node:
+    """Collector and reset in a folder of their own, with a client that leads to `ADMINISTRATOR`."""
+
+    def __init__(self, folder: Path, pools: list[list[Any]]) -> None:
+        self.folder, self.state = folder, folder / "state.json"
+        self.state.write_text(json.dumps([pools, [], 0]))
+        (folder / "proxysql.cnf").write_text(text("mysql", len(pools)))
+        client = folder / "mariadb"
+        client.write_text(ADMINISTRATOR.format(python=sys.executable, state=str(self.state)))
+        client.chmod(0o755)
+        places = {
+            "/etc/ntier/proxysql/proxysql.cnf": folder / "proxysql.cnf",
+            "/usr/local/lib/ntier": ROLE.parent / "monitor/files/lib",
+            "/etc/ntier/collectors.d/middleware_status": folder / "middleware_status",
+            "LIMIT_S = 45": "LIMIT_S = 3",
+        }
+        for name in ("middleware_status", "reset"):
+            program = (ROLE / "files" / name).read_text()
+            for there, here in places.items():
+                program = program.replace(there, str(here))
+            (folder / name).write_text(program)
+
+    def run(self, name: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"PATH": f"{self.folder}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, self.folder / name, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, env=environment)
+
+    def pools(self) -> list[list[Any]]:
+        return json.loads(self.state.read_text())[0]
+
+
+def test_the_reset_closes_idle_connections_and_leaves_all_replicas_online(tmp_path):
+    node = Node(tmp_path, [["198.18.4.1", "ONLINE", 0, 7, 10], ["198.18.4.2", "SHUNNED", 0, 4, 11]])
+    done = node.run("reset")
+    assert done.returncode == 0, done.stderr
+    assert [pool[:4] for pool in node.pools()] == [["198.18.4.1", "ONLINE", 0, 0], ["198.18.4.2", "ONLINE", 0, 0]]
+    _, log, _ = json.loads(node.state.read_text())
+    assert log.count("LOAD MYSQL SERVERS TO RUNTIME;") == 2
+
+
+def test_the_reset_does_not_close_what_is_in_use(tmp_path):
+    node = Node(tmp_path, [["198.18.4.1", "ONLINE", 1, 7, 10]])
+    done = node.run("reset")
+    assert (done.returncode, done.stderr.strip()) == (1, "ProxySQL: 1 statements are still executed after 3 s")
+    assert node.pools() == [["198.18.4.1", "ONLINE", 1, 7, 10]]
+
+
+@pytest.mark.parametrize("name", ["reset", "middleware_status"])
+def test_a_replica_that_is_not_online_is_named(tmp_path, name):
+    node = Node(tmp_path, [["198.18.4.1", "ONLINE", 0, 0, 10], ["198.18.4.9", "SHUNNED", 0, 0, 11]])
+    (tmp_path / "proxysql.cnf").write_text(text("mysql", 2).replace("198.18.4.2", "198.18.4.9"))
+    done = node.run(name, tmp_path)
+    assert (done.returncode, done.stderr.strip()) == (1, "ProxySQL: not online: db2")
+
+
+def test_a_replica_that_proxysql_has_forgotten_is_named(tmp_path):
+    node = Node(tmp_path, [["198.18.4.1", "ONLINE", 0, 0, 10]])
+    (tmp_path / "proxysql.cnf").write_text(text("mysql", 2))
+    assert node.run("middleware_status", tmp_path).stderr.strip() == "ProxySQL: not online: db2"
 
 
 def test_without_a_program_or_a_package_the_message_says_what_to_do():
     tasks = yaml.safe_load((ROLE / "tasks/install.yml").read_text())
-    (task,) = [task for task in tasks if "ansible.builtin.assert" in task]
-    message = " ".join(task["ansible.builtin.assert"]["fail_msg"].split())
-    assert "PROXYSQL_BINARY=/path/to/proxysql" in message
+    asserts = {task["name"]: task["ansible.builtin.assert"] for task in tasks if "ansible.builtin.assert" in task}
+    message = " ".join(asserts["One of both is there"]["fail_msg"].split())
+    assert "PROXYSQL_BINARY=/path/to/its.deb or /path/to/proxysql" in message
+
+
+def test_a_relative_path_of_the_program_is_one_of_the_checkout():
+    defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
+    environment.filters |= {"path_join": lambda parts: os.path.join(*parts), "realpath": os.path.realpath}
+    for given, found in (
+        ("build/p.deb", f"{ROLE.parents[2]}/build/p.deb"),
+        ("/opt/proxysql", "/opt/proxysql"),
+        ("", ""),
+    ):
+        template = environment.from_string(defaults["proxysql_binary"])
+        assert template.render(role_path=str(ROLE), proxysql_given=given) == found
+
+
+def test_destroying_removes_the_units_of_the_middlewares_that_have_one_of_their_own():
+    for role in ROLE.parent.iterdir():
+        for unit in role.glob("files/ntier-*.service"):
+            made = yaml.safe_load((role / "made.yml").read_text())["makes"]
+            assert f"/etc/systemd/system/{unit.name}" in made

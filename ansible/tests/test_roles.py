@@ -75,7 +75,7 @@ def filter_of(tier: str, dbms: str = "mysql") -> list[str]:
     text = environment.from_string(template).render(
         ansible_managed="", ntier_tier=tier, groups=groups, common_controller_addresses=["198.18.0.1"],
         hostvars={name: {"address": address} for name, address in nodes.items()},
-        common_services=services,
+        common_services=services, common_ssh_ports=[22],
     )  # fmt: skip
     assert "policy drop" in text
     return re.findall(r"ip saddr (\S+) tcp dport (\d+) accept", text)

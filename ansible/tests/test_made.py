@@ -1,0 +1,285 @@
+"""What a deployment makes on its owner's machine, and that it goes: the record, the roles' lists, the packet filter."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+import yaml
+
+ROLES = Path(__file__).resolve().parents[1] / "roles"
+MADE = ROLES / "machine/files/ntier-made"
+PLACES = ("/etc/", "/opt/", "/usr/", "/var/")
+WRITE = ("copy", "template", "file", "unarchive", "blockinfile", "lineinfile")
+
+
+class Machine:
+    """A folder that stands for an owner's machine; the record is in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.record = root / "machine", root / "ntier" / "before"
+        self.record.mkdir(parents=True)
+        self.root.mkdir()
+
+    def made(self, command: str, text: str = "") -> None:
+        environment = {**os.environ, "NTIER_RECORD": str(self.record)}
+        subprocess.run([sys.executable, MADE, command], input=text, env=environment, check=True, text=True)
+
+    def note(self, **wanted: list[str]) -> None:
+        self.made("note", json.dumps({how: [str(self.root / path) for path in paths] for how, paths in wanted.items()}))
+
+    def write(self, path: str, text: str, mode: int = 0o644) -> Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(mode)
+        return file
+
+    def tree(self) -> dict[str, tuple[int, str]]:
+        found = {}
+        for path in sorted(self.root.rglob("*")):
+            content = os.readlink(path) if path.is_symlink() else path.read_text() if path.is_file() else ""
+            found[str(path.relative_to(self.root))] = (path.lstat().st_mode, content)
+        return found
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+LISTS = {
+    "makes": ["opt/ntier", "opt/jmeter", "etc/app.d/ntier.conf", "var/www", "etc/new/deep/file"],
+    "replaces": ["etc/app.conf", "etc/logrotate.timer", "etc/masked.timer", "etc/none.timer"],
+    "edits": ["etc/hosts"],
+}
+
+
+def deploy(machine: Machine) -> None:
+    for path in ("opt/ntier/app.jar", "etc/app.d/ntier.conf", "var/www/ntier/index.html", "etc/new/deep/file"):
+        machine.write(path, "ours")
+    machine.write("etc/app.conf", "ours", 0o600)
+    for name in ("logrotate", "masked", "none"):
+        (machine.root / f"etc/{name}.timer").unlink(missing_ok=True)
+        (machine.root / f"etc/{name}.timer").symlink_to("/dev/null")
+    hosts = machine.root / "etc/hosts"
+    hosts.write_text(f"{hosts.read_text()}\n# BEGIN ntier\n198.18.1.1 web1\n# END ntier\n")
+
+
+@pytest.fixture
+def owned(machine: Machine) -> Machine:
+    """With things of its owner's: a service's configuration, a JMeter, a timer, a masked timer, a name."""
+    machine.write("etc/app.conf", "the owner's", 0o640)
+    machine.write("opt/jmeter/plan.jmx", "the owner's")
+    machine.write("etc/logrotate.timer", "[Timer]")
+    (machine.root / "etc/masked.timer").symlink_to("/dev/null")
+    machine.write("etc/hosts", "10.9.9.9 printer")
+    return machine
+
+
+def test_a_machine_is_as_before(owned):
+    before = owned.tree()
+    owned.note(**LISTS)
+    deploy(owned)
+    assert owned.tree() != before
+    owned.note(**LISTS)  # a second deployment: what it finds now is ours
+    deploy(owned)
+    owned.made("undo")
+    assert owned.tree() == before
+    assert not owned.record.parent.exists()
+
+
+def test_what_the_owner_did_meanwhile_stays(owned):
+    owned.note(**LISTS)
+    deploy(owned)
+    hosts = owned.root / "etc/hosts"
+    hosts.write_text(f"10.1.1.1 new\n{hosts.read_text()}")
+    owned.write("etc/app.d/mine.conf", "the owner's")
+    owned.made("undo")
+    assert hosts.read_text() == "10.1.1.1 new\n10.9.9.9 printer\n"
+    assert [p.name for p in (owned.root / "etc/app.d").iterdir()] == ["mine.conf"]
+
+
+def test_an_undo_that_was_cut_short_is_repeated(owned):
+    before = owned.tree()
+    owned.note(**LISTS)
+    deploy(owned)
+    record = (owned.record / "record.json").read_text()
+    copies = {p: p.read_bytes() for p in (owned.record / "files").iterdir() if not p.is_symlink()}
+    owned.made("undo")
+    (owned.record / "files").mkdir(parents=True)
+    for path, content in copies.items():  # as if it had ended before its last step
+        path.write_bytes(content)
+        path.chmod(before["etc/app.conf"][0] & 0o777 if content == b"the owner's" else 0o644)
+    (owned.record / "files" / "2.link").symlink_to("/dev/null")
+    for entry in (paths := json.loads(record))["paths"].values():
+        if "copy" in entry and not os.path.lexists(entry["copy"]):
+            os.symlink("/dev/null", entry["copy"])
+    (owned.record / "record.json").write_text(json.dumps(paths))
+    owned.made("undo")
+    assert owned.tree() == before
+
+
+def test_only_packages_that_were_not_there_are_noted(machine):
+    said = """VERSION 3
+APT::Architecture=amd64
+
+zstd - - none < 1.5.7 amd64 foreign /var/cache/apt/archives/zstd.deb
+tzdata 2025a all foreign < 2025b all foreign /var/cache/apt/archives/tzdata.deb
+nftables - - none < 1.1.3 amd64 none **CONFIGURE**
+mariadb-server 11.8 amd64 none > - - none **REMOVE**
+"""
+    machine.made("packages", said)
+    machine.made("packages", said.replace("nftables", "sysstat"))
+    assert (machine.record / "packages").read_text().split() == ["zstd:amd64", "nftables:amd64", "sysstat:amd64"]
+
+
+# ---- the roles' lists ----------------------------------------------------------------------------------------------
+
+
+def values(task: dict[str, Any]) -> Iterator[str]:
+    """Absolute paths that a task writes to, from its arguments and what it loops over."""
+    for module in WRITE:
+        arguments = task.get(f"ansible.builtin.{module}")
+        if not isinstance(arguments, dict) or arguments.get("state") == "absent":
+            continue
+        text = str(arguments.get("dest", arguments.get("path", "")))
+        if not text.startswith("{{ item"):
+            yield text
+        items = task.get("loop", [])
+        for item in items if isinstance(items, list) else []:
+            for value in item.values() if isinstance(item, dict) else [item]:
+                if isinstance(value, str) and "item" in text:
+                    yield value
+
+
+def tasks(file: Path) -> Iterator[dict[str, Any]]:
+    for task in yaml.safe_load(file.read_text()) or []:
+        yield task
+        yield from task.get("block", [])
+
+
+@pytest.mark.parametrize("role", sorted(path.parent.name for path in ROLES.glob("*/made.yml")))
+def test_a_role_lists_all_that_it_writes(role):
+    known = [yaml.safe_load((ROLES / name / "made.yml").read_text()) for name in (role, "common", "machine", "monitor")]
+    listed = {path for made in known for how in ("makes", "replaces", "edits") for path in made.get(how, [])}
+    file = ROLES / role / "vars/main.yml"
+    variables = yaml.safe_load(file.read_text()) if file.exists() else {}
+    files = [*(ROLES / role / "tasks").glob("*.yml")]
+    files += [ROLES / "database/tasks/install.yml"] if role in ("mysql", "postgresql") else []
+    written = {text for file in files for task in tasks(file) for text in values(task)}
+    for name, value in variables.items():
+        written = {
+            text.replace(f"{{{{ {name} }}}}", str(value).replace("{{ postgresql_version }}", "17")) for text in written
+        }
+    written = {re.sub(r"/?\{\{.*", "", text) for text in written}
+    ours = {text for text in written if text.startswith(PLACES) and not text.startswith("/etc/ntier")}
+    whole = {"/etc/nftables.conf"}  # of whole machines only
+    missing = {
+        t for t in ours - whole if not any(t == p or t.startswith(f"{p}/") or p.startswith(f"{t}/") for p in listed)
+    }
+    assert not missing
+
+
+def test_every_role_of_a_tier_has_a_list_and_timers_are_those_that_are_masked():
+    assert {p.name for p in ROLES.iterdir()} - {p.parent.name for p in ROLES.glob("*/made.yml")} == {"database"}
+    common = yaml.safe_load((ROLES / "common/made.yml").read_text())
+    timers = yaml.safe_load((ROLES / "common/defaults/main.yml").read_text())["common_quiet_timers"]
+    assert common["replaces"] == [f"/etc/systemd/system/{timer}" for timer in timers]
+    assert set(timers) <= set(common["units"])
+    sysctl = (ROLES / "common/tasks/install.yml").read_text()
+    assert set(common["settings"]) == set(re.findall(r"^ +(net\.[a-z0-9_.]+) = ", sysctl, re.MULTILINE))
+
+
+# ---- the packet filter ---------------------------------------------------------------------------------------------
+
+LISTEN = """
+import socket, sys, time
+held = [socket.create_server(("10.77.0.1", int(port)), backlog=8) for port in sys.argv[1:]]
+print("ready", flush=True)
+time.sleep(60)
+"""
+CONNECT = """
+import socket, sys
+for port in sys.argv[1:]:
+    try:
+        socket.create_connection(("10.77.0.1", int(port)), timeout=0.5).close()
+        print(port)
+    except OSError:
+        pass
+"""
+
+
+@pytest.fixture
+def networks() -> Iterator[tuple[str, str]]:
+    """Two network namespaces with a cable: a machine of somebody else's, and we."""
+    names = (f"ntier-m{os.getpid()}", f"ntier-u{os.getpid()}")
+    if os.geteuid() or subprocess.run(["ip", "netns", "add", names[0]], capture_output=True).returncode:
+        pytest.skip("needs root and ip netns")
+    try:
+        script = f"""set -e
+ip netns add {names[1]}
+ip -n {names[0]} link add cable type veth peer name cable netns {names[1]}
+ip -n {names[0]} address add 10.77.0.1/24 dev cable; ip -n {names[1]} address add 10.77.0.2/24 dev cable
+for n in {names[0]} {names[1]}; do ip -n $n link set lo up; ip -n $n link set cable up; done"""
+        subprocess.run(["sh", "-c", script], check=True)
+        yield names
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+
+
+def test_ssh_stays_open_where_the_machine_has_it(networks, tmp_path):
+    machine, us = networks
+    environment = jinja2.Environment(trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
+    template = environment.from_string((ROLES / "common/templates/nftables.conf.j2").read_text())
+    common = {"ansible_managed": "", "groups": {}, "hostvars": {}, "common_controller_addresses": ["any"]}
+    rules = tmp_path / "rules"
+    rules.write_text(template.render(common, ntier_tier="client", common_services={}, common_ssh_ports=[22, 2222]))
+    ports = ["22", "2222", "9100"]
+    listener = subprocess.Popen(
+        ["ip", "netns", "exec", machine, sys.executable, "-c", LISTEN, *ports], stdout=subprocess.PIPE
+    )
+    try:
+        assert listener.stdout.readline() == b"ready\n"
+
+        def open_ports() -> list[str]:
+            argv = ["ip", "netns", "exec", us, sys.executable, "-c", CONNECT, *ports]
+            return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+
+        assert open_ports() == ports
+        subprocess.run(["ip", "netns", "exec", machine, "nft", "--file", rules], check=True)
+        assert open_ports() == ["22", "2222"]
+        subprocess.run(["ip", "netns", "exec", machine, "nft", "delete", "table", "inet", "ntier"], check=True)
+        assert open_ports() == ports
+    finally:
+        listener.kill()
+        listener.wait()
+
+
+@pytest.mark.parametrize(
+    ("sshd", "sockets", "units", "ports"),
+    [
+        ("port 22\nlistenaddress 0.0.0.0:22\nlistenaddress [::]:22", "", "", [22]),
+        ("port 22\nport 2222\nlistenaddress 10.0.0.1:2022", "", "", [22, 2022, 2222]),
+        ("port 22", 'LISTEN 0 128 0.0.0.0:2200 0.0.0.0:* users:(("sshd",pid=7,fd=3))', "", [22, 2200]),
+        ("port 22", 'LISTEN 0 5 *:80 *:* users:(("nginx",pid=7,fd=3))', "[::]:2201 ssh.socket ssh.service", [22, 2201]),
+    ],
+    ids=["usual", "several", "another sshd", "socket activation"],
+)
+def test_ports_of_ssh_are_read_from_the_machine(tmp_path, sshd, sockets, units, ports):
+    script = (ROLES / "common/files/ssh-ports").read_text().replace("/usr/sbin/sshd", "sshd")
+    for name, text in (("sshd", sshd), ("ss", sockets), ("systemctl", units)):
+        (tmp_path / name).write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert json.loads(done.stdout) == ports, done.stderr

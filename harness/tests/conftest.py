@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +33,31 @@ PHASES = (
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is such a place: a thousand simulated sweeps wait for the disk otherwise."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="ntier-test-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def root(memory: Path) -> Path:
     """A checkout as far as the harness reads one."""
-    (tmp_path / "workloads" / "mixes").mkdir(parents=True)
-    (tmp_path / "workloads" / "phases.yaml").write_text(PHASES)
+    (memory / "workloads" / "mixes").mkdir(parents=True)
+    (memory / "workloads" / "phases.yaml").write_text(PHASES)
     for mix in ("browse_only", "read_write"):
-        (tmp_path / "workloads" / "mixes" / f"{mix}.csv").write_text("from,to,probability\n")
+        (memory / "workloads" / "mixes" / f"{mix}.csv").write_text(
+            "from,to,probability\nStoriesOfTheDay,EndOfSession,1\n"
+        )
+    shutil.copy(ROOT / "workloads" / "rubbos.jmx", memory / "workloads")
     module = "terraform/modules/topology"
-    (tmp_path / module).mkdir(parents=True)
-    shutil.copy(ROOT / module / "node_types.json", tmp_path / module)
-    (tmp_path / "ansible" / "playbooks").mkdir(parents=True)
-    (tmp_path / "ansible" / "playbooks" / "deploy.yml").write_text("- hosts: all\n")
-    return tmp_path
+    (memory / module).mkdir(parents=True)
+    shutil.copy(ROOT / module / "node_types.json", memory / module)
+    (memory / "ansible" / "playbooks").mkdir(parents=True)
+    (memory / "ansible" / "playbooks" / "deploy.yml").write_text("- hosts: all\n")
+    return memory
 
 
 @pytest.fixture
@@ -67,8 +82,8 @@ class QuietScreen(Screen):
     def warn(self, text: str) -> None:
         self.said.append(f"warning: {text}")
 
-    def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:
-        self.said += [" ".join(row) for row in rows]
+    def result(self, text: str, data: dict[str, Any]) -> None:
+        self.said += text.splitlines()
 
 
 @pytest.fixture

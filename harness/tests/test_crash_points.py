@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 import time
 import traceback
-from pathlib import Path
 
 import pytest
 from ntier_harness import durable, promises, sweep
@@ -16,16 +14,6 @@ from ntier_harness.dry import store_of
 from ntier_harness.errors import Interrupted
 
 CRASHED = 137
-
-
-@pytest.fixture
-def tmp_path(tmp_path):
-    """In memory where there is such a place: a thousand simulated sweeps wait for the disk otherwise."""
-    if not os.access("/dev/shm", os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="ntier-test-") as folder:
-        yield Path(folder)
 
 
 def in_child(work) -> int:
@@ -88,13 +76,13 @@ def check_resumed(verdict, lab, spec, trials, before, *, thorough=True) -> None:
 def total_steps(lab, spec) -> int:
     """Durable steps of a whole run."""
     read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        durable._count = 0
-        sweep.run(lab(), spec)
+
+    def work() -> int:
+        code = sweep.run(lab(), spec)
         os.write(write, str(durable.steps()).encode())
-        os._exit(0)
-    os.waitpid(pid, 0)
+        return code
+
+    assert in_child(work) == 0
     return int(os.read(read, 20))
 
 

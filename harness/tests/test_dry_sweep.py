@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 
 import pytest
 from ntier_analysis.contracts.manifest import Manifest, State
-from ntier_harness import ledger, operate, sweep
-from ntier_harness.errors import Interrupted, RequestError, WorkError
+from ntier_harness import ledger, operate, sweep, versions
+from ntier_harness.errors import Interrupted, RequestError
+from ntier_harness.screen import Screen
 
 
 def trials(lab, spec):
@@ -45,6 +48,18 @@ def test_sweep_records_everything(lab, spec):
         "reset", "start", "facts", "limits", "ramp_up", "run", "ramp_down", "stop", "collect", "validate"]  # fmt: skip
 
 
+def test_clients_share_the_users_and_each_leaves_its_files(lab, spec):
+    machine, s = lab(), spec(users="1000", clients="2")
+    assert sweep.run(machine, s) == 0
+    m = trials(machine, s)["u01000.r01"][0].manifest
+    assert len(set(m.seeds.values())) == len(m.seeds) == 2
+    files = {f.path for f in m.files}
+    assert {f"clients/client{n}/interactions.jtl.csv.zst" for n in (1, 2)} <= files
+    assert [machine.runner.world.node(f"client{n}")["jmeter"]["users"] for n in (1, 2)] == [100, 100]
+    with pytest.raises(RequestError, match=r"exists with other clients \(2 there\)"):
+        sweep.run(lab(), spec(users="1000", name=s.name))
+
+
 def test_limits_are_in_force_only_during_the_phases(lab, spec):
     machine, s = lab(), spec()
     sweep.run(machine, s)
@@ -72,6 +87,33 @@ def test_second_run_changes_nothing(lab, spec):
     assert sweep.run(machine, s) == 0
     assert snapshot(machine.paths.results) == before
     assert not any("terraform" in c or "run-jmeter" in c for c in machine.runner.ran)
+
+
+def test_versions_are_those_of_what_runs(lab, spec):
+    machine, s = lab(), spec()
+    sweep.run(machine, s)
+    found = trials(machine, s)["u01000.r01"][0].manifest.versions
+    assert found["db.running.dbd"] == "1.0"
+    assert found["db.sysstat"] == "12.7.5"
+    assert found["db.kernel"] == "6.12.0"
+
+
+def test_a_sweep_does_not_go_on_with_another_version(lab, spec):
+    s = spec()
+    first = lab(stop_at_s=None)
+    sweep.run(first, spec(users="1000"))
+    before = snapshot(first.paths.raw)
+    machine = lab()
+    machine.runner.world.node("db1")["version"] = "2.0"
+    with pytest.raises(RequestError, match=r"db\.running\.dbd was 1\.0, is 2\.0"):
+        sweep.run(machine, s)
+    assert snapshot(machine.paths.raw) == before, "nothing was measured"
+    machine.runner.world.node("db1")["version"] = "1.0"
+    assert sweep.run(machine, s) == 0
+
+
+def test_nodes_of_one_role_with_different_versions_are_all_named():
+    assert versions._text({"9.7.4": ["db1", "db3"], "9.8.0": ["db2"]}) == "9.7.4 (db1 db3), 9.8.0 (db2)"
 
 
 def snapshot(folder):
@@ -197,13 +239,31 @@ def test_torn_manifest_is_a_failed_attempt(lab, spec):
     assert "manifest.json" in torn.problem
 
 
-def test_results_that_cannot_be_written_are_an_error_before_anything_starts(lab, spec, root):
-    (root / "results").mkdir()
-    (root / "results" / "raw").write_text("a file in the way")
+def test_the_result_comes_last_and_begins_with_the_verdict(lab, spec):
+    machine, s = lab(invalid=["host_busy"] * 3), spec()
+    assert sweep.run(machine, s) == 1
+    result = machine.screen.said.index(f"Simulated: what limits {s.sweep}.")
+    assert machine.screen.said[result + 1].startswith("report: ")
+    assert machine.screen.said[result + 2 :] == [
+        "warning: no valid attempt in 1 of 2 trials: u01000.r01 (3 attempts, the last one invalid: host_busy)"
+    ]
+    (shown,) = sweep_status(machine)["verdicts"].values()
+    assert shown == f"Simulated: what limits {s.sweep}."
+
+
+def test_with_json_the_result_is_a_line_of_data(lab, spec, capsys):
     machine = lab()
-    with pytest.raises(WorkError, match="cannot be written"):
-        sweep.run(machine, spec())
-    assert not machine.runner.ran
+    machine.screen = Screen(as_json=True)
+    sweep.run(machine, spec(users="1000"))
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (result,) = (e for e in events if e["event"] == "result")
+    assert result["sentence"].startswith("Simulated")
+
+
+def sweep_status(machine):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        operate.status(machine, as_json=True)
+    return json.loads(out.getvalue())
 
 
 def test_secrets_are_private_and_not_in_results(lab, spec):
@@ -261,7 +321,8 @@ def test_what_a_sweep_was_told_is_noted_for_deploy(lab, spec):
 
 @pytest.fixture
 def writing(root):
-    (root / "workloads/mixes/read_write.csv").write_text("from,to,probability\nHome,StoreComment,1\n")
+    rows = "StoriesOfTheDay,StoreComment,1\nStoreComment,StoriesOfTheDay,1\n"
+    (root / "workloads/mixes/read_write.csv").write_text(f"from,to,probability\n{rows}")
 
 
 def rows_before(machine, s) -> set[int]:

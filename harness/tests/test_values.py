@@ -13,9 +13,12 @@ from ntier_harness import plan, scale
 from ntier_harness.catalog import Phases, read_mix
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.load import Run, properties, shares
+from ntier_harness.runner import Runner
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import make_spec, parse_users
+from ntier_harness.targets.inventory import wanted_nodes
 from ntier_harness.targets.local import granted, quota_ms
+from ntier_harness.targets.terraform import common_variables, program
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
@@ -51,6 +54,7 @@ def test_users():
         ("search", "capcity", "did you mean 'capacity'?); allowed are grid, capacity"),
         ("precision", "0.05", "give it with --search capacity"),
         ("seed", "-1", "allowed are 0.."),
+        ("clients", "17", "allowed are 1..16"),
         ("name", "My Sweep", "allowed are up to 40"),
         ("data", "smal", "did you mean 'small'?"),
         ("set", ["web_max_worker=3"], "did you mean 'web_max_workers'?"),
@@ -135,6 +139,25 @@ def test_seeds_differ_by_trial_and_not_by_topology(spec):
     assert trial.drawn_anew(0) == trial
     assert len({trial.drawn_anew(times).seed for times in range(5)}) == 5
     assert {trial.drawn_anew(times).key for times in range(5)} == {trial.key}
+
+
+def test_several_clients_share_the_users(spec):
+    two = spec(clients="2", scale="1", users="20000", topo="1/1/1/1M")
+    assert two.name.endswith("clients2")
+    assert common_variables(two)["clients"] == 2
+    assert [name for name, tier, _ in wanted_nodes(two) if tier == "client"] == ["client1", "client2"]
+    with pytest.raises(RequestError, match="at most 15000 for each of 2 clients"):
+        spec(clients="2", scale="1", users="40000", topo="1/1/1/1M")
+
+
+def test_terraform_or_opentofu(monkeypatch):
+    monkeypatch.delenv("TERRAFORM", raising=False)
+    runner = Runner()
+    for installed, found in (({"terraform", "tofu"}, "terraform"), ({"tofu"}, "tofu"), (set(), "terraform")):
+        monkeypatch.setattr(runner, "has", lambda name, there=installed: name in there)
+        assert program(runner) == found
+    monkeypatch.setenv("TERRAFORM", "/opt/tofu")
+    assert program(runner) == "/opt/tofu"
 
 
 def test_soft_resources_are_elbas_scaled(spec):

@@ -14,14 +14,17 @@ import pytest
 WORKLOADS = Path(__file__).parents[1]
 JMETER_HOME = WORKLOADS.parent / "build" / "jmeter"
 TEST_CLASSES = WORKLOADS / "jmeter-plugin" / "target" / "test-classes"
-JDK_25 = Path("/usr/lib/jvm/temurin-25-jdk-amd64/bin/java")
 sys.path.insert(0, str(WORKLOADS / "bench"))
 
 
 @pytest.fixture(scope="session")
 def java() -> str:
-    """JDK 25, which the client node has, if there is one."""
-    return str(JDK_25) if JDK_25.exists() else "java"
+    """JDK 25, which the client node has, if there is one: JAVA_HOME, or wherever the distribution puts it."""
+    for home in (Path(os.environ.get("JAVA_HOME") or "/nonexistent"), *sorted(Path("/usr/lib/jvm").glob("*"))):
+        release = home / "release"
+        if release.exists() and 'JAVA_VERSION="25' in release.read_text():
+            return str(home / "bin/java")
+    return "java"
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,6 @@ from pathlib import Path
 import pytest
 from ledger import ledger, rows
 
-JDK_25 = Path("/usr/lib/jvm/temurin-25-jdk-amd64/bin/java")
-
 SHORT = {"users": 20, "ramp_up_s": 2, "run_s": 6, "ramp_down_s": 1, "think_mean_ms": 300}
 
 
@@ -80,7 +78,13 @@ def test_users_seconds_add_up(board, run_jmeter, tmp_path):
     assert int(beats[-1]["content_wrong"]) == 0
 
 
+def remembered() -> dict[Path, int]:
+    """What JMeter's window remembers for this user, with the times of its last changes."""
+    return {p: p.stat().st_mtime_ns for p in (Path.home() / ".java").rglob("*")}
+
+
 def test_results_have_the_columns_of_jmeters_dashboard_and_one_record_per_interaction(board, run_jmeter):
+    before = remembered()
     trial = run_jmeter(port=board(), **SHORT)
     records = rows(trial / "interactions.jtl.csv")
     wanted = """timeStamp elapsed label responseCode responseMessage threadName success failureMessage bytes sentBytes
@@ -89,6 +93,7 @@ def test_results_have_the_columns_of_jmeters_dashboard_and_one_record_per_intera
     assert {r["label"] for r in records} <= states("browse_only")
     assert all(int(r["bytes"]) > 9724 for r in records), "each page is loaded with its logo"
     assert list(rows(trial / "thinks.csv")[0]) == ["t_start_ms", "user", "state", "drawn_ms", "actual_ms"]
+    assert remembered() == before, "nothing is left with the user who runs it"
 
 
 def test_users_take_turns_over_the_web_servers_and_each_keeps_its_own(board, run_jmeter):
@@ -194,8 +199,8 @@ def test_bad_input_is_one_error_and_exit_code_2(run_jmeter, properties, message)
 
 
 @pytest.mark.parametrize("threads", ["virtual", "platform"])
-def test_both_kinds_of_threads_give_the_same_load(board, run_jmeter, threads):
-    if threads == "virtual" and not JDK_25.exists():
+def test_both_kinds_of_threads_give_the_same_load(board, run_jmeter, threads, java):
+    if threads == "virtual" and java == "java":
         pytest.skip("virtual threads need a newer JDK than this machine has")
     trial = run_jmeter(port=board(), threads=threads, **SHORT)
     assert exit_code(trial) == 0

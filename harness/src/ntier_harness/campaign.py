@@ -8,12 +8,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ntier_harness import durable, ledger, schedule, sweep
-from ntier_harness.campaign_ledger import RECORD, ends, folder, read_record, trial_states
+from ntier_analysis.wording import some_are
+
+from ntier_harness import durable, preflight, schedule, sweep
+from ntier_harness.campaign_ledger import RECORD, ends, folder, read_record, rows, trial_states
 from ntier_harness.campaign_spec import Campaign, blocks
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec
 
 
@@ -44,14 +45,23 @@ def _moved(old: dict[str, Any], new: dict[str, Any]) -> bool:
     return old["search"] == "capacity" and (old["users"][0], old["users"][-1]) != (new["users"][0], new["users"][-1])
 
 
+def check(lab: Lab, campaign: Campaign) -> None:
+    """What `preflight.check` says of a sweep, for all of them together. Raises RequestError, WorkError."""
+    record = folder(lab, campaign.name) / RECORD
+    if record.exists():
+        check_additions(read_record(record), campaign)
+    for spec in campaign.sweeps:
+        preflight.check_record(lab, spec)
+    left = [row for row in rows(lab, campaign) if row.left_s]
+    preflight.check_disk(lab.paths, sum(row.disk_bytes for row in left))
+    for row in left:
+        preflight.check_machine(lab, row.spec)
+
+
 def register(lab: Lab, campaign: Campaign, file: str) -> None:
     """Writes the campaign's record, unless it is so already."""
     target = folder(lab, campaign.name) / RECORD
-    errors = {}
-    if target.exists():
-        before = read_record(target)
-        check_additions(before, campaign)
-        errors = before["errors"]
+    errors = read_record(target)["errors"] if target.exists() else {}
     made = {
         "schema_version": 1,
         "file": str(file),
@@ -83,12 +93,10 @@ def _note(lab: Lab, campaign: Campaign, name: str, error: dict[str, Any] | None)
 def run(lab: Lab, campaign: Campaign, file: str) -> int:
     """All that is left of the campaign. A sweep that cannot go on is recorded, and the next one begins. Returns 0, or 1
     if a trial has no valid attempt or a sweep ended early. Raises Interrupted, RequestError."""
+    check(lab, campaign)
     lab.target.require_privileges()
     with sweep.locked(lab):
         sweep.tidy(lab, lab.paths.raw)
-        for spec in campaign.sweeps:
-            found = ledger.attempts(lab.paths.raw / spec.sweep)
-            ledger.check_same_experiment(spec, found, soft_resources(spec))
         register(lab, campaign, file)
         codes: dict[str, int] = {}
         for number, block in enumerate(blocks(campaign), 1):
@@ -99,15 +107,15 @@ def run(lab: Lab, campaign: Campaign, file: str) -> int:
     bad = sorted(name for name, code in codes.items() if code)
     lab.screen.event("campaign_end", campaign=campaign.name, sweeps=len(codes), not_complete=bad)
     if bad:
-        lab.screen.warn(f"{len(bad)} of {len(codes)} sweeps are not complete: {', '.join(bad)}")
+        lab.screen.warn(f"{some_are(len(bad), len(codes), 'sweep')} not complete: {', '.join(bad)}")
     return 1 if bad else 0
 
 
 def _one(lab: Lab, campaign: Campaign, spec: Spec) -> int:
     try:
         if not complete(lab, campaign, spec):
-            sweep.carry_out(lab, spec, campaign.attempts)
-    except WorkError as error:
+            sweep.carry_out(lab, spec, campaign.attempts, brief=True)
+    except (WorkError, RequestError) as error:  # what held for all of them at the beginning need not hold now
         lab.screen.close()
         lab.screen.warn(f"{spec.sweep}: {error}")
         _note(lab, campaign, spec.sweep, {"rep": spec.reps, "t_s": lab.runner.now(), "error": str(error)})

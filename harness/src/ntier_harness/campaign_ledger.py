@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ntier_analysis.contracts.files import RECORD_BYTES, read_json
+from ntier_analysis.wording import counted
+from pydantic import BaseModel
+
 from ntier_harness import ledger, plan, schedule
 from ntier_harness.campaign_spec import Campaign, blocks, parse, switch_s
 from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.files import no_record
 from ntier_harness.lab import Lab
 from ntier_harness.plan import Trial
 from ntier_harness.screen import duration, size
@@ -21,6 +25,15 @@ RECORD = "campaign.json"
 STATES = ("planned", "running", "done", "invalid", "failed")
 
 
+class _Record(BaseModel):
+    schema_version: int
+    file: str
+    digest: str
+    text: str
+    sweeps: dict[str, dict[str, Any]]
+    errors: dict[str, dict[str, Any]]
+
+
 def folder(lab: Lab, name: str) -> Path:
     return lab.paths.results / "campaigns" / name
 
@@ -28,22 +41,22 @@ def folder(lab: Lab, name: str) -> Path:
 def read_record(file: Path) -> dict[str, Any]:
     """{schema_version, file, digest, text, sweeps, errors}. Raises WorkError if it is not that."""
     try:
-        made = json.loads(file.read_text())
-        return {k: made[k] for k in ("schema_version", "file", "digest", "text", "sweeps", "errors")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise WorkError(f"{file}: not the record of a campaign ({error!r})") from None
+        return _Record.model_validate(read_json(file, RECORD_BYTES)).model_dump()
+    except ValueError as error:
+        raise no_record(file, "campaign", error) from None
 
 
 @dataclass(frozen=True)
 class Row:
     """One sweep: trials by state (those of a search that are not chosen yet are planned, at most), the key of the one
-    that runs, what ended it early, seconds that the rest is expected to take."""
+    that runs, what ended it early, seconds and bytes that the rest is expected to take."""
 
     spec: Spec
     counts: dict[str, int]
     running: str
     error: str
     left_s: float
+    disk_bytes: int
 
 
 def trial_states(lab: Lab, campaign: Campaign, spec: Spec) -> dict[str, str]:
@@ -84,12 +97,13 @@ def rows(lab: Lab, campaign: Campaign) -> list[Row]:
         try:
             states = trial_states(lab, campaign, spec)
             more = max(0, schedule.make(lab, spec, campaign.attempts).at_most() - len(states))
+            disk = plan.disk_bytes(spec, schedule.to_come(lab, spec, campaign.attempts))
         except WorkError as problem:
-            states, more, error = {}, 0, str(problem)
+            states, more, disk, error = {}, 0, 0, str(problem)
         counts = Counter(states.values()) + Counter(planned=more)
         running = next((k for k, s in states.items() if s == "running"), "")
         left = (counts["planned"] + counts["running"]) * seconds[spec.phases.name]
-        found.append(Row(spec, {s: counts[s] for s in STATES}, running, error, left))
+        found.append(Row(spec, {s: counts[s] for s in STATES}, running, error, left, disk))
     return found
 
 
@@ -125,9 +139,6 @@ def data(lab: Lab, campaign: Campaign) -> dict[str, Any]:
     """The ledger as data: what `ntier plan --spec` and `ntier status` say."""
     ledger_rows = rows(lab, campaign)
     left = left_s(lab, campaign, ledger_rows)
-    cost = sum(
-        plan.trial_bytes(r.spec, r.spec.users[-1]) * (r.counts["planned"] + r.counts["running"]) for r in ledger_rows
-    )
     return {
         "campaign": campaign.name,
         "scale": sorted({s.scale for s in campaign.sweeps}),
@@ -137,7 +148,7 @@ def data(lab: Lab, campaign: Campaign) -> dict[str, Any]:
         "left_s": round(left),
         "expected_end_s": round(lab.runner.now() + left) if left else None,
         "expected_end": ledger.local_time(lab.runner.now() + left) if left else None,
-        "disk_bytes": cost,
+        "disk_bytes": sum(r.disk_bytes for r in ledger_rows),
         "states": {s: sum(r.counts[s] for r in ledger_rows) for s in STATES},
         "sweeps": [_row(r) for r in ledger_rows],
     }
@@ -166,9 +177,10 @@ def text(campaign: dict[str, Any], *, order: bool = False) -> str:
     if "problem" in campaign:
         return f"campaign {campaign['campaign']}: {campaign['problem']}"
     width = max(len(s["sweep"]) for s in campaign["sweeps"])
+    states = ", ".join(f"{n} {s}" for s, n in campaign["states"].items())
     lines = [
         f"campaign {campaign['campaign']}: scale {', '.join(f'{s:g}' for s in campaign['scale'])}, "
-        f"{campaign['attempts']} attempts per trial; {', '.join(f'{n} {s}' for s, n in campaign['states'].items())}",
+        f"{counted(campaign['attempts'], 'attempt')} per trial; {states}",
         f"  {'sweep':<{width}} {'planned':>8} {'running':>8} {'done':>8} {'invalid':>8} {'failed':>8}",
     ]
     for s in campaign["sweeps"]:

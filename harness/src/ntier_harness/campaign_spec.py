@@ -15,25 +15,32 @@ from ntier_analysis.contracts.topology import Topology
 
 from ntier_harness import catalog, middlewares, plan
 from ntier_harness.errors import RequestError, unknown
+from ntier_harness.files import parse_yaml, read_text
 from ntier_harness.scale import auto_scale
 from ntier_harness.spec import Spec, cpu_shares, make_spec, parse_topology, whole
 
 CROSSED = {"topologies": "topo", "mixes": "mix", "middlewares": "middleware"}
 SINGULAR = {"topo": "topology", "mix": "mix", "middleware": "middleware"}
-OPTIONS = ("users", "phases", "reps", "search", "precision", "seed", "data", "set", "target")
-KEYS = (*CROSSED, *OPTIONS, "scale", "attempts", "name", "include", "exclude")
-ENTRY_KEYS = (*SINGULAR.values(), "users", "phases", "reps", "search", "precision", "data", "set", "name")
+OPTIONS = ("users", "phases", "reps", "search", "precision", "seed", "data", "set", "clients", "target")
+KEYS = (*CROSSED, *OPTIONS, "hosts", "scale", "attempts", "name", "include", "exclude")
+ENTRY_KEYS = (*SINGULAR.values(), "users", "phases", "reps", "search", "precision", "data", "set", "clients", "name")
 ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """`sweeps` in the order of the file; `text` is the file as given."""
+    """`sweeps` in the order of the file, all on one target; `text` is the file as given; `hosts`: inventory of target
+    hosts."""
 
     name: str
     sweeps: tuple[Spec, ...]
     attempts: int
     text: str
+    hosts: str | None = None
+
+    @property
+    def target(self) -> str:
+        return self.sweeps[0].target
 
     @property
     def reps(self) -> int:
@@ -61,9 +68,9 @@ class Source:
 
 def read(file: str | Path) -> str:
     try:
-        return Path(file).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"spec: {file} cannot be read ({error})") from None
+        return read_text(Path(file))
+    except RequestError as error:
+        raise RequestError(f"spec: {error}") from None
 
 
 def parse(text: str, file: str, workloads: Path, cores: int) -> Campaign:
@@ -90,26 +97,29 @@ def parse(text: str, file: str, workloads: Path, cores: int) -> Campaign:
         attempts = whole("attempts", source.values.get("attempts") or ATTEMPTS, 1, 20)
     except RequestError as error:
         raise source.error("attempts", str(error)) from None
-    return Campaign(name, tuple(sweeps), attempts, text)
+    return Campaign(name, tuple(sweeps), attempts, text, _hosts(source, sweeps[0].target))
+
+
+def _hosts(source: Source, target: str) -> str | None:
+    """The inventory file, relative to the campaign's. Whether it can be used is seen where it is read."""
+    if "hosts" in source.values and target != "hosts":
+        raise source.error("hosts", f"hosts: of no use to target {target}; give target: hosts")
+    if target != "hosts":
+        return None
+    if "hosts" not in source.values:
+        raise source.error("target", "target: hosts needs the machines' inventory too; give hosts: FILE.yaml")
+    return str(Path(source.name).parent / Path(_text(source, "hosts", source.values["hosts"])).expanduser())
 
 
 def _source(text: str, file: str) -> Source:
     """All scalars stay texts, as options are: 1:30 is no number of minutes here."""
     import yaml
 
-    try:
-        node = yaml.compose(text, Loader=yaml.BaseLoader)
-        values = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 (BaseLoader makes texts, lists and maps only)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        raise RequestError(f"{file}{where}: not YAML: {getattr(error, 'problem', None) or error}") from None
+    values, node = parse_yaml(text, file, texts=True)
     if not isinstance(values, dict):
         raise RequestError(f"{file}: expected keys with values; allowed keys are {', '.join(KEYS)}")
     lines: dict[str, int] = {}
     for key, value in node.value:
-        if key.value in lines:
-            raise RequestError(f"{file}, line {key.start_mark.line + 1}: key {key.value!r} is there twice")
         lines[key.value] = key.start_mark.line + 1
         for i, item in enumerate(value.value if isinstance(value, yaml.SequenceNode) else ()):
             lines[f"{key.value}.{i}"] = item.start_mark.line + 1
@@ -164,6 +174,8 @@ def _entry(source: Source, key: str, i: int) -> dict[str, Any]:
         raise source.error(key, f"{key}: expected a list of entries like {{topology: 1/1/1/1M}}", i)
     options = {v: k for k, v in SINGULAR.items()}
     for name in entries[i]:
+        if name not in allowed and name in KEYS:
+            raise source.error(key, f"{key}: {name} is one for the whole campaign; give it beside {key}:", i)
         if name not in allowed:
             raise source.error(key, str(unknown(key, name, allowed)), i)
     return {options.get(k, k): _text(source, key, v, i, k) for k, v in entries[i].items()}
@@ -187,6 +199,8 @@ def _scales(
     """One scale for all, so that their throughputs can be compared: under `auto` the smallest that any topology needs.
     A sweep that would have this scale by itself keeps its plain name, and so the trials that it already has."""
     given = str(source.values.get("scale") or "auto")
+    if source.values.get("target", "local") != "local":
+        return [given] * len(entries)
     alone = []
     for options, key, item in entries:
         try:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from ntier_harness.errors import RequestError, unknown
+from ntier_harness.files import Document, checked, read_json, read_yaml
+from ntier_harness.mix_table import read_table
 
 TARGETS = ("local", "hosts")
 PROFILES = ("tiny", "small", "standard", "expanded")
@@ -52,39 +54,67 @@ class Mix:
     @cached_property
     def writes(self) -> bool:
         """Whether its users change the data."""
-        return bool(WRITING & {to for file in (self.file, self.author_file) if file for to in _targets(file)})
+        tables = [read_table(file, _plan(self.file.parents[1])) for file in (self.file, self.author_file) if file]
+        return bool(WRITING & {to for table in tables for targets in table.values() for to in targets})
 
 
-def _targets(file: Path) -> Iterator[str]:
-    """States that a mix's table leads to."""
-    with file.open() as lines:
-        for row in csv.DictReader(line for line in lines if not line.startswith("#")):
-            yield row["to"]
+class _Seconds(Document):
+    ramp_up_s: Annotated[float, Field(ge=0, le=MAX_PHASE_S)]
+    run_s: Annotated[float, Field(ge=MIN_RUN_S, le=MAX_PHASE_S)]
+    ramp_down_s: Annotated[float, Field(ge=0, le=MAX_PHASE_S)]
 
 
-def _yaml(file: Path) -> Any:
-    import yaml
+class _Loads(Document):
+    """`workloads/phases.yaml`"""
 
-    try:
-        return yaml.safe_load(file.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise RequestError(f"{file}: cannot be read: {error}") from None
+    phases: dict[str, _Seconds]
+    default_phases: str
+    default_users: str
+
+
+class _Description(Document):
+    """`workloads/mixes/NAME.yaml`"""
+
+    description: str = ""
+    think_time_s: Annotated[float, Field(gt=0, le=3600)] = 7.0
+    slo_ms: Annotated[float, Field(gt=0)] | None = None
+    author_table: str | None = None
+    author_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+_Number = Annotated[int | float, Field(gt=0, lt=1e18)]
+
+
+class _NodeType(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, _Number]
+
+    cpu_share: _Number
+
+
+class _NodeTypes(Document):
+    normal: _NodeType
+    low_cost: _NodeType
+    client: dict[str, _Number]
+
+
+def _plan(workloads: Path) -> Path:
+    return workloads / "rubbos.jmx"
+
+
+def _loads(workloads: Path) -> _Loads:
+    file = workloads / "phases.yaml"
+    return checked(_Loads, read_yaml(file)[0], file)
 
 
 def phase_names(workloads: Path) -> dict[str, Phases]:
     """Named phases of `workloads/phases.yaml`."""
-    data = _yaml(workloads / "phases.yaml")
-    entries = data.get("phases", data) if isinstance(data, dict) else {}
-    keys = ("ramp_up_s", "run_s", "ramp_down_s")
-    return {n: Phases(n, *(float(e[k]) for k in keys)) for n, e in entries.items() if set(keys) <= set(e)}
+    return {name: Phases(name, *dict(seconds).values()) for name, seconds in _loads(workloads).phases.items()}
 
 
 def default(workloads: Path, key: str) -> str:
     """`default_phases` or `default_users` of `workloads/phases.yaml`."""
-    try:
-        return str(_yaml(workloads / "phases.yaml")[key])
-    except (KeyError, TypeError):
-        raise RequestError(f"{workloads / 'phases.yaml'}: {key} is missing") from None
+    return getattr(_loads(workloads), key)
 
 
 def parse_phases(text: str, workloads: Path) -> Phases:
@@ -104,13 +134,8 @@ def parse_phases(text: str, workloads: Path) -> Phases:
 
 def node_types(root: Path) -> dict[str, dict[str, float]]:
     """What a node of each type has at scale 1: the file that Terraform's module reads."""
-    import json
-
     file = root / "terraform/modules/topology/node_types.json"
-    try:
-        return json.loads(file.read_text())
-    except (OSError, ValueError) as error:
-        raise RequestError(f"{file}: cannot be read: {error}") from None
+    return checked(_NodeTypes, read_json(file), file).model_dump()
 
 
 def mix_names(workloads: Path) -> list[str]:
@@ -123,13 +148,12 @@ def read_mix(name: str, workloads: Path) -> Mix:
         raise unknown("mix", name, names)
     file = workloads / "mixes" / f"{name}.csv"
     described = file.with_suffix(".yaml")
-    data = _yaml(described) if described.exists() else {}
-    slo, authors = data.get("slo_ms"), data.get("author_table")
-    author_file = workloads / "mixes" / authors if authors else None
+    data = checked(_Description, (read_yaml(described)[0] or {}) if described.exists() else {}, described)
+    author_file = workloads / "mixes" / data.author_table if data.author_table else None
     if author_file and not author_file.is_file():
         raise RequestError(f"{described}: author_table: {author_file} does not exist")
-    share = float(data.get("author_share", 0.0)) if author_file else 0.0
-    if not 0 <= share <= 1:
-        raise RequestError(f"{described}: author_share: {share:g} is out of range; allowed is 0..1")
-    think_s, slo_ms = float(data.get("think_time_s", 7.0)), float(slo) if slo is not None else None
-    return Mix(name, file, think_s, slo_ms, author_file, share)
+    if author_file and not author_file.resolve().is_relative_to((workloads / "mixes").resolve()):
+        raise RequestError(f"{described}: author_table: {data.author_table} is not below {workloads / 'mixes'}")
+    for table in filter(None, (file, author_file)):
+        read_table(table, _plan(workloads))
+    return Mix(name, file, data.think_time_s, data.slo_ms, author_file, data.author_share if author_file else 0.0)

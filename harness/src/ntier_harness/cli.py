@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ntier_harness.errors import Interrupted, RequestError, WorkError, unknown
 
 if TYPE_CHECKING:
     from ntier_harness.campaign_spec import Campaign
@@ -60,13 +62,28 @@ SPEC_OPTIONS = [
     click.option(
         "--name", metavar="NAME", help="Last part of the sweep's name. Default: what differs from the defaults."
     ),
+    click.option("--clients", metavar="N", help="Load generators that share the users, 1 to 16. Default 1."),
     click.option("--data", metavar="PROFILE", help="Data profile: tiny, small, standard, expanded. Default small."),
     click.option(
-        "--set", "set", metavar="NAME=VALUE", multiple=True, help="A soft resource: --set web_max_workers=60."
+        "--set",
+        "set",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="A soft resource: --set web_max_workers=60. May be repeated.",
     ),
 ]
 RESULTS = click.option("--results", default="results", show_default=True, metavar="DIR", help="Folder of results.")
 TARGET = click.option("--target", default="local", show_default=True, metavar="NAME", help="Whose nodes.")
+ATTEMPTS = click.option(
+    "--attempts",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 20),
+    help="Attempts of a trial that fails or is invalid.",
+)
+NEEDS = click.option(
+    "--needs", is_flag=True, hidden=True, help="Checks the request, prints the images that it needs, and ends."
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Data as JSON on stdout.")
 
 
@@ -80,8 +97,6 @@ class Commands(click.Group):
     """Names the nearest command on a typo."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        from ntier_harness.errors import unknown
-
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             raise unknown("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
@@ -125,6 +140,8 @@ def make_lab(
     from ntier_harness.screen import make_screen
     from ntier_harness.targets import make_target
 
+    if not results:
+        raise RequestError("results: is empty; give a folder")
     target = target or "local"
     runner, paths = Runner(), Paths.find(results, target)
     place = make_target(target, runner, paths, hosts)
@@ -135,6 +152,17 @@ def make_lab(
     return Lab(runner, paths, place, screen, command)
 
 
+def announce_needs(lab: Lab, specs: Iterable[Spec]) -> None:
+    """For set-up, which follows a request that was accepted: names of the images, with commas. Raises RequestError if
+    somebody else is at work here, whom building images would disturb."""
+    from ntier_harness import operate
+
+    if other := operate.at_work(lab):
+        raise RequestError(f"another ntier is at work: {other}; wait for it or stop it")
+    if images := dict.fromkeys(name for spec in specs for name in spec.images):
+        click.echo(",".join(images))
+
+
 def lab_of(results: str, as_json: bool, options: dict[str, Any]) -> Lab:
     """The laboratory on the target that the options of a sweep name."""
     return make_lab(results, as_json=as_json, target=options["target"], hosts=options["hosts"])
@@ -142,81 +170,95 @@ def lab_of(results: str, as_json: bool, options: dict[str, Any]) -> Lab:
 
 @cli.command()
 @spec_options
-@click.option(
-    "--attempts",
-    default=3,
-    show_default=True,
-    type=click.IntRange(1, 20),
-    help="Attempts of a trial that fails or is invalid.",
-)
-def sweep(as_json: bool, results: str, attempts: int, **options: Any) -> None:
+@ATTEMPTS
+@NEEDS
+def sweep(as_json: bool, results: str, attempts: int, needs: bool, **options: Any) -> None:
     """Up, deploy, all trials, collect, ingest, report. Goes on with a sweep that was interrupted."""
     spec = read_spec(options)
     lab = lab_of(results, as_json, options)
-    from ntier_harness import show, sweep
+    from ntier_harness import preflight, show, sweep
 
-    show.before_work(lab, spec)
+    preflight.check(lab, spec, attempts)
+    if needs:
+        lab.target.require_privileges()
+        announce_needs(lab, [spec])
+        return
+    show.before_work(lab, spec, attempts)
     sys.exit(sweep.run(lab, spec, attempts, options))
 
 
 @cli.command()
 @spec_options
+@ATTEMPTS
 @click.option("--spec", "file", metavar="FILE", help="The plan of a campaign instead of a sweep.")
-@click.option(
-    "--setup", is_flag=True, hidden=True, help="With --spec: arguments of setup.sh, one line per set of images."
-)
-def plan(as_json: bool, results: str, file: str | None, setup: bool, **options: Any) -> None:
-    """What a sweep (or with --spec a campaign) would do: nodes, trials, time, disk, memory. Touches nothing."""
+@click.pass_context
+def plan(ctx: click.Context, as_json: bool, results: str, attempts: int, file: str | None, **options: Any) -> None:
+    """What a sweep (or with --spec a campaign) would do: nodes, trials, time, disk, memory. Refuses what a sweep would
+    refuse. Touches nothing."""
     if file:
-        plan_campaign(file, results, as_json=as_json, setup=setup, options=options)
+        plan_campaign(ctx, file, results, as_json=as_json)
         return
     spec = read_spec(options)
     lab = lab_of(results, as_json, options)
-    from ntier_harness import show
+    from ntier_harness import preflight, show
 
-    data = show.plan_data(lab, spec)
+    preflight.check(lab, spec, attempts)
+    data = show.plan_data(lab, spec, attempts)
     click.echo(json.dumps(data, indent=1) if as_json else show.plan_text(data))
 
 
-def plan_campaign(file: str, results: str, *, as_json: bool, setup: bool, options: dict[str, Any]) -> None:
-    from ntier_harness import campaign_ledger
-    from ntier_harness.errors import RequestError
+def plan_campaign(ctx: click.Context, file: str, results: str, *, as_json: bool) -> None:
+    from ntier_harness import campaign, campaign_ledger
 
-    given = [f"--{k}" for k, v in options.items() if v]
+    beside = [k for k in ctx.params if k not in ("file", "results", "as_json")]
+    given = [f"--{k}" for k in beside if ctx.get_parameter_source(k) is not click.core.ParameterSource.DEFAULT]
     if given:
         raise RequestError(f"spec: {', '.join(given)} beside --spec: a campaign's options are in its file")
     found = read_campaign(file)
-    if setup:
-        sets = {(s.data_profile, s.topology.dbms): s.topology for s in found.sweeps}
-        click.echo("\n".join(f"--data {data} --topo {topology}" for (data, _), topology in sets.items()))
-        return
-    data = campaign_ledger.data(make_lab(results, as_json=as_json), found)
+    lab = make_lab(results, as_json=as_json, target=found.target, hosts=found.hosts)
+    campaign.check(lab, found)
+    data = campaign_ledger.data(lab, found)
     click.echo(json.dumps(data, indent=1) if as_json else campaign_ledger.text(data, order=True))
 
 
 @cli.command()
 @spec_options
-def up(as_json: bool, results: str, **options: Any) -> None:
+@NEEDS
+def up(as_json: bool, results: str, needs: bool, **options: Any) -> None:
     """Provisions the nodes."""
     from ntier_harness import operate
 
-    operate.up(lab_of(results, as_json, options), read_spec(options), options)
+    spec = read_spec(options)
+    lab = lab_of(results, as_json, options)
+    if needs:
+        operate.ready_to_provision(lab, spec)
+        announce_needs(lab, [spec])
+        return
+    operate.up(lab, spec, options)
 
 
 @cli.command()
 @spec_options
 @click.option("--check", is_flag=True, help="Ansible's check mode: says what would change, changes nothing.")
-def deploy(as_json: bool, results: str, check: bool, **options: Any) -> None:
-    """Installs, configures, starts and verifies the system on the nodes that are up."""
+@NEEDS
+def deploy(as_json: bool, results: str, check: bool, needs: bool, **options: Any) -> None:
+    """Installs, configures, starts and verifies the system on the nodes that are up; without options as `ntier up` or
+    the last sweep was told."""
     from ntier_harness import operate
 
-    operate.deploy_only(lab_of(results, as_json, options), options, read_spec, check=check)
+    lab = lab_of(results, as_json, options)
+    spec = read_spec(operate.noted(lab) | {k: v for k, v in options.items() if v})
+    if needs:
+        operate.ready_to_deploy(lab, spec)
+        announce_needs(lab, [spec])
+        return
+    operate.deploy_only(lab, spec, check=check)
 
 
 @cli.command()
 @TARGET
 def down(target: str) -> None:
-    """Destroys the nodes; on target hosts stops the services and removes secrets, the machines stay. Results stay."""
+    """Destroys the nodes. On target hosts the machines stay, and what was made on them is undone. Results stay."""
     from ntier_harness import operate
 
     operate.down(make_lab(target=target))
@@ -271,17 +313,24 @@ def logs(target: str, node: str, follow: bool) -> None:
 @click.option("--spec", "file", metavar="FILE", required=True, help="YAML: topologies, mixes, middlewares, users, ...")
 @RESULTS
 @JSON
-def campaign(file: str, results: str, as_json: bool) -> None:
+@NEEDS
+def campaign(file: str, results: str, as_json: bool, needs: bool) -> None:
     """Several sweeps as one ledger: topologies x mixes x middlewares x repetitions. Goes on where it stopped."""
     found = read_campaign(file)
+    lab = make_lab(results, as_json=as_json, target=found.target, hosts=found.hosts)
     from ntier_harness import campaign
 
-    sys.exit(campaign.run(make_lab(results, as_json=as_json), found, file))
+    if needs:
+        campaign.check(lab, found)
+        lab.target.require_privileges()
+        announce_needs(lab, found.sweeps)
+        return
+    sys.exit(campaign.run(lab, found, file))
 
 
 def main() -> None:
     """Entry point: errors become one line and the promised exit code."""
-    from ntier_harness.errors import Interrupted, RequestError, WorkError
+    from ntier_analysis.errors import one_line
 
     try:
         code = cli.main(standalone_mode=False)
@@ -290,7 +339,8 @@ def main() -> None:
         click.echo(error.format_message())
         sys.exit(0)
     except (RequestError, click.UsageError) as error:
-        click.echo(f"error: {error.format_message() if isinstance(error, click.UsageError) else error}", err=True)
+        said = error.format_message() if isinstance(error, click.UsageError) else one_line(error)
+        click.echo(f"error: {said}", err=True)
         sys.exit(2)
     except WorkError as error:
         click.echo(f"error: {error}", err=True)

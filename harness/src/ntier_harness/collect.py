@@ -28,12 +28,14 @@ LEVEL = 3  # zstd; higher levels cost time between trials and save 4 % (measured
 
 def fetch(nodes: Nodes, node: Node, directory: str, into: Path) -> None:
     """One tar stream (zstd) of the node's trial folder, unpacked into `into`. Raises WorkError naming the node."""
+    import zstandard
+
     archive = into.with_name(f".{node.name}.tar.zst")
     into.mkdir(parents=True, exist_ok=True)
     try:
         nodes.fetch(node, f"ntier-node pack {directory}", archive, PACK_TIMEOUT_S)
         unpack(archive, into)
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
         raise WorkError(f"collect {node.name}: {error}") from None
     finally:
         archive.unlink(missing_ok=True)
@@ -65,6 +67,11 @@ def compress(directory: Path) -> None:
         if path.name == "manifest.json" or path.suffix in KEEP:
             continue
         if path.name in ALWAYS or path.stat().st_size >= COMPRESS_FROM_BYTES:
-            with path.open("rb") as source, path.with_name(path.name + ".zst").open("wb") as out:
-                compressor.copy_stream(source, out)
+            packed = path.with_name(path.name + ".zst")
+            try:
+                with path.open("rb") as source, packed.open("wb") as out:
+                    compressor.copy_stream(source, out)
+            except OSError:
+                packed.unlink(missing_ok=True)  # the file itself stays
+                raise
             path.unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness import durable
@@ -21,7 +22,7 @@ DATA_LIMIT_S = 300  # reads all rows of a replica
 def in_force(lab: Lab) -> dict[str, Any]:
     """What was deployed and warmed up; empty if nothing is known."""
     try:
-        return json.loads(lab.paths.in_force.read_text())
+        return read_json(lab.paths.in_force)
     except (OSError, ValueError):
         return {}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.wording import counted
 
 from ntier_harness import durable
 from ntier_harness.catalog import Phases
@@ -87,7 +88,7 @@ def playbook(lab: Lab, *names: str, check: bool = False) -> None:
     """Runs playbooks on the nodes, with progress on the screen. Raises WorkError."""
     began = lab.runner.monotonic()
     tasks = play(lab.runner, lab.paths, names, lab.screen.step, check=check)
-    lab.screen.say(f"{names[0]}: {tasks} steps in {lab.runner.monotonic() - began:.0f} s")
+    lab.screen.say(f"{names[0]}: {counted(tasks, 'step')} in {lab.runner.monotonic() - began:.0f} s")
 
 
 def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
@@ -170,9 +171,9 @@ def drive(lab: Lab, spec: Spec, seconds: float, round_: int) -> tuple[int, int]:
     keep = f"{join} && tail -n +2 {run.situations} | wc -l"
     runner.parallel(lambda c: lab.nodes.call(c, clean), lab.nodes.clients)
     generator = Generator(lab.nodes, lab.target.guard, run, lab.paths.logs, patience_s=MAX_BOOT_S)
-    generator.start()
-    generator.watch()
     try:
+        generator.start()
+        generator.watch()
         end, completed = generator.release() + phases.total_s, 0
         while runner.now() < end:
             runner.sleep(min(1.0, max(0.01, end - runner.now())))
@@ -180,7 +181,10 @@ def drive(lab: Lab, spec: Spec, seconds: float, round_: int) -> tuple[int, int]:
             lab.screen.step(f"warm-up: {completed} interactions")
     finally:
         with runner.stop.deferred():
-            generator.finish(5.0)
+            try:
+                generator.wait(5.0)
+            finally:
+                generator.end()
             kept = runner.parallel(lambda c: lab.nodes.call(c, keep, check=False).out.strip(), lab.nodes.clients)
             runner.parallel(lambda c: lab.nodes.call(c, clean, check=False), lab.nodes.clients)
     left = sum(int(n) for n in kept if n.isdigit())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import socket
@@ -10,7 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ntier_harness.lab import Lab, memory_info
+from ntier_harness import machine
+from ntier_harness.lab import Lab
 from ntier_harness.screen import size
 from ntier_harness.targets.local import NETWORK
 
@@ -32,11 +34,15 @@ class Finding:
 
 def examine(lab: Lab) -> list[Finding]:
     """All findings; nothing is changed."""
+    if not machine.is_linux():
+        return [system(), *resources(lab), *programs(lab)]
     return [
+        system(),
         *resources(lab),
         cgroups(),
         steal(),
         privileges(),
+        nodes(),
         *programs(lab),
         incus(lab),
         bridge(lab),
@@ -45,20 +51,31 @@ def examine(lab: Lab) -> list[Finding]:
     ]
 
 
+def system() -> Finding:
+    """What can be done here."""
+    if machine.is_linux():
+        release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
+        return Finding("system", "ok", release.get("PRETTY_NAME", platform.system()))
+    where = f"{platform.system()}: analysis, reports and notebooks, and experiments on other machines (TARGET=hosts)"
+    return Finding("system", "warn", where, "for experiments on this machine itself: Debian 12 or 13, or Ubuntu 24.04")
+
+
 def needs(what: str, enough: bool, detail: str, mend: str) -> Finding:
     """`ok`, or `fail` with what mends it."""
     return Finding(what, "ok" if enough else "fail", detail, "" if enough else mend)
 
 
 def resources(lab: Lab) -> list[Finding]:
-    cores, memory = os.cpu_count() or 1, memory_info()["MemAvailable"]
-    place = lab.paths.state if lab.paths.state.exists() else Path("/var/lib")
+    cores, info = os.cpu_count() or 1, machine.memory_info()
+    memory = info.get("MemAvailable", info["MemTotal"])
+    of = "available" if "MemAvailable" in info else "in all"
+    place = next(p for p in (lab.paths.state, *lab.paths.state.parents) if p.exists())
     free = shutil.disk_usage(place).free
     more_memory = f"free memory: {size(NEEDED_MEMORY)} are needed for 1/1/1/1M"
     more_disk = f"free {size(NEEDED_DISK - free)} there, or set NTIER_STATE to another disk"
     return [
         needs("cores", cores >= 2, f"{cores}", "use a machine with 2 cores or more"),
-        needs("memory", memory >= NEEDED_MEMORY, f"{size(memory)} available", more_memory),
+        needs("memory", memory >= NEEDED_MEMORY, f"{size(memory)} {of}", more_memory),
         needs("disk", free >= NEEDED_DISK, f"{size(free)} free in {place}", more_disk),
     ]
 
@@ -75,13 +92,9 @@ def cgroups() -> Finding:
 
 def steal() -> Finding:
     """Share of CPU time that the hypervisor gave to others, over one second."""
-
-    def read() -> list[int]:
-        return [int(n) for n in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-
-    before = read()
+    before = machine.cpu_ticks()
     time.sleep(STEAL_S)
-    delta = [b - a for a, b in zip(before, read(), strict=True)]
+    delta = [b - a for a, b in zip(before, machine.cpu_ticks(), strict=True)]
     total = max(1, sum(delta))
     stolen, busy = 100 * delta[7] / total, 100 * (total - delta[3] - delta[4]) / total
     level = "ok" if stolen <= 1 and busy <= 30 else "warn"
@@ -96,19 +109,41 @@ def privileges() -> Finding:
     )
 
 
+def nodes() -> Finding:
+    """Whether this machine can make nodes of target local: a container without the powers for it cannot."""
+    found = machine.obstacle()
+    said, _, instead = found.partition(". ")
+    return Finding("nodes", "fail" if found else "ok", said or "Incus containers can be made here", instead)
+
+
 def programs(lab: Lab) -> list[Finding]:
     """Programs with the command that brings them; `make setup` brings those it can."""
-    terraform = lab.target.terraform if shutil.which(lab.target.terraform) else shutil.which("tofu")
+    terraform = lab.target.terraform if lab.runner.has(lab.target.terraform) else None
     detail = first_line(lab, [terraform, "version"]) if terraform else "neither terraform nor tofu"
     findings = [needs("terraform", bool(terraform), detail, "install Terraform or OpenTofu from its makers")]
     javac = shutil.which("javac")
     version = int((re.findall(r"\d+", first_line(lab, [javac, "-version"])) or ["0"])[0]) if javac else 0
     detail = f"javac {version}" if javac else "missing"
     findings.append(needs("jdk", version >= JAVA_LEAST, detail, "apt-get install default-jdk-headless"))
-    for name, command in (("maven", "mvn"), ("ssh", "ssh"), ("sysstat", "sar"), ("git", "git"), ("mmdebstrap",) * 2):
+    wanted = {"maven": "mvn", "ssh": "ssh", "git": "git"}
+    if machine.is_linux():
+        wanted |= {"sysstat": "sar", "mmdebstrap": "mmdebstrap"}
+    for name, command in wanted.items():
         there = shutil.which(command)
         findings.append(Finding(name, "ok" if there else "warn", there or "missing", "" if there else "make setup"))
-    return findings
+    return [*findings, proxysql()]
+
+
+def proxysql() -> Finding:
+    """The one middleware that Debian does not have."""
+    given = os.environ.get("PROXYSQL_BINARY", "")
+    if given and not Path(given).is_file():
+        return Finding("proxysql", "fail", f"PROXYSQL_BINARY={given}: no such file", "name its package or program")
+    get = (
+        "for MIDDLEWARE=proxysql alone: take the package for Debian 13 from github.com/sysown/proxysql/releases or "
+        "repo.proxysql.com, and give PROXYSQL_BINARY=/path/to/its.deb (3.0.10 or newer for PostgreSQL)"
+    )
+    return Finding("proxysql", "ok", given or "not given, and not needed", "" if given else get)
 
 
 def first_line(lab: Lab, argv: list[str | None]) -> str:

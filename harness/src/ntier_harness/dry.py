@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import shlex
 import tarfile
 from collections.abc import Callable, Iterable
@@ -38,14 +39,21 @@ class World:
     """State of the simulated machine, on disk after every change."""
 
     def __init__(self, folder: Path) -> None:
-        self.file = folder / "world.json"
         folder.mkdir(parents=True, exist_ok=True)
         self.state: dict[str, Any] = {"now": EPOCH_S, "nodes": {}, "spawned": [], "faults": [], "log": []}
-        if self.file.exists():
-            self.state = json.loads(self.file.read_text())
+        file = folder / "world.json"
+        file.touch()
+        self._file = file.open("r+b", buffering=0)
+        text = self._file.read()
+        self._length = len(text)
+        if text:
+            self.state = json.loads(text)
 
     def save(self) -> None:
-        self.file.write_text(json.dumps(self.state))
+        """In place: to empty and fill the file hundreds of times would be most of the time of a simulated sweep."""
+        text = json.dumps(self.state).encode().ljust(self._length)
+        self._length = len(text)
+        os.pwrite(self._file.fileno(), text, 0)
 
     @property
     def now(self) -> float:
@@ -130,6 +138,7 @@ class DryRunner(Runner):
         self, folder: Path, stop: Stop | None = None, *, stop_at_s: float | None = None, invalid: Iterable[str] = ()
     ) -> None:
         super().__init__(stop)
+        self.spawned: list[Any] = []
         self.world = World(folder)
         self.stop_at_s = stop_at_s
         self.invalid = list(invalid)
@@ -150,6 +159,9 @@ class DryRunner(Runner):
             self.stop_at_s = None
             self.stop.check()
         self.world.advance(max(0.0, seconds))
+
+    def has(self, program: str) -> bool:
+        return True
 
     def parallel(self, do: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         return [do(item) for item in items]
@@ -188,10 +200,6 @@ class DryRunner(Runner):
         entry = {"argv": [str(a) for a in argv], "t_s": self.world.now}
         self.world.state["spawned"].append(entry)
         self.world.save()
-        if any("sampler.py" in a for a in argv):
-            self._sample(Path(argv[3]), [a.split("=")[0] for a in argv[4:]])
-        if Path(argv[0]).name == "sadc":
-            Path(argv[-1]).write_bytes(b"sa" * 100)
         seen = 0
 
         def progress() -> list[str]:
@@ -201,12 +209,17 @@ class DryRunner(Runner):
             seen, new = len(lines), lines[seen:]
             return new
 
-        return DrySpawned(self, entry, progress if argv[0] == "ssh" else list)
+        self.spawned.append(DrySpawned(self, entry, progress if argv[0] == "ssh" else list))
+        if any("sampler.py" in a for a in argv):
+            self._sample(Path(argv[3]), [a.split("=")[0] for a in argv[4:]])
+        if Path(argv[0]).name == "sadc":
+            Path(argv[-1]).write_bytes(b"sa" * 100)
+        return self.spawned[-1]
 
     def exchange(self, argv: list[str], n: int) -> tuple[float, float]:
         return (0.0001, 0.0004)
 
-    def end_orphans(self, programs: Iterable[str], marks: Iterable[str]) -> int:
+    def end_orphans(self) -> int:
         before = self.world.state["spawned"]
         self.world.state["spawned"] = []
         self.world.save()
@@ -225,19 +238,23 @@ class DryRunner(Runner):
         if "version" in argv:
             return 0, '{"terraform_version": "1.11.4"}'
         if "apply" in argv:
-            for i, tier in enumerate(("client", "web", "app", "middleware", "db"), 1):
-                node = nodes.setdefault(f"{tier}1", {"address": f"198.18.{i}.1", "tier": tier, "allowance": ""})
-                node["running"] = True
+            clients = json.loads(Path(argv[-2].partition("=")[2]).read_text())["clients"]
+            wanted = [(tier, i, 1) for i, tier in enumerate(("web", "app", "middleware", "db"), 2)]
+            for tier, i, n in [*(("client", 1, n) for n in range(1, clients + 1)), *wanted]:
+                made = {"address": f"198.18.{i}.{n}", "tier": tier, "index": n, "allowance": ""}
+                nodes.setdefault(f"{tier}{n}", made)["running"] = True
         if "destroy" in argv:
             nodes.clear()
         if "output" not in argv:
             return 0, ""
         listed = [
-            {"name": n, "tier": s["tier"], "index": 1, "node_type": "normal", "address": s["address"],
+            {"name": n, "tier": s["tier"], "index": s["index"], "node_type": "normal", "address": s["address"],
              "role": s["tier"],
              "cpu_cores": None if s["tier"] == "client" else 0.2} for n, s in nodes.items()
         ]  # fmt: skip
         return 0, json.dumps(listed)
+
+    _tofu = _terraform
 
     def _ansible_playbook(self, argv: list[str], _input: str | None) -> tuple[int, str]:
         down = [n for n, s in self.world.state["nodes"].items() if not s["running"]]
@@ -275,8 +292,11 @@ class DryRunner(Runner):
             return 0, json.dumps(self._searched(argv))
         folder = Path(argv[argv.index("--store" if command == "ingest" else "--out") + 1])
         raw = Path(argv[argv.index("--raw") + 1]) if command == "ingest" else None
-        write_if_changed(folder / f"{command}.json", store_of(raw) if raw else {"report": argv[-1]})
-        return 0, ""
+        if raw:
+            write_if_changed(folder / "ingest.json", store_of(raw))
+            return 0, ""
+        write_if_changed(folder / argv[-1] / "report.json", {"sentence": f"Simulated: what limits {argv[-1]}."})
+        return 0, f"Simulated: what limits {argv[-1]}.\nreport: {folder / argv[-1] / 'report.html'}"
 
     def _searched(self, argv: list[str]) -> dict[str, Any]:
         """Tries the range's lowest load, its middle and its end; goes to another load if one cannot be measured."""
@@ -335,7 +355,11 @@ class DryRunner(Runner):
                 "n_restarts": 0,
                 "state": "active",
             }
-            return 0, json.dumps({"boot_id": "b", "services": [service], "packages": {"sysstat": "12.7.5"}})
+            return 0, json.dumps(
+                {"boot_id": "b", "services": [service], "packages": {"sysstat": "12.7.5"}, "kernel": "6.12.0"}
+            )
+        elif words[:2] == ["ntier-node", "versions"]:
+            return 0, json.dumps({f"{node['tier']}d": node.get("version", "1.0"), "jvm": "unknown"})
         elif words[:2] == ["ntier-node", "start"]:
             node["collecting"] = words[2]
             return 0, json.dumps({"collectors": ["sysstat", *COLLECTORS.get(node["tier"], [])]})
@@ -365,8 +389,10 @@ class DryRunner(Runner):
             return 0, self._data(node, words)
         elif "jmeter.rc" in command:
             return 0, self._exit(node)
-        elif "kill -9" in command:
+        elif words[:2] == ["ntier-node", "end-load"]:
             node["jmeter"] = None
+        elif words[:2] == ["ntier-node", "end-all"]:
+            node.update(jmeter=None, collecting=None)
         return 0, ""
 
     def _databases(self) -> list[dict[str, Any]]:

@@ -4,10 +4,36 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+from ntier_analysis.contracts.files import sync_folder
+
+from ntier_harness.errors import WorkError
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+
 _count = 0
+
+
+def is_disk(error: BaseException | None) -> bool:
+    """Whether nothing can be written any more, which is nobody's fault but the disk's."""
+    return isinstance(error, OSError) and error.errno in DISK
+
+
+@contextlib.contextmanager
+def errors_named() -> Iterator[None]:
+    """What goes wrong with our own files becomes a WorkError that names the file and what to do."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        what = f"{error.filename or 'a file'}: {error.strerror or error}"
+        raise WorkError(f"{what}{'; make room, then the same command goes on' if is_disk(error) else ''}") from error
 
 
 def step(_what: str) -> None:
@@ -23,38 +49,35 @@ def steps() -> int:
     return _count
 
 
-def _sync_dir(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def write(path: Path, text: str, mode: int = 0o644) -> None:
     """Replaces `path` durably: temporary file in the same folder, fsync, rename, fsync of the folder."""
     temporary = path.with_name(f".{path.name}.tmp")
     step(f"begin {path.name}")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(fd, "w") as file:
-        file.write(text)
-        file.flush()
-        step(f"written {path.name}")
-        os.fsync(file.fileno())
-    step(f"synced {path.name}")
-    os.replace(temporary, path)
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(fd, "w") as file:
+            file.write(text)
+            file.flush()
+            step(f"written {path.name}")
+            os.fsync(file.fileno())
+        step(f"synced {path.name}")
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        error.filename = str(path)  # a full disk tells its name when a file is opened only
+        raise
     step(f"renamed {path.name}")
-    _sync_dir(path.parent)
+    sync_folder(path.parent)
 
 
 def remove(path: Path) -> None:
     step(f"remove {path.name}")
     path.unlink(missing_ok=True)
-    _sync_dir(path.parent)
+    sync_folder(path.parent)
 
 
 def rename(old: Path, new: Path) -> None:
     step(f"rename {old.name}")
     os.rename(old, new)
     step(f"renamed {new.name}")
-    _sync_dir(new.parent)
+    sync_folder(new.parent)

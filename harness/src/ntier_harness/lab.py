@@ -13,6 +13,7 @@ from ntier_analysis.contracts.manifest import Host
 from ntier_analysis.contracts.nodes import read_nodes
 
 from ntier_harness.errors import WorkError
+from ntier_harness.machine import cpu_model, memory_info
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.screen import Screen
@@ -46,7 +47,7 @@ class Lab:
             except FileNotFoundError:
                 raise WorkError("no nodes are up; run: make up TOPO=...") from None
             except ValueError as error:
-                raise WorkError(f"{self.paths.nodes} does not follow the contract: {error}") from None
+                raise WorkError(f"nodes: {error}") from None
         return self._nodes
 
     def forget_nodes(self) -> None:
@@ -62,28 +63,17 @@ class Lab:
             self.clean = not self.runner.run([*git, "status", "--porcelain"], check=False).out.strip()
         terraform = self.runner.run([self.target.terraform, "version", "-json"], check=False)
         if terraform.code == 0:
-            self.versions["terraform"] = json.loads(terraform.out).get("terraform_version", "unknown")
+            program = "tofu" if "tofu" in Path(self.target.terraform).name else "terraform"
+            self.versions[program] = json.loads(terraform.out).get("terraform_version", "unknown")
         incus = self.runner.run(["incus", "--version"], check=False)
         if incus.code == 0:
             self.versions["incus"] = incus.out.strip()
 
 
-def memory_info() -> dict[str, int]:
-    """/proc/meminfo, bytes."""
-    info = {}
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        key, _, value = line.partition(":")
-        info[key] = int(value.split()[0]) * 1024
-    return info
-
-
 def host(_runner: Runner) -> Host:
     memory = memory_info()
     facts: dict[str, Any] = {k: memory[k] for k in HOST_STATUS_KEYS if k in memory}
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            facts["cpu_model"] = line.partition(":")[2].strip()
-            break
+    facts |= {"cpu_model": model} if (model := cpu_model()) else {}
     facts["load_average"] = list(os.getloadavg())
     release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
     return Host(

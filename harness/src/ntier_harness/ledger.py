@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ntier_analysis.contracts.manifest import FileEntry, Manifest, State
+from ntier_analysis.errors import DataError
 
 from ntier_harness import durable
 from ntier_harness.errors import RequestError
@@ -57,8 +58,8 @@ def attempts(sweep_dir: Path) -> dict[str, list[Attempt]]:
         manifest, problem = None, ""
         try:
             manifest = Manifest.read(directory)
-        except (OSError, ValueError) as error:
-            problem = f"{directory / 'manifest.json'}: {str(error).splitlines()[0]}"
+        except DataError as error:
+            problem = str(error).splitlines()[0]
         attempt = Attempt(directory, match[1], int(match[2] or 1), manifest, problem)
         found.setdefault(match[1], []).append(attempt)
     for list_ in found.values():
@@ -94,6 +95,9 @@ def check_same_experiment(spec: Spec, found: dict[str, list[Attempt]], soft: dic
             differing = [f"{option} ({getattr(m, f)} there)" for f, option in SAME.items() if getattr(m, f) != mine[f]]
             if [p.planned_s for p in m.phases] != phases:
                 differing.append(f"phases ({'/'.join(f'{p.planned_s:g}' for p in m.phases)} there)")
+            clients = sum(n.tier == "client" for n in m.nodes)
+            if clients != spec.clients:
+                differing.append(f"clients ({clients} there)")
             if differing:
                 raise RequestError(
                     f"name: sweep {spec.sweep} exists with other {', '.join(differing)}; give another --name, "

@@ -138,6 +138,7 @@ class Generator:
     latest: dict[str, dict[str, float]] = field(default_factory=dict)
     heard_s: dict[str, float] = field(default_factory=dict)
     recent: list[Progress] = field(default_factory=list)
+    codes: dict[str, int | None] = field(default_factory=dict)
 
     def start(self) -> None:
         """Writes each client's properties and starts its JMeter, which then waits for `release`.
@@ -245,27 +246,23 @@ class Generator:
         directory = self.run.directory
         code = f"cat {directory}/jmeter.rc 2>/dev/null"
         gone = f"{{ sleep 1; {code} || echo 137; }}"  # its shell writes the code a moment after the JVM is gone
-        test = f"{code} || kill -0 $(cat {directory}/jmeter.pid) 2>/dev/null || {gone}"
+        test = f"{code} || grep -qs NTIER_LOAD= /proc/$(cat {directory}/jmeter.pid)/environ || {gone}"
         out = self.nodes.call(client, test, check=False, timeout=15).out.strip()
         return int(out) if out.lstrip("-").isdigit() else None
 
-    def finish(self, wait_s: float) -> dict[str, int | None]:
-        """Waits for the clients to end by themselves, then stops those that did not. Exit codes by client."""
-        codes: dict[str, int | None] = {}
-        end = self.nodes.runner.monotonic() + wait_s
+    def wait(self, seconds: float) -> dict[str, int | None]:
+        """Waits for the clients to end by themselves. Exit codes by client, None of one that still runs."""
+        end = self.nodes.runner.monotonic() + seconds
         for client in self.nodes.clients:
             while (code := self.exit_code(client)) is None and self.nodes.runner.monotonic() < end:
                 self.nodes.runner.sleep(0.3)
-            codes[client.name] = code
+            self.codes[client.name] = code
+        return self.codes
+
+    def end(self) -> None:
+        """Ends what has not ended by itself; may be called whatever happened before."""
         for name, tail in self.tails.items():
             tail.stop()
             self._heartbeats(name).unlink(missing_ok=True)
-        if any(code is None for code in codes.values()):
-            stop_jmeter(self.nodes)
-        return codes
-
-
-def stop_jmeter(nodes: Nodes) -> None:
-    """Ends every generator on the clients, also one that an earlier harness left behind."""
-    command = f"for f in {REMOTE}/*/jmeter.pid; do [ -f $f ] && kill -9 $(cat $f) 2>/dev/null; done; true"
-    nodes.runner.parallel(lambda c: nodes.call(c, command, check=False, timeout=15), nodes.clients)
+        running = [c for c in self.nodes.clients if self.codes.get(c.name) is None]
+        self.nodes.runner.parallel(lambda c: self.nodes.call(c, "ntier-node end-load", timeout=20), running)

@@ -34,6 +34,7 @@ class Middleware:
 
 
 LEAST, ROUND, RANDOM, CONNECTIONS = "least_pending", "round_robin", "random", "least_connections"
+WEIGHTED = "weighted_random"  # ProxySQL's own; our weights are all alike, so that each replica is as likely
 
 MIDDLEWARES = {
     m.name: m
@@ -66,7 +67,7 @@ MIDDLEWARES = {
         ),
         Middleware(
             "proxysql",
-            {"M": (RANDOM,), "P": (RANDOM,)},
+            {"M": (WEIGHTED,), "P": (WEIGHTED,)},
             granularity="statement", ties=("none",), writes=("first",), multiplexes=True, login="client",
         ),
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
 from typing import Any
 
 import click
+from ntier_analysis.contracts.files import read_json
+from ntier_analysis.wording import counted
 
-from ntier_harness import campaign_ledger, durable, ledger, sweep
+from ntier_harness import campaign_ledger, durable, ledger, preflight, sweep
 from ntier_harness.condition import in_force
 from ntier_harness.deploy import deploy, playbook
 from ntier_harness.errors import RequestError, WorkError, unknown
@@ -21,7 +22,7 @@ from ntier_harness.spec import Spec
 
 def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
     """Provisions the nodes of the topology and notes the options, so that `ntier deploy` needs none."""
-    lab.target.require_privileges()
+    ready_to_provision(lab, spec)
     with sweep.locked(lab):
         sweep.tidy(lab, lab.paths.raw)
         began = lab.runner.monotonic()
@@ -33,22 +34,32 @@ def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
     if lab.screen.as_json:
         click.echo(json.dumps(nodes))
     lab.screen.say(
-        f"{len(nodes)} nodes are up ({lab.runner.monotonic() - began:.0f} s): {', '.join(n['name'] for n in nodes)}"
+        f"{counted(len(nodes), 'node')} up ({lab.runner.monotonic() - began:.0f} s): "
+        f"{', '.join(n['name'] for n in nodes)}"
     )
 
 
-def deploy_only(lab: Lab, options: dict[str, Any], read_spec: Callable[[dict[str, Any]], Spec], *, check: bool) -> None:
-    """Deploys onto the nodes that are up; without options as `ntier up` or the last sweep was told."""
+def ready_to_provision(lab: Lab, spec: Spec) -> None:
+    """Raises RequestError if `up` would."""
+    preflight.check_target(lab, spec)
     lab.target.require_privileges()
-    options = noted(lab) | {k: v for k, v in options.items() if v}
-    spec = read_spec(options)
+    preflight.check_machine(lab, spec)
+
+
+def ready_to_deploy(lab: Lab, spec: Spec) -> None:
+    """Raises RequestError if other nodes are up than the request needs, WorkError if there are none."""
+    preflight.check_target(lab, spec)
+    lab.target.require_privileges()
+    wanted = {**spec.topology.counts, "client": spec.clients}
+    there = {tier: len(lab.nodes.tier(tier)) for tier in wanted}
+    if there != wanted:
+        raise RequestError(f"topo: {spec.topology} is not what is up ({there}); run: ntier up --topo {spec.topology}")
+
+
+def deploy_only(lab: Lab, spec: Spec, *, check: bool) -> None:
+    """Deploys onto the nodes that are up."""
     with sweep.locked(lab):
-        wanted = spec.topology.counts
-        there = {tier: len(lab.nodes.tier(tier)) for tier in wanted}
-        if there != wanted:
-            raise RequestError(
-                f"topo: {spec.topology} is not what is up ({there}); run: ntier up --topo {spec.topology}"
-            )
+        ready_to_deploy(lab, spec)
         if check:
             playbook(lab, "deploy", check=True)
             return
@@ -59,8 +70,9 @@ def deploy_only(lab: Lab, options: dict[str, Any], read_spec: Callable[[dict[str
 
 
 def noted(lab: Lab) -> dict[str, Any]:
+    """Options of the last `ntier up` or sweep on this target: what a `deploy` without options is for."""
     try:
-        return json.loads(lab.paths.noted.read_text())
+        return read_json(lab.paths.noted)
     except (OSError, ValueError):
         return {}
 
@@ -83,7 +95,7 @@ def down(lab: Lab) -> None:
 
 
 def status(lab: Lab, *, as_json: bool) -> None:
-    """Nodes, what is deployed on them, who is at work, and the state of every sweep."""
+    """Nodes, what is deployed on them, who is at work, and of every sweep the state and what its report says."""
     try:
         nodes = [n.model_dump() for n in lab.nodes.all]
     except WorkError:
@@ -98,20 +110,22 @@ def status(lab: Lab, *, as_json: bool) -> None:
         found = ledger.attempts(directory)
         outcomes = [max(list_, key=lambda a: (a.outcome == "valid", a.number)).outcome for list_ in found.values()]
         sweeps[directory.name] = {o: outcomes.count(o) for o in dict.fromkeys(outcomes)}
+    verdicts = {name: said for name in sweeps if (said := sweep.reported(lab, name).get("sentence"))}
     data = {
         "nodes": nodes,
         "instances": instances,
         "deployed": in_force(lab),
         "at_work": at_work(lab),
         "sweeps": sweeps,
+        "verdicts": verdicts,
         "campaigns": campaign_ledger.stored(lab, os.cpu_count() or 1),
     }
     if as_json:
         click.echo(json.dumps(data, indent=1))
         return
     for node in nodes:
-        whole = f"{node['cores']} cores" if node["cores"] else "no CPU limit"
-        cores = f"{node['cpu_cores']:g} cores" if node["cpu_cores"] else whole
+        whole = counted(node["cores"], "core") if node["cores"] else "no CPU limit"
+        cores = counted(node["cpu_cores"], "core") if node["cpu_cores"] else whole
         click.echo(f"{node['name']:<14} {node['address']:<15} {instances.get(node['name'], 'missing'):<9} {cores}")
     if not nodes:
         click.echo("no nodes are up")
@@ -123,6 +137,8 @@ def status(lab: Lab, *, as_json: bool) -> None:
     click.echo(f"at work: {data['at_work'] or 'nobody'}")
     for name, counts in sweeps.items():
         click.echo(f"sweep {name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'no trials'}")
+        if name in verdicts:
+            click.echo(f"  {verdicts[name]}")
     for found in data["campaigns"]:
         click.echo(campaign_ledger.text(found))
 
@@ -150,7 +166,7 @@ def shell(lab: Lab, name: str, command: list[str]) -> None:
     if name not in nodes:
         raise unknown("node", name, nodes)
     access = lab.nodes.access(nodes[name])
-    argv = lab.nodes.argv(nodes[name], shlex.join(command))
+    argv = lab.nodes.argv(nodes[name], shlex.join(command), shared=False)
     if not command:
         argv = [*argv[:-1], *(["sudo -i"] if access.user != "root" else [])]
     os.execvp(  # noqa: S606 (becoming ssh is the purpose)

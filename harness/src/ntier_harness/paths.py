@@ -88,11 +88,6 @@ class Paths:
         return self.place / "written"
 
     @property
-    def active(self) -> Path:
-        """The trial that runs now and the processes it started: what a later run must clean up after a crash."""
-        return self.place / "active.json"
-
-    @property
     def lock(self) -> Path:
         return self.state / "lock"
 

@@ -35,7 +35,7 @@ class Trial:
 
     def drawn_anew(self, times: int) -> Trial:
         """This trial with other walks, after `times` attempts that were no use: with the same ones, a mix that is off
-        by chance would be so in each. An interrupted attempt is no reason: what goes on draws what it would have."""
+        by chance would be so in each. An interrupted attempt does not count: the next one has the same walks."""
         return replace(self, seed=seed_of(f"{self.seed}/{times}")) if times else self
 
 
@@ -81,8 +81,13 @@ def sweep_duration_s(spec: Spec, trials_left: int, *, deployed: bool) -> float:
     return start + trials_left * trial_duration_s(spec) + REPORT_S
 
 
+def disk_bytes(spec: Spec, trials: list[Trial]) -> int:
+    """Expected size of these raw trials, bytes."""
+    return sum(trial_bytes(spec, t.users) for t in trials)
+
+
 def trial_bytes(spec: Spec, users: int) -> int:
     """Expected size of a raw trial, bytes: an upper bound, since response time is taken as zero."""
-    nodes = spec.topology.node_count + 2  # a client and the host
+    nodes = spec.topology.node_count + spec.clients + 1  # the host
     interactions = spec.real_users(users) / spec.mix.think_time_s * spec.phases.total_s
     return round(TRIAL_BYTES + nodes * spec.phases.total_s * NODE_BYTES_PER_S + interactions * INTERACTION_BYTES)

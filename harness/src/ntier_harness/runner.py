@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import select
+import shutil
 import signal
 import subprocess
 import threading
@@ -18,6 +21,46 @@ from ntier_harness.errors import Interrupted, WorkError
 
 T = TypeVar("T")
 TICK_S = 0.2  # how long a request to stop may go unnoticed
+MARK = "NTIER_HARNESS"
+"""In the environment of every process that a harness starts, and of theirs: `identity`."""
+
+
+def start_ticks(pid: int) -> str:
+    """Start of a process in clock ticks since boot, which tells it from a later one of its number; "" if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def numbering() -> str:
+    """Which numbers we mean: those of our namespace of processes, not of a container that we see too; "" without
+    /proc."""
+    try:
+        return str(Path("/proc/self/ns/pid").stat().st_ino)
+    except OSError:
+        return ""
+
+
+def identity() -> str:
+    """Of this process: "<namespace>.<pid>.<start>"."""
+    return f"{numbering()}.{os.getpid()}.{start_ticks(os.getpid())}"
+
+
+def harness_of(pid: str) -> str | None:
+    """The mark of a process; None if it has none, or has ended, or is another user's."""
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    return next((v.decode().partition("=")[2] for v in variables if v.startswith(f"{MARK}=".encode())), None)
+
+
+def is_orphan(pid: str) -> bool:
+    """Whether a harness started the process, and is no more."""
+    mark = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", harness_of(pid) or "")
+    return bool(mark) and mark[1] == numbering() and start_ticks(int(mark[2])) != mark[3]
 
 
 @dataclass(frozen=True)
@@ -117,11 +160,21 @@ class Spawned:
         return self._process.poll()
 
 
+def still_running(handles: list[int], wait_s: float) -> list[int]:
+    """Those of the processes (pidfds) that have not ended within `wait_s`."""
+    end = time.monotonic() + wait_s
+    while handles and (left := end - time.monotonic()) > 0:
+        ended, _, _ = select.select(handles, [], [], left)
+        handles = [handle for handle in handles if handle not in ended]
+    return handles
+
+
 class Runner:
     """Real processes, real clock."""
 
     def __init__(self, stop: Stop | None = None) -> None:
         self.stop = stop or Stop()
+        self.spawned: list[Spawned] = []
 
     def now(self) -> float:
         """UTC epoch, s."""
@@ -135,6 +188,10 @@ class Runner:
         self.stop.check()
         while (left := end - time.monotonic()) > 0:
             self.stop.wait(min(left, TICK_S))
+
+    def has(self, program: str) -> bool:
+        """Whether the program is installed."""
+        return shutil.which(program) is not None
 
     def parallel(self, do: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
         """`do` for every item at once; results in order. All are waited for, then the first error is raised."""
@@ -188,9 +245,17 @@ class Runner:
     def spawn(self, argv: list[str], output: Path | None = None) -> Spawned:
         """Starts a program that runs beside us; its output (if `output`) can be read by lines."""
         if output is None:
-            return Spawned(self._popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL), None)
-        with output.open("ab") as out:
-            return Spawned(self._popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out), output)
+            process = self._popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        else:
+            with output.open("ab") as out:
+                process = self._popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        self.spawned.append(Spawned(process, output))
+        return self.spawned[-1]
+
+    def stop_spawned(self) -> None:
+        """Ends what still runs beside us, whoever has lost sight of it."""
+        while self.spawned:
+            self.spawned.pop().stop()
 
     def exchange(self, argv: list[str], n: int) -> tuple[float, float]:
         """(offset, round trip) of the exchange with the smallest round trip: a line is sent, the program answers with
@@ -216,31 +281,29 @@ class Runner:
             process.communicate()
         return best
 
-    def end_orphans(self, programs: Iterable[str], marks: Iterable[str]) -> int:
-        """Ends processes that an earlier harness started and did not survive: `programs` (base names, as command or as
-        script) with one of `marks` in an argument. Only under the lock. Returns how many there were."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                argv = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            except OSError:
-                continue
-            ours = any(Path(a).name in programs for a in argv[:4]) and any(m in a for a in argv for m in marks)
-            if ours and int(folder.name) != os.getpid():
-                found.append(int(folder.name))
-        for number, wait_s in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 1.0)):
-            for pid in found:
+    def end_orphans(self) -> int:
+        """Ends what an earlier harness started and did not survive, whatever it worked on: processes with the mark of a
+        harness (pid and start) that is no more. Returns how many there were."""
+        found: list[int] = []
+        for pid in (folder.name for folder in Path("/proc").glob("[0-9]*")):
+            if is_orphan(pid):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
-            end = time.monotonic() + wait_s
-            while any(Path(f"/proc/{pid}").exists() for pid in found) and time.monotonic() < end:
-                time.sleep(0.05)
+                    handle = os.pidfd_open(int(pid))  # of this process, not of a later one of its number
+                    found.append(handle) if is_orphan(pid) else os.close(handle)
+        left = found
+        for number, wait_s in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 1.0)):
+            for handle in left:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(handle, number)
+            left = still_running(left, wait_s)
+        for handle in found:
+            os.close(handle)
         return len(found)
 
     def _popen(self, argv: list[str], env: dict[str, str] | None = None, **kwargs: Any) -> subprocess.Popen[bytes]:
         kwargs.setdefault("stdout", subprocess.PIPE)
         kwargs.setdefault("stderr", subprocess.PIPE if kwargs["stdout"] != subprocess.DEVNULL else subprocess.DEVNULL)
-        full = os.environ | env if env else None
+        full = os.environ | {MARK: identity()} | (env or {})
         try:
             return subprocess.Popen(argv, env=full, start_new_session=True, **kwargs)
         except FileNotFoundError:

@@ -32,8 +32,15 @@ CPU_COLUMNS = "t_s,usage_user_ns,usage_system_ns,usage_ns,throttled_ns,nr_period
 MEMORY_COLUMNS = "t_s,memory_bytes,memory_cache_bytes,oom_kills,swap_bytes,io_read_bytes,io_write_bytes"
 MACHINE_COLUMNS = "t_s,user,nice,system,idle,iowait,irq,softirq,steal,oom_kills,core_max_pct"
 STAT_COLUMNS = "t_s,user,nice,system,idle,iowait,irq,softirq,steal"
-TCP_COLUMNS = "t_s,out_segs,retrans_segs,attempt_fails,listen_overflows,listen_drops"
-TCP_FIELDS = ("Tcp:OutSegs", "Tcp:RetransSegs", "Tcp:AttemptFails", "TcpExt:ListenOverflows", "TcpExt:ListenDrops")
+TCP_COLUMNS = "t_s,out_segs,retrans_segs,attempt_fails,listen_overflows,listen_drops,dsacks"
+TCP_FIELDS = (
+    "Tcp:OutSegs",
+    "Tcp:RetransSegs",
+    "Tcp:AttemptFails",
+    "TcpExt:ListenOverflows",
+    "TcpExt:ListenDrops",
+    "TcpExt:TCPDSACKRecv",
+)
 CANARY_COLUMNS = "t_s,loop_us,pages_us"
 CANARY_STEPS, CANARY_BYTES = 5000, 1 << 20  # 0.3 and 0.4 ms, once a second: less than 0.1 % of a core
 PRESSURE_COLUMNS = "t_s,cpu_some_avg10,cpu_some_us,io_some_avg10,io_some_us,memory_some_avg10,memory_some_us"

@@ -7,10 +7,15 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from ntier_analysis.contracts.files import RECORD_BYTES, read_json
+from ntier_analysis.wording import counted
+from pydantic import BaseModel, Field
 
 from ntier_harness import durable, ledger, plan
 from ntier_harness.errors import WorkError
+from ntier_harness.files import no_record
 from ntier_harness.lab import Lab
 from ntier_harness.plan import Trial, trial_seed
 from ntier_harness.screen import duration
@@ -54,10 +59,30 @@ class Grid:
         return len(self.trials())
 
 
+def to_come(lab: Lab, spec: Spec, attempts: int) -> list[Trial]:
+    """Trials that are not finished, and for those that a search may still choose, as many of the highest load."""
+    made, found = make(lab, spec, attempts), ledger.attempts(lab.paths.raw / spec.sweep)
+    known = made.trials()
+    unknown = made.at_most() - len(known)
+    return [t for t in known if ledger.next_attempt(t, found, attempts) is not None] + [
+        Trial(spec.users[-1], 1, 0) for _ in range(unknown)
+    ]
+
+
 def unfinished(trials: list[Trial], sweep_dir: Path, attempts: int) -> Trial | None:
     """The first trial that is neither valid nor out of attempts."""
     found = ledger.attempts(sweep_dir)
     return next((t for t in trials if ledger.next_attempt(t, found, attempts) is not None), None)
+
+
+class _Decision(BaseModel):
+    users: Annotated[int, Field(ge=1)] | None
+    reason: str
+    why: str
+
+
+class _Record(BaseModel):
+    decisions: list[_Decision]
 
 
 @dataclass
@@ -105,12 +130,12 @@ class Search:
     def record(self) -> dict[str, Any]:
         """Goal and decisions so far. Raises WorkError if the file is not what a search writes."""
         try:
-            made = json.loads((self.folder / RECORD).read_text())
-            assert isinstance(made["decisions"], list)
-        except FileNotFoundError:
-            return {"schema_version": 1, **self._goal(), "decisions": []}
-        except (ValueError, KeyError, TypeError, AssertionError) as error:
-            raise WorkError(f"{self.folder / RECORD}: not the record of a search ({error!r})") from None
+            if not (self.folder / RECORD).exists():
+                return {"schema_version": 1, **self._goal(), "decisions": []}
+            made = read_json(self.folder / RECORD, RECORD_BYTES)
+            _Record.model_validate(made)
+        except ValueError as error:
+            raise no_record(self.folder / RECORD, "search", error) from None
         return made
 
     def _decide(self) -> Trial | None:
@@ -129,7 +154,7 @@ class Search:
         """What the search spared."""
         spared = len(self.spec.users) - len(self._first())
         time = duration(max(0, spared) * self.spec.reps * plan.trial_duration_s(self.spec))
-        return f"stop; {max(0, spared)} of the grid's {len(self.spec.users)} loads spared, about {time}"
+        return f"stop; {max(0, spared)} of the grid's {counted(len(self.spec.users), 'load')} spared, about {time}"
 
     def _ask(self) -> dict[str, Any]:
         """The analysis' decision: {users or null, why, reason}."""

@@ -9,6 +9,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from ntier_analysis.wording import counted
+
 if TYPE_CHECKING:
     from ntier_analysis.contracts.manifest import Manifest, Phase
     from rich.live import Live
@@ -61,7 +63,7 @@ class Screen:
         self.label = f"[{number}/{of}] {trial.attempt_key(attempt)}"
         self._phase = ""
         self.event("trial", trial=trial.key, attempt=attempt, number=number, of=of)
-        self.say(f"{self.label}  {trial.users} users, attempt {attempt}; {duration(left_s)} left")
+        self.say(f"{self.label}  {counted(trial.users, 'user')}, attempt {attempt}; {duration(left_s)} left")
 
     def step(self, step: str) -> None:
         self.event("step", step=step)
@@ -102,20 +104,11 @@ class Screen:
     def close(self) -> None:
         """Ends what changes in place."""
 
-    def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:
-        """A table on stderr; numbers stand right."""
-        if self.as_json:
-            return
-        from rich.console import Console
-        from rich.table import Table
-
-        console = Console(stderr=True, highlight=False, soft_wrap=False, width=None if sys.stderr.isatty() else 110)
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-        for i, name in enumerate(columns):
-            table.add_column(name, justify="right" if rows and rows[0][i][:1].isdigit() else "left")
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
+    def result(self, text: str, data: dict[str, Any]) -> None:
+        """What was found out, on stdout: as text, or as a JSON line."""
+        self.event("result", **data)
+        if not self.as_json:
+            print(text, flush=True)
 
 
 class LiveScreen(Screen):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
+from pathlib import Path
 from typing import Any
 
 from ntier_analysis.contracts.topology import Topology
+from ntier_analysis.wording import counted
 
-from ntier_harness import ledger, plan, scale, schedule, sweep
+from ntier_harness import plan, preflight, scale, schedule, sweep
 from ntier_harness.errors import RequestError
-from ntier_harness.lab import Lab, memory_info
+from ntier_harness.lab import Lab
+from ntier_harness.machine import memory_info
 from ntier_harness.screen import duration, size
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import SEARCH_MOST, Spec
@@ -17,10 +19,10 @@ from ntier_harness.spec import SEARCH_MOST, Spec
 SHOWN = 4  # nodes of a tier drawn one by one; more are counted
 
 
-def picture(topology: Topology) -> str:
+def picture(topology: Topology, clients: int = 1) -> str:
     """The topology as text: one column per tier, one row per node."""
-    columns = [["client1"]]
-    for tier, count in topology.counts.items():
+    columns = []
+    for tier, count in {"client": clients, **topology.counts}.items():
         names = [f"{tier}{i}" for i in range(1, count + 1)]
         columns.append(names if count <= SHOWN else [*names[: SHOWN - 1], f"... {tier}{count}"])
     height = max(len(c) for c in columns)
@@ -36,22 +38,12 @@ def picture(topology: Topology) -> str:
     return "\n".join(lines)
 
 
-def plan_data(lab: Lab, spec: Spec) -> dict[str, Any]:
-    """Everything `ntier plan` says. Reads the ledger; touches nothing."""
-    soft = soft_resources(spec)
-    found = ledger.attempts(lab.paths.raw / spec.sweep)
+def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str, Any]:
+    """Everything `ntier plan` says of a request that the preflight accepts. Reads the ledger; touches nothing."""
+    trials = schedule.make(lab, spec, attempts).trials()
+    to_come = schedule.to_come(lab, spec, attempts)
+    left = {t.key for t in to_come if t in trials}
     problems = []
-    try:
-        ledger.check_same_experiment(spec, found, soft)
-    except RequestError as error:
-        problems.append(str(error))
-    searching = schedule.make(lab, spec, sweep.ATTEMPTS)
-    trials = searching.trials()
-    left = {t.key for t in trials if ledger.next_attempt(t, found, sweep.ATTEMPTS) is not None}
-    to_come = len(left) + searching.at_most() - len(trials)
-    existing = lab.paths.results
-    while not existing.exists():
-        existing = existing.parent
     cores = scale.needed_cores(spec.scale, spec.shares)
     host = (lab.host or sweep_host(lab)).cores
     here = not lab.target.own_machines
@@ -59,11 +51,16 @@ def plan_data(lab: Lab, spec: Spec) -> dict[str, Any]:
         problems.append(
             f"nodes, client and machinery may need {cores:.1f} of {host} cores: trials may be invalid (host busy)"
         )
+    try:
+        lab.target.require_privileges()
+    except RequestError as error:
+        problems.append(str(error))
     return {
         "sweep": spec.sweep,
         "topology": str(spec.topology),
-        "picture": picture(spec.topology),
-        "nodes": spec.topology.node_count + 1,
+        "picture": picture(spec.topology, spec.clients),
+        "nodes": spec.topology.node_count + spec.clients,
+        "clients": spec.clients,
         "mix": spec.mix.name,
         "middleware": spec.middleware,
         "target": spec.target,
@@ -74,18 +71,17 @@ def plan_data(lab: Lab, spec: Spec) -> dict[str, Any]:
         "cores": {"needed": round(cores, 2), "host": host} if here else None,
         "hosts": lab.target.assignment(spec),
         "seed": spec.seed,
-        "soft_resources": soft,
+        "soft_resources": soft_resources(spec),
         "trials": [
             {"trial": t.key, "users": t.users, "users_real": spec.real_users(t.users), "rep": t.rep,
              "state": "to run" if t.key in left else "done"} for t in trials
         ],
         "search": search_data(spec),
-        "duration_s": plan.sweep_duration_s(spec, to_come, deployed=False),
-        "disk_bytes": sum(plan.trial_bytes(spec, t.users) for t in trials if t.key in left)
-        + (to_come - len(left)) * plan.trial_bytes(spec, spec.users[-1]),
-        "disk_free_bytes": shutil.disk_usage(existing).free,
-        "memory_bytes": sweep.memory_needed(spec) if here else None,
-        "memory_available_bytes": memory_info()["MemAvailable"],
+        "duration_s": plan.sweep_duration_s(spec, len(to_come), deployed=False),
+        "disk_bytes": plan.disk_bytes(spec, to_come),
+        "disk_free_bytes": preflight.disk_free(lab.paths),
+        "memory_bytes": preflight.memory_needed(spec) if here else None,
+        "memory_available_bytes": memory_info().get("MemAvailable"),
         "steps": steps(lab, spec),
         "problems": problems,
     }  # fmt: skip
@@ -109,7 +105,7 @@ def sweep_host(lab: Lab) -> Any:
 
 def steps(lab: Lab, spec: Spec) -> list[str]:
     return [
-        f"terraform apply in {lab.target.root.relative_to(lab.paths.root)}",
+        f"{Path(lab.target.terraform).name} apply in {lab.target.root.relative_to(lab.paths.root)}",
         *(f"ansible-playbook ansible/playbooks/{name}.yml" for name in lab.target.playbooks),
         "warm-up: 30 s of load without limits, again until the JVMs have compiled (once per deployment)",
         "per trial: reset, collectors, limits, JMeter, collect, validate, seal",
@@ -139,7 +135,8 @@ def plan_text(data: dict[str, Any]) -> str:
         "",
         data["picture"],
         "",
-        f"nodes     {data['nodes']} (one client among them) on target {data['target']}, data {data['data_profile']}",
+        f"nodes     {data['nodes']} ({counted(data['clients'], 'client')} among them) on target "
+        f"{data['target']}, data {data['data_profile']}",
         *machines(data),
         f"phases    {p['name']}: {p['ramp_up_s']:g} / {p['run_s']:g} / {p['ramp_down_s']:g} s",
         f"disk      about {size(data['disk_bytes'])} of {size(data['disk_free_bytes'])} free",
@@ -153,12 +150,12 @@ def plan_text(data: dict[str, Any]) -> str:
     ]
     how = data["search"]
     text = "Loads come in an order that halves the gaps, repetitions in blocks: stopped early, it is a coarse sweep."
-    count = f"{len(left)} of {len(trials)} trials to run; expected duration"
+    count = f"{len(left)} of {counted(len(trials), 'trial')} to run; expected duration"
     if how["name"] == "capacity":
         more = "" if how["precision_given"] else f" (PRECISION=...: up to {SEARCH_MOST} loads)"
         text = (
             f"Loads are searched until the maximum is known to +-{100 * how['precision']:g} %: "
-            f"{how['at_most']} trials at most instead of {how['grid']}{more}."
+            f"{counted(how['at_most'], 'trial')} at most instead of {how['grid']}{more}."
         )
         count = f"{len(trials)} chosen so far, {len(left)} of them to run; expected duration at most"
     lines += [
@@ -172,14 +169,13 @@ def plan_text(data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def before_work(lab: Lab, spec: Spec) -> None:
+def before_work(lab: Lab, spec: Spec, attempts: int) -> None:
     """The plan in a few lines, before a sweep begins."""
-    data = plan_data(lab, spec)
+    data = plan_data(lab, spec, attempts)
     left = sum(t["state"] == "to run" for t in data["trials"])
     how = data["search"]
-    number = (
-        f"at most {how['at_most']} trials" if "at_most" in how else f"{left} of {len(data['trials'])} trials to run"
-    )
+    of = counted(len(data["trials"]), "trial")
+    number = f"at most {counted(how['at_most'], 'trial')}" if "at_most" in how else f"{left} of {of} to run"
     lab.screen.event(
         "plan", **{k: data[k] for k in ("sweep", "duration_s", "disk_bytes")}, trials=len(data["trials"]), left=left
     )

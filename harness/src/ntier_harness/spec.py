@@ -8,14 +8,15 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from ntier_analysis.contracts.topology import Topology, TopologyError
+from ntier_analysis.contracts.topology import DBMS, Topology, TopologyError
 
 from ntier_harness import catalog, middlewares
 from ntier_harness.catalog import Mix, Phases
 from ntier_harness.errors import RequestError, unknown
 
 MAX_USERS = 100_000
-MAX_REAL_USERS = 15_000  # one JVM thread per user; pids.max of a common container is 17,500
+MAX_REAL_USERS = 15_000  # of a client: one JVM thread per user; pids.max of a common container is 17,500
+MAX_CLIENTS = 16  # as terraform/modules/topology
 DEFAULT_PRECISION, PRECISIONS = 0.05, (0.005, 0.5)
 SEARCH_LEAST, SEARCH_MOST = 4, 6  # loads of a search for the capacity (analysis/bench/capacity_search.py)
 
@@ -40,6 +41,8 @@ class Spec:
     asked_precision: float | None = None
     """Half-width of the maximum's 95 % interval, relative, that a search for the capacity is to reach."""
     settings: dict[str, Any] = field(default_factory=dict)
+    clients: int = 1
+    """Load generators; they share the users."""
 
     @property
     def precision(self) -> float:
@@ -66,6 +69,14 @@ class Spec:
     @property
     def db_type(self) -> str:
         return "low_cost" if self.topology.low_cost else "normal"
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """Images that its nodes are made from on target local, as `setup/images` names them; elsewhere there are none.
+        Set-up is derived from this, and so is what it leaves out."""
+        if self.target != "local":
+            return ()
+        return ("web", "app", self.middleware, f"{DBMS[self.topology.dbms]}-{self.data_profile}", "client")
 
     @property
     def shares(self) -> float:
@@ -95,7 +106,7 @@ def parse_topology(text: str | None) -> Topology:
 
 def parse_users(text: str) -> tuple[int, ...]:
     """`first:last:step` (inclusive), or a list with commas; each 1..MAX_USERS. Sorted, without doubles."""
-    ranges = re.fullmatch(r"(\d+):(\d+):(\d+)", text)
+    ranges = re.fullmatch(r"(\d{1,9}):(\d{1,9}):(\d{1,9})", text)
     if ranges:
         first, last, step = (int(n) for n in ranges.groups())
         if step < 1 or first > last:
@@ -103,7 +114,7 @@ def parse_users(text: str) -> tuple[int, ...]:
         if (last - first) // step > 998:
             raise RequestError(f"users: {text!r} gives {(last - first) // step + 1} loads; at most 999 are allowed")
         users = list(range(first, last + 1, step))
-    elif re.fullmatch(r"\d+(,\d+)*", text):
+    elif re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
         users = [int(n) for n in text.split(",")]
     else:
         raise RequestError(f"users: {text!r}: expected first:last:step (1000:13000:1000) or a list (1000,4000)")
@@ -175,16 +186,16 @@ def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
         asked_precision=_parse_precision(options.get("precision"), search),
         settings=parse_settings(options.get("set") or ()),
         node_types=node_types,
+        clients=whole("clients", options.get("clients") or 1, 1, MAX_CLIENTS),
     )
     middlewares.check(
         middlewares.MIDDLEWARES[spec.middleware], topology.dbms, spec.settings,
         mix=spec.mix.name, mix_writes=spec.mix.writes, replicas=topology.counts["db"],
     )  # fmt: skip
     most = spec.real_users(spec.users[-1])
-    if most > MAX_REAL_USERS:
-        raise RequestError(
-            f"users: {spec.users[-1]} at scale {spec.scale} are {most} real users; at most {MAX_REAL_USERS}"
-        )
+    if most > MAX_REAL_USERS * spec.clients:
+        of = f"{MAX_REAL_USERS}" + (f" for each of {spec.clients} clients" if spec.clients > 1 else "")
+        raise RequestError(f"users: {spec.users[-1]} at scale {spec.scale} are {most} real users; at most {of}")
     name = options.get("name")
     explicit_scale = "" if scale_text == "auto" or target != "local" else f"s{spec.scale:g}".replace(".", "_")
     name = derived_name(spec, default_phases, explicit_scale) if name is None or name == "" else name
@@ -209,6 +220,7 @@ def derived_name(spec: Spec, default_phases: str, explicit_scale: str) -> str:
     parts += [explicit_scale] if explicit_scale else []
     parts += [spec.data_profile] if spec.data_profile != catalog.DEFAULT_PROFILE else []
     parts += [f"seed{spec.seed}"] if spec.seed != 1 else []
+    parts += [f"clients{spec.clients}"] if spec.clients != 1 else []
     if spec.settings:
         text = json.dumps(spec.settings, sort_keys=True)
         parts.append("x" + hashlib.sha256(text.encode()).hexdigest()[:6])

@@ -17,6 +17,8 @@ from ntier_harness.runner import Done, Runner, Spawned
 
 CLOCK_EXCHANGES = 20
 CONNECT_S = 5
+ALONE = ("-oControlMaster=no", "-oControlPath=none")
+"""A connection of its own; before all other options, since SSH takes the first value that it meets."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,11 @@ class Nodes:
     def tier(self, tier: str) -> list[Node]:
         return [n for n in self.all if n.tier == tier]
 
-    def argv(self, node: Node, command: str) -> list[str]:
+    def argv(self, node: Node, command: str, *, shared: bool = True) -> list[str]:
+        """`shared`: over the connection that a run has open, which ends with it."""
         access = self.access(node)
-        return ["ssh", *options(access, self.paths), access.destination, access.as_root(command)]
+        alone = () if shared else ALONE
+        return ["ssh", *alone, *options(access, self.paths), access.destination, access.as_root(command)]
 
     def access(self, node: Node) -> Access:
         if self._access is None:
@@ -143,7 +147,7 @@ class Nodes:
             raise WorkError(f"{node.name}: {error}") from None
 
     def facts(self, node: Node) -> dict[str, Any]:
-        """What `ntier-node facts` says: boot id, services with pids and starts, versions."""
+        """What `ntier-node facts` says: boot id, services with pids and starts, kernel, packages."""
         out = self.call(node, "ntier-node facts", timeout=20).out
         try:
             return json.loads(out)

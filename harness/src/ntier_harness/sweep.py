@@ -5,53 +5,52 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ntier_analysis.contracts.manifest import Manifest
+from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.wording import counted
 
-from ntier_harness import durable, ledger, plan
+from ntier_harness import durable, ledger, plan, preflight, versions
 from ntier_harness.condition import LOADED, in_force, keep, reset, restore
 from ntier_harness.deploy import deploy, warm_up
-from ntier_harness.errors import Interrupted, RequestError, WorkError
-from ntier_harness.lab import Lab, memory_info
-from ntier_harness.load import stop_jmeter
+from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.lab import Lab
 from ntier_harness.plan import Trial
-from ntier_harness.schedule import Schedule
+from ntier_harness.schedule import Schedule, to_come
 from ntier_harness.schedule import make as make_schedule
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec
 from ntier_harness.trial import Attempt, planned
 
 ATTEMPTS = 3  # the first and two more
-STARTED_BY_US = ("sampler.py", "sadc", "ssh", "terraform", "tofu", "ansible-playbook")
 
 
 @contextlib.contextmanager
 def locked(lab: Lab) -> Iterator[None]:
-    """One harness at a time on a machine. Raises RequestError naming the other one. The kernel releases the lock of a
-    process that died, so there are no stale ones."""
+    """One harness at a time on a machine. Raises RequestError naming the other one, and WorkError for what goes wrong
+    with our own files inside. The kernel releases the lock of a process that died, so there are no stale ones."""
     from filelock import FileLock, Timeout
 
-    try:
-        for folder in (lab.paths.state, lab.paths.place, lab.paths.logs, lab.paths.ssh):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = FileLock(lab.paths.lock)
-        lock.acquire(timeout=0)
-    except PermissionError as error:
-        lab.target.require_privileges()  # says what is needed
-        raise RequestError(f"{error.filename}: no permission") from None
-    except Timeout:
-        raise RequestError(f"another ntier is at work: {holder(lab)}; wait for it or stop it") from None
-    try:
-        info = {"pid": os.getpid(), "start_s": lab.runner.now(), "command": lab.command}
-        lab.paths.lock.with_suffix(".json").write_text(json.dumps(info))
-        yield
-    finally:
-        lock.release()
+    with durable.errors_named():
+        try:
+            for folder in (lab.paths.state, lab.paths.place, lab.paths.logs, lab.paths.ssh):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = FileLock(lab.paths.lock)
+            lock.acquire(timeout=0)
+        except PermissionError as error:
+            lab.target.require_privileges()  # says what is needed
+            raise RequestError(f"{error.filename}: no permission") from None
+        except Timeout:
+            raise RequestError(f"another ntier is at work: {holder(lab)}; wait for it or stop it") from None
+        try:
+            info = {"pid": os.getpid(), "start_s": lab.runner.now(), "command": lab.command}
+            lab.paths.lock.with_suffix(".json").write_text(json.dumps(info))
+            yield
+        finally:
+            lock.release()
 
 
 def holder(lab: Lab) -> str:
@@ -63,49 +62,23 @@ def holder(lab: Lab) -> str:
 
 
 def tidy(lab: Lab, raw: Path) -> None:
-    """Ends what a crashed harness left: its processes here, its generator and limits on the nodes, its open records."""
-    # by paths of this state: an experiment with another state on this machine has another lock, and is none of ours
-    ours = [f"{raw}/", f"{lab.paths.ssh}/", f"{lab.paths.place}/"]
-    if lab.runner.end_orphans(STARTED_BY_US, ours):
+    """Ends what a crashed harness left, as this machine and the nodes show it, whichever folder its results went to:
+    processes here, generators, collectors and limits on the nodes. Its open records in `raw` are closed."""
+    if lab.runner.end_orphans():
         lab.screen.say("stopped processes that an earlier run left behind")
-    marked = ledger.recover(raw, lab.runner.now())
-    for name in marked:
+    for name in ledger.recover(raw, lab.runner.now()):
         lab.screen.say(f"{name}: recorded as failed: interrupted")
-    if marked and lab.paths.nodes.exists():
-        with contextlib.suppress(WorkError):
-            stop_jmeter(lab.nodes)
-        with contextlib.suppress(WorkError):
-            lab.target.lift_limits(lab.nodes.all)
+    if not lab.paths.nodes.exists():
+        return
 
+    def end_all(node: Node) -> None:
+        if lab.target.present(node):
+            lab.nodes.call(node, "ntier-node end-all", check=False, timeout=20)
 
-def preflight(lab: Lab, spec: Spec, trials: list[Trial]) -> None:
-    """What must hold before anything is touched. Raises RequestError or WorkError with what is needed."""
-    lab.target.require_privileges()
-    raw = lab.paths.raw
-    try:
-        raw.mkdir(parents=True, exist_ok=True)
-        probe = raw / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise WorkError(f"results: {raw} cannot be written ({error.strerror})") from None
-    needed = 2 * sum(plan.trial_bytes(spec, t.users) for t in trials) + 100_000_000
-    free = shutil.disk_usage(raw).free
-    if free < needed:
-        raise WorkError(f"results: {needed:,} bytes are needed below {raw}, {free:,} are free")
-    available = memory_info()["MemAvailable"]
-    if lab.target.own_machines:
-        return  # the nodes' memory is not this machine's
-    if not lab.paths.nodes.exists() and available < memory_needed(spec):
-        raise WorkError(f"memory: the nodes need about {memory_needed(spec):,} bytes, {available:,} are available")
-
-
-MEMORY_PER_TIER = {"web": 0.15e9, "app": 0.6e9, "middleware": 0.8e9, "db": 0.8e9}  # resident, as measured on small data
-
-
-def memory_needed(spec: Spec) -> int:
-    client = 0.4e9 + spec.real_users(spec.users[-1]) * 200_000
-    return round(client + sum(MEMORY_PER_TIER[t] * n for t, n in spec.topology.counts.items()))
+    with contextlib.suppress(WorkError):
+        lab.runner.parallel(end_all, lab.nodes.all)
+    with contextlib.suppress(WorkError):
+        lab.target.lift_limits(lab.nodes.all)
 
 
 def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False) -> None:
@@ -118,7 +91,7 @@ def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False
     lab.target.up(spec, log)
     lab.forget_nodes()
     if lab.paths.nodes.read_text() != before:
-        lab.screen.say(f"up: {len(lab.nodes.all)} nodes in {lab.runner.monotonic() - began:.0f} s")
+        lab.screen.say(f"up: {counted(len(lab.nodes.all), 'node')} in {lab.runner.monotonic() - began:.0f} s")
     if lab.paths.written.exists():
         lab.screen.step("restore the data that users of an earlier run changed")
         lab.nodes.connect()
@@ -146,28 +119,38 @@ def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS, options: dict[str, Any] 
         return carry_out(lab, spec, attempts, options)
 
 
-def carry_out(lab: Lab, spec: Spec, attempts: int, options: dict[str, Any] | None = None) -> int:
-    """What `run` does, for one who holds the lock."""
+def carry_out(
+    lab: Lab, spec: Spec, attempts: int, options: dict[str, Any] | None = None, *, brief: bool = False
+) -> int:
+    """What `run` does, for one who holds the lock. `brief`: of the result, only the sentence is printed."""
     sweep_dir, soft = lab.paths.raw / spec.sweep, soft_resources(spec)
-    ledger.check_same_experiment(spec, ledger.attempts(sweep_dir), soft)
+    preflight.check(lab, spec, attempts)
     schedule = make_schedule(lab, spec, attempts)
     if schedule.next() is not None:
-        found = ledger.attempts(sweep_dir)
-        known = schedule.trials() if spec.search == "grid" else plan.order(spec)[-spec.most_loads :]
-        left = [t for t in known if ledger.next_attempt(t, found, attempts) is not None]
-        preflight(lab, spec, left)
+        lab.target.require_privileges()
+        make_place(lab.paths.raw)
         lab.describe()
-        lab.screen.say(f"{spec.sweep}: {len(left)} of {schedule.at_most()} trials to run{at_most(spec)}")
+        left = to_come(lab, spec, attempts)
+        lab.screen.say(f"{spec.sweep}: {len(left)} of {counted(schedule.at_most(), 'trial')} to run{at_most(spec)}")
         provision(lab, spec, soft)
         if options:
             note(lab, options)
         try:
+            versions.check_same(lab, ledger.attempts(sweep_dir), spec.sweep)
             run_trials(lab, spec, soft, schedule, sweep_dir, attempts)
         finally:
             lab.screen.close()
             lab.nodes.disconnect()
-    finish(lab, spec)
-    return conclude(lab, spec, sweep_dir, schedule.trials())
+    said = finish(lab, spec)
+    return conclude(lab, spec, sweep_dir, schedule.trials(), said.splitlines()[0] if brief and said else said)
+
+
+def make_place(raw: Path) -> None:
+    """Raises RequestError for what only trying shows: a name that is too long, a folder that must not change."""
+    try:
+        raw.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(f"results: {raw} cannot be made ({error.strerror})") from None
 
 
 def at_most(spec: Spec) -> str:
@@ -186,14 +169,15 @@ def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], schedule: Schedule, s
                 began = lab.runner.monotonic()
             number, of = schedule.trials().index(trial) + 1, schedule.at_most()
             lab.screen.trial(trial, attempt, number, of, (of - number + 1) * plan.trial_duration_s(spec))
-            manifest = one_attempt(lab, spec, soft, trial, attempt, sweep_dir, warm)
+            done = one_attempt(lab, spec, soft, trial, attempt, sweep_dir, warm)
+            manifest = done.manifest
             lab.screen.close()
             doubt = not manifest.valid
             whole = manifest.phases[-1].end_s is not None and not manifest.failure
             lab.screen.ended(manifest, lab.runner.monotonic() - began - spec.phases.total_s if whole else None)
             lab.runner.stop.check()
-            if (manifest.failure or "").startswith(ledger.INTERRUPTED):
-                raise Interrupted(manifest.failure)
+            if done.ends_sweep:
+                raise done.ends_sweep
 
 
 def ready(lab: Lab, spec: Spec, soft: dict[str, Any], *, doubt: bool = True) -> dict[str, Any]:
@@ -224,15 +208,17 @@ def restart_services(lab: Lab) -> None:
 
 
 def one_attempt(lab: Lab, spec: Spec, soft: dict[str, Any], trial: Trial, attempt: int, sweep_dir: Path,
-                warm: dict[str, Any]) -> Manifest:  # fmt: skip
+                warm: dict[str, Any]) -> Attempt:  # fmt: skip
     trial = trial.drawn_anew(len(ledger.counted(ledger.attempts(sweep_dir).get(trial.key, []))))
     manifest = planned(lab, spec, trial, attempt, soft)
     directory = ledger.create(sweep_dir, trial.attempt_key(attempt), manifest)
-    return Attempt(lab, spec, trial, manifest, directory, warm).run()
+    made = Attempt(lab, spec, trial, manifest, directory, warm)
+    made.run()
+    return made
 
 
-def finish(lab: Lab, spec: Spec) -> None:
-    """Store and report, by the analysis program."""
+def finish(lab: Lab, spec: Spec) -> str:
+    """Store and report, by the analysis program; returns what it says of the sweep."""
     program = str(Path(sys.executable).with_name("ntier-analysis"))
     store, reports = lab.paths.results / "store", lab.paths.results / "reports"
     for arguments in (
@@ -241,31 +227,41 @@ def finish(lab: Lab, spec: Spec) -> None:
     ):
         lab.screen.step(arguments[0])
         durable.step(arguments[0])
-        lab.runner.run([program, *arguments], timeout=900)
+        done = lab.runner.run([program, *arguments], timeout=900)
     lab.screen.close()
+    return done.out.rstrip()
 
 
-def conclude(lab: Lab, spec: Spec, sweep_dir: Path, trials: list[Trial]) -> int:
-    """Closing table and where the report is. Returns the exit code."""
-    rows, missing = [], []
+def reported(lab: Lab, sweep: str) -> dict[str, Any]:
+    """The sweep's newest report as data (docs/analysis.md: `report.json`); empty if there is none."""
+    folder = lab.paths.results / "reports" / sweep
+    try:
+        return json.loads((folder / "report.json").read_text()) | {"report": str(folder / "report.html")}
+    except (OSError, ValueError):
+        return {}
+
+
+def conclude(lab: Lab, spec: Spec, sweep_dir: Path, trials: list[Trial], said: str) -> int:
+    """The result, and which trials have none. Returns the exit code."""
     found = ledger.attempts(sweep_dir)
-    for trial in sorted(trials, key=lambda t: (t.users, t.rep)):
-        mine = found.get(trial.key, [])
-        newest = next((a for a in reversed(mine) if a.outcome == "valid"), mine[-1] if mine else None)
-        outcome = newest.outcome if newest else "missing"
-        if outcome != "valid":
-            missing.append(trial.key)
-        m = newest.manifest if newest else None
-        why = (
-            (m.failure or ", ".join(m.validity.reasons if m.validity else []))
-            if m
-            else (newest.problem if newest else "")
-        )
-        rows.append([trial.key, str(spec.real_users(trial.users)), outcome, str(len(mine)), why])
-    lab.screen.table(spec.sweep, ["trial", "real users", "outcome", "attempts", "why"], rows)
-    report = lab.paths.results / "reports" / spec.sweep / "report.html"
-    lab.screen.say(f"report: {report}")
-    lab.screen.event("sweep_end", sweep=spec.sweep, trials=len(rows), without_valid_attempt=missing, report=str(report))
+    missing = {t.key: _why(found.get(t.key, [])) for t in trials if not _valid(found.get(t.key, []))}
+    lab.screen.result(said, reported(lab, spec.sweep))
+    lab.screen.event("sweep_end", sweep=spec.sweep, trials=len(trials), without_valid_attempt=sorted(missing))
     if missing:
-        lab.screen.warn(f"{len(missing)} of {len(rows)} trials have no valid attempt: {', '.join(missing)}")
+        texts = "; ".join(f"{key} ({why})" for key, why in sorted(missing.items()))
+        lab.screen.warn(f"no valid attempt in {len(missing)} of {counted(len(trials), 'trial')}: {texts}")
     return 1 if missing else 0
+
+
+def _valid(attempts: list[ledger.Attempt]) -> bool:
+    return any(a.outcome == "valid" for a in attempts)
+
+
+def _why(attempts: list[ledger.Attempt]) -> str:
+    """`3 attempts, the last one invalid: host_busy`."""
+    if not attempts:
+        return "not run"
+    last = attempts[-1]
+    m = last.manifest
+    why = last.problem if m is None else m.failure or ", ".join(m.validity.reasons if m.validity else [])
+    return f"{len(attempts)} attempt{'s' * (len(attempts) > 1)}, the last one {last.outcome}: {why}"

@@ -6,6 +6,7 @@ import contextlib
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from ntier_analysis.contracts.manifest import Manifest, Phase, State, Validity
 from ntier_analysis.contracts.nodes import Node
 
 import ntier_harness
-from ntier_harness import collect, durable, ledger
+from ntier_harness import collect, durable, ledger, versions
 from ntier_harness.condition import WARM, check_restored, data, reset, restore
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
@@ -74,6 +75,8 @@ class Attempt:
     generator: Generator | None = None
     observation: Observation | None = None
     started: list[Node] = field(default_factory=list)
+    ends_sweep: Exception | None = None
+    """What ended this attempt and, being no fault of the trial's, ends the sweep as well."""
 
     @property
     def remote(self) -> str:
@@ -88,21 +91,30 @@ class Attempt:
         ledger.note(self.directory, self.manifest, step, "begin", self.lab.runner.now(), detail)
 
     def run(self) -> Manifest:
-        """The whole attempt. Always ends in a sealed record; the manifest says how. Raises nothing but a bug."""
-        failure = None
+        """The whole attempt. Whatever is raised on the way, load, limits and collectors end; then the record is sealed
+        and says how it ended. On a full disk it stays open: the next run records it as interrupted."""
+        problems = Problems(self)
+        opened = contextlib.ExitStack()
         try:
-            self.prepare()
-            self.start()
-            self.phases()
-        except Interrupted:
-            failure = f"{ledger.INTERRUPTED}: stopped by the user during {self.step}"
-        except WorkError as error:
-            failure = str(error)
+            with problems:
+                self.prepare()
+                self.start(opened, problems)
+                self.phases()
+        finally:
+            with self.lab.runner.stop.deferred():
+                self.wind_down(opened, problems)
         with self.lab.runner.stop.deferred():
-            failure = self.wind_down(failure)
-            failure = self.bring_home(failure)
-            self.seal(failure)
+            self.bring_home(problems)
+            self.seal(problems)
         return self.manifest
+
+    def reason(self, error: Exception) -> str:
+        """Why the attempt failed, for its record. Notes whether the sweep can go on."""
+        if isinstance(error, Interrupted) or durable.is_disk(error):
+            self.ends_sweep = self.ends_sweep or error
+            what = "stopped by the user" if isinstance(error, Interrupted) else str(error)
+            return f"{ledger.INTERRUPTED}: {what} during {self.step}"
+        return str(error) if isinstance(error, WorkError) else f"{self.step}: {type(error).__name__}: {error}"
 
     # ---- before -------------------------------------------------------------------------------------------------
 
@@ -122,13 +134,14 @@ class Attempt:
         def one(node: Node) -> tuple[Node, dict[str, Any], tuple[float, float]]:
             return node, nodes.facts(node), nodes.clock(node)
 
-        for node, facts, (offset, trip) in self.lab.runner.parallel(one, nodes.all):
+        told = self.lab.runner.parallel(one, nodes.all)
+        if when == "before":
+            self.manifest.versions |= versions.read(self.lab, {node.name: facts for node, facts, _ in told})
+        for node, facts, (offset, trip) in told:
             folder = self.folder(node)
             (folder / f"facts_{when}.json").write_text(json.dumps(facts, indent=1))
             entry = self.manifest.clock_offsets_s.setdefault(node.name, {})
             entry |= {f"offset_{when}": round(offset, 7), f"rtt_{when}": round(trip, 7)}
-            packages = facts.get("packages", {}) if when == "before" else {}
-            self.manifest.versions |= {f"{node.role}.{k}": str(v) for k, v in packages.items()}
 
     def data(self, when: str) -> None:
         """Rows and digest of each table on each replica, if the mix writes: was all written, everywhere?"""
@@ -149,9 +162,9 @@ class Attempt:
 
     # ---- during -------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def start(self, opened: contextlib.ExitStack, problems: Problems) -> None:
         """Load generator, collectors, facts, limits: all before the first user. The generator comes first: its JVM
-        takes longer than the rest."""
+        takes longer than the rest. What ends them is in `opened` before they begin, the load last: it ends first."""
         self.begin("start")
         run = Run(self.remote, self.manifest.users_real, self.spec.phases, self.spec.mix, self.trial.seed,
                   self.spec.mix.think_time_s * 1000)  # fmt: skip
@@ -161,6 +174,10 @@ class Attempt:
                 shutil.copy(file, self.directory / "config" / f"{self.spec.mix.name}{name}.csv")
         (self.directory / "config" / "deployment.json").write_text(json.dumps(self.manifest.soft_resources, indent=1))
         self.generator = Generator(self.lab.nodes, self.lab.target.guard, run, self.directory)
+        opened.callback(problems.guard, self.lab.runner.stop_spawned)
+        opened.callback(problems.guard, self.stop_collectors, problems)
+        opened.callback(problems.guard, self.lab.target.lift_limits, self.manifest.nodes)
+        opened.callback(problems.guard, self.generator.end)
         self.generator.start()
         self.start_collectors()
         self.begin("facts")
@@ -175,13 +192,13 @@ class Attempt:
     def start_collectors(self) -> None:
         """sysstat and status collectors on every node, and what looks at them from here."""
         runner, nodes = self.lab.runner, self.lab.nodes
+        self.started = list(nodes.all)
         self.observation = self.lab.target.observe(self.directory, self.remote, nodes)
 
         def one(node: Node) -> tuple[str, list[str]]:
             done = nodes.call(node, f"ntier-node start {self.remote}", timeout=20)
             return node.name, json.loads(done.out)["collectors"]
 
-        self.started = list(nodes.all)
         self.manifest.collectors = dict(runner.parallel(one, nodes.all))
         if self.observation.collectors:
             self.manifest.collectors["host"] = list(self.observation.collectors)
@@ -218,68 +235,54 @@ class Attempt:
 
     # ---- after --------------------------------------------------------------------------------------------------
 
-    def wind_down(self, failure: str | None) -> str | None:
-        """Stops load, lifts limits, stops collectors, whatever happened before; returns the first failure."""
-        self.begin("stop")
-        problems = Problems(failure)
-        if self.generator:
+    def wind_down(self, opened: contextlib.ExitStack, problems: Problems) -> None:
+        """Ends load, limits and collectors, each whatever happened to the others."""
+        with problems:
+            self.begin("stop")
+        if self.generator and not problems.first:
             with problems:
-                codes = self.generator.finish(0.0 if failure else EXIT_WAIT_S)
+                codes = self.generator.wait(EXIT_WAIT_S)
                 bad = {c: code for c, code in codes.items() if code != 0}
-                if bad and not failure:
+                if bad:
                     name, code = next(iter(bad.items()))
                     raise WorkError(f"client_exit {code}: JMeter on {name}")
-        with problems:
-            self.lab.target.lift_limits(self.manifest.nodes)
-        if self.observation is None:
-            return problems.first
-        self.observation.stop()
-        for node in self.started:
-            problems.add(self._stop_node(node)) if not self.lab.target.present(node) else None
-        alive = [n for n in self.started if self.lab.target.present(n)]
-        with problems:
-            for problem in self.lab.runner.parallel(self._stop_node, alive):
-                problems.add(problem)
-        return problems.first
+        opened.close()
 
-    def _stop_node(self, node: Node) -> str | None:
-        if not self.lab.target.present(node):
-            return f"node_gone: {node.name} does not run any more"
+    def stop_collectors(self, problems: Problems) -> None:
+        """Nodes that are gone first: that is why the others' collectors may be in trouble."""
+        if self.observation:
+            self.observation.stop()
+        alive = [n for n in self.started if self.lab.target.present(n)]
+        for node in (n for n in self.started if n not in alive):
+            problems.add(f"node_gone: {node.name} does not run any more")
+        self.lab.runner.parallel(lambda n: problems.guard(self._stop_node, n), alive)
+
+    def _stop_node(self, node: Node) -> None:
         try:
             self.lab.nodes.call(node, f"ntier-node stop {self.remote}", timeout=30)
         except WorkError as error:
-            return f"collect {node.name}: {error}"
-        return None
+            raise WorkError(f"collect {node.name}: {error}") from None
 
-    def bring_home(self, failure: str | None) -> str | None:
-        """Files of every node that answers, the host's, and the facts after; returns the first failure."""
-        self.begin("collect")
-        problems = Problems(failure)
+    def bring_home(self, problems: Problems) -> None:
+        """Files of every node that answers, the host's, and the facts after."""
+        with problems:
+            self.begin("collect")
         nodes = self.lab.nodes
 
-        def one(node: Node) -> str | None:
+        def one(node: Node) -> None:
             if not self.lab.target.present(node):
-                return f"node_gone: {node.name} does not run any more"
-            try:
-                collect.fetch(nodes, node, self.remote, self.folder(node))
-                nodes.call(node, f"ntier-node drop {self.remote}", timeout=20)
-            except WorkError as error:
-                return str(error)
-            return None
+                raise WorkError(f"node_gone: {node.name} does not run any more")
+            collect.fetch(nodes, node, self.remote, self.folder(node))
+            nodes.call(node, f"ntier-node drop {self.remote}", timeout=20)
 
-        for problem in self.lab.runner.parallel(one, self.started):
-            problems.add(problem)
+        self.lab.runner.parallel(lambda n: problems.guard(one, n), self.started)
         if self.started:
-            with problems:
-                self.facts("after")
-            with problems:
-                self.data("after")
+            problems.guard(self.facts, "after")
+            problems.guard(self.data, "after")
         if self.observation:
-            with problems:
-                self.observation.finish()
-        self.merge_client_samples()
-        collect.compress(self.directory)
-        return problems.first
+            problems.guard(self.observation.finish)
+        problems.guard(self.merge_client_samples)
+        problems.guard(collect.compress, self.directory)
 
     def merge_client_samples(self) -> None:
         """A client is a load generator (`clients/`) and a node (`nodes/`): what its collectors wrote, its facts and
@@ -292,36 +295,45 @@ class Attempt:
                     into.mkdir(parents=True, exist_ok=True)
                     (source / name).rename(into / name)
 
-    def seal(self, failure: str | None) -> None:
+    def seal(self, problems: Problems) -> None:
         """Validity by the analysis program, then the last write. A failed attempt is sealed without validity."""
-        if failure is None:
-            self.begin("validate")
-            self.manifest.files = ledger.file_entries(self.directory)
-            ledger.save(self.directory, self.manifest)
-            try:
+        if not problems.first:
+            with problems:
+                self.begin("validate")
+                self.manifest.files = ledger.file_entries(self.directory)
+                ledger.save(self.directory, self.manifest)
                 self.manifest.validity = validate(self.lab, self.directory)
-            except WorkError as error:
-                failure = str(error)
+        self.manifest.failure = failure = problems.first
         now = self.lab.runner.now()
-        self.manifest.failure = failure
         self.manifest.steps.append({"step": self.step, "t_s": now, "event": "error" if failure else "end"})
-        durable.step("seal")
-        ledger.seal(self.directory, self.manifest, State.FAILED if failure else State.COLLECTED)
+        try:
+            durable.step("seal")
+            ledger.seal(self.directory, self.manifest, State.FAILED if failure else State.COLLECTED)
+        except OSError as error:
+            if not durable.is_disk(error):
+                raise
+            self.manifest.failure = failure or self.reason(error)
+            self.ends_sweep = error
 
 
 class Problems(contextlib.AbstractContextManager[None]):
-    """Collects WorkErrors of steps that must all be tried; the first one (or what failed before) is the reason."""
+    """Takes what is raised by steps that must all be tried; the first failure is the attempt's."""
 
-    def __init__(self, first: str | None) -> None:
-        self.first = first
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self.first: str | None = None
 
-    def add(self, problem: str | None) -> None:
+    def add(self, problem: str) -> None:
         self.first = self.first or problem
 
+    def guard(self, step: Callable[..., Any], *arguments: Any) -> None:
+        with self:
+            step(*arguments)
+
     def __exit__(self, _type: Any, error: BaseException | None, _trace: Any) -> bool:
-        if isinstance(error, WorkError):
-            self.add(str(error))
-        return isinstance(error, WorkError)
+        if isinstance(error, Exception):
+            self.add(self.attempt.reason(error))
+        return isinstance(error, Exception)
 
 
 def validate(lab: Lab, directory: Path) -> Validity:

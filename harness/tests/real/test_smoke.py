@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from ntier_analysis.parsers.csvfile import read_bytes
+from ntier_analysis.contracts.files import read_bytes
 from ntier_harness import promises
 
 from .conftest import DEADLINE_S, NTIER
@@ -39,7 +39,9 @@ def test_smoke(tmp_path: Path) -> None:
 
     report = results / "reports" / SWEEP
     assert (report / "report.html").stat().st_size < 3_000_000
-    assert str(report / "report.html") in done.stderr
+    sentence, *_, place = done.stdout.splitlines()
+    assert "1/1/1/1M" in sentence
+    assert place == f"report: {report / 'report.html'}"
     assert (report / "figures/throughput.png").exists()
 
     analysis = Path(NTIER).with_name("ntier-analysis")

@@ -1,5 +1,5 @@
 """The target `hosts`: machines that exist already, named in an inventory file, reached by SSH. Nothing is created and
-nothing is powered off; what is installed is stopped by `down`. There are no quotas: each node is a whole machine."""
+nothing is powered off; `down` leaves them as they were. There are no quotas: each node is a whole machine."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ from ntier_harness.targets.survey import OWNER_FILE, Survey, survey
 from ntier_harness.targets.terraform import Terraform, common_variables
 
 SEED = 1  # of the data, as in setup/images
+# Ansible's folders of temporary files, of root and of whoever logs in; not if there is something in them
+FORGET_ANSIBLE = """for home in /root $(getent passwd "$SUDO_USER" | cut -d: -f6); do
+  rmdir $home/.ansible/tmp $home/.ansible
+done 2>/dev/null; true"""
 
 
 class Hosts:
@@ -98,7 +102,7 @@ class Hosts:
         return common_variables(spec) | {"hosts": machines}
 
     def down(self, log: Path) -> None:
-        """Stops the services and removes secrets and settings on the hosts; they stay on, with packages and data."""
+        """The hosts as they were before `up`, by the record that each keeps of what was made there."""
         if nodes := self._nodes():
             self._free(nodes)
         self._terraform.destroy(log)
@@ -107,6 +111,8 @@ class Hosts:
 
     def _free(self, nodes: list[Node]) -> None:
         play(self.runner, self.paths, ["destroy"], limit=[n.name for n in nodes])
+        connected = Nodes(self.runner, self.paths, nodes)
+        self.runner.parallel(lambda n: connected.call(n, FORGET_ANSIBLE), nodes)
 
     def _free_those_that_leave(self, before: list[Node], spec: Spec, hosts: dict[str, Host]) -> None:
         roles = {"middleware": spec.middleware, "db": DBMS[spec.topology.dbms]}

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
 from ntier_analysis.contracts.topology import TIERS
 
 from ntier_harness.errors import RequestError
+from ntier_harness.files import read_yaml
 from ntier_harness.spec import Spec
 from ntier_harness.ssh import Access
 
@@ -57,13 +57,11 @@ class Inventory:
 
 def read_inventory(file: Path) -> Inventory:
     """Raises RequestError naming the file, the host and the key, and what is allowed."""
-    try:
-        data = yaml.safe_load(file.read_text())
-    except OSError as error:
-        raise RequestError(f"hosts: {file}: cannot be read ({error.strerror})") from None
-    except yaml.YAMLError as error:
-        raise RequestError(f"hosts: {file}: not YAML: {' '.join(str(error).split())}") from None
     place = f"hosts: {file}"
+    try:
+        data, _ = read_yaml(file)
+    except RequestError as error:
+        raise RequestError(f"hosts: {error}") from None
     _only(place, data, FILE_KEYS)
     listed = data.get("hosts")
     if not isinstance(listed, list) or not listed:
@@ -141,9 +139,9 @@ def _apt_sources(place: str, data: Any) -> dict[str, list[str]]:
 
 
 def wanted_nodes(spec: Spec) -> list[tuple[str, str, str]]:
-    """(name, tier, node type) of every node of the topology and its client, in the order of the tiers."""
+    """(name, tier, node type) of every node of the topology and its clients, in the order of the tiers."""
     types = {"db": "low_cost" if spec.topology.low_cost else "normal", "client": "client"}
-    counts = {**spec.topology.counts, "client": 1}
+    counts = {**spec.topology.counts, "client": spec.clients}
     return [(f"{t}{i}", t, types.get(t, "normal")) for t, n in counts.items() for i in range(1, n + 1)]
 
 

@@ -13,6 +13,7 @@ from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness import durable
 from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.machine import sadc
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
 from ntier_harness.sampler import find_group, is_v2
@@ -22,7 +23,7 @@ from ntier_harness.targets.terraform import Terraform, common_variables
 
 PROJECT = "ntier"
 NETWORK = ipaddress.ip_network("198.18.0.0/15")  # reserved for benchmarking (RFC 2544)
-SADC = "/usr/lib/sysstat/sadc"
+SADC = sadc()
 PERIODS_MS = range(10, 101)  # short ones first: with 100 ms a throttled node stalls for up to 90 ms at a time
 NO_DISK_LIMIT = "1TiB"  # per second; Incus 6.0 takes a limit away from its record, but not from the control group
 ROUNDING = 0.015  # how far 1 ms per period may be from a share of less than a tenth of a core

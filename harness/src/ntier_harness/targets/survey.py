@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
-from ntier_harness.ssh import CONNECT_S, Access, options
+from ntier_harness.ssh import ALONE, CONNECT_S, Access, options
 
 OWNER_FILE = "/etc/ntier/owner"
 """Which deployment's the machine is; there from `up` to `down`."""
+DATABASES = ("/var/lib/mysql/ibdata1", "/var/lib/postgresql/17/main/PG_VERSION")  # where the data of our nodes would be
 SCRIPT = f"""
 echo "uid=$(id -u)"
 . /etc/os-release; echo "os=$PRETTY_NAME"; echo "family=$ID ${{ID_LIKE:-}}"
@@ -20,6 +21,7 @@ echo "memory_kib=$(awk '/^MemTotal/ {{print $2}}' /proc/meminfo)"
 echo "python=$(command -v python3)"
 echo "owner=$(cat {OWNER_FILE} 2>/dev/null)"
 echo "programs=$(cat /proc/[0-9]*/comm 2>/dev/null | sort -u | tr '\\n' ' ')"
+echo "databases=$(ls -d {" ".join(DATABASES)} 2>/dev/null | tr '\\n' ' ')"
 listening() {{ cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" {{n = split($2, a, ":"); print a[n]}}'; }}
 echo "listening=$(listening | tr '\\n' ' ')"
 echo "time=$(date +%s.%N)"
@@ -42,7 +44,7 @@ class Survey:
 def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str) -> Survey:
     """Raises RequestError naming the node, the machine, what is wrong with it and what mends it."""
     place = f"hosts: {name} ({access.destination})"
-    argv = ["ssh", *options(access, paths), "-oControlMaster=no", "-oControlPath=none", access.destination]
+    argv = ["ssh", *ALONE, *options(access, paths), access.destination]
     began = runner.now()
     try:
         done = runner.run([*argv, access.as_root(SCRIPT)], check=False, timeout=4 * CONNECT_S)
@@ -55,7 +57,7 @@ def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str) 
     try:
         offset = max(0.0, began - float(said["time"]), float(said["time"]) - ended)
         found = Survey(int(said["cores"]), int(said["memory_kib"]) * 1024, said["owner"], offset)
-        wrong = _unfit(said) or _clock(found.offset_s) or _foreign(said, owner)
+        wrong = _unfit(said) or _clock(found.offset_s) or _foreign(said, owner, holds_data=name.startswith("db"))
     except (KeyError, ValueError):
         raise RequestError(f"{place}: its answer is not understood: {done.out[-200:]!r}") from None
     if wrong:
@@ -107,8 +109,8 @@ def _clock(offset_s: float) -> str:
     )
 
 
-def _foreign(said: dict[str, str], owner: str) -> str:
-    """A service that we did not install, or another deployment."""
+def _foreign(said: dict[str, str], owner: str, *, holds_data: bool) -> str:
+    """A service or data that we did not bring, or another deployment."""
     if said["owner"] == owner:
         return ""
     if said["owner"]:
@@ -116,6 +118,8 @@ def _foreign(said: dict[str, str], owner: str) -> str:
             f"belongs to another deployment ({said['owner']}); end it there with ntier down --target hosts, or, if it "
             f"is no more, stop its services and remove {OWNER_FILE}"
         )
+    if holds_data and said["databases"].strip():
+        return f"holds databases that are not ours ({said['databases'].strip()}): not touched; use another machine"
     programs = [p for p in SERVICES if p in said["programs"].split()]
     ports = sorted({int(p, 16) for p in said["listening"].split()} & set(PORTS))
     if programs or ports:

@@ -23,7 +23,14 @@ def common_variables(spec: Spec) -> dict[str, Any]:
         "scale": spec.scale,
         "middleware": spec.middleware,
         "data_profile": spec.data_profile,
+        "clients": spec.clients,
     }
+
+
+def program(runner: Runner) -> str:
+    """Terraform or OpenTofu: what `TERRAFORM` names, else the one that is installed. Both read the same files."""
+    installed = (name for name in ("terraform", "tofu") if runner.has(name))
+    return os.environ.get("TERRAFORM") or next(installed, "terraform")
 
 
 class Terraform:
@@ -33,7 +40,7 @@ class Terraform:
         self.runner = runner
         self.paths = paths
         self.root = paths.root / "terraform" / "targets" / paths.target
-        self.program = os.environ.get("TERRAFORM") or "terraform"
+        self.program = program(runner)
 
     def apply(self, variables: dict[str, Any], log: Path) -> list[Node]:
         """Applies the root and writes `nodes.json`."""

@@ -94,7 +94,9 @@ public class PageReader extends AbstractTestElement implements PostProcessor, Te
         if (newSession) {
             parameters.newSession();
         }
-        user.keepSituation(parameters::save);
+        if (Parameters.repeatable(user.walk.stateName())) {
+            user.keepSituation(parameters::save);
+        }
     }
 
     private Parameters parameters(JMeterVariables variables, User user) {

@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.LocalDate;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.BiConsumer;
 import java.util.random.RandomGenerator;
 
@@ -28,6 +29,12 @@ final class Parameters {
 
     /** Prefix of the names of what is remembered, in a user's situation; other names are parameters of the request. */
     static final String MEMORY = "last.";
+
+    /**
+     * Requests that find what they name only once: a reviewed story is gone, a nickname is taken. A user of a later run
+     * cannot start with one.
+     */
+    private static final Set<String> ONCE = Set.of("AcceptStory", "RejectStory", "RegisterUser");
 
     private static final int SUBJECT_LENGTH = 100;
     private static final int BODY_LENGTH = 1024;
@@ -80,6 +87,11 @@ final class Parameters {
         word = memory.get(MEMORY + "word");
     }
 
+    /** Whether the request of a state can be made again, by another user and after the one that it was prepared for. */
+    static boolean repeatable(String state) {
+        return !ONCE.contains(state);
+    }
+
     /** A session belongs to a random registered user, or author. */
     void newSession() {
         int number = 1 + random.nextInt(author ? board.authors() : board.users());
@@ -100,9 +112,18 @@ final class Parameters {
             case "OlderStories" -> olderStories(page);
             case "ViewStory" -> viewStory(page);
             case "ViewComment" -> comment(
-                    page, "ViewComment", true, "comment_table", "storyId", "commentId", "filter", "display");
-            case "PostComment" -> comment(page, "PostComment", false, "comment_table", "storyId", "parent");
-            case "ModerateComment" -> comment(page, "ModerateComment", false, "comment_table", "commentId");
+                    page,
+                    Walk.Request.GO_BACK,
+                    "ViewComment",
+                    "comment_table",
+                    "storyId",
+                    "commentId",
+                    "filter",
+                    "display");
+            case "PostComment" -> comment(
+                    page, Walk.Request.HOME, "PostComment", "comment_table", "storyId", "parent");
+            case "ModerateComment" -> comment(
+                    page, Walk.Request.GO_BACK, "ModerateComment", "comment_table", "commentId");
             case "SearchInStories", "SearchInComments", "SearchInUsers" -> search(state, page);
             case "RegisterUser" -> registerUser();
             case "StoreComment" -> storeComment(page);
@@ -149,11 +170,19 @@ final class Parameters {
         return Walk.Request.READY;
     }
 
-    /** A link of the servlet, its parameters read one behind the other; a link that lacks one leads back. */
-    private Walk.Request comment(Page page, String servlet, boolean skipFirst, String... names) {
-        int at = page.position("servlets." + servlet, random, skipFirst);
+    /**
+     * A link of the servlet, its parameters read one behind the other; a link that lacks one leads back. Of ViewComment
+     * the first occurrence does not count, as in the original.
+     *
+     * @param withoutLink where the user goes from a page that has no such link
+     */
+    private Walk.Request comment(Page page, Walk.Request withoutLink, String servlet, String... names) {
+        int at = page.position("servlets." + servlet, random, servlet.equals("ViewComment"));
+        if (at < 0) {
+            return withoutLink;
+        }
         for (String name : names) {
-            String value = at < 0 ? null : page.valueAfter(name + "=", at);
+            String value = page.valueAfter(name + "=", at);
             if (value == null) {
                 return Walk.Request.GO_BACK;
             }

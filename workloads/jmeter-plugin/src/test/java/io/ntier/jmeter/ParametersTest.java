@@ -78,6 +78,17 @@ class ParametersTest {
     }
 
     @Test
+    void withoutAPostCommentLinkTheUserGoesHomeAndWithoutTheOthersBack() {
+        Page page = new Page("<p>nothing to answer</p>");
+        assertEquals(Walk.Request.HOME, parameters.prepare("PostComment", page));
+        assertEquals(Walk.Request.GO_BACK, parameters.prepare("ViewComment", page));
+        assertEquals(Walk.Request.GO_BACK, parameters.prepare("ModerateComment", page));
+        String half = "<a href=\"" + SERVLETS + "PostComment?comment_table=comments&storyId=3\">";
+        assertEquals(Walk.Request.GO_BACK, parameters.prepare("PostComment", new Page(half)));
+        assertEquals("7", ready("PostComment", half.replace("\">", "&parent=7\">")).get("parent"));
+    }
+
+    @Test
     void aStorySearchTakesANewWordEachTimeTheOthersKeepItWhilePaging() {
         String page = "x&page=1\"";
         String word = ready("SearchInStories", "").get("search");

@@ -10,8 +10,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.apache.jmeter.samplers.SampleResult;
+import org.apache.jmeter.threads.JMeterContext;
+import org.apache.jmeter.threads.JMeterContextService;
+import org.apache.jmeter.threads.JMeterVariables;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -89,6 +95,49 @@ class SituationsTest {
         sent.clear();
         assertEquals(Walk.Request.READY, after.prepare("ViewStory", Page.of("no link".getBytes())));
         assertEquals(Map.of("storyId", "42"), sent);
+    }
+
+    /** It was reviewed before the data were kept, or another user who starts there takes it first: an error page. */
+    @Test
+    void noUserStartsWithAStoryThatAnotherOneReviews() throws IOException {
+        Mix authors = Mix.parse(
+                List.of(
+                        "from,to,probability",
+                        "StoriesOfTheDay,ReviewStories,0.8",
+                        "StoriesOfTheDay,RegisterUser,0.2",
+                        "ReviewStories,AcceptStory,0.5",
+                        "ReviewStories,RejectStory,0.3",
+                        "ReviewStories,EndOfSession,0.2",
+                        "AcceptStory,Back,1",
+                        "RejectStory,Back,1",
+                        "RegisterUser,EndOfSession,1"),
+                "a mix");
+        Schedule schedule = Schedule.of(System.currentTimeMillis(), 0, 60, 0, 1);
+        PageReader reader = new PageReader();
+        reader.setDictionary(Files.write(folder.resolve("words.txt"), List.of("one")).toString());
+        reader.setDatabaseUsers(10);
+        reader.setDatabaseAuthors(10);
+        reader.testStarted();
+        try (Trial trial = new Trial(new Trial.Setup(
+                authors, authors, 1, 1, 0, 1000, new Situations(0, 0), 1000, schedule, null, folder))) {
+            User user = trial.newUser(0, () -> {});
+            JMeterContext context = JMeterContextService.getContext();
+            context.setVariables(new JMeterVariables());
+            context.getVariables().putObject(User.VARIABLE, user);
+            SampleResult page = SampleResult.createTestSample(1);
+            page.setSuccessful(true);
+            page.setResponseData("servlets.AcceptStory?storyId=7\" servlets.RejectStory?storyId=7\"", "UTF-8");
+            context.setPreviousResult(page);
+            for (int i = 0; i < 300; i++) {
+                user.beginRequest();
+                reader.process();
+            }
+        }
+        Map<String, Long> states = Files.readAllLines(folder.resolve("situations.csv")).stream()
+                .skip(1)
+                .collect(Collectors.groupingBy(line -> line.split(",")[1], Collectors.counting()));
+        assertEquals(Set.of("StoriesOfTheDay", "ReviewStories"), states.keySet());
+        assertTrue(states.get("ReviewStories") > 50, states.toString());
     }
 
     @ParameterizedTest

@@ -1,0 +1,108 @@
+"""What must hold before anything is installed or touched. `plan` asks the same as those who work, and so refuses the
+same. Reads only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from ntier_harness import ledger, machine, plan, schedule
+from ntier_harness.errors import RequestError
+from ntier_harness.lab import Lab
+from ntier_harness.paths import Paths
+from ntier_harness.screen import size
+from ntier_harness.soft import soft_resources
+from ntier_harness.spec import Spec
+
+SPARE_BYTES = 100_000_000  # of disk, beside the trials
+MEMORY_PER_TIER = {"web": 0.15e9, "app": 0.6e9, "middleware": 0.8e9, "db": 0.8e9}  # resident, as measured on small data
+CLIENT_BYTES, USER_BYTES = 0.4e9, 200_000
+PACKAGES = {"ssh": "openssh-client", "java": "default-jdk-headless", "mvn": "maven"}  # what target hosts needs here
+
+
+def check(lab: Lab, spec: Spec, attempts: int) -> None:
+    """Raises RequestError for the first thing that keeps the sweep from being run here; WorkError for a broken record
+    of a search."""
+    check_record(lab, spec)
+    left = schedule.to_come(lab, spec, attempts)
+    if left:
+        check_disk(lab.paths, plan.disk_bytes(spec, left))
+        check_machine(lab, spec)
+
+
+def check_record(lab: Lab, spec: Spec) -> None:
+    """Laboratory, request and the manifests that are there speak of one experiment, and there is a place to go on."""
+    check_target(lab, spec)
+    check_results(lab.paths, spec.sweep)
+    ledger.check_same_experiment(spec, ledger.attempts(lab.paths.raw / spec.sweep), soft_resources(spec))
+
+
+def check_target(lab: Lab, spec: Spec) -> None:
+    """The laboratory is the one that the request names, and so will be what its manifests say."""
+    if not spec.target == lab.target.name == lab.paths.target:
+        raise RequestError(f"target: {spec.sweep} is for target {spec.target}, not {lab.target.name}")
+
+
+def check_results(paths: Paths, sweep: str) -> None:
+    """All folders that a sweep writes to can be made."""
+    for folder in (paths.raw / sweep, paths.results / "store", paths.results / "reports" / sweep):
+        place = nearest(folder)
+        if not place.is_dir():
+            raise RequestError(f"results: {place} is not a folder; give another one with --results")
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise RequestError(f"results: {place} cannot be written; give another one with --results")
+
+
+def nearest(path: Path) -> Path:
+    """The path itself, or what there is of the folders above it."""
+    return next(p for p in (path, *path.parents) if os.path.lexists(p))
+
+
+def check_disk(paths: Paths, trials_bytes: int) -> None:
+    """Raw trials, and as much again for store and reports."""
+    needed, free = 2 * trials_bytes + SPARE_BYTES, disk_free(paths)
+    if free < needed:
+        raise RequestError(
+            f"results: {size(needed)} are needed in {paths.results}, {size(free)} are free; free some, or give a "
+            "folder on another disk with --results"
+        )
+
+
+def disk_free(paths: Paths) -> int:
+    return shutil.disk_usage(nearest(paths.raw)).free
+
+
+def check_machine(lab: Lab, spec: Spec) -> None:
+    """This machine can make the nodes and carry them."""
+    if not lab.runner.has(lab.target.terraform):
+        raise RequestError(
+            "terraform: neither Terraform nor OpenTofu is here; install one of them from its makers, or name its "
+            f"program in TERRAFORM (now: {lab.target.terraform})"
+        )
+    lab.target.assignment(spec)
+    if lab.target.own_machines:
+        _hosts_can_be_served(lab)
+        return
+    if not lab.runner.has("incus") and (obstacle := machine.obstacle()):
+        raise RequestError(f"target: {obstacle}")
+    available = machine.memory_info()["MemAvailable"]
+    if not os.path.exists(lab.paths.nodes) and available < memory_needed(spec):
+        raise RequestError(
+            f"memory: the nodes need about {size(memory_needed(spec))}, {size(available)} are available; free some, or "
+            "use a smaller topology"
+        )
+
+
+def _hosts_can_be_served(lab: Lab) -> None:
+    """What the machines get is made here, unless it was; set-up does not do it for them."""
+    made = (lab.paths.root / "rubbos-app" / "target" / "rubbos-data.jar").exists()
+    for name in ("ssh",) if made else PACKAGES:
+        if not lab.runner.has(name):
+            raise RequestError(f"hosts: {name} is missing here; apt-get install {PACKAGES[name]}")
+
+
+def memory_needed(spec: Spec) -> int:
+    """Resident bytes of all nodes together, about."""
+    clients = CLIENT_BYTES * spec.clients + spec.real_users(spec.users[-1]) * USER_BYTES
+    return round(clients + sum(MEMORY_PER_TIER[t] * n for t, n in spec.topology.counts.items()))

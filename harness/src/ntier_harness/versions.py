@@ -1,0 +1,60 @@
+"""What is under test: the versions of the programs that run on the nodes, recorded with each trial and the same for all
+trials of a sweep."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.contracts.versions import UNKNOWN, differing
+
+from ntier_harness import ledger
+from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.lab import Lab
+
+RUNNING = "running."
+"""Prefix of a program's own word; without it: the package that was installed."""
+
+
+def read(lab: Lab, facts: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """`role.kernel`, `role.<package>` (of `facts`: node -> ntier-node's) and `role.running.<component>`, asked of the
+    programs that run. Nodes of one role that differ: all versions, each with its nodes. Raises WorkError."""
+    asked = dict(lab.runner.parallel(lambda n: (n.name, _ask(lab, n)), lab.nodes.all))
+    seen: dict[str, dict[str, list[str]]] = {}
+    for node in lab.nodes.all:
+        found = facts.get(node.name, {})
+        own = {"kernel": found.get("kernel", UNKNOWN), **found.get("packages", {})}
+        for name, version in (own | {RUNNING + k: v for k, v in asked[node.name].items()}).items():
+            seen.setdefault(f"{node.role}.{name}", {}).setdefault(str(version), []).append(node.name)
+    return {name: _text(by_version) for name, by_version in seen.items()}
+
+
+def _ask(lab: Lab, node: Node) -> dict[str, str]:
+    out = lab.nodes.call(node, "ntier-node versions", timeout=30).out
+    try:
+        return json.loads(out)
+    except ValueError:
+        raise WorkError(f"{node.name}: ntier-node versions did not print JSON: {out[:200]!r}") from None
+
+
+def _text(by_version: dict[str, list[str]]) -> str:
+    if len(by_version) == 1:
+        return next(iter(by_version))
+    return ", ".join(f"{version} ({' '.join(nodes)})" for version, nodes in by_version.items())
+
+
+def check_same(lab: Lab, found: dict[str, list[ledger.Attempt]], sweep: str) -> None:
+    """What runs now is what the sweep's trials measured. Raises RequestError naming component, old and new version."""
+    earlier = [a for list_ in found.values() for a in list_ if a.outcome == "valid" and a.manifest]
+    if not earlier:
+        return
+    first = min(earlier, key=lambda a: a.manifest.phases[0].start_s or 0.0)
+    facts = dict(lab.runner.parallel(lambda n: (n.name, lab.nodes.facts(n)), lab.nodes.all))
+    changed = differing(first.manifest.versions, read(lab, facts))
+    if changed:
+        listed = "; ".join(f"{name} was {old}, is {new}" for name, old, new in changed)
+        raise RequestError(
+            f"name: sweep {sweep} has trials of other versions ({listed}); give another --name, or bring the old "
+            f"versions back ({first.directory.parent} stays as it is)"
+        )

@@ -1,0 +1,91 @@
+"""Systems without /proc, without root, without flock: what needs no experiment works there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ntier_harness import machine
+
+NTIER = Path(sys.executable).with_name("ntier")
+ROOT = Path(__file__).resolve().parents[2]
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root to take /proc away"
+)
+
+
+def test_without_proc_the_memory_is_what_the_system_says(monkeypatch, tmp_path):
+    total = machine.memory_info()["MemTotal"]
+    monkeypatch.setattr(machine, "PROC", tmp_path)
+    assert machine.memory_info() == {"MemTotal": pytest.approx(total, rel=0.05)}
+    assert machine.cpu_model() is None
+    assert not machine.is_linux()
+
+
+def test_sysstats_collector_is_where_this_distribution_has_it(monkeypatch, tmp_path):
+    new, old = tmp_path / "libexec-sadc", tmp_path / "lib-sadc"
+    monkeypatch.setattr(machine, "SADC_PLACES", (str(new), str(old)))
+    old.touch()
+    assert machine.sadc() == str(old)
+    new.touch()
+    assert machine.sadc() == str(new)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    "who", [[], ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]], ids=["root", "nobody"]
+)
+def test_doctor_without_proc(who):
+    """As on macOS: a name space of its own, in which /proc is an empty folder."""
+    script = 'mount -t tmpfs none /proc && exec "$@"'
+    command = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        *who,
+        sys.executable,
+        "-m",
+        "ntier_harness.cli",
+        "doctor",
+        "--json",
+    ]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    if "mount:" in done.stderr or "Permission denied" in done.stderr:
+        pytest.skip(done.stderr)
+    found = {f["what"]: f for f in json.loads(done.stdout)}
+    assert "TARGET=hosts" in found["system"]["detail"]
+    assert found["memory"]["detail"].endswith("in all")
+    assert not {"cgroup", "incus", "host load", "apt"} & set(found)
+
+
+def test_the_environment_needs_neither_flock_nor_sha256sum(tmp_path):
+    """The two functions of setup/bootstrap.sh, with what macOS has on its path."""
+    text = (ROOT / "setup/bootstrap.sh").read_text()
+    functions = "\n".join(line for line in text.splitlines() if line.startswith(("sha256()", "lock()")))
+    for name in ("shasum", "bash"):
+        (tmp_path / name).symlink_to(shutil.which(name) or "/nonexistent")
+    (tmp_path / "python3").symlink_to(sys.executable)
+    if not (tmp_path / "shasum").exists():
+        pytest.skip("no shasum here")
+    held = "\n".join([functions, 'exec 9<"$0" && lock 9 && echo locked && sleep 2'])
+    other = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    script = tmp_path / "held.sh"
+    script.write_text(held.replace("sleep 2", "read -r"))
+    with subprocess.Popen([tmp_path / "bash", script], env={"PATH": str(tmp_path)}, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as holder:  # fmt: skip
+        assert holder.stdout.readline() == "locked\n"
+        assert subprocess.run([sys.executable, "-c", other, script], capture_output=True).returncode != 0
+        holder.stdin.close()
+    assert subprocess.run([sys.executable, "-c", other, script], capture_output=True).returncode == 0
+    hashed = subprocess.run([tmp_path / "bash", "-c", functions + "\necho x | sha256"], env={"PATH": str(tmp_path)},
+                            capture_output=True, text=True)  # fmt: skip
+    assert len(hashed.stdout.split()[0]) == 64, hashed.stderr

@@ -16,8 +16,11 @@ inputs() { # what the environment is made of; the checkout's path is in it, sinc
   printf '%s\n' "$PWD" "${NTIER_PYTHON:-}"
   cat setup/bootstrap.sh requirements.txt "${projects[@]/%//pyproject.toml}"
 }
+# macOS has neither sha256sum nor flock; a lock of Python's belongs to the open file, so it outlives the call.
+sha256() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
+lock() { if command -v flock >/dev/null; then flock "$1"; else python3 -c "import fcntl; fcntl.flock($1, fcntl.LOCK_EX)"; fi; }
 stamp=.venv/.ntier-inputs
-wanted=$(inputs | sha256sum)
+wanted=$(inputs | sha256)
 # The version query proves that the interpreter a stamped environment points to is still there.
 if [[ -f $stamp && $(<"$stamp") == "$wanted" ]] && .venv/bin/python -S -c '' 2>/dev/null; then
   exit 0
@@ -41,7 +44,7 @@ apt_install() {
 }
 
 exec 9<requirements.txt # the lock file of concurrent runs: any file that is always here will do
-flock 9
+lock 9
 [[ -f $stamp && $(<"$stamp") == "$wanted" ]] && exit 0 # another make target was faster
 
 if [[ -n ${NTIER_PYTHON:-} ]]; then

@@ -24,6 +24,7 @@ controller_ready() { # what the playbook last made is still there and answers
 
 setup/bootstrap.sh
 if ! controller_ready; then
+  command -v incus >/dev/null || .venv/bin/python -m ntier_harness.machine # says what this machine cannot do, and what instead
   [[ $(id -u) == 0 ]] || { echo 'error: setting up the controller needs root: sudo make setup' >&2; exit 2; }
   (umask 077 && mkdir -p "$NTIER_STATE/logs")
   echo "setup: controller (packages, Incus, pool, bridge); log: $log"

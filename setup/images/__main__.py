@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import json
 import re
 import subprocess
 import sys
@@ -36,19 +37,20 @@ class Step:
     name: str
     digest: str
     make: Callable[[Any], object]
-    """Gets the open log file."""
+    """Gets the open log file; says what versions are in an image."""
     needs: list[str] = field(default_factory=list)
     is_image: bool = True
 
 
-def plan(spec: dict, profiles: dict[str, list[str]]) -> dict[str, Step]:
-    """All steps by name, each after those it needs. `profiles`: DBMS -> data profiles wanted."""
+def plan(spec: dict, profiles: dict[str, list[str]], *, pinned: bool = False) -> dict[str, Step]:
+    """All steps by name, each after those it needs. `profiles`: DBMS -> data profiles wanted. `pinned`: packages come
+    from snapshots of Debian's archive."""
     role_digests = digests.of_installs(spec["images"])
     tool = digests.of(files=["setup/images/seal.sh", "setup/images/load.yml", "setup/images/install.yml"])
     steps: dict[str, Step] = {}
     options = [*spec["base_options"], f"--include={','.join(spec['base_packages'])}"]
     for name, one in spec["bases"].items():
-        steps[f"base-{name}"] = base_step(name, one, options)
+        steps[f"base-{name}"] = base_step(name, one, pinned, options)
     for name, one in spec["artefacts"].items():
         steps[name] = Step(name, "", partial(artefacts.build, name, one), is_image=False)
     for name, one in spec["images"].items():
@@ -70,11 +72,11 @@ def address(number: int) -> str:
     return f"{BUILDERS}.{number + 1}"
 
 
-def base_step(name: str, one: dict, options: list[str]) -> Step:
+def base_step(name: str, one: dict, pinned: bool, options: list[str]) -> Step:
     inputs = ["setup/images/rootfs", "setup/images/customize.sh", base.HOST_CERTIFICATES]
-    parts = [name, one, options, base.sources(one), base.apt_options(one), base.TEMPLATES]
+    parts = [name, one, options, base.sources(one, pinned), base.apt_options(one, pinned), base.TEMPLATES]
     digest = digests.of(*parts, files=inputs)
-    return Step(f"base-{name}", digest, partial(base.build, name, one, options, digest))
+    return Step(f"base-{name}", digest, partial(base.build, name, one, pinned, options, digest))
 
 
 def with_needs(steps: dict[str, Step], wanted: list[str]) -> list[str]:
@@ -143,24 +145,37 @@ def make_one(step: Step, screen: Screen) -> None:
     screen.say(f"{step.name} ...")
     try:
         with log.open("w") as file:
-            step.make(file)
+            held = step.make(file)
     except Exception as error:
         tail = "\n".join(f"    {line}" for line in told(log.read_text(errors="replace")))
         screen.say(f"{step.name}: failed: {short(error)}\n{tail}\n  its log: {log}")
         raise
-    screen.say(f"{step.name}: done in {time.monotonic() - begin:.0f} s")
+    screen.say(f"{step.name}: done in {time.monotonic() - begin:.0f} s" + (f" ({held})" if held else ""))
 
 
 def told(log: str) -> list[str]:
-    """What a log says of a failure: Ansible's own errors if there are any (other lines follow them); else its end."""
+    """What a log says of a failure: Ansible's own errors if there are any (other lines follow them), with what a
+    program that failed printed; else its end."""
     errors = re.findall(r"^\[ERROR\]: (.+)$", log, re.M)
-    return errors or log.splitlines()[-15:]
+    results = [json.loads(text) for text in re.findall(r"^fatal: .*? => (\{.*\})$", log, re.M)]
+    said = [r.get("stderr") or r.get("module_stderr") or (r.get("stdout") if "rc" in r else "") or "" for r in results]
+    return errors + [line for text in said for line in text.splitlines()[-5:]] or log.splitlines()[-15:]
 
 
 def short(error: Exception) -> str:
     if isinstance(error, subprocess.CalledProcessError):
         return f"{Path(error.cmd[0]).name} ended with {error.returncode}"
     return str(error)
+
+
+def origin(bases: dict[str, dict], pinned: bool) -> str:
+    if pinned:
+        days = ", ".join(f"{name} of {one['snapshot'][:8]}" for name, one in bases.items())
+        return f"{base.SNAPSHOT}, {days}"
+    return (
+        "as this machine's mirror has them now (the snapshots of Debian's archive are not reached, or a mirror was "
+        "named): another machine may get other versions; each image and each trial says which"
+    )
 
 
 def note(spec: dict) -> None:
@@ -195,6 +210,10 @@ def arguments(spec: dict) -> argparse.Namespace:
     asked = given.data.split(",")
     default = [*roles, *(name for name, (_, profile) in loaded.items() if profile in asked)]
     wanted = [dbms for dbms, letter in spec["letters"].items() if given.topo.removesuffix("L").endswith(letter)]
+    if given.topo and not wanted:
+        parser.error(
+            f"--topo: {given.topo!r} ends in no letter of a DBMS; allowed: {', '.join(spec['letters'].values())}"
+        )
     others = [dbms for dbms in spec["letters"] if wanted and dbms not in wanted]
     chosen = given.middleware.split(",")
     others += [name for name in middlewares if name not in chosen]
@@ -217,7 +236,8 @@ def arguments(spec: dict) -> argparse.Namespace:
 def main() -> int:
     spec = artefacts.load()
     given = arguments(spec)
-    steps = plan(spec, given.profiles)
+    pinned = base.is_pinned(golden.STATE, spec["bases"], ask=given.rebuild)
+    steps = plan(spec, given.profiles, pinned=pinned)
     names = stale(steps, given.names, given.rebuild)
     if given.check:
         print("\n".join(name for name in names if steps[name].is_image))
@@ -230,6 +250,7 @@ def main() -> int:
             base.remove_leftovers()
             screen = Screen()
             screen.say(f"images to build: {', '.join(name for name in names if steps[name].is_image)}")
+            screen.say(f"packages: {origin(spec['bases'], pinned)}")
             failed = make_all(steps, names, screen)
     note(spec)
     if failed:

@@ -18,6 +18,7 @@ import incus
 import yaml
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+SNAPSHOT = "http://snapshot.debian.org/archive"
 SCRATCH = "/var/tmp"  # noqa: S108 (a folder of our own is made in it); /tmp may be memory
 ROOT = Path(__file__).parent / "rootfs"
 HOST_CERTIFICATES = Path("/usr/local/share/ca-certificates")
@@ -25,10 +26,33 @@ HOST_CERTIFICATES = Path("/usr/local/share/ca-certificates")
 HOST_OPTIONS = ("Acquire::http::Proxy", "Acquire::https::Proxy", "Acquire::Check-Valid-Until", "Acquire::Check-Date")
 
 
-def sources(base: dict) -> list[str]:
-    """The base's apt sources, with this machine's mirrors filled in."""
-    mirror, security = mirrors()
+def sources(base: dict, pinned: bool) -> list[str]:
+    """The base's apt sources: the archive as it was on the base's day, or this machine's mirrors."""
+    places = [f"{SNAPSHOT}/{archive}/{base['snapshot']}" for archive in ("debian", "debian-security")]
+    mirror, security = places if pinned else mirrors()
     return [line.format(mirror=mirror, security=security) for line in base["sources"]]
+
+
+def is_pinned(state: Path, bases: dict[str, dict], *, ask: bool = False) -> bool:
+    """Whether packages come from the snapshots of Debian's archive: if they are reached and no mirror was named. Asked
+    once and noted in `state`, so that images do not change with the network; `ask`: again."""
+    if os.environ.get("NTIER_DEBIAN_MIRROR"):
+        return False
+    note = state / "images/snapshot"
+    if ask or not note.exists():
+        note.parent.mkdir(parents=True, exist_ok=True)
+        days = sorted({base["snapshot"] for base in bases.values()})
+        note.write_text("reached" if all(map(reached, days)) else "not reached")
+    return note.read_text() == "reached"
+
+
+def reached(day: str) -> bool:
+    """As apt reaches it: with its proxy and its certificates."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["-oAcquire::Retries=0", *(f"-oAcquire::{way}::Timeout=5" for way in ("http", "https"))]
+        url = f"{SNAPSHOT}/debian/{day}/dists/sid/InRelease"
+        command = ["/usr/lib/apt/apt-helper", *options, "download-file", url, f"{folder}/InRelease"]
+        return subprocess.run(command, capture_output=True).returncode == 0
 
 
 @cache
@@ -44,7 +68,8 @@ def mirrors() -> tuple[str, str]:
             found[which] = found[which] or reachable_mirror(uri)
     if not found["main"]:
         print("error: this machine's apt sources name no Debian mirror, from which the nodes are made; say "
-              "NTIER_DEBIAN_MIRROR=http://.../debian (and NTIER_SECURITY_MIRROR)", file=sys.stderr)  # fmt: skip
+              "NTIER_DEBIAN_MIRROR=http://deb.debian.org/debian, or a mirror of yours (and NTIER_SECURITY_MIRROR)",
+              file=sys.stderr)  # fmt: skip
         raise SystemExit(2)
     # mirrors that carry both have them side by side
     return found["main"], found["security"] or f"{found['main']}-security"
@@ -60,27 +85,28 @@ def reachable_mirror(uri: str) -> str | None:
     return None
 
 
-def apt_options(base: dict) -> list[str]:
-    """Options of the node's apt: the base's own and the host's."""
+def apt_options(base: dict, pinned: bool) -> list[str]:
+    """Options of the node's apt: the base's own and the host's. A snapshot stands still, and is still signed."""
     dump = subprocess.run(["apt-config", "dump", *HOST_OPTIONS], capture_output=True, text=True).stdout
     own = [
         f"{name} {value.rstrip(';')}"
         for name, _, value in (line.partition(" ") for line in dump.splitlines())
         if value not in ('"";', "")
     ]
-    return sorted({*own, *base.get("apt_options", [])})
+    old = ['Acquire::Check-Valid-Until "false"'] if pinned else []
+    return sorted({*own, *old, *base.get("apt_options", [])})
 
 
-def build(name: str, base: dict, options: list[str], digest: str, log: Any) -> None:
+def build(name: str, base: dict, pinned: bool, options: list[str], digest: str, log: Any) -> None:
     """Builds and imports the image `base-<name>`. Takes about 25 s."""
     with tempfile.TemporaryDirectory(prefix="ntier-base-", dir=os.environ.get("TMPDIR", SCRATCH)) as scratch:
         tar = Path(scratch) / "root.tar"
         command = [  # its mounts are in a name space of their own, so that they go if it is killed
             "unshare", "--mount", "mmdebstrap", *options, f"--keyring={KEYRING}",
-            *[f"--aptopt={option}" for option in apt_options(base)],
+            *[f"--aptopt={option}" for option in apt_options(base, pinned)],
             f"--customize-hook=copy-in {ROOT}/etc /", *host_certificates(),
             f'--customize-hook=chroot "$1" sh -c "$(cat {Path(__file__).parent}/customize.sh)"',
-            name, str(tar), *sources(base),
+            name, str(tar), *sources(base, pinned),
         ]  # fmt: skip
         environment = {**os.environ, "TMPDIR": scratch, "LC_ALL": "C.UTF-8"}
         subprocess.run(command, check=True, stdout=log, stderr=subprocess.STDOUT, env=environment)

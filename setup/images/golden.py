@@ -64,23 +64,27 @@ class BuildNode:
             command += [str(playbook), "-e", json.dumps(variables)]
             call(command, log, cwd=digests.ROOT / "ansible", env=environment)
 
-    def publish(self, digest: str, log: Any) -> None:
-        """Cleans and stops the node, makes it the image; a first clone unpacks it in the pool so that `up` need not."""
+    def publish(self, digest: str, log: Any) -> str:
+        """Cleans and stops the node, makes it the image; a first clone unpacks it in the pool so that `up` need not.
+        Returns the versions of what its role is about, which are in its description too."""
         seal = (HERE / "seal.sh").read_text()
         output = incus.run("exec", self.name, "--", "sh", "-s", stdin=seal, log=log)
-        packages, _, dates = output.partition("---\n")
+        packages, dates, held = output.split("---\n")
+        versions = ", ".join(held.split("\n")[:-1])
         (self.folder / "packages.tsv").write_text(packages)
         incus.run("stop", self.name, "--timeout", "30", log=log)
         properties = [
             f"{incus.DIGEST}={digest}",
             f"user.ntier.apt_date={dates.strip()}",
-            f"description=Ntier {self.image}",
+            f"{incus.VERSIONS}={versions}",
+            f"description=Ntier {self.image}: {versions}",
         ]
         said = incus.run("publish", self.name, "--compression=zstd", *properties, log=log)
         fingerprint = incus.fingerprint(said)
         incus.run("create", fingerprint, f"{self.name}-unpack", log=log)
         incus.run("delete", f"{self.name}-unpack", log=log)
         incus.replace_alias(self.image, fingerprint, log)
+        return versions
 
     def remove(self) -> None:
         incus.delete_instance(self.name)
@@ -93,17 +97,17 @@ def call(command: list[str], log: Any, **options: Any) -> None:
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, **options)
 
 
-def build(node: BuildNode, base: str, digest: str, role_digests: dict[str, str], log: Any) -> None:
+def build(node: BuildNode, base: str, digest: str, role_digests: dict[str, str], log: Any) -> str:
     """Base image -> golden image of a role."""
     try:
         node.start(f"base-{base}", log)
         node.play(HERE / "install.yml", {"ntier_install_digests": role_digests}, log)
-        node.publish(digest, log)
+        return node.publish(digest, log)
     finally:
         node.remove()
 
 
-def build_data(node: BuildNode, dbms: str, generator: Path, profile: str, digest: str, log: Any) -> None:
+def build_data(node: BuildNode, dbms: str, generator: Path, profile: str, digest: str, log: Any) -> str:
     """Golden image of a DBMS -> the same with data. Dates in the data are relative to now."""
     data = STATE / "data" / f"{dbms}-{profile}"
     shutil.rmtree(data, ignore_errors=True)
@@ -119,7 +123,7 @@ def build_data(node: BuildNode, dbms: str, generator: Path, profile: str, digest
         incus.run(*disk, "readonly=true", "shift=true", log=log)
         node.play(HERE / "load.yml", {f"{dbms}_load_on_node": LOAD_ON_NODE}, log)
         incus.run("config", "device", "remove", node.name, "data", log=log)
-        node.publish(digest, log)
+        return node.publish(digest, log)
     finally:
         node.remove()
         for table in data.glob("*.tsv"):  # the image has them; dictionary.txt and data.json stay

@@ -9,6 +9,7 @@ from typing import Any
 
 PROJECT = "ntier"
 DIGEST = "user.ntier.digest"
+VERSIONS = "user.ntier.versions"
 
 
 class IncusError(RuntimeError):

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
+import sys
 import time
+import tomllib
+from itertools import chain
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,11 +26,48 @@ def test_lock_names_no_registry_and_has_hashes():
     assert all("--hash=sha256:" in block for block in blocks if "==" in block)
 
 
+def asked() -> dict[str, list[str]]:
+    """File -> names of what it asks for."""
+    found = {"requirements.in": re.findall(r"^[a-z][a-z0-9._-]*", (ROOT / "requirements.in").read_text(), re.MULTILINE)}
+    for name in ("analysis", "harness"):
+        project = tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"]
+        lines = [*project["dependencies"], *chain(*project.get("optional-dependencies", {}).values())]
+        found[name] = [re.match(r"[a-z][a-z0-9._-]*", line)[0] for line in lines]
+    return found
+
+
 def test_lock_has_every_requirement():
     locked = set(re.findall(r"^([a-z0-9][a-z0-9._-]*)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE))
-    asked = re.findall(r"^([a-z][a-z0-9._-]*)", (ROOT / "requirements.in").read_text(), re.MULTILINE)
-    assert len(asked) > 20
-    assert set(asked) <= locked
+    names = set().union(*asked().values()) - {"ntier-analysis"}
+    assert len(names) > 30
+    assert names <= locked
+
+
+def test_what_a_package_of_ours_imports_is_asked_for_by_it_alone():
+    found = asked()
+    own = set(found["analysis"]) | set(found["harness"])
+    assert not own & set(found["requirements.in"])
+
+
+def test_lock_is_what_the_three_files_ask_for(tmp_path):
+    """A requirement that was added, dropped or changed without setup/lock.sh; nothing is looked up anew."""
+    uv = Path(sys.executable).with_name("uv")
+    for file in (
+        "setup/lock.sh",
+        "requirements.in",
+        "requirements.txt",
+        "analysis/pyproject.toml",
+        "harness/pyproject.toml",
+    ):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/uv").symlink_to(uv)
+    done = subprocess.run([tmp_path / "setup/lock.sh"], capture_output=True, text=True)
+    if done.returncode and "fetch" in done.stderr:
+        pytest.skip(f"no package index: {done.stderr.strip()[-200:]}")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "requirements.txt").read_text() == (ROOT / "requirements.txt").read_text()
 
 
 def test_lock_serves_python_3_11_and_newer():

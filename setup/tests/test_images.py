@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import importlib.util
 import os
+import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import base
@@ -156,6 +160,13 @@ def test_plan_covers_every_tier_and_each_step_follows_its_needs(images):
         assert set(images.plan(spec, {"mysql": ["tiny", "small"]})[name].needs) <= set(names[:position])
 
 
+def test_a_topology_without_a_dbms_is_an_error_and_not_all_of_them(images, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["setup", "--topo", "1/1/1/1m"])
+    with pytest.raises(SystemExit, match="2"):
+        images.arguments(images.artefacts.load())
+    assert "'1/1/1/1m' ends in no letter of a DBMS; allowed: M, P" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("topo", "left_out"),
     [("", set()), ("1/2/1/9ML", {"postgresql", "postgresql-small"}), ("1/1/1/1P", {"mysql", "mysql-small"})],
@@ -256,4 +267,57 @@ def test_a_program_that_the_user_gives_is_part_of_its_image_and_an_empty_setting
 def test_a_failed_build_shows_what_ansible_said_and_not_what_followed(images):
     log = "TASK [x]\n[ERROR]: Task failed: no package proxysql\nOrigin: install.yml\n" + "timing\n" * 20
     assert images.told(log) == ["Task failed: no package proxysql"]
+    fatal = (
+        '{"changed": true, "cmd": "proxysql", "msg": "non-zero return code", "rc": 127, "stderr": "no libgnutls.so.30"}'
+    )
+    error = "Task failed: Module failed: non-zero return code"
+    log = f"[ERROR]: {error}\nOrigin: x\n\nfatal: [build-proxysql]: FAILED! => {fatal}\n"
+    assert images.told(log) == [error, "no libgnutls.so.30"]
     assert images.told("making jar\nno compiler\n") == ["making jar", "no compiler"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_packages_come_from_the_snapshot_if_it_is_reached_and_it_stays_so(monkeypatch, tmp_path, there):
+    """A web server in place of Debian's, asked by apt's own program."""
+    site, state, day = tmp_path / "site", tmp_path / "state", "20260101T000000Z"
+    page = site / "debian" / day / "dists/sid/InRelease"
+    page.parent.mkdir(parents=True)
+    page.write_text("Origin: Debian\n")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=site)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.delenv("NTIER_DEBIAN_MIRROR", raising=False)
+    monkeypatch.setattr(base, "SNAPSHOT", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(base, "mirrors", lambda: ("http://mirror/debian", "http://mirror/debian-security"))
+    one = {
+        "snapshot": day if there else "20250101T000000Z",
+        "sources": ["deb {mirror} sid main", "deb {security} x main"],
+    }
+    try:
+        pinned = base.is_pinned(state, {"sid": one})
+    finally:
+        server.shutdown()
+    assert pinned is there
+    assert base.is_pinned(state, {"sid": one}) is there, "noted: the server is gone"
+    place = f"{base.SNAPSHOT}/{{}}/{day}" if there else "http://mirror/{}"
+    expected = [f"deb {place.format('debian')} sid main", f"deb {place.format('debian-security')} x main"]
+    assert base.sources(one, pinned) == expected
+    monkeypatch.setenv("NTIER_DEBIAN_MIRROR", "http://mine/debian")
+    assert not base.is_pinned(state, {"sid": one}), "a mirror that was named counts"
+
+
+def test_each_base_has_a_day_of_the_archive(images):
+    days = [one["snapshot"] for one in images.artefacts.load()["bases"].values()]
+    assert all(re.fullmatch(r"20\d{6}T\d{6}Z", day) for day in days)
+    assert images.origin(images.artefacts.load()["bases"], pinned=True).endswith("sid of 20261030")
+
+
+def test_sealing_says_the_versions_of_what_the_role_is_about(tmp_path):
+    text = (ROOT / "setup/images/seal.sh").read_text()
+    listing = text[text.index("for file in") : text.index("apt-get clean")].replace("/etc/ntier", str(tmp_path))
+    (tmp_path / "packages.d").mkdir()
+    (tmp_path / "packages.d/role").write_text("dpkg\n")
+    (tmp_path / "packages.d/monitor").write_text("coreutils\n")
+    done = subprocess.run(["sh", "-euc", listing], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"dpkg \S+\n", done.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -13,7 +14,7 @@ import pytest
 from ntier_analysis.contracts.nodes import Node
 
 ROOT = Path(__file__).resolve().parents[2]
-TERRAFORM = os.environ.get("TERRAFORM") or "terraform"
+TERRAFORM = os.environ.get("TERRAFORM") or shutil.which("terraform") or "tofu"
 PROJECT = "ntiertest"
 BRIDGE = f"{PROJECT}br0"
 UP_LIMIT_S = 25  # four nodes and a client, SSH included; 5 s on two idle cores

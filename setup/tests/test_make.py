@@ -1,0 +1,120 @@
+"""The Makefile as a person uses it: variables, and what happens before set-up. Set-up itself is a stub that writes down
+that it was called."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STUB = '#!/bin/sh\necho "$(basename "$0") $*" >>calls\n'
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A checkout on a bare machine; returns (exit code, stderr, what of set-up was called)."""
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
+    (tmp_path / "setup").mkdir()
+    for name in ("bootstrap.sh", "setup.sh"):
+        script = tmp_path / "setup" / name
+        script.write_text(STUB)
+        script.chmod(0o755)
+    (tmp_path / ".venv").symlink_to(Path(sys.executable).parents[1])
+    (tmp_path / "workloads").symlink_to(ROOT / "workloads")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}  # of a make above this test
+    state = {"NTIER_ROOT": str(ROOT), "NTIER_STATE": str(tmp_path / "state")}
+
+    def run(*arguments: str, **env: str) -> tuple[int, str, list[str]]:
+        calls = tmp_path / "calls"
+        calls.unlink(missing_ok=True)
+        place = [f"RESULTS={tmp_path / 'results'}"] if arguments[0] not in ("-n", "setup") else []
+        done = subprocess.run(["make", *arguments, *place], cwd=tmp_path, env=clean | state | env,
+                              capture_output=True, text=True, timeout=60)  # fmt: skip
+        assert not (tmp_path / "state").exists()
+        said = calls.read_text().splitlines() if calls.exists() else []
+        return done.returncode, done.stderr + done.stdout * (arguments[0] == "-n"), said
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["sweep", "TOPO=1/1/1/1m"], "error: topo: "),
+        (["up", "TOPO=1/0/1/1M"], "app count is 0"),
+        (["plan", "TOPO=1/1/1/1M", "MIX=browse"], "error: mix: "),
+        (["deploy"], "error: topo: missing"),
+        (["setup", "TOPO=1/1/1/1m"], "error: topo: "),
+        (["smoke", "JSON=1"], ""),
+        (["sweep", "TOPO=1/1/1/1M", "SET=web_max_worker=60"], "did you mean 'web_max_workers'"),
+        (["campaign", "SPEC=none.yaml"], "error: spec: none.yaml: cannot be read"),
+        (["campaign"], "error: SPEC is missing"),
+        (["sweep", "TARGET=hosts", "TOPO=1/1/1/1M"], "error: hosts: missing"),
+    ],
+    ids=lambda value: "-".join(value).replace("/", "") if isinstance(value, list) else "says",
+)
+def test_a_request_that_is_refused_installs_nothing(make, tmp_path, arguments, says):
+    if arguments[0] == "smoke":  # a request that is right, where the results cannot be
+        (tmp_path / "results").write_text("")
+        says = "results is not a folder"
+    code, said, calls = make(*arguments)
+    assert code == 2
+    assert says in said
+    assert [call.split()[0] for call in calls] in ([], ["bootstrap.sh"]), "at most the Python environment"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["PHASE=standard"], "PHASE is no variable of `make plan` (did you mean PHASES?); it takes"),
+        (["REP=3"], "did you mean REPS?"),
+        (["topo=1/1/1/1M"], "did you mean TOPO?"),
+        (["SWEEP=x"], "SWEEP is no variable of `make plan`"),
+        (["SET=a=1", "SET=b=2"], "SET is there twice"),
+    ],
+    ids=lambda value: "-".join(value).replace("/", "") if isinstance(value, list) else "says",
+)
+def test_a_variable_that_would_be_swallowed_is_refused(make, given, says):
+    code, said, calls = make("plan", "TOPO=1/1/1/1M", *given)
+    assert (code, calls) == (2, [])
+    assert says in said
+
+
+def test_variables_become_the_options_of_the_command(make):
+    _, said, _ = make("-n", "sweep", "TOPO=1/1/1/1M", "SET=web_max_workers=60 app_pool_size=4", "CLIENTS=2",
+                      "ATTEMPTS=5", "NAME=it's")  # fmt: skip
+    command = said.splitlines()[-1]
+    assert "--set 'web_max_workers=60' --set 'app_pool_size=4'" in command
+    assert "--clients '2'" in command
+    assert "--attempts '5'" in command
+    assert r"--name 'it'\''s'" in command
+
+
+def test_the_environment_of_the_shell_is_not_read(make):
+    shells = {"NAME": "laptop", "TARGET": "x86_64", "RESULTS": "/somewhere", "PHASE": "1", "USERS": "me"}
+    _, said, _ = make("-n", "plan", "TOPO=1/1/1/1M", **shells)
+    assert said.splitlines()[-1].split() == [
+        ".venv/bin/ntier",
+        "plan",
+        "--topo",
+        "'1/1/1/1M'",
+        "--results",
+        "'results'",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a campaign on target local is refused without root")
+def test_set_up_makes_the_images_that_a_campaign_needs(make, tmp_path):
+    ntier = tmp_path / "ntier"  # the real one, which stops where work would begin
+    ntier.write_text(f'#!/bin/sh\ncase "$*" in *--needs) exec {Path(sys.executable).with_name("ntier")} "$@";; esac\n')
+    ntier.chmod(0o755)
+    (tmp_path / "Makefile").write_text(
+        (tmp_path / "Makefile").read_text().replace("NTIER  := $(VENV)/ntier", f"NTIER := {ntier}")
+    )
+    code, said, calls = make("campaign", "SPEC=workloads/campaigns/identical-pair.yaml")
+    assert (code, said) == (0, "")
+    assert calls == ["bootstrap.sh ", "setup.sh --images web,app,haproxy,mysql-small,client"]

@@ -8,18 +8,60 @@ SHELL := bash
 VENV   := .venv/bin
 NTIER  := $(VENV)/ntier
 REPORT := $(VENV)/ntier-analysis
-RESULTS ?= results
-STORE  ?= $(RESULTS)/store
-TERRAFORM ?= $(or $(shell command -v terraform),$(shell command -v tofu))
-export TERRAFORM
-export PROXYSQL_BINARY # a program of this machine, for MIDDLEWARE=proxysql where no package of it can be reached
+
+# ---- variables ----------------------------------------------------------------------------------------------------
+
+EXPERIMENT := TOPO USERS MIX PHASES REPS MIDDLEWARE TARGET HOSTS SCALE SEARCH PRECISION SEED NAME DATA CLIENTS SET
+PLACE      := RESULTS JSON
+# What each goal takes on its command line. Those of EVERYWHERE are also taken from the shell's environment.
+takes_plan      := $(EXPERIMENT) ATTEMPTS SPEC $(PLACE)
+takes_sweep     := $(EXPERIMENT) ATTEMPTS $(PLACE)
+takes_up        := $(EXPERIMENT) $(PLACE)
+takes_deploy    := $(EXPERIMENT) $(PLACE)
+takes_setup     := $(EXPERIMENT)
+takes_campaign  := SPEC $(PLACE)
+takes_smoke     := $(PLACE)
+takes_status    := TARGET $(PLACE)
+takes_doctor    := JSON
+takes_down      := TARGET
+takes_purge     := YES
+takes_ingest    := SWEEP STORE RESULTS
+takes_report    := SWEEP STORE $(PLACE)
+takes_map       := SWEEP STORE MIX PRICES SLO JOIN RESULTS
+takes_notebooks := STORE RESULTS
+EVERYWHERE := TERRAFORM PROXYSQL_BINARY NTIER_PYTHON NTIER_STATE NTIER_POOL_SIZE NTIER_DEBIAN_MIRROR NTIER_SECURITY_MIRROR
+
+# A shell's NAME or TARGET is none of ours: an assignment here outdoes the environment, and the command line outdoes it.
+OURS := $(sort $(foreach takes,$(filter takes_%,$(.VARIABLES)),$($(takes))))
+$(foreach name,$(OURS),$(eval $(name) :=))
+RESULTS := results
+STORE = $(RESULTS)/store
+
+quoted = '$(subst ','\'',$(1))'
+given := $(foreach name,$(.VARIABLES),$(if $(filter command line,$(origin $(name))),$(name)))
+goals := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
+taken := $(sort $(foreach goal,$(goals),$(takes_$(goal))))
+strange := $(firstword $(filter-out $(taken) $(EVERYWHERE) MAKEFLAGS,$(given)))
+ifneq ($(strange),)
+  nearest = $(shell python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' \
+              $(call quoted,$(strange)) $(taken) 2>/dev/null)
+  $(error $(strange) is no variable of `make $(goals)`$(if $(nearest), (did you mean $(nearest)?)); it takes $(or $(taken),none))
+endif
+twice := $(shell tr '\0' '\n' 2>/dev/null </proc/$$PPID/cmdline | sed -n 's/^\([A-Z_]*\)=.*/\1/p' | sort | uniq -d)
+ifneq ($(twice),)
+  $(error $(twice) is there twice, and make would keep the last one only; several settings: SET='web_max_workers=60 app_pool_size=4')
+endif
+
+export TERRAFORM PROXYSQL_BINARY # which program; a proxysql of this machine, where no package of it can be reached
 
 # NAME=value -> --name 'value', for those that were given
-option  = $(if $($(1)),--$(2) '$(subst ','\'',$($(1)))')
-OPTIONS = $(call option,TOPO,topo) $(call option,USERS,users) $(call option,MIX,mix) $(call option,PHASES,phases) \
-          $(call option,REPS,reps) $(call option,MIDDLEWARE,middleware) $(call option,TARGET,target) $(call option,HOSTS,hosts) \
-          $(call option,SCALE,scale) $(call option,SEARCH,search) $(call option,SEED,seed) $(call option,NAME,name) \
-          $(call option,DATA,data) $(call option,PRECISION,precision) --results '$(RESULTS)' $(if $(JSON),--json)
+option  = $(if $($(1)),--$(2) $(call quoted,$($(1))))
+lower   = $(shell echo $(1) | tr A-Z a-z)
+OPTIONS = $(foreach name,$(filter-out SET,$(EXPERIMENT)),$(call option,$(name),$(call lower,$(name)))) \
+          $(foreach setting,$(SET),--set $(call quoted,$(setting))) --results $(call quoted,$(RESULTS)) $(if $(JSON),--json)
+
+# A request is checked before anything is installed for it; then the images that it names are made, if they lack.
+prepare = images=$$($(NTIER) $(1) --needs); [[ -z $$images ]] || setup/setup.sh --images "$$images" </dev/null >&2
 
 .PHONY: help
 help: ## this page
@@ -30,16 +72,17 @@ help: ## this page
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo 'Variables: TOPO USERS MIX PHASES REPS MIDDLEWARE TARGET HOSTS SCALE SEARCH PRECISION SEED NAME DATA SPEC RESULTS (make plan shows what they mean).'
+	@echo 'Variables of plan and sweep: $(takes_plan)'
+	@echo "($(NTIER) sweep --help says what they mean). Several soft resources: SET='web_max_workers=60 app_pool_size=4'"
 
 # ---- set-up -------------------------------------------------------------------------------------------------------
 
 .PHONY: setup venv doctor purge lock
-setup: ## installs all that the others need; does nothing and takes seconds when all is there
-	@$(if $(filter hosts,$(TARGET)),setup/bootstrap.sh,setup/setup.sh $(call option,DATA,data) $(call option,TOPO,topo) $(call option,MIDDLEWARE,middleware))
+setup: venv ## installs all that the others need (TOPO=...: that this sweep needs); takes seconds when all is there
+	@$(if $(TOPO),$(call prepare,up $(OPTIONS)),$(if $(filter hosts,$(TARGET)),,setup/setup.sh $(call option,DATA,data) $(call option,MIDDLEWARE,middleware)))
 
 venv:
-	@setup/bootstrap.sh
+	@setup/bootstrap.sh >&2
 
 doctor: venv ## what this machine has and lacks, with the command that mends it
 	@$(NTIER) doctor $(if $(JSON),--json)
@@ -54,30 +97,34 @@ lock: ## resolves requirements.in into requirements.txt
 
 .PHONY: plan sweep campaign up deploy status down smoke
 plan: venv ## what a sweep (SPEC=file.yaml: a campaign) would do (nodes, trials, time, disk, memory); touches nothing
-	@$(NTIER) plan $(OPTIONS) $(call option,SPEC,spec)
+	@$(NTIER) plan $(OPTIONS) $(call option,ATTEMPTS,attempts) $(call option,SPEC,spec)
 
-sweep: setup ## up, deploy, all trials, collect, ingest, report; goes on with a sweep that was interrupted
-	@$(NTIER) sweep $(OPTIONS)
+sweep: venv ## up, deploy, all trials, collect, ingest, report; goes on with a sweep that was interrupted
+	@$(call prepare,sweep $(OPTIONS) $(call option,ATTEMPTS,attempts))
+	@$(NTIER) sweep $(OPTIONS) $(call option,ATTEMPTS,attempts)
 
 campaign: venv ## SPEC=file.yaml: several sweeps (topologies x mixes x middlewares) as one resumable ledger
 	@$(if $(SPEC),,echo 'error: SPEC is missing; for example: make campaign SPEC=workloads/campaigns/smoke.yaml' >&2; exit 2)
-	@$(NTIER) plan --spec '$(subst ','\'',$(SPEC))' --setup | while read -r images; do setup/setup.sh $$images </dev/null; done
-	@$(NTIER) campaign --spec '$(subst ','\'',$(SPEC))' --results '$(RESULTS)' $(if $(JSON),--json)
+	@$(call prepare,campaign $(call option,SPEC,spec) $(OPTIONS))
+	@$(NTIER) campaign $(call option,SPEC,spec) $(OPTIONS)
 
-up: setup ## provisions the nodes
+up: venv ## provisions the nodes
+	@$(call prepare,up $(OPTIONS))
 	@$(NTIER) up $(OPTIONS)
 
-deploy: setup ## installs, configures, starts and verifies the system on them
+deploy: venv ## installs, configures, starts and verifies the system on them
+	@$(call prepare,deploy $(OPTIONS))
 	@$(NTIER) deploy $(OPTIONS)
 
 status: venv ## what runs, and how far the sweeps and campaigns are
-	@$(NTIER) status $(call option,TARGET,target) --results '$(RESULTS)' $(if $(JSON),--json)
+	@$(NTIER) status $(call option,TARGET,target) --results $(call quoted,$(RESULTS)) $(if $(JSON),--json)
 
-down: venv ## destroys the nodes (TARGET=hosts: stops the services, the machines stay)
+down: venv ## destroys the nodes (TARGET=hosts: undoes what it made on the machines, which stay)
 	@$(NTIER) down $(call option,TARGET,target)
 
-SMOKE := --topo 1/1/1/1M --users 1000,3000 --phases smoke --name smoke --results '$(RESULTS)'
-smoke: setup ## the experiment of the continuous integration: a small topology, two loads, short phases, the full path
+SMOKE = --topo 1/1/1/1M --users 1000,3000 --phases smoke --name smoke $(OPTIONS)
+smoke: venv ## the experiment of the continuous integration: a small topology, two loads, short phases, the full path
+	@$(call prepare,sweep $(SMOKE))
 	@$(NTIER) sweep $(SMOKE)
 
 # ---- after measuring ----------------------------------------------------------------------------------------------
@@ -87,13 +134,17 @@ ingest: venv ## raw results -> store
 	@$(REPORT) ingest --raw '$(RESULTS)/raw' --store '$(STORE)' $(SWEEP)
 
 report: venv ## store -> report of each sweep (or SWEEP=...)
-	@$(REPORT) report --store '$(STORE)' --out '$(RESULTS)/reports' $(SWEEP)
+	@$(REPORT) report --store '$(STORE)' --out '$(RESULTS)/reports' $(if $(JSON),--json) $(SWEEP)
 
 map: venv ## store -> bottleneck maps, surfaces, ratios and costs over topologies (MIX=, PRICES=file.json, SLO=ms, JOIN=1)
 	@$(REPORT) map --store '$(STORE)' --out '$(RESULTS)/map' $(call option,MIX,mix) $(call option,PRICES,prices) $(call option,SLO,slo-ms) $(if $(JOIN),--join-names) $(SWEEP)
 
 notebooks: venv ## executes all notebooks on the store
 	@$(VENV)/python notebooks/run.py --store '$(STORE)' --out '$(RESULTS)/notebooks'
+
+.PHONY: site
+site: venv ## the documentation as a site: build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/python -m mkdocs build --strict --quiet
 
 # ---- tests --------------------------------------------------------------------------------------------------------
 
@@ -102,8 +153,8 @@ test: setup test-fast test-nodes ## all tests, the smoke experiment included
 
 test-fast: lint ## the tests that need no nodes
 	$(VENV)/python setup/build.py
-	for module in modules/topology targets/local targets/hosts; do \
-	  $(TERRAFORM) -chdir=terraform/$$module init -input=false >/dev/null && $(TERRAFORM) -chdir=terraform/$$module test; done
+	terraform=$${TERRAFORM:-$$(command -v terraform || command -v tofu)}; for module in modules/topology targets/local targets/hosts; do \
+	  $$terraform -chdir=terraform/$$module init -input=false >/dev/null && $$terraform -chdir=terraform/$$module test; done
 	mvn -B -q verify
 	$(VENV)/pytest -m 'not nodes' -n 2 --dist loadfile analysis/tests notebooks/tests # two cores: half the time
 	$(VENV)/pytest -m 'not nodes' $(wildcard harness/tests ansible/tests setup/tests workloads/tests rubbos-app/tests middleware/*/tests)

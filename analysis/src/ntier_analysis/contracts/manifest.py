@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from ntier_analysis.contracts.files import RECORD_BYTES, read_bytes, replacing, sync_folder
 from ntier_analysis.contracts.nodes import Name, Node, said
+from ntier_analysis.contracts.system import System
 from ntier_analysis.errors import DataError
 
 MANIFEST_SCHEMA = 1
@@ -114,6 +115,8 @@ class Manifest(_Part):
     topology: str
     nodes: list[Node] = Field(default_factory=list)
     target: str = "local"
+    system: System | None = None
+    """None: written before systems were data."""
     mix: Name
     middleware: str
     data_profile: str

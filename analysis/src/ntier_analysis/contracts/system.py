@@ -1,0 +1,107 @@
+"""What a trial's manifest says of the system under test: all that the analysis may know of it.
+
+The harness takes it from `systems/<name>/system.yaml`; the analysis never reads that file. Tiers stand in order from
+the users inwards: a cause is attributed to the deepest tier that has it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ntier_analysis.contracts.nodes import Name
+
+Text = Annotated[str, Field(min_length=1, max_length=400)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class LoadModel(StrEnum):
+    """How work arrives, which decides what reasoning holds.
+
+    `closed`: a fixed number of users, who think between interactions. `open`: arrivals at a rate, whatever the system
+    does. `work`: a fixed amount; the run ends when it is done."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    WORK = "work"
+
+
+class Replicas(StrEnum):
+    """What the nodes of one tier do for each other.
+
+    `balanced`: each interaction needs one of them, any will do. `partitioned`: each holds a part of the data.
+    `all_write`: reads need one of them, writes need all."""
+
+    BALANCED = "balanced"
+    PARTITIONED = "partitioned"
+    ALL_WRITE = "all_write"
+
+
+class Tier(_Part):
+    name: Name
+    title: Text
+    replicas: Replicas = Replicas.BALANCED
+
+
+class Factor(_Part):
+    """The variable that a sweep changes from trial to trial; all else stays."""
+
+    name: Name
+    title: Text
+    unit: str = ""
+    value: float
+
+
+class Interaction(_Part):
+    name: Text
+    writes: bool = False
+    slo_ms: Positive | None = None
+    """Response-time objective, ms; None = that of the load."""
+
+
+class Resource(_Part):
+    """What is measured besides CPU, disk, network and memory of each node."""
+
+    name: Name
+    tier: Name
+    utilization: Text
+    """One sentence: what its utilization of 100 % means."""
+
+
+class System(_Part):
+    """One system under one load, as `Manifest.system`."""
+
+    name: Name
+    title: Text
+    source: str = ""
+    """Paper or URL."""
+    tiers: Annotated[list[Tier], Field(min_length=1)]
+    load_model: LoadModel
+    factor: Factor
+    interactions: list[Interaction] = Field(default_factory=list)
+    """Empty: not known beforehand; those that the driver reports are taken as they come."""
+    resources: list[Resource] = Field(default_factory=list)
+    checks_off: dict[str, Text] = Field(default_factory=dict)
+    """Validity checks that do not apply to this system, with the reason; the report shows both."""
+
+    @model_validator(mode="after")
+    def _names(self) -> System:
+        tiers = [t.name for t in self.tiers]
+        for kind, names in (("tiers", tiers), ("interactions", [i.name for i in self.interactions])):
+            double = sorted({n for n in names if names.count(n) > 1})
+            if double:
+                raise ValueError(f"{kind}: {double[0]} is there twice")
+        for resource in self.resources:
+            if resource.tier not in tiers:
+                raise ValueError(f"resources.{resource.name}: tier {resource.tier!r} is none of {', '.join(tiers)}")
+        return self
+
+    @property
+    def depth(self) -> dict[str, int]:
+        """Tier -> its place from the users inwards, from 0."""
+        return {tier.name: place for place, tier in enumerate(self.tiers)}

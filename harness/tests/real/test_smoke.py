@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import time
 from collections import Counter
@@ -27,8 +28,12 @@ def last_attempt(results: Path, trial: str) -> Path:
 
 
 def make_smoke(results: Path) -> subprocess.CompletedProcess[str]:
+    """As typed at a terminal: the `make` that runs these tests passes its own flags on, among them one that prints the
+    folder first."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    command = ["make", "smoke", f"RESULTS={results}"]
     return subprocess.run(
-        ["make", "smoke", f"RESULTS={results}"], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -56,27 +57,65 @@ def board(java: str, jmeter_home: Path) -> Iterator[Callable[..., int]]:
         process.wait()
 
 
+def told(directory: Path, properties: dict[str, object]) -> dict[str, object]:
+    """`driver.json` with the given properties of the plan; `plan` and `jvm_heap` are run-jmeter's own."""
+    left = {f"ntier.{k}": str(v) for k, v in properties.items() if k not in ("plan", "jvm_heap")}
+    return {
+        "contract": 1,
+        "load_model": "closed",
+        "workers": properties.get("users", 1),
+        "first_worker": properties.get("first_user", 0),
+        "workers_total": properties.get("users", 1),
+        "seed": properties.get("seed", 1),
+        "think_time_s": 7.0,
+        "phases": {"ramp_up_s": 0, "run_s": 60, "ramp_down_s": 0},
+        "entry": {"addresses": ["127.0.0.1"], "port": 80, "path": "/rubbos"},
+        "parameters": {},
+        "jmeter": {
+            "plan": str(properties.get("plan", WORKLOADS / "rubbos.jmx")),
+            "heap": properties.get("jvm_heap", "512m"),
+            "properties": left,
+        },
+    }
+
+
+def start_driver(out: Path, java: str, jmeter_home: Path) -> None:
+    """Starts JMeter as a driver in a folder with driver.json, and its users as soon as it is ready."""
+    environment = os.environ | {"JMETER_HOME": str(jmeter_home), "JAVA": java}
+    subprocess.run([WORKLOADS / "bin/run-driver", out, WORKLOADS / "bin/run-jmeter"], env=environment, check=True)
+    deadline = time.time() + 120
+    while not is_ready(out) and not (out / "driver.rc").exists():
+        assert time.time() < deadline, f"JMeter does not get ready, see {out}"
+        time.sleep(0.05)
+    (out / "start.new").write_text(f"{1000 * (time.time() + 0.5):.0f}\n")
+    (out / "start.new").rename(out / "start")
+
+
+def is_ready(out: Path) -> bool:
+    progress = out / "progress.csv"
+    return progress.exists() and len(progress.read_text().splitlines()) > 1
+
+
+def wait_for_end(out: Path) -> Path:
+    deadline = time.time() + 180
+    while not (out / "driver.rc").exists():
+        assert time.time() < deadline, f"JMeter does not end, see {out}"
+        time.sleep(0.2)
+    return out
+
+
 @pytest.fixture
 def run_jmeter(java: str, jmeter_home: Path, tmp_path: Path) -> Callable[..., Path]:
-    """Runs JMeter through bin/run-jmeter with the given properties and waits for its end; returns the directory."""
+    """Runs JMeter as a driver with the given properties of the plan and waits for its end; returns the directory."""
     dictionary = tmp_path / "dictionary.txt"
     dictionary.write_text("\n".join(f"word{i}" for i in range(500)))
 
     def run(directory: Path | None = None, **properties: object) -> Path:
         out = directory or tmp_path / "trial"
         out.mkdir(exist_ok=True)
-        settings = {
-            "host": "127.0.0.1",
-            "dictionary": dictionary,
-            "jvm_heap": "512m",
-        } | properties
-        (out / "ntier.properties").write_text("".join(f"ntier.{k}={v}\n" for k, v in settings.items()))
-        environment = os.environ | {"JMETER_HOME": str(jmeter_home), "NTIER_WORKLOADS": str(WORKLOADS), "JAVA": java}
-        subprocess.run([WORKLOADS / "bin/run-jmeter", out], env=environment, check=True)
-        deadline = time.time() + 180
-        while not (out / "jmeter.rc").exists():
-            assert time.time() < deadline, f"JMeter does not end, see {out}"
-            time.sleep(0.2)
-        return out
+        given = {"host": "127.0.0.1", "dictionary": dictionary} | properties
+        (out / "driver.json").write_text(json.dumps(told(out, given)))
+        start_driver(out, java, jmeter_home)
+        return wait_for_end(out)
 
     return run

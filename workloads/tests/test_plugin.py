@@ -34,7 +34,7 @@ def test_the_descriptor_has_the_form_of_jmeters_plugin_repositories():
 
 def test_the_example_plan_needs_no_server(run_jmeter):
     trial = run_jmeter(plan=PLUGIN / "examples/shop.jmx", users=60, run_s=6)
-    assert (trial / "jmeter.rc").read_text().strip() == "0"
+    assert (trial / "driver.rc").read_text().strip() == "0"
     records = rows(trial / "interactions.jtl.csv")
     assert {"Home", "List", "Item"} <= {r["label"] for r in records} <= {"Home", "List", "Item", "Order"}
     assert all(r["success"] == "true" for r in records), "requests that the end aborted belong to users.csv"

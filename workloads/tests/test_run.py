@@ -5,11 +5,8 @@ from __future__ import annotations
 import csv
 import itertools
 import re
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,7 @@ SHORT = {"users": 20, "ramp_up_s": 2, "run_s": 6, "ramp_down_s": 1, "think_mean_
 
 
 def exit_code(directory: Path) -> int:
-    return int((directory / "jmeter.rc").read_text())
+    return int((directory / "driver.rc").read_text())
 
 
 def cpu_pressure_s() -> float:
@@ -28,35 +25,9 @@ def cpu_pressure_s() -> float:
     return int(file.read_text().split("total=")[1].split()[0]) / 1e6 if file.exists() else 0.0
 
 
-@contextmanager
-def starter(folder: Path) -> Iterator[None]:
-    """Tells a run when its users start, once it says that it is there: a second later."""
-    trial = folder / "trial"
-
-    def tell() -> None:
-        while not (trial / "progress.csv").exists() or len((trial / "progress.csv").read_text().splitlines()) < 2:
-            time.sleep(0.05)
-        (trial / "start.new").write_text(f"{1000 * (time.time() + 1):.0f}\n")
-        (trial / "start.new").rename(trial / "start")
-
-    telling = threading.Thread(target=tell, daemon=True)
-    telling.start()
-    yield
-    telling.join()
-
-
-def test_users_seconds_add_up(board, run_jmeter, tmp_path):
+def test_users_seconds_add_up(board, run_jmeter):
     pressure, begin = cpu_pressure_s(), time.time()
-    with starter(tmp_path):
-        trial = run_jmeter(
-            port=board(),
-            users=300,
-            content_share=0.2,
-            start_file=tmp_path / "trial/start",
-            ramp_up_s=12,
-            run_s=40,
-            ramp_down_s=2,
-        )
+    trial = run_jmeter(port=board(), users=300, content_share=0.2, ramp_up_s=12, run_s=40, ramp_down_s=2)
     assert exit_code(trial) == 0
     found = ledger([trial])
     assert found.errors == 0
@@ -74,6 +45,10 @@ def test_users_seconds_add_up(board, run_jmeter, tmp_path):
     assert max(int(b["users"]) for b in beats) == 300
     completed = int(beats[-1]["completed"])
     assert completed == sum(int(r["interactions"]) for r in lives) == len(rows(trial / "interactions.jtl.csv"))
+    assert all(int(b["completed"]) + int(b["in_flight"]) <= int(b["started"]) for b in beats)
+    assert max(int(b["in_flight"]) for b in beats) > 0
+    cut_off = sum(r["pending_ms"] != "" for r in lives)
+    assert int(beats[-1]["started"]) == completed + cut_off
     assert int(beats[-1]["content_checked"]) > 100
     assert int(beats[-1]["content_wrong"]) == 0
 
@@ -142,7 +117,7 @@ def test_failed_requests_are_tried_again_counted_and_lead_home(board, run_jmeter
     assert all(r["success"] == "false" and r["responseCode"] == "503" and int(r["elapsed"]) >= 200 for r in stories)
     assert all(r["success"] == "true" for r in records if r["label"] != "ViewStory")
     last = rows(trial / "progress.csv")[-1]
-    assert int(last["errors"]) == len(stories)
+    assert int(last["failed"]) == len(stories)
     assert int(last["retries"]) >= 2 * len(stories)
     for visits in paths(trial).values():
         after = {b.split("edu")[0] for a, b in itertools.pairwise(visits) if a.startswith("ViewStory")}
@@ -195,7 +170,7 @@ def test_requests_under_way_at_the_end_are_pending_not_errors(board, run_jmeter)
 def test_bad_input_is_one_error_and_exit_code_2(run_jmeter, properties, message):
     trial = run_jmeter(port=9, **(SHORT | properties))
     assert exit_code(trial) == 2
-    assert len(re.findall(rf"^ntier: {message}", (trial / "jmeter.out").read_text(), re.MULTILINE)) == 1
+    assert len(re.findall(rf"^ntier: {message}", (trial / "driver.out").read_text(), re.MULTILINE)) == 1
 
 
 @pytest.mark.parametrize("threads", ["virtual", "platform"])
@@ -208,7 +183,31 @@ def test_both_kinds_of_threads_give_the_same_load(board, run_jmeter, threads, ja
     assert all(r["success"] == "true" for r in rows(trial / "interactions.jtl.csv"))
 
 
-def test_several_clients_are_one_load(board, run_jmeter, tmp_path):
-    port = board()
-    both = [run_jmeter(tmp_path / f"client{i}", port=port, first_user=20 * i, **SHORT) for i in range(2)]
-    assert sorted(int(r["user"]) for d in both for r in rows(d / "users.csv")) == list(range(40))
+def draws(*trials: Path) -> dict[int, list[tuple[str, str]]]:
+    """What each user drew, in order: transitions and think times, by the user's number among all clients."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for trial in trials:
+        for r in sorted(rows(trial / "thinks.csv"), key=lambda r: float(r["t_start_ms"])):
+            found.setdefault(int(r["user"]), []).append((r["state"], r["drawn_ms"]))
+    return found
+
+
+def roles(*trials: Path) -> dict[int, str]:
+    return {int(r["user"]): r["author"] for trial in trials for r in rows(trial / "users.csv")}
+
+
+def test_what_a_user_draws_does_not_depend_on_the_client_it_is_on(board, run_jmeter, tmp_path):
+    port, mixes = board(), Path(__file__).parents[1] / "mixes"
+    writers = {"mix": mixes / "read_write.csv", "author_mix": mixes / "authors/read_write.csv", "author_share": 0.4}
+    load = SHORT | writers | {"port": port, "seed": 11}
+    shares = {"first": (0, 13), "second": (13, 7)}
+    one = run_jmeter(tmp_path / "one", **load)
+    two = [run_jmeter(tmp_path / n, **(load | {"first_user": f, "users": u})) for n, (f, u) in shares.items()]
+    assert roles(one) == roles(*two)
+    assert set(roles(one)) == set(range(20))
+    assert set(roles(one).values()) == {"0", "1"}
+    alone, split = draws(one), draws(*two)
+    compared = {user: min(len(alone[user]), len(split[user])) for user in range(20)}
+    assert all(alone[u][:n] == split[u][:n] for u, n in compared.items())
+    assert sum(compared.values()) > 150, "enough draws to compare: about ten for each of 20 users"
+    assert len({tuple(drawn[:5]) for drawn in split.values()}) == 20, "no two users draw alike"

@@ -21,6 +21,9 @@ SUPPORTED_DBMS = {"M": "MySQL", "P": "PostgreSQL"}
 DEFAULT_MIX = "browse_only"
 DEFAULT_PROFILE = "small"
 WRITING = {"RegisterUser", "StoreComment", "StoreModerateLog", "StoreStory", "AcceptStory", "RejectStory"}
+PLAN = "rubbos.jmx"
+ENTRY = ("web", 80, "/rubbos")
+"""Tier, port and first part of the path where the load goes."""
 MAX_PHASE_S = 86_400
 MIN_RUN_S = 5.0  # below this no check of the run phase can be decided
 
@@ -99,7 +102,7 @@ class _NodeTypes(Document):
 
 
 def _plan(workloads: Path) -> Path:
-    return workloads / "rubbos.jmx"
+    return workloads / PLAN
 
 
 def _loads(workloads: Path) -> _Loads:

@@ -328,6 +328,33 @@ def campaign(file: str, results: str, as_json: bool, needs: bool) -> None:
     sys.exit(campaign.run(lab, found, file))
 
 
+@cli.group()
+def driver() -> None:
+    """Programs that make the load (docs/drivers.md)."""
+
+
+@driver.command("check", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--model", default="closed", show_default=True, type=click.Choice(["closed", "open", "work"]))
+@click.option("--config", metavar="FILE", help="JSON with further keys of driver.json, as `jmeter` of a JMeter plan.")
+@click.option("--set", "values", metavar="NAME=VALUE", multiple=True, help="A parameter of the load. May be repeated.")
+@JSON
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def driver_check(
+    model: str, config: str | None, values: tuple[str, ...], as_json: bool, command: tuple[str, ...]
+) -> None:
+    """Runs COMMAND by the contract of drivers against a small web server on this machine and says what it breaks; takes
+    less than a minute. Exit code 1 if it breaks something."""
+    from ntier_harness.drivers import check
+    from ntier_harness.paths import Paths
+
+    settings = check.read_settings(config, values, list(command))
+    show = (lambda _: None) if as_json else (lambda finding: click.echo(check.text(finding)))
+    found = check.check(list(command), settings, model, Paths.find().workloads / "bin/run-driver", show)
+    if as_json:
+        click.echo(json.dumps([finding.__dict__ for finding in found], indent=1))
+    sys.exit(1 if any(finding.kept is False for finding in found) else 0)
+
+
 def main() -> None:
     """Entry point: errors become one line and the promised exit code."""
     from ntier_analysis.errors import one_line

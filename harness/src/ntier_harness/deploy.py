@@ -14,9 +14,11 @@ from ntier_analysis.wording import counted
 from ntier_harness import durable
 from ntier_harness.catalog import Phases
 from ntier_harness.condition import LOADED, WARM, identity, in_force, keep, reset, restore
+from ntier_harness.drivers import jmeter
+from ntier_harness.drivers.jmeter import situations_file
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.load import MAX_BOOT_S, REMOTE, Generator, Run, situations_file
+from ntier_harness.load import MAX_BOOT_S, REMOTE, Generator
 from ntier_harness.playbooks import play
 from ntier_harness.spec import Spec
 
@@ -33,7 +35,7 @@ JIT_CPU = (
 )
 WARM_LEAST = 300  # served interactions; below this a warm-up did not reach the pages
 WARM_USERS_PER_CORE = 10  # of the host or the largest node; they hardly think, so that the nodes work all the time
-WARM_THINK_MS = 100.0
+WARM_THINK_S = 0.1
 SITUATIONS = 2000  # where users of trials start: enough that few of them start at the same place
 
 
@@ -164,13 +166,13 @@ def drive(lab: Lab, spec: Spec, seconds: float, round_: int) -> tuple[int, int]:
     directory = f"{REMOTE}/warm-up"
     reset(lab)
     seed = spec.seed + round_  # other walks than in the rounds before
-    run = Run(directory, users, phases, spec.mix, seed, WARM_THINK_MS, SITUATIONS)
+    run, driver = jmeter.board(lab, spec, directory, users, phases, seed, think_time_s=WARM_THINK_S, keep=SITUATIONS)
     clean = f"rm -rf {directory}"
-    new = f"{directory}/situations.csv"
-    join = f"mv {new} {run.situations}" if round_ == 1 else f"tail -n +2 {new} >> {run.situations}"
-    keep = f"{join} && tail -n +2 {run.situations} | wc -l"
+    new, kept_in = f"{directory}/situations.csv", situations_file(spec.mix)
+    join = f"mv {new} {kept_in}" if round_ == 1 else f"tail -n +2 {new} >> {kept_in}"
+    keep = f"{join} && tail -n +2 {kept_in} | wc -l"
     runner.parallel(lambda c: lab.nodes.call(c, clean), lab.nodes.clients)
-    generator = Generator(lab.nodes, lab.target.guard, run, lab.paths.logs, patience_s=MAX_BOOT_S)
+    generator = Generator(lab.nodes, lab.target.guard, run, driver, lab.paths.logs, patience_s=MAX_BOOT_S)
     try:
         generator.start()
         generator.watch()

@@ -32,6 +32,7 @@ COLLECTORS = {
     "middleware": ["middleware_status"],
     "db": ["mysql_status"],
 }
+PROGRESS = "t_s,users,started,completed,failed,in_flight,response_time_mean_ms,content_checked,content_wrong"
 SERVICE_S = 0.05  # demand of one interaction at the simulated bottleneck, s, at scale 0.1
 
 
@@ -205,7 +206,8 @@ class DryRunner(Runner):
         def progress() -> list[str]:
             nonlocal seen
             node, _ = self._node(argv)
-            lines = self._progress(node["jmeter"]) if node and node.get("jmeter") else []
+            beats = self._progress(node["jmeter"]) if node and node.get("jmeter") else []
+            lines = [PROGRESS, *beats] if beats else []
             seen, new = len(lines), lines[seen:]
             return new
 
@@ -365,13 +367,12 @@ class DryRunner(Runner):
             return 0, json.dumps({"collectors": ["sysstat", *COLLECTORS.get(node["tier"], [])]})
         elif words[:2] == ["ntier-node", "stop"]:
             node["collecting"] = None
-        elif words[0].endswith("run-jmeter"):
+        elif words[0].endswith("run-driver"):
             node["jmeter"]["ready_s"] = self.world.now + JMETER_BOOT_S
-        elif "ntier.properties" in command:
-            pairs = dict(line.split("=", 1) for line in (input or "").splitlines())
-            keys = ("ramp_up_s", "run_s", "ramp_down_s", "users", "think_mean_ms")
-            node["jmeter"] = {k: float(pairs[f"ntier.{k}"]) for k in keys}
-            node["jmeter"]["writes"] = "read_write" in pairs["ntier.mix"]
+        elif "driver.json" in command:
+            told = json.loads(input or "")
+            node["jmeter"] = {**told["phases"], "users": told["workers"], "think_time_s": told["think_time_s"]}
+            node["jmeter"] |= {"writes": "read_write" in told["workload"], "seed": told["seed"]}
         elif words[0] == "echo" and words[3].endswith("/start.new"):
             node["jmeter"]["start_s"] = float(words[1]) / 1000
             if node["jmeter"]["writes"]:
@@ -387,10 +388,11 @@ class DryRunner(Runner):
             return 0, "yes" if node.get("situations") else ""
         elif words[0] in ("ntier-data", "ntier-restore"):
             return 0, self._data(node, words)
-        elif "jmeter.rc" in command:
+        elif "driver.rc" in command:
             return 0, self._exit(node)
         elif words[:2] == ["ntier-node", "end-load"]:
-            node["jmeter"] = None
+            if node.get("jmeter") and not self._exit(node):
+                node["jmeter"] = None
         elif words[:2] == ["ntier-node", "end-all"]:
             node.update(jmeter=None, collecting=None)
         return 0, ""
@@ -424,11 +426,11 @@ class DryRunner(Runner):
         if self.world.now < jmeter["ready_s"]:
             return []
         waited = max(0, int(min(self.world.now, start) - jmeter["ready_s"]) + 1)
-        idle = [f"{jmeter['ready_s'] + i:.3f},0,0,0,nan,0,0" for i in range(waited)]
+        idle = [f"{jmeter['ready_s'] + i:.3f},0,0,0,0,0,nan,0,0" for i in range(waited)]
         now = min(self.world.now, jmeter.get("killed_s", math.inf))
-        rate = min(jmeter["users"] / (jmeter["think_mean_ms"] / 1000 + SERVICE_S), 1 / SERVICE_S)
+        rate = min(jmeter["users"] / (jmeter["think_time_s"] + SERVICE_S), 1 / SERVICE_S)
         return idle + [
-            f"{start + i:.3f},{jmeter['users']:.0f},{rate * i:.0f},0,100,0,0"
+            f"{start + i:.3f},{jmeter['users']:.0f},{rate * i:.0f},{rate * i:.0f},0,0,100,0,0"
             for i in range(int(now - start) + 1 if now >= start else 0)
         ]
 
@@ -437,7 +439,7 @@ class DryRunner(Runner):
         files |= {f"{c}.csv": "t_s,value\n1,2\n" for c in COLLECTORS.get(node["tier"], [])}
         if node.get("jmeter") and node["tier"] == "client":
             lines = self._progress(node["jmeter"])
-            files["progress.csv"] = "t_s,users,completed,errors\n" + "\n".join(lines)
+            files["progress.csv"] = "\n".join([PROGRESS, *lines])
             files["interactions.jtl.csv"] = "timeStamp,elapsed,label\n" + "\n".join(
                 f"{line[:10]},100,Browse" for line in lines
             )

@@ -1,19 +1,21 @@
-"""The load of one trial: JMeter on every client node, started for one common moment, watched by its heartbeat."""
+"""The load of one trial: a driver on every client node, started for one common moment, watched by its heartbeat. Knows
+of drivers no more than their contract (docs/drivers.md)."""
 
 from __future__ import annotations
 
-import csv
-import datetime
 import json
 import math
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.contracts.system import LoadModel
 
-from ntier_harness.catalog import Mix, Phases
+from ntier_harness.drivers import BIN, Driver, Run, Share, split, told
+from ntier_harness.drivers.heartbeat import Beat, Broken, Heartbeat
 from ntier_harness.errors import WorkError
 from ntier_harness.runner import Spawned
 from ntier_harness.ssh import Nodes
@@ -23,45 +25,13 @@ LEAD_S = 1.0  # from the moment when all is ready to the common start: telling t
 READY_POLL_S = 0.1
 MAX_BOOT_S = 60.0  # JMeter's JVM needs 3-4 s; on a busy machine several times that
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
+CLOCKS_APART_S = 0.05  # as check C4 (docs/validity.md): clients start by their own clocks
 REMOTE = "/run/ntier"
-MIXES = "/opt/ntier/workloads/mixes"  # of a client node
-HEAP_BYTES_PER_USER = 200_000  # 13,000 users fit in 3.2 GB with the JVM's own 600 MB
-HEAP_BASE_BYTES = 256 * 2**20
-CONTENT_PAGES = 1000  # pages whose content is checked in a run: five times what the check needs (E2, docs/validity.md)
-CONTENT_SHARE_MIN = 0.1  # beyond the knee fewer interactions complete than N/Z; a tenth of them is still enough
-TIMEOUT_MS = 120_000  # a request that takes longer is an error; the slowest search seen in the original took 103 s
-
-
-def situations_file(mix: Mix) -> str:
-    """Where the warm-up leaves its users' situations on each client; users of trials start there."""
-    return f"{REMOTE}/situations.{mix.name}.csv"
-
-
-@dataclass(frozen=True)
-class Run:
-    """One use of the generator: a trial or a warm-up."""
-
-    directory: str
-    users: int
-    phases: Phases
-    mix: Mix
-    seed: int
-    think_mean_ms: float
-    keep_situations: int = 0
-
-    @property
-    def start_file(self) -> str:
-        """Where each client finds the common start."""
-        return f"{self.directory}/start"
-
-    @property
-    def situations(self) -> str:
-        return situations_file(self.mix)
 
 
 @dataclass
 class Progress:
-    """The newest heartbeat of all clients together; `silent_s` since the last new line of the slowest."""
+    """The newest heartbeat of all clients together. `errors`: failed interactions."""
 
     users: int = 0
     completed: int = 0
@@ -71,112 +41,90 @@ class Progress:
     throughput_per_s: float = 0.0
 
 
-def shares(users: int, clients: int) -> list[int]:
-    """Users of each client; they differ by one at most."""
-    return [users // clients + (i < users % clients) for i in range(clients)]
+def merged(beats: list[tuple[Beat, Beat | None]]) -> Progress:
+    """Of each client the newest heartbeat and the one before: counts are added up, and the mean response time of the
+    last second counts each completed interaction once (NaN if there was none)."""
+    if not beats:
+        return Progress()
+    done = [(new.completed - (old.completed if old else 0), new.response_time_mean_ms) for new, old in beats]
+    done = [(n, mean) for n, mean in done if n and not math.isnan(mean)]
+    mean = sum(n * mean for n, mean in done) / sum(n for n, _ in done) if done else math.nan
+    users, completed, failed = (sum(getattr(new, k) for new, _ in beats) for k in ("users", "completed", "failed"))
+    return Progress(users, completed, failed, mean, max(new.t_s for new, _ in beats))
 
 
-def data_properties(folder: Path, nodes: list[Node]) -> dict[str, Any]:
-    """What users must know of the data: who may log in, and which day the data take for today. `folder`: of all data;
-    written there when they were generated. Without it the plan's defaults hold."""
-    images = {n.image for n in nodes if n.tier == "db"}
-    files = [folder / str(image) / "data.json" for image in images]
-    if len(files) != 1 or not files[0].exists():
-        return {}
-    data = json.loads(files[0].read_text())
-    today = datetime.datetime.fromtimestamp(data["reference_time_s"], datetime.UTC).date()
-    return {"ntier.database_users": data["users"], "ntier.database_authors": data["authors"], "ntier.today": today}
-
-
-def content_share(run: Run) -> float:
-    """Share of the pages whose content is checked, so that short runs check enough and long ones not too many."""
-    expected = run.users * 1000 / run.think_mean_ms * run.phases.run_s
-    return min(1.0, max(CONTENT_SHARE_MIN, CONTENT_PAGES / expected))
-
-
-def properties(run: Run, webs: list[Node], users: int, first_user: int, seed: int) -> dict[str, Any]:
-    """`ntier.properties` of one client: every number of the plan that is not its default."""
-    authors, mixes = run.mix.author_file, run.mix.file.parent
-    heap = math.ceil((HEAP_BASE_BYTES + users * HEAP_BYTES_PER_USER) / 2**20)
-    return {
-        "ntier.host": ",".join(web.address for web in webs),
-        "ntier.port": 80,
-        "ntier.path": "/rubbos",
-        "ntier.users": users,
-        "ntier.first_user": first_user,
-        "ntier.seed": seed,
-        "ntier.mix": f"{MIXES}/{run.mix.file.name}",
-        "ntier.author_mix": f"{MIXES}/{authors.relative_to(mixes)}" if authors else "",
-        "ntier.author_share": f"{run.mix.author_share:g}",
-        "ntier.start_file": run.start_file,
-        "ntier.ramp_up_s": f"{run.phases.ramp_up_s:g}",
-        "ntier.run_s": f"{run.phases.run_s:g}",
-        "ntier.ramp_down_s": f"{run.phases.ramp_down_s:g}",
-        "ntier.think_mean_ms": f"{run.think_mean_ms:g}",
-        "ntier.timeout_ms": TIMEOUT_MS,
-        "ntier.content_share": f"{content_share(run):.3f}",
-        "ntier.keep_situations": run.keep_situations,
-        "ntier.situations": "" if run.keep_situations else f"{run.directory}/situations.csv",
-        "ntier.out": run.directory,
-        "ntier.jvm_heap": f"{heap}m",
-    }
+def compare_clocks(offsets: Mapping[str, Mapping[str, float]], clients: list[Node]) -> None:
+    """Raises WorkError if the clock of a client differs from another's, or from ours, by more than CLOCKS_APART_S and
+    half of the round trips by which it was found. `offsets`: node -> offset_before, rtt_before, s."""
+    ours = ("this machine", 0.0, 0.0)
+    known = [(c.name, offsets[c.name]["offset_before"], offsets[c.name]["rtt_before"]) for c in clients]
+    for (one, a, trip), (other, b, trip_b) in combinations([ours, *known], 2):
+        apart = abs(a - b) - (trip + trip_b) / 2
+        if apart > CLOCKS_APART_S:
+            raise WorkError(
+                f"clock: {other} and {one} are {1000 * abs(a - b):.0f} ms apart; users start by the clients' clocks, "
+                f"which may differ by {1000 * CLOCKS_APART_S:.0f} ms; synchronize them (chrony)"
+            )
 
 
 @dataclass
 class Generator:
-    """JMeter on the client nodes for one run. Users wait until `release`; `start_s`: when the first of them starts."""
+    """A driver on the client nodes for one run. It waits until `release`; `start_s`: when the first user starts."""
 
     nodes: Nodes
     guard: Callable[[str, list[Node]], None]
     """Refuses an address that is not one of ours: load goes nowhere else."""
     run: Run
+    driver: Driver
     local_dir: Path
     patience_s: float = HEARTBEAT_S
     started_s: float = 0.0
     start_s: float | None = None
+    finished_s: float | None = None
+    """Of fixed work: when the last client was done, by its heartbeat."""
     tails: dict[str, Spawned] = field(default_factory=dict)
-    latest: dict[str, dict[str, float]] = field(default_factory=dict)
+    heartbeats: dict[str, Heartbeat] = field(default_factory=dict)
     heard_s: dict[str, float] = field(default_factory=dict)
     recent: list[Progress] = field(default_factory=list)
     codes: dict[str, int | None] = field(default_factory=dict)
 
     def start(self) -> None:
-        """Writes each client's properties and starts its JMeter, which then waits for `release`.
+        """Writes each client's `driver.json` and starts its driver, which then waits for `release`.
 
-        Raises WorkError if a web node is not one of ours or a client does not start."""
-        webs = self.nodes.tier("web")
-        for web in webs:
-            self.guard(web.address, self.nodes.all)
-        split = shares(self.run.users, len(self.nodes.clients))
-        data = data_properties(self.nodes.paths.data, self.nodes.all)
+        Raises WorkError if a node of the entry is not one of ours or a client does not start."""
+        for node in self.nodes.tier(self.run.entry.tier):
+            self.guard(node.address, self.nodes.all)
+        try:
+            shares = split(self.run.workers, len(self.nodes.clients))
+        except ValueError as error:
+            raise WorkError(f"load: {error}") from None
         self.started_s = self.nodes.runner.now()
+        self.nodes.runner.parallel(self._start_one, list(zip(self.nodes.clients, shares, strict=True)))
 
-        def one(item: tuple[int, Node]) -> None:
-            i, client = item
-            values = properties(self.run, webs, split[i], sum(split[:i]), self.run.seed + i) | data
-            text = "".join(f"{k}={v}\n" for k, v in values.items())
-            file = self.local_dir / "config" / (f"{client.name}.properties" if i else "ntier.properties")
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text)
-            directory = self.run.directory
-            situations = "" if self.run.keep_situations else f" && cp {self.run.situations} {directory}/situations.csv"
-            prepare = f"mkdir -p {directory}{situations} && cat > {directory}/ntier.properties"
-            self.nodes.call(client, prepare, input=text)
-            self.nodes.call(client, f"/opt/ntier/bin/run-jmeter {directory}", timeout=30)
-
-        self.nodes.runner.parallel(one, list(enumerate(self.nodes.clients)))
+    def _start_one(self, item: tuple[Node, Share]) -> None:
+        client, share = item
+        settings = told(self.run, share, self.nodes.all) | self.driver.configuration(self.run, share)
+        text = json.dumps(settings, indent=1) + "\n"
+        file = self.local_dir / "config" / (f"{client.name}.driver.json" if share.client else "driver.json")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        directory = self.run.directory
+        steps = [f"mkdir -p {directory}", self.driver.prepare(self.run), f"cat > {directory}/driver.json"]
+        self.nodes.call(client, " && ".join(filter(None, steps)), input=text)
+        self.nodes.call(client, shlex.join([f"{BIN}/run-driver", directory, *self.driver.command()]), timeout=30)
 
     def watch(self) -> None:
         """Follows each client's heartbeat through one connection that stays open."""
         for client in self.nodes.clients:
-            output = self._heartbeats(client.name)
+            output = self._output(client.name)
             output.unlink(missing_ok=True)
             folder = self.run.directory
-            command = f"tail -n +1 --pid=$(cat {folder}/jmeter.pid) -F {folder}/progress.csv 2>/dev/null"
+            command = f"tail -n +1 --pid=$(cat {folder}/driver.pid) -F {folder}/progress.csv 2>/dev/null"
             self.tails[client.name] = self.nodes.spawn(client, command, output)
+            self.heartbeats[client.name] = Heartbeat()
             self.heard_s[client.name] = self.nodes.runner.now()
 
-    def _heartbeats(self, client: str) -> Path:
+    def _output(self, client: str) -> Path:
         """Not in the trial's folder: of a killed harness the connection may write on after the trial is sealed."""
         return self.nodes.paths.logs / f"progress.{client}.csv"
 
@@ -185,10 +133,10 @@ class Generator:
 
         Raises WorkError if a client is not ready within MAX_BOOT_S, or was told too late: its users would come late."""
         runner = self.nodes.runner
-        while len(self.latest) < len(self.tails):
+        while missing := [name for name, heart in self.heartbeats.items() if heart.latest is None]:
             if runner.now() - self.started_s > MAX_BOOT_S:
-                missing = ", ".join(name for name in self.tails if name not in self.latest)
-                raise WorkError(f"late_start: JMeter on {missing} is not ready after {MAX_BOOT_S:.0f} s")
+                said = f"{self.driver.title} on {', '.join(missing)} is not ready after {MAX_BOOT_S:.0f} s"
+                raise WorkError(f"late_start: {said}{self._last_words(missing[0])}")
             runner.sleep(READY_POLL_S)
             self.poll()
         start_s = runner.now() + LEAD_S
@@ -204,49 +152,62 @@ class Generator:
         return start_s
 
     def poll(self) -> Progress:
-        """Reads new heartbeats. Raises WorkError if a client has been silent for HEARTBEAT_S."""
+        """Reads new heartbeats. Raises WorkError if a client has been silent for HEARTBEAT_S, has ended before its
+        time, or breaks the contract."""
         now = self.nodes.runner.now()
         for name, tail in self.tails.items():
-            lines = [line for line in tail.lines() if line[:1].isdigit()]
-            if lines:
-                row = next(csv.reader([lines[-1]]))
-                keys = ("t_s", "users", "completed", "errors", "response_time_mean_ms")
-                self.latest[name] = dict(zip(keys, (float(v or 0) for v in row), strict=False))
-                self.heard_s[name] = now
-            elif now - self.heard_s[name] > self.patience_s:
+            try:
+                if self.heartbeats[name].take(tail.lines(), now):
+                    self.heard_s[name] = now
+            except Broken as error:
+                raise WorkError(f"driver_wrong: {self.driver.title} on {name}: progress.csv: {error}") from None
+            if self.codes.get(name) is None and now - self.heard_s[name] > self._patience_s(name):
                 self._silent(name, now - self.heard_s[name])
-        progress = self._sum()
+        beats = [(heart.latest, heart.before) for heart in self.heartbeats.values() if heart.latest]
+        progress = merged(beats)
+        if self.tails and all(self.codes.get(name) == 0 for name in self.tails):
+            self.finished_s = self.finished_s or progress.t_s
         self.recent = [p for p in [*self.recent, progress] if p.t_s >= progress.t_s - RATE_OVER_S]
         first = self.recent[0]
         if progress.t_s > first.t_s:
             progress.throughput_per_s = (progress.completed - first.completed) / (progress.t_s - first.t_s)
         return progress
 
-    def _silent(self, name: str, seconds: float) -> None:
-        """A JVM that still starts may be silent as long as it lives; `release` gives up some time."""
-        client = next(c for c in self.nodes.clients if c.name == name)
-        code = self.exit_code(client)
-        if code is not None:
-            raise WorkError(f"client_exit {code}: JMeter on {name} ended early")
-        if name in self.latest:
-            raise WorkError(f"client_silent: no heartbeat from {name} for {seconds:.0f} s")
-        self.heard_s[name] = self.nodes.runner.now()
+    def _patience_s(self, name: str) -> float:
+        """Whoever does fixed work ends when it is done, which is no failure and known at once."""
+        ended = self.run.model is LoadModel.WORK and self.tails[name].poll() is not None
+        return 0.0 if ended else self.patience_s
 
-    def _sum(self) -> Progress:
-        rows = list(self.latest.values())
-        if not rows:
-            return Progress()
-        completed = sum(r["completed"] for r in rows)
-        mean = sum(r["response_time_mean_ms"] for r in rows) / len(rows)  # NaN before the first interaction
-        users, errors = (int(sum(r[k] for r in rows)) for k in ("users", "errors"))
-        return Progress(users, int(completed), errors, mean, max(r["t_s"] for r in rows))
+    def _silent(self, name: str, seconds: float) -> None:
+        """A driver that still boots may be silent as long as it lives; `release` gives up some time."""
+        client = self._client(name)
+        code = self.exit_code(client)
+        booting = self.heartbeats[name].latest is None
+        if code == 0 and self.run.model is LoadModel.WORK and not booting:
+            self.codes[name] = code
+        elif code is not None:
+            raise WorkError(f"client_exit {code}: {self.driver.title} on {name} ended early{self._last_words(name)}")
+        elif not booting:
+            raise WorkError(f"client_silent: no heartbeat from {name} for {seconds:.0f} s")
+        else:
+            self.heard_s[name] = self.nodes.runner.now()
+
+    def _client(self, name: str) -> Node:
+        return next(c for c in self.nodes.clients if c.name == name)
+
+    def _last_words(self, name: str) -> str:
+        """The last line that the driver printed, for a reason; empty if there is none."""
+        command = f"tail -c 500 {self.run.directory}/driver.out 2>/dev/null"
+        lines = self.nodes.call(self._client(name), command, check=False, timeout=15).out.strip().splitlines()
+        return f": {lines[-1].strip()[:300]}" if lines else ""
 
     def exit_code(self, client: Node) -> int | None:
-        """JMeter's exit code, None while it runs. A JVM that is gone, and its code does not come, was killed: 137."""
+        """The driver's exit code, None while it runs. If it is gone, and its code does not come, it was killed with
+        what looks after it: 137."""
         directory = self.run.directory
-        code = f"cat {directory}/jmeter.rc 2>/dev/null"
-        gone = f"{{ sleep 1; {code} || echo 137; }}"  # its shell writes the code a moment after the JVM is gone
-        test = f"{code} || grep -qs NTIER_LOAD= /proc/$(cat {directory}/jmeter.pid)/environ || {gone}"
+        code = f"cat {directory}/driver.rc 2>/dev/null"
+        gone = f"{{ sleep 1; {code} || echo 137; }}"  # the code is written a moment after the program is gone
+        test = f"{code} || grep -qs NTIER_LOAD= /proc/$(cat {directory}/driver.pid)/environ || {gone}"
         out = self.nodes.call(client, test, check=False, timeout=15).out.strip()
         return int(out) if out.lstrip("-").isdigit() else None
 
@@ -259,10 +220,19 @@ class Generator:
             self.codes[client.name] = code
         return self.codes
 
+    def ended_well(self, seconds: float) -> None:
+        """Waits for the clients' ends. Raises WorkError for one that does not end, or ends with another code than 0."""
+        for name, code in self.wait(seconds).items():
+            if code is None:
+                raise WorkError(
+                    f"client_hangs: {self.driver.title} on {name} did not end {seconds:.0f} s after its time"
+                )
+            if code:
+                raise WorkError(f"client_exit {code}: {self.driver.title} on {name}{self._last_words(name)}")
+
     def end(self) -> None:
-        """Ends what has not ended by itself; may be called whatever happened before."""
+        """Ends what has not ended by itself, and what it left behind; may be called whatever happened before."""
         for name, tail in self.tails.items():
             tail.stop()
-            self._heartbeats(name).unlink(missing_ok=True)
-        running = [c for c in self.nodes.clients if self.codes.get(c.name) is None]
-        self.nodes.runner.parallel(lambda c: self.nodes.call(c, "ntier-node end-load", timeout=20), running)
+            self._output(name).unlink(missing_ok=True)
+        self.nodes.runner.parallel(lambda c: self.nodes.call(c, "ntier-node end-load", timeout=20), self.nodes.clients)

@@ -17,15 +17,16 @@ from ntier_analysis.contracts.nodes import Node
 import ntier_harness
 from ntier_harness import collect, durable, ledger, versions
 from ntier_harness.condition import WARM, check_restored, data, reset, restore
+from ntier_harness.drivers import jmeter
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.load import REMOTE, Generator, Run
+from ntier_harness.load import REMOTE, Generator, compare_clocks
 from ntier_harness.plan import Trial
 from ntier_harness.spec import Spec
 from ntier_harness.targets import Observation
 from ntier_harness.watch import Watch
 
-EXIT_WAIT_S = 5.0  # JMeter ends by itself at the end of ramp-down
+EXIT_WAIT_S = 5.0  # drivers end by themselves at the end of ramp-down
 PHASES = ("ramp_up", "run", "ramp_down")
 
 
@@ -48,7 +49,7 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft: dict[str, An
         scale=spec.scale,
         rep=trial.rep,
         seed=spec.seed,
-        seeds={c.name: trial.seed + i for i, c in enumerate(lab.nodes.clients)},
+        seeds=dict.fromkeys((c.name for c in lab.nodes.clients), trial.seed),
         think_time_s=spec.mix.think_time_s,
         slo_ms=spec.mix.slo_ms,
         phases=[Phase(name=n, planned_s=s) for n, s in zip(PHASES, seconds, strict=True)],
@@ -166,14 +167,15 @@ class Attempt:
         """Load generator, collectors, facts, limits: all before the first user. The generator comes first: its JVM
         takes longer than the rest. What ends them is in `opened` before they begin, the load last: it ends first."""
         self.begin("start")
-        run = Run(self.remote, self.manifest.users_real, self.spec.phases, self.spec.mix, self.trial.seed,
-                  self.spec.mix.think_time_s * 1000)  # fmt: skip
+        run, driver = jmeter.board(
+            self.lab, self.spec, self.remote, self.manifest.users_real, self.spec.phases, self.trial.seed
+        )
         (self.directory / "config").mkdir(exist_ok=True)
         for file, name in ((self.spec.mix.file, ""), (self.spec.mix.author_file, ".authors")):
             if file:
                 shutil.copy(file, self.directory / "config" / f"{self.spec.mix.name}{name}.csv")
         (self.directory / "config" / "deployment.json").write_text(json.dumps(self.manifest.soft_resources, indent=1))
-        self.generator = Generator(self.lab.nodes, self.lab.target.guard, run, self.directory)
+        self.generator = Generator(self.lab.nodes, self.lab.target.guard, run, driver, self.directory)
         opened.callback(problems.guard, self.lab.runner.stop_spawned)
         opened.callback(problems.guard, self.stop_collectors, problems)
         opened.callback(problems.guard, self.lab.target.lift_limits, self.manifest.nodes)
@@ -182,6 +184,7 @@ class Attempt:
         self.start_collectors()
         self.begin("facts")
         self.facts("before")
+        compare_clocks(self.manifest.clock_offsets_s, self.lab.nodes.clients)
         self.data("before")
         self.begin("limits")
         self.lab.target.set_limits(self.manifest.nodes)
@@ -225,12 +228,17 @@ class Attempt:
             phase.start_s, phase.end_s = start_s, start_s + phase.planned_s
             start_s = phase.end_s
         for phase in self.manifest.phases:
+            if self.generator.finished_s is not None:  # the work is done: what was to come does not come
+                phase.start_s = phase.end_s = self.generator.finished_s
+                continue
             self.begin(phase.name)
             middle = phase.start_s + phase.planned_s / 2
             if phase.name == "run":
                 watch.until(middle, phase)
                 self.read_quota("run")
             watch.until(phase.end_s, phase)
+            if self.generator.finished_s is not None:
+                phase.end_s = max(phase.start_s, self.generator.finished_s)
         self.read_quota("end")
 
     # ---- after --------------------------------------------------------------------------------------------------
@@ -241,11 +249,7 @@ class Attempt:
             self.begin("stop")
         if self.generator and not problems.first:
             with problems:
-                codes = self.generator.wait(EXIT_WAIT_S)
-                bad = {c: code for c, code in codes.items() if code != 0}
-                if bad:
-                    name, code = next(iter(bad.items()))
-                    raise WorkError(f"client_exit {code}: JMeter on {name}")
+                self.generator.ended_well(EXIT_WAIT_S)
         opened.close()
 
     def stop_collectors(self, problems: Problems) -> None:

@@ -18,7 +18,8 @@ LOOK_EVERY_S = 2.0
 
 @dataclass
 class Watch:
-    """`until` returns at the given time, or raises WorkError with the reason why the trial is lost."""
+    """`until` returns at the given time, or when a fixed amount of work is done; or raises WorkError with the reason
+    why the trial is lost."""
 
     lab: Lab
     generator: Generator
@@ -35,6 +36,8 @@ class Watch:
             if end_s - runner.now() < 0.05 and phase.name == "ramp_down":
                 return  # the clients end now: silence is no failure
             progress = self.generator.poll()
+            if self.generator.finished_s is not None:
+                return
             self.check_collectors()
             self.lab.screen.tick(phase, progress, self.hottest(), runner.now())
 

@@ -6,12 +6,14 @@ import java.util.concurrent.atomic.LongAdder;
 
 /** What the heartbeat tells: cumulative counts, and the mean response time since the last beat. */
 final class Counters {
-    static final String HEADER =
-            "t_s,users,completed,errors,response_time_mean_ms,content_checked,content_wrong,retries";
+    static final String HEADER = "t_s,users,started,completed,failed,in_flight,response_time_mean_ms,content_checked,"
+            + "content_wrong,retries";
 
     final AtomicInteger users = new AtomicInteger();
+    private final LongAdder started = new LongAdder();
     private final LongAdder completed = new LongAdder();
-    private final LongAdder errors = new LongAdder();
+    private final LongAdder failed = new LongAdder();
+    private final LongAdder aborted = new LongAdder();
     private final LongAdder responseMs = new LongAdder();
     private final LongAdder checked = new LongAdder();
     private final LongAdder wrong = new LongAdder();
@@ -19,11 +21,20 @@ final class Counters {
     private long lastCompleted;
     private long lastResponseMs;
 
+    void begin() {
+        started.increment();
+    }
+
+    /** An interaction that was begun, and that the end of the trial cut off. */
+    void abort() {
+        aborted.increment();
+    }
+
     void interaction(long elapsedMs, boolean ok) {
         completed.increment();
         responseMs.add(elapsedMs);
         if (!ok) {
-            errors.increment();
+            failed.increment();
         }
     }
 
@@ -38,9 +49,15 @@ final class Counters {
         retries.increment();
     }
 
-    /** The line of one beat; the mean is nan if nothing was completed since the last one. */
+    /**
+     * The line of one beat; the mean is nan if nothing was completed since the last one. What comes last in an
+     * interaction is read first, so that no line has more completed than started.
+     */
     synchronized String beat(double nowS) {
+        long wrongAnswers = failed.sum();
         long all = completed.sum();
+        long gone = aborted.sum();
+        long begun = started.sum();
         long ms = responseMs.sum();
         double mean = all == lastCompleted ? Double.NaN : (double) (ms - lastResponseMs) / (all - lastCompleted);
         lastCompleted = all;
@@ -48,11 +65,13 @@ final class Counters {
         String meanText = Double.isNaN(mean) ? "nan" : String.format(Locale.ROOT, "%.1f", mean);
         return String.format(
                 Locale.ROOT,
-                "%.3f,%d,%d,%d,%s,%d,%d,%d%n",
+                "%.3f,%d,%d,%d,%d,%d,%s,%d,%d,%d%n",
                 nowS,
                 users.get(),
+                begun,
                 all,
-                errors.sum(),
+                wrongAnswers,
+                begun - all - gone,
                 meanText,
                 checked.sum(),
                 wrong.sum(),

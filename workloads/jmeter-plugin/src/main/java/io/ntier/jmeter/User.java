@@ -34,6 +34,7 @@ final class User {
     private long requestStartUs;
     private boolean requesting;
     private boolean answered;
+    private boolean begun;
     private long pendingUs = -1;
 
     /** @param interrupt aborts the request under way */
@@ -81,7 +82,18 @@ final class User {
     boolean thinkThenRequest(ThinkTime thinkTime) {
         dropRequest();
         boolean go = walk.thinkFor() == null || think(thinkTime.drawMs(thinkDraws));
-        return go && beginRequest();
+        if (!go || !beginRequest()) {
+            return false;
+        }
+        begin();
+        return true;
+    }
+
+    private synchronized void begin() {
+        if (!begun && !stopped) {
+            begun = true;
+            trial.counters.begin();
+        }
     }
 
     private boolean think(long drawnMs) {
@@ -133,11 +145,20 @@ final class User {
         answered = false;
     }
 
-    /** Counts the interaction just completed. */
+    /** Counts the interaction just completed. In a plan without a think timer nobody saw it begin. */
     void interaction(long elapsedMs, boolean ok) {
+        if (!takeBegun()) {
+            trial.counters.begin();
+        }
         interactions++;
         errors += ok ? 0 : 1;
         trial.counters.interaction(elapsedMs, ok);
+    }
+
+    private synchronized boolean takeBegun() {
+        boolean taken = begun;
+        begun = false;
+        return taken;
     }
 
     /** Goes on to the next state. */
@@ -184,6 +205,10 @@ final class User {
         synchronized (this) {
             if (!stopped && requesting) {
                 pendingUs = Math.max(0, Trial.nowUs() - requestStartUs);
+                if (begun) {
+                    begun = false;
+                    trial.counters.abort();
+                }
             }
             stopped = true;
             aborted = pendingUs >= 0;

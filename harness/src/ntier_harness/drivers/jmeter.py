@@ -1,0 +1,125 @@
+"""JMeter as a driver: any plan, and plans whose users walk a mix's table by the plug-in (workloads/README.md)."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ntier_analysis.contracts.nodes import Node
+
+from ntier_harness import catalog
+from ntier_harness.catalog import Mix, Phases
+from ntier_harness.drivers import BIN, Entry, Run, Share
+
+if TYPE_CHECKING:
+    from ntier_harness.lab import Lab
+    from ntier_harness.spec import Spec
+
+STATE = "/run/ntier"
+WORKLOADS = "/opt/ntier/workloads"  # of a client node
+MIXES = f"{WORKLOADS}/mixes"
+HEAP_BYTES_PER_USER = 200_000  # 13,000 users fit in 3.2 GB with the JVM's own 600 MB
+HEAP_BASE_BYTES = 256 * 2**20
+CONTENT_PAGES = 1000  # pages whose content is checked in a run: five times what the check needs (E2, docs/validity.md)
+CONTENT_SHARE_MIN = 0.1  # beyond the knee fewer interactions complete than N/Z; a tenth of them is still enough
+TIMEOUT_MS = 120_000  # a request that takes longer is an error; the slowest search seen in the original took 103 s
+
+
+@dataclass(frozen=True)
+class Walks:
+    """Users who walk the tables of a mix. `keep`: so many situations are left on the client for later runs, whose users
+    start in them; 0: the users of this run do."""
+
+    mix: Mix
+    keep: int = 0
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """Properties that follow from the data (`of_data`)."""
+
+    @property
+    def situations(self) -> str:
+        return situations_file(self.mix)
+
+    def properties(self, run: Run) -> dict[str, Any]:
+        authors, mixes = self.mix.author_file, self.mix.file.parent
+        return {
+            "ntier.mix": f"{MIXES}/{self.mix.file.name}",
+            "ntier.author_mix": f"{MIXES}/{authors.relative_to(mixes)}" if authors else "",
+            "ntier.author_share": f"{self.mix.author_share:g}",
+            "ntier.timeout_ms": TIMEOUT_MS,
+            "ntier.content_share": f"{content_share(run):.3f}",
+            "ntier.keep_situations": self.keep,
+            "ntier.situations": "" if self.keep else f"{run.directory}/situations.csv",
+            **self.data,
+        }
+
+
+@dataclass(frozen=True)
+class JMeter:
+    """`plan`: a .jmx on the client. `own_thread_group`: its own thread groups make the load."""
+
+    plan: str
+    own_thread_group: bool = False
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    walks: Walks | None = None
+    title: str = "JMeter"
+
+    def command(self) -> list[str]:
+        return [f"{BIN}/run-jmeter"]
+
+    def prepare(self, run: Run) -> str:
+        if self.walks is None or self.walks.keep:
+            return ""
+        return f"cp {self.walks.situations} {run.directory}/situations.csv"
+
+    def configuration(self, run: Run, share: Share) -> dict[str, Any]:
+        heap = math.ceil((HEAP_BASE_BYTES + share.workers * HEAP_BYTES_PER_USER) / 2**20)
+        properties = dict(self.properties) | (self.walks.properties(run) if self.walks else {})
+        settings = {"plan": self.plan, "own_thread_group": self.own_thread_group, "heap": f"{heap}m"}
+        return {"jmeter": settings | {"properties": properties}}
+
+
+def situations_file(mix: Mix) -> str:
+    """Where the warm-up leaves its users' situations on each client; users of trials start there."""
+    return f"{STATE}/situations.{mix.name}.csv"
+
+
+def content_share(run: Run) -> float:
+    """Share of the pages whose content is checked, so that short runs check enough and long ones not too many."""
+    assert run.think_time_s
+    expected = run.workers / run.think_time_s * run.phases.run_s
+    return min(1.0, max(CONTENT_SHARE_MIN, CONTENT_PAGES / expected))
+
+
+def of_data(folder: Path, nodes: list[Node]) -> dict[str, Any]:
+    """What users must know of the data: who may log in, and which day the data take for today. `folder`: of all data;
+    written there when they were generated. Without it the plan's defaults hold."""
+    files = [folder / image / "data.json" for image in {n.image for n in nodes if n.image}]
+    files = [file for file in files if file.exists()]
+    if len(files) != 1:
+        return {}
+    data = json.loads(files[0].read_text())
+    today = datetime.datetime.fromtimestamp(data["reference_time_s"], datetime.UTC).date()
+    return {
+        "ntier.database_users": data["users"],
+        "ntier.database_authors": data["authors"],
+        "ntier.today": str(today),
+    }
+
+
+def board(
+    lab: Lab, spec: Spec, directory: str, users: int, phases: Phases, seed: int, *,
+    think_time_s: float | None = None, keep: int = 0,
+) -> tuple[Run, JMeter]:  # fmt: skip
+    """Users of the bulletin board for one run. `think_time_s`: another one than the mix's."""
+    mix = spec.mix
+    run = Run(
+        directory, users, phases, seed, Entry(*catalog.ENTRY), think_time_s=think_time_s or mix.think_time_s,
+        workload=mix.name,
+    )  # fmt: skip
+    walks = Walks(mix, keep, of_data(lab.paths.data, lab.nodes.all))
+    return run, JMeter(f"{WORKLOADS}/{catalog.PLAN}", walks=walks)

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""A driver in a hundred lines: HTTP requests of closed, open and fixed work (docs/drivers.md is its contract).
+
+http_driver.py DIR. Parameters: `requests`, a CSV file with the columns interaction,method,path,weight (beside this
+program, or a whole path); in a path {n} is a random whole number from 1 to `n` (1000). Open load: `rate_per_s`; work:
+`amount`. Each request under way has a thread: good for some hundreds of them. Standard library only.
+"""
+
+import asyncio
+import csv
+import http.client
+import itertools
+import json
+import os
+import random
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+TIMEOUT_S = 120
+MOST_THREADS = 1000
+HEARTBEAT = "t_s,users,started,completed,failed,in_flight,response_time_mean_ms\n"
+RESULTS = "timeStamp,elapsed,label,responseCode,threadName,success,failureMessage,bytes,Latency,Connect\n"
+
+
+class Driver:
+    """One run in a folder, which holds driver.json. Raises ValueError, KeyError or OSError where that is wrong."""
+
+    def __init__(self, folder):
+        self.folder, self.told = folder, json.loads((folder / "driver.json").read_text())
+        self.parameters, self.total, self.entry = (
+            self.told["parameters"],
+            self.told["workers_total"],
+            self.told["entry"],
+        )
+        self.workers = range(self.told["first_worker"], self.told["first_worker"] + self.told["workers"])
+        models = {"closed": (self.user, self.told.get("think_time_s")),
+                  "open": (self.arrivals, self.parameters.get("rate_per_s")),
+                  "work": (self.share, self.parameters.get("amount"))}  # fmt: skip
+        self.life, self.number = models[self.told["load_model"]]
+        if not self.workers or not self.number or self.number <= 0:
+            raise ValueError("workers, and think_time_s (closed), rate_per_s (open) or amount (work) must be above 0")
+        with (Path(__file__).parent / self.parameters["requests"]).open(newline="") as file:
+            self.requests = list(csv.DictReader(file))
+        self.weights = [float(request["weight"]) for request in self.requests]
+        self.active = self.started = self.completed = self.failed = 0
+        self.lately = []  # response times since the last heartbeat, ms
+        self.threads = ThreadPoolExecutor(MOST_THREADS)
+        self.progress, self.results = ((folder / name).open("w") for name in ("progress.csv", "interactions.jtl.csv"))
+        self.progress.write(HEARTBEAT)
+        self.results.write(RESULTS)
+
+    def stream(self, *whose):
+        """Random numbers of one worker, arrival or piece of work: the same however many clients share them."""
+        return random.Random(":".join(map(str, (self.told["seed"], *whose))))  # noqa: S311 (a load, not a secret)
+
+    async def user(self, worker, start_s):
+        """Closed: request, think, request; users come during the first half of the ramp-up."""
+        draws, place = self.stream(worker), (worker - self.workers.start) / len(self.workers)
+        await until(start_s + place * self.told["phases"]["ramp_up_s"] / 2)
+        self.active += 1
+        while True:
+            await self.interaction(worker, draws)
+            await asyncio.sleep(draws.expovariate(1 / self.number))
+
+    async def arrivals(self, worker, start_s):
+        """Open: a Poisson process; those of all workers add up to the rate."""
+        draws, due_s, self.active = self.stream(worker), start_s, self.active + 1
+        async with asyncio.TaskGroup() as group:
+            for number in itertools.count():
+                due_s += draws.expovariate(self.number / self.total)
+                await until(due_s)
+                group.create_task(self.interaction(worker, self.stream(worker, number)))
+
+    async def share(self, worker, start_s):
+        """Work: every piece whose number, divided by all workers, leaves the worker's own."""
+        await until(start_s)
+        self.active += 1
+        for piece in range(worker, self.number, self.total):
+            await self.interaction(worker, self.stream("work", piece))
+        self.active -= 1
+
+    async def interaction(self, worker, draws):
+        """One request and its line. A server that does not answer is a failed interaction, not an error of ours."""
+        request = draws.choices(self.requests, self.weights)[0]
+        path = request["path"].replace("{n}", str(draws.randint(1, int(self.parameters.get("n", 1000)))))
+        begin_s, self.started = time.time(), self.started + 1
+        asked = asyncio.get_running_loop().run_in_executor(self.threads, self.ask, worker, request["method"], path)
+        code, message, size, first_ms, connect_ms = await asked
+        ms, ok = 1000 * (time.time() - begin_s), code.isdigit() and int(code) < 400
+        self.completed, self.failed = self.completed + 1, self.failed + (not ok)
+        self.lately.append(ms)
+        name = f"worker-{worker - self.workers.start + 1}"
+        row = [round(1000 * begin_s), round(ms), request["interaction"], code, name, str(ok).lower(), message, size]
+        csv.writer(self.results, lineterminator="\n").writerow([*row, first_ms, connect_ms])
+
+    def ask(self, worker, method, path):
+        """-> status, what went wrong, bytes, ms to the first byte and to connect; on a connection of its own."""
+        address, begin_s = self.entry["addresses"][worker % len(self.entry["addresses"])], time.time()
+        line = http.client.HTTPConnection(address, self.entry["port"], timeout=TIMEOUT_S)
+        try:
+            line.connect()
+            connect_s = time.time() - begin_s
+            line.request(method, self.entry["path"] + path, headers={"Connection": "close"})
+            reply = line.getresponse()
+            first_s = time.time() - begin_s
+            return str(reply.status), "", len(reply.read()), round(1000 * first_s), round(1000 * connect_s)
+        except (OSError, http.client.HTTPException) as error:
+            return type(error).__name__, " ".join(str(error).split()), 0, 0, 0
+        finally:
+            line.close()
+
+    async def run(self):
+        """Heartbeat, wait for the common start, work until the end or SIGTERM."""
+        stop = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+        beats = asyncio.create_task(self.beats())
+        while not (self.folder / "start").exists() and not stop.is_set():
+            await asyncio.sleep(0.02)
+        if not stop.is_set():
+            start_s = int((self.folder / "start").read_text()) / 1000
+            end_s = start_s + sum(self.told["phases"].values())
+            work = asyncio.gather(*(self.life(worker, start_s) for worker in self.workers))
+            waits = {work, asyncio.create_task(stop.wait()), asyncio.create_task(until(end_s))}
+            done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if work in done:
+                work.result()  # raises what went wrong in there
+        beats.cancel()
+        self.beat()
+        os._exit(0)  # requests under way may take TIMEOUT_S; they are cut off, and nobody waits for their threads
+
+    async def beats(self):
+        while True:
+            self.beat()
+            await asyncio.sleep(1 - time.time() % 1)
+
+    def beat(self):
+        mean = sum(self.lately) / len(self.lately) if self.lately else float("nan")
+        self.lately.clear()
+        in_flight = self.started - self.completed
+        counts = f"{self.active},{self.started},{self.completed},{self.failed},{in_flight}"
+        self.progress.write(f"{time.time():.3f},{counts},{mean:.1f}\n")
+        self.progress.flush()
+        self.results.flush()
+
+
+async def until(epoch_s):
+    await asyncio.sleep(max(0, epoch_s - time.time()))
+
+
+if __name__ == "__main__":
+    try:
+        driver = Driver(Path(sys.argv[1]))
+    except (IndexError, KeyError, OSError, TypeError, ValueError) as error:
+        sys.exit(print(f"http_driver: {type(error).__name__}: {error}", file=sys.stderr) or 2)
+    asyncio.run(driver.run())

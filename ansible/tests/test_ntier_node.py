@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 FILES = Path(__file__).resolve().parents[1] / "roles/monitor/files"
-STARTER = Path(__file__).resolve().parents[2] / "workloads/bin/run-jmeter"
+PROGRAMS = Path(__file__).resolve().parents[2] / "workloads/bin"
 STEADY = """#!/bin/sh
 echo t_s,value >"$1/NAME.csv"
 while :; do echo "$(date +%s.%N),1" >>"$1/NAME.csv"; sleep 0.2; done
@@ -151,24 +151,31 @@ def test_reset_stops_orphans_even_without_the_state_file(node):
 
 
 def test_load_is_known_by_its_mark_and_the_owners_jmeter_goes_on(node, tmp_path):
-    """The real starter, with a stand-in for the JVM that takes no notice of SIGTERM."""
+    """The real starter and driver, with a stand-in for the JVM that takes no notice of SIGTERM."""
     trial, java = node.run / "trial", tmp_path / "java"
     for file in ("bin/ApacheJMeter.jar", "plan.jmx"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).touch()
     trial.mkdir(parents=True)
-    (trial / "ntier.properties").write_text(f"ntier.plan={tmp_path / 'plan.jmx'}\n")
+    told = {
+        "workers": 1, "first_worker": 0, "workers_total": 1, "seed": 1, "think_time_s": 7, "parameters": {},
+        "phases": {"ramp_up_s": 1, "run_s": 1, "ramp_down_s": 1},
+        "entry": {"addresses": ["127.0.0.1"], "port": 80, "path": ""},
+        "jmeter": {"plan": str(tmp_path / "plan.jmx")},
+    }  # fmt: skip
+    (trial / "driver.json").write_text(json.dumps(told))
     java.write_text("#!/bin/sh\ncase $* in *-version*) exit;; esac\ntrap '' TERM\nwhile :; do sleep 0.1; done\n")
     java.chmod(0o755)
     owners = subprocess.Popen(["sh", "-c", "sleep 60; : -jar ApacheJMeter.jar"])
     environment = {**os.environ, "JMETER_HOME": str(tmp_path), "JAVA": str(java)}
-    subprocess.run([STARTER, trial], env=environment, check=True)
-    pid = int((trial / "jmeter.pid").read_text())
+    subprocess.run([PROGRAMS / "run-driver", trial, PROGRAMS / "run-jmeter"], env=environment, check=True)
     node.start()
+    pid = int((trial / "jmeter.pid").read_text())
     assert running(pid)
     try:
         assert json.loads(node.call("end-load").stdout) == {"ended": 1}
         assert not running(pid)
+        assert not running(int((trial / "driver.pid").read_text()))
         assert node.call("alive").returncode == 0
         assert json.loads(node.call("end-all").stdout) == {"ended": 2}
         assert owners.poll() is None

@@ -124,6 +124,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         raise WorkError(
             f"warm-up: only {completed} interactions were served in {WARM_S:g} s, at least {WARM_LEAST} are needed"
         )
+    share_situations(lab, spec)
     warm = {
         "t_s": began,
         "seconds": WARM_S * rounds,
@@ -155,6 +156,19 @@ def _left_situations(lab: Lab, spec: Spec) -> bool:
     """Whether the clients still have them; a client that was started anew has not."""
     test = f"test -s {situations_file(spec.mix)} && echo yes"
     return all(lab.nodes.call(c, test, check=False).out.strip() == "yes" for c in lab.nodes.clients)
+
+
+def share_situations(lab: Lab, spec: Spec) -> None:
+    """Gives every client the situations of all, so that a user starts in the same one whatever client it is on."""
+    clients, file = lab.nodes.clients, situations_file(spec.mix)
+    if len(clients) < 2:
+        return
+    texts = [
+        t.splitlines(keepends=True)
+        for t in lab.runner.parallel(lambda c: lab.nodes.call(c, f"cat {file}").out, clients)
+    ]
+    joined = "".join([*texts[0][:1], *(line for text in texts for line in text[1:])])
+    lab.runner.parallel(lambda c: lab.nodes.call(c, f"cat > {file}.new && mv {file}.new {file}", input=joined), clients)
 
 
 def drive(lab: Lab, spec: Spec, seconds: float, round_: int) -> tuple[int, int]:

@@ -381,6 +381,9 @@ class DryRunner(Runner):
         elif command.startswith(("mv ", "tail ")) and "situations" in command:
             node["situations"] = True
             return 0, "2000"
+        elif command.startswith("cat ") and "situations" in command:
+            node["shared"] = input or node.get("shared", "")
+            return 0, f"author,state\n0,Home of {node['address']}\n"
         elif command == JIT_CPU:
             used = self.jit_cpu_s.get(node["tier"], [])
             return 0, str(used.pop(0) if used else 0)

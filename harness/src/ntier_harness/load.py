@@ -161,7 +161,10 @@ class Generator:
                     self.heard_s[name] = now
             except Broken as error:
                 raise WorkError(f"driver_wrong: {self.driver.title} on {name}: progress.csv: {error}") from None
-            if self.codes.get(name) is None and now - self.heard_s[name] > self._patience_s(name):
+            if tail.poll() is not None and self.codes.get(name) is None:
+                self._ended(name)
+            done = self.run.model is LoadModel.WORK and self.codes.get(name) == 0
+            if not done and now - self.heard_s[name] > self.patience_s:
                 self._silent(name, now - self.heard_s[name])
         beats = [(heart.latest, heart.before) for heart in self.heartbeats.values() if heart.latest]
         progress = merged(beats)
@@ -173,24 +176,22 @@ class Generator:
             progress.throughput_per_s = (progress.completed - first.completed) / (progress.t_s - first.t_s)
         return progress
 
-    def _patience_s(self, name: str) -> float:
-        """Whoever does fixed work ends when it is done, which is no failure and known at once."""
-        ended = self.run.model is LoadModel.WORK and self.tails[name].poll() is not None
-        return 0.0 if ended else self.patience_s
+    def _ended(self, name: str) -> None:
+        """The connection ends with the program. Whoever ends well may do so a moment before its time; of fixed work,
+        whenever it is done."""
+        code = self.exit_code(self._client(name))
+        if code:
+            raise WorkError(f"client_exit {code}: {self.driver.title} on {name} ended early{self._last_words(name)}")
+        self.codes[name] = code
 
     def _silent(self, name: str, seconds: float) -> None:
         """A driver that still boots may be silent as long as it lives; `release` gives up some time."""
-        client = self._client(name)
-        code = self.exit_code(client)
-        booting = self.heartbeats[name].latest is None
-        if code == 0 and self.run.model is LoadModel.WORK and not booting:
-            self.codes[name] = code
-        elif code is not None:
+        code = self.exit_code(self._client(name))
+        if code is not None:
             raise WorkError(f"client_exit {code}: {self.driver.title} on {name} ended early{self._last_words(name)}")
-        elif not booting:
+        if self.heartbeats[name].latest is not None:
             raise WorkError(f"client_silent: no heartbeat from {name} for {seconds:.0f} s")
-        else:
-            self.heard_s[name] = self.nodes.runner.now()
+        self.heard_s[name] = self.nodes.runner.now()
 
     def _client(self, name: str) -> Node:
         return next(c for c in self.nodes.clients if c.name == name)

@@ -9,6 +9,7 @@ import java.util.Locale;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.jmeter.samplers.SampleEvent;
 import org.apache.jmeter.samplers.SampleListener;
 import org.apache.jmeter.samplers.SampleResult;
@@ -21,7 +22,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * What `run-jmeter` adds to a plan that has thread groups of its own: they start at the moment that the start file says,
- * and progress.csv has a heartbeat each second. JMeter tells its listeners of the start one after the other before it
+ * progress.csv has a heartbeat each second, and after `ntier.total_s` JMeter ends. JMeter tells its listeners of the start one after the other before it
  * makes the first thread, so the listener that waits holds them all.
  *
  * <p>JMeter tells nobody when a sample begins: `started` and `in_flight` stay empty, which means unknown.
@@ -32,6 +33,8 @@ public class StartGate extends AbstractTestElement implements TestStateListener,
     private static final Logger LOG = LoggerFactory.getLogger(StartGate.class);
     private static final long BEAT_MS = 1000;
     private static final long LOOK_MS = 20;
+    /** From the last sample that counts to the end of the JVM: its line is written meanwhile. */
+    private static final long SETTLE_MS = 100;
 
     /** One in a JVM, since each thread of the plan works on a copy of this element. */
     private static final Beats BEATS = new Beats();
@@ -56,10 +59,21 @@ public class StartGate extends AbstractTestElement implements TestStateListener,
             });
             long untilSecond = BEAT_MS - System.currentTimeMillis() % BEAT_MS;
             clock.scheduleAtFixedRate(this::beat, untilSecond, BEAT_MS, TimeUnit.MILLISECONDS);
+            Runtime.getRuntime().addShutdownHook(new Thread(this::end, "ntier-close"));
             beat();
         }
 
-        synchronized void sample(SampleResult result) {
+        private volatile boolean over;
+
+        /** After the end the thread waits for ever, and its sample does not get into the results either. */
+        void sample(SampleResult result) {
+            while (over) {
+                LockSupport.park();
+            }
+            count(result);
+        }
+
+        private synchronized void count(SampleResult result) {
             completed++;
             failed += result.isSuccessful() ? 0 : 1;
             elapsedMs += result.getTime();
@@ -80,10 +94,25 @@ public class StartGate extends AbstractTestElement implements TestStateListener,
             }
         }
 
-        synchronized void end() throws IOException {
+        synchronized void endAt(long epochMs) {
+            clock.schedule(this::finish, epochMs - System.currentTimeMillis(), TimeUnit.MILLISECONDS);
+        }
+
+        private void finish() {
+            over = true;
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(SETTLE_MS));
+            Runtime.getRuntime().exit(0);
+        }
+
+        /** The last line; called again it does nothing. */
+        synchronized void end() {
             clock.shutdownNow();
             beat();
-            file.close();
+            try {
+                file.close();
+            } catch (IOException e) {
+                LOG.error("The heartbeat cannot be written: {}", e.toString());
+            }
         }
     }
 
@@ -91,7 +120,9 @@ public class StartGate extends AbstractTestElement implements TestStateListener,
     public void testStarted() {
         BEATS.start(Path.of(JMeterUtils.getProperty("ntier.out"), "progress.csv"));
         try {
-            Thread.sleep(Math.max(0, startMs() - System.currentTimeMillis()));
+            long startMs = startMs();
+            BEATS.endAt(startMs + Math.round(1000 * Double.parseDouble(JMeterUtils.getProperty("ntier.total_s"))));
+            Thread.sleep(Math.max(0, startMs - System.currentTimeMillis()));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
@@ -127,11 +158,7 @@ public class StartGate extends AbstractTestElement implements TestStateListener,
 
     @Override
     public void testEnded() {
-        try {
-            BEATS.end();
-        } catch (IOException e) {
-            LOG.error("The heartbeat cannot be written: {}", e.toString());
-        }
+        BEATS.end();
     }
 
     @Override

@@ -1,0 +1,319 @@
+"""The contract of drivers (docs/drivers.md) with real programs: the reference driver, and faults that must be seen."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.contracts.system import LoadModel
+from ntier_harness import load
+from ntier_harness.catalog import Phases
+from ntier_harness.drivers import Command, Entry, Run, check, split
+from ntier_harness.drivers.heartbeat import Beat, Broken, Heartbeat
+from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.load import Generator, compare_clocks, merged
+from ntier_harness.paths import Paths
+from ntier_harness.runner import Runner
+from ntier_harness.ssh import Nodes
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).parent / "drivers"
+STARTER = ROOT / "workloads/bin/run-driver"
+REFERENCE = [sys.executable, str(ROOT / "systems/drivers/http_driver.py")]
+BROKEN = [sys.executable, str(HERE / "broken_driver.py")]
+PARAMETERS = {"requests": str(HERE / "requests.csv"), "rate_per_s": 20, "amount": 60}
+
+
+# ---- ntier driver check ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorter phases: a check takes ten seconds."""
+    monkeypatch.setattr(check, "PHASES", {"ramp_up_s": 0.5, "run_s": 2.5, "ramp_down_s": 0.5})
+    monkeypatch.setattr(check, "READY_S", 15.0)
+    monkeypatch.setattr(check, "END_S", 2.0)
+
+
+def examine(command: list[str], model: str = "closed", **parameters: object) -> dict[str, check.Finding]:
+    found = check.check(command, {"parameters": PARAMETERS | parameters}, model, STARTER, lambda _: None)
+    return {finding.rule: finding for finding in found}
+
+
+@pytest.mark.parametrize("model", ["closed", "open", "work"])
+def test_the_reference_driver_keeps_the_contract(quick, model):
+    found = examine(REFERENCE, model)
+    assert len(found) == 12
+    assert all(finding.kept for finding in found.values()), found
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule", "said"),
+    [
+        ("never_ready", "ready", "no heartbeat within 15 s: waiting for a database that is not there"),
+        ("early", "waits", "6 requests before the start"),
+        ("silent", "waits", "0 heartbeats"),
+        ("too_many", "heartbeat", "but only"),
+        ("columns", "results", "column timeStamp is missing"),
+        ("dies", "ends", "exit code 3: out of cheese"),
+        ("flood", "ends", "exit code 125: run-driver: more than 1048576 bytes were printed"),
+        ("ends_late", "ends", "still runs"),
+        ("child", "leaves nothing", "1 processes are left"),
+        ("shared_draws", "same draws on two clients", "workers did other things"),
+        ("no_seed", "the seed counts", "the same draws with another seed"),
+        ("deaf", "ends on SIGTERM", "still runs 3 s later"),
+    ],
+)
+def test_each_fault_is_named(quick, fault, rule, said):
+    found = examine(BROKEN, fault=fault)
+    said = said.replace("6 requests", "1 requests")
+    assert found[rule].kept is False, found
+    assert said in found[rule].said
+
+
+def test_what_cannot_be_started_is_named(quick):
+    found = examine(["/no/such/driver"])
+    assert "exit code 127: run-driver: /no/such/driver cannot be started: No such file" in found["ready"].said
+
+
+def test_a_wrong_request_of_the_check_is_refused(tmp_path):
+    with pytest.raises(RequestError, match="a command is missing"):
+        check.read_settings(None, (), [])
+    with pytest.raises(RequestError, match="'users': expected NAME=VALUE"):
+        check.read_settings(None, ("users",), ["x"])
+    (tmp_path / "wrong.json").write_text("[]")
+    with pytest.raises(RequestError, match="expected a JSON object"):
+        check.read_settings(str(tmp_path / "wrong.json"), (), ["x"])
+    assert check.read_settings(None, ("a=1", "b=0.5", "c=x"), ["x"]) == {"parameters": {"a": 1, "b": 0.5, "c": "x"}}
+
+
+# ---- the harness and its drivers -------------------------------------------------------------------------------------
+
+
+class Here(Nodes):
+    """Nodes whose commands run on this machine."""
+
+    def argv(self, node: Node, command: str, *, shared: bool = True) -> list[str]:
+        return ["sh", "-c", command]
+
+
+class Page(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    do_POST = do_GET
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    server.daemon_threads = True
+    server.handle_error = lambda *_: None
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+
+
+def node(name: str, tier: str) -> Node:
+    return Node(name=name, tier=tier, index=1, node_type="normal", address="127.0.0.1", role=tier)
+
+
+@pytest.fixture
+def generator(tmp_path, port, monkeypatch) -> Iterator[Callable[..., Generator]]:
+    """A generator whose client is this machine, with the node's own programs. Afterwards nothing may be left of it."""
+    run = tmp_path / "run"
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    files = ROOT / "ansible/roles/monitor/files"
+    node_program = programs / "ntier-node"
+    node_program.write_text(f'#!/bin/sh\nexec {sys.executable} {files / "ntier-node"} "$@"\n')
+    node_program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.setenv("NTIER_RUN", str(run))
+    monkeypatch.setenv("NTIER_LIB", str(files / "lib"))
+    monkeypatch.setattr(load, "BIN", str(STARTER.parent))
+    monkeypatch.setattr(load, "MAX_BOOT_S", 30.0)
+    paths = Paths(ROOT, tmp_path / "state", tmp_path / "results")
+    paths.logs.mkdir(parents=True)
+    made = []
+
+    def make(
+        command: list[str], model: LoadModel = LoadModel.CLOSED, run_s: float = 2.5, **parameters: object
+    ) -> Generator:
+        nodes = Here(Runner(), paths, [node("web1", "web"), node("client1", "client")])
+        entry = Entry("web", port)
+        told = Run(
+            str(run / "trial"), 4, Phases("test", 0.5, run_s, 0.5), 3, entry, model, 0.2, "", PARAMETERS | parameters
+        )
+        (tmp_path / "trial").mkdir()
+        made.append(Generator(nodes, lambda *_: None, told, Command(tuple(command)), tmp_path / "trial", 4.0))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+    left = [p for p in Path("/proc").glob("[0-9]*") if marked(p, f"NTIER_LOAD={run}")]
+    assert not left, [(p / "cmdline").read_text() for p in left]
+
+
+def marked(process: Path, mark: str) -> bool:
+    try:
+        return mark.encode() in (process / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def drive(generator: Generator) -> None:
+    """As a trial does."""
+    generator.start()
+    generator.watch()
+    end = generator.release() + generator.run.phases.total_s
+    while generator.nodes.runner.now() < end and generator.finished_s is None:
+        generator.nodes.runner.sleep(0.2)
+        if generator.nodes.runner.now() < end - 0.1:
+            generator.poll()
+    generator.ended_well(3.0)
+
+
+def test_a_trial_with_any_driver(generator):
+    made = generator(REFERENCE)
+    drive(made)
+    assert made.codes == {"client1": 0}
+    assert made.poll().completed > 20
+    folder = Path(made.run.directory)
+    assert {"interactions.jtl.csv", "progress.csv", "driver.out", "driver.json"} <= {p.name for p in folder.iterdir()}
+    told = json.loads((made.local_dir / "config/driver.json").read_text())
+    assert told == json.loads((folder / "driver.json").read_text())
+    assert told["targets"] == {"web": ["127.0.0.1"]}
+    assert (told["workers"], told["first_worker"], told["seed"]) == (4, 0, 3)
+
+
+def test_fixed_work_ends_when_it_is_done(generator):
+    made = generator(REFERENCE, LoadModel.WORK, amount=40)
+    drive(made)
+    assert made.finished_s is not None
+    assert made.finished_s < made.start_s + 2
+    assert made.poll().completed == 40
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("never_ready", r"late_start: python\S* on client1 is not ready after 8 s: waiting for a database"),
+        ("dies", r"client_exit 3: python\S* on client1 ended early: out of cheese"),
+        ("flood", r"client_exit 125: python\S* on client1.*: run-driver: more than 1048576 bytes were printed: ended"),
+        (
+            "too_many",
+            r"driver_wrong: python\S* on client1: progress.csv: line '.*': \d+ completed and .* only \d+ started",
+        ),
+        ("silent", r"client_silent: no heartbeat from client1 for \d s"),
+        ("ends_late", r"client_hangs: python\S* on client1 did not end 3 s after its time"),
+        ("child", None),
+    ],
+)
+def test_a_driver_that_breaks_the_contract_has_a_reason_and_leaves_nothing(generator, monkeypatch, fault, reason):
+    if fault == "never_ready":
+        monkeypatch.setattr(load, "MAX_BOOT_S", 8.0)
+    made = generator(BROKEN, run_s=2.5 if fault in ("child", "ends_late") else 20.0, fault=fault)
+    if reason is None:
+        drive(made)
+    else:
+        with pytest.raises(WorkError, match=reason):
+            drive(made)
+
+
+def test_a_wrong_request_is_the_drivers_last_word(generator):
+    made = generator([*REFERENCE], requests="/no/such/file.csv")
+    with pytest.raises(WorkError, match=r"client_exit 2: python\S* on client1 ended early: http_driver: .*file.csv"):
+        drive(made)
+
+
+def test_the_starter_refuses_what_is_no_run(tmp_path):
+    done = subprocess.run([STARTER, tmp_path, "true"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"run-driver: '{tmp_path / 'driver.json'}' is missing\n")
+    done = subprocess.run([STARTER], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "run-driver: usage: run-driver DIR PROGRAM [ARGUMENT ...]\n")
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+HEADER = "t_s,users,started,completed,failed,in_flight,response_time_mean_ms"
+
+
+def test_shares_are_whole_and_follow_each_other():
+    shares = split(10, 3)
+    assert [(s.first, s.workers) for s in shares] == [(0, 4), (4, 3), (7, 3)]
+    with pytest.raises(ValueError, match="2 users or workers for 3 clients"):
+        split(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["t_s,users,completed"], "column failed is missing"),
+        ([HEADER, "1,2,3"], "has 3 fields, the header has 7"),
+        ([HEADER, "1,2,3,4,0,0,5"], "4 completed and 0 in flight, but only 3 started"),
+        ([HEADER, "1,2,9,4,5,0,5"], "5 failed of 4 completed"),
+        ([HEADER, "1,2,9,4,0,0,5", "2,2,8,4,0,0,5"], "started fell from 9 to 8"),
+        ([HEADER, "2,2,9,4,0,0,5", "1,2,9,4,0,0,5"], "t_s fell from 2.0 to 1.0"),
+        ([HEADER, "1,2,9,4.5,0,0,5"], "completed is '4.5', expected a whole number"),
+        ([HEADER, "1,two,9,4,0,0,5"], "users is 'two', expected a number"),
+        ([HEADER, "nan,2,9,4,0,0,5"], "t_s is 'nan', expected a number"),
+        ([HEADER, "1" * 2000], "a line of 2000 characters"),
+    ],
+)
+def test_what_is_wrong_with_a_heartbeat_is_named(lines, said):
+    with pytest.raises(Broken, match=said):
+        Heartbeat().take(lines, 100.0)
+
+
+def test_a_flood_of_heartbeats_is_noticed():
+    heart = Heartbeat()
+    heart.take([HEADER, *(f"{i},1,{i},{i},0,0,5" for i in range(60))], 100.0)
+    assert heart.take(["60,1,60,60,0,0,5"], 101.0)
+    with pytest.raises(Broken, match="one a second is allowed"):
+        heart.take([f"{61 + i / 100},1,99,99,0,0,5" for i in range(99)], 102.0)
+
+
+def test_a_driver_may_not_know_when_interactions_begin():
+    heart = Heartbeat()
+    heart.take([HEADER, "1,2,,4,0,,nan"], 100.0)
+    assert (heart.latest.started, heart.latest.in_flight, heart.latest.completed) == (None, None, 4)
+
+
+def test_heartbeats_of_several_clients_are_one():
+    fast = (Beat(11, 5, 90, 1, 10.0), Beat(10, 5, 0, 0, math.nan))
+    slow = (Beat(11, 5, 10, 0, 110.0), Beat(10, 5, 0, 0, math.nan))
+    found = merged([fast, slow])
+    assert (found.users, found.completed, found.errors, found.t_s) == (10, 100, 1, 11)
+    assert found.response_time_ms == pytest.approx(20.0), "each interaction counts once, not each client"
+    assert math.isnan(merged([(fast[1], None)]).response_time_ms)
+
+
+def test_clients_whose_clocks_differ_do_not_start_a_trial():
+    clients = [node("client1", "client"), node("client2", "client")]
+
+    def offsets(one: float, two: float, trip: float = 0.002) -> dict[str, dict[str, float]]:
+        return {n: {"offset_before": o, "rtt_before": trip} for n, o in (("client1", one), ("client2", two))}
+
+    compare_clocks(offsets(0.01, -0.02), clients)
+    compare_clocks(offsets(0.03, -0.04, trip=0.03), clients)
+    with pytest.raises(WorkError, match=r"clock: client2 and client1 are 70 ms apart; .* may differ by 50 ms"):
+        compare_clocks(offsets(0.03, -0.04), clients)
+    with pytest.raises(WorkError, match="client1 and this machine are 200 ms apart"):
+        compare_clocks(offsets(0.2, 0.2), clients)

@@ -1,0 +1,91 @@
+"""JMeter as a driver: by the contract's own checker, with a plan of the plug-in's users and with a stranger's plan."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from ledger import rows
+from ntier_harness.drivers import check
+
+from conftest import WORKLOADS, start_driver, told, wait_for_end
+
+PLANS = Path(__file__).parent / "plans"
+OWN = {
+    "visitors": "{workers}",
+    "server": "{address}",
+    "port": "{port}",
+    "seconds": "{total_s}",
+    "think_ms": "{think_time_ms}",
+}
+
+
+@pytest.fixture
+def environment(java, jmeter_home, monkeypatch):
+    monkeypatch.setenv("JAVA", java)
+    monkeypatch.setenv("JMETER_HOME", str(jmeter_home))
+
+
+def settings(kind: str, folder: Path) -> dict[str, object]:
+    if kind == "own":
+        return {"plan": str(PLANS / "own.jmx"), "own_thread_group": True, "heap": "256m", "properties": OWN}
+    (folder / "dictionary.txt").write_text("word\n")
+    properties = {
+        "ntier.dictionary": str(folder / "dictionary.txt"),
+        "ntier.mix": str(WORKLOADS / "mixes/browse_only.csv"),
+    }
+    return {"plan": str(WORKLOADS / "rubbos.jmx"), "heap": "256m", "properties": properties}
+
+
+@pytest.mark.parametrize("kind", ["plug-in", "own"])
+def test_jmeter_keeps_the_contract(environment, tmp_path, kind):
+    command, more = [str(WORKLOADS / "bin/run-jmeter")], {"jmeter": settings(kind, tmp_path)}
+    found = check.check(command, more, "closed", WORKLOADS / "bin/run-driver", lambda _: None)
+    broken = [finding for finding in found if finding.kept is False]
+    if kind == "own":  # it draws nothing, so that another seed changes nothing
+        assert [finding.rule for finding in broken] == ["the seed counts"]
+    else:
+        assert not broken
+    assert len(found) == 12
+
+
+def test_a_plan_of_its_own_thread_group_starts_and_ends_when_it_is_told(java, jmeter_home, board, tmp_path):
+    plans, out = tmp_path / "plans", tmp_path / "trial"
+    shutil.copytree(PLANS, plans)
+    before = {file.name: file.read_bytes() for file in plans.iterdir()}
+    out.mkdir()
+    settings = told(out, {"plan": plans / "own.jmx"})
+    settings |= {"workers": 5, "think_time_s": 0.3, "phases": {"ramp_up_s": 1, "run_s": 4, "ramp_down_s": 1}}
+    settings["entry"] = {"addresses": ["127.0.0.1"], "port": board(), "path": ""}
+    settings["jmeter"] |= {"own_thread_group": True, "properties": OWN | {"seconds": "600"}}
+    (out / "driver.json").write_text(json.dumps(settings))
+    start_driver(out, java, jmeter_home)
+    start_s = int((out / "start").read_text()) / 1000
+    wait_for_end(out)
+    assert (out / "driver.rc").read_text().strip() == "0"
+    assert time.time() - start_s == pytest.approx(6, abs=4), "its own group would have gone on for ten minutes"
+    records = rows(out / "interactions.jtl.csv")
+    assert {r["label"] for r in records} == {"Home", "Product"}
+    assert {r["URL"].rsplit("/", 1)[1] for r in records if r["label"] == "Product"} == {"chair", "table", "lamp"}
+    assert {r["threadName"].rsplit("-", 1)[1] for r in records} == set("12345")
+    assert min(int(r["timeStamp"]) for r in records) / 1000 >= start_s
+    beats = rows(out / "progress.csv")
+    assert max(int(b["users"]) for b in beats) == 5
+    assert int(beats[-1]["completed"]) == len(records) > 20
+    assert {b["started"] for b in beats} == {""}, "JMeter does not tell when a sample begins"
+    assert {file.name: file.read_bytes() for file in plans.iterdir()} == before
+
+
+def test_a_name_that_cannot_be_filled_in_is_refused_with_those_that_can(java, jmeter_home, tmp_path):
+    out = tmp_path / "trial"
+    out.mkdir()
+    (out / "driver.json").write_text(json.dumps(told(out, {"visitors": "{users}"})))
+    start_driver(out, java, jmeter_home)
+    assert (out / "driver.rc").read_text().strip() == "2"
+    said = (out / "driver.out").read_text()
+    assert said.startswith(
+        "run-jmeter: properties: 'users' cannot be filled in; in braces are allowed address, addresses,"
+    )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.contracts.system import LoadModel
 from ntier_harness import load
 from ntier_harness.catalog import Phases
-from ntier_harness.drivers import Command, Entry, Run, check, split
+from ntier_harness.drivers import Command, Entry, Run, check, of_system, split
 from ntier_harness.drivers.heartbeat import Beat, Broken, Heartbeat
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.load import Generator, compare_clocks, merged
@@ -248,6 +249,52 @@ def test_the_starter_refuses_what_is_no_run(tmp_path):
     assert (done.returncode, done.stderr) == (2, f"run-driver: '{tmp_path / 'driver.json'}' is missing\n")
     done = subprocess.run([STARTER], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "run-driver: usage: run-driver DIR PROGRAM [ARGUMENT ...]\n")
+
+
+# ---- what a system names ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Named:
+    kind: str
+    plan: str | None = None
+    own_thread_group: bool = False
+    command: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    properties: dict[str, object] = field(default_factory=dict)
+
+
+def test_a_command_of_a_system_and_its_files_go_to_the_clients(tmp_path):
+    (tmp_path / "shop/load").mkdir(parents=True)
+    (tmp_path / "drivers").mkdir()
+    for file in ("shop/load/requests.csv", "drivers/http_driver.py"):
+        (tmp_path / file).touch()
+    named = Named("command", command=("python3", "../drivers/http_driver.py"), files=("load/requests.csv",),
+                  properties={"requests": "requests.csv", "n": 5})  # fmt: skip
+    folder = tmp_path / "shop"
+    assert {path.name for path in of_system.files(named, folder)} == {"requests.csv", "http_driver.py"}
+    driver = of_system.make(named, folder, {"n": 7})
+    assert driver.command() == ["python3", "/opt/ntier/load/http_driver.py"]
+    run = Run("/run/ntier/x", 4, Phases("test", 1, 5, 1), 1, Entry("web", 80), parameters={"rate_per_s": 3})
+    assert driver.configuration(run, split(4, 1)[0]) == {
+        "parameters": {"requests": "requests.csv", "n": 7, "rate_per_s": 3}
+    }
+    with pytest.raises(RequestError, match=r"load.driver: .*missing.csv does not exist"):
+        of_system.files(Named("command", files=("missing.csv",)), folder)
+    (folder / "requests.csv").touch()
+    with pytest.raises(RequestError, match=r"two files have the name requests.csv"):
+        of_system.files(Named("command", files=("requests.csv", "load/requests.csv")), folder)
+
+
+def test_a_plan_of_a_system_is_told_what_the_system_maps(tmp_path):
+    (tmp_path / "shop.jmx").touch()
+    named = Named("jmeter", "shop.jmx", own_thread_group=True, properties={"users": "{workers}"})
+    assert [path.name for path in of_system.files(named, tmp_path)] == ["shop.jmx"]
+    run = Run("/run/ntier/x", 2600, Phases("test", 1, 5, 1), 1, Entry("web", 80))
+    told = of_system.make(named, tmp_path, {"page": 3}).configuration(run, split(2600, 2)[1])["jmeter"]
+    assert told["properties"] == {"users": "{workers}", "page": 3}
+    assert (told["plan"], told["own_thread_group"]) == ("/opt/ntier/load/shop.jmx", True)
+    assert told["heap"] == "504m", "256 MiB, and 200 kB for each of 1,300 users"
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------

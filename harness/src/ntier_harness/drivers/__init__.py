@@ -117,9 +117,10 @@ def told(run: Run, share: Share, nodes: list[Node]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Command:
-    """Any program: `command` as it is called on a client."""
+    """Any program: `words` as it is called on a client, `parameters` beside those of the run, which win."""
 
     words: tuple[str, ...]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -131,5 +132,5 @@ class Command:
     def prepare(self, _run: Run) -> str:
         return ""
 
-    def configuration(self, _run: Run, _share: Share) -> dict[str, Any]:
-        return {}
+    def configuration(self, run: Run, _share: Share) -> dict[str, Any]:
+        return {"parameters": dict(self.parameters) | dict(run.parameters)}

@@ -26,11 +26,11 @@ from ntier_harness.drivers.heartbeat import Broken, Heartbeat
 from ntier_harness.errors import RequestError
 
 WORKERS, THINK_S, RATE_PER_S = 6, 0.2, 20
-AMOUNT, ENDLESS = 120, 1_000_000  # pieces of work; what is to be cut off
+AMOUNT, ENDLESS = 120, 80_000  # pieces of work; pieces, and seconds, of what is to be ended
 PHASES = {"ramp_up_s": 1.0, "run_s": 4.0, "ramp_down_s": 1.0}
 WAITS_S = 2.5  # how long it is kept waiting for the start
 READY_S, END_S, TERM_S = 60.0, 5.0, 3.0  # as a trial allows (load.MAX_BOOT_S, trial.EXIT_WAIT_S, ntier-node)
-GAP_S = 2.5  # between two lines of the heartbeat; a trial gives up after 5 s
+GAP_S = 5.0  # between two lines of the heartbeat, as load.HEARTBEAT_S
 EARLY_S, LATE_S = 0.05, 1.0  # requests before the start, and after the end
 COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "threadName", "success", "failureMessage", "bytes",
            "Latency", "Connect")  # fmt: skip
@@ -137,12 +137,13 @@ class Bench:
     server: Server
     runs: int = 0
 
-    def told(self, share: Share, seed: int, amount: int = AMOUNT) -> dict[str, Any]:
-        addresses = ["127.0.0.1"]
+    def told(self, share: Share, seed: int, *, endless: bool = False) -> dict[str, Any]:
+        addresses, amount = ["127.0.0.1"], ENDLESS if endless else AMOUNT
+        phases = PHASES | ({"run_s": ENDLESS} if endless else {})
         base = {
             "contract": CONTRACT, "load_model": self.model, "workload": "check", "client": share.client,
             "clients": share.clients, "workers": share.workers, "first_worker": share.first, "workers_total": WORKERS,
-            "seed": seed, "think_time_s": THINK_S, "phases": PHASES, "targets": {"web": addresses},
+            "seed": seed, "think_time_s": THINK_S, "phases": phases, "targets": {"web": addresses},
             "entry": {"addresses": addresses, "port": self.server.port, "path": ""},
             "parameters": {"rate_per_s": RATE_PER_S, "amount": amount},
         }  # fmt: skip
@@ -150,12 +151,12 @@ class Bench:
         base["parameters"] |= more.pop("parameters", {})
         return base | more
 
-    def start(self, share: Share, seed: int = 1, amount: int = AMOUNT, text: str | None = None) -> Started:
-        """`text`: instead of what a driver is told."""
+    def start(self, share: Share, seed: int = 1, *, endless: bool = False, text: str | None = None) -> Started:
+        """`endless`: goes on until it is ended. `text`: instead of what a driver is told."""
         self.runs += 1
         folder = self.place / f"run{self.runs}"
         folder.mkdir()
-        (folder / "driver.json").write_text(text or json.dumps(self.told(share, seed, amount), indent=1))
+        (folder / "driver.json").write_text(text or json.dumps(self.told(share, seed, endless=endless), indent=1))
         started = Started(folder, share, time.time())
         done = subprocess.run([self.starter, folder, *self.command], capture_output=True, text=True, check=False)
         if done.returncode:
@@ -368,7 +369,7 @@ def same_draws(bench: Bench, whole: Started) -> Iterator[Finding]:
 
 def on_request(bench: Bench, whole: Started) -> Iterator[Finding]:
     """SIGTERM during the run, of a run with another seed."""
-    run = bench.start(bench.whole, 2, ENDLESS)
+    run = bench.start(bench.whole, seed=2, endless=True)
     if not bench.get_ready(run):
         yield Finding("ends on SIGTERM", False, "it did not get ready a second time")
         return

@@ -303,3 +303,17 @@ def test_every_check_is_documented():
     documentation = (Path(__file__).parents[3] / "docs" / "validity.md").read_text()
     for entry_ in registered():
         assert f"| {entry_.id} |" in documentation, entry_.id
+
+
+def test_a_client_that_lags_does_not_hide_among_others(honest):
+    """A tenth of the thinks is on the second client, 100 ms late each: 10 ms of all, where 35 ms are allowed."""
+    assert checks(honest)[1]["G2"].outcome is Outcome.PASS
+    thinks = RawTrial(honest).thinks.copy()
+    second = thinks.index % 10 == 0
+    thinks.loc[second, "client"] = "client2"
+    thinks.loc[second, "actual_ms"] += 100
+    late = RawTrial(honest)
+    late.thinks = thinks
+    found = {c.id: c for c in validate(late).checks}["G2"]
+    assert (found.outcome, found.reason) == (Outcome.FAIL, "generator_lag")
+    assert found.value > 90

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import subprocess
@@ -40,13 +41,27 @@ PARAMETERS = {"requests": str(HERE / "requests.csv"), "rate_per_s": 20, "amount"
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter phases: a check takes ten seconds."""
     monkeypatch.setattr(check, "PHASES", {"ramp_up_s": 0.5, "run_s": 2.5, "ramp_down_s": 0.5})
-    monkeypatch.setattr(check, "READY_S", 15.0)
     monkeypatch.setattr(check, "END_S", 2.0)
 
 
-def examine(command: list[str], model: str = "closed", **parameters: object) -> dict[str, check.Finding]:
-    found = check.check(command, {"parameters": PARAMETERS | parameters}, model, STARTER, lambda _: None)
-    return {finding.rule: finding for finding in found}
+class Enough(Exception):
+    """The rule that the test is about has been tried."""
+
+
+def examine(
+    command: list[str], model: str = "closed", last: str = "", **parameters: object
+) -> dict[str, check.Finding]:
+    """Findings by rule, up to the rule `last`."""
+    found = {}
+
+    def show(finding: check.Finding) -> None:
+        found[finding.rule] = finding
+        if finding.rule == last:
+            raise Enough
+
+    with contextlib.suppress(Enough):
+        check.check(command, {"parameters": PARAMETERS | parameters}, model, STARTER, show)
+    return found
 
 
 @pytest.mark.parametrize("model", ["closed", "open", "work"])
@@ -60,7 +75,7 @@ def test_the_reference_driver_keeps_the_contract(quick, model):
     ("fault", "rule", "said"),
     [
         ("never_ready", "ready", "no heartbeat within 15 s: waiting for a database that is not there"),
-        ("early", "waits", "6 requests before the start"),
+        ("early", "waits", "1 requests before the start"),
         ("silent", "waits", "0 heartbeats"),
         ("too_many", "heartbeat", "but only"),
         ("columns", "results", "column timeStamp is missing"),
@@ -73,9 +88,10 @@ def test_the_reference_driver_keeps_the_contract(quick, model):
         ("deaf", "ends on SIGTERM", "still runs 3 s later"),
     ],
 )
-def test_each_fault_is_named(quick, fault, rule, said):
-    found = examine(BROKEN, fault=fault)
-    said = said.replace("6 requests", "1 requests")
+def test_each_fault_is_named(quick, monkeypatch, fault, rule, said):
+    if fault == "never_ready":
+        monkeypatch.setattr(check, "READY_S", 15.0)
+    found = examine(BROKEN, last=rule, fault=fault)
     assert found[rule].kept is False, found
     assert said in found[rule].said
 

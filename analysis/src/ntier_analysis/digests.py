@@ -9,17 +9,20 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from ntier_analysis.contracts.files import STREAM_BYTES, opened
+
 LIBRARIES = ("jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy")
 """Whose versions show in numbers, figures and pages."""
 
 
 def of_files(paths: Iterable[Path], base: Path) -> str:
-    """SHA-256 over the names (relative to `base`) and contents of files, in the order given."""
+    """SHA-256 over the names (relative to `base`) and contents of files, in the order given. Raises DataError for one
+    that is no regular file or cannot be read."""
     digest = hashlib.sha256()
     for path in paths:
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(base).as_posix()}\0{len(content)}\0".encode())
-        digest.update(content)
+        with opened(path, STREAM_BYTES) as file:
+            digest.update(f"{path.relative_to(base).as_posix()}\0".encode())
+            digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
 
 

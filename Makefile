@@ -26,9 +26,9 @@ takes_doctor    := JSON
 takes_down      := TARGET
 takes_purge     := YES
 takes_ingest    := SWEEP STORE RESULTS
-takes_report    := SWEEP STORE $(PLACE)
+takes_report    := SWEEP STORE FORCE $(PLACE)
 takes_map       := SWEEP STORE MIX PRICES SLO JOIN RESULTS
-takes_notebooks := STORE RESULTS
+takes_notebooks := STORE RESULTS FORCE
 EVERYWHERE := TERRAFORM PROXYSQL_BINARY NTIER_PYTHON NTIER_STATE NTIER_POOL_SIZE NTIER_DEBIAN_MIRROR NTIER_SECURITY_MIRROR
 
 # A shell's NAME or TARGET is none of ours: an assignment here outdoes the environment, and the command line outdoes it.
@@ -133,14 +133,14 @@ smoke: venv ## the experiment of the continuous integration: a small topology, t
 ingest: venv ## raw results -> store
 	@$(REPORT) ingest --raw '$(RESULTS)/raw' --store '$(STORE)' $(SWEEP)
 
-report: venv ## store -> report of each sweep (or SWEEP=...)
-	@$(REPORT) report --store '$(STORE)' --out '$(RESULTS)/reports' $(if $(JSON),--json) $(SWEEP)
+report: venv ## store -> report of each sweep (or SWEEP=...), unless it is up to date (FORCE=1: anyway)
+	@$(REPORT) report --store '$(STORE)' --out '$(RESULTS)/reports' $(if $(FORCE),--force) $(if $(JSON),--json) $(SWEEP)
 
 map: venv ## store -> bottleneck maps, surfaces, ratios and costs over topologies (MIX=, PRICES=file.json, SLO=ms, JOIN=1)
 	@$(REPORT) map --store '$(STORE)' --out '$(RESULTS)/map' $(call option,MIX,mix) $(call option,PRICES,prices) $(call option,SLO,slo-ms) $(if $(JOIN),--join-names) $(SWEEP)
 
-notebooks: venv ## executes all notebooks on the store
-	@$(VENV)/python notebooks/run.py --store '$(STORE)' --out '$(RESULTS)/notebooks'
+notebooks: venv ## executes all notebooks on the store and writes them as HTML, unless they are up to date (FORCE=1: anyway)
+	@$(VENV)/python notebooks/run.py --store '$(STORE)' --out '$(RESULTS)/notebooks' $(if $(FORCE),--force)
 
 .PHONY: site
 site: venv ## the documentation as a site: build/site/index.html

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +66,36 @@ def test_a_failing_notebook_fails_the_run_and_is_kept(store, tmp_path, monkeypat
     assert runner.main(["--store", str(store), "--out", str(tmp_path / "out")]) == 1
     assert "09-broken: RuntimeError: no such column" in capsys.readouterr().err
     assert (tmp_path / "out" / "09-broken.ipynb").is_file()
+    assert "no such column" in (tmp_path / "out" / "09-broken.html").read_text()
+    assert not (tmp_path / "out" / "09-broken.inputs.json").exists()
+
+
+def test_a_notebook_runs_again_only_if_something_changed(store, tmp_path, monkeypatch, capsys):
+    own = tmp_path / "store"
+    shutil.copytree(store, own)
+    notebook = tmp_path / "09-short.py"
+    notebook.write_text('# %% tags=["parameters"]\nSTORE = ""\n# %%\nprint("seen", 6 * 7)\n')
+    monkeypatch.setattr(runner, "FOLDER", tmp_path)
+    out = tmp_path / "out"
+    asked = ["--store", str(own), "--out", str(out)]
+
+    def again(*more: str) -> str:
+        assert runner.main([*asked, *more]) == 0
+        return capsys.readouterr().out.strip().removeprefix(str(out / "09-short.html"))
+
+    assert again() == ""
+    page = (out / "09-short.html").read_text()
+    assert "seen 42" in page
+    assert not re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=[\"'](?:https?:)?//", page)
+    assert again() == " (unchanged)"
+    assert again("--force") == ""
+    notebook.write_text(notebook.read_text().replace("6 * 7", "6 * 8"))
+    assert again() == ""
+    assert again() == " (unchanged)"
+    next(own.glob("trials/*.parquet")).unlink()
+    assert again() == ""
+    (out / "09-short.html").unlink()
+    assert again() == ""
 
 
 @pytest.mark.parametrize(

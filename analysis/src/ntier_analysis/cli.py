@@ -17,18 +17,52 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Finds the bottleneck of a multi-tier system in what an experiment measured.",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 Store = Annotated[Path, typer.Option("--store", help="Folder of the Parquet store.")]
+PlacedStore = Annotated[
+    Path | None, typer.Option("--store", help="Folder of the Parquet store.", show_default="results/store")
+]
+"""Of commands whose first argument is the store unless this option is given."""
 Sweeps = Annotated[list[str] | None, typer.Argument(help="Names of sweeps; default: all.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 STORE = Path("results/store")
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from ntier_analysis.verdict.stored import analysis_version
+
+        print(f"ntier-analysis {analysis_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print version and digest of the verdict's rules."
+        ),
+    ] = False,
+) -> None:
+    """Finds the bottleneck of a multi-tier system in what an experiment measured."""
+
+
+def _placed(option: Path | None, arguments: list[str] | None) -> tuple[Path, list[str]]:
+    """The store and the other arguments: without the option --store, the first argument is the store."""
+    if option is not None:
+        return option, arguments or []
+    first, *others = arguments or [str(STORE)]
+    return Path(first), others
+
+
 @app.command()
 def validate(trial: Annotated[Path, typer.Argument(help="Folder of a raw trial.")], json: AsJson = False) -> None:
-    """Checks whether a raw trial counts (docs/validity.md). Exit code 0 also if it does not."""
+    """Checks whether a raw trial is valid.
+
+    docs/validity.md lists the checks. The exit code is 0 also for an invalid trial."""
     from ntier_analysis.trial import RawTrial
     from ntier_analysis.validity.registry import validate as run
 
@@ -46,12 +80,15 @@ def ingest(
     sweeps: Sweeps = None,
     raw: Annotated[Path, typer.Option(help="Folder of the raw results.")] = Path("results/raw"),
     store: Store = STORE,
-    force: Annotated[bool, typer.Option(help="Rebuild also what did not change.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Rebuild also what did not change.")] = False,
     revalidate: Annotated[
-        bool, typer.Option(help="Run the validity checks again, whatever the manifest says.")
+        bool,
+        typer.Option("--revalidate", help="Run the validity checks again, even if the manifest has their outcome."),
     ] = False,
 ) -> None:
-    """Raw trials -> store. Exit code 1 if a file could not be read (the others are stored)."""
+    """Reads raw trials into the store.
+
+    Exit code 1 if a file could not be read; the other trials are stored."""
     from ntier_analysis.contracts.files import check_folder
     from ntier_analysis.ingest import ingest_sweep, sweep_folders
 
@@ -71,14 +108,21 @@ def ingest(
 
 @app.command()
 def verdict(
-    store: Annotated[Path, typer.Argument(help="Folder of the store.")] = STORE,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[STORE] [SWEEP]...", help="Names of sweeps; before them the store, unless --store is given."
+        ),
+    ] = None,
+    store: PlacedStore = None,
     sweep: Annotated[list[str] | None, typer.Option(help="Only this sweep (may be repeated).")] = None,
     json: AsJson = False,
 ) -> None:
     """What limits each sweep's throughput, how sure that is, and why."""
     from ntier_analysis.verdict.store import verdicts
 
-    found = verdicts(store, sweep or [])
+    place, names = _placed(store, arguments)
+    found = verdicts(place, names + (sweep or []))
     if json:
         import orjson
 
@@ -94,16 +138,24 @@ def verdict(
 
 @app.command()
 def judge(
-    store: Annotated[Path, typer.Argument(help="Folder of the store.")] = STORE,
-    sweeps: Sweeps = None,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[STORE] [SWEEP]...", help="Names of sweeps; before them the store, unless --store is given."
+        ),
+    ] = None,
+    store: PlacedStore = None,
 ) -> None:
-    """Judges again, by the rules of this program, what the store holds, and writes the verdicts into it."""
+    """Judges stored sweeps again by this program's rules.
+
+    Writes the verdicts into the store."""
     from ntier_analysis.verdict.store import judge_again, judged_by
     from ntier_analysis.verdict.store import named as checked
 
-    for name in checked(store, sweeps or []):
-        before = judged_by(store, name) or "not stored"
-        (found,) = judge_again(store, [name])
+    place, names = _placed(store, arguments)
+    for name in checked(place, names):
+        before = judged_by(place, name) or "not stored"
+        (found,) = judge_again(place, [name])
         print(f"{name}: {found.verdict}, judged by the rules of {found.analysis_version} (before: {before})")
 
 
@@ -112,12 +164,14 @@ def search(
     sweep: Annotated[str, typer.Argument(help="Name of the sweep; it need not be in the store yet.")],
     users: Annotated[str, typer.Option(help="Nominal loads of the full grid, with commas; they bound the search.")],
     store: Store = STORE,
-    precision: Annotated[float, typer.Option(help="Half-width of the maximum's interval to reach, relative.")] = 0.05,
-    most: Annotated[int, typer.Option(help="Loads tried at most.")] = 6,
+    precision: Annotated[
+        float, typer.Option(help="Relative half-width that the maximum's interval should reach.")
+    ] = 0.05,
+    most: Annotated[int, typer.Option(help="Largest number of loads to try.")] = 6,
     without: Annotated[list[str] | None, typer.Option(help="A trial that is not finished (may be repeated).")] = None,
     json: AsJson = False,
 ) -> None:
-    """Which load a search for the capacity runs next, or why it stops."""
+    """Which load a capacity search runs next, or why it stops."""
     from dataclasses import asdict
 
     from ntier_analysis.verdict.search import Goal
@@ -137,7 +191,9 @@ def search(
 
 @app.command()
 def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -> None:
-    """CPU that an interaction needs of each node, ms, by the utilization law over the valid loads of each sweep."""
+    """CPU that an interaction needs on each node, in ms.
+
+    Estimated by the utilization law over the valid loads of each sweep."""
     import pandas as pd
 
     from ntier_analysis.report.data import read_sweep
@@ -154,7 +210,9 @@ def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -
 
 @app.command()
 def chains(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -> None:
-    """What moves with the disk of each database, second by second: queue, executed statements, CPU."""
+    """What rises and falls with each database's disk.
+
+    Looks at queue, executed statements and CPU, second by second."""
     from ntier_analysis.store.tables import sweeps as stored
     from ntier_analysis.verdict.store import chains as of_sweep
 
@@ -182,9 +240,13 @@ def map_(
     mix: Mix = None,
     prices: PricesFile = None,
     slo_ms: Slo = None,
-    join_names: Annotated[bool, typer.Option(help="Put sweeps with different names into one map.")] = False,
+    join_names: Annotated[
+        bool, typer.Option("--join-names", help="Put sweeps with different names into one map.")
+    ] = False,
 ) -> None:
-    """Store -> bottleneck maps, throughput surfaces, ratios, scale-out and costs over topologies (docs/maps.md)."""
+    """Writes a page of maps over topologies.
+
+    It shows bottlenecks, throughput surfaces, ratios, scale-out and costs (docs/maps.md)."""
     from ntier_analysis.campaign.costs import read_prices
     from ntier_analysis.campaign.store import read_campaign
     from ntier_analysis.contracts.files import check_folder
@@ -203,7 +265,9 @@ def cheapest(
     prices: PricesFile = None,
     json: AsJson = False,
 ) -> None:
-    """The cheapest measured topology for a throughput within an objective. Exit code 3 if none is sure to carry it."""
+    """The cheapest measured topology for a throughput.
+
+    Exit code 3 if no topology is sure to carry it within the objective."""
     from ntier_analysis.campaign.costs import answer, read_prices
     from ntier_analysis.campaign.store import read_campaign
 
@@ -217,12 +281,16 @@ def cheapest(
 def predict(
     sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
     topo: Annotated[str | None, typer.Option(help="What if: another topology, for example 1/1/1/2M.")] = None,
-    cores: Annotated[list[str] | None, typer.Option(help="TYPE=CORES of a node type the store has no node of.")] = None,
+    cores: Annotated[
+        list[str] | None, typer.Option(help="TYPE=CORES, for a node type of which the store has no node.")
+    ] = None,
     jmt: Annotated[Path | None, typer.Option(help="Also write the model for JMVA to this file.")] = None,
     store: Store = STORE,
     json: AsJson = False,
 ) -> None:
-    """What a closed model of the sweep's demands predicts, beside the measurement, and for another topology."""
+    """Predicts throughput from the sweep's demands.
+
+    A closed model of the demands, beside the measurement, and for another topology (--topo)."""
     from ntier_analysis.prediction.store import predicted, text
 
     document = predicted(store, sweep, topo, cores or [], jmt)
@@ -237,7 +305,7 @@ def predict(
 @app.command("import")
 def import_(
     folder: Annotated[
-        Path | None, typer.Argument(help="Folder with trials.csv, samples.csv and maybe interactions.csv.")
+        Path | None, typer.Argument(help="Folder with trials.csv, samples.csv and, if you have it, interactions.csv.")
     ] = None,
     jtl: Annotated[list[Path] | None, typer.Option(help="JMeter's CSV JTL of a run; one per client.")] = None,
     sa: Annotated[
@@ -249,7 +317,7 @@ def import_(
     sweep: Annotated[str, typer.Option(help="Sweep that the run belongs to.")] = "",
     rep: Annotated[int, typer.Option(min=1, help="Repetition of this load.")] = 1,
     ramp_up: Annotated[
-        float | None, typer.Option(min=0, help="Seconds to leave out; default: till all threads ran.")
+        float | None, typer.Option(min=0, help="Seconds to leave out at the start; default: until all threads run.")
     ] = None,
     ramp_down: Annotated[float | None, typer.Option(min=0, help="Seconds to leave out at the end.")] = None,
     think_time: Annotated[float | None, typer.Option(min=0, help="Mean think time in s; default 7.")] = None,
@@ -257,15 +325,20 @@ def import_(
     clock_offset: Annotated[
         list[str] | None, typer.Option(metavar="NODE=SECONDS", help="How far the node's clock is ahead of JMeter's.")
     ] = None,
-    stamp: Annotated[str, typer.Option(help="What timeStamp is of a sample: start or end.")] = "start",
+    stamp: Annotated[str, typer.Option(help="What timeStamp means: start or end of a sample.")] = "start",
     containers: Annotated[
-        bool, typer.Option(help="The nodes are containers: their sysstat shows a part of the host's CPU and disk.")
+        bool,
+        typer.Option("--containers", help="The nodes are containers: their sysstat shows the host's CPU and disk."),
     ] = False,
     tiers: Annotated[str, typer.Option(help="Tiers from the client inwards: frontend,backend,postgres.")] = "",
-    replace: Annotated[bool, typer.Option(help="Put other contents in the place of those of the same name.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace runs of the same name that have other contents.")
+    ] = False,
     store: Store = STORE,
 ) -> None:
-    """Adds measurements of another system to the store: CSV tables, or files of JMeter and sysstat (docs/analysis.md).
+    """Adds measurements of another system to the store.
+
+    Takes CSV tables, or files of JMeter and sysstat (docs/analysis.md).
 
     ntier-analysis import --jtl run.jtl --sa web1=web1.sa --sa db1=db1.sa --topology 1/1/1/1M --users 400"""
     from ntier_analysis.importing.command import run
@@ -282,15 +355,19 @@ def import_(
 @app.command()
 def compare(
     a: Annotated[str, typer.Argument(help="SWEEP of the store, or STORE:SWEEP.")],
-    b: Annotated[str, typer.Argument(help="The same; ratios are B/A.")],
+    b: Annotated[str, typer.Argument(help="Like A. Ratios are B/A.")],
     store: Store = STORE,
-    margin: Annotated[float, typer.Option(help="Per cent that still count as the same.")] = 5.0,
-    anyway: Annotated[bool, typer.Option(help="Also if scale, data, mix or think time differ.")] = False,
-    brief: Annotated[bool, typer.Option(help="Without the single loads.")] = False,
+    margin: Annotated[float, typer.Option(help="Difference in per cent that still counts as the same.")] = 5.0,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Compare even if scale, data, mix or think time differ.")
+    ] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="Leave out the single loads.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for the figure and the table.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Two sweeps side by side: ratios with 95 % intervals; the same, different, or undecided."""
+    """Compares two sweeps: same, different or undecided.
+
+    Prints ratios with 95 % intervals."""
     from ntier_analysis.comparison.command import run
 
     print(run(a, b, store, margin / 100, anyway=anyway, loads=not brief, out=out, json=json))
@@ -298,9 +375,9 @@ def compare(
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(help="SQL; the store's tables are views of their names.")],
+    query: Annotated[str, typer.Argument(help="SQL. Each table of the store is a view of the same name.")],
     store: Store = STORE,
-    csv: Annotated[bool, typer.Option(help="Print CSV instead of a table.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
     json: AsJson = False,
 ) -> None:
     """Runs SQL (DuckDB) on the store, read-only.
@@ -313,19 +390,33 @@ def sql(
 
 @app.command()
 def check(
-    store: Annotated[Path, typer.Argument(help="Folder of the store.")] = STORE,
-    expected: Annotated[Path | None, typer.Argument(help="YAML or JSON: {sweep: [expectation, ...]}.")] = None,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[STORE] [EXPECTED]",
+            help="EXPECTED: YAML or JSON, {sweep: [expectation, ...]}; before it the store, unless --store is given.",
+        ),
+    ] = None,
+    store: PlacedStore = None,
     expect: Annotated[list[str] | None, typer.Option(help="An expectation; may be repeated.")] = None,
     sweep: Annotated[list[str] | None, typer.Option(help="Only this sweep (may be repeated).")] = None,
-    allow_undecided: Annotated[bool, typer.Option(help="What the data cannot decide is no failure.")] = False,
+    allow_undecided: Annotated[
+        bool, typer.Option("--allow-undecided", help="Do not fail where the data cannot decide.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
-    """A gate for CI: exit code 3 if an expectation does not hold, or cannot be decided.
+    """A gate for CI: do expectations hold?
 
-    ntier-analysis check results/store --expect "max_throughput >= 100" --expect "verdict == single db cpu" """
+    Exit code 3 if an expectation does not hold, or cannot be decided.
+
+    ntier-analysis check --store results/store --expect "max_throughput >= 100" --expect "verdict == single db cpu" """
     from ntier_analysis.expectation.command import run
 
-    text, failed = run(store, expect or [], expected, sweep, allow_undecided=allow_undecided, json=json)
+    place, files = _placed(store, arguments)
+    if len(files) > 1:
+        raise DataError(f"check: one file of expectations is allowed, there are: {', '.join(files)}")
+    expected = Path(files[0]) if files else None
+    text, failed = run(place, expect or [], expected, sweep, allow_undecided=allow_undecided, json=json)
     print(text)
     if failed:
         print(f"{counted(failed, 'expectation')} not met", file=sys.stderr)
@@ -337,7 +428,9 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("ntier-demo"),
     all_: Annotated[bool, typer.Option("--all", help="Reports of all three sweeps.")] = False,
 ) -> None:
-    """A measured sweep that comes with this program -> the full report. Needs no root, no nodes, no network."""
+    """Writes the report of a measured sweep that comes along.
+
+    Needs no root, no nodes, no network."""
     from ntier_analysis.demo.command import run
 
     run(out, everything=all_)
@@ -348,9 +441,14 @@ def report(
     sweeps: Sweeps = None,
     store: Store = STORE,
     out: Annotated[Path, typer.Option(help="Folder of the reports.")] = Path("results/reports"),
+    force: Annotated[bool, typer.Option("--force", help="Write also what did not change.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Store -> report of each sweep (HTML, Markdown, JSON, figures, tables); prints each in short."""
+    """Writes the report of each sweep and prints it in short.
+
+    HTML, Markdown, JSON, figures and tables.
+
+    A report whose data and program did not change is left as it is."""
     from ntier_analysis.contracts.files import check_folder
     from ntier_analysis.store.tables import sweeps as stored
 
@@ -359,12 +457,14 @@ def report(
     unknown = [s for s in sweeps or [] if s not in names]
     if unknown:
         raise DataError(f"no sweep {unknown[0]!r} in {store}; there are: {', '.join(names) or 'none'}")
-    from ntier_analysis.report import summary, write_report
+    from ntier_analysis.report import kept_report, summary, write_report
 
     found = []
     for number, name in enumerate(sweeps or names, start=1):
-        print(f"{name} ({number} of {len(sweeps or names)}) ...", file=sys.stderr)
-        found.append(summary.read(write_report(store, name, out)))
+        page = None if force else kept_report(store, name, out)
+        state = "..." if page is None else "unchanged"
+        print(f"{name} ({number} of {len(sweeps or names)}) {state}", file=sys.stderr)
+        found.append(summary.read(page or write_report(store, name, out)))
         if not json:
             print(summary.text(found[-1]) + "\n" * (number < len(sweeps or names)), flush=True)
     if json:
@@ -378,15 +478,19 @@ def figure(
         str, typer.Option(help="density-surface, density-map, course, timeline, load-throughput, percentiles or tiers.")
     ],
     out: Annotated[Path, typer.Option(help="File to write: *.png, *.pdf or *.svg.")],
-    node: Annotated[list[str] | None, typer.Option(help="Node; of course and load-throughput may be repeated.")] = None,
-    resource: Annotated[str, typer.Option(help="Of a density: cpu, disk, network, pool, ...")] = "cpu",
-    item: Annotated[str | None, typer.Option(help="Of a density: the device, interface or pool.")] = None,
-    trial: Annotated[str, typer.Option(help="Of one trial; default: the one next to the knee.")] = "",
-    from_: Annotated[float | None, typer.Option("--from", min=0, help="Of a course: first second of the run.")] = None,
-    to: Annotated[float | None, typer.Option(min=0, help="Of a course: last second of the run.")] = None,
+    node: Annotated[
+        list[str] | None, typer.Option(help="Node; may be repeated with the kinds course and load-throughput.")
+    ] = None,
+    resource: Annotated[str, typer.Option(help="With densities: cpu, disk, network, pool, ...")] = "cpu",
+    item: Annotated[str | None, typer.Option(help="With densities: the device, interface or pool.")] = None,
+    trial: Annotated[str, typer.Option(help="Trial to draw; default: the one next to the knee.")] = "",
+    from_: Annotated[float | None, typer.Option("--from", min=0, help="With course: first second of the run.")] = None,
+    to: Annotated[float | None, typer.Option(min=0, help="With course: last second of the run.")] = None,
     store: Store = STORE,
 ) -> None:
-    """One figure of a sweep: any resource of any node, any trial, any stretch of it.
+    """Draws one figure of a sweep.
+
+    Any resource of any node, any trial, any part of its run.
 
     ntier-analysis figure SWEEP --kind density-surface --node db1 --resource disk --out disk.png"""
     from ntier_analysis.ondemand.command import Request, run
@@ -401,7 +505,9 @@ def policies(
     store: Store = STORE,
     out: Annotated[Path, typer.Option(help="Folder of the comparison.")] = Path("results/reports/policies"),
 ) -> None:
-    """Balancing policies side by side: shares of the replicas, throughput, response time, regret if traced."""
+    """Compares balancing policies.
+
+    Shares of the replicas, throughput, response time; regret if there is a trace."""
     from ntier_analysis.contracts.files import check_folder
     from ntier_analysis.report.replicas import write_comparison
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 
 def counted(n: float, noun: str) -> str:
-    """`1 trial`, `13 trials`, `0.2 cores`. `noun`: in the singular, with a regular plural."""
+    """`1 trial`, `13 trials`, `0.2 cores`, `2 topologies`. `noun`: in the singular, with a regular plural."""
     number = f"{n:g}" if isinstance(n, float) else n
-    return f"{number} {noun}" if n == 1 else f"{number} {noun}s"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
+    return f"{number} {noun if n == 1 else plural}"
 
 
 def some_are(n: int, of: int, noun: str) -> str:

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
 from ntier_analysis.density import GRID_PCT
 from ntier_analysis.figures import densities, loads, timeline
-from ntier_analysis.figures.drawing import Origin, save, svg, write_csv
+from ntier_analysis.figures.drawing import Origin, placed, save, svg, write_csv
 from ntier_analysis.figures.style import TIERS
 from PIL import Image
 
@@ -167,6 +168,35 @@ def test_throughput_draws_the_interactive_law_and_the_plateau():
     nominal = drawing.figure.axes[0].child_axes[0]
     drawing.figure.draw_without_rendering()
     assert nominal.get_ylim()[1] == pytest.approx(drawing.figure.axes[0].get_ylim()[1] / 0.1)
+
+
+@pytest.mark.parametrize(("knee", "side"), [(4020.0, "right"), (700.0, "left")])
+def test_the_knee_is_named_and_no_legend_covers_data(knee, side):
+    drawing = loads.throughput(trials(), loads.Plateau(57.0, 55.5, 58.5, knee))
+    axes = drawing.figure.axes[0]
+    (name,) = [text for text in axes.texts if text.get_text() == "knee"]
+    assert name.xy[0] == knee
+    assert name.get_horizontalalignment() == side  # near the left edge there is no room before the line
+    full = shares().assign(trial="u", node="web1", tier="web", item="workers", utilization_mean_pct=50.0)
+    for shown in (drawing, loads.pools(full, 0.1)):
+        assert [part.get_legend() for part in shown.figure.axes] == [None] * len(shown.figure.axes)
+        assert len(shown.figure.legends) == 1
+
+
+def test_a_figure_is_drawn_once_per_file_and_once_for_its_layout(tmp_path, monkeypatch):
+    drawn = []
+    draw = Figure.draw
+    monkeypatch.setattr(Figure, "draw", lambda figure, renderer: drawn.append(renderer) or draw(figure, renderer))
+    drawing = loads.throughput(trials(), None)
+    engine = drawing.figure.get_layout_engine()
+    with placed(drawing.figure):
+        save(drawing, ORIGIN, tmp_path / "together")
+        assert svg(drawing, ORIGIN)
+    assert len(drawn) == 4  # PNG, PDF, SVG
+    assert drawing.figure.get_layout_engine() is engine
+    save(loads.throughput(trials(), None), ORIGIN, tmp_path / "alone")
+    for name in ("throughput.png", "throughput.pdf"):
+        assert (tmp_path / "together" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
 
 
 def test_no_nominal_axis_and_no_goodput_where_they_would_repeat_the_measured_line():

@@ -29,6 +29,17 @@ def test_opens_without_errors_or_requests_and_without_sideways_scrolling(tab, re
     assert tab.value("document.documentElement.scrollWidth") <= width
 
 
+def test_the_first_screen_and_the_verdicts_of_the_trials_are_in_sight(tab, report):
+    tab.open(report.page, 1280, 900)
+    bottom = "document.querySelector('{}').getBoundingClientRect().bottom"
+    assert tab.value(bottom.format(".next")) <= 900
+    assert tab.value(bottom.format(".warn")) <= 900
+    assert not tab.value("document.querySelector('#evidence').open")
+    heads = "[...document.querySelectorAll('[aria-label=Trials] th')]"
+    right = tab.value(f"{heads}.find(h => h.textContent == 'verdict').getBoundingClientRect().right")
+    assert 0 < right <= 1280
+
+
 def test_interactive_figures_replace_the_static_ones_on_screen_only(tab, report):
     tab.open(report.page)
     shown = "getComputedStyle(document.querySelector('figure[data-plot] {}')).display"

@@ -61,6 +61,7 @@ def test_a_trial_of_which_nothing_is_known_has_dashes_and_nulls(report):
 
 def test_the_command_says_it_too(report, found, monkeypatch, tmp_path):
     monkeypatch.setattr("ntier_analysis.report.write_report", lambda store, name, out: report.page)
+    monkeypatch.setattr("ntier_analysis.report.kept_report", lambda store, name, out: None)
     asked = ["report", report.sweep, "--store", str(report.store), "--out", str(tmp_path)]
     assert CliRunner().invoke(cli.app, asked).stdout == summary.text(found) + "\n"
     assert json.loads(CliRunner().invoke(cli.app, [*asked, "--json"]).stdout) == {"sweeps": [found]}
@@ -68,5 +69,7 @@ def test_the_command_says_it_too(report, found, monkeypatch, tmp_path):
 
 def test_one_is_singular():
     assert [counted(n, "core") for n in (0, 1, 2, 1.0, 0.2)] == ["0 cores", "1 core", "2 cores", "1 core", "0.2 cores"]
+    assert [counted(n, "topology") for n in (1, 2)] == ["1 topology", "2 topologies"]
+    assert counted(2, "day") == "2 days"
     said = [some_are(n, of, "trial") for n, of in ((1, 1), (1, 7), (3, 7))]
     assert said == ["1 of 1 trial is", "1 of 7 trials is", "3 of 7 trials are"]

@@ -7,9 +7,10 @@ import itertools
 
 import numpy as np
 import pytest
-from ntier_analysis.statistics.groups import compare_all, compare_pairs, letters
+from ntier_analysis.statistics.groups import compare_all, compare_pairs, holm, letters
 from ntier_analysis.statistics.throughput import of_trials
 from ntier_analysis.statistics.values import Interval, estimated
+from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_ind
 
 
@@ -98,3 +99,8 @@ def test_what_has_no_error_is_undecided():
     pair = compare_all({"a": of_trials(np.array([100.0])), "b": estimated(100, 1, 4, 5)})[0]
     assert np.isnan(pair.found.low)
     assert pair.relation == "undecided"
+
+
+@pytest.mark.parametrize("p", [[], [0.04], [0.01, 0.04, 0.03, 0.005], [0.5, 0.5, 0.001], [0.9, 0.8, 1.0, 0.02, 0.02]])
+def test_holm_is_that_of_statsmodels(p):
+    assert holm(p).tolist() == pytest.approx(multipletests(p, method="holm")[1].tolist() if p else [])

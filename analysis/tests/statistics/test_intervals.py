@@ -7,6 +7,7 @@ from ntier_analysis.statistics.share import saturation_share, wilson
 from ntier_analysis.statistics.stationarity import drift, start_excess, throughput_drift
 from ntier_analysis.statistics.throughput import batch_rates, dispersion, percentile, required_n, throughput
 from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
 
 
 def batch_arrivals(rng, rate, seconds, size):
@@ -192,6 +193,13 @@ def test_t6_averages_hide_a_quick_alternation():
     assert seconds.max() <= 0.6
     found = laws.dependence(turn, 1 - turn, 0.1)
     assert (found.lift, found.union) == (0, 1)
+
+
+@pytest.mark.parametrize("n", [1, 7.5, 40, 1234.5])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.97, 1.0])
+def test_wilson_is_that_of_statsmodels(share, n):
+    theirs = proportion_confint(share * n, n, alpha=0.05, method="wilson")
+    assert wilson(share, n, stats.norm.ppf(0.975)) == pytest.approx(theirs, abs=1e-12)
 
 
 def test_wilson_is_the_textbook_interval():

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ntier_analysis.api import html
-from ntier_analysis.report.words import migrations, named, next_title, rate, resource, share, verdict_sentence
+from ntier_analysis.report.words import NEXT, migrations, named, rate, resource, share, verdict_sentence
 from ntier_analysis.wording import counted
 
 
@@ -41,7 +41,7 @@ class Verdict:
     >>> verdict
     db CPU on db1 limits 1/1/1/1M at ... interactions/s ...; saturation ... [..., ...].
     single (stable), 13 of 13 trials valid, judged by the rules of ...
-    To be surer: repeat with one more db node: throughput grows if its cpu limits
+    What to do next: repeat with one more db node: throughput grows if its cpu limits
     >>> verdict.name, verdict.kind, verdict.max_throughput_at_least
     ('single', 'stable', False)
     >>> low, high = verdict.max_throughput_interval
@@ -167,7 +167,7 @@ class Verdict:
 
     def __repr__(self) -> str:
         kind = f"{self.name} ({self.kind})" if self.kind else self.name
-        what_next = "".join(f"\n{next_title(self.name)}: {text}" for text in self.next)
+        what_next = "".join(f"\n{NEXT}: {text}" for text in self.next)
         return f"{self.sentence}\n{kind}, {self._valid()}, judged by the rules of {self.analysis_version}{what_next}"
 
     def _repr_html_(self) -> str:
@@ -179,4 +179,4 @@ class Verdict:
             rows.append(("knee", f"{self.knee_users:,} users"))
         rows += [("migration", text) for text in self.migration]
         rows += [("trials", self._valid()), ("rules", self.analysis_version)]
-        return html.table(self.sentence, rows, self.evidence, first=(next_title(self.name), self.next))
+        return html.table(self.sentence, rows, self.evidence, first=(NEXT, self.next))

@@ -14,6 +14,7 @@ from ntier_analysis.contracts.topology import DBMS
 from ntier_analysis.setting import MUST_EQUAL, as_text, setting
 from ntier_analysis.statistics.values import Interval
 from ntier_analysis.verdict.data import SweepVerdict
+from ntier_analysis.wording import counted
 
 SETTING = tuple(c for c in MUST_EQUAL if c not in ("mix", "middleware", "scale"))
 """What else the cells of one map share. Mix and middleware are conditions of their own; maxima are nominal, and scales
@@ -242,7 +243,7 @@ def campaign(cells: Iterable[Cell], *, join_names: bool = False) -> Campaign:
     single = [c for c in found.cells if c.estimate is not None and c.repetitions < 2]
     if single:
         warnings.append(
-            f"{len(single)} of {len(found.cells)} topologies were measured once: intervals and tests hold what differs "
-            "between trials of one deployment, not between deployments (repeat with REPS=3)."
+            f"{len(single)} of {counted(len(found.cells), 'topology')} measured once: intervals and tests there "
+            "cover what differs between trials of one deployment, not between deployments (repeat with REPS=3)."
         )
     return replace(found, warnings=warnings)

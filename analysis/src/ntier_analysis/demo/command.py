@@ -24,4 +24,6 @@ def run(out: Path, *, everything: bool) -> None:
         print(write_report(store, name, out / "reports").resolve(), flush=True)
     other = next(name for name in reversed(sweeps(store)) if name != SWEEP)
     print(f"\nNext:\n  ntier-analysis compare {SWEEP} {other} --store {store}", file=sys.stderr)
-    print(f"  ntier-analysis check {store} --sweep {SWEEP} --expect 'verdict == single db cpu'", file=sys.stderr)
+    print(
+        f"  ntier-analysis check --store {store} --sweep {SWEEP} --expect 'verdict == single db cpu'", file=sys.stderr
+    )

@@ -33,7 +33,7 @@ def ratios(table: pd.DataFrame, a: str, b: str, margin: float, finding: str) -> 
             _points(panels[2], rows.assign(users=rows["users"] + aside), look.color, look.marker, tier)
         panels[2].set_title("CPU per interaction")
         if len(cpu):
-            panels[2].legend(loc="best")
+            figure.legend(loc="outside right center")
         for axes in panels:
             axes.axhspan(1 - margin, 1 + margin, color=LAW_COLOR, alpha=0.18, linewidth=0)
             axes.axhline(1, color=LAW_COLOR, linewidth=0.8)

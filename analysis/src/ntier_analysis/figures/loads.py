@@ -55,7 +55,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     valid = trials[trials["valid"]]
     scale = float(trials["scale"].iloc[0])
     with styled():
-        figure = Figure(figsize=(COLUMN_IN, 2.5))
+        figure = Figure(figsize=(COLUMN_IN, 2.8))
         axes = figure.subplots()
         _law(axes, trials, plateau)
         if model is not None:
@@ -64,7 +64,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
             axes.axhspan(plateau.low_per_s, plateau.high_per_s, color=LAW_COLOR, alpha=0.18, linewidth=0)
             axes.axhline(plateau.throughput_per_s, color=LAW_COLOR, linewidth=0.8, label="pooled plateau")
             if plateau.knee_users:
-                axes.axvline(plateau.knee_users, color=LAW_COLOR, linewidth=0.6, linestyle=":")
+                _knee(axes, plateau.knee_users, trials["users"].max())
         _with_intervals(axes, valid, "throughput_per_s", TIERS["middleware"].color, "o", "throughput")
         if has_goodput(valid):
             _with_intervals(axes, valid, "goodput_per_s", TIERS["app"].color, "^", "goodput")
@@ -73,7 +73,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
         axes.set_ylim(0, top_rate(trials))
         users_ticks(axes.xaxis, trials["users"])
         _nominal_axis(axes, scale)
-        axes.legend(loc="lower right")
+        figure.legend(loc="outside lower center", ncols=3)
     return Drawing(
         "throughput",
         figure,
@@ -118,7 +118,7 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Dr
     counts = trials["interactions"]
     caption = (
         f"Response time of successful interactions as the client sees it, closed loop; n = {_span(counts)} "
-        f"per trial, percentiles with too few are not shown; scale {trials['scale'].iloc[0]:g}: below "
+        f"per trial, percentiles with too few samples are not shown; scale {trials['scale'].iloc[0]:g}: below "
         f"saturation it is longer than at scale 1." + _tail_text(tails) + _invalid_text(trials)
     )
     return Drawing("response-time", figure, _response_finding(valid), caption, _loads(trials))
@@ -193,7 +193,7 @@ def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
     saturation: the store's table at one threshold, rows of resource pool, with the trials' column valid."""
     valid = saturation[saturation["valid"]]
     with styled():
-        figure = Figure(figsize=(COLUMN_IN, 2.5))
+        figure = Figure(figsize=(COLUMN_IN, 2.8))
         axes = figure.subplots()
         groups = sorted(valid.groupby(["tier", "node", "item"]), key=lambda g: (tier_order(g[0][0]), g[0][1:]))
         for number, ((tier, node, item), rows) in enumerate(groups):
@@ -206,7 +206,7 @@ def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
         _invalid_marks(axes, saturation.assign(full_pct=100 * saturation["saturation"]), "full_pct")
         users_ticks(axes.xaxis, saturation["users"])
         if len(groups) <= 10:
-            axes.legend(loc="best")
+            figure.legend(loc="outside lower center", ncols=2)
     top = valid.sort_values(["saturation", "utilization_mean_pct"]).iloc[-1]
     finding = (
         f"Fullest pool: {top['item']} of {top['node']}, full in {100 * top['saturation']:.0f} % of the run at "
@@ -244,6 +244,15 @@ def _law(axes, trials: pd.DataFrame, plateau: Plateau | None) -> None:
     users = np.array([0.0, trials["users"].max()])
     axes.plot(users, users * share / (think_s + response_s), color=LAW_COLOR, linewidth=0.9, linestyle="--",
               label="N / (Z + R)")  # fmt: skip
+
+
+def _knee(axes, users: float, highest: float) -> None:
+    """Its line, named at the top: on the left, where no curve reaches the top, if there is room."""
+    axes.axvline(users, color=LAW_COLOR, linewidth=0.6, linestyle=":")
+    left = users > 0.2 * highest
+    axes.annotate("knee", (users, 1), xycoords=("data", "axes fraction"), xytext=(-2 if left else 2, -2),
+                  textcoords="offset points", ha="right" if left else "left", va="top", fontsize=6.5,
+                  color=LAW_COLOR)  # fmt: skip
 
 
 def _with_intervals(axes, trials: pd.DataFrame, column: str, color: str, marker: str, label: str) -> None:
@@ -299,7 +308,7 @@ def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None) -> str:
 def _throughput_caption(trials: pd.DataFrame, plateau: Plateau | None) -> str:
     _, think_s, response_s = law(trials)
     n = trials["interactions"]
-    band = " grey band: plateau pooled over its trials;" if plateau is not None else ""
+    band = " grey band: 95 % interval of the plateau, pooled over its trials;" if plateau is not None else ""
     return (
         f"Interactions per second of the run phase with 95 % intervals from 10 batches, n = {_span(n)} "
         f"interactions per trial, {counted(len(trials), 'trial')}; dashed: N/(Z+R) with Z = {think_s:g} s and R = "

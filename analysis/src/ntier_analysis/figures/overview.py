@@ -40,10 +40,10 @@ def maxima(frame: pd.DataFrame) -> Drawing:
 
 
 def reach(frame: pd.DataFrame) -> Drawing:
-    """Users at the knee, and users whom the objective of the response time still suits, for each sweep."""
+    """For each sweep the users at the knee, and the highest load that keeps the objective of the response time."""
     rows = frame.dropna(subset=["knee_users", "users_within_slo"], how="all").reset_index(drop=True)
     with styled():
-        figure = Figure(figsize=(PAGE_IN, 0.9 + 0.32 * max(len(rows), 1)))
+        figure = Figure(figsize=(PAGE_IN, 1.1 + 0.32 * max(len(rows), 1)))
         axes = figure.subplots()
         places = range(len(rows))
         axes.plot(rows["knee_users"].astype(float), places, "ko", label="knee")
@@ -51,7 +51,7 @@ def reach(frame: pd.DataFrame) -> Drawing:
         axes.plot(rows["users_within_slo"].astype(float), places, "|", color="#d55e00", markersize=14, label=objective)
         axes.set_yticks(places, rows["sweep"])
         axes.set(xlabel="users (nominal)", xlim=(0, None))
-        axes.legend(loc="lower right")
+        figure.legend(loc="outside lower center", ncols=2)
     both = rows.dropna(subset=["knee_users", "users_within_slo"])
     finding = "No sweep has both a knee and an objective."
     if len(both):

@@ -89,8 +89,8 @@ def percentiles(done: pd.DataFrame, trial) -> Drawing:
         f"Response time of the successful interactions of {trial.trial} ({trial.users:,} users) in the run phase, as "
         f"the client sees it; the bars are 95 % intervals of the 95th and 99th percentile that allow for the "
         f"correlation of neighbouring responses (an arrow: the run is too short to bound it). A percentile is shown "
-        f"where ten values lie beyond it: 95th from n = {required_n(0.95):,}, 99th from n = {required_n(0.99):,}; else "
-        f"n is too small; scale {trial.scale:g}."
+        f"if at least ten values lie beyond it: the 95th from n = {required_n(0.95):,}, the 99th from n = "
+        f"{required_n(0.99):,}; scale {trial.scale:g}."
     )
     return Drawing(f"percentiles-{trial.trial}", figure, _finding(frame), caption, frame.assign(trial=trial.trial))
 

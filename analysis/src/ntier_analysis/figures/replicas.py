@@ -135,7 +135,8 @@ def policies(rates: pd.DataFrame, trials: pd.DataFrame, shares: pd.DataFrame, ch
 
 def _policies_caption(trials: pd.DataFrame, traced: bool) -> str:
     third = (
-        " Bottom: the same trials' choices by regret (pending statements of the chosen replica beyond the least)."
+        " Bottom: the same trials' choices by regret (how many more statements were pending on the chosen replica "
+        "than on the least loaded)."
         if traced
         else ""
     )

@@ -67,9 +67,9 @@ def load_throughput(sources: list[Source], scale: float) -> Drawing:
     said = "; ".join(f"{s.node}: {s.where}, windows of {_length(s.width_s)}, n = {len(s.windows):,}" for s in ordered)
     caption = (
         "Each dot is a window of the run phase: how many requests were in progress in it, and how many were completed "
-        "in it per second. The line is the mean over windows of like load (the main sequence; each point stands for as "
-        "many windows); a few windows with a rate beyond the axis are not seen. Where it bends, further requests only "
-        f"wait. Requests are not weighted by their demand. {said}; scale {scale:g}."
+        "in it per second. The line (the main sequence) is the mean over windows of similar load; each of its points "
+        "stands for equally many windows. Some windows with a rate beyond the axis are not shown. Where the line "
+        f"bends, further requests only wait. Requests are not weighted by their demand. {said}; scale {scale:g}."
     )
     return Drawing("load-throughput", figure, _finding(ordered, curves), caption, data)
 

@@ -59,8 +59,8 @@ def throughput_surface(cells: list[Cell], label: str, slug: str) -> Drawing:
         axes.view_init(elev=26, azim=-60)
         axes.set_box_aspect((1.3, 1.0, 0.85), zoom=0.9)
     caption = (
-        f"Nominal maximum throughput, {label}; points: measured (n = {len(there)} topologies), surface drawn only "
-        f"between four measured neighbours; scale {_scales(cells)}."
+        f"Nominal maximum throughput, {label}; points: measured (n = {counted(len(there), 'topology')}); the surface "
+        f"is drawn only between four measured neighbours; scale {_scales(cells)}."
     )
     return Drawing(f"throughput-surface-{slug}", figure, _finding(list(there.values()), label), caption, _table(cells))
 
@@ -98,8 +98,8 @@ def throughput_lines(cells: list[Cell], label: str, slug: str) -> Drawing:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.legend(loc="upper left", ncols=4)
     caption = (
-        f"Nominal maximum throughput with 95 % intervals, {label}; n = {len(cells)} topologies; hollow: a lower bound "
-        f"(no or a short plateau); lines guide the eye between neighbours; scale {_scales(cells)}."
+        f"Nominal maximum throughput with 95 % intervals, {label}; n = {counted(len(cells), 'topology')}; hollow: a "
+        f"lower bound (no or a short plateau); lines guide the eye between neighbours; scale {_scales(cells)}."
     )
     known = [c for c in cells if math.isfinite(c.max_per_s)]
     return Drawing(f"throughput-lines-{slug}", figure, _finding(known, label), caption, _table(cells))
@@ -130,7 +130,7 @@ def scaling(rows: list[ScaleOut], label: str, slug: str) -> Drawing:
     caption = (
         f"Scale-out, {label}: Universal Scalability Law (line, band: 95 %) and Amdahl's law (dotted) through the "
         f"maxima, n = {', '.join(str(len(r.cells)) for r in rows)} numbers of replicas per row; scale "
-        f"{_scales(rows[0].cells)}. A limit in another tier is not what these laws describe: then neither fits."
+        f"{_scales(rows[0].cells)}. These laws do not describe a limit in another tier: then neither fits."
     )
     finding = "; ".join(f"{counted(r.app, 'application server')}: {r.words}" for r in rows)
     return Drawing(f"scaling-{slug}", figure, f"Scale-out, {label}: {finding}.", caption, fits(rows))
@@ -187,12 +187,12 @@ def costs(priced: pd.DataFrame, frontier: pd.DataFrame, currency: str, source: s
         figure.legend(loc="outside lower center", fontsize=5.5, ncols=1)
     best = frontier.sort_values("max_per_s").iloc[-1]
     finding = (
-        f"{len(frontier)} of {len(priced)} topologies are beaten by nothing as cheap; the fastest of them is "
+        f"For {len(frontier)} of {counted(len(priced), 'topology')} no equally cheap one is faster; the fastest: "
         f"{best['topology']} with {best['max_per_s']:.0f}/s at {best['price_per_hour']:.2f} {currency} per hour."
     )
     caption = (
         f"Price of all nodes per hour against nominal maximum throughput (95 % intervals), n = {len(priced)} "
-        f"topologies; line: those that nothing at the same price or below beats. Prices: {source}. "
+        f"topologies; line: those that no other topology of the same price or less beats. Prices: {source}. "
         "Nominal: measured / scale."
     )
     return Drawing(f"costs-{mix}", figure, finding, caption, priced)

@@ -144,8 +144,8 @@ def _caption(found: pd.DataFrame, table: pd.DataFrame, joint: pd.Series, trials:
     known = set(found["level"])
     web = "the web server's access log" if "web_log" in known else "readings of its workers in use, by Little's law"
     text = (
-        f"Mean time of an interaction, and in which part of the system it passes. Web: {web}, waiting for a thread of "
-        f"the app server included; app, connections and "
+        f"Mean time of an interaction, and in which part of the system it is spent. Web: {web}, waiting for a thread "
+        f"of the app server included; app, connections and "
         f"statements: readings of how many are in use each second, by Little's law (n = {found['n'].min():,} readings "
         f"or more per trial). Before the web server: what the client waits for beyond that (network, a free worker). "
         f"Middleware: while a connection is held and no statement is pending, the app server's own work in between "

@@ -1,5 +1,5 @@
 """The report of a sweep: one self-contained page, its Markdown twin, figures and tables."""
 
-from ntier_analysis.report.page import write_report
+from ntier_analysis.report.page import kept_report, write_report
 
-__all__ = ["write_report"]
+__all__ = ["kept_report", "write_report"]

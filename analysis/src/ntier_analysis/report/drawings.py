@@ -134,7 +134,7 @@ def _percentiles(data: SweepData) -> Section | None:
     if trial is None:
         return None
     done = data.interactions[data.interactions["trial"] == trial.trial]
-    note = "At the load next to the knee (without one, at the highest)."
+    note = "At the load next to the knee, or at the highest load if there is no knee."
     return Section("Response time of each interaction", note, [Pair(percentiles.percentiles(done, trial), None, True)])
 
 
@@ -142,7 +142,7 @@ def _tiers(data: SweepData) -> Section | None:
     levels = measured.tier_levels(data)
     if levels.empty:
         return None
-    note = "Where the time of an interaction passes, by the web server's log and what each tier reports as in use."
+    note = "Where an interaction spends its time, by the web server's log and by what each tier reports as in use."
     return Section("Time in each tier", note, [Pair(tiers.per_tier(levels, data.trials), None, True)])
 
 
@@ -162,7 +162,7 @@ def _courses(data: SweepData) -> Section | None:
     nodes = course.telling_nodes(samples, [n for b in data.verdict["bottlenecks"] for n in b["nodes"]])
     if not nodes:
         return None
-    note = "Disk, CPU, running and executed statements, second by second: what moves with what."
+    note = "Disk, CPU, running and executed statements, second by second: which of them rise and fall together."
     return Section("Course of single nodes", note, [Pair(course.course(samples, trial, nodes), None, True)])
 
 
@@ -171,7 +171,7 @@ def _sequence(data: SweepData) -> Section | None:
     sources = measured.load_sources(data, usable.drop_duplicates("users"))
     if not sources:
         return None
-    note = "In windows so short that queues come and go: from how many requests on a node completes no more."
+    note = "Windows so short that queues come and go show from how many requests on a node completes no more."
     drawing = sequence.load_throughput(sources, data.scale)
     return Section("Load against throughput in short windows", note, [Pair(drawing, None, len(sources) > 1)])
 
@@ -189,10 +189,10 @@ def _other_densities(data: SweepData) -> Section | None:
         if density is not None:
             pairs.append(Pair(density_map(density, data.scale), None))
     note = (
-        f"Where the 95th percentile of the samples reaches {USED_PCT:g} % at some load, or the resource is "
-        "saturated at all; the others: ntier-analysis figure."
+        "Resources that are saturated at some time, or of which the 95th percentile of the samples reaches "
+        f"{USED_PCT:g} % at some load; `ntier-analysis figure` draws the others."
     )
-    note += f" Not drawn for want of room: {', '.join(left)}." if left else ""
+    note += f" Left out to save room: {', '.join(left)}." if left else ""
     return Section("Densities of disks, networks and pools", note, pairs)
 
 

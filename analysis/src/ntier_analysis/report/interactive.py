@@ -53,6 +53,12 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
         layout["shapes"] = [
             {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": plateau.low_per_s, "y1": plateau.high_per_s,
              "fillcolor": LAW_COLOR, "opacity": 0.2, "line": {"width": 0}},
+            {"type": "line", "yref": "paper", "x0": plateau.knee_users, "x1": plateau.knee_users, "y0": 0, "y1": 1,
+             "line": {"color": LAW_COLOR, "dash": "dot", "width": 1}},
+        ]  # fmt: skip
+        layout["annotations"] = [
+            {"text": "knee", "x": plateau.knee_users, "y": 1, "yref": "paper", "xanchor": "right", "yanchor": "top",
+             "showarrow": False, "font": {"size": 11, "color": LAW_COLOR}},
         ]  # fmt: skip
     return {"data": traces, "layout": layout}
 

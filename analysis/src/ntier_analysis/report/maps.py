@@ -17,6 +17,7 @@ from ntier_analysis.figures.drawing import Drawing, Origin, save, write_csv
 from ntier_analysis.report.drawings import Pair
 from ntier_analysis.report.shell import assets, embedded, environment
 from ntier_analysis.report.words import interval, join, number, share
+from ntier_analysis.wording import counted
 
 
 def write_map(found: Campaign, prices: Prices, slo_ms: float | None, out: Path) -> Path:
@@ -32,8 +33,8 @@ def write_map(found: Campaign, prices: Prices, slo_ms: float | None, out: Path) 
         save(drawing, origin, out / "figures")
     _write_tables(found, grouped, prices, slo_ms, out / "tables", origin)
     context = {
-        "title": f"Bottlenecks of {len(found.cells)} topologies",
-        "kicker": [f"{len(found.cells)} topologies", ", ".join(sorted({c.condition.mix for c in found.cells}))],
+        "title": f"Bottlenecks of {counted(len(found.cells), 'topology')}",
+        "kicker": [counted(len(found.cells), "topology"), ", ".join(sorted({c.condition.mix for c in found.cells}))],
         "sentence": sentence(found),
         "warnings": found.warnings,
         "sections": [s | {"figures": _embedded(s["drawings"], origin)} for s in sections],
@@ -64,7 +65,8 @@ def _prices(prices: Prices) -> str:
 def sentence(found: Campaign) -> str:
     """The page's first sentence."""
     counts = Counter(c.limit for c in found.cells)
-    return f"What limits {len(found.cells)} topologies: {join([f'{k} in {n}' for k, n in counts.most_common()])}."
+    limits = join([f"{k} in {n}" for k, n in counts.most_common()])
+    return f"What limits {counted(len(found.cells), 'topology')}: {limits}."
 
 
 def _telling(found: Campaign) -> list[tuple[Condition, list[Cell]]]:

@@ -9,10 +9,13 @@ import pandas as pd
 
 from ntier_analysis.contracts.files import write_text
 from ntier_analysis.figures.drawing import placed, save, write_csv
-from ntier_analysis.report import replicas, summary, tables, words
+from ntier_analysis.report import record, replicas, summary, tables, words
 from ntier_analysis.report.data import SweepData, read_sweep
 from ntier_analysis.report.drawings import density_figures, detail_sections, load_figures
+from ntier_analysis.report.meaning import meaning
+from ntier_analysis.report.repeat import repeating
 from ntier_analysis.report.shell import assets, embedded, environment
+from ntier_analysis.wording import counted
 
 
 def write_report(store: Path, sweep: str, out: Path) -> Path:
@@ -20,8 +23,10 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
     page.
 
     Raises DataError if the store does not hold the sweep."""
+    made_from = record.inputs(store, sweep)
     data = read_sweep(store, sweep)
     folder = out / sweep
+    record.forget(folder)
     loads, densities, sections = load_figures(data), density_figures(data), detail_sections(data)
     shown = {}
     for pair in loads + densities + [p for s in sections for p in s.pairs]:
@@ -39,10 +44,19 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
         }
     }
     write_text(folder / "report.md", environment(escape=False).get_template("report.md.j2").render(context))
-    page = folder / "report.html"
+    page = folder / record.PAGE
     write_text(folder / summary.FILE, summary.to_json(summary.summary(data)))
     write_text(page, environment(escape=True).get_template("page.html.j2").render(context | assets()))
+    record.write(folder, made_from)
     return page
+
+
+def kept_report(store: Path, sweep: str, out: Path) -> Path | None:
+    """The page of a report in `out` that `write_report` would write again as it is; None if there is none.
+
+    Raises DataError if the store does not hold the sweep."""
+    folder = out / sweep
+    return folder / record.PAGE if record.unchanged(folder, record.inputs(store, sweep)) else None
 
 
 def _context(data: SweepData) -> dict:
@@ -59,9 +73,10 @@ def _context(data: SweepData) -> dict:
         "mix": mix,
         "kicker": [part for part in (data.topology, mix, middleware, measured_on) if part],
         "sentence": words.verdict_sentence(verdict, scale),
-        "next_title": words.next_title(verdict["verdict"]),
-        "next": verdict["next"],
-        "evidence": _evidence(verdict),
+        "meaning": meaning(verdict, trials, scale),
+        "next_title": words.NEXT,
+        "next": [words.sentence(line) for line in verdict["next"]],
+        "evidence": [words.sentence(line) for line in _evidence(verdict)],
         "warnings": words.warnings(trials, data.checks, verdict),
         "facts": _facts(data),
         "scale_sentence": words.scale_sentence(scale),
@@ -69,7 +84,8 @@ def _context(data: SweepData) -> dict:
         "slo": "" if pd.isna(slo_ms) else f"{slo_ms / 1000:g} s",
         "trials": tables.trial_rows(data),
         "checks": tables.check_rows(data.checks),
-        "check_details": tables.check_details(data.checks),
+        "check_details": (open_checks := tables.check_details(data.checks)),
+        "check_summary": f"{counted(len(open_checks), 'check')} that did not pass, one by one",
         "sweep_checks": (rows := tables.sweep_check_rows(data.sweep_checks)),
         "sweep_check_summary": tables.sweep_check_summary(rows),
         "demands": tables.demand_rows(data),
@@ -81,7 +97,8 @@ def _context(data: SweepData) -> dict:
         "policy": replicas.policy_of(data.trials),
         "node_rows": tables.node_rows(data),
         "provenance": tables.provenance(data),
-        "command": data.command,
+        "command": repeating(data.command),
+        "commit": "" if data.origin.commit == "unknown" else data.origin.commit,
     }
 
 

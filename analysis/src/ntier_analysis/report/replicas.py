@@ -150,7 +150,7 @@ def compare_text(table: pd.DataFrame) -> str:
     """The table for a terminal, and as Markdown: loads together, so that policies stand below each other."""
     replicas = [c.removesuffix("_share") for c in table.columns if c.endswith("_share")]
     head = ["users", "policy", "valid", "throughput/s [95 %]", "mean ms", "p95 ms", *(f"{r} [95 %]" for r in replicas)]
-    head += ["of the least %", "mean regret"] if "least" in table else []
+    head += ["least loaded chosen %", "mean regret"] if "least" in table else []
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in table.sort_values(["users", "policy", "rep"]).to_dict("records"):
         cells = [f"{row['users']:,}", row["policy"], "yes" if row["valid"] else "INVALID"]

@@ -139,7 +139,7 @@ def _plain(unit: str | None) -> str:
 def sweep_check_summary(rows: list[dict]) -> str:
     """`12 checks of the whole sweep: 1 fail, 3 undecidable, 8 pass`."""
     counts = [(outcome, sum(r["outcome"] == outcome for r in rows)) for outcome in OUTCOMES]
-    return f"{len(rows)} checks of the whole sweep: {', '.join(f'{n} {name}' for name, n in counts if n)}"
+    return f"{counted(len(rows), 'check')} of the whole sweep: {', '.join(f'{n} {name}' for name, n in counts if n)}"
 
 
 def demands(data: SweepData) -> pd.DataFrame:

@@ -6,11 +6,14 @@ import math
 
 import pandas as pd
 
+from ntier_analysis.figures.style import TIERS
 from ntier_analysis.prediction.forecast import Forecast
 from ntier_analysis.wording import counted, some_are
 
 EXPLORATORY_S = 180.0
 """Run phases below the `standard` profile's are labelled exploratory."""
+NEXT = "What to do next"
+"""Over the advice of a verdict."""
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -28,6 +31,16 @@ def number(value: float | None, digits: int = 3) -> str:
 def count(value: float | None) -> str:
     """Whole numbers with thousands separators; a missing value is a dash."""
     return "–" if value is None or pd.isna(value) else f"{int(value):,}"
+
+
+def rounded(users: float) -> str:
+    """A load that was estimated: two digits."""
+    return f"{float(f'{users:.2g}'):,.0f}"
+
+
+def duration(ms: float) -> str:
+    """`9.65 ms`, `202 ms`, `15.3 s`."""
+    return f"{number(ms)} ms" if ms < 1000 else f"{number(ms / 1000)} s"
 
 
 def interval(value: float, low: float | None, high: float | None, digits: int = 3) -> str:
@@ -85,7 +98,7 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     """The report's first sentence. verdict: one sweep of `ntier-analysis verdict --json`."""
     topology, kind = verdict["topology"], verdict["verdict"]
     knee = verdict.get("knee_users")
-    start = f" from {float(f'{knee:.2g}'):,.0f} users" if knee else ""
+    start = f" from {rounded(knee)} users" if knee else ""
     if kind in ("single", "multi"):
         found = verdict["bottlenecks"]
         names = join([f"{b['tier']} {resource(b['resource'])} on {nodes(b['nodes'])}" for b in found])
@@ -104,9 +117,12 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     return f"What limits {topology} is unknown: the data do not suffice."
 
 
-def next_title(verdict: str) -> str:
-    """Over what to measure next: a verdict that names its cause can only become surer."""
-    return "To be surer" if verdict in ("none", "single", "multi") else "What to do next"
+def sentence(line: str) -> str:
+    """With a capital letter and a full stop; a line that begins with a name (`db1`, `db cpu`) keeps it."""
+    first = line.partition(" ")[0]
+    named = first in TIERS or any(c.isdigit() for c in first)
+    begun = line if named else line[:1].upper() + line[1:]
+    return begun if begun.endswith((".", "!", "?")) else f"{begun}."
 
 
 def named(verdict: dict) -> str:

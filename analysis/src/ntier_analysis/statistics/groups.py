@@ -64,10 +64,13 @@ def _relation(ratio: float, p_same: float, p_different: float) -> str:
 
 
 def holm(p: list[float]) -> np.ndarray:
-    """Holm's correction: p values that hold for the whole family."""
-    from statsmodels.stats.multitest import multipletests
-
-    return multipletests(p, method="holm")[1] if p else np.array([])
+    """Holm's correction (1979): p values that hold for the whole family. The smallest counts n times, the next n - 1
+    times, ...; none becomes smaller than one before it."""
+    order = np.argsort(p, kind="stable")
+    times = np.arange(len(p), 0, -1)
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(np.maximum.accumulate(times * np.asarray(p, dtype=float)[order]), 1.0)
+    return corrected
 
 
 def letters(names: list[str], same: set[frozenset[str]]) -> dict[str, str]:

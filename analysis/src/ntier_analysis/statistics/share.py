@@ -118,9 +118,8 @@ def integrated_correlation(values: np.ndarray) -> float:
 
 
 def wilson(share: float, n: float, z: float) -> tuple[float, float]:
-    """Wilson's score interval of a proportion, z standard errors to either side."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(share * n, n, alpha=2 * stats.norm.sf(z), method="wilson")
+    """Wilson's score interval (1927) of a proportion, z standard errors to either side; n need not be whole."""
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     # At 0 and 1 the formula is exact but for rounding.
-    return 0.0 if share == 0 else float(low), 1.0 if share == 1 else float(high)
+    return 0.0 if share == 0 else float(middle - half), 1.0 if share == 1 else float(middle + half)

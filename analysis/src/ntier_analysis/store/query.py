@@ -15,10 +15,12 @@ MEMORY = "4GiB"
 
 
 def run(store: Path, query: str) -> pd.DataFrame:
-    """Result of one query (the last of several). Raises DataError with DuckDB's message, and for all that is no query:
-    a directory that DuckDB may read, it may also write to."""
-    import duckdb
-
+    """Result of one query (the last of several). Raises DataError with DuckDB's message, for all that is no query (a
+    directory that DuckDB may read, it may also write to), and if DuckDB is not installed."""
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise DataError("SQL needs DuckDB, which is not installed; install it with: pip install duckdb") from None
     sweeps(store)
     connection = duckdb.connect()
     folder = str(store.resolve())

@@ -1,0 +1,75 @@
+"""What a verdict means for its reader, in two or three sentences."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from ntier_analysis.report import words
+
+SOFT = ("pool",)
+"""Resources that a setting enlarges."""
+
+
+def meaning(verdict: dict, trials: pd.DataFrame, scale: float) -> list[str]:
+    """verdict: one sweep of `ntier-analysis verdict --json`; trials: the store's table, for the response times."""
+    kind = verdict["verdict"]
+    found = {"single": _single, "multi": _multi, "none": _none, "hidden": _hidden, "unknown": _unknown}[kind](verdict)
+    found += _waiting(trials)
+    if scale != 1.0:
+        found.append(
+            f"The nodes had {scale:g} of their nominal capacity: bottleneck and utilization carry over to full size, "
+            "response times below saturation do not."
+        )
+    return found
+
+
+def _keeps_up(verdict: dict) -> str:
+    """Up to where throughput grows with the users, and what happens beyond."""
+    knee = verdict.get("knee_users")
+    upto = f"Up to about {words.rounded(knee)} users throughput grows with the users" if knee else ""
+    if verdict["max_throughput_at_least"]:
+        more = "the loads do not reach far enough to show where it ends, so the maximum is a lower bound"
+        return f"{upto}; {more}." if upto else f"{more[0].upper()}{more[1:]}."
+    return f"{upto}; more users than that only wait longer." if upto else ""
+
+
+def _single(verdict: dict) -> list[str]:
+    (first,) = verdict["bottlenecks"]
+    name = f"{first['tier']} {words.resource(first['resource'])}"
+    more = "a larger pool" if first["resource"] in SOFT else f"more {name}"
+    change = f"Only {more}, or less use of it per interaction, can raise the maximum; more of anything else cannot."
+    return [t for t in (_keeps_up(verdict), change) if t]
+
+
+def _multi(verdict: dict) -> list[str]:
+    how = {"simultaneous": "at the same time", "alternating": "in turns"}.get(verdict.get("kind") or "", "")
+    both = f"The resources named are saturated {how}: " if how else "Several resources are saturated: "
+    return [t for t in (_keeps_up(verdict), f"{both}relieving one of them alone gains little.") if t]
+
+
+def _none(verdict: dict) -> list[str]:
+    return ["The system had room at every load of this sweep. Its maximum lies higher; these loads cannot tell where."]
+
+
+def _hidden(verdict: dict) -> list[str]:
+    cause = (
+        "Users wait, but nothing that was measured is full: the cause was not measured. It may be a lock, a queue, "
+        "or a resource without a collector. More hardware may change nothing."
+    )
+    return [t for t in (_keeps_up(verdict), cause) if t]
+
+
+def _unknown(verdict: dict) -> list[str]:
+    return ["These data neither name a bottleneck nor rule one out. The evidence says what is missing."]
+
+
+def _waiting(trials: pd.DataFrame) -> list[str]:
+    """Mean response time at the lowest and at the highest valid load."""
+    known = trials[trials["valid"].astype(bool)].dropna(subset=["response_time_mean_ms"]).sort_values("users")
+    if known["users"].nunique() < 2:
+        return []
+    low, high = (known.iloc[i] for i in (0, -1))
+    first, last = (
+        f"{words.duration(t['response_time_mean_ms'])} at {words.count(t['users'])} users" for t in (low, high)
+    )
+    return [f"On average an interaction takes {first}, and {last}."]

@@ -1,0 +1,79 @@
+"""The store is an option of every command; where it was the first argument, it may still be that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ntier_analysis import cli
+from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.errors import DataError
+from ntier_analysis.verdict.store import judge_again
+from ntier_analysis.verdict.stored import analysis_version
+from typer.main import get_command
+from typer.testing import CliRunner
+
+HOLDS = "verdict == single db cpu"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    folder = unpack(tmp_path_factory.mktemp("demo"))
+    judge_again(folder, [SWEEP])
+    return folder
+
+
+def said(*arguments: object) -> str:
+    done = CliRunner().invoke(cli.app, [str(a) for a in arguments])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_a_verdict_is_the_same_however_the_store_is_given(store):
+    asked = said("verdict", "--store", store, SWEEP)
+    assert asked.startswith(f"{SWEEP} (1/1/1/1M): single db cpu")
+    assert asked == said("verdict", store, "--sweep", SWEEP) == said("verdict", store, SWEEP)
+    assert asked == said("verdict", "--store", store, "--sweep", SWEEP)
+
+
+def test_without_the_option_the_first_argument_is_the_store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=r"^results/store: not a store"):
+        said("verdict")
+    with pytest.raises(DataError, match=rf"^{SWEEP}: not a store"):
+        said("verdict", SWEEP)
+    with pytest.raises(DataError, match=rf"^{SWEEP}: not a store"):
+        said("judge", SWEEP)
+
+
+def test_a_check_takes_its_file_behind_the_store_or_alone(store, tmp_path):
+    expected = tmp_path / "expected.yaml"
+    expected.write_text(f"{SWEEP}: [{HOLDS}]\n")
+    asked = said("check", "--store", store, expected)
+    assert asked.startswith(f"holds: {SWEEP}: {HOLDS}")
+    assert asked == said("check", store, expected)
+    assert asked == said("check", store, "--sweep", SWEEP, "--expect", HOLDS)
+    with pytest.raises(DataError, match="check: one file of expectations is allowed, there are: a, b"):
+        said("check", "--store", store, "a", "b")
+
+
+def test_a_sweep_is_judged_again_with_the_store_as_option(store):
+    assert said("judge", "--store", store, SWEEP).startswith(f"{SWEEP}: single, judged by the rules of ")
+
+
+def test_version_and_help():
+    assert said("--version") == f"ntier-analysis {analysis_version()}\n"
+    assert said("-h") == said("--help")
+    assert said("check", "-h") == said("check", "--help")
+
+
+NO_STORE = {"validate", "demo"}
+"""A raw trial; and a store that the command makes itself."""
+
+
+def test_every_command_has_the_option():
+    commands = get_command(cli.app).commands
+    lacking = {n for n, c in commands.items() if not any("--store" in p.opts for p in c.params)}
+    assert lacking == NO_STORE

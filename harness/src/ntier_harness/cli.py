@@ -328,6 +328,51 @@ def campaign(file: str, results: str, as_json: bool, needs: bool) -> None:
     sys.exit(campaign.run(lab, found, file))
 
 
+@cli.group(cls=Commands, invoke_without_command=True)
+@JSON
+@click.pass_context
+def systems(ctx: click.Context, as_json: bool) -> None:
+    """Systems that can be deployed and driven (systems/<name>/system.yaml); `check DIR` says what is wrong with one."""
+    from ntier_harness.paths import Paths
+    from ntier_harness.systems import find, names
+
+    if ctx.invoked_subcommand:
+        return
+    root = Paths.find().root
+    found = [find(root, name).definition for name in names(root)]
+    if as_json:
+        click.echo(json.dumps([d.model_dump(mode="json", by_alias=True) for d in found], indent=1))
+    for d in () if as_json else found:
+        click.echo(f"{d.name:<20} {d.notation.example:<12} {d.title}")
+
+
+@systems.command()
+@click.argument("folder", metavar="DIR")
+def check(folder: str) -> None:
+    """What is wrong with DIR/system.yaml, one line each; exit code 2 if anything is."""
+    from pathlib import Path
+
+    from ntier_harness.paths import Paths
+    from ntier_harness.systems.reading import examine
+
+    definition, problems = examine(Path(folder), Paths.find().root / "ansible" / "roles")
+    for problem in problems:
+        click.echo(f"error: {problem}", err=True)
+    if problems or definition is None:
+        sys.exit(2)
+    click.echo(
+        f"{definition.name}: {len(definition.tiers)} tiers, {len(definition.settings)} settings; nothing is wrong"
+    )
+
+
+@systems.command()
+def schema() -> None:
+    """The JSON Schema of system.yaml, as systems/system.schema.json has it."""
+    from ntier_harness.systems.definition import schema
+
+    click.echo(json.dumps(schema(), indent=1))
+
+
 def main() -> None:
     """Entry point: errors become one line and the promised exit code."""
     from ntier_analysis.errors import one_line

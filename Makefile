@@ -11,7 +11,7 @@ REPORT := $(VENV)/ntier-analysis
 
 # ---- variables ----------------------------------------------------------------------------------------------------
 
-EXPERIMENT := TOPO USERS MIX PHASES REPS MIDDLEWARE TARGET HOSTS SCALE SEARCH PRECISION SEED NAME DATA CLIENTS SET
+EXPERIMENT := SYSTEM TOPO USERS MIX PHASES REPS MIDDLEWARE TARGET HOSTS SCALE SEARCH PRECISION SEED NAME DATA CLIENTS VARIANT SET
 PLACE      := RESULTS JSON
 # What each goal takes on its command line. Those of EVERYWHERE are also taken from the shell's environment.
 takes_plan      := $(EXPERIMENT) ATTEMPTS SPEC $(PLACE)
@@ -57,8 +57,9 @@ export TERRAFORM PROXYSQL_BINARY # which program; a proxysql of this machine, wh
 # NAME=value -> --name 'value', for those that were given
 option  = $(if $($(1)),--$(2) $(call quoted,$($(1))))
 lower   = $(shell echo $(1) | tr A-Z a-z)
-OPTIONS = $(foreach name,$(filter-out SET,$(EXPERIMENT)),$(call option,$(name),$(call lower,$(name)))) \
-          $(foreach setting,$(SET),--set $(call quoted,$(setting))) --results $(call quoted,$(RESULTS)) $(if $(JSON),--json)
+OPTIONS = $(foreach name,$(filter-out SET VARIANT,$(EXPERIMENT)),$(call option,$(name),$(call lower,$(name)))) \
+          $(foreach setting,$(SET),--set $(call quoted,$(setting))) \
+          $(foreach choice,$(VARIANT),--variant $(call quoted,$(choice))) --results $(call quoted,$(RESULTS)) $(if $(JSON),--json)
 
 # A request is checked before anything is installed for it; then the images that it names are made, if they lack.
 prepare = images=$$($(NTIER) $(1) --needs); [[ -z $$images ]] || setup/setup.sh --images "$$images" </dev/null >&2

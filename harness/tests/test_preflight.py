@@ -145,7 +145,7 @@ def test_laboratory_and_request_are_of_one_target(lab, spec):
 def test_a_campaign_is_refused_as_a_whole(lab, root, monkeypatch):
     text = "topologies: [1/1/1/1M, 1/1/1/2M]\nusers: [1000]\nphases: smoke\n"
     monkeypatch.setattr(preflight, "disk_free", lambda paths: 102 * 10**6)  # enough for one of the two
-    dry, found = lab(), campaign_spec.parse(text, "c.yaml", root / "workloads", 2)
+    dry, found = lab(), campaign_spec.parse(text, "c.yaml", root, 2)
     preflight.check(dry, found.sweeps[0], 3)
     with pytest.raises(RequestError, match="are needed in"):
         campaign.run(dry, found, "c.yaml")

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ntier_harness.systems.rules import Request
 
-APP_POOLS = 18  # servlets with a pool of their own (rubbos-app: Routes.all)
 SPARE_CONNECTIONS = 40  # at a DBMS: collector, administrator, connections that are being closed; HAProxy's check: 20
 
 
 class Rules:
+    app_pools = 18
+    """Servlets with a pool of their own (rubbos-app: Routes.all)."""
+
     def defaults(self, request: Request) -> dict[str, Any]:
         found: dict[str, Any] = {"middleware_writes": writes(request)}
         if not request.traits["middleware"]["multiplexes"]:
-            found |= held_connections(request)
+            found |= held_connections(request, self.app_pools)
         return found
 
     def check(self, request: Request) -> None:
@@ -37,11 +39,11 @@ def writes(request: Request) -> str:
     return "all" if "all" in can and request.writes and request.counts["db"] > 1 else can[-1]
 
 
-def held_connections(request: Request) -> dict[str, int]:
+def held_connections(request: Request, servlets: int) -> dict[str, int]:
     """Limits where each of the app tier's connections holds one at a replica while it lives: a smaller limit would not
     queue statements but shut connections out. All of them may be at one replica."""
     values = request.values
-    pools = APP_POOLS if values["app_pool_mode"] == "per_servlet" else 1
+    pools = servlets if values["app_pool_mode"] == "per_servlet" else 1
     held = request.counts["app"] * values["app_pool_size"] * pools
     usual = request.values["db_max_connections"]
     return {"middleware_pool_max": held, "db_max_connections": max(usual, held + SPARE_CONNECTIONS)}

@@ -28,12 +28,17 @@ Examples:
 
 SPEC_OPTIONS = [
     click.option(
-        "--topo", metavar="W/A/C/D+DBMS", help="Topology: 1/1/1/1M is one web, app, middleware and MySQL node each."
+        "--system", metavar="NAME", help="What is deployed and driven; `ntier systems` lists them, the default first."
+    ),
+    click.option(
+        "--topo",
+        metavar="N/N/...",
+        help="Nodes of each tier, in the system's notation: 1/1/1/1M is one of each, and MySQL.",
     ),
     click.option(
         "--users", metavar="LIST", help="Nominal users: first:last:step or a list with commas. Default 1000:13000:1000."
     ),
-    click.option("--mix", metavar="NAME", help="Mix of interactions (workloads/mixes). Default browse_only."),
+    click.option("--mix", metavar="NAME", help="What the users do: a workload of the system."),
     click.option(
         "--phases",
         metavar="NAME|a/b/c",
@@ -43,7 +48,13 @@ SPEC_OPTIONS = [
     click.option(
         "--middleware",
         metavar="NAME",
-        help="shardingsphere (default), haproxy, proxysql; M: mysqlrouter; P: pgpool, pgbouncer.",
+        help="The program of that part of the system (of the variant in each sweep's name).",
+    ),
+    click.option(
+        "--variant",
+        metavar="NAME=CHOICE",
+        multiple=True,
+        help="One of the programs that a part of the system can be. May be repeated.",
     ),
     click.option("--target", metavar="NAME", help="Where nodes run: local (containers here, default) or hosts."),
     click.option("--hosts", metavar="FILE", help="Machines of target hosts (docs/targets.md)."),
@@ -63,7 +74,7 @@ SPEC_OPTIONS = [
         "--name", metavar="NAME", help="Last part of the sweep's name. Default: what differs from the defaults."
     ),
     click.option("--clients", metavar="N", help="Load generators that share the users, 1 to 16. Default 1."),
-    click.option("--data", metavar="PROFILE", help="Data profile: tiny, small, standard, expanded. Default small."),
+    click.option("--data", metavar="PROFILE", help="Data profile of the system."),
     click.option(
         "--set",
         "set",
@@ -116,7 +127,7 @@ def read_spec(options: dict[str, Any]) -> Spec:
     from ntier_harness.paths import Paths
     from ntier_harness.spec import make_spec
 
-    return make_spec(options, Paths.find().workloads, os.cpu_count() or 1)
+    return make_spec(options, Paths.find().root, os.cpu_count() or 1)
 
 
 def read_campaign(file: str) -> Campaign:
@@ -125,7 +136,7 @@ def read_campaign(file: str) -> Campaign:
     from ntier_harness import campaign_spec
     from ntier_harness.paths import Paths
 
-    return campaign_spec.parse(campaign_spec.read(file), file, Paths.find().workloads, os.cpu_count() or 1)
+    return campaign_spec.parse(campaign_spec.read(file), file, Paths.find().root, os.cpu_count() or 1)
 
 
 def make_lab(
@@ -335,15 +346,16 @@ def systems(ctx: click.Context, as_json: bool) -> None:
     """Systems that can be deployed and driven (systems/<name>/system.yaml); `check DIR` says what is wrong with one."""
     from ntier_harness.paths import Paths
     from ntier_harness.systems import find, names
+    from ntier_harness.systems.listing import text
 
     if ctx.invoked_subcommand:
         return
     root = Paths.find().root
-    found = [find(root, name).definition for name in names(root)]
+    found = sorted((find(root, name) for name in names(root)), key=lambda s: not s.is_default)
     if as_json:
-        click.echo(json.dumps([d.model_dump(mode="json", by_alias=True) for d in found], indent=1))
-    for d in () if as_json else found:
-        click.echo(f"{d.name:<20} {d.notation.example:<12} {d.title}")
+        click.echo(json.dumps([s.definition.model_dump(mode="json", by_alias=True) for s in found], indent=1))
+    else:
+        click.echo("\n".join(map(text, found)))
 
 
 @systems.command()

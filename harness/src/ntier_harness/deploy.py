@@ -44,13 +44,30 @@ def write_secrets(file: Path) -> None:
         durable.write(file, text, mode=0o600)
 
 
-def digest(lab: Lab, variables: dict[str, Any]) -> str:
+def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
+    """What playbooks must know of the system beside its settings: roles and reset command of each tier, requests that
+    show that all tiers serve."""
+    d = spec.system.definition
+    return {
+        "ntier_system": d.name,
+        "ntier_roles": {tier: spec.roles(tier) for tier in spec.topology.counts},
+        "ntier_reset": {r.tier: r.command for r in d.reset},
+        "ntier_verify": [
+            {"name": f"{r.name} of {node.name}", "url": f"http://{node.address}:{r.port}{r.path}", "status": r.status,
+             "contains": r.contains}
+            for r in d.verify.requests for node in lab.nodes.tier(r.tier)
+        ],
+    }  # fmt: skip
+
+
+def digest(lab: Lab, spec: Spec, variables: dict[str, Any]) -> str:
     """What a deployment is made of: variables, nodes, and the files that install and configure them."""
     h = hashlib.sha256(json.dumps(variables, sort_keys=True).encode())
     for file in (lab.paths.nodes, lab.paths.install_digests, lab.paths.machine):
         h.update(file.read_bytes() if file.exists() else b"")
     ansible = lab.paths.root / "ansible"
-    files = [p for part in ("roles", "playbooks", "plugins") for p in (ansible / part).rglob("*") if p.is_file()]
+    folders = [*(ansible / part for part in ("roles", "playbooks", "plugins")), spec.system.folder / "roles"]
+    files = [p for folder in folders for p in folder.rglob("*") if p.is_file()]
     for path in sorted(p for p in files if "__pycache__" not in p.parts and p.suffix != ".md"):
         h.update(path.relative_to(lab.paths.root).as_posix().encode())
         h.update(path.read_bytes())
@@ -70,24 +87,33 @@ def is_deployed(lab: Lab, wanted: str) -> bool:
     return True
 
 
-def deploy(lab: Lab, variables: dict[str, Any], *, force: bool = False) -> bool:
+def deploy(lab: Lab, spec: Spec, variables: dict[str, Any], *, force: bool = False) -> bool:
     """Installs, configures, starts and verifies; does nothing if it is in force and healthy. Returns whether it ran."""
     write_secrets(lab.paths.secrets)
+    variables = variables | of_tiers(lab, spec)
     durable.write(lab.paths.deployment, json.dumps(variables, indent=1))
-    wanted = digest(lab, variables)
+    wanted = digest(lab, spec, variables)
     if not force and is_deployed(lab, wanted):
         return False
     durable.remove(lab.paths.in_force)
-    playbook(lab, *lab.target.playbooks)
+    playbook(lab, spec, *playbooks(lab, spec))
     lab.nodes.connect()
     durable.write(lab.paths.in_force, json.dumps({"digest": wanted, "deployed_s": lab.runner.now()}))
     return True
 
 
-def playbook(lab: Lab, *names: str, check: bool = False) -> None:
+def playbooks(lab: Lab, spec: Spec) -> list[str]:
+    """What deploys and verifies the system: names of `ansible/playbooks`, or a path of the system's own."""
+    verify = spec.system.definition.verify
+    own = [str(spec.system.path(verify.playbook))] if verify.playbook else []
+    return [*lab.target.playbooks, *(["verify_requests"] if verify.requests else []), *own]
+
+
+def playbook(lab: Lab, spec: Spec, *names: str, check: bool = False) -> None:
     """Runs playbooks on the nodes, with progress on the screen. Raises WorkError."""
     began = lab.runner.monotonic()
-    tasks = play(lab.runner, lab.paths, names, lab.screen.step, check=check)
+    roles = spec.system.folder / "roles"
+    tasks = play(lab.runner, lab.paths, names, lab.screen.step, roles=roles, check=check)
     lab.screen.say(f"{names[0]}: {counted(tasks, 'step')} in {lab.runner.monotonic() - began:.0f} s")
 
 
@@ -104,18 +130,18 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     least, most = next(rounds for run_s, rounds in WARM_ROUNDS.items() if spec.phases.run_s >= run_s)
     if same and most <= before.get("most_rounds", 0) and _left_situations(lab, spec):
         return before
-    if spec.mix.writes:
-        restore(lab, LOADED)
+    if spec.restores:
+        restore(lab, spec, LOADED)
     began, rounds = lab.runner.now(), 0
-    spent, jit, settled = jit_cpu_s(lab), {}, False
+    spent, jit, settled = jit_cpu_s(lab, spec), {}, False
     while True:
         rounds += 1
         why = f", {max(jit, key=jit.get)} still compiles" if jit and not settled else ""
         lab.screen.say(f"warm-up: {WARM_S:g} s without limits{why}")
         completed, left = drive(lab, spec, WARM_S, rounds)
-        so_far, spent = spent, jit_cpu_s(lab)
+        so_far, spent = spent, jit_cpu_s(lab, spec)
         jit = {name: round(max(0.0, s - so_far[name]) / WARM_S, 4) for name, s in spent.items()}
-        settled = all(jit[n.name] <= SETTLED_JIT * (n.cpu_cores or 1.0) for n in compiling(lab))
+        settled = all(jit[n.name] <= SETTLED_JIT * (n.cpu_cores or 1.0) for n in compiling(lab, spec))
         if rounds == most or (rounds >= least and completed >= WARM_LEAST and settled):
             break
     if completed < WARM_LEAST:
@@ -131,21 +157,22 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         "interactions": completed,
         "situations": left,
     }
-    if spec.mix.writes:
-        keep(lab, WARM, f"{began:.0f}")
+    if spec.restores:
+        keep(lab, spec, WARM, f"{began:.0f}")
         serving = identity(lab)
     durable.write(lab.paths.in_force, json.dumps(record | {"warm": warm, "warm_identity": serving}))
     return warm
 
 
-def compiling(lab: Lab) -> list[Node]:
+def compiling(lab: Lab, spec: Spec) -> list[Node]:
     """Nodes whose servers may be JVMs."""
-    return [*lab.nodes.tier("app"), *lab.nodes.tier("middleware")]
+    tiers = [t for t in spec.topology.counts if spec.system.definition.tier(t).jvm]
+    return [n for tier in tiers for n in lab.nodes.tier(tier)]
 
 
-def jit_cpu_s(lab: Lab) -> dict[str, float]:
+def jit_cpu_s(lab: Lab, spec: Spec) -> dict[str, float]:
     """CPU seconds that the compilers of each node's JVMs have used so far; 0 where there is none."""
-    done = lab.runner.parallel(lambda n: (n.name, lab.nodes.call(n, JIT_CPU).out), compiling(lab))
+    done = lab.runner.parallel(lambda n: (n.name, lab.nodes.call(n, JIT_CPU).out), compiling(lab, spec))
     return {name: float(out) for name, out in done}
 
 

@@ -11,16 +11,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ntier_harness import machine
+from ntier_harness import machine, systems
 from ntier_harness.lab import Lab
 from ntier_harness.screen import size
+from ntier_harness.spec import make_spec
 from ntier_harness.targets.local import NETWORK
 
 NEEDED_DISK = 12_000_000_000  # base and golden images, data, the pool's copies
 NEEDED_MEMORY = 4_000_000_000  # 1/1/1/1M with a client: 2.3 GB resident, and room for page cache
 DOWNLOADS = 900_000_000  # packages of both distributions' images, Maven artefacts, JMeter; once
 JAVA_LEAST = 17
-IMAGES = ("web", "app", "shardingsphere", "mysql-small", "client")  # of the default sweep
 STEAL_S = 1.0
 
 
@@ -159,9 +159,15 @@ def incus(lab: Lab) -> Finding:
         return Finding("incus", "warn", f"does not answer: {done.problem}", "make setup")
     argv = ["incus", "--project", "ntier", "image", "list", "--format", "csv", "--columns", "l"]
     image = lab.runner.run(argv, check=False, timeout=20)
-    missing = [name for name in IMAGES if name not in image.out.split()]
+    missing = [name for name in images(lab.paths.root) if name not in image.out.split()]
     detail = "answers" + (f"; images not built yet: {', '.join(missing)}" if missing else ", all images are built")
     return Finding("incus", "warn" if missing else "ok", detail, "make setup" if missing else "")
+
+
+def images(root: Path) -> tuple[str, ...]:
+    """Those of the default system's usual sweep."""
+    example = systems.find(root, systems.default(root)).definition.notation.example
+    return make_spec({"topo": example, "scale": "0.1"}, root, 1).images
 
 
 def bridge(lab: Lab) -> Finding:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ntier_analysis.contracts.topology import Topology
 from ntier_analysis.wording import counted
 
-from ntier_harness import plan, preflight, scale, schedule, sweep
+from ntier_harness import plan, preflight, scale, schedule, settings, sweep
+from ntier_harness.deploy import playbooks
 from ntier_harness.errors import RequestError
 from ntier_harness.lab import Lab
 from ntier_harness.machine import memory_info
 from ntier_harness.screen import duration, size
-from ntier_harness.soft import soft_resources
-from ntier_harness.spec import SEARCH_MOST, Spec
+from ntier_harness.spec import CLIENT, SEARCH_MOST, Spec
+from ntier_harness.systems.notation import Topology
 
 SHOWN = 4  # nodes of a tier drawn one by one; more are counted
 
@@ -22,7 +22,7 @@ SHOWN = 4  # nodes of a tier drawn one by one; more are counted
 def picture(topology: Topology, clients: int = 1) -> str:
     """The topology as text: one column per tier, one row per node."""
     columns = []
-    for tier, count in {"client": clients, **topology.counts}.items():
+    for tier, count in {CLIENT: clients, **topology.counts}.items():
         names = [f"{tier}{i}" for i in range(1, count + 1)]
         columns.append(names if count <= SHOWN else [*names[: SHOWN - 1], f"... {tier}{count}"])
     height = max(len(c) for c in columns)
@@ -71,7 +71,9 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
         "cores": {"needed": round(cores, 2), "host": host} if here else None,
         "hosts": lab.target.assignment(spec),
         "seed": spec.seed,
-        "soft_resources": soft_resources(spec),
+        "system": spec.system.name,
+        "soft_resources": settings.values(spec),
+        "settings": settings.origins(spec),
         "trials": [
             {"trial": t.key, "users": t.users, "users_real": spec.real_users(t.users), "rep": t.rep,
              "state": "to run" if t.key in left else "done"} for t in trials
@@ -106,11 +108,18 @@ def sweep_host(lab: Lab) -> Any:
 def steps(lab: Lab, spec: Spec) -> list[str]:
     return [
         f"{Path(lab.target.terraform).name} apply in {lab.target.root.relative_to(lab.paths.root)}",
-        *(f"ansible-playbook ansible/playbooks/{name}.yml" for name in lab.target.playbooks),
+        *(f"ansible-playbook {shown(lab, name)}" for name in playbooks(lab, spec)),
         "warm-up: 30 s of load without limits, again until the JVMs have compiled (once per deployment)",
-        "per trial: reset, collectors, limits, JMeter, collect, validate, seal",
+        "per trial: reset, collectors, limits, load, collect, validate, seal",
         "ntier-analysis ingest, ntier-analysis report",
     ]
+
+
+def shown(lab: Lab, playbook: str) -> str:
+    """A playbook's file, relative to the checkout."""
+    if not playbook.endswith(".yml"):
+        return f"ansible/playbooks/{playbook}.yml"
+    return str(Path(playbook).relative_to(lab.paths.root)) if playbook.startswith(str(lab.paths.root)) else playbook
 
 
 def machines(data: dict[str, Any]) -> list[str]:
@@ -124,6 +133,18 @@ def machines(data: dict[str, Any]) -> list[str]:
         f"cores     at most {c['needed']} of {c['host']} in use",
         f"memory    about {memory} of {available} available",
     ]
+
+
+def setting_lines(settings_: list[dict[str, Any]]) -> list[str]:
+    """Soft resources with value, default (at this scale) and where the value comes from."""
+    if not settings_:
+        return []
+    width = max(len(s["name"]) for s in settings_)
+    lines = [f"{'setting':<{width}}  {'value':>13}  {'default':>13}  {'unit':<11}  from"]
+    for s in settings_:
+        origin = (s["origin"] or "the system") + (", scaled" if s["scaled"] and s["value"] == s["default"] else "")
+        lines.append(f"{s['name']:<{width}}  {s['value']:>13}  {s['default']:>13}  {s['unit'] or '-':<11}  {origin}")
+    return lines
 
 
 def plan_text(data: dict[str, Any]) -> str:
@@ -140,8 +161,9 @@ def plan_text(data: dict[str, Any]) -> str:
         *machines(data),
         f"phases    {p['name']}: {p['ramp_up_s']:g} / {p['run_s']:g} / {p['ramp_down_s']:g} s",
         f"disk      about {size(data['disk_bytes'])} of {size(data['disk_free_bytes'])} free",
-        "soft      " + ", ".join(f"{k} {v}" for k, v in data["soft_resources"].items() if not k.startswith("ntier_")),
         f"seed      {data['seed']}",
+        "",
+        *setting_lines(data["settings"]),
         "",
         f"{'order':>5}  {'trial':<12} {'users':>7} {'real':>6}  state",
     ]

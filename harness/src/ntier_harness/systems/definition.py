@@ -19,6 +19,8 @@ Text = Annotated[str, Field(min_length=1, max_length=400)]
 Positive = Annotated[float, Field(gt=0)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Number = int | float
+MAX_PHASE_S = 86_400
+MIN_RUN_S = 5.0  # below this no check of the run phase can be decided
 
 
 class Part(BaseModel):
@@ -176,6 +178,8 @@ class Data(Part):
     """Name -> what is in it."""
     default: Word
     seed: int = 1
+    in_image: bool = False
+    """Whether set-up makes an image of the tier's nodes for each profile: ROLE-PROFILE."""
     restores: bool = False
     """Whether nodes can keep and restore their data (`ntier-restore`), which workloads that write need."""
     generate: list[Text] = Field(default_factory=list)
@@ -218,7 +222,7 @@ class Entry(Part):
     tier: Word
     port: Port
     path: str = ""
-    """First part of each path: /rubbos."""
+    """First part of each path."""
 
 
 class Factor(Part):
@@ -265,9 +269,9 @@ class Workload(Part):
 
 
 class PhaseSeconds(Part):
-    ramp_up_s: Annotated[float, Field(ge=0, le=86_400)]
-    run_s: Annotated[float, Field(ge=5, le=86_400)]
-    ramp_down_s: Annotated[float, Field(ge=0, le=86_400)]
+    ramp_up_s: Annotated[float, Field(ge=0, le=MAX_PHASE_S)]
+    run_s: Annotated[float, Field(ge=MIN_RUN_S, le=MAX_PHASE_S)]
+    ramp_down_s: Annotated[float, Field(ge=0, le=MAX_PHASE_S)]
 
 
 class Load(Part):

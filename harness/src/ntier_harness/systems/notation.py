@@ -20,6 +20,8 @@ class Topology:
     counts: dict[str, int] = field(hash=False)
     letters: dict[str, str] = field(hash=False)
     node_types: dict[str, str] = field(hash=False)
+    kinds: dict[str, str] = field(hash=False)
+    """What the letters say of each tier's nodes; those of another kind are others."""
 
     def __str__(self) -> str:
         return self.text
@@ -50,8 +52,10 @@ def parse(system: Definition, text: str) -> Topology:
             raise RequestError(f"topology {text!r}: {tier} count is {count}, allowed are {low}..{high}")
         counts[tier] = count
     letters, node_types = _letters(system, text, match[2])
+    kinds = {system.variants[name].tier: choice for name, choice in letters.items()}
+    kinds |= {tier: f"{kinds.get(tier, '')} {kind}".strip() for tier, kind in node_types.items()}
     ordered = {tier: counts[tier] for tier in system.tier_names if tier in counts}
-    return Topology("/".join(map(str, numbers)) + match[2], ordered, letters, node_types)
+    return Topology("/".join(map(str, numbers)) + match[2], ordered, letters, node_types, kinds)
 
 
 def _letters(system: Definition, text: str, given: str) -> tuple[dict[str, str], dict[str, str]]:

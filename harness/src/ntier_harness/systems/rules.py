@@ -16,11 +16,10 @@ from ntier_harness.errors import RequestError
 
 @dataclass(frozen=True)
 class Request:
-    """What a rule may know: nodes of each tier, choice and traits of each variant, the workload, the values that were
-    given (`given`) or follow from defaults (`values`)."""
+    """What a rule may know: nodes of each tier, choice and traits of each variant, the workload, the settings that were
+    given, and all of them (`values`; in `check` only those given)."""
 
     counts: Mapping[str, int]
-    topology: str
     chosen: Mapping[str, str]
     letters: Mapping[str, str]
     """Variant -> letter in the notation."""

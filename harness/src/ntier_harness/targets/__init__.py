@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ntier_harness import catalog
 from ntier_harness.errors import RequestError, unknown
 
 if TYPE_CHECKING:
@@ -16,6 +15,9 @@ if TYPE_CHECKING:
     from ntier_harness.runner import Runner
     from ntier_harness.spec import Spec
     from ntier_harness.ssh import Nodes
+
+NAMES = ("local", "hosts")
+"""The first one is where nodes run unless told otherwise."""
 
 
 class Observation(Protocol):
@@ -47,7 +49,7 @@ class Target(Protocol):
     """Its Terraform root."""
     terraform: str
     playbooks: tuple[str, ...]
-    """What deploys the system."""
+    """What deploys the system; what verifies it is the system's."""
 
     def require_privileges(self) -> None:
         """Raises RequestError unless this process may do what the target needs."""
@@ -95,8 +97,8 @@ def make_target(name: str, runner: Runner, paths: Paths, hosts: str | None) -> T
         "local": lambda: _local(runner, paths),
         "hosts": lambda: _hosts(runner, paths, hosts),
     }
-    if name not in catalog.TARGETS:
-        raise unknown("target", name, catalog.TARGETS)
+    if name not in NAMES:
+        raise unknown("target", name, NAMES)
     return makers[name]()
 
 

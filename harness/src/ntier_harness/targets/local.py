@@ -94,7 +94,7 @@ class Local:
 
     name = "local"
     own_machines = False
-    playbooks = ("deploy", "verify")
+    playbooks = ("deploy",)
 
     def __init__(self, runner: Runner, paths: Paths) -> None:
         self.runner = runner

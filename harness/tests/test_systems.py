@@ -10,10 +10,15 @@ import pytest
 from click.testing import CliRunner
 from ntier_harness.cli import cli
 from ntier_harness.errors import RequestError
+from ntier_harness.ledger import attempts
+from ntier_harness.plan import order
+from ntier_harness.settings import values
+from ntier_harness.spec import make_spec
 from ntier_harness.systems import find, names
 from ntier_harness.systems.definition import schema
 from ntier_harness.systems.notation import parse
 from ntier_harness.systems.reading import examine
+from ntier_harness.targets.terraform import common_variables
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = ROOT / "ansible" / "roles"
@@ -115,6 +120,96 @@ def test_check_ends_with_code_2(tmp_path):
     assert "wep: no such role" in done.output
     said(tmp_path, SMALL)
     assert CliRunner().invoke(cli, ["systems", "check", str(tmp_path / "small")]).exit_code == 0
+
+
+@pytest.fixture
+def plan(root):
+    """A request of the small system, which has a variable beside the users."""
+    folder = root / "systems" / "small"
+    folder.mkdir()
+    more = (
+        "  parameters:\n    sleep_s: {title: Pause, unit: s, range: [0, 10.0], default: 1}\n"
+        "    kind: {title: Kind, choices: [a, b], default: a}\n"
+    )
+    (folder / "system.yaml").write_text(SMALL.replace("  default_workload", more + "  default_workload"))
+
+    def make(**options):
+        return make_spec({"system": "small", "topo": "1/2"} | options, root, 2)
+
+    return make
+
+
+def test_another_system_has_its_name_in_its_keys(plan):
+    spec = plan()
+    assert spec.sweep == "small.1-2.reads"
+    assert [t.key for t in order(spec)] == ["u00010.r01", "u00020.r01"]
+    assert values(spec) == {"ntier_scale": 0.3, "sleep_s": 1, "kind": "a", "workers": 4}
+    assert spec.images == ("web", "postgresql", "client")
+    assert (spec.data_profile, spec.middleware) == ("none", "none")
+    described = [(t["name"], t["count"], t["role"]) for t in common_variables(spec)["tiers"]]
+    assert described == [("front", 1, "web"), ("back", 2, "postgresql"), ("client", 1, "client")]
+
+
+def test_any_number_may_be_the_factor(plan):
+    spec = plan(factor="sleep_s=0.5,0.1,2", users="30", reps="2")
+    assert spec.sweep == "small.1-2.reads.sleep-s-users30"
+    keys = [t.key for t in order(spec)]
+    assert keys[:3] == ["sleep_s-0_1.r01", "sleep_s-2.r01", "sleep_s-0_5.r01"]
+    assert len(set(keys)) == 6
+    assert {t.users for t in order(spec)} == {30}
+    assert len({t.seed for t in order(spec) if t.rep == 1}) == 1
+    assert "sleep_s" not in values(spec)
+    assert [spec.parameters(t.value)["sleep_s"] for t in order(spec)[:3]] == [0.1, 2.0, 0.5]
+
+
+@pytest.mark.parametrize("key", ["u01000.r01", "sleep_s-0_1.r02.a2", "n-100.r01"])
+def test_trials_of_any_factor_are_found_again(tmp_path, key):
+    (tmp_path / key).mkdir()
+    (tmp_path / key / "manifest.json").write_text("torn")
+    assert list(attempts(tmp_path)) == [key.removesuffix(".a2")]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"factor": "sleep=1"}, "factor: 'sleep=1' is unknown (did you mean 'sleep_s=...'?); allowed are users="),
+        ({"factor": "sleep_s"}, "is unknown"),
+        ({"factor": "kind=a"}, "is unknown"),
+        ({"factor": "sleep_s=11"}, "factor sleep_s: 11 is out of range; allowed are 0..10.0"),
+        ({"factor": "sleep_s=a"}, "expected first:last:step or a list"),
+        ({"factor": "sleep_s=1", "users": "1,2"}, "sleep_s is the factor; give one number of users"),
+        ({"factor": "users=1", "users": "1"}, "users are given twice"),
+        ({"factor": "sleep_s=1", "search": "capacity"}, "capacity is a number of users"),
+        ({"system": "smal"}, "system: 'smal' is unknown (did you mean 'small'?)"),
+        ({"topo": "1/2/3"}, "topo: topology '1/2/3': expected numbers front/back"),
+        ({"set": ["workers=11"]}, "set workers: '11' is out of range; allowed are 1..10"),
+        ({"data": "tiny"}, "the system has no data profiles"),
+        ({"middleware": "haproxy"}, "middleware: system small has none"),
+        ({"variant": ["x=y"]}, "variant: 'x' is unknown"),
+    ],
+)  # fmt: skip
+def test_a_wrong_request_is_one_clear_error(plan, options, says):
+    with pytest.raises(RequestError) as error:
+        plan(**options)
+    assert says in str(error.value)
+
+
+def test_no_module_knows_a_system_by_name():
+    """Names of systems, tiers, interactions, programs and settings are in `systems/` alone. `middleware` is a field of
+    the manifest and an option, too; `load` and `dry` are not converted yet."""
+    known = set()
+    for definition in (find(ROOT, name).definition for name in names(ROOT)):
+        choices = [c for v in definition.variants.values() for c in v.choices]
+        known |= {definition.name, *definition.tier_names, *definition.interactions, *definition.settings, *choices}
+    quoted = re.compile(rf"""["'/]({"|".join(map(re.escape, sorted(known - {"middleware"})))})["'/]""")
+    sources = [p for p in (ROOT / "harness/src").rglob("*.py") if p.name not in ("load.py", "dry.py")]
+    found = [
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
+        for file in [*sources, *(ROOT / "terraform/modules/topology").glob("*.tf")]
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if quoted.search(line)
+    ]
+    assert found == []
 
 
 def test_interactions_are_the_plans():

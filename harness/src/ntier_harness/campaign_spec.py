@@ -23,6 +23,7 @@ CROSSED = {"topologies": "topo", "mixes": "mix", "middlewares": "middleware"}
 SINGULAR = {"topo": "topology", "mix": "mix", "middleware": "middleware"}
 OPTIONS = (
     "users",
+    "factor",
     "phases",
     "reps",
     "search",
@@ -39,6 +40,7 @@ KEYS = (*CROSSED, *OPTIONS, "hosts", "scale", "attempts", "name", "include", "ex
 ENTRY_KEYS = (
     *SINGULAR.values(),
     "users",
+    "factor",
     "phases",
     "reps",
     "search",

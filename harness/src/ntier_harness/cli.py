@@ -38,6 +38,11 @@ SPEC_OPTIONS = [
     click.option(
         "--users", metavar="LIST", help="Nominal users: first:last:step or a list with commas. Default 1000:13000:1000."
     ),
+    click.option(
+        "--factor",
+        metavar="NAME=LIST",
+        help="Another variable than the users that changes from trial to trial: sleep_s=0.1,0.5.",
+    ),
     click.option("--mix", metavar="NAME", help="What the users do: a workload of the system."),
     click.option(
         "--phases",
@@ -80,7 +85,7 @@ SPEC_OPTIONS = [
         "set",
         metavar="NAME=VALUE",
         multiple=True,
-        help="A soft resource: --set web_max_workers=60. May be repeated.",
+        help="A soft resource of the system (`ntier plan` lists them). May be repeated.",
     ),
 ]
 RESULTS = click.option("--results", default="results", show_default=True, metavar="DIR", help="Folder of results.")

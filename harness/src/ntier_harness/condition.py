@@ -39,7 +39,7 @@ def identity(lab: Lab) -> dict[str, Any]:
 
 def reset(lab: Lab) -> None:
     """Every node without leftovers of earlier trials, services healthy. Raises WorkError naming the node."""
-    leftovers = f'for d in {REMOTE}/*.u*; do [ -d "$d" ] && ntier-node drop "$d"; done; true'
+    leftovers = f'for d in {REMOTE}/*.r[0-9][0-9]*; do [ -d "$d" ] && ntier-node drop "$d"; done; true'
     command = f"ntier-node reset && {{ {leftovers}; }}"
     lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=60), lab.nodes.all)
 

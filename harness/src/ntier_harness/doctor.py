@@ -15,6 +15,7 @@ from ntier_harness import machine, systems
 from ntier_harness.lab import Lab
 from ntier_harness.screen import size
 from ntier_harness.spec import make_spec
+from ntier_harness.systems.definition import Program
 from ntier_harness.targets.local import NETWORK
 
 NEEDED_DISK = 12_000_000_000  # base and golden images, data, the pool's copies
@@ -131,19 +132,21 @@ def programs(lab: Lab) -> list[Finding]:
     for name, command in wanted.items():
         there = shutil.which(command)
         findings.append(Finding(name, "ok" if there else "warn", there or "missing", "" if there else "make setup"))
-    return [*findings, proxysql()]
+    return [*findings, *brought(lab.paths.root)]
 
 
-def proxysql() -> Finding:
-    """The one middleware that Debian does not have."""
-    given = os.environ.get("PROXYSQL_BINARY", "")
+def brought(root: Path) -> list[Finding]:
+    """Programs that no package source has; somebody must bring them."""
+    every = [systems.find(root, name).definition for name in systems.names(root)]
+    choices = {n: c for d in every for v in d.variants.values() for n, c in v.choices.items() if c.program}
+    return [bring(name, choice.program) for name, choice in choices.items()]
+
+
+def bring(name: str, program: Program) -> Finding:
+    given = os.environ.get(program.environment, "")
     if given and not Path(given).is_file():
-        return Finding("proxysql", "fail", f"PROXYSQL_BINARY={given}: no such file", "name its package or program")
-    get = (
-        "for MIDDLEWARE=proxysql alone: take the package for Debian 13 from github.com/sysown/proxysql/releases or "
-        "repo.proxysql.com, and give PROXYSQL_BINARY=/path/to/its.deb (3.0.10 or newer for PostgreSQL)"
-    )
-    return Finding("proxysql", "ok", given or "not given, and not needed", "" if given else get)
+        return Finding(name, "fail", f"{program.environment}={given}: no such file", "name its package or program")
+    return Finding(name, "ok", given or "not given, and not needed", "" if given else program.get)
 
 
 def first_line(lab: Lab, argv: list[str | None]) -> str:

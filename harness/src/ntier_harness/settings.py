@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.systems import System
-from ntier_harness.systems.definition import By, Setting
+from ntier_harness.systems.definition import By, Parameter, Setting
 from ntier_harness.systems.reading import out_of_range
 from ntier_harness.systems.rules import Request
 
@@ -22,7 +22,7 @@ GIVEN, RULE = "given", "follows from others"
 def parse(system: System, pairs: Iterable[str]) -> dict[str, Any]:
     """`name=value` texts -> typed settings. Raises RequestError naming what is allowed."""
     settings: dict[str, Any] = {}
-    known = system.definition.settings
+    known: dict[str, Setting | Parameter] = {**system.definition.settings, **system.definition.load.parameters}
     for pair in pairs:
         name, sep, text = pair.partition("=")
         if not sep:
@@ -38,7 +38,7 @@ def _example(system: System) -> str:
     return f"{name}={system.definition.settings[name].range[0]}" if name else "workers=60"
 
 
-def _value(name: str, text: str, setting: Setting) -> Any:
+def _value(name: str, text: str, setting: Setting | Parameter) -> Any:
     if setting.choices is not None:
         if text not in setting.choices:
             raise unknown(f"set {name}", text, setting.choices)
@@ -68,7 +68,8 @@ def values(spec: Spec) -> dict[str, Any]:
         common |= system.variants[variant].choices[choice].variables
     usual = {name: default(spec, name) for name, s in system.settings.items() if _exists(spec, s)}
     rules = spec.system.rules.defaults(request(spec, usual | spec.settings))
-    return common | usual | rules | spec.settings
+    parameters = {name: value for name, value in spec.parameters().items() if name != spec.factor}
+    return common | parameters | usual | rules | spec.settings
 
 
 def origins(spec: Spec) -> list[dict[str, Any]]:

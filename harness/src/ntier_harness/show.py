@@ -75,7 +75,7 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
         "soft_resources": settings.values(spec),
         "settings": settings.origins(spec),
         "trials": [
-            {"trial": t.key, "users": t.users, "users_real": spec.real_users(t.users), "rep": t.rep,
+            {"trial": t.key, "users": t.users, "users_real": spec.real_users(t.users), "value": t.value, "rep": t.rep,
              "state": "to run" if t.key in left else "done"} for t in trials
         ],
         "search": search_data(spec),
@@ -151,6 +151,7 @@ def plan_text(data: dict[str, Any]) -> str:
     p = data["phases"]
     trials = data["trials"]
     left = [t for t in trials if t["state"] == "to run"]
+    width = max(12, *(len(t["trial"]) for t in trials))
     lines = [
         f"sweep     {data['sweep']}",
         "",
@@ -165,10 +166,11 @@ def plan_text(data: dict[str, Any]) -> str:
         "",
         *setting_lines(data["settings"]),
         "",
-        f"{'order':>5}  {'trial':<12} {'users':>7} {'real':>6}  state",
+        f"{'order':>5}  {'trial':<{width}} {'users':>7} {'real':>6}  state",
     ]
     lines += [
-        f"{i:>5}  {t['trial']:<12} {t['users']:>7} {t['users_real']:>6}  {t['state']}" for i, t in enumerate(trials, 1)
+        f"{i:>5}  {t['trial']:<{width}} {t['users']:>7} {t['users_real']:>6}  {t['state']}"
+        for i, t in enumerate(trials, 1)
     ]
     how = data["search"]
     text = "Loads come in an order that halves the gaps, repetitions in blocks: stopped early, it is a coarse sweep."

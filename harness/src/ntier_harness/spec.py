@@ -17,10 +17,13 @@ from ntier_harness.systems import System, notation
 from ntier_harness.systems.definition import Data
 from ntier_harness.systems.notation import Topology
 
+USERS = "users"  # the factor of a sweep that names none, unless its system says otherwise
 CLIENT = "client"  # name of the tier that load comes from, and of its node type, role and image
 BARE_IMAGE = "base-trixie"  # of setup/images: a node before any role
 MAX_REAL_USERS = 15_000  # of a client: one JVM thread per user; pids.max of a common container is 17,500
 MAX_CLIENTS = 16  # as terraform/modules/topology
+MAX_POINTS = 999  # values of a factor in a sweep
+ANY_USERS = (1, 100_000)
 DEFAULT_PRECISION, PRECISIONS = 0.05, (0.005, 0.5)
 SEARCH_LEAST, SEARCH_MOST = 4, 6  # loads of a search for the capacity (analysis/bench/capacity_search.py)
 
@@ -34,6 +37,7 @@ class Spec:
     topology: Topology
     chosen: dict[str, str] = field(hash=False)
     users: tuple[int, ...]
+    """The factor's values, unless another variable is the factor; then one number."""
     mix: Mix
     phases: Phases
     reps: int
@@ -49,6 +53,22 @@ class Spec:
     settings: dict[str, Any] = field(default_factory=dict)
     clients: int = 1
     """Load generators; they share the users."""
+
+    factor: str = USERS
+    """The variable that changes from trial to trial."""
+    values: tuple[float, ...] = ()
+    """Of another factor than the users."""
+
+    @property
+    def points(self) -> tuple[float, ...]:
+        """The factor's values, ascending."""
+        return self.users if self.factor == USERS else self.values
+
+    def parameters(self, value: float | None = None) -> dict[str, Any]:
+        """What the driver is told of the load's parameters; `value`: of the factor, if it is one of them."""
+        known = self.system.definition.load.parameters
+        found = {name: self.settings.get(name, p.default) for name, p in known.items()}
+        return found if value is None else found | {self.factor: value}
 
     @property
     def precision(self) -> float:
@@ -214,8 +234,10 @@ def parse_users(text: str, allowed: tuple[float, float]) -> tuple[int, ...]:
         first, last, step = (int(n) for n in ranges.groups())
         if step < 1 or first > last:
             raise RequestError(f"users: {text!r}: expected first <= last and a step of at least 1")
-        if (last - first) // step > 998:
-            raise RequestError(f"users: {text!r} gives {(last - first) // step + 1} loads; at most 999 are allowed")
+        if (last - first) // step >= MAX_POINTS:
+            raise RequestError(
+                f"users: {text!r} gives {(last - first) // step + 1} loads; at most {MAX_POINTS} are allowed"
+            )
         users = list(range(first, last + 1, step))
     elif re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
         users = [int(n) for n in text.split(",")]
@@ -226,6 +248,50 @@ def parse_users(text: str, allowed: tuple[float, float]) -> tuple[int, ...]:
         if not low <= n <= high:
             raise RequestError(f"users: {n} is out of range; allowed are {low}..{high} nominal users")
     return tuple(sorted(set(users)))
+
+
+def parse_factor(options: dict[str, Any], system: System) -> tuple[str, tuple[float, ...], tuple[int, ...]]:
+    """The factor's name, its values (none if it is the users), and the users. `--factor name=values`; without it the
+    system's own factor. Raises RequestError."""
+    load = system.definition.load
+    given, users = options.get("factor"), options.get("users")
+    name, text = load.factor.name, load.factor.default
+    if given:
+        name, sep, text = given.partition("=")
+        numbers = [USERS, *(n for n, p in load.parameters.items() if p.range)]
+        if not sep or name not in numbers:
+            raise unknown("factor", given, [f"{n}=..." for n in numbers])
+        if name == USERS and users:
+            raise RequestError("factor: users are given twice, by --users and --factor")
+    elif users and (name == USERS or not users.isdigit()):  # several numbers of users make them the factor
+        name, text = USERS, users
+    if name == USERS:
+        return USERS, (), parse_users(text, load.factor.range if load.factor.name == USERS else ANY_USERS)
+    number = parse_users(users, ANY_USERS) if users else (load.workers,)
+    if len(number) > 1:
+        raise RequestError(f"users: {users!r}: {name} is the factor; give one number of users")
+    return name, parse_values(name, text, load.parameters[name].range), number
+
+
+def parse_values(name: str, text: str, allowed: tuple[float, float]) -> tuple[float, ...]:
+    """Numbers with commas, or `first:last:step` (inclusive). Sorted, without doubles."""
+    try:
+        parts = [float(part) for part in re.split("[:,]", text)]
+    except ValueError:
+        parts = []
+    if not parts or (":" in text and (len(parts) != 3 or "," in text or parts[2] <= 0 or parts[0] > parts[1])):
+        raise RequestError(f"factor {name}: {text!r}: expected first:last:step or a list (0.1,0.5,1)")
+    if ":" in text:
+        first, last, step = parts
+        count = int((last - first) / step + 1e-9) + 1
+        if count > MAX_POINTS:
+            raise RequestError(f"factor {name}: {text!r} gives {count} values; at most {MAX_POINTS} are allowed")
+        parts = [round(first + i * step, 12) for i in range(count)]
+    low, high = allowed
+    for value in parts:
+        if not low <= value <= high:
+            raise RequestError(f"factor {name}: {value:g} is out of range; allowed are {low}..{high}")
+    return tuple(sorted(set(parts)))
 
 
 def whole(option: str, text: Any, low: int, high: int) -> int:
@@ -273,14 +339,19 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
     search = options.get("search") or "grid"
     if search not in catalog.SEARCHES:
         raise unknown("search", search, catalog.SEARCHES)
+    factor, values, users = parse_factor(options, system)
+    if search == "capacity" and factor != USERS:
+        raise RequestError(f"search: capacity is a number of users, and {factor} is the factor; allowed is grid")
     scale_text = str(options.get("scale") or "auto")
     node_types = catalog.node_types(root)
     default_phases = catalog.default_phases(system)
     spec = Spec(
+        factor=factor,
+        values=values,
         system=system,
         topology=topology,
         chosen={},
-        users=parse_users(options.get("users") or load.factor.default, load.factor.range),
+        users=users,
         mix=catalog.read_mix(options.get("mix") or load.default_workload, system),
         phases=catalog.parse_phases(options.get("phases") or default_phases, system),
         reps=whole("reps", options.get("reps") or 1, 1, 99),
@@ -338,6 +409,10 @@ def derived_name(spec: Spec, default_phases: str, explicit_scale: str) -> str:
     parts += [explicit_scale] if explicit_scale else []
     data = spec.system.definition.data
     parts += [spec.data_profile] if data and spec.data_profile != data.default else []
+    if spec.factor != spec.system.definition.load.factor.name:
+        parts.append(spec.factor.replace("_", "-"))
+    if spec.factor != USERS and spec.users != (spec.system.definition.load.workers,):
+        parts.append(f"users{spec.users[0]}")
     parts += [f"seed{spec.seed}"] if spec.seed != 1 else []
     parts += [f"clients{spec.clients}"] if spec.clients != 1 else []
     variants = spec.system.definition.variants

@@ -22,7 +22,7 @@ from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import REMOTE, Generator, Run
 from ntier_harness.plan import Trial
-from ntier_harness.spec import CLIENT, Spec
+from ntier_harness.spec import CLIENT, USERS, Spec
 from ntier_harness.targets import Observation
 from ntier_harness.watch import Watch
 
@@ -63,17 +63,28 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft: dict[str, An
     )
 
 
+def varied(spec: Spec, trial: Trial) -> Factor:
+    """The sweep's factor with this trial's value."""
+    load = spec.system.definition.load
+    if trial.value is not None:
+        parameter = load.parameters[trial.factor]
+        return Factor(name=trial.factor, title=parameter.title, unit=parameter.unit, value=trial.value)
+    users = load.factor if load.factor.name == USERS else None
+    title, unit = (users.title, users.unit) if users else ("Users", USERS)
+    return Factor(name=USERS, title=title, unit=unit, value=trial.users)
+
+
 def described(spec: Spec, trial: Trial) -> System:
     """What the analysis is told of the system."""
     d = spec.system.definition
-    factor, counts = d.load.factor, spec.topology.counts
+    counts = spec.topology.counts
     return System(
         name=d.name,
         title=d.title,
         source=d.source,
         tiers=[Tier(name=t.name, title=t.title, replicas=t.replicas) for t in d.tiers if t.name in counts],
         load_model=d.load.model,
-        factor=Factor(name=factor.name, title=factor.title, unit=factor.unit, value=trial.users),
+        factor=varied(spec, trial),
         interactions=[Interaction(name=n, writes=i.writes, slo_ms=i.slo_ms) for n, i in d.interactions.items()],
         resources=[
             Resource(name=n, tier=r.tier, utilization=r.utilization)

@@ -66,6 +66,15 @@ class Tier(Part):
     """Image of its nodes on target local. Default: the image of set-up with the role's name, else a bare one."""
 
 
+class Program(Part):
+    """A program that no package source of the nodes has."""
+
+    environment: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+    """Variable of the environment that names its file."""
+    get: Text
+    """Where it is to be had, and what to do with it."""
+
+
 class Choice(Part):
     """One of the things that a variant may be."""
 
@@ -76,6 +85,8 @@ class Choice(Part):
     """Ansible roles of the variant's tier."""
     available: bool = True
     """Whether it can be deployed yet; else the notation knows it and a request for it is refused."""
+    program: Program | None = None
+    """What `ntier doctor` says of a program that must be brought."""
     with_: dict[Word, list[Word]] = Field(default_factory=dict, alias="with")
     """Other variant -> its choices that this one works with; those of variants that are not named all do."""
     settings: dict[Word, list[str]] = Field(default_factory=dict)
@@ -240,13 +251,17 @@ class Factor(Part):
 
 
 class Parameter(Part):
-    """A variable of the load or of the system that a sweep may have as its factor."""
+    """A variable that the driver is told, which `--set` gives; a sweep may have it as its factor if it is a number."""
 
     title: Text
     unit: str = ""
     range: tuple[Number, Number] | None = None
     choices: list[str] | None = None
     default: str | int | float
+
+    @property
+    def whole(self) -> bool:
+        return self.range is not None and all(isinstance(n, int) for n in self.range)
 
     @model_validator(mode="after")
     def _kind(self) -> Parameter:
@@ -285,6 +300,9 @@ class Load(Part):
     slo_ms: Positive | None = None
     """Response-time objective, ms, where a workload says nothing else."""
     factor: Factor
+    """That of a sweep which names none: `users`, or one of the parameters."""
+    workers: Annotated[int, Field(ge=1, le=100_000)] = 1
+    """Users, or workers of the driver, where another variable is the factor and the request does not say."""
     parameters: dict[Word, Parameter] = Field(default_factory=dict)
     workloads: dict[WorkloadName, Workload] = Field(default_factory=dict)
     mixes: Text | None = None

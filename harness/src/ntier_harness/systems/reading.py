@@ -303,6 +303,8 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
         yield from _among(("load", "default_phases"), load.default_phases or "", load.phases, "phases")
     if load.factor.name != "users" and load.factor.name not in load.parameters:
         yield from _among(("load", "factor", "name"), load.factor.name, ["users", *load.parameters], "variable")
+    elif load.factor.name != "users" and not load.parameters[load.factor.name].range:
+        yield ("load", "factor", "name"), f"{load.factor.name} is no number; a factor needs a range"
     for name in set(load.parameters) & set(d.settings):
         yield ("load", "parameters", name), "is a setting already"
     for name, resource in d.resources.items():

@@ -22,7 +22,7 @@ takes_setup     := $(EXPERIMENT)
 takes_campaign  := SPEC $(PLACE)
 takes_smoke     := $(PLACE)
 takes_status    := TARGET $(PLACE)
-takes_doctor    := JSON
+takes_doctor    := TARGET JSON
 takes_down      := TARGET
 takes_purge     := YES
 takes_ingest    := SWEEP STORE RESULTS
@@ -86,7 +86,7 @@ venv:
 	@setup/bootstrap.sh >&2
 
 doctor: venv ## what this machine has and lacks, with the command that mends it
-	@$(NTIER) doctor $(if $(JSON),--json)
+	@$(NTIER) doctor $(call option,TARGET,target) $(if $(JSON),--json)
 
 purge: ## removes what set-up and sweeps made on this machine, results excepted; lists it first (YES=1: does not ask)
 	@setup/purge.sh $(if $(YES),--yes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ntier_harness import catalog, plan, systems
+from ntier_harness import catalog, plan, systems, targets
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.files import parse_yaml, read_text
 from ntier_harness.scale import auto_scale
@@ -138,12 +138,14 @@ def _system(source: Source, root: Path) -> System:
 
 def _hosts(source: Source, target: str) -> str | None:
     """The inventory file, relative to the campaign's. Whether it can be used is seen where it is read."""
-    if "hosts" in source.values and target != "hosts":
-        raise source.error("hosts", f"hosts: of no use to target {target}; give target: hosts")
-    if target != "hosts":
+    needed = targets.kind(target).needs_inventory
+    if "hosts" in source.values and not needed:
+        able = " or ".join(n for n in targets.NAMES if targets.kind(n).needs_inventory)
+        raise source.error("hosts", f"hosts: of no use to target {target}; give target: {able}")
+    if not needed:
         return None
     if "hosts" not in source.values:
-        raise source.error("target", "target: hosts needs the machines' inventory too; give hosts: FILE.yaml")
+        raise source.error("target", f"target: {target} needs the machines' inventory too; give hosts: FILE.yaml")
     return str(Path(source.name).parent / Path(_text(source, "hosts", source.values["hosts"])).expanduser())
 
 
@@ -247,7 +249,7 @@ def _scales(
     """One scale for all, so that their throughputs can be compared: under `auto` the smallest that any topology needs.
     A sweep that would have this scale by itself keeps its plain name, and so the trials that it already has."""
     given = str(source.values.get("scale") or "auto")
-    if source.values.get("target", "local") != "local":
+    if not targets.kind(str(source.values.get("target") or targets.NAMES[0])).scaled:
         return [given] * len(entries)
     alone = []
     for options, key, item in entries:

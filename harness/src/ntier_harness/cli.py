@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ntier_harness.errors import Interrupted, RequestError, WorkError, unknown
+from ntier_harness.targets import NAMES
 
 if TYPE_CHECKING:
     from ntier_harness.campaign_spec import Campaign
@@ -89,7 +90,7 @@ SPEC_OPTIONS = [
     ),
 ]
 RESULTS = click.option("--results", default="results", show_default=True, metavar="DIR", help="Folder of results.")
-TARGET = click.option("--target", default="local", show_default=True, metavar="NAME", help="Whose nodes.")
+TARGET = click.option("--target", default=NAMES[0], show_default=True, metavar="NAME", help="Whose nodes.")
 ATTEMPTS = click.option(
     "--attempts",
     default=3,
@@ -158,7 +159,7 @@ def make_lab(
 
     if not results:
         raise RequestError("results: is empty; give a folder")
-    target = target or "local"
+    target = target or NAMES[0]
     runner, paths = Runner(), Paths.find(results, target)
     place = make_target(target, runner, paths, hosts)
     screen = make_screen(as_json=as_json)
@@ -292,12 +293,13 @@ def status(target: str, results: str, as_json: bool) -> None:
 
 
 @cli.command()
+@TARGET
 @JSON
-def doctor(as_json: bool) -> None:
+def doctor(target: str, as_json: bool) -> None:
     """What this machine has and lacks, with the command that mends it. Exit code 1 if something needed is missing."""
     from ntier_harness import doctor
 
-    findings = doctor.examine(make_lab(as_json=as_json))
+    findings = doctor.examine(make_lab(as_json=as_json, target=target))
     click.echo(json.dumps([f.__dict__ for f in findings], indent=1) if as_json else doctor.text(findings))
     sys.exit(1 if any(f.level == "fail" for f in findings) else 0)
 

@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from ntier_harness import ledger, machine, plan, schedule, settings
+from ntier_harness import ledger, plan, schedule, settings
 from ntier_harness.errors import RequestError
 from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
@@ -15,8 +15,6 @@ from ntier_harness.screen import size
 from ntier_harness.spec import Spec
 
 SPARE_BYTES = 100_000_000  # of disk, beside the trials
-CLIENT_BYTES, USER_BYTES = 0.4e9, 200_000
-PACKAGES = {"ssh": "openssh-client", "java": "default-jdk-headless", "mvn": "maven"}  # what target hosts needs here
 
 
 def check(lab: Lab, spec: Spec, attempts: int) -> None:
@@ -78,33 +76,4 @@ def check_machine(lab: Lab, spec: Spec) -> None:
             "terraform: neither Terraform nor OpenTofu is here; install one of them from its makers, or name its "
             f"program in TERRAFORM (now: {lab.target.terraform})"
         )
-    lab.target.assignment(spec)
-    if lab.target.own_machines:
-        _hosts_can_be_served(lab, spec)
-        return
-    if not lab.runner.has("incus") and (obstacle := machine.obstacle()):
-        raise RequestError(f"target: {obstacle}")
-    available = machine.memory_info()["MemAvailable"]
-    if not os.path.exists(lab.paths.nodes) and available < memory_needed(spec):
-        raise RequestError(
-            f"memory: the nodes need about {size(memory_needed(spec))}, {size(available)} are available; free some, or "
-            "use a smaller topology"
-        )
-
-
-def _hosts_can_be_served(lab: Lab, spec: Spec) -> None:
-    """What the machines get is made here, unless it was; set-up does not do it for them."""
-    data = spec.system.definition.data
-    files = [part for part in (data.generate if data else ()) if part.endswith(".jar")]
-    made = all((lab.paths.root / file).exists() for file in files)
-    for name in ("ssh",) if made else PACKAGES:
-        if not lab.runner.has(name):
-            raise RequestError(f"hosts: {name} is missing here; apt-get install {PACKAGES[name]}")
-
-
-def memory_needed(spec: Spec) -> int:
-    """Resident bytes of all nodes together, about."""
-    clients = CLIENT_BYTES * spec.clients + spec.real_users(spec.users[-1]) * USER_BYTES
-    return round(
-        clients + sum(spec.system.definition.tier(t).resident_bytes * n for t, n in spec.topology.counts.items())
-    )
+    lab.target.check(spec)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ntier_analysis.wording import counted
 
-from ntier_harness import plan, preflight, scale, schedule, settings, sweep
+from ntier_harness import plan, preflight, schedule, settings, sweep
 from ntier_harness.deploy import playbooks
 from ntier_harness.errors import RequestError
 from ntier_harness.lab import Lab
@@ -44,13 +44,7 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
     to_come = schedule.to_come(lab, spec, attempts)
     left = {t.key for t in to_come if t in trials}
     problems = []
-    cores = scale.needed_cores(spec.scale, spec.shares)
-    host = (lab.host or sweep_host(lab)).cores
-    here = not lab.target.own_machines
-    if here and cores > scale.HOST_LIMIT * host:
-        problems.append(
-            f"nodes, client and machinery may need {cores:.1f} of {host} cores: trials may be invalid (host busy)"
-        )
+    problems += lab.target.problems(spec)
     try:
         lab.target.require_privileges()
     except RequestError as error:
@@ -68,7 +62,6 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
         "phases": {"name": spec.phases.name, "ramp_up_s": spec.phases.ramp_up_s, "run_s": spec.phases.run_s,
                    "ramp_down_s": spec.phases.ramp_down_s},
         "scale": spec.scale,
-        "cores": {"needed": round(cores, 2), "host": host} if here else None,
         "hosts": lab.target.assignment(spec),
         "seed": spec.seed,
         "system": spec.system.name,
@@ -82,7 +75,7 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
         "duration_s": plan.sweep_duration_s(spec, len(to_come), deployed=False),
         "disk_bytes": plan.disk_bytes(spec, to_come),
         "disk_free_bytes": preflight.disk_free(lab.paths),
-        "memory_bytes": preflight.memory_needed(spec) if here else None,
+        **lab.target.demand(spec),
         "memory_available_bytes": memory_info().get("MemAvailable"),
         "steps": steps(lab, spec),
         "problems": problems,
@@ -96,13 +89,6 @@ def search_data(spec: Spec) -> dict[str, Any]:
     counts = {"at_most": spec.most_loads * spec.reps, "grid": len(spec.users) * spec.reps}
     given = spec.asked_precision is not None
     return {"name": spec.search, "precision": spec.precision, "precision_given": given, **counts}
-
-
-def sweep_host(lab: Lab) -> Any:
-    from ntier_harness.lab import host
-
-    lab.host = host(lab.runner)
-    return lab.host
 
 
 def steps(lab: Lab, spec: Spec) -> list[str]:

@@ -143,11 +143,11 @@ class Spec:
 
     @property
     def images(self) -> tuple[str, ...]:
-        """Images that its nodes are made from on target local; elsewhere there are none. Set-up is derived from this,
-        and so is what it leaves out."""
-        if self.target != "local":
-            return ()
-        return (*dict.fromkeys(self.image(tier) for tier in self.topology.counts), CLIENT)
+        """Images that its nodes are made from, on targets that have such. Set-up is derived from this, and so is what
+        it leaves out."""
+        from ntier_harness.targets import kind
+
+        return kind(self.target).images(self)
 
     @property
     def shares(self) -> float:
@@ -329,13 +329,13 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
     """Options (texts as typed, None = default) -> Spec. `root`: the checkout. Raises RequestError for the first wrong
     one."""
     from ntier_harness import settings
-    from ntier_harness.scale import parse_scale
-    from ntier_harness.targets import NAMES
+    from ntier_harness.targets import NAMES, kind
 
     system = systems.find(root, options.get("system") or systems.default(root))
     load, data = system.definition.load, system.definition.data
     topology = parse_topology(options.get("topo"), system)
-    target = _one_of("target", options.get("target") or NAMES[0], NAMES)
+    target = options.get("target") or NAMES[0]
+    kind(target)  # raises RequestError if there is none
     search = options.get("search") or "grid"
     if search not in catalog.SEARCHES:
         raise unknown("search", search, catalog.SEARCHES)
@@ -356,9 +356,7 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
         phases=catalog.parse_phases(options.get("phases") or default_phases, system),
         reps=whole("reps", options.get("reps") or 1, 1, 99),
         target=target,
-        scale=parse_scale(scale_text, cores, cpu_shares(system, topology, node_types))
-        if target == "local"
-        else full_scale(scale_text, target),
+        scale=kind(target).parse_scale(scale_text, cores, cpu_shares(system, topology, node_types)),
         seed=whole("seed", options.get("seed") or 1, 0, 2**31 - 1),
         name="",
         data_profile=_data_profile(options.get("data"), data),
@@ -376,7 +374,7 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
         of = f"{MAX_REAL_USERS}" + (f" for each of {spec.clients} clients" if spec.clients > 1 else "")
         raise RequestError(f"users: {spec.users[-1]} at scale {spec.scale} are {most} real users; at most {of}")
     name = options.get("name")
-    explicit_scale = "" if scale_text == "auto" or target != "local" else f"s{spec.scale:g}".replace(".", "_")
+    explicit_scale = "" if scale_text == "auto" or not kind(target).scaled else f"s{spec.scale:g}".replace(".", "_")
     name = derived_name(spec, default_phases, explicit_scale) if name is None or name == "" else name
     if name and not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,39}", name):
         raise RequestError(
@@ -391,13 +389,6 @@ def _data_profile(given: str | None, data: Data | None) -> str:
             raise RequestError(f"data: {given!r}: the system has no data profiles")
         return "none"
     return _one_of("data", given or data.default, data.profiles)
-
-
-def full_scale(text: str, target: str) -> float:
-    """The scale where each node is a machine of its own: 1. Raises RequestError for another one."""
-    if text not in ("auto", "1", "1.0"):
-        raise RequestError(f"scale: {text}: target {target} has whole machines, nothing is scaled; allowed is 1")
-    return 1.0
 
 
 def derived_name(spec: Spec, default_phases: str, explicit_scale: str) -> str:

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ntier_analysis.contracts.nodes import Node, read_nodes
 
@@ -27,6 +27,11 @@ from ntier_harness.targets.inventory import Host, Inventory, assign, read_invent
 from ntier_harness.targets.survey import OWNER_FILE, Strangers, Survey, survey
 from ntier_harness.targets.terraform import Terraform, common_variables
 
+if TYPE_CHECKING:
+    from ntier_harness.doctor import Finding
+    from ntier_harness.lab import Lab
+
+PACKAGES = {"ssh": "openssh-client", "java": "default-jdk-headless", "mvn": "maven"}  # what it needs here
 # Ansible's folders of temporary files, of root and of whoever logs in; not if there is something in them
 FORGET_ANSIBLE = """for home in /root $(getent passwd "$SUDO_USER" | cut -d: -f6); do
   rmdir $home/.ansible/tmp $home/.ansible
@@ -39,6 +44,8 @@ class Hosts:
     name = "hosts"
     own_machines = True
     playbooks = ("machines", "deploy")
+    needs_inventory = True
+    scaled = False
 
     def __init__(self, runner: Runner, paths: Paths, file: Path | None) -> None:
         self.runner = runner
@@ -56,6 +63,47 @@ class Hosts:
             raise RequestError(
                 f"privileges: {place} cannot be written; give a folder of yours: NTIER_STATE=~/.local/state/ntier"
             )
+
+    # ---- what may be asked of it --------------------------------------------------------------------------------
+
+    @staticmethod
+    def parse_scale(text: str, _cores: int, _shares: float) -> float:
+        """1, since each node is a machine of its own. Raises RequestError for another one."""
+        if text not in ("auto", "1", "1.0"):
+            raise RequestError(f"scale: {text}: target hosts has whole machines, nothing is scaled; allowed is 1")
+        return 1.0
+
+    @staticmethod
+    def images(_spec: Spec) -> tuple[str, ...]:
+        """Nothing is made from an image."""
+        return ()
+
+    def check(self, spec: Spec) -> None:
+        """There is a machine for each node, and what the machines get is here, or can be made here: set-up does not do
+        it for them. Raises RequestError."""
+        self.assignment(spec)
+        data = spec.system.definition.data
+        files = [part for part in (data.generate if data else ()) if part.endswith(".jar")]
+        made = all((self.paths.root / file).exists() for file in files)
+        for name in ("ssh",) if made else PACKAGES:
+            if not self.runner.has(name):
+                raise RequestError(f"hosts: {name} is missing here; apt-get install {PACKAGES[name]}")
+
+    def demand(self, _spec: Spec) -> dict[str, Any]:
+        """Nothing of this machine."""
+        return {"cores": None, "memory_bytes": None}
+
+    def problems(self, _spec: Spec) -> list[str]:
+        return []
+
+    def doctor(self, _lab: Lab) -> list[Finding]:
+        from ntier_harness.doctor import Finding
+
+        try:
+            self.require_privileges()
+        except RequestError as error:
+            return [Finding("privileges", "fail", str(error), "NTIER_STATE=~/.local/state/ntier")]
+        return [Finding("privileges", "ok", f"{self.paths.state} can be written")]
 
     def inventory(self, spec: Spec) -> Inventory:
         if self.file is None:
@@ -244,3 +292,6 @@ class Hosts:
 
     def newest(self, node: Node, directory: str) -> dict[str, float] | None:
         return self._heartbeats.newest(node) if self._heartbeats else None
+
+
+TARGET = Hosts

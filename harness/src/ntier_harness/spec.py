@@ -333,6 +333,8 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
 
     system = systems.find(root, options.get("system") or systems.default(root))
     load, data = system.definition.load, system.definition.data
+    if system.definition.deploy == "none":
+        raise RequestError(f"system: {system.name} has deploy: none, which is not carried out yet; allowed is roles")
     topology = parse_topology(options.get("topo"), system)
     target = options.get("target") or NAMES[0]
     kind(target)  # raises RequestError if there is none

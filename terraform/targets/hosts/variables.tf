@@ -1,3 +1,9 @@
+variable "system" {
+  description = "Name of the system under test. As in the other targets; nothing depends on it here."
+  type        = string
+  default     = ""
+}
+
 variable "tiers" {
   description = "Groups of nodes; see modules/topology. Empty: none, which is enough to destroy what there is."
   type = list(object({

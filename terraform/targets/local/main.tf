@@ -16,6 +16,7 @@ locals {
   nodes = { for node in module.topology.nodes : node.name => node }
   specs = {
     for name, node in local.nodes : name => {
+      system      = var.system
       image       = node.image
       fingerprint = lookup(local.fingerprint, node.image, "")
       address     = node.address

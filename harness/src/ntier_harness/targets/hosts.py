@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.nodes import Node, read_nodes
 
 from ntier_harness import durable
@@ -164,7 +165,8 @@ class Hosts:
         self.runner.parallel(lambda n: connected.call(n, FORGET_ANSIBLE), nodes)
 
     def _free_those_that_leave(self, before: list[Node], spec: Spec, hosts: dict[str, Host]) -> None:
-        stays = {(name, host.address) for name, host in hosts.items()}
+        same = self._deployed_system() in (None, spec.system.name)
+        stays = {(name, host.address) for name, host in hosts.items() if same}
         leaving = [
             n
             for n in before
@@ -173,6 +175,13 @@ class Hosts:
         if leaving:
             durable.remove(self.paths.in_force)
             self._free(leaving)
+
+    def _deployed_system(self) -> str | None:
+        """Name of the system that was deployed last; None if nothing is known of it."""
+        try:
+            return read_json(self.paths.deployment).get("ntier_system")
+        except (OSError, ValueError):
+            return None
 
     def _nodes(self) -> list[Node]:
         return read_nodes(self.paths.nodes) if self.paths.nodes.exists() else []

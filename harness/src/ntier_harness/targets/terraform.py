@@ -25,7 +25,7 @@ def common_variables(spec: Spec) -> dict[str, Any]:
         for tier, count in spec.topology.counts.items()
     ]  # fmt: skip
     tiers.append({"name": CLIENT, "count": spec.clients, "node_type": CLIENT, "role": CLIENT, "image": CLIENT})
-    return {"tiers": tiers, "scale": spec.scale}
+    return {"system": spec.system.name, "tiers": tiers, "scale": spec.scale}
 
 
 def program(runner: Runner) -> str:

@@ -11,7 +11,7 @@ REPORT := $(VENV)/ntier-analysis
 
 # ---- variables ----------------------------------------------------------------------------------------------------
 
-EXPERIMENT := TOPO USERS MIX PHASES REPS MIDDLEWARE TARGET HOSTS SCALE SEARCH PRECISION SEED NAME DATA CLIENTS SET
+EXPERIMENT := SYSTEM TOPO USERS FACTOR MIX PHASES REPS MIDDLEWARE TARGET HOSTS SCALE SEARCH PRECISION SEED NAME DATA CLIENTS VARIANT SET
 PLACE      := RESULTS JSON
 # What each goal takes on its command line. Those of EVERYWHERE are also taken from the shell's environment.
 takes_plan      := $(EXPERIMENT) ATTEMPTS SPEC $(PLACE)
@@ -22,7 +22,7 @@ takes_setup     := $(EXPERIMENT)
 takes_campaign  := SPEC $(PLACE)
 takes_smoke     := $(PLACE)
 takes_status    := TARGET $(PLACE)
-takes_doctor    := JSON
+takes_doctor    := TARGET JSON
 takes_down      := TARGET
 takes_purge     := YES
 takes_ingest    := SWEEP STORE RESULTS
@@ -57,8 +57,9 @@ export TERRAFORM PROXYSQL_BINARY # which program; a proxysql of this machine, wh
 # NAME=value -> --name 'value', for those that were given
 option  = $(if $($(1)),--$(2) $(call quoted,$($(1))))
 lower   = $(shell echo $(1) | tr A-Z a-z)
-OPTIONS = $(foreach name,$(filter-out SET,$(EXPERIMENT)),$(call option,$(name),$(call lower,$(name)))) \
-          $(foreach setting,$(SET),--set $(call quoted,$(setting))) --results $(call quoted,$(RESULTS)) $(if $(JSON),--json)
+OPTIONS = $(foreach name,$(filter-out SET VARIANT,$(EXPERIMENT)),$(call option,$(name),$(call lower,$(name)))) \
+          $(foreach setting,$(SET),--set $(call quoted,$(setting))) \
+          $(foreach choice,$(VARIANT),--variant $(call quoted,$(choice))) --results $(call quoted,$(RESULTS)) $(if $(JSON),--json)
 
 # A request is checked before anything is installed for it; then the images that it names are made, if they lack.
 prepare = images=$$($(NTIER) $(1) --needs); [[ -z $$images ]] || setup/setup.sh --images "$$images" </dev/null >&2
@@ -85,7 +86,7 @@ venv:
 	@setup/bootstrap.sh >&2
 
 doctor: venv ## what this machine has and lacks, with the command that mends it
-	@$(NTIER) doctor $(if $(JSON),--json)
+	@$(NTIER) doctor $(call option,TARGET,target) $(if $(JSON),--json)
 
 purge: ## removes what set-up and sweeps made on this machine, results excepted; lists it first (YES=1: does not ask)
 	@setup/purge.sh $(if $(YES),--yes)

@@ -19,6 +19,7 @@ ELSEWHERE = {
     "setup/README.md": "how-to/set-up.md",
     "results/README.md": "reference/results.md",
     "workloads/README.md": "reference/load.md",
+    "systems/README.md": "reference/systems.md",
 }
 """File of the repository -> page of the site."""
 FOLDERS = {"docs/decisions": "decisions/index.md"}

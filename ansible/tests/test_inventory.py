@@ -35,7 +35,7 @@ def test_hosts_groups_and_variables(inventory):
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [
-        ([{**NODE, "tier": "database"}], "tier 'database'; allowed: web, app, middleware, db, client"),
+        ([{**NODE, "tier": "data base"}], "tier 'data base'; allowed: small letters, digits and _"),
         ([{key: value for key, value in NODE.items() if key != "address"}], "missing ['address']"),
         ([{**NODE, "adress": "198.18.1.41"}], "unknown ['adress']"),
         ([NODE, NODE], "node 1 (db1): a second node of this name"),

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 from ntier_analysis.parsers.status import middleware_status
-from ntier_harness.middlewares import MIDDLEWARES
+from ntier_harness.systems import find
 
 pytestmark = pytest.mark.nodes
 ROOT = Path(__file__).resolve().parents[2]
+MIDDLEWARES = find(ROOT, "rubbos").definition.variants["middleware"].choices
 BIN = Path(sys.executable).parent
 STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
 DEPLOYED = [("haproxy", "M"), ("pgpool", "P")]  # one by connections, one by statements; each takes two minutes
@@ -79,9 +80,9 @@ def test_a_connections_statements_are_shared_out_by_the_granularity(through, tmp
     split = replicas_asked(deployment, letter, tmp_path)
     print(f"{middleware.name} {letter}: {split}")
     assert sum(split.values()) == STATEMENTS
-    if middleware.granularity == "connection":
+    if middleware.variables["middleware_granularity"] == "connection":
         assert len(split) == 1
-    elif {"random", "weighted_random"} & set(middleware.policies[letter]):
+    elif {"random", "weighted_random"} & set(middleware.settings["middleware_policy"]):
         assert set(split) == {"db1", "db2"}
         assert max(split.values()) < 140  # of 200 by chance alone: 100 +- 7
     else:  # in turn over idle connections; one that was just given back may be passed over
@@ -90,7 +91,7 @@ def test_a_connections_statements_are_shared_out_by_the_granularity(through, tmp
 
 
 def test_the_split_of_pages_is_recorded(through, tmp_path):
-    deployment, middleware, letter = through
+    deployment, middleware, _ = through
     node, client, web = (deployment.of_tier(tier)[0] for tier in ("middleware", "client", "web"))
     folder = "/run/ntier/test-middleware"
     assert deployment.ssh(node, f"ntier-node reset && ntier-node start {folder}").returncode == 0
@@ -107,7 +108,10 @@ def test_the_split_of_pages_is_recorded(through, tmp_path):
     counted = [column for column in ("executed_total", "chosen_total") if latest[0][column] != ""]
     for column in counted:
         assert all(int(row[column]) > 0 for row in latest), column
-    if middleware.granularity == "connection" and "least_connections" in middleware.policies[letter]:
+    if (
+        middleware.variables["middleware_granularity"] == "connection"
+        and "least_connections" in middleware.settings["middleware_policy"]
+    ):
         open_now = [int(row["pending"]) for row in latest]
         assert max(open_now) - min(open_now) <= 1
     (tmp_path / "status.csv").write_text(text)
@@ -142,7 +146,7 @@ def test_it_listens_on_its_own_address_only(through):
 def test_one_replica_has_room_for_the_check_beside_the_application(through):
     """The application holds all of its connections at the only replica when the middleware is checked."""
     _, middleware, letter = through
-    if middleware.multiplexes:
+    if middleware.traits["multiplexes"]:
         pytest.skip("the application's connections hold none at the replicas")
     options = ["--topo", f"1/1/1/1{letter}", "--middleware", middleware.name]
     for command in ("up", "deploy"):

@@ -17,13 +17,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ntier_harness import sweep
+from ntier_harness import settings, sweep
 from ntier_harness.cli import make_lab
 from ntier_harness.condition import reset
 from ntier_harness.lab import Lab
 from ntier_harness.load import REMOTE, Generator, Run
 from ntier_harness.sampler import File, find_group, is_v2
-from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec, make_spec
 from ntier_harness.targets.local import SADC
 from scipy import stats
@@ -109,14 +108,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/monitoring-cost"))
     given = parser.parse_args()
     lab = make_lab()
-    spec = make_spec(
-        {"topo": given.topo, "users": given.users, "phases": "5/5/1"}, lab.paths.workloads, os.cpu_count() or 1
-    )
+    spec = make_spec({"topo": given.topo, "users": given.users, "phases": "5/5/1"}, lab.paths.root, os.cpu_count() or 1)
     given.out.mkdir(parents=True, exist_ok=True)
     runs: dict[bool, list[dict[str, float]]] = {True: [], False: []}
     with sweep.locked(lab):
-        sweep.provision(lab, spec, soft_resources(spec))
-        sweep.ready(lab, spec, soft_resources(spec))
+        sweep.provision(lab, spec, settings.values(spec))
+        sweep.ready(lab, spec, settings.values(spec))
         for pair in range(given.pairs):
             for collectors in (True, False) if pair % 2 else (False, True):
                 result = measure(lab, spec, given.run_s, given.out, collectors=collectors, seed=spec.seed + pair)

@@ -16,6 +16,8 @@ from ntier_harness.paths import Paths
 from ntier_harness.screen import Screen
 from ntier_harness.spec import Spec, make_spec
 
+from .checkout import add_systems
+
 ROOT = Path(__file__).resolve().parents[2]
 PHASES = (
     "phases:\n"
@@ -28,7 +30,7 @@ PHASES = (
             ("paper", 480, 720, 30),
         )
     )
-    + "default_phases: short\ndefault_users: '1000:13000:1000'\n"
+    + "default_phases: short\n"
 )
 
 
@@ -52,10 +54,10 @@ def root(memory: Path) -> Path:
             "from,to,probability\nStoriesOfTheDay,EndOfSession,1\n"
         )
     shutil.copy(ROOT / "workloads" / "rubbos.jmx", memory / "workloads")
+    add_systems(memory)
     module = "terraform/modules/topology"
     (memory / module).mkdir(parents=True)
     shutil.copy(ROOT / module / "node_types.json", memory / module)
-    (memory / "ansible" / "playbooks").mkdir(parents=True)
     (memory / "ansible" / "playbooks" / "deploy.yml").write_text("- hosts: all\n")
     return memory
 
@@ -64,7 +66,7 @@ def root(memory: Path) -> Path:
 def spec(root: Path) -> Callable[..., Spec]:
     def make(**options: Any) -> Spec:
         defaults = {"topo": "1/1/1/1M", "users": "1000,3000", "phases": "smoke"}
-        return make_spec(defaults | options, root / "workloads", cores=2)
+        return make_spec(defaults | options, root, cores=2)
 
     return make
 

@@ -15,7 +15,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "workloads" / "campaigns"
 
 @pytest.fixture
 def parse(root):
-    return lambda text, cores=2: campaign_spec.parse(text, "c.yaml", root / "workloads", cores)
+    return lambda text, cores=2: campaign_spec.parse(text, "c.yaml", root, cores)
 
 
 def states(lab, found):
@@ -92,14 +92,14 @@ def test_a_wrong_file_is_one_clear_error(parse, text, says):
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda f: f.stem)
 def test_examples_can_be_run(file):
-    assert campaign_spec.parse(file.read_text(), str(file), EXAMPLES.parent, 2).sweeps
+    assert campaign_spec.parse(file.read_text(), str(file), EXAMPLES.parents[1], 2).sweeps
 
 
 def test_images_are_those_of_the_sweeps():
     """What set-up makes; HAProxy's image was left out, and nobody found out before Terraform did."""
     named = {}
     for file in EXAMPLES.glob("*.yaml"):
-        found = campaign_spec.parse(file.read_text(), str(file), EXAMPLES.parent, 2)
+        found = campaign_spec.parse(file.read_text(), str(file), EXAMPLES.parents[1], 2)
         named[file.stem] = {image for spec in found.sweeps for image in spec.images}
     assert named["identical-pair"] == {"web", "app", "haproxy", "mysql-small", "client"}
     assert named["paper-mesh"] == {"web", "app", "shardingsphere", "mysql-small", "postgresql-small", "client"}
@@ -108,7 +108,7 @@ def test_images_are_those_of_the_sweeps():
 def test_a_campaign_on_hosts_has_its_laboratory_there(root, monkeypatch):
     """Target, inventory and scale come from the file; what this machine could carry is no matter."""
     text = TWO.replace("1/1/1/2M", "1/9/9/9M") + "target: hosts\nhosts: lab.yaml\n"
-    found = campaign_spec.parse(text, str(root / "c.yaml"), root / "workloads", 2)
+    found = campaign_spec.parse(text, str(root / "c.yaml"), root, 2)
     assert (found.target, found.hosts) == ("hosts", str(root / "lab.yaml"))
     assert {(s.target, s.scale, s.images) for s in found.sweeps} == {("hosts", 1.0, ())}
     (root / "c.yaml").write_text(text)
@@ -138,7 +138,7 @@ def test_a_campaign_on_hosts_has_its_laboratory_there(root, monkeypatch):
 def test_blocks_are_complete_and_the_first_covers_the_range_early(parse):
     topologies = [f"1/1/1/{n}M" for n in range(1, 9)]
     found = parse(f"topologies: [{', '.join(topologies)}]\nreps: 3\n", cores=16)
-    made = [[s.topology.db for s in block] for block in campaign_spec.blocks(found)]
+    made = [[s.topology.counts["db"] for s in block] for block in campaign_spec.blocks(found)]
     assert all(sorted(b) == list(range(1, 9)) for b in made)
     assert made[0][:4] == [1, 5, 3, 7]
     assert made[1] == [8, 7, 6, 5, 4, 3, 2, 1], "neighbours share nodes"

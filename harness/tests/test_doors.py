@@ -20,6 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ntier_harness import cli
 
+from .checkout import add_systems
+
 ROOT = Path(__file__).resolve().parents[2]
 MIX = (ROOT / "workloads/mixes/browse_only.csv").read_text()
 CAMPAIGN = {
@@ -48,9 +50,10 @@ DOORS = {
     "mix": Door("workloads/mixes/mine.csv", (*PLAN, "--mix", "mine")),
     "description": Door("workloads/mixes/mine.yaml", (*PLAN, "--mix", "mine")),
     "authors": Door("workloads/mixes/authors/mine.csv", (*PLAN, "--mix", "mine")),
+    "system": Door("systems/rubbos/system.yaml"),
     "node_types": Door("terraform/modules/topology/node_types.json"),
 }
-YAMLS = ("campaign", "hosts", "phases", "description")
+YAMLS = ("campaign", "hosts", "phases", "description", "system")
 TABLES = ("mix", "authors")
 
 
@@ -67,6 +70,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
         DOORS["node_types"].file,
     ):
         shutil.copy(ROOT / file, root / file)
+    add_systems(root)
     (root / "campaign.yaml").write_text(yaml.safe_dump(CAMPAIGN))
     (root / "lab.yaml").write_text(yaml.safe_dump(INVENTORY))
     (root / "workloads/mixes/mine.csv").write_text(MIX)

@@ -10,9 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from ntier_analysis.contracts.nodes import Node
@@ -26,6 +26,8 @@ from ntier_harness.load import Generator, compare_clocks, merged
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.ssh import Nodes
+from ntier_harness.systems import System
+from ntier_harness.systems.definition import Driver as ProgramOfASystem
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent / "drivers"
@@ -281,14 +283,10 @@ def test_the_starter_refuses_what_is_no_run(tmp_path):
 # ---- what a system names ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Named:
-    kind: str
-    plan: str | None = None
-    own_thread_group: bool = False
-    command: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    properties: dict[str, object] = field(default_factory=dict)
+def named(folder: Path, **driver: object) -> System:
+    """A system of which only the driver matters."""
+    load = SimpleNamespace(driver=ProgramOfASystem.model_validate(driver), mixes=None)
+    return System(SimpleNamespace(load=load), folder)
 
 
 def test_a_command_of_a_system_and_its_files_go_to_the_clients(tmp_path):
@@ -296,31 +294,38 @@ def test_a_command_of_a_system_and_its_files_go_to_the_clients(tmp_path):
     (tmp_path / "drivers").mkdir()
     for file in ("shop/load/requests.csv", "drivers/http_driver.py"):
         (tmp_path / file).touch()
-    named = Named("command", command=("python3", "../drivers/http_driver.py"), files=("load/requests.csv",),
-                  properties={"requests": "requests.csv", "n": 5})  # fmt: skip
-    folder = tmp_path / "shop"
-    assert {path.name for path in of_system.files(named, folder)} == {"requests.csv", "http_driver.py"}
-    driver = of_system.make(named, folder, {"n": 7})
+    folder, workloads = tmp_path / "shop", tmp_path / "workloads"
+    words, properties = ["python3", "../drivers/http_driver.py"], {"requests": "requests.csv", "n": 5}
+    shop = named(folder, kind="command", command=words, files=["load/requests.csv"], properties=properties)
+    assert {path.name for path in of_system.files(shop, workloads)} == {"requests.csv", "http_driver.py"}
+    driver = of_system.make(shop, workloads, {"n": 7})
     assert driver.command() == ["python3", "/opt/ntier/load/http_driver.py"]
     run = Run("/run/ntier/x", 4, Phases("test", 1, 5, 1), 1, Entry("web", 80), parameters={"rate_per_s": 3})
     assert driver.configuration(run, split(4, 1)[0]) == {
         "parameters": {"requests": "requests.csv", "n": 7, "rate_per_s": 3}
     }
     with pytest.raises(RequestError, match=r"load.driver: .*missing.csv does not exist"):
-        of_system.files(Named("command", files=("missing.csv",)), folder)
+        of_system.files(named(folder, kind="command", command=["x"], files=["missing.csv"]), workloads)
     (folder / "requests.csv").touch()
     with pytest.raises(RequestError, match=r"two files have the name requests.csv"):
-        of_system.files(Named("command", files=("requests.csv", "load/requests.csv")), folder)
+        of_system.files(
+            named(folder, kind="command", command=["x"], files=["requests.csv", "load/requests.csv"]), workloads
+        )
 
 
 def test_a_plan_of_a_system_is_told_what_the_system_maps(tmp_path):
     (tmp_path / "shop.jmx").touch()
-    named = Named("jmeter", "shop.jmx", own_thread_group=True, properties={"users": "{workers}"})
-    assert [path.name for path in of_system.files(named, tmp_path)] == ["shop.jmx"]
+    workloads = tmp_path / "workloads"
+    shop = named(tmp_path, kind="jmeter", plan="shop.jmx", own_thread_group=True, properties={"users": "{workers}"})
+    assert [path.name for path in of_system.files(shop, workloads)] == ["shop.jmx"]
     run = Run("/run/ntier/x", 2600, Phases("test", 1, 5, 1), 1, Entry("web", 80))
-    told = of_system.make(named, tmp_path, {"page": 3}).configuration(run, split(2600, 2)[1])["jmeter"]
+    told = of_system.make(shop, workloads, {"page": 3}).configuration(run, split(2600, 2)[1])["jmeter"]
     assert told["properties"] == {"users": "{workers}", "page": 3}
     assert (told["plan"], told["own_thread_group"]) == ("/opt/ntier/load/shop.jmx", True)
+    assert of_system.files(shop, tmp_path) == [], "what is in workloads/ is on the clients already"
+    assert of_system.make(shop, tmp_path).configuration(run, split(1, 1)[0])["jmeter"]["plan"] == (
+        "/opt/ntier/workloads/shop.jmx"
+    )
     assert told["heap"] == "504m", "256 MiB, and 200 kB for each of 1,300 users"
 
 

@@ -342,7 +342,7 @@ def test_each_trial_of_users_who_write_begins_with_the_same_data(lab, spec, writ
 
 
 def test_data_that_cannot_be_restored_fail_the_trial(lab, spec, writing, monkeypatch):
-    monkeypatch.setattr("ntier_harness.trial.restore", lambda lab, name: None)
+    monkeypatch.setattr("ntier_harness.trial.restore", lambda lab, spec, name: None)
     machine, s = lab(), spec(users="1000,2000", mix="read_write")
     assert sweep.run(machine, s, attempts=1) == 1
     [attempt] = trials(machine, s)["u02000.r01"]

@@ -17,7 +17,7 @@ SMALL = ["--topo", "1/1/1/1M", "--users", "1000", "--phases", "smoke"]
 def asked(tmp_path, monkeypatch):
     """What a command says to a request, on a machine with Terraform and memory enough, and a state of its own."""
     monkeypatch.setenv("NTIER_STATE", str(tmp_path / "own-state"))
-    monkeypatch.setattr(preflight.machine, "memory_info", lambda: {"MemAvailable": 64 * 10**9})
+    monkeypatch.setattr(machine, "memory_info", lambda: {"MemAvailable": 64 * 10**9})
     monkeypatch.setattr("ntier_harness.runner.Runner.has", lambda self, name: True)
 
     def ask(command: list[str], *options: str) -> str:
@@ -63,7 +63,7 @@ def more_than_the_disk_has(place: Path, monkeypatch, measured) -> list[str]:
 
 
 def too_little_memory(place: Path, monkeypatch, measured) -> list[str]:
-    monkeypatch.setattr(preflight.machine, "memory_info", lambda: {"MemAvailable": 10**9})
+    monkeypatch.setattr(machine, "memory_info", lambda: {"MemAvailable": 10**9})
     return []
 
 
@@ -128,7 +128,7 @@ def test_a_place_that_only_trying_shows_to_be_wrong(lab, spec):
 
 def test_what_is_finished_needs_neither_disk_nor_memory(lab, spec, monkeypatch):
     sweep.run(lab(), spec(users="1000"))
-    monkeypatch.setattr(preflight.machine, "memory_info", lambda: {"MemAvailable": 0})
+    monkeypatch.setattr(machine, "memory_info", lambda: {"MemAvailable": 0})
     monkeypatch.setattr(preflight, "disk_free", lambda paths: 0)
     preflight.check(lab(), spec(users="1000"), 3)
     with pytest.raises(RequestError, match=r"results: .* are needed"):
@@ -145,7 +145,7 @@ def test_laboratory_and_request_are_of_one_target(lab, spec):
 def test_a_campaign_is_refused_as_a_whole(lab, root, monkeypatch):
     text = "topologies: [1/1/1/1M, 1/1/1/2M]\nusers: [1000]\nphases: smoke\n"
     monkeypatch.setattr(preflight, "disk_free", lambda paths: 102 * 10**6)  # enough for one of the two
-    dry, found = lab(), campaign_spec.parse(text, "c.yaml", root / "workloads", 2)
+    dry, found = lab(), campaign_spec.parse(text, "c.yaml", root, 2)
     preflight.check(dry, found.sweeps[0], 3)
     with pytest.raises(RequestError, match="are needed in"):
         campaign.run(dry, found, "c.yaml")

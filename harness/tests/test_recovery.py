@@ -12,11 +12,10 @@ import time
 from pathlib import Path
 
 from ntier_analysis.contracts.manifest import Manifest, State
-from ntier_harness import operate, plan, sweep
+from ntier_harness import operate, plan, settings, sweep
 from ntier_harness.condition import in_force
 from ntier_harness.dry import DryRunner
 from ntier_harness.runner import Runner
-from ntier_harness.soft import soft_resources
 
 from .test_full_disk import leftovers_of_the_trial
 
@@ -27,7 +26,7 @@ def test_whatever_is_raised_a_trial_ends_its_load_limits_and_collectors(lab, spe
     """Every third call of a trial in turn raises what nobody foresaw."""
     s, machine = spec(users="1000", phases="2/5/1"), lab()
     assert sweep.run(machine, s) == 0
-    real, soft, (trial,), warm = DryRunner.run, soft_resources(s), plan.order(s), in_force(machine)["warm"]
+    real, soft, (trial,), warm = DryRunner.run, settings.values(s), plan.order(s), in_force(machine)["warm"]
     calls, at, failures = 0, 0, []
 
     def run(self, argv, **options):

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ntier_analysis.contracts.nodes import Node
-from ntier_harness import plan, scale
+from ntier_harness import plan, scale, settings
 from ntier_harness.catalog import Phases, read_mix
+from ntier_harness.drivers import Entry, Run, split
+from ntier_harness.drivers.jmeter import Walks
 from ntier_harness.errors import RequestError, WorkError
-from ntier_harness.load import Run, properties, shares
 from ntier_harness.runner import Runner
-from ntier_harness.soft import soft_resources
 from ntier_harness.spec import make_spec, parse_users
+from ntier_harness.systems import find
 from ntier_harness.targets.inventory import wanted_nodes
 from ntier_harness.targets.local import granted, quota_ms
 from ntier_harness.targets.terraform import common_variables, program
 
-WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
+ROOT = Path(__file__).resolve().parents[2]
+WORKLOADS = ROOT / "workloads"
+RUBBOS = find(ROOT, "rubbos")
+USERS = RUBBOS.definition.load.factor.range
 
 
 def test_users():
-    assert parse_users("1000:13000:1000") == tuple(range(1000, 13001, 1000))
-    assert parse_users("4000,1000,4000") == (1000, 4000)
-    assert parse_users("500:1200:500") == (500, 1000)
+    assert parse_users("1000:13000:1000", USERS) == tuple(range(1000, 13001, 1000))
+    assert parse_users("4000,1000,4000", USERS) == (1000, 4000)
+    assert parse_users("500:1200:500", USERS) == (500, 1000)
 
 
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
         ("topo", None, "topo: missing"),
-        ("topo", "1/1/1", "expected W/A/C/D"),
+        ("topo", "1/1/1", "expected numbers web/app/middleware/db"),
         ("topo", "1/0/1/1M", "app count is 0, allowed are 1..99"),
         ("topo", "1/1/1/1C", "allowed are M (MySQL), P (PostgreSQL)"),
         ("users", "0", "allowed are 1..100000"),
@@ -144,7 +147,7 @@ def test_seeds_differ_by_trial_and_not_by_topology(spec):
 def test_several_clients_share_the_users(spec):
     two = spec(clients="2", scale="1", users="20000", topo="1/1/1/1M")
     assert two.name.endswith("clients2")
-    assert common_variables(two)["clients"] == 2
+    assert common_variables(two)["tiers"][-1]["count"] == 2
     assert [name for name, tier, _ in wanted_nodes(two) if tier == "client"] == ["client1", "client2"]
     with pytest.raises(RequestError, match="at most 15000 for each of 2 clients"):
         spec(clients="2", scale="1", users="40000", topo="1/1/1/1M")
@@ -161,17 +164,17 @@ def test_terraform_or_opentofu(monkeypatch):
 
 
 def test_soft_resources_are_elbas_scaled(spec):
-    values = soft_resources(spec(topo="1/2/1/1M", scale="0.2"))
+    values = settings.values(spec(topo="1/2/1/1M", scale="0.2"))
     assert (values["web_max_workers"], values["app_max_threads"]) == (60, 33)
     assert (values["app_pool_size"], values["middleware_pool_max"]) == (3, 18)
-    paper = soft_resources(spec(topo="1/2/1/1M", scale="1", users="1000"))
+    paper = settings.values(spec(topo="1/2/1/1M", scale="1", users="1000"))
     assert [paper[k] for k in ("web_max_workers", "app_max_threads", "app_pool_size", "middleware_pool_max")] == [
         300, 165, 12, 90]  # fmt: skip
-    assert soft_resources(spec(set=["web_max_workers=7"]))["web_max_workers"] == 7
+    assert settings.values(spec(set=["web_max_workers=7"]))["web_max_workers"] == 7
 
 
 def test_each_dbms_has_its_own_defaults(spec):
-    mysql, postgresql = (soft_resources(spec(topo=f"1/1/1/1{letter}")) for letter in "MP")
+    mysql, postgresql = (settings.values(spec(topo=f"1/1/1/1{letter}")) for letter in "MP")
     assert [v["ntier_dbms"] for v in (mysql, postgresql)] == ["mysql", "postgresql"]
     assert [v["db_search_index"] for v in (mysql, postgresql)] == ["prefix", "full"]
     assert [v["db_max_connections"] for v in (mysql, postgresql)] == [500, 150]
@@ -183,27 +186,26 @@ def test_each_dbms_has_its_own_defaults(spec):
     [("1/1/1/1M", "read_write", "first"), ("1/1/1/2M", "browse_only", "first"), ("1/1/1/2P", "read_write", "all")],
 )
 def test_writes_go_to_every_replica_if_somebody_writes(topo, mix, writes):
-    request = make_spec({"topo": topo, "mix": mix}, WORKLOADS, cores=8)
-    assert soft_resources(request)["middleware_writes"] == writes
+    request = make_spec({"topo": topo, "mix": mix}, ROOT, cores=8)
+    assert settings.values(request)["middleware_writes"] == writes
 
 
 def test_a_mix_may_have_authors():
-    mix = read_mix("read_write", WORKLOADS)
+    mix = read_mix("read_write", RUBBOS)
     assert mix.author_file == WORKLOADS / "mixes/authors/read_write.csv"
     assert mix.author_share == 0.1
-    web = Node(name="web1", tier="web", index=1, node_type="normal", address="198.18.1.1", role="web")
-    run = Run("/run/ntier/x", 200, Phases("smoke", 10, 20, 2), mix, 1, 7000)
-    values = properties(run, [web], 200, 0, 1)
-    assert values["ntier.author_mix"].endswith("mixes/authors/read_write.csv")
+    run = Run("/run/ntier/x", 200, Phases("smoke", 10, 20, 2), 1, Entry("web", 80), think_time_s=7)
+    values = Walks(mix, "/opt/mixes").properties(run)
+    assert values["ntier.author_mix"] == "/opt/mixes/authors/read_write.csv"
     assert values["ntier.author_share"] == "0.1"
-    alone = properties(replace(run, mix=read_mix("browse_only", WORKLOADS)), [web], 200, 0, 1)
+    alone = Walks(read_mix("browse_only", RUBBOS), "/opt/mixes").properties(run)
     assert (alone["ntier.author_mix"], alone["ntier.author_share"]) == ("", "0")
 
 
 def test_a_mix_whose_authors_have_no_table_is_refused(root):
     (root / "workloads/mixes/read_write.yaml").write_text("author_table: authors/none.csv\n")
     with pytest.raises(RequestError, match=r"author_table: .*authors/none\.csv does not exist"):
-        read_mix("read_write", root / "workloads")
+        read_mix("read_write", find(root, "rubbos"))
 
 
 @pytest.mark.parametrize(
@@ -236,16 +238,16 @@ def test_load_goes_to_our_own_nodes_only(lab):
             guard(address, nodes)
 
 
-@given(st.integers(0, 20_000), st.integers(1, 16))
+@given(st.integers(16, 20_000), st.integers(1, 16))
 def test_users_are_split_evenly(users, clients):
-    parts = shares(users, clients)
+    parts = [share.workers for share in split(users, clients)]
     assert sum(parts) == users
     assert max(parts) - min(parts) <= 1
 
 
 def test_statements_are_traced_only_if_asked_for(spec):
-    assert soft_resources(spec())["middleware_trace"] == "off"
-    assert soft_resources(spec(set=["middleware_trace=on"]))["middleware_trace"] == "on"
+    assert settings.values(spec())["middleware_trace"] == "off"
+    assert settings.values(spec(set=["middleware_trace=on"]))["middleware_trace"] == "on"
 
 
 def test_least_connections_is_refused_with_the_policy_that_means_the_same(spec):

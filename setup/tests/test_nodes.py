@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from ntier_analysis.contracts.nodes import Node
+from ntier_harness.spec import make_spec
+from ntier_harness.targets.terraform import common_variables
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = os.environ.get("TERRAFORM") or shutil.which("terraform") or "tofu"
@@ -37,6 +39,12 @@ def drop_project() -> None:
     incus("network", "delete", BRIDGE, project=None)
 
 
+def tiers(topology: str) -> str:
+    """Terraform's variable for a topology of bare nodes and a client."""
+    spec = make_spec({"topo": topology, "scale": "0.1", "users": "100"}, ROOT, 2)
+    return json.dumps([tier | {"image": "base-trixie"} for tier in common_variables(spec)["tiers"]])
+
+
 class Target:
     """`terraform` on the local target, with the test's own state, project and addresses."""
 
@@ -52,7 +60,6 @@ class Target:
             "NTIER_GATEWAY": "198.19.0.1",
             "TF_VAR_network": "198.19.0.0/16",
             "TF_VAR_scale": "0.1",
-            "TF_VAR_images": json.dumps(dict.fromkeys(["web", "app", "middleware", "db", "client"], "base-trixie")),
         }
 
     def command(self, verb: str, *arguments: str) -> list[str]:
@@ -64,7 +71,7 @@ class Target:
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
 
     def apply(self, topology: str) -> subprocess.CompletedProcess:
-        return self.run("apply", "-input=false", "-no-color", "-auto-approve", f"-var=topology={topology}")
+        return self.run("apply", "-input=false", "-no-color", "-auto-approve", f"-var=tiers={tiers(topology)}")
 
     def up(self, topology: str) -> list[Node]:
         done = self.apply(topology)
@@ -161,8 +168,8 @@ def test_stopped_and_vanished_nodes_come_back(target):
 
 @pytest.mark.parametrize("delay_s", [0.2, 0.6, 1.2])
 def test_up_works_after_a_killed_one(target, delay_s):
-    target.run("destroy", "-input=false", "-auto-approve", "-var=topology=1/1/1/3M")
-    command = target.command("apply", "-input=false", "-auto-approve", "-var=topology=1/1/1/3M")
+    target.run("destroy", "-input=false", "-auto-approve", f"-var=tiers={tiers('1/1/1/3M')}")
+    command = target.command("apply", "-input=false", "-auto-approve", f"-var=tiers={tiers('1/1/1/3M')}")
     killed = subprocess.Popen(
         command, env=target.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
@@ -196,14 +203,15 @@ def test_another_checkout_finds_and_removes_the_nodes(target, tmp_path):
     other = Target(target.state, tmp_path)
     assert other.run("init", "-input=false").returncode == 0
     assert len(json.loads(other.run("output", "-json", "nodes").stdout)) == 5
-    done = other.run("destroy", "-input=false", "-auto-approve", "-var=topology=1/1/1/1M")
+    done = other.run("destroy", "-input=false", "-auto-approve", f"-var=tiers={tiers('1/1/1/1M')}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert target.pids() == {}
     assert not (target.state / "local/nodes").exists()
 
 
-def test_wrong_topology_touches_nothing(target):
-    done = target.apply("1/0/1/1M")
+def test_a_wrong_count_touches_nothing(target):
+    empty = json.dumps([{"name": "web", "count": 0, "role": "web"}])
+    done = target.run("apply", "-input=false", "-no-color", "-auto-approve", f"-var=tiers={empty}")
     assert done.returncode == 1
     assert "1..99" in done.stderr
     assert target.pids() == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 
 from ansible.errors import AnsibleParserError
@@ -15,7 +16,7 @@ name: nodes
 short_description: Hosts and groups from Ntier's nodes.json
 description:
   - Reads a file whose name ends in C(nodes.json), a list of nodes as C(terraform output -json nodes) prints it.
-  - Each node is a host; each tier (web, app, middleware, db, client) is a group.
+  - Each node is a host; each tier is a group, and so is C(client).
   - Nodes are reached as root by SSH with the deployment's own key and its own file of host keys, unless a file
     C(access.json) beside it says otherwise (target hosts; see C(ntier_harness.ssh.Access)).
 options:
@@ -29,7 +30,7 @@ options:
       - name: NTIER_STATE
 """
 
-TIERS = ("web", "app", "middleware", "db", "client")
+TIER = re.compile(r"[a-z][a-z0-9_]{0,39}")
 REQUIRED = ("name", "tier", "index", "node_type", "address", "role")
 OPTIONAL = ("cpu_cores", "memory_bytes", "disk_bytes_s", "network_bits_s", "image", "cores")
 
@@ -46,7 +47,7 @@ class InventoryModule(BaseInventoryPlugin):
         folder = os.path.dirname(os.path.abspath(path))
         state = os.environ.get("NTIER_STATE") or os.path.dirname(folder)
         access = read_access(os.path.join(folder, "access.json"))
-        for tier in TIERS:
+        for tier in dict.fromkeys(["client", *(node["tier"] for node in nodes)]):
             inventory.add_group(tier)
         for node in nodes:
             inventory.add_host(node["name"], group=node["tier"])
@@ -70,8 +71,8 @@ def read_nodes(path: str) -> list[dict]:
         unknown = sorted(set(node) - set(REQUIRED) - set(OPTIONAL))
         if missing or unknown:
             raise AnsibleParserError(f"{place}: missing {missing}, unknown {unknown}; allowed: {REQUIRED + OPTIONAL}")
-        if node["tier"] not in TIERS:
-            raise AnsibleParserError(f"{place}: tier {node['tier']!r}; allowed: {', '.join(TIERS)}")
+        if not TIER.fullmatch(str(node["tier"])):
+            raise AnsibleParserError(f"{place}: tier {node['tier']!r}; allowed: small letters, digits and _")
         if node["name"] in seen:
             raise AnsibleParserError(f"{place}: a second node of this name")
         seen.add(node["name"])

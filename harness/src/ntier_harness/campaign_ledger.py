@@ -165,7 +165,7 @@ def stored(lab: Lab, cores: int) -> list[dict[str, Any]]:
     for file in sorted((lab.paths.results / "campaigns").glob(f"*/{RECORD}")):
         try:
             record = read_record(file)
-            campaign = parse(record["text"], record["file"], lab.paths.workloads, cores)
+            campaign = parse(record["text"], record["file"], lab.paths.root, cores)
             found.append(data(lab, replace(campaign, name=file.parent.name)))
         except (RequestError, WorkError) as error:
             found.append({"campaign": file.parent.name, "problem": str(error)})

@@ -11,19 +11,46 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ntier_analysis.contracts.topology import Topology
-
-from ntier_harness import catalog, middlewares, plan
+from ntier_harness import catalog, plan, systems, targets
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.files import parse_yaml, read_text
 from ntier_harness.scale import auto_scale
-from ntier_harness.spec import Spec, cpu_shares, make_spec, parse_topology, whole
+from ntier_harness.spec import Spec, cpu_shares, keyed, make_spec, parse_topology, whole
+from ntier_harness.systems import System
+from ntier_harness.systems.notation import Topology
 
 CROSSED = {"topologies": "topo", "mixes": "mix", "middlewares": "middleware"}
 SINGULAR = {"topo": "topology", "mix": "mix", "middleware": "middleware"}
-OPTIONS = ("users", "phases", "reps", "search", "precision", "seed", "data", "set", "clients", "target")
+OPTIONS = (
+    "users",
+    "factor",
+    "phases",
+    "reps",
+    "search",
+    "precision",
+    "seed",
+    "data",
+    "set",
+    "variant",
+    "clients",
+    "target",
+    "system",
+)
 KEYS = (*CROSSED, *OPTIONS, "hosts", "scale", "attempts", "name", "include", "exclude")
-ENTRY_KEYS = (*SINGULAR.values(), "users", "phases", "reps", "search", "precision", "data", "set", "clients", "name")
+ENTRY_KEYS = (
+    *SINGULAR.values(),
+    "users",
+    "factor",
+    "phases",
+    "reps",
+    "search",
+    "precision",
+    "data",
+    "set",
+    "variant",
+    "clients",
+    "name",
+)
 ATTEMPTS = 3
 
 
@@ -73,7 +100,7 @@ def read(file: str | Path) -> str:
         raise RequestError(f"spec: {error}") from None
 
 
-def parse(text: str, file: str, workloads: Path, cores: int) -> Campaign:
+def parse(text: str, file: str, root: Path, cores: int) -> Campaign:
     """Raises RequestError with file, line, key and what is allowed."""
     source = _source(text, file)
     for key in source.values:
@@ -82,12 +109,13 @@ def parse(text: str, file: str, workloads: Path, cores: int) -> Campaign:
     name = source.values.get("name") or Path(file).stem
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,39}", name):
         raise source.error("name", f"name: {name!r}: allowed are up to 40 of a-z, 0-9, _ and -")
-    entries = _entries(source)
-    scales = _scales(source, entries, cores, catalog.node_types(workloads.parent))
+    system = _system(source, root)
+    entries = _entries(source, system)
+    scales = _scales(source, system, entries, cores, catalog.node_types(root))
     sweeps = []
     for (options, key, item), scale in zip(entries, scales, strict=True):
         try:
-            spec = make_spec(options | {"scale": scale}, workloads, cores)
+            spec = make_spec(options | {"scale": scale}, root, cores)
         except RequestError as error:
             raise _located(source, error, key, item) from None
         if any(s.sweep == spec.sweep for s in sweeps):
@@ -100,14 +128,24 @@ def parse(text: str, file: str, workloads: Path, cores: int) -> Campaign:
     return Campaign(name, tuple(sweeps), attempts, text, _hosts(source, sweeps[0].target))
 
 
+def _system(source: Source, root: Path) -> System:
+    given = _text(source, "system", source.values["system"]) if "system" in source.values else systems.default(root)
+    try:
+        return systems.find(root, given)
+    except RequestError as error:
+        raise source.error("system", str(error)) from None
+
+
 def _hosts(source: Source, target: str) -> str | None:
     """The inventory file, relative to the campaign's. Whether it can be used is seen where it is read."""
-    if "hosts" in source.values and target != "hosts":
-        raise source.error("hosts", f"hosts: of no use to target {target}; give target: hosts")
-    if target != "hosts":
+    needed = targets.kind(target).needs_inventory
+    if "hosts" in source.values and not needed:
+        able = " or ".join(n for n in targets.NAMES if targets.kind(n).needs_inventory)
+        raise source.error("hosts", f"hosts: of no use to target {target}; give target: {able}")
+    if not needed:
         return None
     if "hosts" not in source.values:
-        raise source.error("target", "target: hosts needs the machines' inventory too; give hosts: FILE.yaml")
+        raise source.error("target", f"target: {target} needs the machines' inventory too; give hosts: FILE.yaml")
     return str(Path(source.name).parent / Path(_text(source, "hosts", source.values["hosts"])).expanduser())
 
 
@@ -141,13 +179,19 @@ def _located(source: Source, error: RequestError, key: str, item: int | None) ->
 # ---- which sweeps --------------------------------------------------------------------------------------------------
 
 
-def _entries(source: Source) -> list[tuple[dict[str, Any], str, int | None]]:
+def _entries(source: Source, system: System) -> list[tuple[dict[str, Any], str, int | None]]:
     """Options of each sweep, and where the file asks for it."""
     common = {k: _text(source, k, source.values[k]) for k in OPTIONS if k in source.values}
     found: list[tuple[dict[str, Any], str, int | None]] = []
     if "topologies" in source.values:
-        axes = [source.list(k, d) for k, d in zip(CROSSED, ([], [catalog.DEFAULT_MIX], [middlewares.DEFAULT]),
-                                                  strict=True)]  # fmt: skip
+        name = keyed(system)
+        usual = [system.definition.variants[name].default] if name else []
+        axes = [
+            source.list(k, d)
+            for k, d in zip(CROSSED, ([], [system.definition.load.default_workload], usual), strict=True)
+            if k != "middlewares" or usual
+        ]
+        axes = axes if usual else [*axes, [""]]  # fmt: skip
         drop = [_entry(source, "exclude", i) for i in range(len(source.values.get("exclude", [])))]
         used = [False] * len(drop)
         for (i, topo), mix, middleware in itertools.product(enumerate(axes[0]), axes[1], axes[2]):
@@ -184,27 +228,33 @@ def _entry(source: Source, key: str, i: int) -> dict[str, Any]:
 def _text(source: Source, key: str, value: Any, item: int | None = None, name: str = "") -> Any:
     """A value as the option's text: lists of users with commas, settings as name=value."""
     name = name or key
-    if name == "set" and isinstance(value, dict):
+    if name in ("set", "variant") and isinstance(value, dict):
         return [f"{k}={v}" for k, v in value.items()]
-    if name in ("set", "users") and isinstance(value, list) and all(isinstance(v, str) for v in value):
-        return value if name == "set" else ",".join(value)
-    if name == "set" or not isinstance(value, str):
-        raise source.error(key, f"{name}: {value!r}: expected {'a map or a list' if name == 'set' else 'a text'}", item)
+    if name in ("set", "variant", "users") and isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return ",".join(value) if name == "users" else value
+    if name in ("set", "variant") or not isinstance(value, str):
+        raise source.error(
+            key, f"{name}: {value!r}: expected {'a map or a list' if name in ('set', 'variant') else 'a text'}", item
+        )
     return value
 
 
 def _scales(
-    source: Source, entries: list[tuple[dict[str, Any], str, int | None]], cores: int, node_types: dict[str, Any]
+    source: Source,
+    system: System,
+    entries: list[tuple[dict[str, Any], str, int | None]],
+    cores: int,
+    node_types: dict[str, Any],
 ) -> list[str]:
     """One scale for all, so that their throughputs can be compared: under `auto` the smallest that any topology needs.
     A sweep that would have this scale by itself keeps its plain name, and so the trials that it already has."""
     given = str(source.values.get("scale") or "auto")
-    if source.values.get("target", "local") != "local":
+    if not targets.kind(str(source.values.get("target") or targets.NAMES[0])).scaled:
         return [given] * len(entries)
     alone = []
     for options, key, item in entries:
         try:
-            alone.append(auto_scale(cores, cpu_shares(parse_topology(options.get("topo")), node_types)))
+            alone.append(auto_scale(cores, cpu_shares(system, parse_topology(options.get("topo"), system), node_types)))
         except RequestError as error:
             if not str(error).startswith("scale"):
                 raise _located(source, error, key, item) from None
@@ -221,13 +271,11 @@ def _scales(
 
 
 def new_nodes(before: Topology | None, after: Topology) -> int:
-    """Nodes to make when the topology changes; nodes of another DBMS or type are others."""
+    """Nodes to make when the topology changes; nodes of another kind are others."""
     if before is None:
         return after.node_count
-    kept_db = before.dbms == after.dbms and before.low_cost == after.low_cost
-    return sum(
-        max(0, n - (0 if tier == "db" and not kept_db else before.counts[tier])) for tier, n in after.counts.items()
-    )
+    kept = {t: n for t, n in before.counts.items() if before.kinds.get(t) == after.kinds.get(t)}
+    return sum(max(0, n - kept.get(tier, 0)) for tier, n in after.counts.items())
 
 
 def switch_s(before: Spec | None, after: Spec) -> float:
@@ -235,9 +283,9 @@ def switch_s(before: Spec | None, after: Spec) -> float:
     redeploy = plan.UP_S + plan.DEPLOY_S + plan.WARM_UP_S
     if before is None:
         return redeploy
-    if (before.topology, before.middleware, before.settings) != (after.topology, after.middleware, after.settings):
+    if (before.topology, before.chosen, before.settings) != (after.topology, after.chosen, after.settings):
         return redeploy + plan.NODE_S * new_nodes(before.topology, after.topology)
-    if before.mix.writes or after.mix.writes:
+    if before.restores or after.restores:
         return redeploy  # the data are restored; the policy of writes may change too
     return plan.WARM_UP_S if before.mix != after.mix else 0.0
 
@@ -267,7 +315,7 @@ def _alike(spec: Spec) -> tuple[Any, ...]:
 
 
 def _by_size(groups: dict[Topology, list[Spec]]) -> list[Topology]:
-    return sorted(groups, key=lambda t: (t.dbms, t.low_cost, t.node_count, str(t)))
+    return sorted(groups, key=lambda t: (sorted(t.kinds.items()), t.node_count, str(t)))
 
 
 def _path(topologies: list[Topology]) -> list[Topology]:

@@ -1,31 +1,21 @@
-"""Names that a request may use: phases, mixes, loads (data in `workloads/`), targets, data profiles."""
+"""What a system's load offers to a request: workloads (mixes), phases and, of every system, the types of nodes."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.files import Document, checked, read_json, read_yaml
 from ntier_harness.mix_table import read_table
+from ntier_harness.systems import System
+from ntier_harness.systems.definition import MAX_PHASE_S, MIN_RUN_S, PhaseSeconds
 
-TARGETS = ("local", "hosts")
-PROFILES = ("tiny", "small", "standard", "expanded")
 SEARCHES = ("grid", "capacity")
-SUPPORTED_DBMS = {"M": "MySQL", "P": "PostgreSQL"}
-DEFAULT_MIX = "browse_only"
-DEFAULT_PROFILE = "small"
-WRITING = {"RegisterUser", "StoreComment", "StoreModerateLog", "StoreStory", "AcceptStory", "RejectStory"}
-PLAN = "rubbos.jmx"
-ENTRY = ("web", 80, "/rubbos")
-"""Tier, port and first part of the path where the load goes."""
-MAX_PHASE_S = 86_400
-MIN_RUN_S = 5.0  # below this no check of the run phase can be decided
 
 
 @dataclass(frozen=True)
@@ -44,42 +34,33 @@ class Phases:
 
 @dataclass(frozen=True)
 class Mix:
-    """What the harness needs to know of a mix: its tables, mean think time and the response-time objective of goodput.
-    A share of the users may be authors, who walk a table of their own."""
+    """One workload of a system: mean think time, the response-time objective of goodput, whether it changes the data.
+
+    Of a mix, `file` is its transition table; a share of its users may be authors, who walk a table of their own. Other
+    workloads have `properties` for their driver instead."""
 
     name: str
-    file: Path
+    file: Path | None
     think_time_s: float
     slo_ms: float | None
     author_file: Path | None = None
     author_share: float = 0.0
-
-    @cached_property
-    def writes(self) -> bool:
-        """Whether its users change the data."""
-        tables = [read_table(file, _plan(self.file.parents[1])) for file in (self.file, self.author_file) if file]
-        return bool(WRITING & {to for table in tables for targets in table.values() for to in targets})
+    writes: bool = False
+    properties: dict[str, Any] = field(default_factory=dict, hash=False)
 
 
-class _Seconds(Document):
-    ramp_up_s: Annotated[float, Field(ge=0, le=MAX_PHASE_S)]
-    run_s: Annotated[float, Field(ge=MIN_RUN_S, le=MAX_PHASE_S)]
-    ramp_down_s: Annotated[float, Field(ge=0, le=MAX_PHASE_S)]
+class _Phases(Document):
+    """`phases_file`"""
 
-
-class _Loads(Document):
-    """`workloads/phases.yaml`"""
-
-    phases: dict[str, _Seconds]
+    phases: dict[str, PhaseSeconds]
     default_phases: str
-    default_users: str
 
 
 class _Description(Document):
-    """`workloads/mixes/NAME.yaml`"""
+    """`NAME.yaml` beside the transition table of a mix"""
 
     description: str = ""
-    think_time_s: Annotated[float, Field(gt=0, le=3600)] = 7.0
+    think_time_s: Annotated[float, Field(gt=0, le=3600)] | None = None
     slo_ms: Annotated[float, Field(gt=0)] | None = None
     author_table: str | None = None
     author_share: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -101,28 +82,27 @@ class _NodeTypes(Document):
     client: dict[str, _Number]
 
 
-def _plan(workloads: Path) -> Path:
-    return workloads / PLAN
+def _phases(system: System) -> _Phases:
+    load = system.definition.load
+    if load.phases_file:
+        file = system.path(load.phases_file)
+        return checked(_Phases, read_yaml(file)[0], file)
+    assert load.default_phases is not None
+    return _Phases(phases=load.phases, default_phases=load.default_phases)
 
 
-def _loads(workloads: Path) -> _Loads:
-    file = workloads / "phases.yaml"
-    return checked(_Loads, read_yaml(file)[0], file)
+def phase_names(system: System) -> dict[str, Phases]:
+    """Named phases of a system."""
+    return {name: Phases(name, *dict(seconds).values()) for name, seconds in _phases(system).phases.items()}
 
 
-def phase_names(workloads: Path) -> dict[str, Phases]:
-    """Named phases of `workloads/phases.yaml`."""
-    return {name: Phases(name, *dict(seconds).values()) for name, seconds in _loads(workloads).phases.items()}
+def default_phases(system: System) -> str:
+    return _phases(system).default_phases
 
 
-def default(workloads: Path, key: str) -> str:
-    """`default_phases` or `default_users` of `workloads/phases.yaml`."""
-    return getattr(_loads(workloads), key)
-
-
-def parse_phases(text: str, workloads: Path) -> Phases:
+def parse_phases(text: str, system: System) -> Phases:
     """A name of the catalogue, or `ramp-up/run/ramp-down` in seconds."""
-    known = phase_names(workloads)
+    known = phase_names(system)
     if text in known:
         return known[text]
     numbers = re.fullmatch(r"(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", text)
@@ -141,22 +121,39 @@ def node_types(root: Path) -> dict[str, dict[str, float]]:
     return checked(_NodeTypes, read_json(file), file).model_dump()
 
 
-def mix_names(workloads: Path) -> list[str]:
-    return sorted(p.stem for p in (workloads / "mixes").glob("*.csv"))
+def mix_names(system: System) -> list[str]:
+    load = system.definition.load
+    return sorted(p.stem for p in system.path(load.mixes).glob("*.csv")) if load.mixes else list(load.workloads)
 
 
-def read_mix(name: str, workloads: Path) -> Mix:
-    names = mix_names(workloads)
-    if name not in names:
-        raise unknown("mix", name, names)
-    file = workloads / "mixes" / f"{name}.csv"
+def read_mix(name: str, system: System) -> Mix:
+    """One workload. Raises RequestError naming the file and what is wrong with it."""
+    load = system.definition.load
+    if name not in mix_names(system):
+        raise unknown("mix", name, mix_names(system))
+    if load.mixes:
+        return _read_table(name, system, system.path(load.mixes))
+    workload = load.workloads[name]
+    slo_ms = workload.slo_ms or load.slo_ms
+    think_time_s = workload.think_time_s or load.think_time_s
+    return Mix(name, None, think_time_s, slo_ms, writes=workload.writes, properties=workload.properties)
+
+
+def _read_table(name: str, system: System, folder: Path) -> Mix:
+    load = system.definition.load
+    file = folder / f"{name}.csv"
     described = file.with_suffix(".yaml")
     data = checked(_Description, (read_yaml(described)[0] or {}) if described.exists() else {}, described)
-    author_file = workloads / "mixes" / data.author_table if data.author_table else None
+    author_file = folder / data.author_table if data.author_table else None
     if author_file and not author_file.is_file():
         raise RequestError(f"{described}: author_table: {author_file} does not exist")
-    if author_file and not author_file.resolve().is_relative_to((workloads / "mixes").resolve()):
-        raise RequestError(f"{described}: author_table: {data.author_table} is not below {workloads / 'mixes'}")
-    for table in filter(None, (file, author_file)):
-        read_table(table, _plan(workloads))
-    return Mix(name, file, data.think_time_s, data.slo_ms, author_file, data.author_share if author_file else 0.0)
+    if author_file and not author_file.resolve().is_relative_to(folder.resolve()):
+        raise RequestError(f"{described}: author_table: {data.author_table} is not below {folder}")
+    states = tuple(system.definition.interactions)
+    tables = [read_table(table, states) for table in (file, author_file) if table]
+    writing = {name for name, i in system.definition.interactions.items() if i.writes}
+    return Mix(
+        name, file, data.think_time_s or load.think_time_s, data.slo_ms or load.slo_ms,
+        author_file, data.author_share if author_file else 0.0,
+        writes=bool(writing & {to for table in tables for targets in table.values() for to in targets}),
+    )  # fmt: skip

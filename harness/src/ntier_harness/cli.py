@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ntier_harness.errors import Interrupted, RequestError, WorkError, unknown
+from ntier_harness.targets import NAMES
 
 if TYPE_CHECKING:
     from ntier_harness.campaign_spec import Campaign
@@ -28,12 +29,22 @@ Examples:
 
 SPEC_OPTIONS = [
     click.option(
-        "--topo", metavar="W/A/C/D+DBMS", help="Topology: 1/1/1/1M is one web, app, middleware and MySQL node each."
+        "--system", metavar="NAME", help="What is deployed and driven; `ntier systems` lists them, the default first."
+    ),
+    click.option(
+        "--topo",
+        metavar="N/N/...",
+        help="Nodes of each tier, in the system's notation: 1/1/1/1M is one of each, and MySQL.",
     ),
     click.option(
         "--users", metavar="LIST", help="Nominal users: first:last:step or a list with commas. Default 1000:13000:1000."
     ),
-    click.option("--mix", metavar="NAME", help="Mix of interactions (workloads/mixes). Default browse_only."),
+    click.option(
+        "--factor",
+        metavar="NAME=LIST",
+        help="Another variable than the users that changes from trial to trial: sleep_s=0.1,0.5.",
+    ),
+    click.option("--mix", metavar="NAME", help="What the users do: a workload of the system."),
     click.option(
         "--phases",
         metavar="NAME|a/b/c",
@@ -43,7 +54,13 @@ SPEC_OPTIONS = [
     click.option(
         "--middleware",
         metavar="NAME",
-        help="shardingsphere (default), haproxy, proxysql; M: mysqlrouter; P: pgpool, pgbouncer.",
+        help="The program of that part of the system (of the variant in each sweep's name).",
+    ),
+    click.option(
+        "--variant",
+        metavar="NAME=CHOICE",
+        multiple=True,
+        help="One of the programs that a part of the system can be. May be repeated.",
     ),
     click.option("--target", metavar="NAME", help="Where nodes run: local (containers here, default) or hosts."),
     click.option("--hosts", metavar="FILE", help="Machines of target hosts (docs/targets.md)."),
@@ -63,17 +80,17 @@ SPEC_OPTIONS = [
         "--name", metavar="NAME", help="Last part of the sweep's name. Default: what differs from the defaults."
     ),
     click.option("--clients", metavar="N", help="Load generators that share the users, 1 to 16. Default 1."),
-    click.option("--data", metavar="PROFILE", help="Data profile: tiny, small, standard, expanded. Default small."),
+    click.option("--data", metavar="PROFILE", help="Data profile of the system."),
     click.option(
         "--set",
         "set",
         metavar="NAME=VALUE",
         multiple=True,
-        help="A soft resource: --set web_max_workers=60. May be repeated.",
+        help="A soft resource of the system (`ntier plan` lists them). May be repeated.",
     ),
 ]
 RESULTS = click.option("--results", default="results", show_default=True, metavar="DIR", help="Folder of results.")
-TARGET = click.option("--target", default="local", show_default=True, metavar="NAME", help="Whose nodes.")
+TARGET = click.option("--target", default=NAMES[0], show_default=True, metavar="NAME", help="Whose nodes.")
 ATTEMPTS = click.option(
     "--attempts",
     default=3,
@@ -116,7 +133,7 @@ def read_spec(options: dict[str, Any]) -> Spec:
     from ntier_harness.paths import Paths
     from ntier_harness.spec import make_spec
 
-    return make_spec(options, Paths.find().workloads, os.cpu_count() or 1)
+    return make_spec(options, Paths.find().root, os.cpu_count() or 1)
 
 
 def read_campaign(file: str) -> Campaign:
@@ -125,7 +142,7 @@ def read_campaign(file: str) -> Campaign:
     from ntier_harness import campaign_spec
     from ntier_harness.paths import Paths
 
-    return campaign_spec.parse(campaign_spec.read(file), file, Paths.find().workloads, os.cpu_count() or 1)
+    return campaign_spec.parse(campaign_spec.read(file), file, Paths.find().root, os.cpu_count() or 1)
 
 
 def make_lab(
@@ -142,7 +159,7 @@ def make_lab(
 
     if not results:
         raise RequestError("results: is empty; give a folder")
-    target = target or "local"
+    target = target or NAMES[0]
     runner, paths = Runner(), Paths.find(results, target)
     place = make_target(target, runner, paths, hosts)
     screen = make_screen(as_json=as_json)
@@ -276,12 +293,13 @@ def status(target: str, results: str, as_json: bool) -> None:
 
 
 @cli.command()
+@TARGET
 @JSON
-def doctor(as_json: bool) -> None:
+def doctor(target: str, as_json: bool) -> None:
     """What this machine has and lacks, with the command that mends it. Exit code 1 if something needed is missing."""
     from ntier_harness import doctor
 
-    findings = doctor.examine(make_lab(as_json=as_json))
+    findings = doctor.examine(make_lab(as_json=as_json, target=target))
     click.echo(json.dumps([f.__dict__ for f in findings], indent=1) if as_json else doctor.text(findings))
     sys.exit(1 if any(f.level == "fail" for f in findings) else 0)
 
@@ -353,6 +371,52 @@ def driver_check(
     if as_json:
         click.echo(json.dumps([finding.__dict__ for finding in found], indent=1))
     sys.exit(1 if any(finding.kept is False for finding in found) else 0)
+
+
+@cli.group(cls=Commands, invoke_without_command=True)
+@JSON
+@click.pass_context
+def systems(ctx: click.Context, as_json: bool) -> None:
+    """Systems that can be deployed and driven (systems/<name>/system.yaml); `check DIR` says what is wrong with one."""
+    from ntier_harness.paths import Paths
+    from ntier_harness.systems import find, names
+    from ntier_harness.systems.listing import text
+
+    if ctx.invoked_subcommand:
+        return
+    root = Paths.find().root
+    found = sorted((find(root, name) for name in names(root)), key=lambda s: not s.is_default)
+    if as_json:
+        click.echo(json.dumps([s.definition.model_dump(mode="json", by_alias=True) for s in found], indent=1))
+    else:
+        click.echo("\n".join(map(text, found)))
+
+
+@systems.command()
+@click.argument("folder", metavar="DIR")
+def check(folder: str) -> None:
+    """What is wrong with DIR/system.yaml, one line each; exit code 2 if anything is."""
+    from pathlib import Path
+
+    from ntier_harness.paths import Paths
+    from ntier_harness.systems.reading import examine
+
+    definition, problems = examine(Path(folder), Paths.find().root / "ansible" / "roles")
+    for problem in problems:
+        click.echo(f"error: {problem}", err=True)
+    if problems or definition is None:
+        sys.exit(2)
+    click.echo(
+        f"{definition.name}: {len(definition.tiers)} tiers, {len(definition.settings)} settings; nothing is wrong"
+    )
+
+
+@systems.command()
+def schema() -> None:
+    """The JSON Schema of system.yaml, as systems/system.schema.json has it."""
+    from ntier_harness.systems.definition import schema
+
+    click.echo(json.dumps(schema(), indent=1))
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from ntier_harness import durable
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import REMOTE
+from ntier_harness.spec import Spec
 
 RESTORE_LIMIT_S = 300  # copies the data where the file system cannot share blocks
 LOADED, WARM = "loaded", "warm"
@@ -38,23 +39,23 @@ def identity(lab: Lab) -> dict[str, Any]:
 
 def reset(lab: Lab) -> None:
     """Every node without leftovers of earlier trials, services healthy. Raises WorkError naming the node."""
-    leftovers = f'for d in {REMOTE}/*.u*; do [ -d "$d" ] && ntier-node drop "$d"; done; true'
+    leftovers = f'for d in {REMOTE}/*.r[0-9][0-9]*; do [ -d "$d" ] && ntier-node drop "$d"; done; true'
     command = f"ntier-node reset && {{ {leftovers}; }}"
     lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=60), lab.nodes.all)
 
 
-def keep(lab: Lab, name: str, stamp: str) -> None:
+def keep(lab: Lab, spec: Spec, name: str, stamp: str) -> None:
     """Keeps the data of every replica as they are, unless they were kept with this stamp; restarts the databases."""
-    _on_replicas(lab, f"ntier-restore keep {name} {stamp}")
+    _on_replicas(lab, spec, f"ntier-restore keep {name} {stamp}")
 
 
-def restore(lab: Lab, name: str) -> None:
+def restore(lab: Lab, spec: Spec, name: str) -> None:
     """The data of every replica as they were kept; does nothing where nothing was. The databases are restarted, with
     cold caches; what was warm besides them stays so."""
     before = in_force(lab)
     warm = before.get("warm_identity")
     known = warm is not None and warm == identity(lab)
-    _on_replicas(lab, f"ntier-restore back {name}")
+    _on_replicas(lab, spec, f"ntier-restore back {name}")
     if known:
         durable.write(lab.paths.in_force, json.dumps(before | {"warm_identity": identity(lab)}))
 
@@ -70,5 +71,10 @@ def check_restored(lab: Lab, node: Node, now: str) -> None:
         raise WorkError(f"{node.name}: the data before the trial are not those that were kept after the warm-up")
 
 
-def _on_replicas(lab: Lab, command: str) -> None:
-    lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=RESTORE_LIMIT_S), lab.nodes.tier("db"))
+def _on_replicas(lab: Lab, spec: Spec, command: str) -> None:
+    lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=RESTORE_LIMIT_S), replicas(lab, spec))
+
+
+def replicas(lab: Lab, spec: Spec) -> list[Node]:
+    """Nodes that hold the data."""
+    return lab.nodes.tier(spec.data_tier) if spec.data_tier else []

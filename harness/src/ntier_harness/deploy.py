@@ -14,7 +14,7 @@ from ntier_analysis.wording import counted
 from ntier_harness import durable
 from ntier_harness.catalog import Phases
 from ntier_harness.condition import LOADED, WARM, identity, in_force, keep, reset, restore
-from ntier_harness.drivers import jmeter
+from ntier_harness.drivers import of_system
 from ntier_harness.drivers.jmeter import situations_file
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
@@ -23,7 +23,7 @@ from ntier_harness.playbooks import play
 from ntier_harness.spec import Spec
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
-WARM_S = 30.0  # one round; the buffer pool fills, and the JIT compilers of app, middleware and client settle
+# A round lasts as long as the system says (load.warm_up_s): caches fill, and the JIT compilers of JVMs settle.
 # Rounds, least and most, by the shortest run phase that needs them. Each leaves situations of some 200 sessions; code
 # that seldom runs is compiled late. Runs below 30 s try the path, and below 15 s they have no interval at all.
 WARM_ROUNDS = {30.0: (2, 10), 15.0: (1, 3), 0.0: (1, 1)}
@@ -46,13 +46,33 @@ def write_secrets(file: Path) -> None:
         durable.write(file, text, mode=0o600)
 
 
-def digest(lab: Lab, variables: dict[str, Any]) -> str:
+def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
+    """What playbooks must know of the system beside its settings: roles and reset command of each tier, requests that
+    show that all tiers serve."""
+    d = spec.system.definition
+    return {
+        "ntier_system": d.name,
+        "ntier_roles": {tier: spec.roles(tier) for tier in spec.topology.counts},
+        "ntier_reset": {r.tier: r.command for r in d.reset},
+        "client_load_files": [str(path) for path in of_system.files(spec.system, lab.paths.workloads)],
+        "client_load_packages": d.load.driver.packages,
+        "ntier_verify": [
+            {"name": f"{r.name} of {node.name}", "url": f"http://{node.address}:{r.port}{r.path}", "status": r.status,
+             "contains": r.contains}
+            for r in d.verify.requests for node in lab.nodes.tier(r.tier)
+        ],
+    }  # fmt: skip
+
+
+def digest(lab: Lab, spec: Spec, variables: dict[str, Any]) -> str:
     """What a deployment is made of: variables, nodes, and the files that install and configure them."""
     h = hashlib.sha256(json.dumps(variables, sort_keys=True).encode())
     for file in (lab.paths.nodes, lab.paths.install_digests, lab.paths.machine):
         h.update(file.read_bytes() if file.exists() else b"")
     ansible = lab.paths.root / "ansible"
-    files = [p for part in ("roles", "playbooks", "plugins") for p in (ansible / part).rglob("*") if p.is_file()]
+    places = [*(ansible / part for part in ("roles", "playbooks", "plugins")), spec.system.folder / "roles"]
+    places += of_system.files(spec.system, lab.paths.workloads)
+    files = {p for place in places for p in (place, *place.rglob("*")) if p.is_file()}
     for path in sorted(p for p in files if "__pycache__" not in p.parts and p.suffix != ".md"):
         h.update(path.relative_to(lab.paths.root).as_posix().encode())
         h.update(path.read_bytes())
@@ -72,31 +92,40 @@ def is_deployed(lab: Lab, wanted: str) -> bool:
     return True
 
 
-def deploy(lab: Lab, variables: dict[str, Any], *, force: bool = False) -> bool:
+def deploy(lab: Lab, spec: Spec, variables: dict[str, Any], *, force: bool = False) -> bool:
     """Installs, configures, starts and verifies; does nothing if it is in force and healthy. Returns whether it ran."""
     write_secrets(lab.paths.secrets)
+    variables = variables | of_tiers(lab, spec)
     durable.write(lab.paths.deployment, json.dumps(variables, indent=1))
-    wanted = digest(lab, variables)
+    wanted = digest(lab, spec, variables)
     if not force and is_deployed(lab, wanted):
         return False
     durable.remove(lab.paths.in_force)
-    playbook(lab, *lab.target.playbooks)
+    playbook(lab, spec, *playbooks(lab, spec))
     lab.nodes.connect()
     durable.write(lab.paths.in_force, json.dumps({"digest": wanted, "deployed_s": lab.runner.now()}))
     return True
 
 
-def playbook(lab: Lab, *names: str, check: bool = False) -> None:
+def playbooks(lab: Lab, spec: Spec) -> list[str]:
+    """What deploys and verifies the system: names of `ansible/playbooks`, or a path of the system's own."""
+    verify = spec.system.definition.verify
+    own = [str(spec.system.path(verify.playbook))] if verify.playbook else []
+    return [*lab.target.playbooks, *(["verify_requests"] if verify.requests else []), *own]
+
+
+def playbook(lab: Lab, spec: Spec, *names: str, check: bool = False) -> None:
     """Runs playbooks on the nodes, with progress on the screen. Raises WorkError."""
     began = lab.runner.monotonic()
-    tasks = play(lab.runner, lab.paths, names, lab.screen.step, check=check)
+    roles = spec.system.folder / "roles"
+    tasks = play(lab.runner, lab.paths, names, lab.screen.step, roles=roles, check=check)
     lab.screen.say(f"{names[0]}: {counted(tasks, 'step')} in {lab.runner.monotonic() - began:.0f} s")
 
 
 def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
-    """Drives the system, without limits, in rounds of WARM_S until application and middleware are compiled, unless
-    these very processes have been warmed up with this mix, as long as these runs need. Its users leave situations where
-    those of the trials start (workloads/README.md).
+    """Drives the system, without limits, in rounds of its warm_up_s until its JVMs have compiled, unless these very
+    processes have been warmed up with this workload, as long as these runs need. Users who walk a mix leave situations
+    where those of the trials start (workloads/README.md).
 
     Returns what was done ({seconds, interactions, situations, t_s}); it goes into the manifest of each trial."""
     record = in_force(lab)
@@ -106,54 +135,61 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     least, most = next(rounds for run_s, rounds in WARM_ROUNDS.items() if spec.phases.run_s >= run_s)
     if same and most <= before.get("most_rounds", 0) and _left_situations(lab, spec):
         return before
-    if spec.mix.writes:
-        restore(lab, LOADED)
-    began, rounds = lab.runner.now(), 0
-    spent, jit, settled = jit_cpu_s(lab), {}, False
+    if spec.restores:
+        restore(lab, spec, LOADED)
+    began, rounds, seconds = lab.runner.now(), 0, spec.system.definition.load.warm_up_s
+    if not seconds:
+        if spec.restores:
+            keep(lab, spec, WARM, f"{began:.0f}")
+        return {}
+    spent, jit, settled = jit_cpu_s(lab, spec), {}, False
     while True:
         rounds += 1
         why = f", {max(jit, key=jit.get)} still compiles" if jit and not settled else ""
-        lab.screen.say(f"warm-up: {WARM_S:g} s without limits{why}")
-        completed, left = drive(lab, spec, WARM_S, rounds)
-        so_far, spent = spent, jit_cpu_s(lab)
-        jit = {name: round(max(0.0, s - so_far[name]) / WARM_S, 4) for name, s in spent.items()}
-        settled = all(jit[n.name] <= SETTLED_JIT * (n.cpu_cores or 1.0) for n in compiling(lab))
+        lab.screen.say(f"warm-up: {seconds:g} s without limits{why}")
+        completed, left = drive(lab, spec, seconds, rounds)
+        so_far, spent = spent, jit_cpu_s(lab, spec)
+        jit = {name: round(max(0.0, s - so_far[name]) / seconds, 4) for name, s in spent.items()}
+        settled = all(jit[n.name] <= SETTLED_JIT * (n.cpu_cores or 1.0) for n in compiling(lab, spec))
         if rounds == most or (rounds >= least and completed >= WARM_LEAST and settled):
             break
     if completed < WARM_LEAST:
         raise WorkError(
-            f"warm-up: only {completed} interactions were served in {WARM_S:g} s, at least {WARM_LEAST} are needed"
+            f"warm-up: only {completed} interactions were served in {seconds:g} s, at least {WARM_LEAST} are needed"
         )
     share_situations(lab, spec)
     warm = {
         "t_s": began,
-        "seconds": WARM_S * rounds,
+        "seconds": seconds * rounds,
         "most_rounds": most,
         "jit_cores": jit,
         "mix": spec.mix.name,
         "interactions": completed,
         "situations": left,
     }
-    if spec.mix.writes:
-        keep(lab, WARM, f"{began:.0f}")
+    if spec.restores:
+        keep(lab, spec, WARM, f"{began:.0f}")
         serving = identity(lab)
     durable.write(lab.paths.in_force, json.dumps(record | {"warm": warm, "warm_identity": serving}))
     return warm
 
 
-def compiling(lab: Lab) -> list[Node]:
+def compiling(lab: Lab, spec: Spec) -> list[Node]:
     """Nodes whose servers may be JVMs."""
-    return [*lab.nodes.tier("app"), *lab.nodes.tier("middleware")]
+    tiers = [t for t in spec.topology.counts if spec.system.definition.tier(t).jvm]
+    return [n for tier in tiers for n in lab.nodes.tier(tier)]
 
 
-def jit_cpu_s(lab: Lab) -> dict[str, float]:
+def jit_cpu_s(lab: Lab, spec: Spec) -> dict[str, float]:
     """CPU seconds that the compilers of each node's JVMs have used so far; 0 where there is none."""
-    done = lab.runner.parallel(lambda n: (n.name, lab.nodes.call(n, JIT_CPU).out), compiling(lab))
+    done = lab.runner.parallel(lambda n: (n.name, lab.nodes.call(n, JIT_CPU).out), compiling(lab, spec))
     return {name: float(out) for name, out in done}
 
 
 def _left_situations(lab: Lab, spec: Spec) -> bool:
-    """Whether the clients still have them; a client that was started anew has not."""
+    """Whether the clients still have them, if the workload has any; a client that was started anew has not."""
+    if spec.mix.file is None:
+        return True
     test = f"test -s {situations_file(spec.mix)} && echo yes"
     return all(lab.nodes.call(c, test, check=False).out.strip() == "yes" for c in lab.nodes.clients)
 
@@ -161,7 +197,7 @@ def _left_situations(lab: Lab, spec: Spec) -> bool:
 def share_situations(lab: Lab, spec: Spec) -> None:
     """Gives every client the situations of all, so that a user starts in the same one whatever client it is on."""
     clients, file = lab.nodes.clients, situations_file(spec.mix)
-    if len(clients) < 2:
+    if len(clients) < 2 or spec.mix.file is None:
         return
     texts = [
         t.splitlines(keepends=True)
@@ -180,7 +216,9 @@ def drive(lab: Lab, spec: Spec, seconds: float, round_: int) -> tuple[int, int]:
     directory = f"{REMOTE}/warm-up"
     reset(lab)
     seed = spec.seed + round_  # other walks than in the rounds before
-    run, driver = jmeter.board(lab, spec, directory, users, phases, seed, think_time_s=WARM_THINK_S, keep=SITUATIONS)
+    run, driver = of_system.run_and_driver(
+        lab, spec, directory, users, phases, seed, think_time_s=WARM_THINK_S, keep=SITUATIONS
+    )
     clean = f"rm -rf {directory}"
     new, kept_in = f"{directory}/situations.csv", situations_file(spec.mix)
     join = f"mv {new} {kept_in}" if round_ == 1 else f"tail -n +2 {new} >> {kept_in}"

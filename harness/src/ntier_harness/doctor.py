@@ -11,16 +11,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ntier_harness import machine
+from ntier_harness import machine, systems
 from ntier_harness.lab import Lab
 from ntier_harness.screen import size
-from ntier_harness.targets.local import NETWORK
+from ntier_harness.systems.definition import Program
 
 NEEDED_DISK = 12_000_000_000  # base and golden images, data, the pool's copies
 NEEDED_MEMORY = 4_000_000_000  # 1/1/1/1M with a client: 2.3 GB resident, and room for page cache
-DOWNLOADS = 900_000_000  # packages of both distributions' images, Maven artefacts, JMeter; once
 JAVA_LEAST = 17
-IMAGES = ("web", "app", "shardingsphere", "mysql-small", "client")  # of the default sweep
 STEAL_S = 1.0
 
 
@@ -34,21 +32,10 @@ class Finding:
 
 def examine(lab: Lab) -> list[Finding]:
     """All findings; nothing is changed."""
+    own = lab.target.doctor(lab)
     if not machine.is_linux():
-        return [system(), *resources(lab), *programs(lab)]
-    return [
-        system(),
-        *resources(lab),
-        cgroups(),
-        steal(),
-        privileges(),
-        nodes(),
-        *programs(lab),
-        incus(lab),
-        bridge(lab),
-        apt(lab),
-        downloads(lab),
-    ]
+        return [system(), *resources(lab), *own, *programs(lab)]
+    return [system(), *resources(lab), steal(), *own, *programs(lab), apt(lab)]
 
 
 def system() -> Finding:
@@ -80,16 +67,6 @@ def resources(lab: Lab) -> list[Finding]:
     ]
 
 
-def cgroups() -> Finding:
-    version = 2 if Path("/sys/fs/cgroup/cgroup.controllers").exists() else 1
-    cpu = (
-        version == 2 or Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").exists() or Path("/sys/fs/cgroup/cpuacct").exists()
-    )
-    return Finding(
-        "cgroup", "ok" if cpu else "fail", f"version {version}", "" if cpu else "mount the cpu and cpuacct controllers"
-    )
-
-
 def steal() -> Finding:
     """Share of CPU time that the hypervisor gave to others, over one second."""
     before = machine.cpu_ticks()
@@ -100,20 +77,6 @@ def steal() -> Finding:
     level = "ok" if stolen <= 1 and busy <= 30 else "warn"
     mend = "" if level == "ok" else "stop other work on this machine while a sweep runs: its trials would be invalid"
     return Finding("host load", level, f"steal {stolen:.1f} %, busy {busy:.0f} % over {STEAL_S:g} s", mend)
-
-
-def privileges() -> Finding:
-    root = os.geteuid() == 0
-    return Finding(
-        "privileges", "ok" if root else "fail", "root" if root else "not root", "" if root else "run with sudo"
-    )
-
-
-def nodes() -> Finding:
-    """Whether this machine can make nodes of target local: a container without the powers for it cannot."""
-    found = machine.obstacle()
-    said, _, instead = found.partition(". ")
-    return Finding("nodes", "fail" if found else "ok", said or "Incus containers can be made here", instead)
 
 
 def programs(lab: Lab) -> list[Finding]:
@@ -131,49 +94,26 @@ def programs(lab: Lab) -> list[Finding]:
     for name, command in wanted.items():
         there = shutil.which(command)
         findings.append(Finding(name, "ok" if there else "warn", there or "missing", "" if there else "make setup"))
-    return [*findings, proxysql()]
+    return [*findings, *brought(lab.paths.root)]
 
 
-def proxysql() -> Finding:
-    """The one middleware that Debian does not have."""
-    given = os.environ.get("PROXYSQL_BINARY", "")
+def brought(root: Path) -> list[Finding]:
+    """Programs that no package source has; somebody must bring them."""
+    every = [systems.find(root, name).definition for name in systems.names(root)]
+    choices = {n: c for d in every for v in d.variants.values() for n, c in v.choices.items() if c.program}
+    return [bring(name, choice.program) for name, choice in choices.items()]
+
+
+def bring(name: str, program: Program) -> Finding:
+    given = os.environ.get(program.environment, "")
     if given and not Path(given).is_file():
-        return Finding("proxysql", "fail", f"PROXYSQL_BINARY={given}: no such file", "name its package or program")
-    get = (
-        "for MIDDLEWARE=proxysql alone: take the package for Debian 13 from github.com/sysown/proxysql/releases or "
-        "repo.proxysql.com, and give PROXYSQL_BINARY=/path/to/its.deb (3.0.10 or newer for PostgreSQL)"
-    )
-    return Finding("proxysql", "ok", given or "not given, and not needed", "" if given else get)
+        return Finding(name, "fail", f"{program.environment}={given}: no such file", "name its package or program")
+    return Finding(name, "ok", given or "not given, and not needed", "" if given else program.get)
 
 
 def first_line(lab: Lab, argv: list[str | None]) -> str:
     done = lab.runner.run([a for a in argv if a], check=False, timeout=30)
     return (done.out or done.err).strip().splitlines()[0] if (done.out or done.err).strip() else ""
-
-
-def incus(lab: Lab) -> Finding:
-    if not shutil.which("incus"):
-        return Finding("incus", "warn", "missing", "make setup")
-    done = lab.runner.run(["incus", "query", "/1.0"], check=False, timeout=20)
-    if done.code:
-        return Finding("incus", "warn", f"does not answer: {done.problem}", "make setup")
-    argv = ["incus", "--project", "ntier", "image", "list", "--format", "csv", "--columns", "l"]
-    image = lab.runner.run(argv, check=False, timeout=20)
-    missing = [name for name in IMAGES if name not in image.out.split()]
-    detail = "answers" + (f"; images not built yet: {', '.join(missing)}" if missing else ", all images are built")
-    return Finding("incus", "warn" if missing else "ok", detail, "make setup" if missing else "")
-
-
-def bridge(lab: Lab) -> Finding:
-    """The experiment's addresses must not be in use for anything else."""
-    if not shutil.which("ip"):
-        return Finding("network", "warn", "the program ip is missing", "apt-get install iproute2")
-    done = lab.runner.run(["ip", "-o", "-4", "addr", "show"], check=False)
-    taken = [line.split()[1] for line in done.out.splitlines() if re.search(r" inet 198\.1[89]\.", line)]
-    others = sorted({name for name in taken if name != "ntierbr0"})
-    level = "fail" if others else "ok"
-    return Finding("network", level, f"{NETWORK}: " + (f"used by {', '.join(others)}" if others else "free or ours"),
-                   f"free {NETWORK} on {', '.join(others)}" if others else "")  # fmt: skip
 
 
 def apt(lab: Lab) -> Finding:
@@ -198,12 +138,6 @@ def apt(lab: Lab) -> Finding:
     return Finding(
         "apt", "ok" if hosts else "warn", f"{len(hosts)} source host(s) answer", "" if hosts else "apt-get update"
     )
-
-
-def downloads(lab: Lab) -> Finding:
-    built = (lab.paths.root / "build").exists() and incus(lab).level == "ok"
-    detail = "images are built: nothing to fetch" if built else f"first set-up fetches about {size(DOWNLOADS)}"
-    return Finding("download", "ok", detail)
 
 
 def text(findings: list[Finding]) -> str:

@@ -240,11 +240,11 @@ class DryRunner(Runner):
         if "version" in argv:
             return 0, '{"terraform_version": "1.11.4"}'
         if "apply" in argv:
-            clients = json.loads(Path(argv[-2].partition("=")[2]).read_text())["clients"]
-            wanted = [(tier, i, 1) for i, tier in enumerate(("web", "app", "middleware", "db"), 2)]
-            for tier, i, n in [*(("client", 1, n) for n in range(1, clients + 1)), *wanted]:
-                made = {"address": f"198.18.{i}.{n}", "tier": tier, "index": n, "allowance": ""}
-                nodes.setdefault(f"{tier}{n}", made)["running"] = True
+            tiers = json.loads(Path(argv[-2].partition("=")[2]).read_text())["tiers"]
+            for i, tier in enumerate(tiers, 1):
+                for n in range(1, tier["count"] + 1):
+                    made = {"address": f"198.18.{i}.{n}", "tier": tier["name"], "index": n, "allowance": ""}
+                    nodes.setdefault(f"{tier['name']}{n}", made)["running"] = True
         if "destroy" in argv:
             nodes.clear()
         if "output" not in argv:

@@ -20,7 +20,7 @@ from ntier_harness.plan import Trial
 from ntier_harness.spec import Spec
 
 INTERRUPTED = "interrupted"
-_DIR = re.compile(r"(u\d{5,}\.r\d\d)(?:\.a(\d+))?")
+_DIR = re.compile(r"((?:u\d{5,}|[a-z][a-z0-9_]*-[0-9_e-]+)\.r\d\d)(?:\.a(\d+))?")
 # What must be equal for trials to stand in one sweep: manifest field -> option that sets it.
 SAME = {"target": "target", "scale": "scale", "seed": "seed", "data_profile": "data", "soft_resources": "set"}
 
@@ -51,7 +51,7 @@ class Attempt:
 def attempts(sweep_dir: Path) -> dict[str, list[Attempt]]:
     """All attempts of a sweep by trial key, oldest first."""
     found: dict[str, list[Attempt]] = {}
-    for directory in sorted(sweep_dir.glob("u*")) if sweep_dir.is_dir() else []:
+    for directory in sorted(sweep_dir.glob("*.r*")) if sweep_dir.is_dir() else []:
         match = _DIR.fullmatch(directory.name)
         if not match or not directory.is_dir():
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from functools import cache
+from collections.abc import Collection
 from pathlib import Path
 
 from ntier_harness.errors import RequestError, unknown
@@ -12,17 +12,16 @@ from ntier_harness.files import read_text
 
 HEADER = "from,to,probability"
 TARGETS_ONLY = ("Back", "EndOfSession")
-SUMS = (0.9, 1.2)  # a published column of RUBBoS sums to 1.138; anything outside is a slip of the pen
+SUMS = (0.9, 1.2)  # a published column of a mix sums to 1.138; anything outside is a slip of the pen
 
 Table = dict[str, dict[str, float]]
 """State -> target -> probability, in the order of the file; the first state is home."""
 
 
-def read_table(file: Path, plan: Path) -> Table:
-    """`plan`: JMeter's, whose samplers are the states that there are. Raises RequestError naming file, line and what is
-    allowed."""
+def read_table(file: Path, known: Collection[str]) -> Table:
+    """`known`: the system's interactions, which are the states that there are. Raises RequestError naming file, line
+    and what is allowed."""
     rows = _rows(file)
-    known = _samplers(plan)
     for state, targets in rows.items():
         if state not in known:
             raise RequestError(f"{file}: {unknown('state', state, known)}")
@@ -72,8 +71,3 @@ def _probability(place: str, text: str) -> float:
     if not 0 <= value <= 1:
         raise RequestError(f"{place}: probability is {text[:40]!r}; allowed is a number in 0..1")
     return value
-
-
-@cache
-def _samplers(plan: Path) -> tuple[str, ...]:
-    return tuple(re.findall(r'<HTTPSamplerProxy [^>]*testname="([^"]+)"', read_text(plan)))

@@ -11,13 +11,12 @@ import click
 from ntier_analysis.contracts.files import read_json
 from ntier_analysis.wording import counted
 
-from ntier_harness import campaign_ledger, durable, ledger, preflight, sweep
+from ntier_harness import campaign_ledger, durable, ledger, preflight, settings, sweep
 from ntier_harness.condition import in_force
 from ntier_harness.deploy import deploy, playbook
 from ntier_harness.errors import RequestError, WorkError, unknown
 from ntier_harness.lab import Lab
-from ntier_harness.soft import soft_resources
-from ntier_harness.spec import Spec
+from ntier_harness.spec import CLIENT, Spec
 
 
 def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
@@ -50,7 +49,7 @@ def ready_to_deploy(lab: Lab, spec: Spec) -> None:
     """Raises RequestError if other nodes are up than the request needs, WorkError if there are none."""
     preflight.check_target(lab, spec)
     lab.target.require_privileges()
-    wanted = {**spec.topology.counts, "client": spec.clients}
+    wanted = {**spec.topology.counts, CLIENT: spec.clients}
     there = {tier: len(lab.nodes.tier(tier)) for tier in wanted}
     if there != wanted:
         raise RequestError(f"topo: {spec.topology} is not what is up ({there}); run: ntier up --topo {spec.topology}")
@@ -61,9 +60,9 @@ def deploy_only(lab: Lab, spec: Spec, *, check: bool) -> None:
     with sweep.locked(lab):
         ready_to_deploy(lab, spec)
         if check:
-            playbook(lab, "deploy", check=True)
+            playbook(lab, spec, "deploy", check=True)
             return
-        ran = deploy(lab, soft_resources(spec))
+        ran = deploy(lab, spec, settings.values(spec))
         lab.nodes.disconnect()
         lab.screen.close()
     lab.screen.say("deployed and verified" if ran else "this deployment is in force and healthy; nothing to do")

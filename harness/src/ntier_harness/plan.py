@@ -6,7 +6,9 @@ import hashlib
 import random
 from dataclasses import dataclass, replace
 
-from ntier_harness.spec import Spec
+from ntier_analysis.wording import counted
+
+from ntier_harness.spec import USERS, Spec
 
 OVERHEAD_S = 12.0  # per trial beside its phases; promised: below 15
 UP_S, DEPLOY_S, WARM_UP_S, REPORT_S = 20.0, 45.0, 40.0, 15.0
@@ -20,15 +22,27 @@ TRIAL_BYTES = 400_000  # logs, facts, manifest
 
 @dataclass(frozen=True)
 class Trial:
-    """One run to make: the `rep`-th at `users` nominal users."""
+    """One run to make: the `rep`-th at `users` nominal users, or at a value of another factor."""
 
     users: int
     rep: int
     seed: int
+    factor: str = USERS
+    value: float | None = None
+    """Of another factor than the users."""
 
     @property
     def key(self) -> str:
-        return f"u{self.users:05d}.r{self.rep:02d}"
+        """`u01000.r01`, `sleep_s-0_5.r01`."""
+        if self.value is None:
+            return f"u{self.users:05d}.r{self.rep:02d}"
+        number = f"{self.value:.12g}" if self.value % 1 else str(int(self.value))
+        return f"{self.factor}-{number.replace('.', '_')}.r{self.rep:02d}"
+
+    @property
+    def load(self) -> str:
+        """What distinguishes it from others of the sweep, for a person."""
+        return counted(self.users, "user") if self.value is None else f"{self.factor} {self.value:g}"
 
     def attempt_key(self, attempt: int) -> str:
         return self.key if attempt == 1 else f"{self.key}.a{attempt}"
@@ -37,6 +51,15 @@ class Trial:
         """This trial with other walks, after `times` attempts that were no use: with the same ones, a mix that is off
         by chance would be so in each. An interrupted attempt does not count: the next one has the same walks."""
         return replace(self, seed=seed_of(f"{self.seed}/{times}")) if times else self
+
+
+def trial(spec: Spec, point: float, rep: int) -> Trial:
+    """The `rep`-th trial at a value of the sweep's factor. All values of another factor than the users have the same
+    walks."""
+    if spec.factor == USERS:
+        return Trial(int(point), rep, trial_seed(spec.seed, int(point), rep))
+    users = spec.users[0]
+    return Trial(users, rep, trial_seed(spec.seed, users, rep), spec.factor, point)
 
 
 def trial_seed(seed: int, users: int, rep: int) -> int:
@@ -63,11 +86,11 @@ def order(spec: Spec, loads: tuple[int, ...] | None = None) -> list[Trial]:
     order that halves the gaps (lowest, middle, quarters...), so an early stop leaves a coarse sweep instead of half of
     one, and time does not go along with load (an effect of the order can be seen). The seed scrambles every block but
     the first. `loads`: other loads than the request's."""
-    trials, users = [], spec.users if loads is None else loads
+    trials, points = [], spec.points if loads is None else loads
     for rep in range(1, spec.reps + 1):
         mask = 0 if rep == 1 else random.Random(f"{spec.seed}/{rep}").getrandbits(16)  # noqa: S311 (an order, not a secret)
-        for i in block_order(len(users), mask):
-            trials.append(Trial(users[i], rep, trial_seed(spec.seed, users[i], rep)))
+        for i in block_order(len(points), mask):
+            trials.append(trial(spec, points[i], rep))
     return trials
 
 

@@ -49,8 +49,9 @@ def reason(result: dict[str, Any]) -> str:
 
 
 def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[str], None] = lambda _: None, *,
-         check: bool = False, limit: Sequence[str] = ()) -> int:  # fmt: skip
-    """Runs playbooks on the nodes of `nodes.json`, or on those in `limit`; returns the number of tasks.
+         roles: Path | None = None, check: bool = False, limit: Sequence[str] = ()) -> int:  # fmt: skip
+    """Runs playbooks (names of `ansible/playbooks`, or paths) on the nodes of `nodes.json`, or on those in `limit`;
+    returns the number of tasks. `roles`: of the system, which come before those that all systems share.
 
     Raises WorkError with host, task and message of the first failed task."""
     log = paths.logs / f"ansible-{names[0]}.jsonl"
@@ -58,10 +59,13 @@ def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[
     files = [f for f in (paths.deployment, paths.secrets, paths.install_digests, paths.machine) if f.exists()]
     argv = [
         str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(paths.nodes),
-        *(f"playbooks/{n}.yml" for n in names), *(part for f in files for part in ("-e", f"@{f}")),
+        *(n if n.endswith(".yml") else f"playbooks/{n}.yml" for n in names),
+        *(part for f in files for part in ("-e", f"@{f}")),
         *(["--check"] if check else []), *(["--limit", ",".join(limit)] if limit else []),
     ]  # fmt: skip
     env = {"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl", "ANSIBLE_NOCOLOR": "1", "NTIER_STATE": str(paths.state)}
+    shared = paths.root / "ansible" / "roles"
+    env["ANSIBLE_ROLES_PATH"] = ":".join(str(folder) for folder in (roles, shared) if folder)
     reader = Events(on_task)
     code = runner.lines(argv, reader.line, log=log, cwd=paths.root / "ansible", env=env)
     os.chmod(log, 0o600)

@@ -7,18 +7,14 @@ import os
 import shutil
 from pathlib import Path
 
-from ntier_harness import ledger, machine, plan, schedule
+from ntier_harness import ledger, plan, schedule, settings
 from ntier_harness.errors import RequestError
 from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
 from ntier_harness.screen import size
-from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec
 
 SPARE_BYTES = 100_000_000  # of disk, beside the trials
-MEMORY_PER_TIER = {"web": 0.15e9, "app": 0.6e9, "middleware": 0.8e9, "db": 0.8e9}  # resident, as measured on small data
-CLIENT_BYTES, USER_BYTES = 0.4e9, 200_000
-PACKAGES = {"ssh": "openssh-client", "java": "default-jdk-headless", "mvn": "maven"}  # what target hosts needs here
 
 
 def check(lab: Lab, spec: Spec, attempts: int) -> None:
@@ -35,7 +31,7 @@ def check_record(lab: Lab, spec: Spec) -> None:
     """Laboratory, request and the manifests that are there speak of one experiment, and there is a place to go on."""
     check_target(lab, spec)
     check_results(lab.paths, spec.sweep)
-    ledger.check_same_experiment(spec, ledger.attempts(lab.paths.raw / spec.sweep), soft_resources(spec))
+    ledger.check_same_experiment(spec, ledger.attempts(lab.paths.raw / spec.sweep), settings.values(spec))
 
 
 def check_target(lab: Lab, spec: Spec) -> None:
@@ -80,29 +76,4 @@ def check_machine(lab: Lab, spec: Spec) -> None:
             "terraform: neither Terraform nor OpenTofu is here; install one of them from its makers, or name its "
             f"program in TERRAFORM (now: {lab.target.terraform})"
         )
-    lab.target.assignment(spec)
-    if lab.target.own_machines:
-        _hosts_can_be_served(lab)
-        return
-    if not lab.runner.has("incus") and (obstacle := machine.obstacle()):
-        raise RequestError(f"target: {obstacle}")
-    available = machine.memory_info()["MemAvailable"]
-    if not os.path.exists(lab.paths.nodes) and available < memory_needed(spec):
-        raise RequestError(
-            f"memory: the nodes need about {size(memory_needed(spec))}, {size(available)} are available; free some, or "
-            "use a smaller topology"
-        )
-
-
-def _hosts_can_be_served(lab: Lab) -> None:
-    """What the machines get is made here, unless it was; set-up does not do it for them."""
-    made = (lab.paths.root / "rubbos-app" / "target" / "rubbos-data.jar").exists()
-    for name in ("ssh",) if made else PACKAGES:
-        if not lab.runner.has(name):
-            raise RequestError(f"hosts: {name} is missing here; apt-get install {PACKAGES[name]}")
-
-
-def memory_needed(spec: Spec) -> int:
-    """Resident bytes of all nodes together, about."""
-    clients = CLIENT_BYTES * spec.clients + spec.real_users(spec.users[-1]) * USER_BYTES
-    return round(clients + sum(MEMORY_PER_TIER[t] * n for t, n in spec.topology.counts.items()))
+    lab.target.check(spec)

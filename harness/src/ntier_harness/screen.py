@@ -9,8 +9,6 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from ntier_analysis.wording import counted
-
 if TYPE_CHECKING:
     from ntier_analysis.contracts.manifest import Manifest, Phase
     from rich.live import Live
@@ -63,7 +61,7 @@ class Screen:
         self.label = f"[{number}/{of}] {trial.attempt_key(attempt)}"
         self._phase = ""
         self.event("trial", trial=trial.key, attempt=attempt, number=number, of=of)
-        self.say(f"{self.label}  {counted(trial.users, 'user')}, attempt {attempt}; {duration(left_s)} left")
+        self.say(f"{self.label}  {trial.load}, attempt {attempt}; {duration(left_s)} left")
 
     def step(self, step: str) -> None:
         self.event("step", step=step)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ntier_analysis.contracts.topology import Topology
 from ntier_analysis.wording import counted
 
-from ntier_harness import plan, preflight, scale, schedule, sweep
+from ntier_harness import plan, preflight, schedule, settings, sweep
+from ntier_harness.deploy import playbooks
 from ntier_harness.errors import RequestError
 from ntier_harness.lab import Lab
 from ntier_harness.machine import memory_info
 from ntier_harness.screen import duration, size
-from ntier_harness.soft import soft_resources
-from ntier_harness.spec import SEARCH_MOST, Spec
+from ntier_harness.spec import CLIENT, SEARCH_MOST, Spec
+from ntier_harness.systems.notation import Topology
 
 SHOWN = 4  # nodes of a tier drawn one by one; more are counted
 
@@ -22,7 +22,7 @@ SHOWN = 4  # nodes of a tier drawn one by one; more are counted
 def picture(topology: Topology, clients: int = 1) -> str:
     """The topology as text: one column per tier, one row per node."""
     columns = []
-    for tier, count in {"client": clients, **topology.counts}.items():
+    for tier, count in {CLIENT: clients, **topology.counts}.items():
         names = [f"{tier}{i}" for i in range(1, count + 1)]
         columns.append(names if count <= SHOWN else [*names[: SHOWN - 1], f"... {tier}{count}"])
     height = max(len(c) for c in columns)
@@ -44,13 +44,7 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
     to_come = schedule.to_come(lab, spec, attempts)
     left = {t.key for t in to_come if t in trials}
     problems = []
-    cores = scale.needed_cores(spec.scale, spec.shares)
-    host = (lab.host or sweep_host(lab)).cores
-    here = not lab.target.own_machines
-    if here and cores > scale.HOST_LIMIT * host:
-        problems.append(
-            f"nodes, client and machinery may need {cores:.1f} of {host} cores: trials may be invalid (host busy)"
-        )
+    problems += lab.target.problems(spec)
     try:
         lab.target.require_privileges()
     except RequestError as error:
@@ -68,19 +62,20 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
         "phases": {"name": spec.phases.name, "ramp_up_s": spec.phases.ramp_up_s, "run_s": spec.phases.run_s,
                    "ramp_down_s": spec.phases.ramp_down_s},
         "scale": spec.scale,
-        "cores": {"needed": round(cores, 2), "host": host} if here else None,
         "hosts": lab.target.assignment(spec),
         "seed": spec.seed,
-        "soft_resources": soft_resources(spec),
+        "system": spec.system.name,
+        "soft_resources": settings.values(spec),
+        "settings": settings.origins(spec),
         "trials": [
-            {"trial": t.key, "users": t.users, "users_real": spec.real_users(t.users), "rep": t.rep,
+            {"trial": t.key, "users": t.users, "users_real": spec.real_users(t.users), "value": t.value, "rep": t.rep,
              "state": "to run" if t.key in left else "done"} for t in trials
         ],
         "search": search_data(spec),
         "duration_s": plan.sweep_duration_s(spec, len(to_come), deployed=False),
         "disk_bytes": plan.disk_bytes(spec, to_come),
         "disk_free_bytes": preflight.disk_free(lab.paths),
-        "memory_bytes": preflight.memory_needed(spec) if here else None,
+        **lab.target.demand(spec),
         "memory_available_bytes": memory_info().get("MemAvailable"),
         "steps": steps(lab, spec),
         "problems": problems,
@@ -96,21 +91,21 @@ def search_data(spec: Spec) -> dict[str, Any]:
     return {"name": spec.search, "precision": spec.precision, "precision_given": given, **counts}
 
 
-def sweep_host(lab: Lab) -> Any:
-    from ntier_harness.lab import host
-
-    lab.host = host(lab.runner)
-    return lab.host
-
-
 def steps(lab: Lab, spec: Spec) -> list[str]:
     return [
         f"{Path(lab.target.terraform).name} apply in {lab.target.root.relative_to(lab.paths.root)}",
-        *(f"ansible-playbook ansible/playbooks/{name}.yml" for name in lab.target.playbooks),
+        *(f"ansible-playbook {shown(lab, name)}" for name in playbooks(lab, spec)),
         "warm-up: 30 s of load without limits, again until the JVMs have compiled (once per deployment)",
-        "per trial: reset, collectors, limits, JMeter, collect, validate, seal",
+        "per trial: reset, collectors, limits, load, collect, validate, seal",
         "ntier-analysis ingest, ntier-analysis report",
     ]
+
+
+def shown(lab: Lab, playbook: str) -> str:
+    """A playbook's file, relative to the checkout."""
+    if not playbook.endswith(".yml"):
+        return f"ansible/playbooks/{playbook}.yml"
+    return str(Path(playbook).relative_to(lab.paths.root)) if playbook.startswith(str(lab.paths.root)) else playbook
 
 
 def machines(data: dict[str, Any]) -> list[str]:
@@ -126,10 +121,23 @@ def machines(data: dict[str, Any]) -> list[str]:
     ]
 
 
+def setting_lines(settings_: list[dict[str, Any]]) -> list[str]:
+    """Soft resources with value, default (at this scale) and where the value comes from."""
+    if not settings_:
+        return []
+    width = max(len(s["name"]) for s in settings_)
+    lines = [f"{'setting':<{width}}  {'value':>13}  {'default':>13}  {'unit':<11}  from"]
+    for s in settings_:
+        origin = (s["origin"] or "the system") + (", scaled" if s["scaled"] and s["value"] == s["default"] else "")
+        lines.append(f"{s['name']:<{width}}  {s['value']:>13}  {s['default']:>13}  {s['unit'] or '-':<11}  {origin}")
+    return lines
+
+
 def plan_text(data: dict[str, Any]) -> str:
     p = data["phases"]
     trials = data["trials"]
     left = [t for t in trials if t["state"] == "to run"]
+    width = max(12, *(len(t["trial"]) for t in trials))
     lines = [
         f"sweep     {data['sweep']}",
         "",
@@ -140,13 +148,15 @@ def plan_text(data: dict[str, Any]) -> str:
         *machines(data),
         f"phases    {p['name']}: {p['ramp_up_s']:g} / {p['run_s']:g} / {p['ramp_down_s']:g} s",
         f"disk      about {size(data['disk_bytes'])} of {size(data['disk_free_bytes'])} free",
-        "soft      " + ", ".join(f"{k} {v}" for k, v in data["soft_resources"].items() if not k.startswith("ntier_")),
         f"seed      {data['seed']}",
         "",
-        f"{'order':>5}  {'trial':<12} {'users':>7} {'real':>6}  state",
+        *setting_lines(data["settings"]),
+        "",
+        f"{'order':>5}  {'trial':<{width}} {'users':>7} {'real':>6}  state",
     ]
     lines += [
-        f"{i:>5}  {t['trial']:<12} {t['users']:>7} {t['users_real']:>6}  {t['state']}" for i, t in enumerate(trials, 1)
+        f"{i:>5}  {t['trial']:<{width}} {t['users']:>7} {t['users_real']:>6}  {t['state']}"
+        for i, t in enumerate(trials, 1)
     ]
     how = data["search"]
     text = "Loads come in an order that halves the gaps, repetitions in blocks: stopped early, it is a coarse sweep."

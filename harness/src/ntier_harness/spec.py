@@ -5,32 +5,42 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from ntier_analysis.contracts.topology import DBMS, Topology, TopologyError
-
-from ntier_harness import catalog, middlewares
+from ntier_harness import catalog, systems
 from ntier_harness.catalog import Mix, Phases
 from ntier_harness.errors import RequestError, unknown
+from ntier_harness.systems import System, notation
+from ntier_harness.systems.definition import Data
+from ntier_harness.systems.notation import Topology
 
-MAX_USERS = 100_000
+USERS = "users"  # the factor of a sweep that names none, unless its system says otherwise
+CLIENT = "client"  # name of the tier that load comes from, and of its node type, role and image
+BARE_IMAGE = "base-trixie"  # of setup/images: a node before any role
 MAX_REAL_USERS = 15_000  # of a client: one JVM thread per user; pids.max of a common container is 17,500
 MAX_CLIENTS = 16  # as terraform/modules/topology
+MAX_POINTS = 999  # values of a factor in a sweep
+ANY_USERS = (1, 100_000)
 DEFAULT_PRECISION, PRECISIONS = 0.05, (0.005, 0.5)
 SEARCH_LEAST, SEARCH_MOST = 4, 6  # loads of a search for the capacity (analysis/bench/capacity_search.py)
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What one sweep measures. `users` are nominal; real users are `round(users x scale)`."""
+    """What one sweep measures. `users` are nominal; real users are `round(users x scale)`. `chosen`: of each variant of
+    the system."""
 
+    system: System
     topology: Topology
+    chosen: dict[str, str] = field(hash=False)
     users: tuple[int, ...]
+    """The factor's values, unless another variable is the factor; then one number."""
     mix: Mix
     phases: Phases
     reps: int
-    middleware: str
     target: str
     scale: float
     seed: int
@@ -44,6 +54,22 @@ class Spec:
     clients: int = 1
     """Load generators; they share the users."""
 
+    factor: str = USERS
+    """The variable that changes from trial to trial."""
+    values: tuple[float, ...] = ()
+    """Of another factor than the users."""
+
+    @property
+    def points(self) -> tuple[float, ...]:
+        """The factor's values, ascending."""
+        return self.users if self.factor == USERS else self.values
+
+    def parameters(self, value: float | None = None) -> dict[str, Any]:
+        """What the driver is told of the load's parameters; `value`: of the factor, if it is one of them."""
+        known = self.system.definition.load.parameters
+        found = {name: self.settings.get(name, p.default) for name, p in known.items()}
+        return found if value is None else found | {self.factor: value}
+
     @property
     def precision(self) -> float:
         return self.asked_precision or DEFAULT_PRECISION
@@ -56,72 +82,216 @@ class Spec:
         return min(SEARCH_MOST, max(SEARCH_LEAST, asked))
 
     @property
+    def middleware(self) -> str:
+        """Choice of the variant that is a part of the sweep's key; `none` if the system has none."""
+        name = keyed(self.system)
+        return self.chosen[name] if name else "none"
+
+    @property
     def sweep(self) -> str:
-        """Key of the sweep: `1-1-1-1M.browse_only.shardingsphere[.name]`."""
-        parts = [self.topology.slug, self.mix.name, self.middleware]
+        """Key of the sweep: topology, mix, the keyed variant and a name where there are such (`1-2-1M.reads.nginx`);
+        that of another system than the default one begins with the system's name."""
+        parts = [] if self.system.is_default else [self.system.name]
+        parts += [self.topology.slug, self.mix.name]
+        parts += [self.middleware] if keyed(self.system) else []
         return ".".join([*parts, self.name] if self.name else parts)
 
     def real_users(self, users: int) -> int:
-        return max(1, round(users * self.scale))
+        scale = self.scale if self.system.definition.load.factor.scales else 1
+        return max(1, round(users * scale))
 
     node_types: dict[str, dict[str, float]] = field(default_factory=dict)
 
+    def node_type(self, tier: str) -> str:
+        return self.topology.node_types.get(tier) or self.system.definition.tier(tier).node_type
+
+    def roles(self, tier: str) -> list[str]:
+        """Ansible roles of a tier's nodes, in order: its own and those of the chosen variants."""
+        variants = self.system.definition.variants
+        chosen = [variants[v].choices[c] for v, c in self.chosen.items() if variants[v].tier == tier]
+        return [*self.system.definition.tier(tier).roles, *(role for choice in chosen for role in choice.roles)]
+
+    def role(self, tier: str) -> str:
+        """What a node of the tier is: its last role."""
+        return (self.roles(tier) or [tier])[-1]
+
+    def image(self, tier: str) -> str:
+        """What its nodes are made from on target local, as `setup/images` names it."""
+        definition, role = self.system.definition, self.role(tier)
+        own = self.data_folder if tier == self.data_tier and definition.data.in_image else role
+        built = role in self.built_roles and not (self.system.folder / "roles" / role).exists()
+        return definition.tier(tier).image or (own if built else BARE_IMAGE)
+
+    built_roles: tuple[str, ...] = ()
+    """Roles that set-up makes images of."""
+
     @property
-    def db_type(self) -> str:
-        return "low_cost" if self.topology.low_cost else "normal"
+    def data_tier(self) -> str | None:
+        """The tier whose nodes hold the data."""
+        return self.system.definition.data.tier if self.system.definition.data else None
+
+    @property
+    def data_folder(self) -> str:
+        """Name of the folder of its generated data, and of the image that has them."""
+        return f"{self.role(self.data_tier)}-{self.data_profile}" if self.data_tier else ""
+
+    @property
+    def restores(self) -> bool:
+        """Whether users change the data, which are then restored before each trial."""
+        data = self.system.definition.data
+        return self.mix.writes and data is not None and data.restores
 
     @property
     def images(self) -> tuple[str, ...]:
-        """Images that its nodes are made from on target local, as `setup/images` names them; elsewhere there are none.
-        Set-up is derived from this, and so is what it leaves out."""
-        if self.target != "local":
-            return ()
-        return ("web", "app", self.middleware, f"{DBMS[self.topology.dbms]}-{self.data_profile}", "client")
+        """Images that its nodes are made from, on targets that have such. Set-up is derived from this, and so is what
+        it leaves out."""
+        from ntier_harness.targets import kind
+
+        return kind(self.target).images(self)
 
     @property
     def shares(self) -> float:
         """Sum of the CPU shares of all nodes, clients not included, cores at scale 1."""
-        return cpu_shares(self.topology, self.node_types)
+        return cpu_shares(self.system, self.topology, self.node_types)
 
 
-def cpu_shares(topology: Topology, node_types: dict[str, dict[str, float]]) -> float:
-    counts = dict(topology.counts)
-    db = counts.pop("db")
-    normal, of_db = (node_types[t]["cpu_share"] for t in ("normal", "low_cost" if topology.low_cost else "normal"))
-    return sum(counts.values()) * normal + db * of_db
+def keyed(system: System) -> str | None:
+    """The variant that is a part of each sweep's key, which the option --middleware chooses."""
+    return next((name for name, variant in system.definition.variants.items() if variant.keyed), None)
 
 
-def parse_topology(text: str | None) -> Topology:
+def cpu_shares(system: System, topology: Topology, node_types: dict[str, dict[str, float]]) -> float:
+    def share(tier: str) -> float:
+        usual = system.definition.tier(tier).node_type
+        return node_types[topology.node_types.get(tier, usual)]["cpu_share"]
+
+    return sum(count * share(tier) for tier, count in topology.counts.items())
+
+
+def parse_topology(text: str | None, system: System) -> Topology:
     if not text:
-        raise RequestError("topo: missing; give a topology as W/A/C/D and a DBMS letter, for example 1/1/1/1M")
+        forms = " or ".join("/".join(form) for form in system.definition.notation.forms)
+        raise RequestError(
+            f"topo: missing; give the nodes of each tier ({forms}), for example {system.definition.notation.example}"
+        )
     try:
-        topology = Topology.parse(text)
-    except TopologyError as error:
+        return notation.parse(system.definition, text)
+    except RequestError as error:
         raise RequestError(f"topo: {error}") from None
-    if topology.dbms not in catalog.SUPPORTED_DBMS:
-        known = ", ".join(f"{letter} ({name})" for letter, name in catalog.SUPPORTED_DBMS.items())
-        raise RequestError(f"topo: {text!r}: DBMS {topology.dbms} is not built yet; allowed are {known}")
-    return topology
 
 
-def parse_users(text: str) -> tuple[int, ...]:
-    """`first:last:step` (inclusive), or a list with commas; each 1..MAX_USERS. Sorted, without doubles."""
+def choose(system: System, topology: Topology, given: dict[str, str]) -> dict[str, str]:
+    """Choice of each variant: by the topology's letters, as asked for, or the default. Raises RequestError for one that
+    there is not, or that does not work with another."""
+    variants, chosen = system.definition.variants, {}
+    for name in given:
+        if name not in variants or name in topology.letters:
+            allowed = [v for v in variants if v not in topology.letters]
+            raise unknown("variant", name, allowed)
+    for name, variant in variants.items():
+        there = [c for c, what in variant.choices.items() if what.available]
+        choice = given.get(name) or topology.letters.get(name) or variant.default
+        if choice not in there:
+            raise unknown(name, str(choice), there)
+        chosen[name] = choice
+    for name, choice in chosen.items():
+        for other, fits in variants[name].choices[choice].with_.items():
+            if chosen[other] not in fits:
+                letter = variants[other].choices[chosen[other]].letter or chosen[other]
+                fitting = [
+                    c
+                    for c, what in variants[name].choices.items()
+                    if chosen[other] in what.with_.get(other, [chosen[other]])
+                ]
+                raise RequestError(
+                    f"{name}: {choice} does not work with {variants[other].title} {letter}; "
+                    f"allowed with {letter} are {', '.join(fitting)}"
+                )
+    return chosen
+
+
+def parse_variants(options: dict[str, Any], system: System) -> dict[str, str]:
+    """`name=choice` texts, and --middleware for the one that is keyed."""
+    given = {}
+    for pair in options.get("variant") or ():
+        name, sep, choice = pair.partition("=")
+        if not sep:
+            raise RequestError(
+                f"variant: {pair!r}: expected name=choice; names are {', '.join(system.definition.variants)}"
+            )
+        given[name] = choice
+    if options.get("middleware"):
+        if (name := keyed(system)) is None:
+            raise RequestError(f"middleware: system {system.name} has none")
+        given[name] = options["middleware"]
+    return given
+
+
+def parse_users(text: str, allowed: tuple[float, float]) -> tuple[int, ...]:
+    """`first:last:step` (inclusive), or a list with commas. Sorted, without doubles."""
     ranges = re.fullmatch(r"(\d{1,9}):(\d{1,9}):(\d{1,9})", text)
     if ranges:
         first, last, step = (int(n) for n in ranges.groups())
         if step < 1 or first > last:
             raise RequestError(f"users: {text!r}: expected first <= last and a step of at least 1")
-        if (last - first) // step > 998:
-            raise RequestError(f"users: {text!r} gives {(last - first) // step + 1} loads; at most 999 are allowed")
+        if (last - first) // step >= MAX_POINTS:
+            raise RequestError(
+                f"users: {text!r} gives {(last - first) // step + 1} loads; at most {MAX_POINTS} are allowed"
+            )
         users = list(range(first, last + 1, step))
     elif re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
         users = [int(n) for n in text.split(",")]
     else:
         raise RequestError(f"users: {text!r}: expected first:last:step (1000:13000:1000) or a list (1000,4000)")
+    low, high = allowed
     for n in users:
-        if not 1 <= n <= MAX_USERS:
-            raise RequestError(f"users: {n} is out of range; allowed are 1..{MAX_USERS} nominal users")
+        if not low <= n <= high:
+            raise RequestError(f"users: {n} is out of range; allowed are {low}..{high} nominal users")
     return tuple(sorted(set(users)))
+
+
+def parse_factor(options: dict[str, Any], system: System) -> tuple[str, tuple[float, ...], tuple[int, ...]]:
+    """The factor's name, its values (none if it is the users), and the users. `--factor name=values`; without it the
+    system's own factor. Raises RequestError."""
+    load = system.definition.load
+    given, users = options.get("factor"), options.get("users")
+    name, text = load.factor.name, load.factor.default
+    if given:
+        name, sep, text = given.partition("=")
+        numbers = [USERS, *(n for n, p in load.parameters.items() if p.range)]
+        if not sep or name not in numbers:
+            raise unknown("factor", given, [f"{n}=..." for n in numbers])
+        if name == USERS and users:
+            raise RequestError("factor: users are given twice, by --users and --factor")
+    elif users and (name == USERS or not users.isdigit()):  # several numbers of users make them the factor
+        name, text = USERS, users
+    if name == USERS:
+        return USERS, (), parse_users(text, load.factor.range if load.factor.name == USERS else ANY_USERS)
+    number = parse_users(users, ANY_USERS) if users else (load.workers,)
+    if len(number) > 1:
+        raise RequestError(f"users: {users!r}: {name} is the factor; give one number of users")
+    return name, parse_values(name, text, load.parameters[name].range), number
+
+
+def parse_values(name: str, text: str, allowed: tuple[float, float]) -> tuple[float, ...]:
+    """Numbers with commas, or `first:last:step` (inclusive). Sorted, without doubles."""
+    try:
+        parts = [float(part) for part in re.split("[:,]", text)]
+    except ValueError:
+        parts = []
+    if not parts or (":" in text and (len(parts) != 3 or "," in text or parts[2] <= 0 or parts[0] > parts[1])):
+        raise RequestError(f"factor {name}: {text!r}: expected first:last:step or a list (0.1,0.5,1)")
+    if ":" in text:
+        first, last, step = parts
+        count = int((last - first) / step + 1e-9) + 1
+        if count > MAX_POINTS:
+            raise RequestError(f"factor {name}: {text!r} gives {count} values; at most {MAX_POINTS} are allowed")
+        parts = [round(first + i * step, 12) for i in range(count)]
+    low, high = allowed
+    for value in parts:
+        if not low <= value <= high:
+            raise RequestError(f"factor {name}: {value:g} is out of range; allowed are {low}..{high}")
+    return tuple(sorted(set(parts)))
 
 
 def whole(option: str, text: Any, low: int, high: int) -> int:
@@ -134,7 +304,7 @@ def whole(option: str, text: Any, low: int, high: int) -> int:
     return value
 
 
-def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> str:
+def _one_of(option: str, value: str, allowed: Iterable[str]) -> str:
     if value not in allowed:
         raise unknown(option, value, allowed)
     return value
@@ -155,72 +325,96 @@ def _parse_precision(text: Any, search: str) -> float | None:
     return value
 
 
-def make_spec(options: dict[str, Any], workloads: Any, cores: int) -> Spec:
-    """Options (texts as typed, None = default) -> Spec. Raises RequestError for the first wrong one."""
-    from ntier_harness.scale import parse_scale
-    from ntier_harness.soft import parse_settings
+def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
+    """Options (texts as typed, None = default) -> Spec. `root`: the checkout. Raises RequestError for the first wrong
+    one."""
+    from ntier_harness import settings
+    from ntier_harness.targets import NAMES, kind
 
-    topology = parse_topology(options.get("topo"))
-    target = _one_of("target", options.get("target") or "local", catalog.TARGETS)
+    system = systems.find(root, options.get("system") or systems.default(root))
+    load, data = system.definition.load, system.definition.data
+    if system.definition.deploy == "none":
+        raise RequestError(f"system: {system.name} has deploy: none, which is not carried out yet; allowed is roles")
+    topology = parse_topology(options.get("topo"), system)
+    target = options.get("target") or NAMES[0]
+    kind(target)  # raises RequestError if there is none
     search = options.get("search") or "grid"
     if search not in catalog.SEARCHES:
         raise unknown("search", search, catalog.SEARCHES)
+    factor, values, users = parse_factor(options, system)
+    if search == "capacity" and factor != USERS:
+        raise RequestError(f"search: capacity is a number of users, and {factor} is the factor; allowed is grid")
     scale_text = str(options.get("scale") or "auto")
-    node_types = catalog.node_types(workloads.parent)
-    default_phases = catalog.default(workloads, "default_phases")
+    node_types = catalog.node_types(root)
+    default_phases = catalog.default_phases(system)
     spec = Spec(
+        factor=factor,
+        values=values,
+        system=system,
         topology=topology,
-        users=parse_users(options.get("users") or catalog.default(workloads, "default_users")),
-        mix=catalog.read_mix(options.get("mix") or catalog.DEFAULT_MIX, workloads),
-        phases=catalog.parse_phases(options.get("phases") or default_phases, workloads),
+        chosen={},
+        users=users,
+        mix=catalog.read_mix(options.get("mix") or load.default_workload, system),
+        phases=catalog.parse_phases(options.get("phases") or default_phases, system),
         reps=whole("reps", options.get("reps") or 1, 1, 99),
-        middleware=middlewares.find(options.get("middleware") or None, topology.dbms).name,
         target=target,
-        scale=parse_scale(scale_text, cores, cpu_shares(topology, node_types))
-        if target == "local"
-        else full_scale(scale_text, target),
+        scale=kind(target).parse_scale(scale_text, cores, cpu_shares(system, topology, node_types)),
         seed=whole("seed", options.get("seed") or 1, 0, 2**31 - 1),
         name="",
-        data_profile=_one_of("data", options.get("data") or catalog.DEFAULT_PROFILE, catalog.PROFILES),
+        data_profile=_data_profile(options.get("data"), data),
         search=search,
         asked_precision=_parse_precision(options.get("precision"), search),
-        settings=parse_settings(options.get("set") or ()),
+        settings=settings.parse(system, options.get("set") or ()),
         node_types=node_types,
+        built_roles=systems.built_roles(root),
         clients=whole("clients", options.get("clients") or 1, 1, MAX_CLIENTS),
     )
-    middlewares.check(
-        middlewares.MIDDLEWARES[spec.middleware], topology.dbms, spec.settings,
-        mix=spec.mix.name, mix_writes=spec.mix.writes, replicas=topology.counts["db"],
-    )  # fmt: skip
+    spec = replace(spec, chosen=choose(system, topology, parse_variants(options, system)))
+    settings.check(spec)
     most = spec.real_users(spec.users[-1])
     if most > MAX_REAL_USERS * spec.clients:
         of = f"{MAX_REAL_USERS}" + (f" for each of {spec.clients} clients" if spec.clients > 1 else "")
         raise RequestError(f"users: {spec.users[-1]} at scale {spec.scale} are {most} real users; at most {of}")
     name = options.get("name")
-    explicit_scale = "" if scale_text == "auto" or target != "local" else f"s{spec.scale:g}".replace(".", "_")
+    explicit_scale = "" if scale_text == "auto" or not kind(target).scaled else f"s{spec.scale:g}".replace(".", "_")
     name = derived_name(spec, default_phases, explicit_scale) if name is None or name == "" else name
     if name and not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,39}", name):
         raise RequestError(
             f"name: {name!r}: allowed are up to 40 of a-z, 0-9, _ and -, beginning with a letter or digit"
         )
-    return Spec(**{**spec.__dict__, "name": name})
+    return replace(spec, name=name)
 
 
-def full_scale(text: str, target: str) -> float:
-    """The scale where each node is a machine of its own: 1. Raises RequestError for another one."""
-    if text not in ("auto", "1", "1.0"):
-        raise RequestError(f"scale: {text}: target {target} has whole machines, nothing is scaled; allowed is 1")
-    return 1.0
+def _data_profile(given: str | None, data: Data | None) -> str:
+    if data is None:
+        if given:
+            raise RequestError(f"data: {given!r}: the system has no data profiles")
+        return "none"
+    return _one_of("data", given or data.default, data.profiles)
 
 
 def derived_name(spec: Spec, default_phases: str, explicit_scale: str) -> str:
     """What distinguishes this sweep from the default one, so that differing experiments never share a folder."""
+    from ntier_harness.targets import NAMES
+
     parts = [] if spec.phases.name == default_phases else [spec.phases.name.replace(".", "_")]
-    parts += [spec.target] if spec.target != catalog.TARGETS[0] else []
+    parts += [spec.target] if spec.target != NAMES[0] else []
     parts += [explicit_scale] if explicit_scale else []
-    parts += [spec.data_profile] if spec.data_profile != catalog.DEFAULT_PROFILE else []
+    data = spec.system.definition.data
+    parts += [spec.data_profile] if data and spec.data_profile != data.default else []
+    if spec.factor != spec.system.definition.load.factor.name:
+        parts.append(spec.factor.replace("_", "-"))
+    if spec.factor != USERS and spec.users != (spec.system.definition.load.workers,):
+        parts.append(f"users{spec.users[0]}")
     parts += [f"seed{spec.seed}"] if spec.seed != 1 else []
     parts += [f"clients{spec.clients}"] if spec.clients != 1 else []
+    variants = spec.system.definition.variants
+    asked = {
+        v: c
+        for v, c in spec.chosen.items()
+        if not variants[v].keyed and v not in spec.topology.letters and c != variants[v].default
+    }
+    parts += [choice.replace("_", "-") for choice in asked.values()]
     if spec.settings:
         text = json.dumps(spec.settings, sort_keys=True)
         parts.append("x" + hashlib.sha256(text.encode()).hexdigest()[:6])

@@ -13,7 +13,7 @@ from typing import Any
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.wording import counted
 
-from ntier_harness import durable, ledger, plan, preflight, versions
+from ntier_harness import durable, ledger, plan, preflight, settings, versions
 from ntier_harness.condition import LOADED, in_force, keep, reset, restore
 from ntier_harness.deploy import deploy, warm_up
 from ntier_harness.errors import RequestError, WorkError
@@ -21,7 +21,6 @@ from ntier_harness.lab import Lab
 from ntier_harness.plan import Trial
 from ntier_harness.schedule import Schedule, to_come
 from ntier_harness.schedule import make as make_schedule
-from ntier_harness.soft import soft_resources
 from ntier_harness.spec import Spec
 from ntier_harness.trial import Attempt, planned
 
@@ -95,12 +94,12 @@ def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False
     if lab.paths.written.exists():
         lab.screen.step("restore the data that users of an earlier run changed")
         lab.nodes.connect()
-        restore(lab, LOADED)
+        restore(lab, spec, LOADED)
         durable.remove(lab.paths.written)
     lab.screen.step("deploy")
-    deploy(lab, soft, force=force)
-    if spec.mix.writes:
-        keep(lab, LOADED, in_force(lab)["digest"])
+    deploy(lab, spec, soft, force=force)
+    if spec.restores:
+        keep(lab, spec, LOADED, in_force(lab)["digest"])
         durable.write(lab.paths.written, str(lab.paths.raw / spec.sweep))
 
 
@@ -123,7 +122,7 @@ def carry_out(
     lab: Lab, spec: Spec, attempts: int, options: dict[str, Any] | None = None, *, brief: bool = False
 ) -> int:
     """What `run` does, for one who holds the lock. `brief`: of the result, only the sentence is printed."""
-    sweep_dir, soft = lab.paths.raw / spec.sweep, soft_resources(spec)
+    sweep_dir, soft = lab.paths.raw / spec.sweep, settings.values(spec)
     preflight.check(lab, spec, attempts)
     schedule = make_schedule(lab, spec, attempts)
     if schedule.next() is not None:
@@ -195,15 +194,15 @@ def ready(lab: Lab, spec: Spec, soft: dict[str, Any], *, doubt: bool = True) -> 
     lab.target.up(spec, lab.paths.logs / "terraform.log")
     lab.forget_nodes()
     lab.nodes.connect()
-    restart_services(lab)
+    restart_services(lab, spec)
     provision(lab, spec, soft, force=True)
     return warm_up(lab, spec)
 
 
-def restart_services(lab: Lab) -> None:
+def restart_services(lab: Lab, spec: Spec) -> None:
     """All services, the tier that others need first: what waits for a peer that vanished would wait on."""
     command = "systemctl restart $(sed 's/#.*//' /etc/ntier/services.d/*)"
-    for tier in ("db", "middleware", "app", "web"):
+    for tier in reversed(spec.topology.counts):
         lab.runner.parallel(lambda n: lab.nodes.call(n, command, check=False, timeout=180), lab.nodes.tier(tier))
 
 

@@ -13,16 +13,17 @@ from typing import Any
 
 from ntier_analysis.contracts.manifest import Manifest, Phase, State, Validity
 from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.contracts.system import Factor, Interaction, Resource, System, Tier
 
 import ntier_harness
 from ntier_harness import collect, durable, ledger, versions
-from ntier_harness.condition import WARM, check_restored, data, reset, restore
-from ntier_harness.drivers import jmeter
+from ntier_harness.condition import WARM, check_restored, data, replicas, reset, restore
+from ntier_harness.drivers import of_system
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import REMOTE, Generator, compare_clocks
 from ntier_harness.plan import Trial
-from ntier_harness.spec import Spec
+from ntier_harness.spec import CLIENT, USERS, Spec
 from ntier_harness.targets import Observation
 from ntier_harness.watch import Watch
 
@@ -41,6 +42,7 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft: dict[str, An
         topology=str(spec.topology),
         nodes=lab.nodes.all,
         target=spec.target,
+        system=described(spec, trial),
         mix=spec.mix.name,
         middleware=spec.middleware,
         data_profile=spec.data_profile,
@@ -60,6 +62,37 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft: dict[str, An
         git_clean=lab.clean,
         command=lab.command,
     )
+
+
+def varied(spec: Spec, trial: Trial) -> Factor:
+    """The sweep's factor with this trial's value."""
+    load = spec.system.definition.load
+    if trial.value is not None:
+        parameter = load.parameters[trial.factor]
+        return Factor(name=trial.factor, title=parameter.title, unit=parameter.unit, value=trial.value)
+    users = load.factor if load.factor.name == USERS else None
+    title, unit = (users.title, users.unit) if users else ("Users", USERS)
+    return Factor(name=USERS, title=title, unit=unit, value=trial.users)
+
+
+def described(spec: Spec, trial: Trial) -> System:
+    """What the analysis is told of the system."""
+    d = spec.system.definition
+    counts = spec.topology.counts
+    return System(
+        name=d.name,
+        title=d.title,
+        source=d.source,
+        tiers=[Tier(name=t.name, title=t.title, replicas=t.replicas) for t in d.tiers if t.name in counts],
+        load_model=d.load.model,
+        factor=varied(spec, trial),
+        interactions=[Interaction(name=n, writes=i.writes, slo_ms=i.slo_ms) for n, i in d.interactions.items()],
+        resources=[
+            Resource(name=n, tier=r.tier, utilization=r.utilization)
+            for n, r in d.resources.items() if r.tier in counts
+        ],
+        checks_off=d.checks.off,
+    )  # fmt: skip
 
 
 @dataclass
@@ -124,8 +157,8 @@ class Attempt:
         self.manifest.state = State.RUNNING
         self.begin("reset", {"warm_up": self.warm} if self.warm else None)
         self.lab.nodes.connect()
-        if self.spec.mix.writes:
-            restore(self.lab, WARM)
+        if self.spec.restores:
+            restore(self.lab, self.spec, WARM)
         reset(self.lab)
 
     def facts(self, when: str) -> None:
@@ -153,11 +186,11 @@ class Attempt:
             if when == "before":
                 check_restored(self.lab, node, found)
 
-        if self.spec.mix.writes:
-            self.lab.runner.parallel(one, self.lab.nodes.tier("db"))
+        if self.spec.restores:
+            self.lab.runner.parallel(one, replicas(self.lab, self.spec))
 
     def folder(self, node: Node) -> Path:
-        path = self.directory / ("clients" if node.tier == "client" else "nodes") / node.name
+        path = self.directory / ("clients" if node.tier == CLIENT else "nodes") / node.name
         path.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -167,9 +200,10 @@ class Attempt:
         """Load generator, collectors, facts, limits: all before the first user. The generator comes first: its JVM
         takes longer than the rest. What ends them is in `opened` before they begin, the load last: it ends first."""
         self.begin("start")
-        run, driver = jmeter.board(
-            self.lab, self.spec, self.remote, self.manifest.users_real, self.spec.phases, self.trial.seed
-        )
+        run, driver = of_system.run_and_driver(
+            self.lab, self.spec, self.remote, self.manifest.users_real, self.spec.phases, self.trial.seed,
+            value=self.trial.value,
+        )  # fmt: skip
         (self.directory / "config").mkdir(exist_ok=True)
         for file, name in ((self.spec.mix.file, ""), (self.spec.mix.author_file, ".authors")):
             if file:

@@ -1,19 +1,26 @@
-variable "topology" {
-  description = "W/A/C/D and the DBMS letter M (MySQL), P (PostgreSQL) or C (MySQL Cluster: the third number counts SQL nodes, the fourth data nodes), then L if the database nodes are low-cost: 1/2/1/9ML."
-  type        = string
-  nullable    = false
+variable "tiers" {
+  description = "Groups of nodes, from the users inwards and the load generators last: name, how many nodes, their type (of node_types), role and image, and what their programs need of memory at any scale. The harness makes it of a system and a topology."
+  type = list(object({
+    name               = string
+    count              = number
+    node_type          = optional(string, "normal")
+    role               = string
+    image              = optional(string)
+    memory_floor_bytes = optional(number, 0)
+  }))
+  nullable = false
 
   validation {
-    condition     = can(regex("^[0-9]+/[0-9]+/[0-9]+/[0-9]+[A-Za-z]*$", var.topology))
-    error_message = "topology: expected W/A/C/D with four numbers and a DBMS letter, for example 1/2/1/9M."
+    condition     = alltrue([for tier in var.tiers : can(regex("^[a-z][a-z0-9_]{0,39}$", tier.name))])
+    error_message = "tiers: a name is small letters, digits and _, beginning with a letter."
   }
   validation {
-    condition     = alltrue([for n in regexall("[0-9]+", var.topology) : can(regex("^[1-9][0-9]?$", n))])
-    error_message = "topology: each number counts the nodes of a tier; allowed are 1..99, without leading zeros."
+    condition     = length(distinct(var.tiers[*].name)) == length(var.tiers)
+    error_message = "tiers: a name is there twice."
   }
   validation {
-    condition     = can(regex("[0-9](M|P|C)L?$", var.topology))
-    error_message = "topology: the DBMS letter is M (MySQL), P (PostgreSQL) or C (MySQL Cluster), then an optional L (low-cost database nodes)."
+    condition     = alltrue([for tier in var.tiers : contains(range(1, 100), tier.count)])
+    error_message = "tiers: count is a whole number of 1..99."
   }
 }
 
@@ -25,17 +32,6 @@ variable "scale" {
   validation {
     condition     = var.scale > 0 && var.scale <= 1
     error_message = "scale: allowed are numbers above 0 and at most 1."
-  }
-}
-
-variable "clients" {
-  description = "Number of load generators; they are not in the notation."
-  type        = number
-  default     = 1
-
-  validation {
-    condition     = contains(range(1, 17), var.clients)
-    error_message = "clients: allowed are the whole numbers 1..16."
   }
 }
 
@@ -56,25 +52,13 @@ variable "node_types" {
   }
 }
 
-variable "memory_floor_bytes" {
-  description = "Least memory of a tier's nodes, unless their type says so itself. Today's programs need it at any scale: an idle MySQL 9.7 takes 350-500 MB, a JVM with its pools as much."
-  type        = map(number)
-  default = {
-    web        = 268435456
-    app        = 1073741824
-    middleware = 1073741824
-    db         = 1073741824
-    client     = 0
-  }
-}
-
 variable "network" {
-  description = "Network of the nodes' addresses, at least a /16. A tier has 256 addresses: db3 is number 4 x 256 + 3."
+  description = "Network of the nodes' addresses, at least a /16. A tier has 256 addresses: the third node of the fourth tier is number 4 x 256 + 3."
   type        = string
   default     = "198.18.0.0/16" # reserved for benchmarks (RFC 2544)
 
   validation {
-    condition     = can(cidrhost(var.network, 6 * 256))
-    error_message = "network: expected an IPv4 network with at least 1537 addresses, for example 198.18.0.0/16."
+    condition     = can(cidrhost(var.network, (length(var.tiers) + 1) * 256))
+    error_message = "network: expected an IPv4 network with 256 addresses for each tier and 256 more, for example 198.18.0.0/16."
   }
 }

@@ -1,5 +1,5 @@
 output "nodes" {
-  description = "What Ansible and the harness get to see: name, tier, index, node_type, address, role, image (the data of a database node; nothing is cloned), cpu_cores (null: there is no quota), memory_bytes, cores."
+  description = "What Ansible and the harness get to see: name, tier, index, node_type, address, role, image (its data, if it holds some; nothing is cloned), cpu_cores (null: there is no quota), memory_bytes, cores."
   value = [
     for node in module.topology.nodes : {
       name         = node.name
@@ -7,8 +7,8 @@ output "nodes" {
       index        = node.index
       node_type    = node.node_type
       address      = var.hosts[node.name].address
-      role         = local.role[node.tier]
-      image        = node.tier == "db" ? "${local.role.db}-${var.data_profile}" : null
+      role         = node.role
+      image        = node.image
       cpu_cores    = null
       memory_bytes = var.hosts[node.name].memory_bytes
       cores        = var.hosts[node.name].cores

@@ -1,6 +1,20 @@
-variable "topology" {
-  description = "For example 1/2/1/9ML; see modules/topology."
+variable "system" {
+  description = "Name of the system under test. As in the other targets; nothing depends on it here."
   type        = string
+  default     = ""
+}
+
+variable "tiers" {
+  description = "Groups of nodes; see modules/topology. Empty: none, which is enough to destroy what there is."
+  type = list(object({
+    name               = string
+    count              = number
+    node_type          = optional(string, "normal")
+    role               = string
+    image              = optional(string)
+    memory_floor_bytes = optional(number, 0)
+  }))
+  default = []
 }
 
 variable "hosts" {
@@ -20,28 +34,5 @@ variable "scale" {
   validation {
     condition     = var.scale == 1
     error_message = "scale: allowed is 1."
-  }
-}
-
-variable "clients" {
-  description = "Number of load generators."
-  type        = number
-  default     = 1
-}
-
-variable "middleware" {
-  description = "Middleware of the third tier; names its role."
-  type        = string
-  default     = "shardingsphere"
-}
-
-variable "data_profile" {
-  description = "Data that the database nodes hold: tiny, small, standard or expanded."
-  type        = string
-  default     = "small"
-
-  validation {
-    condition     = contains(["tiny", "small", "standard", "expanded"], var.data_profile)
-    error_message = "data_profile: allowed are tiny, small, standard, expanded."
   }
 }

@@ -2,32 +2,21 @@
 
 module "topology" {
   source     = "../../modules/topology"
-  topology   = var.topology
+  tiers      = var.tiers
   scale      = var.scale
-  clients    = var.clients
   network    = var.network
   node_types = var.node_types # null: the module's own
 }
 
 locals {
-  role = {
-    web        = "web"
-    app        = "app"
-    middleware = var.middleware
-    db         = module.topology.dbms
-    client     = "client"
-  }
-  image = merge(local.role, { db = "${local.role.db}-${var.data_profile}" }, var.images)
-
   # Alias -> fingerprint, written by set-up: a node whose image was built anew is made anew.
   fingerprint_file = "${var.state_dir}/images.json"
   fingerprint      = fileexists(local.fingerprint_file) ? jsondecode(file(local.fingerprint_file)) : {}
 
-  nodes = {
-    for node in module.topology.nodes : node.name => merge(node, { role = local.role[node.tier], image = local.image[node.tier] })
-  }
+  nodes = { for node in module.topology.nodes : node.name => node }
   specs = {
     for name, node in local.nodes : name => {
+      system      = var.system
       image       = node.image
       fingerprint = lookup(local.fingerprint, node.image, "")
       address     = node.address

@@ -1,51 +1,26 @@
-variable "topology" {
-  description = "For example 1/2/1/9ML; see modules/topology."
+variable "system" {
+  description = "Name of the system under test. A node of another system is made anew."
   type        = string
+  default     = ""
+}
+
+variable "tiers" {
+  description = "Groups of nodes; see modules/topology. Empty: none, which is enough to destroy what there is."
+  type = list(object({
+    name               = string
+    count              = number
+    node_type          = optional(string, "normal")
+    role               = string
+    image              = optional(string)
+    memory_floor_bytes = optional(number, 0)
+  }))
+  default = []
 }
 
 variable "scale" {
   description = "Share of a core that a normal node has once limits are in force."
   type        = number
   default     = 0.1
-}
-
-variable "clients" {
-  description = "Number of load generators."
-  type        = number
-  default     = 1
-}
-
-variable "middleware" {
-  description = "Middleware of the third tier; names its role and image."
-  type        = string
-  default     = "shardingsphere"
-
-  validation {
-    condition     = contains(["shardingsphere", "haproxy", "pgpool", "pgbouncer", "mysqlrouter", "proxysql"], var.middleware)
-    error_message = "middleware: allowed are shardingsphere, haproxy, pgpool, pgbouncer, mysqlrouter, proxysql."
-  }
-}
-
-variable "data_profile" {
-  description = "Data that the database nodes hold: tiny, small, standard or expanded."
-  type        = string
-  default     = "small"
-
-  validation {
-    condition     = contains(["tiny", "small", "standard", "expanded"], var.data_profile)
-    error_message = "data_profile: allowed are tiny, small, standard, expanded."
-  }
-}
-
-variable "images" {
-  description = "Image by tier, where it is not the golden one (base-trixie makes bare nodes)."
-  type        = map(string)
-  default     = {}
-
-  validation {
-    condition     = alltrue([for tier in keys(var.images) : contains(["web", "app", "middleware", "db", "client"], tier)])
-    error_message = "images: the keys are the tiers web, app, middleware, db, client."
-  }
 }
 
 variable "node_types" {

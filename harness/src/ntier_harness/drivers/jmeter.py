@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ntier_analysis.contracts.nodes import Node
-
-from ntier_harness import catalog
-from ntier_harness.catalog import Mix, Phases
-from ntier_harness.drivers import BIN, Entry, Run, Share
-
-if TYPE_CHECKING:
-    from ntier_harness.lab import Lab
-    from ntier_harness.spec import Spec
+from ntier_harness.catalog import Mix
+from ntier_harness.drivers import BIN, Run, Share
 
 STATE = "/run/ntier"
-WORKLOADS = "/opt/ntier/workloads"  # of a client node
-MIXES = f"{WORKLOADS}/mixes"
 HEAP_BYTES_PER_USER = 200_000  # 13,000 users fit in 3.2 GB with the JVM's own 600 MB
 HEAP_BASE_BYTES = 256 * 2**20
 CONTENT_PAGES = 1000  # pages whose content is checked in a run: five times what the check needs (E2, docs/validity.md)
@@ -32,23 +20,25 @@ TIMEOUT_MS = 120_000  # a request that takes longer is an error; the slowest sea
 
 @dataclass(frozen=True)
 class Walks:
-    """Users who walk the tables of a mix. `keep`: so many situations are left on the client for later runs, whose users
-    start in them; 0: the users of this run do."""
+    """Users who walk the tables of a mix, which are in the folder `tables` on the client. `keep`: so many situations
+    are left on the client for later runs, whose users start in them; 0: the users of this run do."""
 
     mix: Mix
+    tables: str
     keep: int = 0
     data: Mapping[str, Any] = field(default_factory=dict)
-    """Properties that follow from the data (`of_data`)."""
+    """Properties that follow from the data (`of_system.of_data`)."""
 
     @property
     def situations(self) -> str:
         return situations_file(self.mix)
 
     def properties(self, run: Run) -> dict[str, Any]:
-        authors, mixes = self.mix.author_file, self.mix.file.parent
+        file, authors = self.mix.file, self.mix.author_file
+        assert file
         return {
-            "ntier.mix": f"{MIXES}/{self.mix.file.name}",
-            "ntier.author_mix": f"{MIXES}/{authors.relative_to(mixes)}" if authors else "",
+            "ntier.mix": f"{self.tables}/{file.name}",
+            "ntier.author_mix": f"{self.tables}/{authors.relative_to(file.parent)}" if authors else "",
             "ntier.author_share": f"{self.mix.author_share:g}",
             "ntier.timeout_ms": TIMEOUT_MS,
             "ntier.content_share": f"{content_share(run):.3f}",
@@ -93,33 +83,3 @@ def content_share(run: Run) -> float:
     assert run.think_time_s
     expected = run.workers / run.think_time_s * run.phases.run_s
     return min(1.0, max(CONTENT_SHARE_MIN, CONTENT_PAGES / expected))
-
-
-def of_data(folder: Path, nodes: list[Node]) -> dict[str, Any]:
-    """What users must know of the data: who may log in, and which day the data take for today. `folder`: of all data;
-    written there when they were generated. Without it the plan's defaults hold."""
-    files = [folder / image / "data.json" for image in {n.image for n in nodes if n.image}]
-    files = [file for file in files if file.exists()]
-    if len(files) != 1:
-        return {}
-    data = json.loads(files[0].read_text())
-    today = datetime.datetime.fromtimestamp(data["reference_time_s"], datetime.UTC).date()
-    return {
-        "ntier.database_users": data["users"],
-        "ntier.database_authors": data["authors"],
-        "ntier.today": str(today),
-    }
-
-
-def board(
-    lab: Lab, spec: Spec, directory: str, users: int, phases: Phases, seed: int, *,
-    think_time_s: float | None = None, keep: int = 0,
-) -> tuple[Run, JMeter]:  # fmt: skip
-    """Users of the bulletin board for one run. `think_time_s`: another one than the mix's."""
-    mix = spec.mix
-    run = Run(
-        directory, users, phases, seed, Entry(*catalog.ENTRY), think_time_s=think_time_s or mix.think_time_s,
-        workload=mix.name,
-    )  # fmt: skip
-    walks = Walks(mix, keep, of_data(lab.paths.data, lab.nodes.all))
-    return run, JMeter(f"{WORKLOADS}/{catalog.PLAN}", walks=walks)

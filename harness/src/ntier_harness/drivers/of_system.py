@@ -2,64 +2,103 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from ntier_harness.drivers import Command, Driver
+from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.contracts.system import LoadModel
+
+from ntier_harness.catalog import Phases
+from ntier_harness.drivers import Command, Driver, Entry, Run
 from ntier_harness.drivers.jmeter import JMeter, Walks
 from ntier_harness.errors import RequestError
+from ntier_harness.systems import System
+
+if TYPE_CHECKING:
+    from ntier_harness.lab import Lab
+    from ntier_harness.spec import Spec
 
 LOAD = "/opt/ntier/load"  # of a client node: files of the system's driver, without the folders they had
+WORKLOADS = "/opt/ntier/workloads"  # of a client node: files of `workloads/`, which every client has
 
 
-class Program(Protocol):
-    """`load: driver:` as values. Paths are relative to the system's folder."""
-
-    @property
-    def kind(self) -> str:
-        """`jmeter` or `command`."""
-
-    @property
-    def plan(self) -> str | None: ...
-    @property
-    def own_thread_group(self) -> bool: ...
-    @property
-    def command(self) -> Sequence[str]: ...
-    @property
-    def files(self) -> Sequence[str]: ...
-    @property
-    def properties(self) -> Mapping[str, Any]: ...
-
-
-def files(program: Program, folder: Path) -> list[Path]:
-    """What is copied to LOAD on each client: the plan, the words of the command that are files of the system, and
-    `files`. Raises RequestError for one that is missing, and for two of one name."""
-    named = [*program.files, *([program.plan] if program.plan else [])]
-    words = [word for word in program.command if is_file(word, folder)]
-    found = list(dict.fromkeys((folder / name).resolve() for name in (*named, *words)))
+def files(system: System, workloads: Path) -> list[Path]:
+    """What is copied to LOAD on each client: the plan, the mixes, the words of the command that are files of the
+    system, and `files`. `workloads`: what lies below is on the clients already. Raises RequestError for one that is
+    missing, and for two of one name."""
+    load = system.definition.load
+    words = [word for word in load.driver.command if is_file(word, system)]
+    named = [*load.driver.files, *words, *filter(None, (load.driver.plan, load.mixes))]
+    found = [path for path in dict.fromkeys(map(system.path, named)) if not path.is_relative_to(workloads.resolve())]
+    place = f"{system.folder / 'system.yaml'}: load.driver"
     for path in found:
         if not path.exists():
-            raise RequestError(f"{folder / 'system.yaml'}: load.driver: {path} does not exist")
+            raise RequestError(f"{place}: {path} does not exist")
     twice = [name for name, n in Counter(path.name for path in found).items() if n > 1]
     if twice:
-        raise RequestError(f"{folder / 'system.yaml'}: load.driver: two files have the name {twice[0]}")
+        raise RequestError(f"{place}: two files have the name {twice[0]}")
     return found
 
 
-def is_file(word: str, folder: Path) -> bool:
+def is_file(word: str, system: System) -> bool:
     """Whether a word of a command names a file of the system: a program of the node has no slash, or begins with it."""
-    return "/" in word and not word.startswith("/") and (folder / word).is_file()
+    return "/" in word and not word.startswith("/") and system.path(word).is_file()
 
 
-def make(program: Program, folder: Path, more: Mapping[str, Any] | None = None, walks: Walks | None = None) -> Driver:
-    """`more`: properties of the workload, which win. A command is told its properties as parameters of the run."""
+def on_client(path: Path, workloads: Path) -> str:
+    """Where a file that the system names is on a client."""
+    if path.is_relative_to(workloads.resolve()):
+        return f"{WORKLOADS}/{path.relative_to(workloads.resolve()).as_posix()}"
+    return f"{LOAD}/{path.name}"
+
+
+def make(
+    system: System, workloads: Path, properties: Mapping[str, Any] | None = None, walks: Walks | None = None
+) -> Driver:
+    """`properties`: of the workload, which win. A command is told them as parameters of the run."""
+    program = system.definition.load.driver
+    properties = dict(program.properties) | dict(properties or {})
     if program.kind == "jmeter":
         assert program.plan
-        plan = f"{LOAD}/{Path(program.plan).name}"
-        return JMeter(plan, program.own_thread_group, dict(program.properties) | dict(more or {}), walks)
-    return Command(
-        tuple(f"{LOAD}/{Path(w).name}" if is_file(w, folder) else w for w in program.command),
-        dict(program.properties) | dict(more or {}),
-    )
+        return JMeter(on_client(system.path(program.plan), workloads), program.own_thread_group, properties, walks)
+    words = (on_client(system.path(w), workloads) if is_file(w, system) else w for w in program.command)
+    return Command(tuple(words), properties)
+
+
+def run_and_driver(
+    lab: Lab, spec: Spec, directory: str, workers: int, phases: Phases, seed: int, *,
+    value: float | None = None, think_time_s: float | None = None, keep: int = 0,
+) -> tuple[Run, Driver]:  # fmt: skip
+    """The load of a request for one run. `value`: of the sweep's factor, if it is a parameter of the driver;
+    `think_time_s`: another mean than the workload's; `keep`: as in `Walks`."""
+    system, mix, load = spec.system, spec.mix, spec.system.definition.load
+    think_time_s = (think_time_s or mix.think_time_s) if load.model is LoadModel.CLOSED else None
+    run = Run(
+        directory, workers, phases, seed, Entry(load.entry.tier, load.entry.port, load.entry.path), load.model,
+        think_time_s, mix.name, spec.parameters(value),
+    )  # fmt: skip
+    walks = None
+    if load.mixes and mix.file:
+        tables = on_client(system.path(load.mixes), lab.paths.workloads)
+        walks = Walks(mix, tables, keep, of_data(lab.paths.data, lab.nodes.all))
+    return run, make(system, lab.paths.workloads, mix.properties, walks)
+
+
+def of_data(folder: Path, nodes: Iterable[Node]) -> dict[str, Any]:
+    """What users must know of the data: who may log in, and which day the data take for today. `folder`: of all data;
+    written there when they were generated. Without it the plan's defaults hold."""
+    found = [folder / image / "data.json" for image in {n.image for n in nodes if n.image}]
+    found = [file for file in found if file.exists()]
+    if len(found) != 1:
+        return {}
+    data = json.loads(found[0].read_text())
+    today = datetime.datetime.fromtimestamp(data["reference_time_s"], datetime.UTC).date()
+    return {
+        "ntier.database_users": data["users"],
+        "ntier.database_authors": data["authors"],
+        "ntier.today": str(today),
+    }

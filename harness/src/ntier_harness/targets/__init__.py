@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ntier_harness import catalog
 from ntier_harness.errors import RequestError, unknown
 
 if TYPE_CHECKING:
     from ntier_analysis.contracts.nodes import Node
 
+    from ntier_harness.doctor import Finding
+    from ntier_harness.lab import Lab
     from ntier_harness.paths import Paths
     from ntier_harness.runner import Runner
     from ntier_harness.spec import Spec
     from ntier_harness.ssh import Nodes
+
+NAMES = ("local", "hosts")
+"""The first one is where nodes run unless told otherwise."""
 
 
 class Observation(Protocol):
@@ -38,7 +42,9 @@ class Observation(Protocol):
 
 
 class Target(Protocol):
-    """One place to run: provisions nodes, limits them if it can, and sees from outside whether they live."""
+    """One place to run: says what may be asked of it, provisions nodes, limits them if it can, and sees from outside
+    whether they live. Each is a module of this package, with its class as `TARGET`, and a root in `terraform/targets`;
+    nothing else knows a target by name."""
 
     name: str
     own_machines: bool
@@ -47,7 +53,37 @@ class Target(Protocol):
     """Its Terraform root."""
     terraform: str
     playbooks: tuple[str, ...]
-    """What deploys the system."""
+    """What deploys the system; what verifies it is the system's."""
+
+    # ---- what is known before anything of it is made
+
+    needs_inventory: bool
+    """Whether its machines are named by a file (--hosts)."""
+    scaled: bool
+    """Whether nodes are parts of machines, whose size the scale gives."""
+
+    @staticmethod
+    def parse_scale(text: str, cores: int, shares: float) -> float:
+        """The scale of a request: `auto` or a number, `cores` of this machine, `shares` of all nodes together. Raises
+        RequestError."""
+
+    @staticmethod
+    def images(spec: Spec) -> tuple[str, ...]:
+        """What set-up must have made for a request: names of `setup/images`. Empty: nothing."""
+
+    def check(self, spec: Spec) -> None:
+        """Preflight: raises RequestError unless the nodes can be made, and carried, as the request says."""
+
+    def demand(self, spec: Spec) -> dict[str, Any]:
+        """What the plan says the nodes take of this machine: {cores, memory_bytes}; None where they take none."""
+
+    def problems(self, spec: Spec) -> list[str]:
+        """What may make trials invalid, though nothing forbids them."""
+
+    def doctor(self, lab: Lab) -> list[Finding]:
+        """What this machine has and lacks for it."""
+
+    # ---- what there is
 
     def require_privileges(self) -> None:
         """Raises RequestError unless this process may do what the target needs."""
@@ -87,26 +123,17 @@ class Target(Protocol):
         """Time of the last write (our clock, epoch s) to each file in a folder of the node; None if not known."""
 
 
+def kind(name: str) -> type[Target]:
+    """The class of a target. Raises RequestError if there is none of that name."""
+    if name not in NAMES:
+        raise unknown("target", name, NAMES)
+    return import_module(f"{__name__}.{name}").TARGET
+
+
 def make_target(name: str, runner: Runner, paths: Paths, hosts: str | None) -> Target:
-    """`hosts`: the inventory file of the target of that name. Raises RequestError."""
-    if hosts and name != "hosts":
-        raise RequestError(f"hosts: {hosts!r} is of no use to target {name}; give --target hosts")
-    makers: dict[str, Callable[[], Any]] = {
-        "local": lambda: _local(runner, paths),
-        "hosts": lambda: _hosts(runner, paths, hosts),
-    }
-    if name not in catalog.TARGETS:
-        raise unknown("target", name, catalog.TARGETS)
-    return makers[name]()
-
-
-def _local(runner: Runner, paths: Paths) -> Target:
-    from ntier_harness.targets.local import Local
-
-    return Local(runner, paths)
-
-
-def _hosts(runner: Runner, paths: Paths, file: str | None) -> Target:
-    from ntier_harness.targets.hosts import Hosts
-
-    return Hosts(runner, paths, Path(file) if file else None)
+    """`hosts`: the file that names its machines. Raises RequestError."""
+    target = kind(name)
+    if hosts and not target.needs_inventory:
+        able = " or ".join(n for n in NAMES if kind(n).needs_inventory)
+        raise RequestError(f"hosts: {hosts!r} is of no use to target {name}; give --target {able}")
+    return target(runner, paths, Path(hosts) if hosts else None)

@@ -11,24 +11,28 @@ import secrets
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.nodes import Node, read_nodes
-from ntier_analysis.contracts.topology import DBMS
 
 from ntier_harness import durable
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.playbooks import play
 from ntier_harness.runner import Runner
-from ntier_harness.spec import Spec
+from ntier_harness.spec import CLIENT, Spec
 from ntier_harness.ssh import Nodes
 from ntier_harness.targets.heartbeats import Heartbeats
 from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory
-from ntier_harness.targets.survey import OWNER_FILE, Survey, survey
+from ntier_harness.targets.survey import OWNER_FILE, Strangers, Survey, survey
 from ntier_harness.targets.terraform import Terraform, common_variables
 
-SEED = 1  # of the data, as in setup/images
+if TYPE_CHECKING:
+    from ntier_harness.doctor import Finding
+    from ntier_harness.lab import Lab
+
+PACKAGES = {"ssh": "openssh-client", "java": "default-jdk-headless", "mvn": "maven"}  # what it needs here
 # Ansible's folders of temporary files, of root and of whoever logs in; not if there is something in them
 FORGET_ANSIBLE = """for home in /root $(getent passwd "$SUDO_USER" | cut -d: -f6); do
   rmdir $home/.ansible/tmp $home/.ansible
@@ -40,7 +44,9 @@ class Hosts:
 
     name = "hosts"
     own_machines = True
-    playbooks = ("machines", "deploy", "verify")
+    playbooks = ("machines", "deploy")
+    needs_inventory = True
+    scaled = False
 
     def __init__(self, runner: Runner, paths: Paths, file: Path | None) -> None:
         self.runner = runner
@@ -59,15 +65,56 @@ class Hosts:
                 f"privileges: {place} cannot be written; give a folder of yours: NTIER_STATE=~/.local/state/ntier"
             )
 
-    def inventory(self) -> Inventory:
+    # ---- what may be asked of it --------------------------------------------------------------------------------
+
+    @staticmethod
+    def parse_scale(text: str, _cores: int, _shares: float) -> float:
+        """1, since each node is a machine of its own. Raises RequestError for another one."""
+        if text not in ("auto", "1", "1.0"):
+            raise RequestError(f"scale: {text}: target hosts has whole machines, nothing is scaled; allowed is 1")
+        return 1.0
+
+    @staticmethod
+    def images(_spec: Spec) -> tuple[str, ...]:
+        """Nothing is made from an image."""
+        return ()
+
+    def check(self, spec: Spec) -> None:
+        """There is a machine for each node, and what the machines get is here, or can be made here: set-up does not do
+        it for them. Raises RequestError."""
+        self.assignment(spec)
+        data = spec.system.definition.data
+        files = [part for part in (data.generate if data else ()) if part.endswith(".jar")]
+        made = all((self.paths.root / file).exists() for file in files)
+        for name in ("ssh",) if made else PACKAGES:
+            if not self.runner.has(name):
+                raise RequestError(f"hosts: {name} is missing here; apt-get install {PACKAGES[name]}")
+
+    def demand(self, _spec: Spec) -> dict[str, Any]:
+        """Nothing of this machine."""
+        return {"cores": None, "memory_bytes": None}
+
+    def problems(self, _spec: Spec) -> list[str]:
+        return []
+
+    def doctor(self, _lab: Lab) -> list[Finding]:
+        from ntier_harness.doctor import Finding
+
+        try:
+            self.require_privileges()
+        except RequestError as error:
+            return [Finding("privileges", "fail", str(error), "NTIER_STATE=~/.local/state/ntier")]
+        return [Finding("privileges", "ok", f"{self.paths.state} can be written")]
+
+    def inventory(self, spec: Spec) -> Inventory:
         if self.file is None:
             raise RequestError(
                 "hosts: missing; give the inventory file of the machines: --hosts FILE (docs/targets.md)"
             )
-        return read_inventory(self.file)
+        return read_inventory(self.file, (*spec.system.definition.tier_names, CLIENT))
 
     def assignment(self, spec: Spec) -> dict[str, str]:
-        found = assign(self.inventory(), spec)
+        found = assign(self.inventory(spec), spec)
         return {
             name: h.address + f" by SSH {h.access.destination}" * (h.access.host != h.address)
             for name, h in found.items()
@@ -78,9 +125,9 @@ class Hosts:
     def up(self, spec: Spec, log: Path) -> list[Node]:
         """Looks at the machines, claims them, and hands on which is which. Machines that leave the deployment or change
         their part are freed first."""
-        inventory = self.inventory()
+        inventory = self.inventory(spec)
         hosts = assign(inventory, spec)
-        surveys = self._survey(hosts)
+        surveys = self._survey(spec, hosts)
         before = self._nodes()
         self._free_those_that_leave(before, spec, hosts)
         self._make_parts(spec, inventory)
@@ -99,7 +146,10 @@ class Hosts:
             n: {"address": h.address, "cores": surveys[n].cores, "memory_bytes": surveys[n].memory_bytes}
             for n, h in hosts.items()
         }
-        return common_variables(spec) | {"hosts": machines}
+        found = common_variables(spec) | {"hosts": machines}
+        for tier in found["tiers"]:  # nothing is cloned; which data there are is known by the image's name
+            tier["image"] = spec.data_folder if tier["name"] == spec.data_tier else None
+        return found
 
     def down(self, log: Path) -> None:
         """The hosts as they were before `up`, by the record that each keeps of what was made there."""
@@ -115,21 +165,41 @@ class Hosts:
         self.runner.parallel(lambda n: connected.call(n, FORGET_ANSIBLE), nodes)
 
     def _free_those_that_leave(self, before: list[Node], spec: Spec, hosts: dict[str, Host]) -> None:
-        roles = {"middleware": spec.middleware, "db": DBMS[spec.topology.dbms]}
-        stays = {(name, host.address) for name, host in hosts.items()}
-        leaving = [n for n in before if (n.name, n.address) not in stays or roles.get(n.tier, n.role) != n.role]
+        same = self._deployed_system() in (None, spec.system.name)
+        stays = {(name, host.address) for name, host in hosts.items() if same}
+        leaving = [
+            n
+            for n in before
+            if (n.name, n.address) not in stays or n.role != (CLIENT if n.tier == CLIENT else spec.role(n.tier))
+        ]
         if leaving:
             durable.remove(self.paths.in_force)
             self._free(leaving)
 
+    def _deployed_system(self) -> str | None:
+        """Name of the system that was deployed last; None if nothing is known of it."""
+        try:
+            return read_json(self.paths.deployment).get("ntier_system")
+        except (OSError, ValueError):
+            return None
+
     def _nodes(self) -> list[Node]:
         return read_nodes(self.paths.nodes) if self.paths.nodes.exists() else []
 
-    def _survey(self, hosts: dict[str, Host]) -> dict[str, Survey]:
-        owner = self.owner
-        found = self.runner.parallel(
-            lambda item: survey(self.runner, self.paths, item[0], item[1].access, owner), hosts.items()
-        )
+    def _survey(self, spec: Spec, hosts: dict[str, Host]) -> dict[str, Survey]:
+        owner, tiers = self.owner, spec.system.definition.tiers
+        services = tuple(dict.fromkeys(name for tier in tiers for name in tier.services))
+        ports = {port for tier in tiers for port in tier.ports}
+        holds = {
+            f"{t.name}{i}": tuple(t.holds) for t in tiers for i in range(1, spec.topology.counts.get(t.name, 0) + 1)
+        }
+
+        def one(item: tuple[str, Host]) -> Survey:
+            name, host = item
+            strangers = Strangers(services, ports, holds.get(name, ()))
+            return survey(self.runner, self.paths, name, host.access, owner, strangers)
+
+        found = self.runner.parallel(one, hosts.items())
         return dict(zip(hosts, found, strict=True))
 
     @property
@@ -151,29 +221,32 @@ class Hosts:
             str(self.paths.install_digests),
         ]
         self.runner.run(build, timeout=1800)
-        data = self._data(f"{DBMS[spec.topology.dbms]}-{spec.data_profile}", spec.data_profile)
+        data = self._data(spec)
         variables = {
             "machine_owner": self.owner,
             "machine_apt_sources": inventory.apt_sources,
-            "machine_data": str(data),
-            "machine_data_digest": hashlib.sha256((data / "data.json").read_bytes()).hexdigest(),
             # the machine is its owner's: names and filter rules are added to what is there, SSH stays as open as it was
             "ntier_whole_machine": False,
             "common_controller_addresses": ["any"],
         }
+        if data is not None:
+            digest = hashlib.sha256((data / "data.json").read_bytes()).hexdigest()
+            variables |= {"machine_data": str(data), "machine_data_digest": digest, "machine_data_tier": spec.data_tier}
         durable.write(self.paths.machine, json.dumps(variables, indent=1))
 
-    def _data(self, name: str, profile: str) -> Path:
-        """Folder of generated tables; kept, since each new database node loads them again."""
-        folder = self.paths.data / name
+    def _data(self, spec: Spec) -> Path | None:
+        """Folder of generated tables; kept, since each new node that holds data loads them again. None: roles make
+        them."""
+        data = spec.system.definition.data
+        if data is None or not data.generate:
+            return None
+        folder = self.paths.data / spec.data_folder
         if not (folder / "data.json").exists():
-            new = folder.with_name(f".{name}.new")
+            new = folder.with_name(f".{folder.name}.new")
             shutil.rmtree(new, ignore_errors=True)
             new.mkdir(parents=True)
-            jar = self.paths.root / "rubbos-app" / "target" / "rubbos-data.jar"
-            now = str(int(self.runner.now()))
-            options = ["--profile", profile, "--seed", str(SEED), "--reference-time", now, "--out", str(new)]
-            self.runner.run(["java", "-Xmx2g", "-jar", str(jar), *options], timeout=1800)
+            facts = {"profile": spec.data_profile, "seed": data.seed, "now_s": int(self.runner.now()), "out": new}
+            self.runner.run([part.format(**facts) for part in data.generate], cwd=self.paths.root, timeout=1800)
             new.rename(folder)
         return folder
 
@@ -228,3 +301,6 @@ class Hosts:
 
     def newest(self, node: Node, directory: str) -> dict[str, float] | None:
         return self._heartbeats.newest(node) if self._heartbeats else None
+
+
+TARGET = Hosts

@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ntier_analysis.contracts.topology import TIERS
-
 from ntier_harness.errors import RequestError
 from ntier_harness.files import read_yaml
-from ntier_harness.spec import Spec
+from ntier_harness.spec import CLIENT, Spec
 from ntier_harness.ssh import Access
 
-NODE_TIERS = (*TIERS, "client")
-NODE_TYPES = ("normal", "low_cost", "client")  # of terraform/modules/topology
+NODE_TYPES = ("normal", "low_cost", CLIENT)  # of terraform/modules/topology
 USER_KNOWN_HOSTS = "~/.ssh/known_hosts"
 ACCESS_KEYS = ("user", "port", "key_file")
 HOST_KEYS = ("address", "ssh", *ACCESS_KEYS, "tiers", "node_type", "i_may_load_this_public_address")
@@ -55,8 +52,9 @@ class Inventory:
     apt_sources: dict[str, list[str]] = field(default_factory=dict)
 
 
-def read_inventory(file: Path) -> Inventory:
-    """Raises RequestError naming the file, the host and the key, and what is allowed."""
+def read_inventory(file: Path, tiers: tuple[str, ...]) -> Inventory:
+    """`tiers`: of the system, and the clients. Raises RequestError naming the file, the host and the key, and what is
+    allowed."""
     place = f"hosts: {file}"
     try:
         data, _ = read_yaml(file)
@@ -68,7 +66,9 @@ def read_inventory(file: Path) -> Inventory:
         raise RequestError(f"{place}: hosts: expected a list of hosts")
     known_hosts = str(_path(file, data.get("known_hosts") or USER_KNOWN_HOSTS))
     usual = {k: data[k] for k in ACCESS_KEYS if k in data}
-    hosts = tuple(_host(f"{place}: host {i}", file, usual, known_hosts, item) for i, item in enumerate(listed, 1))
+    hosts = tuple(
+        _host(f"{place}: host {i}", file, tiers, usual, known_hosts, item) for i, item in enumerate(listed, 1)
+    )
     for name, values in (
         ("address", [h.address for h in hosts]),
         ("ssh", [(h.access.host, h.access.port) for h in hosts]),
@@ -76,7 +76,7 @@ def read_inventory(file: Path) -> Inventory:
         twice = next((v for v in values if values.count(v) > 1), None)
         if twice:
             raise RequestError(f"{place}: {name} {twice} occurs twice; each host becomes one node")
-    return Inventory(file, hosts, _apt_sources(place, data.get("apt_sources") or {}))
+    return Inventory(file, hosts, _apt_sources(place, tiers, data.get("apt_sources") or {}))
 
 
 def _only(place: str, data: Any, allowed: tuple[str, ...]) -> None:
@@ -92,13 +92,13 @@ def _path(file: Path, text: Any) -> Path:
     return (file.parent / Path(str(text)).expanduser()).resolve()
 
 
-def _host(place: str, file: Path, usual: dict[str, Any], known_hosts: str, data: Any) -> Host:
+def _host(place: str, file: Path, known: tuple[str, ...], usual: dict[str, Any], known_hosts: str, data: Any) -> Host:
     _only(place, data, HOST_KEYS)
     address = _address(place, data.get("address"))
     place = f"{place} ({address})"
     tiers, node_type, public = data.get("tiers", []), data.get("node_type"), data.get("i_may_load_this_public_address")
-    if not isinstance(tiers, list) or any(t not in NODE_TIERS for t in tiers):
-        raise RequestError(f"{place}: tiers: {tiers!r}: expected a list of {', '.join(NODE_TIERS)}")
+    if not isinstance(tiers, list) or any(t not in known for t in tiers):
+        raise RequestError(f"{place}: tiers: {tiers!r}: expected a list of {', '.join(known)}")
     if node_type not in (None, *NODE_TYPES):
         raise RequestError(f"{place}: node_type: {node_type!r}: allowed are {', '.join(NODE_TYPES)}")
     if public not in (None, True, False):
@@ -130,8 +130,8 @@ def _address(place: str, text: Any) -> str:
     return str(address)
 
 
-def _apt_sources(place: str, data: Any) -> dict[str, list[str]]:
-    _only(f"{place}: apt_sources", data, NODE_TIERS)
+def _apt_sources(place: str, tiers: tuple[str, ...], data: Any) -> dict[str, list[str]]:
+    _only(f"{place}: apt_sources", data, tiers)
     for tier, lines in data.items():
         if not isinstance(lines, list) or not all(isinstance(line, str) and line.startswith("deb ") for line in lines):
             raise RequestError(f"{place}: apt_sources: {tier}: expected a list of lines 'deb URI SUITE COMPONENT'")
@@ -140,9 +140,8 @@ def _apt_sources(place: str, data: Any) -> dict[str, list[str]]:
 
 def wanted_nodes(spec: Spec) -> list[tuple[str, str, str]]:
     """(name, tier, node type) of every node of the topology and its clients, in the order of the tiers."""
-    types = {"db": "low_cost" if spec.topology.low_cost else "normal", "client": "client"}
-    counts = {**spec.topology.counts, "client": spec.clients}
-    return [(f"{t}{i}", t, types.get(t, "normal")) for t, n in counts.items() for i in range(1, n + 1)]
+    groups = [(t, n, spec.node_type(t)) for t, n in spec.topology.counts.items()] + [(CLIENT, spec.clients, CLIENT)]
+    return [(f"{tier}{i}", tier, node_type) for tier, n, node_type in groups for i in range(1, n + 1)]
 
 
 def assign(inventory: Inventory, spec: Spec) -> dict[str, Host]:
@@ -168,8 +167,10 @@ def assign(inventory: Inventory, spec: Spec) -> dict[str, Host]:
         raise RequestError(_too_few(inventory, spec, nodes))
     found = {nodes[node][0]: inventory.hosts[i] for i, node in taken.items()}
     result = {name: found[name] for name, _, _ in nodes}
-    for name, host in result.items():
-        if name.startswith("web") and not (host.is_private or host.public_load):
+    entry = spec.system.definition.load.entry.tier
+    for name, tier, _ in nodes:
+        host = result[name]
+        if tier == entry and not (host.is_private or host.public_load):
             raise RequestError(f"hosts: {inventory.file}: {name} is {host.address}: {PUBLIC}")
     return result
 

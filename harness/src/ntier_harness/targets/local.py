@@ -7,25 +7,30 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ntier_analysis.contracts.nodes import Node
 
-from ntier_harness import durable
+from ntier_harness import durable, machine, scale
 from ntier_harness.errors import RequestError, WorkError
-from ntier_harness.machine import sadc
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
 from ntier_harness.sampler import find_group, is_v2
-from ntier_harness.spec import Spec
+from ntier_harness.screen import size
+from ntier_harness.spec import CLIENT, Spec
 from ntier_harness.ssh import Nodes
 from ntier_harness.targets.terraform import Terraform, common_variables
 
+if TYPE_CHECKING:
+    from ntier_harness.doctor import Finding
+    from ntier_harness.lab import Lab
+
 PROJECT = "ntier"
 NETWORK = ipaddress.ip_network("198.18.0.0/15")  # reserved for benchmarking (RFC 2544)
-SADC = sadc()
+SADC = machine.sadc()
 PERIODS_MS = range(10, 101)  # short ones first: with 100 ms a throttled node stalls for up to 90 ms at a time
 NO_DISK_LIMIT = "1TiB"  # per second; Incus 6.0 takes a limit away from its record, but not from the control group
+CLIENT_BYTES, USER_BYTES = 0.4e9, 200_000  # resident, as measured
 ROUNDING = 0.015  # how far 1 ms per period may be from a share of less than a tenth of a core
 
 
@@ -89,14 +94,23 @@ class HostSampling:
             self.runner.fetch(["sadf", "-j", str(self._sysstat), "--", "-A"], json_file, 30)
 
 
+def memory_needed(spec: Spec) -> int:
+    """Resident bytes of all nodes together, about."""
+    clients = CLIENT_BYTES * spec.clients + spec.real_users(spec.users[-1]) * USER_BYTES
+    tiers = spec.system.definition
+    return round(clients + sum(tiers.tier(t).resident_bytes * n for t, n in spec.topology.counts.items()))
+
+
 class Local:
     """Provisioning and limits of the local target."""
 
     name = "local"
     own_machines = False
-    playbooks = ("deploy", "verify")
+    playbooks = ("deploy",)
+    needs_inventory = False
+    scaled = True
 
-    def __init__(self, runner: Runner, paths: Paths) -> None:
+    def __init__(self, runner: Runner, paths: Paths, _file: Path | None = None) -> None:
         self.runner = runner
         self.paths = paths
         self._terraform = Terraform(runner, paths)
@@ -107,6 +121,41 @@ class Local:
         """Raises RequestError unless this process may use control groups and Incus."""
         if os.geteuid() != 0:
             raise RequestError("privileges: the local target needs root (control groups, Incus); try with sudo")
+
+    # ---- what may be asked of it --------------------------------------------------------------------------------
+
+    parse_scale = staticmethod(scale.parse_scale)
+
+    @staticmethod
+    def images(spec: Spec) -> tuple[str, ...]:
+        """What its nodes are copies of."""
+        return (*dict.fromkeys(spec.image(tier) for tier in spec.topology.counts), CLIENT)
+
+    def check(self, spec: Spec) -> None:
+        """Containers can be made here, and there is memory for them. Raises RequestError."""
+        if not self.runner.has("incus") and (obstacle := machine.obstacle()):
+            raise RequestError(f"target: {obstacle}")
+        needed, available = memory_needed(spec), machine.memory_info()["MemAvailable"]
+        if not os.path.exists(self.paths.nodes) and available < needed:
+            raise RequestError(
+                f"memory: the nodes need about {size(needed)}, {size(available)} are available; free some, or use a "
+                "smaller topology"
+            )
+
+    def demand(self, spec: Spec) -> dict[str, Any]:
+        needed = scale.needed_cores(spec.scale, spec.shares)
+        return {"cores": {"needed": round(needed, 2), "host": self.cores([])}, "memory_bytes": memory_needed(spec)}
+
+    def problems(self, spec: Spec) -> list[str]:
+        needed, host = scale.needed_cores(spec.scale, spec.shares), self.cores([])
+        if needed <= scale.HOST_LIMIT * host:
+            return []
+        return [f"nodes, client and machinery may need {needed:.1f} of {host} cores: trials may be invalid (host busy)"]
+
+    def doctor(self, lab: Lab) -> list[Finding]:
+        from ntier_harness.targets import local_doctor
+
+        return local_doctor.examine(lab)
 
     # ---- nodes --------------------------------------------------------------------------------------------------
 
@@ -227,3 +276,6 @@ def _with_quota(nodes: list[Node]) -> list[Node]:
 
 def _with_slow_disk(nodes: list[Node]) -> list[Node]:
     return [n for n in nodes if n.disk_bytes_s]
+
+
+TARGET = Local

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from ntier_harness.errors import RequestError, WorkError
@@ -11,7 +12,6 @@ from ntier_harness.ssh import ALONE, CONNECT_S, Access, options
 
 OWNER_FILE = "/etc/ntier/owner"
 """Which deployment's the machine is; there from `up` to `down`."""
-DATABASES = ("/var/lib/mysql/ibdata1", "/var/lib/postgresql/17/main/PG_VERSION")  # where the data of our nodes would be
 SCRIPT = f"""
 echo "uid=$(id -u)"
 . /etc/os-release; echo "os=$PRETTY_NAME"; echo "family=$ID ${{ID_LIKE:-}}"
@@ -21,14 +21,21 @@ echo "memory_kib=$(awk '/^MemTotal/ {{print $2}}' /proc/meminfo)"
 echo "python=$(command -v python3)"
 echo "owner=$(cat {OWNER_FILE} 2>/dev/null)"
 echo "programs=$(cat /proc/[0-9]*/comm 2>/dev/null | sort -u | tr '\\n' ' ')"
-echo "databases=$(ls -d {" ".join(DATABASES)} 2>/dev/null | tr '\\n' ' ')"
 listening() {{ cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" {{n = split($2, a, ":"); print a[n]}}'; }}
 echo "listening=$(listening | tr '\\n' ' ')"
 echo "time=$(date +%s.%N)"
 """
-SERVICES = ("apache2", "httpd", "nginx", "lighttpd", "haproxy", "java", "mysqld", "mariadbd", "postgres", "pgbouncer")
-PORTS = (80, 3306, 5432, 8080, 8081)  # of our services; whoever listens there would be in their way
 CLOCK_LIMIT_S = 2.0  # far beyond what a trial bears (check C4: 50 ms); said here, before anything is installed
+
+
+@dataclass(frozen=True)
+class Strangers:
+    """Whose presence shows that a machine serves somebody else: programs, whoever listens on the system's ports, files
+    that would hold the node's data."""
+
+    services: tuple[str, ...]
+    ports: set[int]
+    data: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -41,13 +48,15 @@ class Survey:
     offset_s: float
 
 
-def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str) -> Survey:
+def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str, strangers: Strangers) -> Survey:
     """Raises RequestError naming the node, the machine, what is wrong with it and what mends it."""
     place = f"hosts: {name} ({access.destination})"
     argv = ["ssh", *ALONE, *options(access, paths), access.destination]
+    files = " ".join(shlex.quote(file) for file in strangers.data)
+    data = f"""echo "databases=$(ls -d {files} 2>/dev/null | tr '\\n' ' ')"\n""" if files else "echo databases=\n"
     began = runner.now()
     try:
-        done = runner.run([*argv, access.as_root(SCRIPT)], check=False, timeout=4 * CONNECT_S)
+        done = runner.run([*argv, access.as_root(SCRIPT + data)], check=False, timeout=4 * CONNECT_S)
     except WorkError:
         raise RequestError(f"{place}: no answer within {4 * CONNECT_S} s") from None
     ended = runner.now()
@@ -57,7 +66,7 @@ def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str) 
     try:
         offset = max(0.0, began - float(said["time"]), float(said["time"]) - ended)
         found = Survey(int(said["cores"]), int(said["memory_kib"]) * 1024, said["owner"], offset)
-        wrong = _unfit(said) or _clock(found.offset_s) or _foreign(said, owner, holds_data=name.startswith("db"))
+        wrong = _unfit(said) or _clock(found.offset_s) or _foreign(said, owner, strangers)
     except (KeyError, ValueError):
         raise RequestError(f"{place}: its answer is not understood: {done.out[-200:]!r}") from None
     if wrong:
@@ -109,7 +118,7 @@ def _clock(offset_s: float) -> str:
     )
 
 
-def _foreign(said: dict[str, str], owner: str, *, holds_data: bool) -> str:
+def _foreign(said: dict[str, str], owner: str, strangers: Strangers) -> str:
     """A service or data that we did not bring, or another deployment."""
     if said["owner"] == owner:
         return ""
@@ -118,10 +127,10 @@ def _foreign(said: dict[str, str], owner: str, *, holds_data: bool) -> str:
             f"belongs to another deployment ({said['owner']}); end it there with ntier down --target hosts, or, if it "
             f"is no more, stop its services and remove {OWNER_FILE}"
         )
-    if holds_data and said["databases"].strip():
+    if said["databases"].strip():
         return f"holds databases that are not ours ({said['databases'].strip()}): not touched; use another machine"
-    programs = [p for p in SERVICES if p in said["programs"].split()]
-    ports = sorted({int(p, 16) for p in said["listening"].split()} & set(PORTS))
+    programs = [p for p in strangers.services if p in said["programs"].split()]
+    ports = sorted({int(p, 16) for p in said["listening"].split()} & strangers.ports)
     if programs or ports:
         what = [f"{p} runs" for p in programs] + [f"something listens on port {p}" for p in ports]
         return f"{', '.join(what)}, not started by this project: not taken over; stop it, or use another machine"

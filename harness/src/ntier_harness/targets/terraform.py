@@ -13,18 +13,19 @@ from ntier_harness import durable
 from ntier_harness.errors import WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
-from ntier_harness.spec import Spec
+from ntier_harness.spec import CLIENT, Spec
 
 
 def common_variables(spec: Spec) -> dict[str, Any]:
-    """What every target's root takes: how many of what."""
-    return {
-        "topology": str(spec.topology),
-        "scale": spec.scale,
-        "middleware": spec.middleware,
-        "data_profile": spec.data_profile,
-        "clients": spec.clients,
-    }
+    """What every target's root takes: how many of what, clients last."""
+    definition = spec.system.definition
+    tiers = [
+        {"name": tier, "count": count, "node_type": spec.node_type(tier), "role": spec.role(tier),
+         "image": spec.image(tier), "memory_floor_bytes": definition.tier(tier).memory_floor_bytes}
+        for tier, count in spec.topology.counts.items()
+    ]  # fmt: skip
+    tiers.append({"name": CLIENT, "count": spec.clients, "node_type": CLIENT, "role": CLIENT, "image": CLIENT})
+    return {"system": spec.system.name, "tiers": tiers, "scale": spec.scale}
 
 
 def program(runner: Runner) -> str:

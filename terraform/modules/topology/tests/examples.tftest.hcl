@@ -4,8 +4,8 @@ run "minimal" {
     source = "./examples/minimal"
   }
   assert {
-    condition     = length(output.nodes) == 5
-    error_message = "four tiers and a client"
+    condition     = length(output.nodes) == 3
+    error_message = "two tiers and a client"
   }
 }
 

@@ -1,8 +1,13 @@
 # What the target takes and hands on.
 
 variables {
-  topology     = "1/1/1/1P"
-  data_profile = "tiny"
+  tiers = [
+    { name = "web", count = 1, role = "web", memory_floor_bytes = 268435456 },
+    { name = "app", count = 1, role = "app", memory_floor_bytes = 1073741824 },
+    { name = "middleware", count = 1, role = "haproxy", memory_floor_bytes = 1073741824 },
+    { name = "db", count = 1, node_type = "normal", role = "postgresql", image = "postgresql-tiny", memory_floor_bytes = 1073741824 },
+    { name = "client", count = 1, node_type = "client", role = "client" },
+  ]
   hosts = {
     web1        = { address = "10.0.0.1", cores = 4, memory_bytes = 8000000000 }
     app1        = { address = "10.0.0.2", cores = 4, memory_bytes = 8000000000 }
@@ -30,13 +35,29 @@ run "each_node_is_its_machine" {
 
 run "a_node_without_a_machine" {
   command = plan
-  variables { topology = "1/1/1/2P" }
+  variables {
+    tiers = [
+      { name = "web", count = 1, role = "web", memory_floor_bytes = 268435456 },
+      { name = "app", count = 1, role = "app", memory_floor_bytes = 1073741824 },
+      { name = "middleware", count = 1, role = "haproxy", memory_floor_bytes = 1073741824 },
+      { name = "db", count = 2, node_type = "normal", role = "postgresql", image = "postgresql-tiny", memory_floor_bytes = 1073741824 },
+      { name = "client", count = 1, node_type = "client", role = "client" },
+    ]
+  }
   expect_failures = [output.nodes]
 }
 
 run "another_topology_than_the_machines_are_for" {
   command = plan
-  variables { topology = "2/1/1/1P" }
+  variables {
+    tiers = [
+      { name = "web", count = 2, role = "web", memory_floor_bytes = 268435456 },
+      { name = "app", count = 1, role = "app", memory_floor_bytes = 1073741824 },
+      { name = "middleware", count = 1, role = "haproxy", memory_floor_bytes = 1073741824 },
+      { name = "db", count = 1, node_type = "normal", role = "postgresql", image = "postgresql-tiny", memory_floor_bytes = 1073741824 },
+      { name = "client", count = 1, node_type = "client", role = "client" },
+    ]
+  }
   expect_failures = [output.nodes]
 }
 

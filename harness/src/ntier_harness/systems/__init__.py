@@ -1,0 +1,63 @@
+"""Systems under test as data: `systems/<name>/system.yaml`. Nothing else of the harness knows a system by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ntier_harness.errors import unknown
+from ntier_harness.files import read_text, read_yaml
+from ntier_harness.systems.definition import Definition
+from ntier_harness.systems.reading import FILE, read
+from ntier_harness.systems.rules import Rules
+from ntier_harness.systems.rules import load as load_rules
+
+__all__ = ["Definition", "System", "find", "names"]
+
+
+@dataclass(frozen=True)
+class System:
+    """A definition and where it is."""
+
+    definition: Definition
+    folder: Path
+    is_default: bool = False
+    """Whether requests that name no system mean this one."""
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @cached_property
+    def rules(self) -> Rules:
+        name = self.definition.rules
+        return load_rules(self.path(name) if name else None)
+
+    def path(self, name: str) -> Path:
+        """A file that the definition names."""
+        return (self.folder / name).resolve()
+
+
+def names(root: Path) -> list[str]:
+    """Systems of the checkout, in order of their names."""
+    return sorted(file.parent.name for file in (root / "systems").glob(f"*/{FILE}"))
+
+
+def default(root: Path) -> str:
+    """The system of a request that names none: what `systems/default` says."""
+    return read_text(root / "systems" / "default").strip()
+
+
+def find(root: Path, name: str) -> System:
+    """Raises RequestError if there is no such system, or if something is wrong with it."""
+    if name not in names(root):
+        raise unknown("system", name, names(root))
+    folder = root / "systems" / name
+    return System(read(folder, root / "ansible" / "roles"), folder, name == default(root))
+
+
+def built_roles(root: Path) -> tuple[str, ...]:
+    """Roles that set-up makes images of; none where there is no set-up."""
+    file = root / "setup" / "images" / "images.yml"
+    return tuple(read_yaml(file)[0]["images"]) if file.exists() else ()

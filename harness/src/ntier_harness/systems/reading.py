@@ -1,0 +1,353 @@
+"""`system.yaml` read and checked: each problem with its line, its key and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ntier_harness.errors import RequestError, unknown
+from ntier_harness.files import read_yaml
+from ntier_harness.systems.definition import By, Definition, Parameter, Setting
+
+FILE = "system.yaml"
+RESERVED_TIERS = ("client", "host", "all", "ungrouped", "localhost")
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with one key of a file."""
+
+    file: Path
+    line: int | None
+    key: str
+    text: str
+
+    def __str__(self) -> str:
+        line = f", line {self.line}" if self.line else ""
+        return f"{self.file}{line}: {self.key}: {self.text}" if self.key else f"{self.file}{line}: {self.text}"
+
+
+def read(folder: Path, roles: Path) -> Definition:
+    """The system in `folder`; `roles`: Ansible's, which systems share. Raises RequestError for the first problem."""
+    definition, problems = examine(folder, roles)
+    if problems or definition is None:
+        raise RequestError(str(problems[0]))
+    return definition
+
+
+def examine(folder: Path, roles: Path) -> tuple[Definition | None, list[Problem]]:
+    """The definition, as far as it is one, and all that is wrong with it. Raises RequestError for a file that cannot be
+    read or is no YAML."""
+    file = folder / FILE
+    values, node = read_yaml(file)
+    if not isinstance(values, dict):
+        raise RequestError(f"{file}: expected keys with values; required are {', '.join(_required())}")
+    try:
+        definition = Definition.model_validate(values)
+    except ValidationError as error:
+        return None, [_problem(file, node, _key(e["loc"]), _said(e)) for e in error.errors()]
+    found = _contradictions(definition, folder, roles)
+    return definition, [_problem(file, node, key, text) for key, text in found]
+
+
+def _required() -> list[str]:
+    return [name for name, field in Definition.model_fields.items() if field.is_required()]
+
+
+def _key(location: tuple[str | int, ...]) -> Key:
+    """Without the names that pydantic gives to the alternatives of a union."""
+    kinds = ("str", "int", "float", "bool", "By", "constrained-str", "[key]")
+    return tuple(part for part in location if part not in kinds)
+
+
+def _said(error: Any) -> str:
+    """What is wrong, in terms of the file."""
+    kind, place = error["type"], [str(p) for p in error["loc"]]
+    if kind == "extra_forbidden":
+        return str(unknown("key", place[-1], _siblings(error["loc"]))).removeprefix("key: ")
+    if isinstance(error["input"], bool) and kind.startswith("string"):
+        return "is on, off, yes or no without quotes, which YAML takes for true or false; put it in quotes"
+    value = "" if kind == "missing" else f" (found {repr(error['input'])[:80]})"
+    return " ".join(error["msg"].removeprefix("Value error, ").split()) + value
+
+
+def _siblings(location: tuple[str | int, ...]) -> list[str]:
+    """Keys that are allowed beside one that is not."""
+    schema = root = Definition.model_json_schema(by_alias=True)
+    for part in location[:-1]:
+        schema = _resolved(schema, root)
+        if "properties" in schema and part in schema["properties"]:
+            schema = schema["properties"][part]
+        elif isinstance(part, int):
+            schema = schema.get("items", schema)
+        else:
+            known = schema.get("additionalProperties") or next(iter(schema.get("patternProperties", {}).values()), None)
+            schema = known if isinstance(known, dict) else schema
+    return list(_resolved(schema, root).get("properties", {}))
+
+
+def _resolved(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    for option in (schema, *schema.get("anyOf", [])):
+        if "$ref" in option:
+            return root["$defs"][option["$ref"].rsplit("/", 1)[1]]
+    return schema
+
+
+def _problem(file: Path, node: Any, key: Key, text: str) -> Problem:
+    return Problem(file, _line(node, key), ".".join(str(k) for k in key), text)
+
+
+def _line(node: Any, key: Key) -> int:
+    """Where a key stands; of one that is missing, where the nearest one above it stands."""
+    line = node.start_mark.line
+    for part in key:
+        if isinstance(part, int):
+            items = node.value if isinstance(node.value, list) else []
+            if not 0 <= part < len(items) or isinstance(items[part], tuple):
+                break
+            node = items[part]
+            line = node.start_mark.line
+        else:
+            pairs = [p for p in node.value if isinstance(p, tuple)] if isinstance(node.value, list) else []
+            pair = next((p for p in pairs if p[0].value == part), None)
+            if pair is None:
+                break
+            line, node = pair[0].start_mark.line, pair[1]
+    return line + 1
+
+
+# ---- what the parts say of each other ------------------------------------------------------------------------------
+
+
+def _contradictions(d: Definition, folder: Path, roles: Path) -> Iterator[tuple[Key, str]]:
+    if d.name != folder.resolve().name:
+        yield ("name",), f"{d.name!r} is in the folder {folder.resolve().name}; both have the same name"
+    yield from _tiers(d)
+    yield from _variants(d)
+    yield from _notation(d)
+    yield from _settings(d)
+    yield from _others(d)
+    yield from _roles(d, folder, roles)
+    yield from _files(d, folder)
+
+
+def _among(key: Key, name: str, allowed: Any, what: str) -> Iterator[tuple[Key, str]]:
+    if name not in allowed:
+        yield key, str(unknown(what, name, allowed))
+
+
+def _tiers(d: Definition) -> Iterator[tuple[Key, str]]:
+    seen: set[str] = set()
+    for i, tier in enumerate(d.tiers):
+        if tier.name in seen:
+            yield ("tiers", i, "name"), f"{tier.name} is there twice"
+        seen.add(tier.name)
+        if tier.name in RESERVED_TIERS:
+            yield ("tiers", i, "name"), f"{tier.name} is taken; not allowed are {', '.join(RESERVED_TIERS)}"
+        if tier.counts[0] > tier.counts[1]:
+            yield ("tiers", i, "counts"), f"{list(tier.counts)}: the first number is the smallest"
+        for j, other in enumerate(tier.talks_to):
+            yield from _among(("tiers", i, "talks_to", j), other, d.tier_names, "tier")
+    if circle := _circle({t.name: t.talks_to for t in d.tiers}):
+        place = d.tier_names.index(circle[0])
+        yield ("tiers", place, "talks_to"), f"a cycle: {' -> '.join(circle)}; a tier asks tiers further inwards only"
+    else:
+        for i, tier in enumerate(d.tiers):
+            for other in tier.talks_to:
+                if other in d.tier_names and d.tier_names.index(other) <= i:
+                    text = (
+                        f"{tier.name} asks {other}, which stands before it; tiers are in order from the users inwards"
+                    )
+                    yield ("tiers", i, "talks_to"), text
+
+
+def _circle(edges: Mapping[str, list[str]]) -> list[str]:
+    """Names along a cycle, the first one again at the end; empty if there is none."""
+    done: set[str] = set()
+
+    def walk(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        found = next(filter(None, (walk(other, [*path, name]) for other in edges.get(name, []))), [])
+        done.add(name)
+        return found
+
+    return next(filter(None, (walk(name, []) for name in edges)), [])
+
+
+def _variants(d: Definition) -> Iterator[tuple[Key, str]]:
+    letters: dict[str, str] = dict.fromkeys(d.notation.node_types, "notation.node_types")
+    for name, variant in d.variants.items():
+        at: Key = ("variants", name)
+        yield from _among((*at, "tier"), variant.tier, d.tier_names, "tier")
+        if variant.default is not None:
+            yield from _among((*at, "default"), variant.default, variant.choices, "choice")
+        elif not all(c.letter for c in variant.choices.values()):
+            yield at, "give a default, or each choice its letter in TOPO"
+        for choice_name, choice in variant.choices.items():
+            here = (*at, "choices", choice_name)
+            if choice.letter and choice.letter in letters:
+                yield (*here, "letter"), f"{choice.letter} is that of {letters[choice.letter]} already"
+            if choice.letter:
+                letters[choice.letter] = f"{name} {choice_name}"
+            for other, values in choice.with_.items():
+                yield from _among((*here, "with", other), other, d.variants, "variant")
+                for j, value in enumerate(values):
+                    if other in d.variants:
+                        yield from _among((*here, "with", other, j), value, d.variants[other].choices, "choice")
+            for setting, values in choice.settings.items():
+                yield from _among((*here, "settings", setting), setting, d.settings, "setting")
+                allowed = d.settings[setting].choices if setting in d.settings else None
+                for j, value in enumerate(values):
+                    yield from _among((*here, "settings", setting, j), value, allowed or [], "value")
+
+
+def _notation(d: Definition) -> Iterator[tuple[Key, str]]:
+    if not d.notation.forms or not all(d.notation.forms):
+        yield ("notation", "forms"), "expected at least one list of tiers: [[web, db]]"
+    lengths = [len(form) for form in d.notation.forms]
+    for i, form in enumerate(d.notation.forms):
+        if len(form) in lengths[:i]:
+            yield ("notation", "forms", i), f"another form has {len(form)} numbers too; TOPO could mean either"
+        for j, tier in enumerate(form):
+            yield from _among(("notation", "forms", i, j), tier, d.tier_names, "tier")
+        if len(set(form)) < len(form):
+            yield ("notation", "forms", i), "a tier is there twice"
+    for i, tier in enumerate(d.tier_names):
+        if not any(tier in form for form in d.notation.forms):
+            yield ("tiers", i, "name"), f"{tier} is in none of notation.forms"
+    for letter, change in d.notation.node_types.items():
+        yield from _among(("notation", "node_types", letter, "tier"), change.tier, d.tier_names, "tier")
+    from ntier_harness.systems.notation import parse
+
+    if all(t in d.tier_names for form in d.notation.forms for t in form):
+        try:
+            parse(d, d.notation.example)
+        except RequestError as error:
+            yield ("notation", "example"), str(error)
+
+
+def _settings(d: Definition) -> Iterator[tuple[Key, str]]:
+    for name, setting in d.settings.items():
+        at: Key = ("settings", name)
+        yield from _among((*at, "tier"), setting.tier, d.tier_names, "tier")
+        for variant, values in setting.only.items():
+            yield from _among((*at, "only", variant), variant, d.variants, "variant")
+            for j, value in enumerate(values):
+                if variant in d.variants:
+                    yield from _among((*at, "only", variant, j), value, d.variants[variant].choices, "choice")
+        if setting.scales != "no" and setting.choices:
+            yield (*at, "scales"), "texts cannot be scaled"
+        yield from _default(d, name, setting)
+    for name, parameter in d.load.parameters.items():
+        if problem := out_of_range(parameter, parameter.default):
+            yield ("load", "parameters", name, "default"), problem
+
+
+def _default(d: Definition, name: str, setting: Setting) -> Iterator[tuple[Key, str]]:
+    at: Key = ("settings", name, "default")
+    default = setting.default
+    if default is None:
+        if not any(name in c.settings for v in d.variants.values() for c in v.choices.values()):
+            yield at[:2], "has no default, and no choice of a variant allows values of it"
+        return
+    if isinstance(default, By):
+        if default.by != "node_type":
+            yield from _among((*at, "by"), default.by, ["node_type", *d.variants], "variant")
+            missing = (
+                sorted(set(d.variants[default.by].choices) - set(default.values)) if default.by in d.variants else []
+            )
+            missing = [m for m in missing if d.variants[default.by].choices[m].available]
+            if missing and not setting.only.get(default.by):
+                yield (*at, "values"), f"none for {', '.join(missing)}"
+        for key, value in default.values.items():
+            if problem := out_of_range(setting, value):
+                yield (*at, "values", key), problem
+    elif problem := out_of_range(setting, default):
+        yield at, problem
+
+
+def out_of_range(setting: Setting | Parameter, value: Any) -> str:
+    """What is wrong with a value; empty if nothing is."""
+    if setting.choices is not None:
+        return "" if value in setting.choices else f"{value!r} is unknown; allowed are {', '.join(setting.choices)}"
+    assert setting.range is not None
+    low, high = setting.range
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not low <= value <= high or (isinstance(low, int) and isinstance(high, int) and value % 1):
+        return f"{value!r} is out of range; allowed are {low}..{high}"
+    return ""
+
+
+def _others(d: Definition) -> Iterator[tuple[Key, str]]:
+    tiers = d.tier_names
+    if d.data:
+        yield from _among(("data", "tier"), d.data.tier, tiers, "tier")
+        yield from _among(("data", "default"), d.data.default, d.data.profiles, "profile")
+    yield from _among(("load", "entry", "tier"), d.load.entry.tier, tiers, "tier")
+    load = d.load
+    if bool(load.workloads) == bool(load.mixes):
+        yield ("load",), "give either workloads: or mixes: FOLDER"
+    elif load.workloads:
+        yield from _among(("load", "default_workload"), load.default_workload, load.workloads, "workload")
+    if bool(load.phases) == bool(load.phases_file):
+        yield ("load",), "give either phases: and default_phases:, or phases_file: FILE"
+    elif load.phases:
+        yield from _among(("load", "default_phases"), load.default_phases or "", load.phases, "phases")
+    if load.factor.name != "users" and load.factor.name not in load.parameters:
+        yield from _among(("load", "factor", "name"), load.factor.name, ["users", *load.parameters], "variable")
+    elif load.factor.name != "users" and not load.parameters[load.factor.name].range:
+        yield ("load", "factor", "name"), f"{load.factor.name} is no number; a factor needs a range"
+    for name in set(load.parameters) & set(d.settings):
+        yield ("load", "parameters", name), "is a setting already"
+    for name, resource in d.resources.items():
+        yield from _among(("resources", name, "tier"), resource.tier, tiers, "tier")
+    for i, request in enumerate(d.verify.requests):
+        yield from _among(("verify", "requests", i, "tier"), request.tier, tiers, "tier")
+    for i, reset in enumerate(d.reset):
+        yield from _among(("reset", i, "tier"), reset.tier, tiers, "tier")
+    if d.deploy == "roles" and not (d.verify.requests or d.verify.playbook):
+        yield ("verify",), "give requests: with the answers that they get when all tiers serve, or a playbook:"
+
+
+def _roles(d: Definition, folder: Path, shared: Path) -> Iterator[tuple[Key, str]]:
+    if d.deploy == "none":
+        for i, tier in enumerate(d.tiers):
+            if tier.roles:
+                yield ("tiers", i, "roles"), "with deploy: none nothing is deployed"
+        return
+    named: list[tuple[Key, str]] = []
+    for i, tier in enumerate(d.tiers):
+        named += [(("tiers", i, "roles", j), role) for j, role in enumerate(tier.roles)]
+        by_variant = any(v.tier == tier.name and any(c.roles for c in v.choices.values()) for v in d.variants.values())
+        if not tier.roles and not by_variant:
+            yield ("tiers", i), "roles: missing; name the Ansible roles of the tier, or of a variant's choices"
+    for name, variant in d.variants.items():
+        for choice, what in variant.choices.items():
+            at: Key = ("variants", name, "choices", choice, "roles")
+            named += [((*at, j), role) for j, role in enumerate(what.roles) if what.available]
+    for key, role in named:
+        if not any((place / role / "tasks").is_dir() for place in (folder / "roles", shared)):
+            yield key, f"{role}: no such role in {folder / 'roles'} or {shared}"
+
+
+def _files(d: Definition, folder: Path) -> Iterator[tuple[Key, str]]:
+    driver = d.load.driver
+    named: list[tuple[Key, str | None]] = [
+        (("rules",), d.rules),
+        (("verify", "playbook"), d.verify.playbook),
+        (("load", "mixes"), d.load.mixes),
+        (("load", "phases_file"), d.load.phases_file),
+        (("load", "driver", "plan"), driver.plan),
+        *((("load", "driver", "files", i), file) for i, file in enumerate(driver.files)),
+    ]
+    for key, name in named:
+        if name and not (folder / name).exists():
+            yield key, f"{folder / name} does not exist"

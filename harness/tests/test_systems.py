@@ -1,0 +1,232 @@
+"""Systems as data: what is wrong with a system.yaml is said with file, line, key and what is allowed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from ntier_harness.cli import cli
+from ntier_harness.errors import RequestError
+from ntier_harness.ledger import attempts
+from ntier_harness.plan import order
+from ntier_harness.settings import values
+from ntier_harness.spec import make_spec
+from ntier_harness.systems import find, names
+from ntier_harness.systems.definition import schema
+from ntier_harness.systems.notation import parse
+from ntier_harness.systems.reading import examine
+from ntier_harness.targets.terraform import common_variables
+
+ROOT = Path(__file__).resolve().parents[2]
+ROLES = ROOT / "ansible" / "roles"
+SMALL = """\
+name: small
+title: Two tiers
+source: none
+license: MIT
+tiers:
+  - name: front
+    title: Front
+    roles: [web]
+    talks_to: [back]
+  - name: back
+    title: Back
+    roles: [postgresql]
+notation: {forms: [[front, back]], example: 1/2}
+settings:
+  workers:
+    title: Workers
+    tier: front
+    range: [1, 10]
+    default: 4
+load:
+  driver: {kind: command, command: [python3, load.py]}
+  model: closed
+  entry: {tier: front, port: 80}
+  factor: {name: users, title: Users, default: "10,20"}
+  workloads:
+    reads: {title: Reads, writes: false}
+  default_workload: reads
+  phases:
+    short: {ramp_up_s: 5, run_s: 20, ramp_down_s: 2}
+  default_phases: short
+verify:
+  requests:
+    - {name: page, tier: front, port: 80, path: /}
+"""
+
+
+def said(tmp_path: Path, text: str) -> list[str]:
+    folder = tmp_path / "small"
+    folder.mkdir(exist_ok=True)
+    (folder / "system.yaml").write_text(text)
+    try:
+        return [str(p).removeprefix(f"{folder}/") for p in examine(folder, ROLES)[1]]
+    except RequestError as error:
+        return [str(error).removeprefix(f"{folder}/")]
+
+
+@pytest.mark.parametrize("name", names(ROOT))
+def test_systems_of_the_project_are_right(name):
+    assert find(ROOT, name).definition.name == name
+
+
+def test_the_published_schema_is_current():
+    assert json.loads((ROOT / "systems/system.schema.json").read_text()) == json.loads(json.dumps(schema())), (
+        "ntier systems schema >systems/system.schema.json"
+    )
+
+
+def test_a_small_system_is_right(tmp_path):
+    assert said(tmp_path, SMALL) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("title: Front", "titel: Front", "line 7: tiers.0.titel: 'titel' is unknown (did you mean 'title'"),
+        ("    title: Back\n", "\ttitle: Back\n", "system.yaml, line 11: not YAML (found a tab character"),
+        ("    title: Back\n", "", "system.yaml, line 10: tiers.1.title: Field required"),
+        ("roles: [postgresql]", "roles: [postgresql]\n    talks_to: [front]",
+         "system.yaml, line 9: tiers.0.talks_to: a cycle: front -> back -> front"),
+        ("talks_to: [back]", "talks_to: [cache]", "line 9: tiers.0.talks_to.0: tier: 'cache' is unknown"),
+        ("roles: [web]", "roles: [wep]", "line 8: tiers.0.roles.0: wep: no such role in "),
+        ("    roles: [web]\n", "", "line 6: tiers.0: roles: missing"),
+        ("default: 4", "default: 40", "line 19: settings.workers.default: 40 is out of range; allowed are 1..10"),
+        ("default: 4", "default: 1.5", "line 19: settings.workers.default: 1.5 is out of range; allowed are 1..10"),
+        ("range: [1, 10]", "choices: [on, off]", "line 18: settings.workers.choices.0: is on, off, yes or no without"),
+        ("tier: front\n    range", "tier: frond\n    range", "line 17: settings.workers.tier: tier: 'frond' is"),
+        ("model: closed", "model: open_", "load.model: Input should be 'closed', 'open' or 'work' (found 'open_')"),
+        ("example: 1/2", "example: 1/2/3", "notation.example: topology '1/2/3': expected numbers front/back"),
+        ("name: small", "name: large", "line 1: name: 'large' is in the folder small; both have the same name"),
+        ("name: back", "name: client", "line 10: tiers.1.name: client is taken"),
+        ("default_workload: reads", "default_workload: read", "load.default_workload: workload: 'read' is unknown"),
+        ("kind: command, command: [python3, load.py]", "kind: jmeter, plan: load.jmx", "load.jmx does not exist"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_place(tmp_path, old, new, says):
+    found = said(tmp_path, SMALL.replace(old, new, 1))
+    assert any(says in line for line in found), found
+    assert not any("\n" in line for line in found)
+
+
+def test_check_ends_with_code_2(tmp_path):
+    said(tmp_path, SMALL.replace("roles: [web]", "roles: [wep]"))
+    done = CliRunner().invoke(cli, ["systems", "check", str(tmp_path / "small")])
+    assert done.exit_code == 2
+    assert "wep: no such role" in done.output
+    said(tmp_path, SMALL)
+    assert CliRunner().invoke(cli, ["systems", "check", str(tmp_path / "small")]).exit_code == 0
+
+
+@pytest.fixture
+def plan(root):
+    """A request of the small system, which has a variable beside the users."""
+    folder = root / "systems" / "small"
+    folder.mkdir()
+    more = (
+        "  parameters:\n    sleep_s: {title: Pause, unit: s, range: [0, 10.0], default: 1}\n"
+        "    kind: {title: Kind, choices: [a, b], default: a}\n"
+    )
+    (folder / "system.yaml").write_text(SMALL.replace("  default_workload", more + "  default_workload"))
+
+    def make(**options):
+        return make_spec({"system": "small", "topo": "1/2"} | options, root, 2)
+
+    return make
+
+
+def test_another_system_has_its_name_in_its_keys(plan):
+    spec = plan()
+    assert spec.sweep == "small.1-2.reads"
+    assert [t.key for t in order(spec)] == ["u00010.r01", "u00020.r01"]
+    assert values(spec) == {"ntier_scale": 0.3, "sleep_s": 1, "kind": "a", "workers": 4}
+    assert spec.images == ("web", "postgresql", "client")
+    assert (spec.data_profile, spec.middleware) == ("none", "none")
+    described = [(t["name"], t["count"], t["role"]) for t in common_variables(spec)["tiers"]]
+    assert described == [("front", 1, "web"), ("back", 2, "postgresql"), ("client", 1, "client")]
+
+
+def test_any_number_may_be_the_factor(plan):
+    spec = plan(factor="sleep_s=0.5,0.1,2", users="30", reps="2")
+    assert spec.sweep == "small.1-2.reads.sleep-s-users30"
+    keys = [t.key for t in order(spec)]
+    assert keys[:3] == ["sleep_s-0_1.r01", "sleep_s-2.r01", "sleep_s-0_5.r01"]
+    assert len(set(keys)) == 6
+    assert {t.users for t in order(spec)} == {30}
+    assert len({t.seed for t in order(spec) if t.rep == 1}) == 1
+    assert "sleep_s" not in values(spec)
+    assert [spec.parameters(t.value)["sleep_s"] for t in order(spec)[:3]] == [0.1, 2.0, 0.5]
+
+
+@pytest.mark.parametrize("key", ["u01000.r01", "sleep_s-0_1.r02.a2", "n-100.r01"])
+def test_trials_of_any_factor_are_found_again(tmp_path, key):
+    (tmp_path / key).mkdir()
+    (tmp_path / key / "manifest.json").write_text("torn")
+    assert list(attempts(tmp_path)) == [key.removesuffix(".a2")]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"factor": "sleep=1"}, "factor: 'sleep=1' is unknown (did you mean 'sleep_s=...'?); allowed are users="),
+        ({"factor": "sleep_s"}, "is unknown"),
+        ({"factor": "kind=a"}, "is unknown"),
+        ({"factor": "sleep_s=11"}, "factor sleep_s: 11 is out of range; allowed are 0..10.0"),
+        ({"factor": "sleep_s=a"}, "expected first:last:step or a list"),
+        ({"factor": "sleep_s=1", "users": "1,2"}, "sleep_s is the factor; give one number of users"),
+        ({"factor": "users=1", "users": "1"}, "users are given twice"),
+        ({"factor": "sleep_s=1", "search": "capacity"}, "capacity is a number of users"),
+        ({"system": "smal"}, "system: 'smal' is unknown (did you mean 'small'?)"),
+        ({"topo": "1/2/3"}, "topo: topology '1/2/3': expected numbers front/back"),
+        ({"set": ["workers=11"]}, "set workers: '11' is out of range; allowed are 1..10"),
+        ({"data": "tiny"}, "the system has no data profiles"),
+        ({"middleware": "haproxy"}, "middleware: system small has none"),
+        ({"variant": ["x=y"]}, "variant: 'x' is unknown"),
+    ],
+)  # fmt: skip
+def test_a_wrong_request_is_one_clear_error(plan, options, says):
+    with pytest.raises(RequestError) as error:
+        plan(**options)
+    assert says in str(error.value)
+
+
+def test_what_is_not_built_yet_is_refused(root, plan):
+    file = root / "systems" / "small" / "system.yaml"
+    text = file.read_text().replace("    roles: [web]\n", "").replace("    roles: [postgresql]\n", "")
+    file.write_text(text.replace("license: MIT", "license: MIT\ndeploy: none"))
+    with pytest.raises(RequestError, match="small has deploy: none, which is not carried out yet"):
+        plan()
+
+
+def test_no_module_knows_a_system_by_name():
+    """Names of systems, tiers, interactions, programs and settings are in `systems/` alone. `middleware` is a field of
+    the manifest and an option, too; `load` and `dry` are not converted yet."""
+    known = set()
+    for definition in (find(ROOT, name).definition for name in names(ROOT)):
+        choices = [c for v in definition.variants.values() for c in v.choices]
+        known |= {definition.name, *definition.tier_names, *definition.interactions, *definition.settings, *choices}
+    quoted = re.compile(rf"""["'/]({"|".join(map(re.escape, sorted(known - {"middleware"})))})["'/]""")
+    sources = [p for p in (ROOT / "harness/src").rglob("*.py") if p.name not in ("load.py", "dry.py")]
+    found = [
+        f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
+        for file in [*sources, *(ROOT / "terraform/modules/topology").glob("*.tf")]
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if quoted.search(line)
+    ]
+    assert found == []
+
+
+def test_interactions_are_the_plans():
+    """Each sampler of the JMeter plan is an interaction of the system, and the other way round."""
+    system = find(ROOT, "rubbos")
+    plan = system.path(system.definition.load.driver.plan).read_text()
+    assert set(re.findall(r'<HTTPSamplerProxy [^>]*testname="([^"]+)"', plan)) == set(system.definition.interactions)
+
+
+@pytest.mark.parametrize("text", ["1/2/1/9ML", "1-2-1-9ML", "1/1/1/1P"])
+def test_a_topology_is_printed_back(text):
+    assert parse(find(ROOT, "rubbos").definition, text).slug == text.replace("/", "-")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,9 @@ from hypothesis import strategies as st
 from ntier_analysis.contracts.nodes import Node
 from ntier_harness import plan, scale
 from ntier_harness.catalog import Phases, read_mix
+from ntier_harness.drivers import Entry, Run, split
+from ntier_harness.drivers.jmeter import Walks
 from ntier_harness.errors import RequestError, WorkError
-from ntier_harness.load import Run, properties, shares
 from ntier_harness.runner import Runner
 from ntier_harness.soft import soft_resources
 from ntier_harness.spec import make_spec, parse_users
@@ -191,12 +191,11 @@ def test_a_mix_may_have_authors():
     mix = read_mix("read_write", WORKLOADS)
     assert mix.author_file == WORKLOADS / "mixes/authors/read_write.csv"
     assert mix.author_share == 0.1
-    web = Node(name="web1", tier="web", index=1, node_type="normal", address="198.18.1.1", role="web")
-    run = Run("/run/ntier/x", 200, Phases("smoke", 10, 20, 2), mix, 1, 7000)
-    values = properties(run, [web], 200, 0, 1)
+    run = Run("/run/ntier/x", 200, Phases("smoke", 10, 20, 2), 1, Entry("web", 80), think_time_s=7)
+    values = Walks(mix).properties(run)
     assert values["ntier.author_mix"].endswith("mixes/authors/read_write.csv")
     assert values["ntier.author_share"] == "0.1"
-    alone = properties(replace(run, mix=read_mix("browse_only", WORKLOADS)), [web], 200, 0, 1)
+    alone = Walks(read_mix("browse_only", WORKLOADS)).properties(run)
     assert (alone["ntier.author_mix"], alone["ntier.author_share"]) == ("", "0")
 
 
@@ -236,11 +235,12 @@ def test_load_goes_to_our_own_nodes_only(lab):
             guard(address, nodes)
 
 
-@given(st.integers(0, 20_000), st.integers(1, 16))
+@given(st.integers(16, 20_000), st.integers(1, 16))
 def test_users_are_split_evenly(users, clients):
-    parts = shares(users, clients)
-    assert sum(parts) == users
-    assert max(parts) - min(parts) <= 1
+    parts = split(users, clients)
+    numbers = [n for part in parts for n in range(part.first, part.first + part.workers)]
+    assert numbers == list(range(users))
+    assert max(p.workers for p in parts) - min(p.workers for p in parts) <= 1
 
 
 def test_statements_are_traced_only_if_asked_for(spec):

@@ -17,10 +17,10 @@ from ntier_analysis.contracts.nodes import Node
 import ntier_harness
 from ntier_harness import collect, durable, ledger, versions
 from ntier_harness.condition import WARM, check_restored, data, reset, restore
-from ntier_harness.drivers import jmeter
+from ntier_harness.drivers import REMOTE, jmeter
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.load import REMOTE, Generator, compare_clocks
+from ntier_harness.load import Generator, compare_clocks
 from ntier_harness.plan import Trial
 from ntier_harness.spec import Spec
 from ntier_harness.targets import Observation

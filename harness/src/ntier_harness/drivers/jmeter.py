@@ -14,13 +14,12 @@ from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness import catalog
 from ntier_harness.catalog import Mix, Phases
-from ntier_harness.drivers import BIN, Entry, Run, Share
+from ntier_harness.drivers import BIN, REMOTE, Entry, Run, Share
 
 if TYPE_CHECKING:
     from ntier_harness.lab import Lab
     from ntier_harness.spec import Spec
 
-STATE = "/run/ntier"
 WORKLOADS = "/opt/ntier/workloads"  # of a client node
 MIXES = f"{WORKLOADS}/mixes"
 HEAP_BYTES_PER_USER = 200_000  # 13,000 users fit in 3.2 GB with the JVM's own 600 MB
@@ -85,7 +84,7 @@ class JMeter:
 
 def situations_file(mix: Mix) -> str:
     """Where the warm-up leaves its users' situations on each client; users of trials start there."""
-    return f"{STATE}/situations.{mix.name}.csv"
+    return f"{REMOTE}/situations.{mix.name}.csv"
 
 
 def content_share(run: Run) -> float:

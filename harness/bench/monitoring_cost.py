@@ -20,8 +20,9 @@ from typing import Any
 from ntier_harness import settings, sweep
 from ntier_harness.cli import make_lab
 from ntier_harness.condition import reset
+from ntier_harness.drivers import REMOTE, jmeter
 from ntier_harness.lab import Lab
-from ntier_harness.load import REMOTE, Generator, Run
+from ntier_harness.load import Generator
 from ntier_harness.sampler import File, find_group, is_v2
 from ntier_harness.spec import Spec, make_spec
 from ntier_harness.targets.local import SADC
@@ -50,9 +51,8 @@ def measure(lab: Lab, spec: Spec, run_s: float, folder: Path, *, collectors: boo
     reset(lab)
     nodes.runner.parallel(lambda c: nodes.call(c, f"rm -rf {DIRECTORY}"), nodes.clients)
     phases = spec.phases.__class__("cost", spec.phases.ramp_up_s, run_s, 1.0)
-    think_ms = spec.mix.think_time_s * 1000
-    run = Run(DIRECTORY, spec.real_users(spec.users[0]), phases, spec.mix, seed, think_ms)
-    generator = Generator(nodes, lab.target.guard, run, folder)
+    run, driver = jmeter.board(lab, spec, DIRECTORY, spec.real_users(spec.users[0]), phases, seed)
+    generator = Generator(nodes, lab.target.guard, run, driver, folder)
     generator.start()
     beside = start(lab, folder) if collectors else []
     lab.target.set_limits(nodes.all)

@@ -240,9 +240,10 @@ def test_load_goes_to_our_own_nodes_only(lab):
 
 @given(st.integers(16, 20_000), st.integers(1, 16))
 def test_users_are_split_evenly(users, clients):
-    parts = [share.workers for share in split(users, clients)]
-    assert sum(parts) == users
-    assert max(parts) - min(parts) <= 1
+    parts = split(users, clients)
+    numbers = [n for part in parts for n in range(part.first, part.first + part.workers)]
+    assert numbers == list(range(users))
+    assert max(p.workers for p in parts) - min(p.workers for p in parts) <= 1
 
 
 def test_statements_are_traced_only_if_asked_for(spec):

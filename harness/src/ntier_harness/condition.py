@@ -9,9 +9,9 @@ from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness import durable
+from ntier_harness.drivers import REMOTE
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.load import REMOTE
 from ntier_harness.spec import Spec
 
 RESTORE_LIMIT_S = 300  # copies the data where the file system cannot share blocks

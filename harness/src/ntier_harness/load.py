@@ -26,7 +26,6 @@ READY_POLL_S = 0.1
 MAX_BOOT_S = 60.0  # JMeter's JVM needs 3-4 s; on a busy machine several times that
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
 CLOCKS_APART_S = 0.05  # as check C4 (docs/validity.md): clients start by their own clocks
-REMOTE = "/run/ntier"
 
 
 @dataclass

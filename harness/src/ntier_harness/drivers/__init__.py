@@ -16,6 +16,7 @@ from ntier_harness.catalog import Phases
 
 CONTRACT = 1
 BIN = "/opt/ntier/bin"  # of a client node
+REMOTE = "/run/ntier"  # of a node: folders of runs, and what lives from one to the next
 TIERS_WITHOUT_LOAD = ("client",)
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ntier_harness.catalog import Mix
-from ntier_harness.drivers import BIN, Run, Share
+from ntier_harness.drivers import BIN, REMOTE, Run, Share
 
-STATE = "/run/ntier"
 HEAP_BYTES_PER_USER = 200_000  # 13,000 users fit in 3.2 GB with the JVM's own 600 MB
 HEAP_BASE_BYTES = 256 * 2**20
 CONTENT_PAGES = 1000  # pages whose content is checked in a run: five times what the check needs (E2, docs/validity.md)
@@ -75,7 +74,7 @@ class JMeter:
 
 def situations_file(mix: Mix) -> str:
     """Where the warm-up leaves its users' situations on each client; users of trials start there."""
-    return f"{STATE}/situations.{mix.name}.csv"
+    return f"{REMOTE}/situations.{mix.name}.csv"
 
 
 def content_share(run: Run) -> float:

@@ -137,7 +137,7 @@ def plan_text(data: dict[str, Any]) -> str:
     p = data["phases"]
     trials = data["trials"]
     left = [t for t in trials if t["state"] == "to run"]
-    width = max(12, *(len(t["trial"]) for t in trials))
+    width = max([12, *(len(t["trial"]) for t in trials)])
     lines = [
         f"sweep     {data['sweep']}",
         "",

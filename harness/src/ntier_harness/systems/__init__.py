@@ -9,7 +9,7 @@ from pathlib import Path
 from ntier_harness.errors import unknown
 from ntier_harness.files import read_text, read_yaml
 from ntier_harness.systems.definition import Definition
-from ntier_harness.systems.reading import FILE, read
+from ntier_harness.systems.reading import read
 from ntier_harness.systems.rules import Rules
 from ntier_harness.systems.rules import load as load_rules
 
@@ -40,8 +40,9 @@ class System:
 
 
 def names(root: Path) -> list[str]:
-    """Systems of the checkout, in order of their names."""
-    return sorted(file.parent.name for file in (root / "systems").glob(f"*/{FILE}"))
+    """Systems of the checkout, in order of their names: the folders of `systems/`."""
+    folder = root / "systems"
+    return sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name[0] not in "._") if folder.is_dir() else []
 
 
 def default(root: Path) -> str:

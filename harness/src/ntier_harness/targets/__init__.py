@@ -44,7 +44,7 @@ class Observation(Protocol):
 class Target(Protocol):
     """One place to run: says what may be asked of it, provisions nodes, limits them if it can, and sees from outside
     whether they live. Each is a module of this package, with its class as `TARGET`, and a root in `terraform/targets`;
-    nothing else knows a target by name."""
+    nothing else knows a target by name, but `paths` where `local` has the data of its images."""
 
     name: str
     own_machines: bool

@@ -121,12 +121,23 @@ def gc_pauses(path: Path) -> pd.DataFrame:
     return pd.DataFrame({"t_s": times, "pause_ms": pauses}, dtype=float)
 
 
-PROGRESS = ("t_s", "users", "completed", "errors", "response_time_mean_ms", "content_checked", "content_wrong")
+PROGRESS = ("t_s", "users", "completed")
+FURTHER = (
+    "started",
+    "failed",
+    "in_flight",
+    "errors",
+    "response_time_mean_ms",
+    "content_checked",
+    "content_wrong",
+    "retries",
+    "statements",
+)
+"""What a driver may write besides; NaN where its file does not say."""
 
 
 def progress(path: Path) -> pd.DataFrame:
-    """The heartbeat, one row per second: the columns of `PROGRESS`, `retries` and `statements` (that the pages say they
-    took; NaN where the file does not say); counts are cumulative since the start."""
-    further = ("retries", "statements")
-    raw = read_csv(path, dict.fromkeys(PROGRESS, "number"), optional=dict.fromkeys(further, "number"))
-    return raw.assign(**{name: np.nan for name in further if name not in raw})
+    """The heartbeat, one row per second: the columns of `PROGRESS` and `FURTHER` (`statements` that the pages say they
+    took); counts are cumulative since the start, `users` and `in_flight` of the moment."""
+    raw = read_csv(path, dict.fromkeys(PROGRESS, "number"), optional=dict.fromkeys(FURTHER, "number"))
+    return raw.assign(**{name: np.nan for name in FURTHER if name not in raw})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,7 +47,8 @@ class View:
 
 @dataclass(frozen=True)
 class Case:
-    """`loads` in knees; `scale`: emulated users per nominal one."""
+    """`loads` in knees; `scale`: emulated users per nominal one. `model`: closed (users who think), open (the knee is a
+    rate, 1/s, and nobody is a user) or work (the users do not think)."""
 
     name: str
     variant: str
@@ -59,6 +60,18 @@ class Case:
     scale: float
     view: View
     seed: int
+    model: str = "closed"
+
+    @property
+    def levels(self) -> list[float]:
+        """What is asked in each trial, ascending: users, or arrivals per second."""
+        return sorted(load * self.knee_users for load in self.loads) if self.model == "open" else self.users
+
+    def run(self, system: System, level: float, ramp_s: float, run_s: float, seed: int, *further, **given) -> Run:
+        """One simulation of the system, perhaps relieved, at this level."""
+        if self.model == "open":
+            return simulate(replace(system, open_per_s=level), 0, ramp_s, run_s, seed, *further, **given)
+        return simulate(system, int(level), ramp_s, run_s, seed, *further, **given)
 
     @property
     def users(self) -> list[int]:
@@ -150,8 +163,8 @@ def sweep_runs(case: Case) -> list[Run]:
     """The trials of the case's sweep, by load."""
     rng = np.random.default_rng([case.seed, 3])
     return [
-        simulate(
+        case.run(
             case.system, n, RAMP_S, case.run_s, case.seed + 11 * (i + 1), float(rng.uniform(0, SHIFT_S)), record=True
         )
-        for i, n in enumerate(case.users)
+        for i, n in enumerate(case.levels)
     ]

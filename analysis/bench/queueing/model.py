@@ -89,7 +89,8 @@ class Think:
 @dataclass(frozen=True)
 class System:
     """`tiers` from the client inwards; `policies`: tier -> (round_robin, random or least_pending, weights);
-    `write_share` of the interactions; `open_per_s`: requests of others that come beside the users'."""
+    `write_share` of the interactions; `open_per_s`: requests of others that come beside the users', or are all there
+    are without users; `amount`: units of work after which the users stop (0: they go on)."""
 
     tiers: tuple[str, ...]
     nodes: dict[str, int]
@@ -99,6 +100,7 @@ class System:
     policies: dict[str, tuple[str, tuple[float, ...]]] = field(default_factory=dict)
     write_share: float = 0.1
     open_per_s: float = 0.0
+    amount: int = 0
 
     def keys(self) -> list[Key]:
         return list(dict.fromkeys(p.key for p in self.parts))
@@ -121,8 +123,9 @@ def _relieved(part: Part, factor: float) -> Part:
 
 @dataclass
 class Run:
-    """`done` (n, 3): begun s, response s, 1 if it writes, of the users' interactions; `logs` by part (if recorded);
-    `busy`: share of each part's capacity in use, over the whole time, and for places the mean number that wait."""
+    """`done` (n, 3): begun s, response s, 1 if it writes, of the users' interactions (without users: of the others'),
+    `begun`: when these came; `logs` by part (if recorded); `busy`: share of each part's capacity in use, over the whole
+    time, and for places the mean number that wait."""
 
     system: System
     users: int
@@ -132,6 +135,7 @@ class Run:
     logs: list[parts.Log | None]
     busy: list[float]
     shift_s: float = 0.0
+    begun: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def answered(self) -> np.ndarray:
         """(n, 3) of the interactions completed in the run phase."""
@@ -165,6 +169,8 @@ class _World:
         self.turn = dict.fromkeys(system.tiers, 0)
         self.ops = [self._operation(s) for s in system.steps]
         self.done: list[tuple[float, float, float]] = []
+        self.begun: list[float] = []
+        self.left = system.amount
 
     def _part(self, p: Part, log: parts.Log | None, shift_s: float):
         env = self.env
@@ -285,17 +291,29 @@ class _World:
         yield env.timeout(first_s)
         while True:
             yield env.timeout(think.ends(env._now, length(rng)) - env._now)
+            if self.system.amount:
+                if not self.left:
+                    return
+                self.left -= 1
             begun, write = env._now, rng.random() < writes
             yield from self.walk(rng, write)
             self.done.append((begun, env._now - begun, float(write)))
 
-    def others(self):
+    def noted(self, rng: Random, write: bool):
+        """A request that belongs to no user, and is on record."""
+        begun = self.env._now
+        self.begun.append(begun)
+        yield from self.walk(rng, write)
+        self.done.append((begun, self.env._now - begun, float(write)))
+
+    def others(self, come=None):
         """Requests that come whether or not earlier ones are answered."""
+        come = come or self.walk
         rng, number = Random(self.seed + 77), 0
         while True:
             yield self.env.timeout(rng.expovariate(self.system.open_per_s))
             number += 1
-            self.env.process(self.walk(Random(self.seed * 7_000_003 + number), rng.random() < self.system.write_share))
+            self.env.process(come(Random(self.seed * 7_000_003 + number), rng.random() < self.system.write_share))
 
 
 def rng_index(draw: float, weights: tuple[float, ...]) -> int:
@@ -321,14 +339,14 @@ def simulate(
     """Times in s from the start of the ramp-up, in which the users start one after the other. `shift_s`: how far all
     schedules have got by then."""
     world = _World(system, seed, shift_s, record)
-    for number in range(users):
-        world.env.process(world.user(number, ramp_s * number / users))
+    each = [world.env.process(world.user(number, ramp_s * number / users)) for number in range(users)]
     if system.open_per_s:
-        world.env.process(world.others())
-    end = ramp_s + run_s
-    world.env.run(until=end)
+        world.env.process(world.others(None if users else world.noted))
+    world.env.run(until=simpy.AllOf(world.env, each) if system.amount else ramp_s + run_s)
+    end = float(world.env.now)
     busy = [_busy(o, end) for o in world.objects]
-    return Run(system, users, ramp_s, end, np.array(world.done).reshape(-1, 3), world.logs, busy, shift_s)
+    done, begun = np.array(world.done).reshape(-1, 3), np.array(world.begun)
+    return Run(system, users, ramp_s, end, done, world.logs, busy, shift_s, begun)
 
 
 def _busy(made: object, end_s: float) -> float:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from queueing.cases import Case
-from queueing.model import Key, System, simulate
+from queueing.model import Key, System
 
 FACTOR = 1.5
 GAIN = 0.05
@@ -57,14 +57,14 @@ class _Bench:
     """Gains of reliefs of one case, each simulated once."""
 
     def __init__(self, case: Case, long_s: float) -> None:
-        self.case, self.users, self.long_s = case, case.users[-1], long_s
+        self.case, self.users, self.long_s = case, case.levels[-1], long_s
         self.keys = set(case.system.keys())
         self.base = self._run(case.system)
         self.found: dict[str, float] = {}
         self.unsure: list[str] = []
 
     def _run(self, system: System):
-        return simulate(system, self.users, RAMP_S, self.long_s, self.case.seed)
+        return self.case.run(system, self.users, RAMP_S, self.long_s, self.case.seed)
 
     def gain(self, name: str, keys: set[Key], but: tuple[Key, int] | None = None) -> float:
         if name not in self.found:
@@ -171,7 +171,7 @@ def _named(case: Case, bench: _Bench, limits: set[Key], kind: str) -> Label:
     actual = "hidden" if unseen else kind
     truth = actual
     think, response = case.system.think.mean_s, bench.base.response_s
-    untold = not tells_growth(case.users, bench.base.throughput * case.run_s)
+    untold = case.model == "closed" and not tells_growth(case.users, bench.base.throughput * case.run_s)
     alike = untold and actual in ("none", "hidden") and not seen and response >= GAIN * think
     wide = _wide_disks(case, bench)
     if alike or limits & blind or limits & wide or (wide and actual == "hidden"):

@@ -14,8 +14,10 @@ import pandas as pd
 from ntier_analysis import choices
 from ntier_analysis.contracts import Check, Manifest, Outcome, State, Validity
 from ntier_analysis.contracts.files import RECORD_BYTES, read_bytes, read_json
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics import throughput as rates
+from ntier_analysis.statistics.backlog import backlog
 from ntier_analysis.store.schema import STORE_SCHEMA, TABLES
 from ntier_analysis.store.tables import fingerprint, locked, write_tables
 from ntier_analysis.trial import RawTrial
@@ -235,16 +237,35 @@ def _identity(manifest: Manifest) -> dict:
         "git_commit",
         "slo_ms",
     ]
-    return {name: getattr(manifest, name) for name in copied} | {
-        "think_time_s": manifest.think_time_s,
-        "policy": manifest.soft_resources.get("middleware_policy"),
-        "tie": manifest.soft_resources.get("middleware_tie"),
-        "state": manifest.state.value,
-        "failure": manifest.failure or "",
-        "run_start_s": run.start_s if run else None,
-        "run_end_s": run.end_s if run else None,
-        "ramp_up_start_s": up.start_s if up else None,
-        "ramp_down_end_s": down.end_s if down else None,
+    return (
+        {name: getattr(manifest, name) for name in copied}
+        | {
+            "policy": manifest.soft_resources.get("middleware_policy"),
+            "tie": manifest.soft_resources.get("middleware_tie"),
+            "state": manifest.state.value,
+            "failure": manifest.failure or "",
+            "run_start_s": run.start_s if run else None,
+            "run_end_s": run.end_s if run else None,
+            "ramp_up_start_s": up.start_s if up else None,
+            "ramp_down_end_s": down.end_s if down else None,
+        }
+        | _system(manifest)
+    )
+
+
+def _system(manifest: Manifest) -> dict:
+    """What the store keeps of the system; of a manifest that names none the columns stay empty, as they were."""
+    found = manifest.system
+    if found is None:
+        return {"think_time_s": manifest.think_time_s}
+    return {
+        "think_time_s": manifest.think_time_s if found.load_model is LoadModel.CLOSED else None,
+        "tiers": ",".join(found.order),
+        "system": found.model_dump_json(exclude={"factor": {"value"}}),
+        "load_model": found.load_model.value,
+        "factor": found.factor.name,
+        "factor_unit": found.factor.unit,
+        "factor_value": found.factor.value,
     }
 
 
@@ -257,13 +278,40 @@ def _client_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: 
     names = ["t_s", "interaction", "response_time_ms", "ok", "bytes", "client"]
     tables["interactions"] = frame[names].assign(phase=trial.phase_of(frame["t_s"].to_numpy()))
     row = summary(frame, start, end, trial.manifest.slo_ms)
-    users = trial.users
-    cut = users[(users["pending_s"] > 0) & (users["end_s"] - users["pending_s"] < end) & (users["end_s"] >= end)]
-    row["pending"] = int(((frame["start_s"] < end) & (frame["t_s"] >= end)).sum()) + len(cut)
-    completed = row["interactions"] + row["errors"]
-    row["think_measured_s"] = user_seconds(trial)["think"] / completed if completed else float("nan")
+    cut = _cut_off(trial) if trial.wrote("users.csv") else 0
+    row["pending"] = int(((frame["start_s"] < end) & (frame["t_s"] >= end)).sum()) + cut
+    if trial.load_model is LoadModel.CLOSED and trial.wrote("thinks.csv"):
+        completed = row["interactions"] + row["errors"]
+        row["think_measured_s"] = user_seconds(trial)["think"] / completed if completed else float("nan")
+        tables["thinks"] = _think_table(trial)
+    if trial.load_model is LoadModel.OPEN:
+        row |= _arrivals(trial, row["pending"])
     tables["trials"] = tables["trials"].assign(**{k: [v] for k, v in row.items()})
-    tables["thinks"] = _think_table(trial)
+
+
+def _cut_off(trial: RawTrial) -> int:
+    """Interactions that were under way at the end of the run, and had no answer when their users ended."""
+    users, end = trial.users, trial.run[1]
+    return int(((users["pending_s"] > 0) & (users["end_s"] - users["pending_s"] < end) & (users["end_s"] >= end)).sum())
+
+
+def _arrivals(trial: RawTrial, pending: int) -> dict:
+    """By the heartbeat, which counts what was begun; what was answered is in the list of interactions."""
+    start, end = trial.run
+    every = []
+    for name, beats in trial.progress.groupby("client"):
+        t = beats["t_s"].to_numpy(float)
+        ended = np.sort(trial.interactions.loc[trial.interactions["client"] == name, "t_s"].to_numpy())
+        begun, inside = beats["started"].to_numpy(float), beats["in_flight"].to_numpy(float)
+        inside = np.where(np.isfinite(inside), inside, begun - np.searchsorted(ended, t, side="right"))
+        every.append(backlog(t, begun, inside, start, end))
+    at_end = sum(b.at_end for b in every)
+    return {
+        "offered_per_s": sum(b.offered_per_s for b in every),
+        "backlog_growth_per_s": sum(b.growth_per_s for b in every),
+        "backlog_error_per_s": float(np.sqrt(sum(b.error_per_s**2 for b in every))),
+        "pending": max(0, round(at_end)) if np.isfinite(at_end) else pending,
+    }
 
 
 def summary(frame: pd.DataFrame, start: float, end: float, slo_ms: float | None) -> dict:

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.contracts.system import LoadModel
+
 MUST_EQUAL = {
     "scale": "response times and throughput of different scale models are not comparable",
     "data_profile": "the data differ in size",
@@ -16,18 +19,29 @@ MUST_EQUAL = {
     "policy": "reads are balanced differently",
     "tie": "ties between replicas are broken differently",
     "target": "the nodes ran in different places",
+    "load_model": "work arrives in another way",
+    "factor": "another variable is swept",
 }
 """Column of the table trials -> why sweeps that differ in it do not show what one node more, or another topology, does.
 The DBMS and the nodes' type are in the topology. Columns that a store lacks or left empty count as unknown."""
 
 
+IMPLIED = {"load_model": LoadModel.CLOSED.value, "factor": USERS}
+"""What an empty value means in a store that was made before the column."""
+
+
 def setting(trials: pd.DataFrame, columns: Iterable[str] = MUST_EQUAL) -> tuple[tuple[str, tuple], ...]:
     """(column, its different values, sorted) of one sweep; no value: unknown."""
-    return tuple((c, _values(trials[c]) if c in trials else ()) for c in columns)
+    return tuple((c, _values(trials[c], c) if c in trials else told((), c)) for c in columns)
 
 
-def _values(column: pd.Series) -> tuple:
-    return tuple(sorted(set(column.dropna().tolist())))
+def told(values: tuple, column: str) -> tuple:
+    """The values, or what their lack means."""
+    return values or ((IMPLIED[column],) if column in IMPLIED else ())
+
+
+def _values(column: pd.Series, name: str) -> tuple:
+    return told(tuple(sorted(set(column.dropna().tolist()))), name)
 
 
 def differing(a: pd.DataFrame, b: pd.DataFrame, columns: Iterable[str] = MUST_EQUAL) -> dict[str, tuple[str, str]]:

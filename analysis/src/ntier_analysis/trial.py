@@ -16,6 +16,7 @@ import pandas as pd
 
 from ntier_analysis.contracts import Manifest, Node
 from ntier_analysis.contracts.files import DOCUMENT_BYTES, RECORD_BYTES, STREAM_BYTES, opened, read_bytes
+from ntier_analysis.contracts.system import LoadModel, System
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers import client, host, status, sysstat, trace, weblog
 
@@ -55,6 +56,26 @@ class RawTrial:
         if function not in self._remembered:
             self._remembered[function] = function(self)
         return self._remembered[function]
+
+    # ---- system ----
+
+    @cached_property
+    def system(self) -> System:
+        return self.manifest.described
+
+    @property
+    def strict(self) -> bool:
+        """Whether its client is JMeter with this project's plug-in, which writes all that there is to write: so it was
+        before a manifest named its system."""
+        return self.manifest.system is None
+
+    @property
+    def load_model(self) -> LoadModel:
+        return self.system.load_model
+
+    def of_tier(self, tier: str) -> list[str]:
+        """Names of its nodes, in the manifest's order."""
+        return [name for name, node in self.nodes.items() if node.tier == tier]
 
     # ---- phases and nodes ----
 
@@ -131,6 +152,10 @@ class RawTrial:
         joined = pd.concat(parts, ignore_index=True)
         joined.attrs["torn_lines"] = sum(p.attrs.get("torn_lines", 0) for p in parts)
         return joined
+
+    def wrote(self, name: str) -> bool:
+        """Whether the clients wrote such a file. Users who think must have: without it the trial cannot be checked."""
+        return self.strict or any(self.path(f"clients/{c}/{name}") for c in self.clients)
 
     def first_user(self, client: str) -> int:
         """Number of the client's first user: users are split among the clients (`ntier.first_user`)."""
@@ -233,14 +258,17 @@ class RawTrial:
             return [(name, collector) for name in self.nodes]
         return [(node, collector)]
 
+    @property
+    def logged(self) -> list[str]:
+        """Nodes of the first tier, whose access logs tell of every request; none if none of them keeps one."""
+        names = self.of_tier(self.system.order[0])
+        kept = self.strict or any(self.path(f"nodes/{name}/logs/access.log") for name in names)
+        return names if kept else []
+
     @cached_property
     def web_logs(self) -> dict[str, pd.DataFrame]:
-        """Access log of each web node. Raises DataError if one is missing."""
-        return {
-            name: weblog.access_log(self.required(f"nodes/{name}/logs/access.log"))
-            for name, node in self.nodes.items()
-            if node.tier == "web"
-        }
+        """Access log of each node of the first tier. Raises DataError if one is missing."""
+        return {name: weblog.access_log(self.required(f"nodes/{name}/logs/access.log")) for name in self.logged}
 
     @cached_property
     def traces(self) -> dict[str, pd.DataFrame]:

@@ -1,6 +1,7 @@
 """Adding a node is the experiment that proves a bottleneck: what the sweeps of a store tell of each other."""
 
 import pytest
+from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.statistics.throughput import Interval
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import Bottleneck
@@ -25,7 +26,7 @@ def sweep(topology, maximum, tier="db", at_least=False):
     ],
 )
 def test_which_tier_has_more(small, large, tier):
-    assert added(small, large) == tier
+    assert added(Layout.of(small, ""), Layout.of(large, "")) == tier
 
 
 def evidence(*found, setting=None):

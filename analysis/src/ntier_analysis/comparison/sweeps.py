@@ -10,11 +10,11 @@ import pandas as pd
 
 from ntier_analysis.comparison.conditions import differences
 from ntier_analysis.comparison.values import METRICS, Side, read_side
+from ntier_analysis.described import order_of, ordered
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics import ratios
 from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.statistics.values import Interval, Ratio, estimated
-from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.plateau import ON_PLATEAU
 
 MARGIN = 0.05
@@ -135,7 +135,7 @@ def _at_equal_speed(found: Comparison, both: pd.DataFrame) -> list[Row]:
     plateau = _beyond_both_knees(found, both)
     rates = plateau[plateau["metric"] == "throughput_per_s"]
     cost = plateau[(plateau["metric"] == "cpu_ms") & ~plateau["tier"].isin({b.tier for b in named})]
-    tiers = [t for t in TIERS if t in set(cost["tier"])]
+    tiers = ordered(cost["tier"], order_of(found.a.trials))
     trials = cost.groupby(["users", "rep"])
     spent = trials[["value_a", "value_b"]].sum()[trials["tier"].nunique() == len(tiers)]
     spent = spent.reindex(pd.MultiIndex.from_frame(rates[["users", "rep"]]))
@@ -146,7 +146,7 @@ def _at_equal_speed(found: Comparison, both: pd.DataFrame) -> list[Row]:
 def _demands(found: Comparison) -> list[Row]:
     """What an interaction costs each tier by the utilization law, over all loads of each sweep (they may differ)."""
     rows = []
-    for tier in [t for t in TIERS if t in found.a.demands and t in found.b.demands]:
+    for tier in [t for t in found.a.demands if t in found.b.demands]:
         a, b = (_in_ms(s.demands[tier].demand.interval) for s in (found.a, found.b))
         ratio = ratios.of_intervals(a, b)
         basis = f"utilization law over {a.n} and {b.n} loads"

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ntier_analysis.contracts.system import NOT_TIERS
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import TierDemand, known_tier_demands
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, variance_of_mean
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.data import SweepVerdict
-from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.store import verdicts
 
 METRICS = {
@@ -103,7 +103,7 @@ def _cpu(trial, used: pd.DataFrame, edges: np.ndarray, counts: np.ndarray, key: 
     """CPU milliseconds that an interaction costs each tier, idle load included."""
     used = used[(used["t_s"] >= edges[0]) & (used["t_s"] < edges[-1])]
     rows = []
-    for tier, part in used[used["tier"].isin(TIERS)].groupby("tier"):
+    for tier, part in used[~used["tier"].isin(NOT_TIERS)].groupby("tier"):
         per_node = part.groupby("node")["value"]
         value = 1000 * per_node.mean().sum() / trial.throughput_per_s
         batch = np.searchsorted(edges, part["t_s"].to_numpy(), side="right") - 1

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ntier_analysis.contracts import implied
 from ntier_analysis.contracts.files import RECORD_BYTES, read_bytes, replacing, sync_folder
 from ntier_analysis.contracts.nodes import Name, Node, said
 from ntier_analysis.contracts.system import System
@@ -152,6 +153,11 @@ class Manifest(_Part):
     @property
     def valid(self) -> bool:
         return self.state is State.COLLECTED and self.validity is not None and self.validity.valid
+
+    @property
+    def described(self) -> System:
+        """The system, also of a manifest that was written before it named one."""
+        return self.system or implied.system(self.users)
 
     def phase(self, name: str) -> Phase:
         return next(p for p in self.phases if p.name == name)

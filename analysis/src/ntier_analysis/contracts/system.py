@@ -20,6 +20,10 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+NOT_TIERS = ("client", "host", "controller", "monitor")
+"""Where samples may come from that are no part of a system; every other name is one of its tiers."""
+
+
 class LoadModel(StrEnum):
     """How work arrives, which decides what reasoning holds.
 
@@ -62,6 +66,8 @@ class Interaction(_Part):
     writes: bool = False
     slo_ms: Positive | None = None
     """Response-time objective, ms; None = that of the load."""
+    rows: tuple[Text, ...] = ()
+    """Tables; each interaction leaves exactly one row in one of them (check R1). Empty: that is not promised."""
 
 
 class Resource(_Part):
@@ -102,6 +108,16 @@ class System(_Part):
         return self
 
     @property
+    def order(self) -> tuple[str, ...]:
+        """Names of the tiers from the users inwards."""
+        return tuple(tier.name for tier in self.tiers)
+
+    @property
     def depth(self) -> dict[str, int]:
         """Tier -> its place from the users inwards, from 0."""
-        return {tier.name: place for place, tier in enumerate(self.tiers)}
+        return {name: place for place, name in enumerate(self.order)}
+
+    @property
+    def writing(self) -> frozenset[str]:
+        """Names of the interactions that write."""
+        return frozenset(i.name for i in self.interactions if i.writes)

@@ -109,7 +109,7 @@ def _verdict(text: str, facts: Facts, op: str, bound: str) -> tuple[Outcome, str
     """`single db cpu`, `multi db cpu and app cpu`, or only a part of it: `single`, `multi simultaneous`."""
     if op not in ("==", "!="):
         raise DataError(f"expectation {text!r}: a verdict can be == or !=")
-    wanted = _wanted(text, bound)
+    wanted = _wanted(text, bound, facts.order)
     if facts.verdict["verdict"] == "unknown" and wanted.verdict != "unknown":
         return Outcome.UNDECIDED, facts.named
     return (Outcome.HOLDS if wanted.met(facts) == (op == "==") else Outcome.FAILS), facts.named
@@ -133,7 +133,7 @@ class _Wanted:
         )
 
 
-def _wanted(text: str, bound: str) -> _Wanted:
+def _wanted(text: str, bound: str, tiers: tuple[str, ...]) -> _Wanted:
     words = bound.lower().split()
     if not words or words[0] not in VERDICTS:
         raise DataError(f"expectation {text!r}: verdict {bound!r}; allowed are {', '.join(VERDICTS)}")
@@ -141,7 +141,7 @@ def _wanted(text: str, bound: str) -> _Wanted:
     parts = " ".join(words[1:]).split(" and ") if words[1:] else []
     if parts and words[0] not in ("single", "multi"):
         raise DataError(f"expectation {text!r}: {words[0]} names no resource; expected {words[0]} alone")
-    return _Wanted(words[0], kind, frozenset(named(part, text) for part in parts))
+    return _Wanted(words[0], kind, frozenset(named(part, text, tiers=tiers) for part in parts))
 
 
 def _ratio(text: str, args: str | None, op: str, bound: str, store: Path) -> tuple[Outcome, str]:

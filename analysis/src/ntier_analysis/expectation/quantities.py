@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.contracts import Topology, TopologyError
+from ntier_analysis.contracts.layout import Layout
+from ntier_analysis.described import order_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.loads import AT_LOAD, at_load
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
@@ -48,14 +49,15 @@ class Facts:
     def table(self, name: str, columns: list[str] | None = None) -> pd.DataFrame:
         return read_table(self.store, name, self.sweep, columns=columns)
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        return order_of(self.trials)
+
     def servers(self, trials: list[str]) -> dict[str, int]:
         """Nodes of each tier: by the topology, or by the table of nodes if that lists more."""
         nodes = self.table("nodes", ["trial", "node", "tier"])
         listed = nodes[nodes["trial"].isin(trials)].groupby("tier")["node"].nunique().to_dict()
-        try:
-            named = Topology.parse(self.verdict["topology"], dbms_required=False).counts
-        except TopologyError:
-            named = {}
+        named = dict(Layout.of(self.verdict["topology"], ",".join(self.order)).nodes)
         return {tier: max(listed.get(tier, 0), named.get(tier, 0)) for tier in {*listed, *named}}
 
 
@@ -73,7 +75,7 @@ def quantity(name: str, args: str | None, facts: Facts, text: str) -> Quantity:
         return at_load(name, args, facts.trials, lambda: facts.table("interactions"), text)
     if name == "saturation":
         trials, where = decisive_trials(facts)
-        return saturation(args, facts.table("saturation"), facts.servers(trials), trials, where, text)
+        return saturation(args, facts.table("saturation"), facts.servers(trials), trials, where, text, facts.order)
     if args is not None:
         raise DataError(f"expectation {text!r}: {name} takes no argument")
     if name == "invalid_trials":

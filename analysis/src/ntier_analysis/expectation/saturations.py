@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ntier_analysis.contracts.implied import TIERS
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
-from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.saturation import THRESHOLD
 
 RESOURCES = ("cpu", "disk", "network", "memory", "pool", "lock", "queue", "query", "jvm")
@@ -34,14 +34,20 @@ def named(words: str, text: str, others: Iterable[str] = (), tiers: tuple[str, .
 
 
 def saturation(
-    args: str | None, table: pd.DataFrame, servers: dict[str, int], trials: list[str], where: str, text: str
+    args: str | None,
+    table: pd.DataFrame,
+    servers: dict[str, int],
+    trials: list[str],
+    where: str,
+    text: str,
+    tiers: tuple[str, ...] = TIERS,
 ) -> Quantity:
     """Of the tier's most saturated node: mean share of the run at or above the threshold over `trials`, in which a node
     or a sample that was not measured may have been anything. `table`: the store's, of one sweep; `servers`: how many
-    nodes each tier has."""
+    nodes each tier has; `tiers`: that there are."""
     if args is None or len(args.split()) != 2:
         raise DataError(f"expectation {text!r}: expected saturation(TIER RESOURCE), for example saturation(db cpu)")
-    tier, resource = named(args, text, set(table.get("resource", [])), (*TIERS, *BESIDE))
+    tier, resource = named(args, text, set(table.get("resource", [])), (*tiers, *BESIDE))
     if not trials:
         return Quantity(math.nan, *UNKNOWN, "there is no valid trial")
     rows = table[table["trial"].isin(trials) & (table["threshold_pct"] == THRESHOLD)]

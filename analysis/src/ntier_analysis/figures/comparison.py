@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.style import LAW_COLOR, PAGE_IN, TIERS, styled, tier_look, tier_order, users_ticks
 
 PANELS = {"throughput_per_s": "throughput", "response_time_mean_ms": "mean response time"}
@@ -37,7 +38,7 @@ def ratios(table: pd.DataFrame, a: str, b: str, margin: float, finding: str) -> 
         for axes in panels:
             axes.axhspan(1 - margin, 1 + margin, color=LAW_COLOR, alpha=0.18, linewidth=0)
             axes.axhline(1, color=LAW_COLOR, linewidth=0.8)
-            axes.set(xlabel="users (nominal)", yscale="log")
+            axes.set(xlabel=axis_label(), yscale="log")
             low, high = axes.get_ylim()
             few = MaxNLocator(9, steps=[1, 2, 5, 10]) if high < 4 * low else LogLocator(subs=(1, 2, 5))
             axes.yaxis.set_major_locator(few)

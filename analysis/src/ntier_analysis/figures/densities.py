@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ntier_analysis.density import GRID_PCT, densities
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.style import (
     COLUMN_IN,
     DENSITY_MAP,
@@ -89,7 +90,7 @@ def density_map(
         invalid = invalid_users(shares)
         _hatch(flat, users, invalid)
         flat.axvline(THRESHOLD_PCT, color="white", linewidth=0.6, linestyle="--")
-        flat.set(ylabel="users (nominal)", xlim=(0, 100))
+        flat.set(ylabel=axis_label(), xlim=(0, 100))
         _x_label(flat, utilization_label(resource, item, node))
         flat.grid(False)
         flat.set_xticks((0, 25, 50, 75, 95))
@@ -132,7 +133,7 @@ def density_surface(
                       linewidth=0.5, linestyle=":" if dead else "-", zorder=depth + 4)  # fmt: skip
         axes.set(xlim=(0, 100), ylim=(users.min(), max(users.max(), users.min() + 1)), zlim=(0, surface.max()))
         axes.set_xlabel(utilization_label(resource, item, node), labelpad=-6)
-        axes.set_ylabel("users (nominal)", labelpad=-4)
+        axes.set_ylabel(axis_label(), labelpad=-4)
         axes.set_zlabel("density [share per % point]", labelpad=-5)
         axes.set_xticks((0, 20, 40, 60, 80))
         axes.zaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))  # longer numbers would reach the label

@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ntier_analysis.contracts.files import replacing
+from ntier_analysis.figures.load_axis import in_its_words
 
 mpl.rcParams["svg.hashsalt"] = "ntier"  # equal data give equal bytes
 
@@ -43,6 +44,10 @@ class Drawing:
     finding: str
     caption: str
     data: pd.DataFrame
+
+    def __post_init__(self) -> None:
+        for name in ("finding", "caption"):
+            object.__setattr__(self, name, in_its_words(getattr(self, name)))
 
     def _repr_png_(self) -> bytes:
         """How notebooks show it."""

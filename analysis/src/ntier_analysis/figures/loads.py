@@ -9,7 +9,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.markers import CARETUPBASE
 
+from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.described import factor_of
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.model import draw_model, model_caption
 from ntier_analysis.figures.style import (
     COLUMN_IN,
@@ -69,7 +72,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
         if has_goodput(valid):
             _with_intervals(axes, valid, "goodput_per_s", TIERS["app"].color, "^", "goodput")
         _invalid_marks(axes, trials, "throughput_per_s")
-        axes.set(xlabel="users (nominal)", ylabel="interactions/s (measured)", xlim=(0, None))
+        axes.set(xlabel=axis_label(), ylabel="interactions/s (measured)", xlim=(0, None))
         axes.set_ylim(0, top_rate(trials))
         users_ticks(axes.xaxis, trials["users"])
         _nominal_axis(axes, scale)
@@ -77,7 +80,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     return Drawing(
         "throughput",
         figure,
-        _throughput_finding(valid, plateau),
+        _throughput_finding(valid, plateau, bool(np.isfinite(law(trials)[1]))),
         _throughput_caption(trials, plateau) + model_caption(model),
         _loads(trials),
     )
@@ -111,7 +114,7 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Dr
             label = f"objective {slo_ms.iloc[0] / 1000:g} s"
             axes.annotate(label, (1, slo_ms.iloc[0]), fontsize=6.5, color=LAW_COLOR, **place)
         _invalid_marks(axes, trials, "response_time_mean_ms")
-        axes.set(xlabel="users (nominal)", ylabel="response time [ms]", yscale="log", xlim=(0, None))
+        axes.set(xlabel=axis_label(), ylabel="response time [ms]", yscale="log", xlim=(0, None))
         users_ticks(axes.xaxis, trials["users"])
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside lower center", ncols=5)
@@ -167,8 +170,8 @@ def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:
             if shares["saturation"].max() >= BAND_FROM:
                 right.fill_between(shares.index, shares["saturation_low"], shares["saturation_high"],
                                    color=look.color, alpha=0.15, linewidth=0)  # fmt: skip
-        left.set(xlabel="users (nominal)", ylabel="mean CPU utilization [%]", ylim=(0, 103), xlim=(0, None))
-        right.set(xlabel="users (nominal)", ylabel=f"saturation (share ≥ {THRESHOLD_PCT:g} %)", ylim=(-0.02, 1.03))
+        left.set(xlabel=axis_label(), ylabel="mean CPU utilization [%]", ylim=(0, 103), xlim=(0, None))
+        right.set(xlabel=axis_label(), ylabel=f"saturation (share ≥ {THRESHOLD_PCT:g} %)", ylim=(-0.02, 1.03))
         _invalid_marks(left, saturation, "utilization_mean_pct", label=None)
         _invalid_marks(right, saturation, "saturation")
         users_ticks(left.xaxis, saturation["users"])
@@ -202,7 +205,7 @@ def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
             line = ("-", "--", ":", "-.")[number % 4]
             axes.plot(shares.index, shares, color=look.color, marker=look.marker, linestyle=line,
                       label=f"{node} {item}".strip())  # fmt: skip
-        axes.set(xlabel="users (nominal)", ylabel="share of the run when full [%]", ylim=(-3, 103), xlim=(0, None))
+        axes.set(xlabel=axis_label(), ylabel="share of the run when full [%]", ylim=(-3, 103), xlim=(0, None))
         _invalid_marks(axes, saturation.assign(full_pct=100 * saturation["saturation"]), "full_pct")
         users_ticks(axes.xaxis, saturation["users"])
         if len(groups) <= 10:
@@ -223,8 +226,11 @@ def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
 
 
 def law(trials: pd.DataFrame) -> tuple[float, float, float]:
-    """Real users per nominal user, think time (s), and response time (s) of the lowest valid load."""
+    """Real users per nominal user, think time (s; NaN where the law does not hold: nobody thinks, or the loads differ
+    in something else than their users), and response time (s) of the lowest valid load."""
     first = (trials[trials["valid"]] if trials["valid"].any() else trials).sort_values("users").iloc[0]
+    if factor_of(trials)[0] != USERS or pd.isna(first["think_time_s"]):
+        return float("nan"), float("nan"), first["response_time_mean_ms"] / 1000.0
     return first["users_real"] / first["users"], first["think_time_s"], first["response_time_mean_ms"] / 1000.0
 
 
@@ -241,6 +247,8 @@ def has_goodput(trials: pd.DataFrame) -> bool:
 
 def _law(axes, trials: pd.DataFrame, plateau: Plateau | None) -> None:
     share, think_s, response_s = law(trials)
+    if not np.isfinite(think_s):  # nobody thinks: the law says nothing
+        return
     users = np.array([0.0, trials["users"].max()])
     axes.plot(users, users * share / (think_s + response_s), color=LAW_COLOR, linewidth=0.9, linestyle="--",
               label="N / (Z + R)")  # fmt: skip
@@ -291,13 +299,16 @@ def _loads(trials: pd.DataFrame) -> pd.DataFrame:
     return trials[columns].sort_values(["users", "rep"])
 
 
-def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None) -> str:
+def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None, thinkers: bool) -> str:
     if valid.empty:
         return NOTHING_VALID
     if plateau is None and valid["users"].nunique() == 1:
         return (
             f"One valid load, {valid['users'].iloc[0]:,} users: {valid['throughput_per_s'].mean():.1f} interactions/s."
         )
+    if not thinkers:
+        means = valid.groupby("users")["throughput_per_s"].mean()
+        return f"Throughput is {means.min():.3g} to {means.max():.3g} interactions/s, most at {means.idxmax():,} users."
     if plateau is None:
         return f"No plateau was reached: throughput follows N/(Z+R) up to {valid['users'].max():,} users."
     at = f" from about {float(f'{plateau.knee_users:.2g}'):,.0f} users on" if plateau.knee_users else ""
@@ -309,10 +320,10 @@ def _throughput_caption(trials: pd.DataFrame, plateau: Plateau | None) -> str:
     _, think_s, response_s = law(trials)
     n = trials["interactions"]
     band = " grey band: 95 % interval of the plateau, pooled over its trials;" if plateau is not None else ""
+    dashed = f" dashed: N/(Z+R) with Z = {think_s:g} s and R = {response_s * 1000:.0f} ms of the lowest valid load;"
     return (
         f"Interactions per second of the run phase with 95 % intervals from 10 batches, n = {_span(n)} "
-        f"interactions per trial, {counted(len(trials), 'trial')}; dashed: N/(Z+R) with Z = {think_s:g} s and R = "
-        f"{response_s * 1000:.0f} ms of the lowest valid load;{band} scale "
+        f"interactions per trial, {counted(len(trials), 'trial')};{dashed * bool(np.isfinite(think_s))}{band} scale "
         f"{trials['scale'].iloc[0]:g}." + _invalid_text(trials)
     )
 

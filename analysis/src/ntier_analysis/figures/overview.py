@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.style import OTHER, PAGE_IN, styled, tier_look
 from ntier_analysis.wording import counted
 
@@ -50,7 +51,7 @@ def reach(frame: pd.DataFrame) -> Drawing:
         objective = "95 % within the objective"
         axes.plot(rows["users_within_slo"].astype(float), places, "|", color="#d55e00", markersize=14, label=objective)
         axes.set_yticks(places, rows["sweep"])
-        axes.set(xlabel="users (nominal)", xlim=(0, None))
+        axes.set(xlabel=axis_label(), xlim=(0, None))
         figure.legend(loc="outside lower center", ncols=2)
     both = rows.dropna(subset=["knee_users", "users_within_slo"])
     finding = "No sweep has both a knee and an objective."

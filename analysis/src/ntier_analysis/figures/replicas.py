@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.style import DENSITY_MAP, INVALID_COLOR, LAW_COLOR, PAGE_IN, styled, users_ticks
 from ntier_analysis.statistics.balance import natural
 from ntier_analysis.wording import counted
@@ -174,7 +175,7 @@ def _share_lines(axes, shares: pd.DataFrame, look: dict[str, dict]) -> None:
         axes.errorbar(rows["users"], rows["share"], reach, **look_, **edge)
         bad = rows[~rows["valid"]]
         axes.plot(bad["users"], bad["share"], color=INVALID_COLOR, marker="x", linestyle="none")
-    axes.set(xlabel="users (nominal)", ylim=(0, 1.02), xlim=(0, None))
+    axes.set(xlabel=axis_label(), ylim=(0, 1.02), xlim=(0, None))
     users_ticks(axes.xaxis, shares["users"])
 
 

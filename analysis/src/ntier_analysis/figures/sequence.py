@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.style import COLUMN_IN, DENSITY_MAP, PAGE_IN, styled, tier_order, users_ticks
 from ntier_analysis.statistics.in_progress import main_sequence
 
@@ -58,7 +59,7 @@ def load_throughput(sources: list[Source], scale: float) -> Drawing:
             axes.set_axis_off()
         if users.nunique() > 1:
             bar = figure.colorbar(shade, ax=list(panels), aspect=25, pad=0.02)
-            bar.set_label("users (nominal)")
+            bar.set_label(axis_label())
             bar.outline.set_linewidth(0.5)
             users_ticks(bar, users)
         mean = Line2D([], [], color="black", marker="o", markersize=3, label="mean over windows of like load")

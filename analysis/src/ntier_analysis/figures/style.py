@@ -10,6 +10,8 @@ from importlib.resources import as_file, files
 import matplotlib as mpl
 from matplotlib.style import context
 
+from ntier_analysis.figures.load_axis import tiers_in_order
+
 COLUMN_IN = 3.33
 PAGE_IN = 7.0
 """Widths of a column and of the page of a two-column paper, inches."""
@@ -49,17 +51,29 @@ TIERS: dict[str, Look] = {
     "client": _look("black", "x", (0, (1, 3))),
     "host": _look("purple", "+", (0, (1, 3))),
 }
-"""In the order of the request's way; other tiers get `OTHER`."""
+"""In the order of the request's way; a system whose tiers have other names gets the first four in its own order, then
+`MORE`; what is no tier of it gets `OTHER`."""
+MORE = (_look("orange", "v", (0, (5, 1))), _look("yellow", "P", (0, (3, 1, 1, 1))))
 OTHER = Look("#555555", "*", "-")
 
 
 def tier_look(tier: str) -> Look:
-    return TIERS.get(tier, OTHER)
+    order = _of_its_own()
+    if tier not in order:
+        return TIERS.get(tier, OTHER)
+    looks = (*list(TIERS.values())[:4], *MORE)
+    return looks[order.index(tier)] if order.index(tier) < len(looks) else OTHER
+
+
+def _of_its_own() -> tuple[str, ...]:
+    """The tiers of the system that is drawn, if they are not those that have a look by name."""
+    order = tiers_in_order()
+    return () if set(order) <= set(TIERS) else order
 
 
 def tier_order(tier: str) -> int:
-    """Sort key: web, app, middleware, db, client, host, then others."""
-    names = list(TIERS)
+    """Sort key: the tiers from the users inwards, client, host, then others."""
+    names = [*_of_its_own(), *TIERS]
     return names.index(tier) if tier in names else len(names)
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.style import PAGE_IN, styled, thousands, tier_look
 
 BEFORE, WEB, APP, WAITING, MIDDLEWARE, DB = (
@@ -114,7 +115,7 @@ def per_tier(found: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
                 axes.bar(place, values[name], bottom=base, linewidth=0.4, width=0.78, label=_label(name, joint), **look)
                 base = base + values[name].to_numpy()
             axes.set_xticks(place, [thousands(u) for u in wide.index], rotation=45 if len(wide) > 9 else 0)
-            axes.set_xlabel("users (nominal)")
+            axes.set_xlabel(axis_label())
             axes.grid(False, axis="x")
         left.set_ylabel("mean time per interaction [ms]")
         right.set(ylabel="share of the response time [%]", ylim=(0, 100))

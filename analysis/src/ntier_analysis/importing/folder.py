@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ntier_analysis.contracts import implied
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.trials import TARGET, checked, keep, stored
 from ntier_analysis.ingest import summary
@@ -34,7 +36,17 @@ REQUIRED = {
 }
 FILLED = ["users", "throughput_per_s", "run_start_s", "run_end_s"]
 """What a trial that counts must tell."""
-OF_THE_SWEEP = ["topology", "mix", "middleware", "scale", "think_time_s", "tiers"]
+OF_THE_SWEEP = [
+    "topology",
+    "mix",
+    "middleware",
+    "scale",
+    "think_time_s",
+    "tiers",
+    "load_model",
+    "factor",
+    "factor_unit",
+]
 """What all trials of a sweep have in common."""
 LABELS = [field.name for field in TABLES["trials"] if pa.types.is_dictionary(field.type)]
 UNITS = {"utilization_pct": "pct", "throttled_pct": "pct", "used_cores": "cores"}
@@ -44,8 +56,8 @@ _UNIT = re.compile(r"(?:^|_)(pct|bytes|per_s|ms|s|count|cores)$")
 THINK_DIFFERS = 0.1
 """Share by which the think times of one sweep may differ, if they were measured: a thousand thinks tell their mean to
 some per cent."""
-THINK_S = 7.0
-"""What TPC-W and RUBBoS take; the law says when it is wrong."""
+THINK_S = implied.THINK_S
+"""Where a file says none; the law says when it is wrong."""
 
 Frames = dict[str, pd.DataFrame]
 
@@ -120,6 +132,8 @@ def _trials(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
         frame[name] = frame[name].replace("", None)
     frame = frame.astype({"scale": float, "think_time_s": float, "rep": "Int64", "valid": bool})
     frame["valid"] &= frame["state"] == "collected"
+    if "load_model" in frame:
+        frame.loc[frame["load_model"].isin([LoadModel.OPEN, LoadModel.WORK]), "think_time_s"] = np.nan
     validated("trials", frame, place, unique=True)
     for column in FILLED:
         empty = frame[column].isna() & (frame["valid"] | (column == "users"))

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from ntier_analysis.contracts import implied
 from ntier_analysis.contracts.files import read_bytes
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.sysstat import cpus, sysstat
 from ntier_analysis.sysstat import is_sa
 
-TIERS = ("web", "app", "middleware", "db", "client", "controller", "host")
+TIERS = (*implied.TIERS, "client", "controller", "host")
 _TIER = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 EXPECTED = "expected is what `sadc 1 FILE` or `sar -o FILE 1` wrote"
 

@@ -12,6 +12,7 @@ from ntier_analysis.contracts.files import check_file, replacing
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures import course, events, percentiles, sequence, tiers, timeline
 from ntier_analysis.figures.drawing import Drawing, Origin, svg
+from ntier_analysis.figures.load_axis import over
 from ntier_analysis.figures.style import resource_name, tier_order
 from ntier_analysis.report import drawings, measured
 from ntier_analysis.report.data import SweepData, read_sweep
@@ -39,7 +40,8 @@ def run(store: Path, sweep: str, request: Request, out: Path) -> str:
         raise DataError(f"--out {out}: unknown format; allowed are {', '.join(f'*{f}' for f in FORMATS)}")
     check_file(out, "--out")
     data = read_sweep(store, sweep)
-    drawing = draw(data, request)
+    with over(*data.factor, data.order):
+        drawing = draw(data, request)
     write(drawing, data.origin, out)
     return f"{out}\n{drawing.finding}\n{drawing.caption}"
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ntier_analysis.contracts.system import Replicas, System
+from ntier_analysis.described import ordered, system_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics.laws import UNSATURATED_PCT, apart, demand_of, unsaturated
 from ntier_analysis.statistics.values import Demand
-from ntier_analysis.verdict.load import TIERS
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class TierDemand:
     cores: float
     demand: Demand
     trials: tuple[str, ...]
+    replicas: Replicas = Replicas.BALANCED
+    """What its nodes do for each other. Where all write, whoever sends them reads knows what is pending at each."""
 
     @property
     def idle_cores(self) -> float:
@@ -44,6 +47,11 @@ class _Use:
     used: pd.DataFrame
     cores: pd.Series
     tiers: pd.Series
+    system: System
+
+    @property
+    def order(self) -> list[str]:
+        return ordered(self.tiers, self.system.order)
 
 
 def _use(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> _Use:
@@ -51,7 +59,7 @@ def _use(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) ->
     limits = nodes.dropna(subset=["cpu_cores"]).drop_duplicates("node").set_index("node")
     valid = trials[trials["valid"].fillna(False).astype(bool)].set_index("trial")["throughput_per_s"].dropna()
     used = used_cores.groupby(["trial", "node"])["value"].mean().unstack().reindex(index=valid.index)
-    return _Use(valid, used, limits["cpu_cores"], limits["tier"])
+    return _Use(valid, used, limits["cpu_cores"], limits["tier"], system_of(trials))
 
 
 def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, Demand]:
@@ -67,7 +75,7 @@ def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataF
 def tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> list[TierDemand]:
     """Of all tiers, for a model of the whole system. Raises DataError naming a tier whose demand cannot be told."""
     use = _use(trials, used_cores, nodes)
-    tiers = [t for t in TIERS if (use.tiers == t).any()]
+    tiers = use.order
     if not tiers:
         raise DataError("no node has a CPU capacity on record: there is nothing to predict from")
     rates = {t: _rates(use, t) for t in tiers}
@@ -79,7 +87,7 @@ def tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataF
 def known_tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, TierDemand]:
     """Of those tiers whose loads tell one."""
     use = _use(trials, used_cores, nodes)
-    found = {t: _fit(use, t) for t in TIERS if (use.tiers == t).any() and apart(_rates(use, t))}
+    found = {t: _fit(use, t) for t in use.order if apart(_rates(use, t))}
     return {tier: one for tier, one in found.items() if one.demand.demand_s > 0}
 
 
@@ -115,5 +123,6 @@ def _tier(use: _Use, tier: str) -> TierDemand:
 def _fit(use: _Use, tier: str) -> TierDemand:
     cores, used = use.cores[use.tiers == tier], _of_tier(use, tier)
     capacity = float(cores.sum())
+    replicas = next((t.replicas for t in use.system.tiers if t.name == tier), Replicas.BALANCED)
     behind = tuple(use.rates.index[unsaturated(used, capacity)])
-    return TierDemand(tier, len(cores), capacity / len(cores), demand_of(use.rates, used, capacity), behind)
+    return TierDemand(tier, len(cores), capacity / len(cores), demand_of(use.rates, used, capacity), behind, replicas)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.contracts import Topology
+from ntier_analysis.contracts.system import Replicas
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import TierDemand
 from ntier_analysis.prediction.model import Change, Errors, Prediction, errors, predict
@@ -86,7 +87,8 @@ def what_if(
     changes = _changes(tiers, measured, wanted, dict(cores or {}))
     now = predict(tiers, 0.0, [1]).maximum
     assumed = {0.0: ""}
-    resized = {t.tier: t.nodes for t in tiers}.get("db", 0) != changes["db"].nodes if "db" in changes else False
+    repeated = [t.tier for t in tiers if t.replicas is Replicas.ALL_WRITE]
+    resized = any(t.nodes != changes[t.tier].nodes for t in tiers if t.tier in repeated)
     if mix not in READ_ONLY_MIXES and resized:
         assumed = {
             0.0: "if the databases only read",
@@ -95,8 +97,7 @@ def what_if(
     found = []
     for share, words in assumed.items():
         parts = dict(changes)
-        if "db" in parts:
-            parts["db"] = Change(parts["db"].nodes, parts["db"].cores, share)
+        parts |= {t: Change(parts[t].nodes, parts[t].cores, share) for t in repeated}
         best = predict(tiers, 0.0, [1], parts).maximum
         ratio = best.draws / now.draws
         low, high = np.percentile(ratio, (2.5, 97.5)) if len(ratio) else (float("nan"), float("nan"))
@@ -128,7 +129,7 @@ def _changes(tiers: list[TierDemand], measured: str, wanted: str, cores: dict[st
     changes = {}
     for tier in tiers:
         size = tier.cores
-        if tier.tier == "db" and old.low_cost != new.low_cost:
+        if tier.tier == tiers[-1].tier and old.low_cost != new.low_cost:
             kind = "low_cost" if new.low_cost else "normal"
             if kind not in cores:
                 raise DataError(

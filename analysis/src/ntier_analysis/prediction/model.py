@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ntier_analysis.contracts.system import Replicas
 from ntier_analysis.prediction.demands import TierDemand
 from ntier_analysis.statistics.mva import Station, solve
 
@@ -18,7 +19,7 @@ Array = npt.NDArray[np.float64]
 DRAWS = 300
 """Of the demands: the ends of a 95 % interval then vary by some per cent of its width."""
 
-ONE_QUEUE = ("db",)
+ONE_QUEUE = (Replicas.ALL_WRITE,)
 """Tiers whose dispatcher knows what is pending (reads go to the replica with the least pending statements); the others
 get their requests in turn. It matters around the knee only."""
 
@@ -77,7 +78,7 @@ def station(tier: TierDemand, idle_cores: float, demand_s: float, change: Change
     free = max(cores - idle_cores, 0.01 * cores)
     speed = min(1.0, free)
     servers = max(free / speed, 1.0)
-    if tier.tier in ONE_QUEUE:
+    if tier.replicas in ONE_QUEUE:
         return Station(tier.tier, total_s / speed, nodes * servers)
     return Station(tier.tier, total_s / speed, servers, nodes)
 

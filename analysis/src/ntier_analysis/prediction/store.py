@@ -9,6 +9,9 @@ from typing import Any
 
 from ntier_analysis.contracts import Topology, TopologyError
 from ntier_analysis.contracts.files import check_file, write_text
+from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.described import system_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import tier_demands
 from ntier_analysis.prediction.forecast import Forecast, WhatIf, caveats, forecast, what_if
@@ -29,6 +32,12 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     if sweep not in sweeps(store):
         raise DataError(f"no sweep {sweep!r} in {store}; there are: {', '.join(sweeps(store)) or 'none'}")
     trials = read_table(store, "trials", sweep)
+    system = system_of(trials)
+    if system.load_model is not LoadModel.CLOSED or system.factor.name != USERS:
+        raise DataError(
+            f"sweep {sweep}: a prediction needs users who think, over numbers of users; this one is "
+            f"{system.load_model.value}, over {system.factor.name}"
+        )
     run_cpu = [("resource", "==", "cpu"), ("metric", "==", "used_cores"), ("phase", "==", "run")]
     nodes = read_table(store, "nodes", sweep)
     tiers = tier_demands(
@@ -56,18 +65,18 @@ def _what_if(store: Path, found: Forecast, now: str, topo: str, mix: str, scale:
         wanted = str(Topology.parse(topo, dbms_required=False))
     except TopologyError as error:
         raise DataError(str(error)) from None
-    sizes = _known_cores(store, scale) | dict(_cores(text) for text in cores)
+    sizes = _known_cores(store, scale, found.tiers[-1].tier) | dict(_cores(text) for text in cores)
     return [_of_what_if(w) for w in what_if(found.tiers, now, wanted, mix, sizes)]
 
 
-def _known_cores(store: Path, scale: float) -> dict[str, float]:
-    """CPU capacity of each type of database node in the store's sweeps of the same scale."""
+def _known_cores(store: Path, scale: float, deepest: str) -> dict[str, float]:
+    """CPU capacity of each type of node in the deepest tier in the store's sweeps of the same scale."""
     known = {}
     for sweep in sweeps(store):
         scales = read_table(store, "trials", sweep, columns=["scale"])["scale"]
         if len(scales) and scales.iloc[0] == scale:
             rows = read_table(store, "nodes", sweep, columns=["tier", "node_type", "cpu_cores"]).dropna()
-            known |= {t: float(c) for tier, t, c in rows.itertuples(index=False) if tier == "db"}
+            known |= {t: float(c) for tier, t, c in rows.itertuples(index=False) if tier == deepest}
     return known
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.described import loads, order_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures import course, events, tiers
 from ntier_analysis.figures.drawing import Origin
@@ -36,7 +39,8 @@ OTHER_RESOURCES = [("metric", "in", FIGURE_METRICS), ("resource", "!=", "cpu"), 
 class SweepData:
     """Frames with the columns of the store's tables; `saturation` at 95 % with the trials' `valid`; `cpu` and
     `used_cores`: samples of CPU utilization (percent of the node's capacity) and use (cores) in the run phase, with
-    `users`. `verdict`: as `ntier-analysis verdict --json` prints it. `manifests`: one per trial, none if imported."""
+    `users`. Where the sweep is over another factor, the column `users` holds its values, not users. `verdict`: as
+    `ntier-analysis verdict --json` prints it. `manifests`: one per trial, none if imported."""
 
     sweep: str
     trials: pd.DataFrame
@@ -74,11 +78,29 @@ class SweepData:
     @cached_property
     def forecast(self) -> Forecast | str:
         """What the closed model of the demands predicts, or why it cannot."""
+        if self.verdict["load_model"] != LoadModel.CLOSED or self.verdict["factor"]["name"] != USERS:
+            return "the closed model is one of users who think"
         try:
             tiers = tier_demands(self.trials, self.used_cores, self.nodes)
         except DataError as error:
             return str(error)
         return forecast(tiers, self.trials, self.plateau.throughput_per_s if self.plateau else None)
+
+    @property
+    def load_name(self) -> str:
+        """What the loads are called in tables: `users`, or `sleep_s [s]`."""
+        factor, unit = self.factor
+        return f"{factor} [{unit}]" if unit else factor
+
+    @property
+    def factor(self) -> tuple[str, str]:
+        """Name and unit of what the sweep is over."""
+        return self.verdict["factor"]["name"], self.verdict["factor"]["unit"]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Tiers from the users inwards."""
+        return order_of(self.trials)
 
     @property
     def topology(self) -> str:
@@ -114,12 +136,15 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
     known = sweeps(store)
     if sweep not in known:
         raise DataError(f"sweep {sweep!r} is not in {store}; there are: {', '.join(known) or 'none'}")
-    trials = read_table(store, "trials", sweep).sort_values(["users", "rep", "trial"], ignore_index=True)
+    trials = read_table(store, "trials", sweep)
+    trials["users"] = loads(trials)
+    trials = trials.sort_values(["users", "rep", "trial"], ignore_index=True)
     trials["valid"] = trials["valid"].fillna(False).astype(bool)
     for text in ("invalid_reasons", "failure"):
         trials[text] = trials[text].astype(object).where(trials[text].notna(), "")
     by_trial = trials.set_index("trial")
     saturation = read_table(store, "saturation", sweep, filters=[("threshold_pct", "==", THRESHOLD_PCT)])
+    saturation["users"] = saturation["trial"].map(by_trial["users"])
     saturation["valid"] = saturation["trial"].map(by_trial["valid"]).astype(bool)
     run_cpu = [("resource", "==", "cpu"), ("metric", "in", ["utilization_pct", "used_cores"]), ("phase", "==", "run")]
     samples = read_table(store, "samples", sweep, filters=run_cpu)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ntier_analysis.density import GRID_PCT
 from ntier_analysis.figures.densities import invalid_users
+from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.loads import BAND_FROM, OPEN_REACH, Plateau, has_goodput, law, nodes_in_order, top_rate
 from ntier_analysis.figures.model import MODEL_COLOR
 from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, THRESHOLD_PCT, TIERS, tier_look, tier_order
@@ -28,7 +29,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     share, think_s, response_s = law(trials)
     end = float(trials["users"].max())
     traces = [
-        _line([0, end], [0, end * share / (think_s + response_s)], "N / (Z + R)", LAW_COLOR, dash="dash", mode="lines"),
+        *_law_line(end, share, think_s, response_s),
         _line(valid["users"], valid["throughput_per_s"], "throughput", TIERS["middleware"].color)
         | {
             "error_y": _errors(
@@ -48,7 +49,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
             _line(curve["users"], curve["throughput_per_s"], "closed model", MODEL_COLOR, dash="dashdot", mode="lines")
         )
     traces += _invalid(trials, "throughput_per_s")
-    layout = _layout("users (nominal)", "interactions/s (measured)", y={"range": [0, top_rate(trials)]})
+    layout = _layout(axis_label(), "interactions/s (measured)", y={"range": [0, top_rate(trials)]})
     if plateau is not None:
         layout["shapes"] = [
             {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": plateau.low_per_s, "y1": plateau.high_per_s,
@@ -61,6 +62,13 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
              "showarrow": False, "font": {"size": 11, "color": LAW_COLOR}},
         ]  # fmt: skip
     return {"data": traces, "layout": layout}
+
+
+def _law_line(end: float, share: float, think_s: float, response_s: float) -> list[Json]:
+    if not think_s >= 0:
+        return []
+    bound = end * share / (think_s + response_s)
+    return [_line([0, end], [0, bound], "N / (Z + R)", LAW_COLOR, dash="dash", mode="lines")]
 
 
 def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Json:
@@ -80,7 +88,7 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Js
         )
         if len(rows) == len(trace["x"]):
             trace["error_y"] = _errors(_bounded(rows), "value_ms", "low_ms", "high_ms", colors[trace["name"]])
-    layout = _layout("users (nominal)", "response time [ms]", y={"type": "log", "rangemode": "normal", "dtick": 1})
+    layout = _layout(axis_label(), "response time [ms]", y={"type": "log", "rangemode": "normal", "dtick": 1})
     return {"data": traces + _invalid(trials, "response_time_mean_ms"), "layout": layout}
 
 
@@ -102,7 +110,7 @@ def utilization(saturation: pd.DataFrame) -> Json:
         if rows["saturation"].max() >= BAND_FROM:
             right["error_y"] = _errors(rows, "saturation", "saturation_low", "saturation_high", look.color)
         traces.append(_line(rows["users"], rows["saturation"], node, **style) | right)
-    layout = _layout("users (nominal)", "mean CPU utilization [%]", y={"range": [0, 103]})
+    layout = _layout(axis_label(), "mean CPU utilization [%]", y={"range": [0, 103]})
     layout["xaxis"]["domain"] = [0, 0.45]
     layout["xaxis2"] = layout["xaxis"] | {"domain": [0.55, 1], "anchor": "y2"}
     layout["yaxis2"] = layout["yaxis"] | {"anchor": "x2", "range": [-0.03, 1.05]}
@@ -125,7 +133,7 @@ def pools(saturation: pd.DataFrame) -> Json:
     ]
     return {
         "data": traces,
-        "layout": _layout("users (nominal)", "share of the run when full [%]", y={"range": [-3, 103]}),
+        "layout": _layout(axis_label(), "share of the run when full [%]", y={"range": [-3, 103]}),
     }
 
 
@@ -150,7 +158,7 @@ def density_map(curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, tier: 
         "error_x": _errors(shares, "saturation", "saturation_low", "saturation_high", look.color), "showlegend": False,
         "hovertemplate": "%{y:,} users: share %{x}<extra>counted from the samples</extra>",
     }  # fmt: skip
-    layout = _layout(f"{resource.upper()} utilization of {node} [%]", "users (nominal)", y={"rangemode": "normal"})
+    layout = _layout(f"{resource.upper()} utilization of {node} [%]", axis_label(), y={"rangemode": "normal"})
     layout["xaxis"] |= {"domain": [0, 0.72], "range": [0, 100], "showgrid": False}
     layout["xaxis2"] = {
         "domain": [0.77, 1],

@@ -98,11 +98,10 @@ def web_time_ms(raw: RawTrial, interactions: int) -> float | None:
 
 
 def web_times(raw: RawTrial) -> dict[str, pd.DataFrame] | None:
-    """Of each web node's access log only start_s, t_s, image: a sweep's whole logs may not fit into memory. None if a
-    log is missing or cannot be read."""
-    names = [name for name, node in raw.nodes.items() if node.tier == "web"]
+    """Of each access log of the first tier only start_s, t_s, image: a sweep's whole logs may not fit into memory. None
+    if a log is missing or cannot be read."""
     try:
-        logs = {n: weblog.access_log(raw.required(f"nodes/{n}/logs/access.log")) for n in names}
+        logs = {n: weblog.access_log(raw.required(f"nodes/{n}/logs/access.log")) for n in raw.logged}
     except DataError:  # the validity of the trial says so (check C5)
         return None
     return {n: log[["start_s", "t_s", "image"]] for n, log in logs.items()} or None
@@ -154,7 +153,13 @@ def _of_web(raw: RawTrial, trial):
     for name, log in (raw.remember(web_times) or {}).items():
         pages = log[~log["image"]]
         if len(pages):
-            yield name, "web", "pages by its access log", WINDOW_S, _frame(pages["start_s"], pages["t_s"], trial)
+            yield (
+                name,
+                raw.nodes[name].tier,
+                "pages by its access log",
+                WINDOW_S,
+                _frame(pages["start_s"], pages["t_s"], trial),
+            )
 
 
 def _of_trace(raw: RawTrial, trial):
@@ -167,9 +172,10 @@ def _of_trace(raw: RawTrial, trial):
         used = used[used["begin_ns"] > 0]
         asked = used["choice_ns"].where(used["choice_ns"] > 0, used["begin_ns"])
         where = "statements by the middleware's trace"
-        yield name, "middleware", where, WINDOW_S, _frame(asked / 1e9, used["end_ns"] / 1e9, trial)
+        yield name, raw.nodes[name].tier, where, WINDOW_S, _frame(asked / 1e9, used["end_ns"] / 1e9, trial)
         for replica, rows in used.groupby("replica"):
-            yield str(replica), "db", where, WINDOW_S, _frame(rows["begin_ns"] / 1e9, rows["end_ns"] / 1e9, trial)
+            tier = raw.nodes[str(replica)].tier if str(replica) in raw.nodes else raw.system.order[-1]
+            yield str(replica), tier, where, WINDOW_S, _frame(rows["begin_ns"] / 1e9, rows["end_ns"] / 1e9, trial)
 
 
 def _of_readings(data: SweepData, trial):

@@ -8,7 +8,9 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.contracts.files import write_text
+from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.figures.drawing import placed, save, write_csv
+from ntier_analysis.figures.load_axis import over
 from ntier_analysis.report import record, replicas, summary, tables, words
 from ntier_analysis.report.data import SweepData, read_sweep
 from ntier_analysis.report.drawings import density_figures, detail_sections, load_figures
@@ -27,7 +29,8 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
     data = read_sweep(store, sweep)
     folder = out / sweep
     record.forget(folder)
-    loads, densities, sections = load_figures(data), density_figures(data), detail_sections(data)
+    with over(*data.factor, data.order):
+        loads, densities, sections = load_figures(data), density_figures(data), detail_sections(data)
     shown = {}
     for pair in loads + densities + [p for s in sections for p in s.pairs]:
         with placed(pair.drawing.figure):
@@ -69,6 +72,7 @@ def _context(data: SweepData) -> dict:
     return {
         "title": f"{data.topology} {mix}: {verdict['verdict']}",
         "sweep": data.sweep,
+        "load_name": data.load_name,
         "topology": data.topology,
         "mix": mix,
         "kicker": [part for part in (data.topology, mix, middleware, measured_on) if part],
@@ -124,9 +128,9 @@ def _facts(data: SweepData) -> list[dict]:
             "note": "" if pd.isna(run_s) else f"run phase {run_s:.0f} s each",
         },
         {
-            "name": "Users",
+            "name": "Users" if data.factor[0] == USERS else data.load_name,
             "value": _span(trials["users"]),
-            "note": f"nominal; {_span(trials['users_real'])} real",
+            "note": f"nominal; {_span(trials['users_real'])} real" if data.factor[0] == USERS else "",
         },
     ]
     if verdict["max_throughput_per_s"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from ntier_analysis.contracts.system import NOT_TIERS
 from ntier_analysis.figures.style import tier_order
 from ntier_analysis.prediction.demands import node_demands
 from ntier_analysis.report.data import SweepData
@@ -11,12 +12,11 @@ from ntier_analysis.report.words import count, interval, named, number, share
 from ntier_analysis.wording import counted
 
 OUTCOMES = ["fail", "undecidable", "pass"]
-SYSTEM_TIERS = ("web", "app", "middleware", "db")
 
 
 def hottest(data: SweepData) -> pd.DataFrame:
     """Per trial the system's node and resource with the largest saturation, columns of the store's table."""
-    rows = data.saturation[data.saturation["tier"].isin(SYSTEM_TIERS) & (data.saturation["resource"] != "pool")]
+    rows = data.saturation[~data.saturation["tier"].isin(NOT_TIERS) & (data.saturation["resource"] != "pool")]
     ranked = rows.sort_values(["saturation", "utilization_mean_pct"], ascending=False)
     return ranked.drop_duplicates("trial").set_index("trial")
 

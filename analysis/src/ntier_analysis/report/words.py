@@ -6,7 +6,8 @@ import math
 
 import pandas as pd
 
-from ntier_analysis.figures.style import TIERS
+from ntier_analysis.contracts.implied import TIERS, USERS
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.prediction.forecast import Forecast
 from ntier_analysis.wording import counted, some_are
 
@@ -29,8 +30,8 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def count(value: float | None) -> str:
-    """Whole numbers with thousands separators; a missing value is a dash."""
-    return "–" if value is None or pd.isna(value) else f"{int(value):,}"
+    """Whole numbers with thousands separators, others as they are; a missing value is a dash."""
+    return "–" if value is None or pd.isna(value) else f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 def rounded(users: float) -> str:
@@ -107,6 +108,8 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
         how = f" ({verdict['kind']})" if kind == "multi" and verdict.get("kind") else ""
         return f"{names} {limit} {topology}{how} at {rate(verdict, scale)}{start}; saturation {shares}."
     users = max((t["users"] for t in verdict["trials"] if t["valid"]), default=0)  # invalid loads show nothing
+    if kind == "none" and not _of_users(verdict):
+        return f"Nothing limits {topology} at any of its loads."
     if kind == "none":
         return f"Nothing limits {topology} up to {users:,} users: throughput is what N/(Z+R) says."
     if kind == "hidden":
@@ -125,6 +128,12 @@ def sentence(line: str) -> str:
     return begun if begun.endswith((".", "!", "?")) else f"{begun}."
 
 
+def _of_users(verdict: dict) -> bool:
+    """Whether the loads are numbers of users who think."""
+    closed = verdict.get("load_model", LoadModel.CLOSED) == LoadModel.CLOSED
+    return closed and verdict.get("factor", {}).get("name", USERS) == USERS
+
+
 def named(verdict: dict) -> str:
     """A trial's verdict in few words: `single: db CPU`."""
     found = [f"{b['tier']} {resource(b['resource'])}" for b in verdict["bottlenecks"]]
@@ -135,7 +144,11 @@ def migrations(verdict: dict) -> list[str]:
     """One sentence per change of the bottleneck along the loads."""
 
     def end(step: dict, side: str) -> str:
-        return f"{step[side]['tier']} {resource(step[side]['resource'])} at {step[f'{side}_users']:,} users"
+        at = f"{step[f'{side}_users']:,} users"
+        if f"{side}_value" in step:
+            factor = verdict["factor"]
+            at = f"{factor['name']} {step[f'{side}_value']:g} {factor['unit']}".rstrip()
+        return f"{step[side]['tier']} {resource(step[side]['resource'])} at {at}"
 
     return [f"the bottleneck migrates from {end(m, 'from')} to {end(m, 'to')}" for m in verdict["migration"]]
 

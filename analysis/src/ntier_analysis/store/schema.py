@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ TIME = Rule("seconds since 1970, from 0 to 1e11 (divide milliseconds by 1000)", 
 A_TIME = Rule(TIME.text, low=0, high=1e11, filled=True)
 RESOURCES = ("cpu", "disk", "network", "memory", "pool", "lock", "queue", "query", "jvm")
 RESOURCE = Rule("one of " + ", ".join(RESOURCES), values=RESOURCES, filled=True, new=True)
+MODELS = tuple(m.value for m in LoadModel)
+LOAD_MODEL = Rule("one of " + ", ".join(MODELS), values=MODELS)
 STATE = Rule("planned, running, collected or failed", values=("planned", "running", "collected", "failed"))
 OUTCOME = Rule("pass, fail or undecidable", values=("pass", "fail", "undecidable"), filled=True)
 PHASE = Rule("one of " + ", ".join(PHASES), values=PHASES, filled=True)
@@ -174,6 +177,28 @@ TRIALS = _schema(
     policy=("label", "", "How the middleware balances reads, for example least_pending; null if unknown."),
     tie=("label", "", "Which of several least-loaded replicas least_pending takes: first or random."),
     tiers=("text", "", "Tiers from the client inwards, joined by ','; null: W/A/C/D, or (imported) an unknown order."),
+    system=(
+        "label",
+        "",
+        "What the manifest says of the system, JSON, without the factor's value; null: it names none.",
+    ),
+    load_model=(
+        "label",
+        "",
+        "closed (users who think), open (arrivals at a rate), work (an amount); null: closed.",
+        LOAD_MODEL,
+    ),
+    factor=("label", "", "What the sweep changes from trial to trial; null: users."),
+    factor_unit=("label", "", "Unit of the factor; empty where it has none."),
+    factor_value=("number", "", "Value of the factor, in its unit; null: users.", FINITE),
+    offered_per_s=("number", "1/s", "Open load: interactions begun per second of the run phase.", NOT_NEGATIVE),
+    backlog_growth_per_s=(
+        "number",
+        "1/s",
+        "Open load: by how many more interactions are under way with each second.",
+        FINITE,
+    ),
+    backlog_error_per_s=("number", "1/s", "Standard error of the same (10 parts of the run).", NOT_NEGATIVE),
     not_validated=("text", "", "What was not checked of an imported trial, joined by '; '; null if not imported."),
 )
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ntier_analysis.contracts import Outcome
 from ntier_analysis.trial import NOMINAL_S, RawTrial
-from ntier_analysis.validity.registry import Finding, check, exact, undecidable
+from ntier_analysis.validity.registry import Finding, check, exact, not_applicable, undecidable
 
 MISSING_PCT = 1.0
 GAP_INTERVALS = {0.1: 3.0, 1.0: 2.0}
@@ -153,12 +153,16 @@ def logs_agree(trial: RawTrial) -> Finding:
         return int(((times >= start) & (times < end)).sum())
 
     logs = list(trial.web_logs.values())
+    if not logs:
+        return not_applicable("the first tier keeps no access log")
     garbled = sum(len(log.attrs["garbled_lines"]) for log in logs)
     if garbled:
         return Finding(Outcome.FAIL, garbled, 0, "lines", None, None, f"{garbled} lines of the web log are garbled")
+    if not trial.strict and not any(log["image"].any() for log in logs):
+        return not_applicable("no interaction of this system ends with a picture that the log could count")
     logos = within(seen.loc[seen["ok"], "t_s"]), sum(within(log.loc[log["image"], "t_s"]) for log in logs)
     pages = within(seen["page_s"]), sum(within(log.loc[~log["image"], "t_s"]) for log in logs)
-    awaited = int((trial.users["pending_s"] > 0).sum())
+    awaited = int((trial.users["pending_s"] > 0).sum()) if trial.wrote("users.csv") else 0
     off = max(abs(logos[1] - logos[0]), pages[0] - pages[1], pages[1] - pages[0] - awaited)
     text = f"client {logos[0]}, web server {logos[1]}; pages {pages[0]} and {pages[1]}, {awaited} pending at the end"
     return exact(float(off), LOG_SHARE * logos[0] + LOG_COUNT, "interactions", text, logos[0])

@@ -10,7 +10,7 @@ from scipy import stats
 from ntier_analysis.contracts import Outcome
 from ntier_analysis.parsers.client import gc_pauses
 from ntier_analysis.trial import RawTrial
-from ntier_analysis.validity.registry import Finding, check, exact, sampled, undecidable
+from ntier_analysis.validity.registry import Finding, check, exact, not_applicable, sampled, undecidable
 
 UNACCOUNTED_PCT = 1.0
 OVERSHOOT_SHARE = 0.005
@@ -43,7 +43,7 @@ def user_seconds(trial: RawTrial) -> dict[str, float]:
     }
 
 
-@check("G1", "User-seconds that nothing accounts for", "generator_lag")
+@check("G1", "User-seconds that nothing accounts for", "generator_lag", thinkers=True)
 def unaccounted(trial: RawTrial) -> Finding:
     ledger = user_seconds(trial)
     share = 100 * (1 - (ledger["think"] + ledger["response"] + ledger["pending"]) / ledger["total"])
@@ -65,7 +65,7 @@ def _overshoot_ms(trial: RawTrial, statistic: Callable[[np.ndarray], float], lea
     return max(each, key=statistic) if each else late.to_numpy()
 
 
-@check("G2", "Think times: mean of actual - drawn", "generator_lag")
+@check("G2", "Think times: mean of actual - drawn", "generator_lag", thinkers=True)
 def overshoot(trial: RawTrial) -> Finding:
     late = _overshoot_ms(trial, np.mean, 2)
     if len(late) < 2:
@@ -75,7 +75,7 @@ def overshoot(trial: RawTrial) -> Finding:
     return sampled(mean, limit, error, "ms", f"thinks lasted {mean:.1f} ms longer than drawn", len(late))
 
 
-@check("G2.p99", "Think times: 99th percentile of actual - drawn", "generator_lag")
+@check("G2.p99", "Think times: 99th percentile of actual - drawn", "generator_lag", thinkers=True)
 def overshoot_tail(trial: RawTrial) -> Finding:
     late = _overshoot_ms(trial, lambda values: float(np.percentile(values, 99)), 100)
     if len(late) < 100:
@@ -120,6 +120,8 @@ def client_throttled(trial: RawTrial) -> Finding:
 @check("G3.gc", "Client stopped by its JVM's garbage collector, share of the run", "generator_saturated")
 def client_pauses(trial: RawTrial) -> Finding:
     """Fails beyond 1 % of the run, or for one pause of more than 200 ms: it would be measured as response time."""
+    if not (trial.wrote("gc.log") or trial.wrote("ntier.properties")):
+        return not_applicable("the driver left nothing of a JVM")
     start, end = trial.run
     worst, name, longest, n = 0.0, "", 0.0, 0
     for client in trial.clients:
@@ -135,7 +137,7 @@ def client_pauses(trial: RawTrial) -> Finding:
     return exact(worst, GC_PCT, "pct", text, n)
 
 
-@check("G4", "Users that lived through the whole run", "users_missing")
+@check("G4", "Users that lived through the whole run", "users_missing", thinkers=True)
 def users_alive(trial: RawTrial) -> Finding:
     users, (start, end) = trial.users, trial.run
     alive = int(((users["start_s"] <= start) & (users["end_s"] >= end)).sum())
@@ -144,7 +146,7 @@ def users_alive(trial: RawTrial) -> Finding:
     return Finding(outcome, alive, planned, "users", len(users), None, f"{alive} of {planned} users, whole run")
 
 
-@check("G5", "Drawn think times follow the truncated exponential", "think_distribution", required=False)
+@check("G5", "Drawn think times follow the truncated exponential", "think_distribution", required=False, thinkers=True)
 def think_distribution(trial: RawTrial) -> Finding:
     """Only thinks that began before the end of the run: later ones are cut off, which prefers the short ones."""
     drawn = trial.thinks.loc[trial.thinks["start_s"] < trial.run[1], "drawn_ms"].to_numpy()
@@ -191,6 +193,9 @@ def errors_window(trial: RawTrial) -> Finding:
 def content(trial: RawTrial) -> Finding:
     """Over all phases. Fewer than 200 pages cannot show that there is nothing wrong: undecidable, and then not
     required, since E1 still stands guard."""
+    counts = trial.progress[["content_checked", "content_wrong"]]
+    if counts.isna().all(axis=None):
+        return undecidable("not collected: the driver checks no content", n=0, required=None if trial.strict else False)
     last = trial.progress.groupby("client")[["content_checked", "content_wrong"]].max().sum()
     checked, wrong = int(last["content_checked"]), int(last["content_wrong"])
     text = f"{wrong} of {checked} sampled pages were not what was asked for"

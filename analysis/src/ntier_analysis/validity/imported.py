@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,12 +9,14 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.contracts import Check, Outcome
+from ntier_analysis.contracts import Check, Outcome, implied
+from ntier_analysis.contracts.layout import Layout
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.validity.generator import CLIENT_BUSY_PCT
 from ntier_analysis.validity.host import HOST_MEAN_PCT, HOST_P95_PCT
 from ntier_analysis.validity.registry import SIGNIFICANT, Finding, exact, not_applicable, sampled, undecidable
 
-W_A_C_D = ("web", "app", "middleware", "db")
+W_A_C_D = implied.TIERS
 CLIENTS, HOSTS = ("client", "controller"), ("host",)
 NO_SERVERS = CLIENTS + HOSTS
 LAW = 0.1
@@ -54,6 +55,7 @@ COUNTS_PCT = 5.0
 """By how much two files may differ: from here on a verdict counts throughput as lost."""
 ERRORS_PCT = 1.0
 """As E1."""
+NOBODY = "nobody thinks under this load"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class Imported:
     nodes: pd.DataFrame
     interactions: pd.DataFrame | None
     largest_pct: dict[str, float]
+
+    @property
+    def model(self) -> LoadModel:
+        told = self.row.get("load_model")
+        return LoadModel(told) if told is not None and pd.notna(told) else LoadModel.CLOSED
 
     def number(self, name: str) -> float:
         value = self.row.get(name)
@@ -161,6 +168,8 @@ def completed(trial: Imported) -> Finding:
 
 @_check("I2", "Users think between interactions", "no_think_time")
 def thinking(trial: Imported) -> Finding:
+    if trial.model is not LoadModel.CLOSED:
+        return not_applicable(NOBODY)
     z = trial.number("think_time_s")
     text = f"think time is {z:g} s"
     if z == 0:
@@ -175,6 +184,8 @@ def thinking(trial: Imported) -> Finding:
 def law(trial: Imported) -> Finding:
     """A wrong unit is wrong by a factor; a run beyond the knee that has not settled, or few users who think very
     differently long, are 10 to 30 % off without any fault."""
+    if trial.model is not LoadModel.CLOSED:
+        return not_applicable(NOBODY)
     users, x = trial.number("users_real"), trial.number("throughput_per_s")
     z, r = trial.number("think_time_s"), trial.number("response_time_mean_ms") / 1000
     errors = trial.number("errors")
@@ -379,8 +390,7 @@ def topology(trial: Imported) -> Finding:
 
 def counts_of(topology: str) -> dict[str, int] | None:
     """Nodes per tier if the text is W/A/C/D; a tier may have none."""
-    found = re.fullmatch(r"(\d+)/(\d+)/(\d+)/(\d+)[A-Z]*", topology)
-    return dict(zip(W_A_C_D, map(int, found.groups()), strict=True)) if found else None
+    return dict(Layout.of(topology).nodes) or None
 
 
 # ---- what remains --------------------------------------------------------------------------------------------------
@@ -397,7 +407,7 @@ def not_validated(trial: Imported, *, think_time_given: bool) -> str:
         texts.append("single interactions (throughput and response times are as told)")
     if np.isnan(trial.number("errors")):
         texts.append("errors")
-    if not think_time_given:
+    if not think_time_given and trial.model is LoadModel.CLOSED:
         texts.append(f"the think time ({trial.number('think_time_s'):g} s assumed)")
     if topology(trial).n == 0:
         texts.append("the topology against the nodes")

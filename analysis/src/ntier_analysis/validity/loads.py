@@ -8,23 +8,27 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ntier_analysis.contracts import implied
+from ntier_analysis.contracts.system import NOT_TIERS, LoadModel
+from ntier_analysis.described import system_of
+from ntier_analysis.described import values as factor_values
 from ntier_analysis.statistics import stationarity
 from ntier_analysis.statistics.throughput import BATCHES, variance_of_mean
 from ntier_analysis.validity.lines import Points
 
-SERVERS = ("web", "app", "middleware", "db")
-VISITS = {"web": "requests_per_s", "middleware": "statements_per_s", "db": "questions_per_s"}
-"""Counters of work per tier. PostgreSQL's transactions are left out: its pool checks idle connections by transactions,
-fewer per interaction the higher the load (check O5.counters)."""
+VISITS = ("requests_per_s", "statements_per_s", "questions_per_s")
+"""Counters of work, each looked at in the first tier that has it. PostgreSQL's transactions are left out: its pool
+checks idle connections by transactions, fewer per interaction the higher the load (check O5.counters)."""
 CANARIES = {"loop": "canary_loop_us", "memory": "canary_pages_us"}
-_NEEDED = {"used_cores", "utilization_pct", *VISITS.values(), *CANARIES.values()}
+_NEEDED = {"used_cores", "utilization_pct", *VISITS, *CANARIES.values()}
 
 
 @dataclass(frozen=True)
 class Loads:
     """`all`: trials (index: their names) with `valid`, `x_error`, `response_s`, `completed_per_s`; `valid`: those that
     count. `used`: CPU of each server in cores (`capacity` beside it), or as a share where its cores are unknown.
-    `visits`: requests or statements of a tier per s. `drifts`, `starts`: of S1 and S2 in percent, per valid trial."""
+    `comparable`: the loads differ in how much is asked only, so that the same laws hold for all. `visits`: requests or
+    statements of a tier per s. `drifts`, `starts`: of S1 and S2 in percent, per valid trial."""
 
     all: pd.DataFrame
     valid: pd.DataFrame
@@ -34,6 +38,8 @@ class Loads:
     canaries: dict[str, np.ndarray]
     drifts: np.ndarray
     starts: np.ndarray
+    model: LoadModel = LoadModel.CLOSED
+    comparable: bool = True
 
     @property
     def measured_thinks(self) -> bool:
@@ -65,7 +71,12 @@ def loads_of(
     inside = _in_run(samples, valid)
     used, capacity = _used(inside, nodes, valid)
     drifts, starts = _drifts(valid, interactions, checks)
-    return Loads(every, valid, used, capacity, _visits(inside, valid), _canaries(inside, valid), drifts, starts)
+    system = system_of(trials) if len(trials) else implied.system(1)
+    visits = _visits(inside, valid, system.order)
+    comparable = system.load_model is LoadModel.OPEN or system.factor.name == implied.USERS
+    return Loads(
+        every, valid, used, capacity, visits, _canaries(inside, valid), drifts, starts, system.load_model, comparable
+    )
 
 
 def _number(frame: pd.DataFrame, name: str, otherwise: float = float("nan")) -> pd.Series:
@@ -81,7 +92,12 @@ def _trials(trials: pd.DataFrame) -> pd.DataFrame:
         found[name] = _number(trials, name)
     found["users"] = _number(trials, "users").astype(int)
     found["users_real"] = _number(trials, "users_real").fillna(found["users"] * _number(trials, "scale", 1.0))
-    found["think_time_s"] = _number(trials, "think_time_s", 7.0)
+    found["think_time_s"] = _number(trials, "think_time_s", implied.THINK_S)
+    found["level"] = factor_values(trials)
+    model = trials["load_model"] if "load_model" in trials else pd.Series(None, index=found.index, dtype=object)
+    found.loc[(model == LoadModel.WORK).to_numpy(), "think_time_s"] = 0.0
+    offered = _number(trials, "offered_per_s")
+    found["asked"] = offered.where((model == LoadModel.OPEN).to_numpy(), found["users_real"].astype(float))
     found["response_s"] = _number(trials, "response_time_mean_ms") / 1000
     length = found["run_end_s"] - found["run_start_s"]
     found["completed_per_s"] = found["throughput_per_s"] + _number(trials, "errors", 0.0) / length
@@ -127,7 +143,7 @@ def _points(rows: pd.DataFrame, valid: pd.DataFrame) -> Points:
 
 def _used(rows: pd.DataFrame, nodes: pd.DataFrame, valid: pd.DataFrame) -> tuple[dict[str, Points], dict[str, float]]:
     limits = nodes.dropna(subset=["cpu_cores"]).drop_duplicates("node").set_index("node")["cpu_cores"]
-    cpu = rows[(rows["resource"] == "cpu") & rows["tier"].isin(SERVERS)]
+    cpu = rows[(rows["resource"] == "cpu") & ~rows["tier"].isin(NOT_TIERS)]
     used, capacity = {}, {}
     for node, part in cpu.groupby("node"):
         cores = part[part["metric"] == "used_cores"]
@@ -143,12 +159,17 @@ def _used(rows: pd.DataFrame, nodes: pd.DataFrame, valid: pd.DataFrame) -> tuple
     return used, capacity
 
 
-def _visits(rows: pd.DataFrame, valid: pd.DataFrame) -> dict[str, Points]:
+def _visits(rows: pd.DataFrame, valid: pd.DataFrame, order: tuple[str, ...]) -> dict[str, Points]:
     """Of a tier: sum over its nodes and items. Per completed interaction, so x is all that was completed."""
     completed = valid.assign(throughput_per_s=valid["completed_per_s"])
     found = {}
-    for tier, metric in VISITS.items():
-        part = rows[(rows["metric"] == metric) & (rows["tier"] == tier)]
+    for metric in VISITS:
+        counted = rows[rows["metric"] == metric]
+        there = set(counted["tier"].astype(str))
+        tier = next((t for t in order if t in there), None)
+        if tier is None:
+            continue
+        part = counted[counted["tier"] == tier]
         each = part.groupby(["trial", "batch", "node", "item"])["value"].mean()
         points = _points(each.groupby(["trial", "batch"]).sum().reset_index(), completed)
         if len(points.x):

@@ -120,7 +120,8 @@ def choices(trial: RawTrial) -> pd.DataFrame:
 
 def turned_away(trial: RawTrial) -> dict[str, dict[tuple[str, str], float]]:
     """Kind of users -> (page, chosen state) -> share of the choices that the page did not offer, so that the user went
-    back: a comment without answers has no comment to view (RUBBoS's client; a "Sorry" page offers nothing)."""
+    back: a comment without answers has no comment to view (a "Sorry" page offers
+    nothing)."""
     made = trial.remember(choices)
     made = made[~made["chosen"].isin(GO_ON) & made["got"].notna()]
     away = (made["got"] != made["chosen"]).groupby([made["kind"], made["page"], made["chosen"]]).mean()
@@ -150,8 +151,8 @@ def expected_shares(trial: RawTrial) -> dict[str, float]:
 
 
 def walk(mix: Table, away: dict[tuple[str, str], float], failed: dict[str, float]) -> Counter[str]:
-    """Visits in `STEPS` requests as RUBBoS walks: Back by the history, which a state without Back empties (the end of a
-    session does not); a state that the page does not offer leads back too, step by step; after an error home."""
+    """Visits in `STEPS` requests as the users walk: Back by the history, which a state without Back empties (the end
+    of a session does not); a state that the page does not offer leads back too, step by step; after an error home."""
     has_back = {s for s, (targets, _) in mix.rows.items() if "Back" in targets}
     rng = np.random.default_rng(1)
     counts: Counter[str] = Counter()
@@ -191,7 +192,7 @@ def ratio_error(counts: np.ndarray, requests: np.ndarray) -> np.ndarray:
     return np.sqrt(len(counts) / (len(counts) - 1) * (rest**2).sum(axis=0)) / requests.sum()
 
 
-@check("M1", "Mix: largest deviation of an interaction's share", "mix")
+@check("M1", "Mix: largest deviation of an interaction's share", "mix", thinkers=True)
 def shares(trial: RawTrial) -> Finding:
     """Fails beyond 2 points and chance (of the users: one stays where it is for longer than a short run lasts, so that
     what it requests is not independent, and neither are blocks of time)."""
@@ -219,7 +220,7 @@ def shares(trial: RawTrial) -> Finding:
     return _finding(off, chance, errors, len(run), text)
 
 
-@check("M2", "Mix: states never visited though 20 visits were expected", "mix", required=False)
+@check("M2", "Mix: states never visited though 20 visits were expected", "mix", required=False, thinkers=True)
 def unvisited(trial: RawTrial) -> Finding:
     run, expected = trial.run_interactions, trial.remember(expected_shares)
     seen = set(run["interaction"])
@@ -231,7 +232,7 @@ def unvisited(trial: RawTrial) -> Finding:
     return exact(float(len(missing) + len(unknown)), 0.0, "states", text or "all visited", len(run))
 
 
-@check("M3", "Choices: largest deviation of a transition from the mix's table", "mix")
+@check("M3", "Choices: largest deviation of a transition from the mix's table", "mix", thinkers=True)
 def transitions(trial: RawTrial) -> Finding:
     """Each kind of users against its own table. In points of all choices; fails beyond 2 points and chance (choices are
     independent draws: multinomial)."""

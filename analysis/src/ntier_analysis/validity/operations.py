@@ -101,11 +101,11 @@ def _batches(trial: RawTrial, node: str, collector: str, metric: str) -> np.ndar
 
 @check("S3", "Compilation of the application during the run, share of its node's CPU", "not_warm", required=False)
 def compiled(trial: RawTrial) -> Finding:
-    """Of the worst app node: time of the JVM's compiler / (run x cores). The compiler's time is elapsed time, so a node
+    """Of the worst node: time of the JVM's compiler / (run x cores). The compiler's time is elapsed time, so a node
     that its quota stops reads high. The middleware's JVM tells none."""
     found: list[tuple[float, float, str, int]] = []
     for name, node in trial.nodes.items():
-        if node.tier != "app" or not trial.path(f"nodes/{name}/tomcat_status.csv"):
+        if not trial.path(f"nodes/{name}/tomcat_status.csv"):
             continue
         cores = trial.capacity_cores(name) if node.cpu_cores or not trial.own_machines else float(node.cores or 1)
         shares = _batches(trial, name, "tomcat_status", "jit_pct") / cores
@@ -113,7 +113,7 @@ def compiled(trial: RawTrial) -> Finding:
             error = float(shares.std(ddof=1) / np.sqrt(len(shares)))
             found.append((float(shares.mean()), error, name, len(shares)))
     if not found:
-        return undecidable("not collected: no app node tells the time of its compiler")
+        return undecidable("not collected: no node tells the time of its compiler")
     share, error, name, n = max(found)
     return sampled(share, JIT_PCT, error, "pct", f"{name} compiled for {share:.2f} % of its CPU capacity", n)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ntier_analysis.contracts import Manifest, Outcome
+from ntier_analysis.contracts.system import System
 from ntier_analysis.contracts.versions import differing
 from ntier_analysis.errors import DataError
 from ntier_analysis.trial import RawTrial
@@ -29,6 +30,11 @@ def _facts(manifest: Manifest) -> dict[str, Any]:
     whole = manifest.model_dump(mode="json")
     host = whole["host"] or {}
     return {name: whole[name] for name in SAME} | {f"host.{name}": host.get(name) for name in SAME_HOST}
+
+
+def _fixed(system: System) -> dict[str, Any]:
+    """All that a sweep leaves as it is: the value of its factor is what it changes."""
+    return system.model_dump(mode="json", exclude={"factor": {"value"}})
 
 
 def _differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") -> list[str]:
@@ -73,6 +79,10 @@ def same_system(trial: RawTrial) -> Finding:
         return exact(0.0, 0.0, "settings", "the first one", 0)
     folder, first = earlier
     different = _differences(_facts(own), _facts(first))
+    if own.system and first.system:
+        different += _differences(_fixed(own.system), _fixed(first.system), "system.")
+        factor = own.system.factor.name
+        different = [text for text in different if text.partition(":")[0].rpartition(".")[2] != factor]
     different += [f"{k}: {then} then, {now} now" for k, then, now in differing(first.versions, own.versions)]
     if different:
         text = f"{'; '.join(different[:5])} (than in {first.trial}): start a sweep of its own"

@@ -8,12 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ntier_analysis.contracts import Check, Outcome, Validity
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
 from ntier_analysis.trial import RawTrial
 
 SIGNIFICANT = 3.0
 """Standard errors beyond which a deviation is not chance."""
 
+
+OFF = "switched off by the system"
 
 MODULES = (
     "generator",
@@ -51,18 +54,20 @@ class _Registered:
     required: bool
     reason: str
     function: Callable[[RawTrial], Finding]
+    thinkers: bool = False
 
 
 _REGISTRY: dict[str, _Registered] = {}
 
 
-def check(id_: str, title: str, reason: str, *, required: bool = True):
-    """Registers a function RawTrial -> Finding."""
+def check(id_: str, title: str, reason: str, *, required: bool = True, thinkers: bool = False):
+    """Registers a function RawTrial -> Finding. `thinkers`: it is about users who think, and says nothing of arrivals
+    at a rate or a fixed amount of work."""
 
     def register(function: Callable[[RawTrial], Finding]) -> Callable[[RawTrial], Finding]:
         if id_ in _REGISTRY:
             raise ValueError(f"check {id_} is registered twice")
-        _REGISTRY[id_] = _Registered(id_, title, required, reason, function)
+        _REGISTRY[id_] = _Registered(id_, title, required, reason, function, thinkers)
         return function
 
     return register
@@ -107,15 +112,31 @@ def registered() -> list[_Registered]:
     return list(_REGISTRY.values())
 
 
+def switched_off(check: Check, why: str) -> Check:
+    """As if it had not been made: it neither passes nor fails, and says why."""
+    return Check(
+        id=check.id, title=check.title, required=False, outcome=Outcome.UNDECIDABLE, detail=f"{OFF}: {why}"
+    )  # fmt: skip
+
+
 def validate(trial: RawTrial) -> Validity:
-    """Runs all checks. One that throws is undecidable, with the error in its detail."""
-    checks = [_run(entry, trial) for entry in registered()]
+    """Runs all checks but those that the system switches off. One that throws is undecidable, with the error in its
+    detail."""
+    off = trial.system.checks_off
+    checks = [_skipped(entry, off[entry.id]) if entry.id in off else _run(entry, trial) for entry in registered()]
     return Validity(valid=all(c.outcome is Outcome.PASS for c in checks if c.required), checks=checks)
+
+
+def _skipped(entry: _Registered, why: str) -> Check:
+    return switched_off(Check(id=entry.id, title=entry.title, required=False, outcome=Outcome.UNDECIDABLE), why)
 
 
 def _run(entry: _Registered, trial: RawTrial) -> Check:
     try:
-        found = entry.function(trial)
+        if entry.thinkers and trial.load_model is not LoadModel.CLOSED:
+            found = not_applicable(f"nobody thinks under a load of the model {trial.load_model.value}")
+        else:
+            found = entry.function(trial)
     except MemoryError:  # says something of this machine, nothing of the trial
         raise
     except DataError as error:

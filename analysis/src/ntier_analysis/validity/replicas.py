@@ -37,17 +37,23 @@ def _rate(frame: pd.DataFrame, metric: str, run: tuple[float, float]) -> pd.Seri
 
 
 def _tier(trial: RawTrial, tier: str) -> list[str]:
-    return natural(name for name, node in trial.nodes.items() if node.tier == tier)
+    return natural(trial.of_tier(tier))
+
+
+def _balancers(trial: RawTrial) -> list[str]:
+    """Nodes that choose a replica for each statement: those before the deepest tier."""
+    order = trial.system.order
+    return _tier(trial, order[-2]) if len(order) > 1 else []
 
 
 def split(trial: RawTrial) -> pd.DataFrame:
     """Index: replicas; columns chosen, executed, own (statements in the run phase; NaN = no counter), known (whether a
     middleware has it in its list), connections (opened by the database). Sums over the middleware nodes."""
     start, end = trial.run
-    replicas = _tier(trial, "db")
+    replicas = _tier(trial, trial.system.order[-1])
     found = pd.DataFrame(np.nan, index=replicas, columns=["chosen", "executed", "own", "connections"])
     found["known"] = False
-    for node in _tier(trial, "middleware"):
+    for node in _balancers(trial):
         if not trial.path(f"nodes/{node}/middleware_status.csv"):
             continue
         frame, _ = trial.samples_of(node, "middleware_status")
@@ -88,7 +94,7 @@ def expected(trial: RawTrial, counts: pd.DataFrame) -> pd.Series:
     soft = trial.manifest.soft_resources
     if soft.get("middleware_policy") != "least_pending" or soft.get("middleware_tie") != "first":
         return equal
-    parts = [_found_busy(trial, node, list(counts.index)) for node in _tier(trial, "middleware")]
+    parts = [_found_busy(trial, node, list(counts.index)) for node in _balancers(trial)]
     return sum(parts) if parts else equal
 
 
@@ -131,20 +137,25 @@ def _count(value: float) -> str:
 
 
 def _idle_servers(trial: RawTrial) -> tuple[list[str], list[str], list[str]]:
-    """The same for web and app nodes, by the web servers' logs, and middleware nodes, by their own counters."""
+    """The same for the nodes of the first two tiers, by the first one's logs, and for those that choose a replica, by
+    their own counters."""
     start, end = trial.run
     logs = {n: log[(log["t_s"] >= start) & (log["t_s"] < end)] for n, log in trial.web_logs.items()}
-    counts = {"web": {name: len(log) for name, log in logs.items()}}
-    counts["app"] = {
-        name: sum(int((log["app_node"] == name).sum()) for log in logs.values()) for name in _tier(trial, "app")
-    }
-    counts["middleware"] = {}
-    for node in _tier(trial, "middleware"):
+    order = trial.system.order
+    counts = {order[0]: {name: len(log) for name, log in logs.items()}}
+    if logs and len(order) > 1:
+        sent = {n: sum(int((log["app_node"] == n).sum()) for log in logs.values()) for n in _tier(trial, order[1])}
+        if trial.strict or any(sent.values()):  # else the log does not say where it sent a request
+            counts[order[1]] = sent
+    asked: dict[str, int] = {}
+    for node in _balancers(trial):
         if trial.path(f"nodes/{node}/middleware_status.csv"):
             frame, _ = trial.samples_of(node, "middleware_status")
             rate = _rate(frame, "statements_per_s", trial.run)
             if rate.notna().any():
-                counts["middleware"][node] = round(np.nansum(rate) * (end - start))
+                asked[node] = round(np.nansum(rate) * (end - start))
+    if asked:
+        counts[order[-2]] = asked
     idle, unsure, texts = [], [], []
     for tier in counts.values():
         for name, count in tier.items():
@@ -160,6 +171,9 @@ def used(trial: RawTrial) -> Finding:
     invalidate, since least_pending leaves the last replicas idle at low loads."""
     servers, databases = _idle_servers(trial), _idle_replicas(trial)
     idle, unsure, texts = (a + b for a, b in zip(servers, databases, strict=True))
+    counts = trial.remember(split)
+    if not (servers[2] or counts["known"].any() or counts[["executed", "own"]].notna().any(axis=None) or trial.strict):
+        return undecidable("not collected: no node tells how much work it got", n=0, required=False)
     if idle or not unsure:
         text = f"idle: {', '.join(idle)}; " if idle else ""
         return exact(float(len(idle)), 0.0, "nodes", text + ", ".join(texts), len(texts))

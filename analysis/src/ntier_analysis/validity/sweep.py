@@ -11,11 +11,21 @@ import pandas as pd
 from scipy import stats
 
 from ntier_analysis.contracts import Check, Outcome
+from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.described import system_of
 from ntier_analysis.statistics import stationarity
 from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.validity.lines import Line, Points, fit, left_out
 from ntier_analysis.validity.loads import Loads, loads_of
-from ntier_analysis.validity.registry import SIGNIFICANT, Finding, exact, not_applicable, undecidable
+from ntier_analysis.validity.registry import (
+    SIGNIFICANT,
+    Finding,
+    exact,
+    not_applicable,
+    registered,
+    switched_off,
+    undecidable,
+)
 
 LAW_PCT = 5.0
 VISITS_PCT = 3.0
@@ -33,6 +43,9 @@ FALSE_ALARM = float(2 * stats.norm.sf(SIGNIFICANT))
 """Of 3 s.e.: what a sign test must be below to stand beside them (from ten trials of one sign on)."""
 
 
+LAWS = ("O1", "O3", "O4", "W2", "W5", "W7")
+"""Checks that hold one load against others, which need to ask for the same in other amounts."""
+OTHER = "the factor changes something else than how much is asked, so the loads are different conditions"
 STEADY_CHECKS = ("S1.sweep", "S2.sweep")
 """Checks that one sentence of the evidence sums up (`steadiness`)."""
 
@@ -46,7 +59,20 @@ def sweep_checks(
 ) -> list[Check]:
     """Tables of one sweep -> its checks. Without single interactions the drifts of S1 and S2 come from `checks`."""
     loads = loads_of(trials, samples, nodes, interactions, checks)
-    return [_run(entry, loads) for entry in _CHECKS]
+    off = system_of(trials).checks_off if len(trials) else {}
+    found = [_run(entry, loads) for entry in _CHECKS]
+    return [switched_off(c, off[c.id]) if c.id in off else c for c in found]
+
+
+def unused_checks(off: dict[str, str]) -> list[str]:
+    """A sentence on each check that a system switches off, and on names that no check has."""
+    known = {entry.id for entry in registered()} | {id_ for id_, *_ in _CHECKS} if off else set()
+    return [
+        f"check {i} is switched off by the system: {why}"
+        if i in known
+        else f"the system switches off a check {i}, which there is not"
+        for i, why in off.items()
+    ]
 
 
 def table(sweep: str, checks: Iterable[Check]) -> pd.DataFrame:
@@ -58,7 +84,7 @@ def table(sweep: str, checks: Iterable[Check]) -> pd.DataFrame:
 def _run(entry: tuple[str, str, str, Callable[[Loads], Finding]], loads: Loads) -> Check:
     id_, title, reason, function = entry
     try:
-        found = function(loads)
+        found = not_applicable(OTHER) if id_ in LAWS and not loads.comparable else function(loads)
     except Exception as error:  # a checker that throws must not decide, nor hide the others
         found = undecidable(f"the check itself failed: {type(error).__name__}: {error}")
     passed = found.outcome is Outcome.PASS
@@ -150,7 +176,7 @@ def _beyond(loads: Loads, trial: str) -> list[Seen]:
         both = 100 * x / bound * float(np.hypot(relative, error / x))
         found.append((100 * (x / bound - 1), both, f"{trial}: {x:.1f}/s, {name} can serve {bound:.1f}/s"))
     share, share_error = loads.little(trial)
-    if np.isfinite(share):
+    if np.isfinite(share) and loads.model is not LoadModel.OPEN:
         found.append((100 * (share - 1), 100 * share_error, f"{trial}: X (Z + R) is {100 * share:.1f} % of the users"))
     return found
 
@@ -164,6 +190,8 @@ def _capacity_bound(line: Line, capacity: float) -> tuple[float, float]:
 
 def low_load(loads: Loads) -> Finding:
     """X (Z + R) / N = 1 at loads that hardly wait; with the measured think times an identity."""
+    if loads.model is not LoadModel.CLOSED:
+        return not_applicable("nobody thinks under this load")
     low = loads.valid[loads.valid["response_s"] <= LOW_RESPONSE * loads.valid["think_time_s"]]
     shares = [(*loads.little(str(name)), name) for name in low.index]
     seen = [
@@ -218,7 +246,7 @@ def order_effect(loads: Loads) -> Finding:
     timed = loads.valid.dropna(subset=["run_start_s"]).sort_values("run_start_s")
     if len(timed) < MIN_ORDER or timed["run_start_s"].duplicated().any():
         return undecidable(f"{len(timed)} valid trials in a known order, {MIN_ORDER} are needed", n=len(timed))
-    rising = stats.spearmanr(np.arange(len(timed)), timed["users_real"])
+    rising = stats.spearmanr(np.arange(len(timed)), timed["asked"])
     if rising.pvalue < CHANCE:
         text = "the loads were run in order of their size: warm-up and load cannot be told apart; run them at random"
         return undecidable(f"{text} (Spearman {rising.statistic:+.2f})", n=len(timed))
@@ -231,8 +259,8 @@ def order_effect(loads: Loads) -> Finding:
 
 def _against_neighbours(timed: pd.DataFrame, name: object) -> float:
     """Throughput / what the other trials' means give for its load by interpolation; NaN outside of them."""
-    others = timed.drop(index=name).groupby("users_real")["throughput_per_s"].mean()
-    users = timed.loc[name, "users_real"]
+    others = timed.drop(index=name).groupby("asked")["throughput_per_s"].mean()
+    users = timed.loc[name, "asked"]
     expected = np.interp(users, others.index, others, left=np.nan, right=np.nan)
     return float(timed.loc[name, "throughput_per_s"] / expected)
 
@@ -244,11 +272,11 @@ def _drift(found: stationarity.Drift, n: int, what: str, limit: float = stationa
 
 def valid_loads(loads: Loads) -> Finding:
     """Of the loads that were run, those with a valid trial."""
-    by_load = loads.all.groupby("users")["valid"].any()
+    by_load = loads.all.groupby("level")["valid"].any()
     if by_load.empty:
         return undecidable("there is no trial", n=0)
     share = 100 * float(by_load.mean())
-    lacking = ", ".join(str(users) for users in by_load.index[~by_load])
+    lacking = ", ".join(f"{load:.12g}" for load in by_load.index[~by_load])
     outcome = Outcome.PASS if share >= VALID_PCT else Outcome.FAIL
     text = f"{int(by_load.sum())} of {len(by_load)} loads have a valid trial"
     return Finding(
@@ -269,7 +297,7 @@ def retries(loads: Loads) -> Finding:
 def repeated_load(loads: Loads) -> Finding:
     """First against last repetition of a load, of the load whose repetitions lie furthest apart in time."""
     timed = loads.valid.dropna(subset=["run_start_s"]).sort_values("run_start_s")
-    groups = [group for _, group in timed.groupby("users") if len(group) > 1]
+    groups = [group for _, group in timed.groupby("level") if len(group) > 1]
     if not groups:
         return not_applicable("no load was run twice")
     group = max(groups, key=lambda g: g["run_start_s"].iloc[-1] - g["run_start_s"].iloc[0])

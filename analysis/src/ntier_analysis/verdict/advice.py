@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.verdict.causes import FULL, NO_ROOM_PCT, SOFT
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.disks import Room
-from ntier_analysis.verdict.load import depth, is_server
+from ntier_analysis.verdict.load import Load, depth, is_server
 from ntier_analysis.verdict.plateau import BELOW, FAR
 from ntier_analysis.verdict.trial import COARSE_S, unmeasured
 
@@ -35,8 +36,8 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     if missing:
         texts.append(f"measure the CPU of {', '.join(missing)}")
     texts += _queues(some, disks)
-    if len({t.load.users for t in valid}) < 2:
-        texts.append(f"add a load of {round(valid[0].load.users / 3)} users: it tells service from waiting")
+    if len({t.load.level for t in valid}) < 2:
+        texts.append(_another_load(valid[0].load))
     texts = texts or _full_pools(some)
     named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}
     if not texts and len(named) > 1:
@@ -44,6 +45,14 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     if not texts and all(t.load.spans is None for t in some):
         texts.append("record single interactions: they tell when users wait, and so what limits then")
     return texts or ["repeat the loads beyond the knee (REPS=3)"]
+
+
+def _another_load(load: Load) -> str:
+    if load.model is LoadModel.OPEN:
+        return "add a lower rate and a higher one: they bracket the capacity"
+    if load.model is LoadModel.WORK:
+        return f"add {max(2, 2 * load.users)} workers, and fewer: they tell service from waiting"
+    return f"add a load of {round(load.users / 3)} users: it tells service from waiting"
 
 
 def _queues(some: list[TrialData], disks: dict) -> list[str]:
@@ -82,7 +91,7 @@ def _hidden(result: SweepVerdict, valid: list[TrialData], members: list[TrialDat
 
 
 def _none(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
-    return [f"add loads above {valid[-1].load.users} users, until throughput no longer grows"]
+    return [f"add loads above {valid[-1].load.named}, until throughput no longer grows"]
 
 
 def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
@@ -94,14 +103,20 @@ def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData
 
 def _loads(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
     """Loads that bracket the knee."""
-    if result.verdict == "none" or not np.isfinite(result.knee_users) or result.knee_bracketed:
+    if (
+        not valid[0].load.by_users
+        or result.verdict == "none"
+        or not np.isfinite(result.knee_users)
+        or result.knee_bracketed
+    ):
         return []
     knee = result.knee_users
     users = [t.load.users for t in valid]
     wanted = [f"{_round(0.4 * knee)}"] if min(users) > BELOW * knee else []
     if result.at_least:
         wanted += [f"{_round(f * knee)}" for f in (FAR, 1.7, 2.0)]
-    return [f"add loads of {', '.join(wanted)} users"] if wanted else []
+    who = "workers" if valid[0].load.model is LoadModel.WORK else "users"
+    return [f"add loads of {', '.join(wanted)} {who}"] if wanted else []
 
 
 def _round(users: float) -> int:

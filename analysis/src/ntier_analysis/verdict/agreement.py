@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
-from ntier_analysis.verdict.load import Bottleneck, Verdict
+from ntier_analysis.verdict.load import Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import Group
 from ntier_analysis.wording import counted
 
@@ -84,20 +84,25 @@ def _pooled(key: Group, verdicts: list[Verdict]) -> Bottleneck:
 def migrations(limited: list[tuple[TrialData, Verdict]]) -> list[dict]:
     """Moves of the bottleneck from one load to the next, in order of users: what limits at one load is named no longer
     at the next, where something else is, and its saturation has fallen by more than both intervals."""
-    loads = [list(some) for _, some in itertools.groupby(limited, key=lambda found: found[0].load.users)]
+    loads = [list(some) for _, some in itertools.groupby(limited, key=lambda found: found[0].load.level)]
     named = [(some, _leaders([v for _, v in some])) for some in loads]
     found = []
     for (a, before), (b, after) in itertools.pairwise([(some, names) for some, names in named if names]):
         if not set(before) & set(after) and _fell(before[0], a, b) and _fell(after[0], b, a):
             found.append(
-                {
-                    "from_users": a[0][0].load.users,
-                    "to_users": b[0][0].load.users,
+                _loads(a[0][0].load, b[0][0].load)
+                | {
                     "from": dict(zip(("tier", "resource"), before[0], strict=True)),
                     "to": dict(zip(("tier", "resource"), after[0], strict=True)),
                 }
             )
     return found
+
+
+def _loads(a: Load, b: Load) -> dict[str, float]:
+    """Of a move, by users; by the factor's value too, where that is another variable."""
+    users = {"from_users": a.users, "to_users": b.users}
+    return users if a.by_users else users | {"from_value": a.level, "to_value": b.level}
 
 
 def _leaders(verdicts: list[Verdict]) -> list[Group]:

@@ -27,10 +27,11 @@ of the time is waiting. Half as many places again would give little more."""
 @dataclass(frozen=True)
 class Context:
     """`full_anyway`: (tier, resource) of resources that were full where nothing was lost, and that throughput has
-    outgrown; `held_longer`: pools -> how many times longer a place is held on the plateau than at low load;
-    `used_pct`: (tier, resource) -> mean utilization over the plateau; `disks`: what is known of the room of those that
-    read full; `order`: tiers from the client inwards; `levels_off`: other loads show that throughput no longer grows
-    as the law says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d ln N from a lower load."""
+    outgrown; `held_longer`: pools -> how many times longer a place is held on the plateau than at low load; `used_pct`:
+    (tier, resource) -> mean utilization over the plateau; `disks`: what is known of the room of those that read full;
+    `order`: tiers from the client inwards; `levels_off`: other loads show that throughput no longer grows as the law
+    says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d ln N from a lower load; `cores`: node
+    -> CPU capacity, where it is known."""
 
     full_anyway: frozenset[Group] = frozenset()
     held_longer: dict[Key, float] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class Context:
     order: tuple[str, ...] = TIERS
     levels_off: bool = True
     growth: dict[str, float] = field(default_factory=dict)
+    cores: dict[str, float] = field(default_factory=dict)
 
 
 NO_CONTEXT = Context()

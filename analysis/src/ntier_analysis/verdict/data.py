@@ -30,6 +30,13 @@ class SweepVerdict:
     evidence: list[str] = field(default_factory=list)
     next: list[str] = field(default_factory=list)
     """What to measure next, so that the verdict becomes surer."""
+    load_model: str = "closed"
+    factor: str = "users"
+    factor_unit: str = ""
+    checks_off: dict[str, str] = field(default_factory=dict)
+    """Validity checks that the system switches off, and why."""
+    reasoning: str = ""
+    """Which reasoning the load allowed, in a sentence (reasoning.py)."""
     analysis_version: str = ""
     """By whose rules (package version and digest of the rules' source)."""
 

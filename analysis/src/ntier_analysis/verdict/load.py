@@ -6,12 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-TIERS = ("web", "app", "middleware", "db")
-"""From the client inwards: a later one is deeper. The order where the data say no other."""
-
-NOT_SERVERS = ("client", "host", "controller", "monitor")
-"""Tiers that are no part of the system under test; every other name is one of its tiers."""
-
+from ntier_analysis.contracts.implied import TIERS, USERS
+from ntier_analysis.contracts.system import NOT_TIERS, LoadModel
 
 LIMITED = 0.05
 """Share of the throughput that waiting costs, from which on a trial counts as limited."""
@@ -31,11 +27,14 @@ NO_PAUSES = np.empty((0, 2))
 
 @dataclass(frozen=True)
 class Load:
-    """One trial's load and answer. `response_s` is the mean of the successes, `response_error_s` its standard error
-    (NaN if unknown); `pending` interactions had no answer by the end of the run; `rates`: throughput of equal parts of
-    the run; `done_s`: when each success was complete, None without single interactions; `spans`: (n, 2) beginnings and
-    ends of all interactions, None likewise; `pauses`: (n, 2) beginnings and ends of spans in which the system stood
-    still."""
+    """One trial's load and answer. `users`, `users_real`: those who think, or workers that do a fixed amount of work;
+    `think_s` is 0 for these, NaN if it is not known. `value`: of the sweep's `factor`, in `unit`; NaN for users.
+    `offered_per_s`, `growth_per_s`, `growth_error_per_s`: interactions begun per second of an open load, by how many
+    more are under way with each second, and the standard error of that (statistics/backlog.py). `response_s` is the
+    mean of the successes, `response_error_s` its standard error (NaN if unknown); `pending` interactions had no answer
+    by the end of the run; `rates`: throughput of equal parts of the run; `done_s`: when each success was complete, None
+    without single interactions; `spans`: (n, 2) beginnings and ends of all interactions, None likewise; `pauses`: (n,
+    2) beginnings and ends of spans in which the system stood still."""
 
     trial: str
     users: int
@@ -54,16 +53,50 @@ class Load:
     done_s: np.ndarray | None = field(default=None, repr=False)
     spans: np.ndarray | None = field(default=None, repr=False)
     pauses: np.ndarray = field(default_factory=lambda: NO_PAUSES, repr=False)
+    model: LoadModel = LoadModel.CLOSED
+    factor: str = USERS
+    unit: str = ""
+    value: float = float("nan")
+    offered_per_s: float = float("nan")
+    growth_per_s: float = float("nan")
+    growth_error_per_s: float = float("nan")
+
+    @property
+    def by_users(self) -> bool:
+        """Whether the number of users (or workers) is what the sweep changes."""
+        return self.factor == USERS
+
+    @property
+    def level(self) -> float:
+        """What the loads of a sweep are told apart by: users, or the factor's value. Repetitions have it in common."""
+        return float(self.users) if self.by_users or not np.isfinite(self.value) else self.value
+
+    @property
+    def amount(self) -> float:
+        """How much is asked of the system: users or workers, or arrivals per second."""
+        return self.offered_per_s if self.model is LoadModel.OPEN else float(self.users_real)
+
+    @property
+    def named(self) -> str:
+        """The load in words: `300 users`, `sleep_s 0.5 s`."""
+        if self.by_users or not np.isfinite(self.value):
+            return f"{self.users} {'workers' if self.model is LoadModel.WORK else 'users'}"
+        return f"{self.factor} {self.value:g} {self.unit}".rstrip()
 
     def lost(self, base_s: float) -> float:
         """Share of the throughput lost by waiting: 1 - (Z + R0) / (Z + R), R0 = response time at the lowest load.
 
-        By Little's law this is 1 - X / (N / (Z + R0)), but without the noise of the drawn think times."""
+        By Little's law this is 1 - X / (N / (Z + R0)), but without the noise of the drawn think times. Of an open load
+        what is lost is what comes and is not served: the growth of the backlog."""
+        if self.model is LoadModel.OPEN:
+            return max(0.0, self.growth_per_s / self.offered_per_s) if self.offered_per_s > 0 else 0.0
         return max(0.0, (self.response_s - base_s) / (self.think_s + self.response_s))
 
     @property
     def settled(self) -> bool:
         """Whether the run is long enough for what it measures."""
+        if self.model is LoadModel.OPEN:  # it never settles beyond the limit, and the backlog says so
+            return True
         answer_s = self.users_real / self.throughput_per_s - self.think_s
         return answer_s < SETTLES * (self.end_s - self.start_s)
 
@@ -79,7 +112,7 @@ class Load:
 
         By Little's law N R0 / (Z + R0) users are in the system if none waits; the others that are in it wait. Near the
         end of what is known, interactions that had not ended are missing: there it is unknown."""
-        if self.spans is None or not len(self.spans):
+        if self.model is not LoadModel.CLOSED or self.spans is None or not len(self.spans):
             return np.ones(cells)
         at = self.start_s + (np.arange(cells) + 0.5) * (self.end_s - self.start_s) / cells
         begun, ended = np.sort(self.spans[:, 0]), np.sort(self.spans[:, 1])
@@ -91,7 +124,10 @@ class Load:
         return np.where(known, (waiting >= LIMITED).astype(float), np.nan)
 
     def limited(self, base_s: float) -> bool:
-        """Whether waiting or pauses cost enough of the throughput to ask for the cause."""
+        """Whether waiting or pauses cost enough of the throughput to ask for the cause. (What an open system stands
+        still it may make good after.)"""
+        if self.model is LoadModel.OPEN:
+            return self.lost(base_s) >= LIMITED
         return max(self.lost(base_s), self.paused) >= LIMITED
 
 
@@ -120,7 +156,7 @@ class Verdict:
 
 
 def is_server(tier: str) -> bool:
-    return tier not in NOT_SERVERS
+    return tier not in NOT_TIERS
 
 
 def depth(tier: str, order: tuple[str, ...] = TIERS) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users, pool
 from ntier_analysis.statistics.throughput import of_trials
 from ntier_analysis.statistics.values import Interval
@@ -74,7 +75,7 @@ def measure_plateau(
     )
     _describe(result, valid, members, p, scale, low_loads)
     if retrograde is not None:
-        result.evidence.append(f"retrograde: from {retrograde.users} users on throughput falls by more than {DROP:.0%}")
+        result.evidence.append(f"retrograde: from {retrograde.named} on throughput falls by more than {DROP:.0%}")
     return members
 
 
@@ -92,14 +93,14 @@ def _describe(
     width = f" (95 % interval {found.low:.1f} to {found.high:.1f})" if np.isfinite(found.low) else ""
     result.evidence.append(
         f"maximum throughput {'at least ' if result.at_least else ''}{found.value:.1f}/s{width}: mean of "
-        f"{counted(len(members), 'trial')} beyond the knee ({names} users)"
+        f"{counted(len(members), 'trial')} beyond the knee ({names} {_who(valid)})"
     )
     unsettled = sorted({t.load.users for t in valid if not t.load.settled})
     if unsettled:
         kept = ", ".join(str(n) for n in unsettled if n in result.plateau_users)
         result.evidence.append(
-            f"the run is too short for {', '.join(map(str, unsettled))} users, where an answer takes {SETTLES:.0%} of "
-            "it or more (N/X - Z): "
+            f"the run is too short for {', '.join(map(str, unsettled))} {_who(valid)}, where an answer takes "
+            f"{SETTLES:.0%} of it or more (N/X - Z): "
             + (f"{kept} count nevertheless, since too few other loads are there" if kept else "they do not count")
         )
     if np.isfinite(p) and p < 0.01:
@@ -107,11 +108,16 @@ def _describe(
     users = np.array(sorted({t.load.users_real for t in valid}))
     below, above = users[users <= BELOW * knee], users[users > ABOVE * knee]
     near = (users[users > knee].min() - users[users <= knee].max()) if len(above) and (users <= knee).any() else np.inf
+    law = "N/R0" if valid[0].load.model is LoadModel.WORK else "N/(Z+R0)"
     result.knee_bracketed = len(below) >= low_loads and len(above) >= MIN_PLATEAU
     result.evidence.append(
-        f"knee at {result.knee_users:.0f} users (N/(Z+R0) meets the maximum): "
+        f"knee at {result.knee_users:.0f} {_who(valid)} ({law} meets the maximum): "
         f"{counted(len(below), 'load')} below 0.8 of it, {len(above)} above"
-        + (f", the nearest {near / scale:.0f} users apart" if np.isfinite(near) else "")
+        + (f", the nearest {near / scale:.0f} {_who(valid)} apart" if np.isfinite(near) else "")
     )
     if not result.knee_bracketed:
         result.evidence.append(f"the knee is not bracketed: {low_loads} below and {MIN_PLATEAU} above it are needed")
+
+
+def _who(valid: list[TrialData]) -> str:
+    return "workers" if valid[0].load.model is LoadModel.WORK else "users"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from ntier_analysis.contracts.topology import TIERS, Topology, TopologyError
+from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.statistics.ratios import of_intervals
 from ntier_analysis.verdict.data import SweepVerdict
 
@@ -25,14 +25,17 @@ class Gain:
     contradicts: bool
 
 
-def with_replicas(found: list[SweepVerdict], setting: dict[str, tuple]) -> list[SweepVerdict]:
+def with_replicas(
+    found: list[SweepVerdict], setting: dict[str, tuple], layouts: dict[str, Layout] | None = None
+) -> list[SweepVerdict]:
     """Each sweep with what every other one says of it that has one node more and the same `setting` (whatever else must
-    be equal: mix, middleware, scale). A verdict that a gain refutes becomes `unknown`: an experiment on the system
-    itself outweighs what its samples look like."""
+    be equal: mix, middleware, scale). `layouts`: their nodes; by the topology's notation where not given. A verdict
+    that a gain refutes becomes `unknown`: an experiment on the system itself outweighs what its samples look like."""
     gains: dict[str, list[Gain]] = {v.sweep: [] for v in found}
     for small, large in permutations(found, 2):
         if setting.get(small.sweep) == setting.get(large.sweep):
-            tier = added(small.topology, large.topology)
+            here, there = ((layouts or {}).get(v.sweep) or Layout.of(v.topology, "") for v in (small, large))
+            tier = added(here, there)
             if tier and (seen := gain(small, large, tier)):
                 gains[small.sweep].append(seen)
     return [_witnessed(v, gains[v.sweep]) for v in found]
@@ -49,17 +52,13 @@ def _witnessed(verdict: SweepVerdict, gains: list[Gain]) -> SweepVerdict:
     return replace(verdict, verdict="unknown", kind="", bottlenecks=[], evidence=evidence, next=[ask, *verdict.next])
 
 
-def added(small: str, large: str) -> str | None:
+def added(small: Layout, large: Layout) -> str | None:
     """The only tier that has more nodes in `large`, all else being equal; None otherwise."""
-    try:
-        a, b = Topology.parse(small, dbms_required=False), Topology.parse(large, dbms_required=False)
-    except TopologyError:
+    before, after = dict(small.nodes), dict(large.nodes)
+    if not before or before.keys() != after.keys() or small.letters != large.letters:
         return None
-    more = [t for t in TIERS if b.counts[t] > a.counts[t]]
-    same = (a.dbms, a.low_cost) == (b.dbms, b.low_cost) and all(
-        b.counts[t] == a.counts[t] for t in TIERS if t not in more
-    )
-    return more[0] if same and len(more) == 1 else None
+    other = [t for t in before if after[t] != before[t]]
+    return other[0] if len(other) == 1 and after[other[0]] > before[other[0]] else None
 
 
 def gain(small: SweepVerdict, large: SweepVerdict, tier: str) -> Gain | None:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from ntier_analysis.contracts.layout import Layout
+from ntier_analysis.described import order_of
 from ntier_analysis.errors import DataError
-from ntier_analysis.setting import MUST_EQUAL
+from ntier_analysis.setting import MUST_EQUAL, told
 from ntier_analysis.store.tables import locked, read_table, read_values, sweeps, table_inputs, write_tables
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, disk_chains
@@ -31,7 +33,8 @@ def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:
     wanted = named(store, names)
     setting = {name: _setting(store, name) for name in sweeps(store)}
     found = [_verdict(store, name) for name in [*wanted, *_witnesses(wanted, setting)]]
-    heard = with_replicas(found, {name: s for name, (_, s) in setting.items()})[: len(wanted)]
+    alike = {name: s for name, (_, s) in setting.items()}
+    heard = with_replicas(found, alike, {name: layout for name, (layout, _) in setting.items()})[: len(wanted)]
     return [replace(v, evidence=[*v.evidence, *made_elsewhere(v, store)]) for v in heard]
 
 
@@ -61,14 +64,15 @@ def named(store: Path, names: list[str]) -> list[str]:
     return names or there
 
 
-def _setting(store: Path, name: str) -> tuple[str, tuple]:
-    """The topology of a sweep, and what must be equal for another one to be a witness."""
-    trials, _ = read_values(store, "trials", name, ["topology", *MUST_EQUAL])
-    topology = next((str(t) for t in trials["topology"]), "")
-    return topology, tuple(tuple(sorted({str(v) for v in trials[c] if v is not None})) for c in MUST_EQUAL)
+def _setting(store: Path, name: str) -> tuple[Layout, tuple]:
+    """The nodes of a sweep, and what must be equal for another one to be a witness."""
+    trials, _ = read_values(store, "trials", name, ["topology", "tiers", *MUST_EQUAL])
+    topology, order = (next((str(t) for t in trials[c] if t is not None), "") for c in ("topology", "tiers"))
+    alike = ((c, {str(v) for v in trials[c] if v is not None}) for c in MUST_EQUAL)
+    return Layout.of(topology, order), tuple(told(tuple(sorted(values)), c) for c, values in alike)
 
 
-def _witnesses(wanted: list[str], setting: dict[str, tuple[str, tuple]]) -> list[str]:
+def _witnesses(wanted: list[str], setting: dict[str, tuple[Layout, tuple]]) -> list[str]:
     """Sweeps beside those wanted that have more or fewer nodes in one tier of one of them, and are else alike."""
 
     def related(a: str, b: str) -> bool:
@@ -110,9 +114,10 @@ def chains(store: Path, name: str) -> dict[str, list[Chain]]:
     nodes = read_table(store, "nodes", name)
     wanted = [("metric", "in", CHAIN_METRICS), ("phase", "=", "run")]
     by_trial = dict(iter(read_table(store, "samples", name, filters=wanted).groupby("trial")))
+    deepest = order_of(trials)[-1]
     found = {}
     for row in trials[trials["valid"].fillna(True).astype(bool)].itertuples():
-        databases = nodes.loc[(nodes["trial"] == row.trial) & (nodes["tier"] == "db"), "node"].unique()
+        databases = nodes.loc[(nodes["trial"] == row.trial) & (nodes["tier"] == deepest), "node"].unique()
         if row.trial in by_trial:
             found[row.trial] = disk_chains(by_trial[row.trial], sorted(databases), row.run_start_s, row.run_end_s)
     return {trial: linked for trial, linked in found.items() if linked}

@@ -110,9 +110,10 @@ class View:
 
     @cached_property
     def in_service(self) -> float:
-        """Requests that the web tier, else the app tier, has in service: the users who wait; 1 if nothing tells."""
-        for tier, item in (("web", "workers"), ("app", "threads")):
-            pools = [v.mean() for (n, i), v in self.of("pool", "active").items() if i == item and self.tiers[n] == tier]
+        """Requests that the web servers, else the applications, have in service by the pools that take a request
+        whole: the users who wait; 1 if nothing tells."""
+        for item in ("workers", "threads"):
+            pools = [v.mean() for (_, i), v in self.of("pool", "active").items() if i == item]
             if pools:
                 return max(float(sum(pools)), 1.0)
         return 1.0

@@ -7,15 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import asymptote
 from ntier_analysis.verdict.advice import advice
 from ntier_analysis.verdict.agreement import combine, migrations
-from ntier_analysis.verdict.base import base_response, growths
+from ntier_analysis.verdict.arrivals import measure_capacity, unlimited
+from ntier_analysis.verdict.base import Base, base_response, growths
+from ntier_analysis.verdict.conditions import judge_values
 from ntier_analysis.verdict.context import of_loads
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.demands import first_to_saturate
 from ntier_analysis.verdict.load import TIERS, Load
 from ntier_analysis.verdict.plateau import LOW_LOADS, LOW_LOADS_SEARCHED, measure_plateau, plateau_members, pooled
+from ntier_analysis.verdict.reasoning import reasoning, untold
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import judge_trial
 from ntier_analysis.wording import some_are
@@ -25,17 +29,43 @@ def judge_sweep(
     sweep: str, topology: str, trials: list[TrialData], scale: float = 1.0, *, searched: bool = False
 ) -> SweepVerdict:
     """Only valid trials count; invalid ones are listed. `searched`: the loads were chosen by a search, not a grid."""
-    ordered = sorted(trials, key=lambda t: (t.load.users_real, t.load.trial))
+    ordered = sorted(trials, key=lambda t: (_place(t.load), t.load.trial))
     valid = [t for t in ordered if t.load.valid and np.isfinite(t.load.response_s) and t.load.throughput_per_s > 0]
-    base = base_response(valid)
+    how = reasoning(valid)
+    if how.one_by_one and len({t.load.level for t in valid}) > 1:
+        result = judge_values(sweep, topology, ordered, valid, lambda some: judge_sweep(sweep, topology, some, scale))
+    else:
+        result = _judge_loads(sweep, topology, ordered, valid, scale, searched=searched)
+    if valid:
+        first = valid[0].load
+        result.load_model, result.factor, result.factor_unit = first.model.value, first.factor, first.unit
+        result.reasoning = how.said
+        if how.model is not LoadModel.CLOSED or not first.by_users:
+            result.evidence.insert(0, how.said)
+    return result
+
+
+def _place(load: Load) -> float:
+    """In the order of loads: by how much is asked, else by the factor's value. (NaN has no order.)"""
+    place = load.amount if load.model is LoadModel.OPEN or load.by_users else load.level
+    return place if np.isfinite(place) else -1.0
+
+
+def _judge_loads(
+    sweep: str, topology: str, ordered: list[TrialData], valid: list[TrialData], scale: float, *, searched: bool
+) -> SweepVerdict:
+    """Loads that differ in how much is asked."""
+    open_load = bool(valid) and valid[0].load.model is LoadModel.OPEN
+    base = Base(0.0, True) if open_load else base_response(valid)
     base_s = base.response_s
-    limited = [t for t in valid if t.load.limited(base_s)]
-    members = plateau_members(limited, base_s)
+    limited = [t for t in valid if t.load.limited(base_s) and not untold(t.load)]
+    members = limited if open_load else plateau_members(limited, base_s)
     context = replace(
         of_loads(_seen(t for t in valid if not t.load.limited(base_s)), _seen(members)),
-        order=trials[0].order if trials else TIERS,
+        order=ordered[0].order if ordered else TIERS,
         levels_off=base.compared,
-        growth=growths(valid),
+        growth={} if open_load else growths(valid),
+        cores=valid[0].capacity_cores if valid else {},
     )
     judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base_s, context)) for t in ordered]
     result = SweepVerdict(sweep, topology, "unknown", trials=judged)
@@ -47,12 +77,18 @@ def judge_sweep(
         result.evidence.append("there is no valid trial")
         result.next = advice(result, valid, [], {})
         return result
-    if not limited:
+    verdicts = {load.trial: verdict for load, verdict in judged}
+    if not limited and open_load:
+        unlimited(result, valid)
+    elif not limited:
         _unlimited(result, valid, base_s)
+    elif open_load:
+        members = measure_capacity(result, valid, limited)
+        combine(result, [verdicts[t.load.trial] for t in members])
     else:
         members = measure_plateau(result, valid, members, base_s, scale, LOW_LOADS_SEARCHED if searched else LOW_LOADS)
-        verdicts = {load.trial: verdict for load, verdict in judged}
         combine(result, [verdicts[t.load.trial] for t in members])
+    if limited:
         result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
     result.evidence += first_to_saturate(valid)
     result.next = advice(result, valid, members, context.disks)
@@ -65,10 +101,15 @@ def _seen(some: Iterable[TrialData]) -> list[tuple[Load, list[Saturation]]]:
 
 def _unlimited(result: SweepVerdict, valid: list[TrialData], base_s: float) -> None:
     top = valid[-1].load
+    told = [t for t in valid if not untold(t.load)]
+    if not told:
+        result.evidence.append(untold(top))
+        return
     result.verdict = "none"
     result.max_throughput = pooled([valid[-1]])[0]
     bound = asymptote(top.users_real, top.think_s, base_s)
     result.evidence.append(
-        f"throughput follows N/(Z+R0) up to the highest load ({top.users} users: {top.throughput_per_s:.1f}/s of "
+        f"throughput follows {'N/R0' if top.model is LoadModel.WORK else 'N/(Z+R0)'} up to the highest load "
+        f"({top.named}: {top.throughput_per_s:.1f}/s of "
         f"{bound:.1f}/s): nothing limits yet, the maximum is at least this"
     )

@@ -10,8 +10,11 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.contracts import Check, Outcome
+from ntier_analysis.contracts.implied import THINK_S, USERS
+from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.described import by_load, system_of
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
-from ntier_analysis.validity.sweep import STEADY_CHECKS, steadiness, sweep_checks
+from ntier_analysis.validity.sweep import STEADY_CHECKS, steadiness, sweep_checks, unused_checks
 from ntier_analysis.validity.sweep import table as check_table
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import NO_PAUSES, TIERS, Bottleneck, Load, Verdict, is_server
@@ -55,6 +58,8 @@ def sweep_verdict(
     judged = judge_sweep(sweep, topology, data, sweep_scale(trials), searched=searched)
     checks = sweep_checks(trials, samples, nodes, interactions)
     judged = unless_cold(judged, checks)
+    judged.checks_off = system_of(trials).checks_off if len(trials) else {}
+    judged.evidence += unused_checks(judged.checks_off)
     judged.evidence += not_validated(trials)
     if decisions is not None and len(decisions):
         judged.evidence += search_evidence(decisions)
@@ -133,7 +138,7 @@ def suspected(judged: SweepVerdict, samples: pd.DataFrame, nodes: pd.DataFrame) 
     before = run.get(lowest) if lowest != highest else None
     servers = nodes[(nodes["trial"] == highest) & nodes["tier"].map(is_server)]
     found = suspects(run[highest], before, servers)
-    return [f"suspect at {valid[-1].users} users: {s.text}" for s in found[:SUSPECTS]]
+    return [f"suspect at {valid[-1].named}: {s.text}" for s in found[:SUSPECTS]]
 
 
 def trial_data(
@@ -144,7 +149,7 @@ def trial_data(
     by_trial = {str(k): v for k, v in samples[wanted].groupby("trial", sort=False)}
     done = {str(k): v for k, v in interactions.groupby("trial", sort=False)} if interactions is not None else {}
     data, found = [], {}
-    for _, row in trials.sort_values(["users", "trial"]).iterrows():
+    for _, row in by_load(trials).iterrows():
         name = str(row["trial"])
         load = _load(row, done.get(name))
         rows = by_trial.get(name)
@@ -191,7 +196,9 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
         spans = np.column_stack([ended - done["response_time_ms"].to_numpy(float) / 1000, ended])
     long_enough = done_s is not None and (end - start) / BATCHES >= MIN_BATCH_S
     rates = batch_rates(done_s, start, end) if long_enough else None
-    users = number("users")
+    users, model = number("users"), _text(row, "load_model", LoadModel.CLOSED.value)
+    told = "load_model" in row and pd.notna(row["load_model"])
+    think = number("think_time_s", float("nan") if told else THINK_S)
     valid = row.get("valid")
     return Load(
         trial=str(row["trial"]),
@@ -199,7 +206,7 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
         users_real=number("users_real", users * number("scale", 1.0)),
         throughput_per_s=number("throughput_per_s"),
         response_s=number("response_time_mean_ms") / 1000,
-        think_s=number("think_time_s", 7.0),
+        think_s=think if model == LoadModel.CLOSED else 0.0,
         start_s=start,
         end_s=end,
         valid=bool(valid) if valid is not None and pd.notna(valid) else True,
@@ -210,7 +217,19 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
         done_s=done_s,
         spans=spans,
         pauses=pauses_between(done_s, start, end, spans) if done_s is not None else NO_PAUSES,
+        model=LoadModel(model),
+        factor=_text(row, "factor", USERS),
+        unit=_text(row, "factor_unit", ""),
+        value=number("factor_value"),
+        offered_per_s=number("offered_per_s"),
+        growth_per_s=number("backlog_growth_per_s"),
+        growth_error_per_s=number("backlog_error_per_s"),
     )
+
+
+def _text(row: pd.Series, name: str, otherwise: str) -> str:
+    value = row.get(name)
+    return str(value) if value is not None and pd.notna(value) and value else otherwise
 
 
 # ---- out -----------------------------------------------------------------------------------------------------------
@@ -249,7 +268,8 @@ def _rows(
 
 def as_json(judged: SweepVerdict) -> dict[str, Any]:
     """One element of `sweeps` in contract 5; null = unknown. Keys beyond the contract: max_throughput_at_least,
-    knee_interval, knee_bracketed, evidence, next, analysis_version, and per trial valid, invalid_reasons, kind,
+    knee_interval, knee_bracketed, evidence, next, analysis_version, load_model, factor, reasoning, checks_off, and per
+    trial factor_value, valid, invalid_reasons, kind,
     lost_share, explained_share, evidence."""
     found = judged.max_throughput
     return {
@@ -269,6 +289,10 @@ def as_json(judged: SweepVerdict) -> dict[str, Any]:
         "evidence": judged.evidence,
         "next": judged.next,
         "analysis_version": judged.analysis_version or analysis_version(),
+        "load_model": judged.load_model,
+        "factor": {"name": judged.factor, "unit": judged.factor_unit},
+        "reasoning": judged.reasoning,
+        "checks_off": judged.checks_off,
     }
 
 
@@ -276,6 +300,7 @@ def _trial(load: Load, v: Verdict) -> dict[str, Any]:
     return {
         "trial": load.trial,
         "users": load.users,
+        "factor_value": _number(load.level),
         "verdict": v.verdict,
         "kind": v.kind or None,
         "bottlenecks": [_bottleneck(b) for b in v.bottlenecks],

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import asymptote
 from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, NO_ROOM_PCT, SOFT, Causes, causes, in_turn, relation
 from ntier_analysis.verdict.context import NO_CONTEXT, Context
@@ -14,6 +15,7 @@ from ntier_analysis.verdict.coverage import covered
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.load import LIMITED, Bottleneck, Load, Verdict, is_server
 from ntier_analysis.verdict.moves import moves
+from ntier_analysis.verdict.reasoning import law, nobody_waits, not_hidden, untold
 from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Group, Saturation
 from ntier_analysis.verdict.stops import stopped_tier
 from ntier_analysis.wording import counted
@@ -47,6 +49,8 @@ def judge_trial(
         rate = f"{load.throughput_per_s:.1f}/s"
         text = f"the trial is invalid ({reasons}): its throughput of {rate} is at best a lower bound"
         return Verdict("unknown", evidence=[text])
+    if why := untold(load):
+        return Verdict("unknown", evidence=[why])
     servers = [s for s in found if is_server(s.tier)]
     lost = load.lost(base_s)
     evidence = [_law(load, base_s, lost), *_conflicts(servers)]
@@ -86,6 +90,8 @@ def _stops(
 
 
 def _law(load: Load, base_s: float, lost: float) -> str:
+    if load.model is not LoadModel.CLOSED:
+        return law(load, base_s, lost)
     bound = asymptote(load.users_real, load.think_s, base_s)
     residual = 100 * (load.throughput_per_s / asymptote(load.users_real, load.think_s, load.response_s) - 1)
     text = (
@@ -154,6 +160,8 @@ def _without_cause(
     if not context.levels_off and load.paused < LIMITED:
         evidence.append("no other load tells whether this response time is service or waiting")
         return Verdict("unknown", evidence=evidence, lost=lost)
+    if why := not_hidden(load, found, context.growth.get(load.trial)):
+        return Verdict("unknown", evidence=[*evidence, why], lost=lost)
     growth = context.growth.get(load.trial, 0.0)
     if growth >= STILL_GROWS and load.paused < LIMITED:
         evidence.append(f"throughput still grows as the users do (d ln X / d ln N {growth:.2f}): not a limit yet")
@@ -185,6 +193,8 @@ def _with_causes(
     if unproved:
         evidence += [seen.unproved[s.key] for s in unproved]
         return Verdict("unknown", evidence=evidence, lost=lost)
+    if why := nobody_waits(load, named, context.cores):
+        return Verdict("unknown", evidence=[*evidence, why], lost=lost)
     perhaps = _perhaps_full(found, context)
     if perhaps and covered(named, waits) < MOST_OF_IT:
         evidence += [f"{s.name}: {Room.PERHAPS.value}; what is named explains a part only" for s in perhaps]

@@ -1,0 +1,43 @@
+"""What manifests and stores meant that were written before they said which system they are of.
+
+Until then there was one system, RUBBoS in the topology W/A/C/D, driven by users who think. No other module of the
+analysis knows a system, a tier or an interaction by its name."""
+
+from __future__ import annotations
+
+from ntier_analysis.contracts.system import Factor, Interaction, LoadModel, Replicas, System, Tier
+
+TIERS = ("web", "app", "middleware", "db")
+"""From the users inwards."""
+USERS = "users"
+"""The factor of a sweep that says no other."""
+THINK_S = 7.0
+"""Mean think time, s (TPC-W, RUBBoS)."""
+
+_TITLES = {"web": "web server", "app": "application", "middleware": "cluster middleware", "db": "database"}
+_ROWS = {"StoreComment": ("comments", "old_comments"), "StoreModerateLog": ("moderator_log",)}
+"""Interactions each of which leaves exactly one row in one of the tables. The others do not: a nickname may be taken, a
+story may be accepted by one author while another rejects it."""
+
+
+def system(users: float) -> System:
+    """Of a trial whose manifest names none."""
+    return System(
+        name="rubbos",
+        title="RUBBoS",
+        tiers=[Tier(name=t, title=_TITLES[t], replicas=_replicas(t)) for t in TIERS],
+        load_model=LoadModel.CLOSED,
+        factor=Factor(name=USERS, title=USERS, value=users),
+        interactions=[Interaction(name=name, writes=True, rows=rows) for name, rows in _ROWS.items()],
+    )
+
+
+def rows(found: System) -> dict[str, tuple[str, ...]]:
+    """Interaction -> the tables in one of which it leaves exactly one row. A system whose interactions say nothing of
+    rows, and are these, means the same."""
+    told = {i.name: i.rows for i in found.interactions if i.rows}
+    return told or {i.name: _ROWS[i.name] for i in found.interactions if i.name in _ROWS}
+
+
+def _replicas(tier: str) -> Replicas:
+    return Replicas.ALL_WRITE if tier == TIERS[-1] else Replicas.BALANCED

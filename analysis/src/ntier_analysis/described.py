@@ -1,0 +1,88 @@
+"""What the table `trials` says of the system under test: read here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+from pydantic import ValidationError
+
+from ntier_analysis.contracts import implied
+from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.contracts.nodes import said
+from ntier_analysis.contracts.system import NOT_TIERS, Factor, LoadModel, System, Tier
+from ntier_analysis.errors import DataError
+
+
+def system_of(trials: pd.DataFrame) -> System:
+    """Of one sweep: as its manifests say; as its columns do (imports); else what it meant before it could be said.
+    The factor's value is the first trial's. Raises DataError for a text that is none."""
+    row = trials.iloc[0]
+    text, value = _given(row, "system"), row.get("factor_value")
+    value = float(value) if value is not None and pd.notna(value) else float(row["users"])
+    if text:
+        try:
+            return _with_value(text, value)
+        except (ValueError, KeyError, TypeError) as error:
+            told = said(error) if isinstance(error, ValidationError) else str(error)
+            raise DataError(f"table trials, column system of {row.get('sweep', 'the sweep')}: {told}") from None
+    meant = implied.system(value)
+    order, model, factor = (_given(row, name) for name in ("tiers", "load_model", "factor"))
+    named = Factor(name=factor, title=factor, unit=_given(row, "factor_unit"), value=value) if factor else meant.factor
+    if not order:
+        return meant.model_copy(update={"load_model": LoadModel(model or LoadModel.CLOSED), "factor": named})
+    tiers = [Tier(name=t, title=t) for t in order.split(",")]
+    return System(name="imported", title="imported", tiers=tiers, load_model=model or LoadModel.CLOSED, factor=named)
+
+
+def order_of(trials: pd.DataFrame) -> tuple[str, ...]:
+    """Tiers from the users inwards; what was meant before, where the table does not say."""
+    text = _given(trials.iloc[0], "tiers") if len(trials) else ""
+    return tuple(text.split(",")) if text else implied.TIERS
+
+
+def ordered(tiers: Iterable[str], order: tuple[str, ...]) -> list[str]:
+    """The system's own among these, each once, in this order; those that it does not name come last."""
+    own = {t for t in tiers if t not in NOT_TIERS}
+    return [*(t for t in order if t in own), *sorted(own - set(order))]
+
+
+def _with_value(text: str, value: float) -> System:
+    """The store keeps the factor's value in a column of its own, so that the text is the same for all trials."""
+    import orjson
+
+    document = orjson.loads(text)
+    document["factor"]["value"] = value
+    return System.model_validate(document)
+
+
+def _given(row: pd.Series, name: str) -> str:
+    value = row.get(name)
+    return str(value) if value is not None and pd.notna(value) else ""
+
+
+def factor_of(trials: pd.DataFrame) -> tuple[str, str]:
+    """Name and unit of what the sweep changes from trial to trial."""
+    if trials.empty:
+        return USERS, ""
+    return _given(trials.iloc[0], "factor") or USERS, _given(trials.iloc[0], "factor_unit")
+
+
+def values(trials: pd.DataFrame) -> pd.Series:
+    """The factor's value of each trial (users, where no other is named)."""
+    users = trials["users"].astype(float)
+    if "factor_value" not in trials or factor_of(trials)[0] == USERS:
+        return users
+    return pd.to_numeric(trials["factor_value"], errors="coerce").astype(float).fillna(users)
+
+
+def loads(trials: pd.DataFrame) -> pd.Series:
+    """What the loads of a sweep are told apart by: whole users, or the factor's value."""
+    return trials["users"] if factor_of(trials)[0] == USERS else values(trials)
+
+
+def by_load(trials: pd.DataFrame) -> pd.DataFrame:
+    """In order of the factor's value, then of the trials' names."""
+    if factor_of(trials)[0] == USERS:
+        return trials.sort_values(["users", "trial"])
+    return trials.assign(_value=values(trials)).sort_values(["_value", "trial"]).drop(columns="_value")

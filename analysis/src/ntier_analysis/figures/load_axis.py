@@ -1,0 +1,44 @@
+"""Of what system figures are, and over what: what its loads are called (users, unless the sweep is over another
+factor), and in which order its tiers stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from ntier_analysis.contracts.implied import USERS
+
+_AXIS: ContextVar[tuple[str, str]] = ContextVar("load axis", default=(USERS, ""))
+_ORDER: ContextVar[tuple[str, ...]] = ContextVar("tiers in order", default=())
+_LOAD = re.compile(r"(\d[\d,.]*(?: k)?) users\b")
+
+
+@contextmanager
+def over(factor: str, unit: str, order: tuple[str, ...] = ()) -> Iterator[None]:
+    """Within it the loads have this name and unit (the column `users` of frames then holds the factor's values), and
+    the system's tiers stand in this order."""
+    axis, tiers = _AXIS.set((factor, unit)), _ORDER.set(order)
+    try:
+        yield
+    finally:
+        _AXIS.reset(axis)
+        _ORDER.reset(tiers)
+
+
+def tiers_in_order() -> tuple[str, ...]:
+    """Of the system that is drawn, from the users inwards; empty if nobody said."""
+    return _ORDER.get()
+
+
+def axis_label() -> str:
+    """`users (nominal)`, or `sleep_s [s]`."""
+    factor, unit = _AXIS.get()
+    return "users (nominal)" if factor == USERS else f"{factor} [{unit}]" if unit else factor
+
+
+def in_its_words(text: str) -> str:
+    """A sentence about loads: `at 0.5 users` reads `at sleep_s 0.5 s`."""
+    factor, unit = _AXIS.get()
+    return text if factor == USERS else _LOAD.sub(lambda found: f"{factor} {found[1]} {unit}".rstrip(), text)

@@ -1,0 +1,96 @@
+"""The analysis knows no system by heart: neither its name, nor its tiers, nor its interactions."""
+
+import ast
+import csv
+import re
+from pathlib import Path
+
+import ntier_analysis
+import pytest
+
+PACKAGE = Path(ntier_analysis.__file__).parent
+PROJECT = PACKAGE.parents[2]
+IMPLIED = "contracts/implied.py"
+"""What manifests meant that were written before they named a system."""
+SYSTEMS = re.compile(r"rubbos|mediawiki", re.IGNORECASE)
+TIERS = {"web", "app", "middleware", "db"}
+FIELD = "middleware"
+"""Also a field of every manifest, whatever the system: `none` where there is no such program."""
+FIELDS = {
+    "campaign/cells.py",
+    "campaign/compare.py",
+    "importing/folder.py",
+    "ingest.py",
+    "overview.py",
+    "report/page.py",
+    "report/replicas.py",
+    "report/tables.py",
+    "setting.py",
+    "validity/provenance.py",
+}
+"""Modules that name the field."""
+LEFT = {
+    "contracts/topology.py",
+    "figures/comparison.py",
+    "figures/course.py",
+    "figures/interactions.py",
+    "figures/loads.py",
+    "figures/maps.py",
+    "figures/style.py",
+    "figures/tiers.py",
+    "figures/timeline.py",
+    "report/interactive.py",
+}
+"""Modules that still do: colours and segments of the four tiers, the notation W/A/C/D. A
+module leaves this list and never comes back."""
+
+
+def interactions() -> set[str]:
+    """States of the mixes, by the tables of the workloads."""
+    found = set()
+    for path in (PROJECT / "workloads" / "mixes").rglob("*.csv"):
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+        found |= {row["from"] for row in csv.DictReader(lines)}
+    return found
+
+
+def known_by_heart(path: Path, names: set[str]) -> list[str]:
+    """Names of a system, a tier or an interaction in a module, with their lines."""
+    source = path.read_text()
+    found = [f"{n}: {word}" for n, line in enumerate(source.splitlines(), 1) for word in SYSTEMS.findall(line)]
+    banned = (TIERS | names) - ({FIELD} if path.relative_to(PACKAGE).as_posix() in FIELDS else set())
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and node.value in banned:
+            found.append(f"{node.lineno}: {node.value!r}")
+    return found
+
+
+def modules() -> list[str]:
+    every = (path.relative_to(PACKAGE) for path in sorted(PACKAGE.rglob("*.py")))
+    return [path.as_posix() for path in every if path.parts[0] != "demo" and path.as_posix() != IMPLIED]
+
+
+@pytest.fixture(scope="module")
+def names() -> set[str]:
+    found = interactions()
+    if not found:
+        pytest.skip("the workloads are not beside the analysis")
+    assert "StoriesOfTheDay" in found
+    return found
+
+
+def test_no_module_knows_a_system_a_tier_or_an_interaction(names):
+    found = {module: known_by_heart(PACKAGE / module, names) for module in modules() if module not in LEFT}
+    assert {module: words for module, words in found.items() if words} == {}
+
+
+def test_a_module_that_knows_none_any_more_leaves_the_list(names):
+    clean = [module for module in sorted(LEFT) if not known_by_heart(PACKAGE / module, names)]
+    assert clean == []
+
+
+def test_the_search_finds_what_it_looks_for(tmp_path, names, monkeypatch):
+    monkeypatch.setitem(known_by_heart.__globals__, "PACKAGE", tmp_path)
+    module = tmp_path / "some.py"
+    module.write_text('"""Of RUBBoS."""\nif tier == "db":\n    state = "StoreComment"\n')
+    assert known_by_heart(module, names) == ["1: RUBBoS", "2: 'db'", "3: 'StoreComment'"]

@@ -84,7 +84,7 @@ def test_check_mode_works_on_a_machine_that_has_nothing_yet(deployment, tmp_path
         (tmp_path / "known_hosts").write_text((tmp_path / "nodes/build-bare/known_hosts").read_text())
         play = replace(deployment, nodes=[node], folder=tmp_path).play("deploy", "--check", "--diff")
         assert play.code == 0, play.failed or play.text
-        assert "build-bare: web : Packages" in play.changed
+        assert "build-bare: program : Packages" in play.changed
     finally:
         subprocess.run([script, "delete", node["name"]], env=environment, check=True)
 

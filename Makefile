@@ -149,21 +149,24 @@ site: venv ## the documentation as a site: build/site/index.html
 # ---- tests --------------------------------------------------------------------------------------------------------
 
 .PHONY: test test-fast test-nodes test-faults lint bench
+PYTEST_NODES := $(VENV)/pytest $(wildcard harness/tests ansible/tests setup/tests rubbos-app/tests middleware/*/tests)
+test test-nodes: MIDDLEWARE := shardingsphere,haproxy,pgpool# those of which the tests need images
+
 test: setup test-fast test-nodes ## all tests, the smoke experiment included
 
+# One worker more than there are cores: some tests wait for JMeter's users, who think.
 test-fast: lint ## the tests that need no nodes
 	$(VENV)/python setup/build.py
 	terraform=$${TERRAFORM:-$$(command -v terraform || command -v tofu)}; for module in modules/topology targets/local targets/hosts; do \
 	  $$terraform -chdir=terraform/$$module init -input=false >/dev/null && $$terraform -chdir=terraform/$$module test; done
 	mvn -B -q verify
-	$(VENV)/pytest -m 'not nodes' -n 2 --dist loadfile analysis/tests notebooks/tests # two cores: half the time
-	$(VENV)/pytest -m 'not nodes' $(wildcard harness/tests ansible/tests setup/tests workloads/tests rubbos-app/tests middleware/*/tests)
+	$(VENV)/pytest -m 'not nodes' -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 test-nodes: setup ## the experiments on real nodes
-	$(VENV)/pytest -m 'nodes and not faults'
+	$(PYTEST_NODES) -m 'nodes and not faults'
 
 test-faults: setup ## faults, every middleware and bare machines on real nodes; some hours
-	$(VENV)/pytest -m faults
+	$(PYTEST_NODES) -m faults
 
 lint: venv
 	$(VENV)/ruff check .

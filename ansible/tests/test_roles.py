@@ -94,7 +94,7 @@ def test_a_program_is_described_in_known_words_and_its_files_are_there(role):
 
 @pytest.mark.parametrize("role", PROGRAMS)
 def test_a_program_is_installed_and_deployed_by_the_shared_role(role):
-    """Its own installation begins with the shared one; whatever its tasks notify is a handler: the unit's, or its own."""
+    """Its own installation begins with the shared one; what its tasks notify is a handler: the unit's, or its own."""
     first, last = tasks(role, "install.yml")[0], tasks(role, "main.yml")[-1]
     assert first["ansible.builtin.include_role"] == {"name": "program", "tasks_from": "install"}
     assert last["ansible.builtin.include_role"] == {"name": "program"}

@@ -84,7 +84,7 @@ def addresses(nodes: list[dict]) -> dict[str, list[str]]:
     """Tier -> addresses of its nodes, by index: the peers of a role."""
     found: dict[str, list[str]] = {tier: [] for tier in TIERS}
     for node in sorted(nodes, key=lambda node: node["index"]):
-        found[node["tier"]].append(node["address"])
+        found.setdefault(node["tier"], []).append(node["address"])
     return found
 
 

@@ -154,13 +154,13 @@ test test-nodes: MIDDLEWARE := shardingsphere,haproxy,pgpool# those of which the
 
 test: setup test-fast test-nodes ## all tests, the smoke experiment included
 
-# One worker more than there are cores: some tests wait for JMeter's users, who think.
 test-fast: lint ## the tests that need no nodes
 	$(VENV)/python setup/build.py
 	terraform=$${TERRAFORM:-$$(command -v terraform || command -v tofu)}; for module in modules/topology targets/local targets/hosts; do \
 	  $$terraform -chdir=terraform/$$module init -input=false >/dev/null && $$terraform -chdir=terraform/$$module test; done
 	mvn -B -q verify
-	$(VENV)/pytest -m 'not nodes' -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
+	$(VENV)/pytest -m 'not nodes' -n 2 --dist loadfile analysis/tests notebooks/tests # two cores: half the time
+	$(VENV)/pytest -m 'not nodes' $(wildcard harness/tests ansible/tests setup/tests workloads/tests rubbos-app/tests middleware/*/tests)
 
 test-nodes: setup ## the experiments on real nodes
 	$(PYTEST_NODES) -m 'nodes and not faults'

@@ -150,6 +150,9 @@ site: venv ## the documentation as a site: build/site/index.html
 # ---- tests --------------------------------------------------------------------------------------------------------
 
 .PHONY: test test-fast test-nodes test-faults lint bench
+PYTEST_NODES := $(VENV)/pytest $(wildcard harness/tests ansible/tests setup/tests rubbos-app/tests middleware/*/tests)
+test test-nodes: MIDDLEWARE := shardingsphere,haproxy,pgpool# those of which the tests need images
+
 test: setup test-fast test-nodes ## all tests, the smoke experiment included
 
 test-fast: lint ## the tests that need no nodes
@@ -161,10 +164,10 @@ test-fast: lint ## the tests that need no nodes
 	$(VENV)/pytest -m 'not nodes' $(wildcard harness/tests ansible/tests setup/tests workloads/tests rubbos-app/tests middleware/*/tests)
 
 test-nodes: setup ## the experiments on real nodes
-	$(VENV)/pytest -m 'nodes and not faults'
+	$(PYTEST_NODES) -m 'nodes and not faults'
 
 test-faults: setup ## faults, every middleware and bare machines on real nodes; some hours
-	$(VENV)/pytest -m faults
+	$(PYTEST_NODES) -m faults
 
 lint: venv
 	$(VENV)/ruff check .

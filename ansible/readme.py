@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,14 @@ def row(name: str, option: dict[str, Any], defaults: dict[str, Any]) -> str:
     return f"| `{name}` | {kind} | {default} | {cell(option['description'])} |\n"
 
 
+def flat(options: dict[str, Any], known: dict[str, Any], before: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each option, and after it those of its parts as `option.part`, unless they are among the `known` ones."""
+    for name, option in options.items():
+        yield before + name, option
+        if option != known.get(name):
+            yield from flat(option.get("options", {}), {}, f"{before}{name}.")
+
+
 def readme(role: Path) -> str:
     specs = yaml.safe_load((role / "meta/argument_specs.yml").read_text())["argument_specs"]
     file = role / "defaults/main.yml"
@@ -36,13 +45,15 @@ def readme(role: Path) -> str:
     text = f"{HEAD}# ntier.bench.{role.name}\n\n{specs['main']['short_description']}.\n"
     for sentence in specs["main"].get("description", []):
         text += f"{sentence}\n"
+    known: dict[str, Any] = {}
     for entry, spec in specs.items():
         options = spec.get("options", {})
         if entry != "main":
             text += f"\n## tasks_from: {entry}\n\n{spec['short_description']}.\n"
         if options:
             text += "\n| variable | type | default | meaning |\n|---|---|---|---|\n"
-            text += "".join(row(name, option, defaults) for name, option in options.items())
+            text += "".join(row(name, option, defaults) for name, option in flat(options, known))
+            known |= options
     return text
 
 

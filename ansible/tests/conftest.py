@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,20 +89,17 @@ class Deployment:
 
 
 @pytest.fixture(scope="session")
-def deployment() -> Iterator[Deployment]:
+def deployment(deployments: None) -> Deployment:
     """The deployment of this machine, if it is one of MySQL (the tests know its port and its collectors); else the
-    smallest one, which is taken down again if there was none."""
+    smallest one."""
     file = STATE / "local/nodes.json"
-    made = not file.exists()
-    if made or "mysql" not in {node["role"] for node in json.loads(file.read_text())}:
+    if not file.exists() or "mysql" not in {node["role"] for node in json.loads(file.read_text())}:
         for command in ("up", "deploy"):
             subprocess.run([BIN / "ntier", command, "--topo", "1/1/1/1M"], cwd=ROOT, check=True)
     found = Deployment(json.loads(file.read_text()))
     first = found.play("deploy")
     assert first.code == 0, first.failed or first.text
-    yield found
-    if made:
-        subprocess.run([BIN / "ntier", "down"], cwd=ROOT, check=True)
+    return found
 
 
 @pytest.fixture(scope="session")

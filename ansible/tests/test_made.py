@@ -167,6 +167,19 @@ def tasks(file: Path) -> Iterator[dict[str, Any]]:
         yield from task.get("block", [])
 
 
+def of_program(role: str, spec: dict[str, Any]) -> Iterator[str]:
+    """Paths that the shared role `program` writes to for this one, and its configuration for loading data."""
+    yield from spec.get("files", {})
+    yield from (folder["path"] for folder in spec.get("folders", []))
+    unit, load = f"/etc/systemd/system/{spec.get('unit')}", ROLES / role / "tasks/load.yml"
+    if (ROLES / role / "files" / str(spec.get("unit"))).exists():
+        yield unit
+    if (ROLES / role / "files/service.conf").exists():
+        yield f"{unit}.d/ntier.conf"
+    for task in tasks(load) if load.exists() else []:
+        yield task.get("vars", {}).get("database_load_settings", {}).get("file", "")
+
+
 @pytest.mark.parametrize("role", sorted(path.parent.name for path in ROLES.glob("*/made.yml")))
 def test_a_role_lists_all_that_it_writes(role):
     known = [yaml.safe_load((ROLES / name / "made.yml").read_text()) for name in (role, "common", "machine", "monitor")]
@@ -174,12 +187,11 @@ def test_a_role_lists_all_that_it_writes(role):
     file = ROLES / role / "vars/main.yml"
     variables = yaml.safe_load(file.read_text()) if file.exists() else {}
     files = [*(ROLES / role / "tasks").glob("*.yml")]
-    files += [ROLES / "database/tasks/install.yml"] if role in ("mysql", "postgresql") else []
+    files += (ROLES / "database/tasks").glob("*.yml") if role in ("mysql", "postgresql") else []
     written = {text for file in files for task in tasks(file) for text in values(task)}
+    written |= set(of_program(role, variables.get(f"{role}_program", {})))
     for name, value in variables.items():
-        written = {
-            text.replace(f"{{{{ {name} }}}}", str(value).replace("{{ postgresql_version }}", "17")) for text in written
-        }
+        written = {text.replace(f"{{{{ {name} }}}}", str(value)) for text in written}
     written = {re.sub(r"/?\{\{.*", "", text) for text in written}
     ours = {text for text in written if text.startswith(PLACES) and not text.startswith("/etc/ntier")}
     whole = {"/etc/nftables.conf"}  # of whole machines only
@@ -190,7 +202,8 @@ def test_a_role_lists_all_that_it_writes(role):
 
 
 def test_every_role_of_a_tier_has_a_list_and_timers_are_those_that_are_masked():
-    assert {p.name for p in ROLES.iterdir()} - {p.parent.name for p in ROLES.glob("*/made.yml")} == {"database"}
+    shared = {p.name for p in ROLES.iterdir()} - {p.parent.name for p in ROLES.glob("*/made.yml")}
+    assert shared == {"database", "program"}  # what these write is on the lists of the roles that call them
     common = yaml.safe_load((ROLES / "common/made.yml").read_text())
     timers = yaml.safe_load((ROLES / "common/defaults/main.yml").read_text())["common_quiet_timers"]
     assert common["replaces"] == [f"/etc/systemd/system/{timer}" for timer in timers]

@@ -17,7 +17,6 @@ import pytest
 from ntier_analysis.parsers.status import middleware_status
 from ntier_harness.systems import find
 
-pytestmark = pytest.mark.nodes
 ROOT = Path(__file__).resolve().parents[2]
 MIDDLEWARES = find(ROOT, "rubbos").definition.variants["middleware"].choices
 BIN = Path(sys.executable).parent
@@ -39,25 +38,34 @@ for i in range(60):
 
 def parameters():
     for pair in [*DEPLOYED, *MORE]:
-        yield pytest.param(pair, id="-".join(pair), marks=[pytest.mark.faults] if pair in MORE else [])
+        marks = [pytest.mark.nodes(f"1/1/1/2{pair[1]}"), *([pytest.mark.faults] if pair in MORE else [])]
+        yield pytest.param(pair, id="-".join(pair), marks=marks)
+
+
+@pytest.fixture(scope="session")
+def images(request) -> set[str]:
+    """The images of this machine, with those of all middlewares that are tested now: made together, in parallel."""
+    file = STATE / "images.json"
+    items = [item for item in request.session.items if "through" in getattr(item, "fixturenames", ())]
+    wanted = {item.callspec.params["through"][0] for item in items}
+    if not os.environ.get("PROXYSQL_BINARY"):
+        wanted -= {"proxysql"}
+    there = set(json.loads(file.read_text())) if file.exists() else set()
+    if wanted - there:
+        subprocess.run([sys.executable, ROOT / "setup/images", "--images", ",".join(sorted(wanted))], check=True)
+    return there | wanted
 
 
 @pytest.fixture(scope="module", params=parameters())
-def through(request, nodes_that_run):
-    """(deployment of 1/1/1/2 with the middleware, the middleware, letter of the DBMS); the nodes go afterwards."""
+def through(request, images, deployments, nodes_that_run):
+    """(deployment of 1/1/1/2 with the middleware, the middleware, letter of the DBMS)."""
     name, letter = request.param
-    images = json.loads((STATE / "images.json").read_text()) if (STATE / "images.json").exists() else {}
-    if name == "proxysql" and name not in images and not os.environ.get("PROXYSQL_BINARY"):
-        pytest.skip("no ProxySQL at hand: PROXYSQL_BINARY=/path/to/its.deb (make doctor says where it is)")
     if name not in images:
-        subprocess.run([sys.executable, ROOT / "setup/images", "--images", name], check=True)
+        pytest.skip("no ProxySQL at hand: PROXYSQL_BINARY=/path/to/its.deb (make doctor says where it is)")
     options = ["--topo", f"1/1/1/2{letter}", "--middleware", name]
-    try:
-        for command in ("up", "deploy"):
-            subprocess.run([BIN / "ntier", command, *options], cwd=ROOT, check=True)
-        yield nodes_that_run(), MIDDLEWARES[name], letter
-    finally:
-        subprocess.run([BIN / "ntier", "down"], cwd=ROOT, check=True)
+    for command in ("up", "deploy"):
+        subprocess.run([BIN / "ntier", command, *options], cwd=ROOT, check=True)
+    return nodes_that_run(), MIDDLEWARES[name], letter
 
 
 def replicas_asked(deployment, letter, tmp_path: Path) -> dict[str, int]:

@@ -25,6 +25,10 @@ def read(role: str, path: str) -> dict[str, Any]:
     return (yaml.safe_load(file.read_text()) or {}) if file.exists() else {}
 
 
+def read_list(role: str, path: str) -> list[dict[str, Any]]:
+    return list(read(role, path) or [])
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_every_variable_is_typed_and_described(role):
     specs = read(role, "meta/argument_specs.yml")["argument_specs"]
@@ -46,12 +50,76 @@ def test_a_stated_default_is_the_default(role):
             assert defaults[name] == option["default"], name
 
 
-# machine is for what no image is made for, database is a part of other roles' installation
-@pytest.mark.parametrize("role", sorted(set(ROLES) - {"machine", "database"}))
+# machine is for what no image is made for
+@pytest.mark.parametrize("role", sorted(set(ROLES) - {"machine"}))
 def test_an_image_holds_no_peer_no_address_and_no_secret(role):
-    text = (ANSIBLE / "roles" / role / "tasks/install.yml").read_text()
-    assert not re.search(r"groups\[|hostvars|_password|\{\{ address", text)
-    assert f"/etc/ntier/installed/{role}" in text
+    text = (ANSIBLE / "roles" / role / "tasks/install.yml").read_text() + str(read(role, "vars/main.yml"))
+    assert not re.search(r"groups\[|ntier_addresses|hostvars|_password|\{\{ address", text)
+
+
+# ---- the programs of a node (role program) --------------------------------------------------------------------------
+
+PROGRAMS = [role for role in ROLES if f"{role}_program" in read(role, "vars/main.yml")]
+SPEC = read("program", "meta/argument_specs.yml")["argument_specs"]["main"]["options"]["program_spec"]["options"]
+
+
+def program(role: str) -> dict[str, Any]:
+    return read(role, "vars/main.yml")[f"{role}_program"]
+
+
+def tasks(role: str, name: str) -> list[dict[str, Any]]:
+    file = ANSIBLE / "roles" / role / "tasks" / name
+    return yaml.safe_load(file.read_text()) if file.exists() else []
+
+
+def test_every_role_but_the_shared_ones_is_a_program():
+    assert set(ROLES) - set(PROGRAMS) == {"database", "machine", "program"}
+
+
+@pytest.mark.parametrize("role", PROGRAMS)
+def test_a_program_is_described_in_known_words_and_its_files_are_there(role):
+    spec = program(role)
+    assert spec["role"] == role
+    assert set(spec) <= set(SPEC)
+    assert {name for name, option in SPEC.items() if option.get("required")} <= set(spec)
+    assert set(spec.get("reports", {})) <= set(SPEC["reports"]["options"])
+    for folder in spec.get("folders", []):
+        assert set(folder) <= set(SPEC["folders"]["options"])
+    files = ANSIBLE / "roles" / role / "files"
+    for place, source in spec.get("files", {}).items():
+        assert place.startswith("/")
+        assert "{{" in source or (files / source).is_file(), source
+    assert spec.get("check") in {None, *spec.get("files", {})}
+
+
+@pytest.mark.parametrize("role", PROGRAMS)
+def test_a_program_is_installed_and_deployed_by_the_shared_role(role):
+    """What its tasks notify is a handler: the unit's, or its own."""
+    shared = {"name": "program", "tasks_from": "install"}
+    (installed,) = [task for task in tasks(role, "install.yml") if task.get("ansible.builtin.include_role") == shared]
+    deployed = tasks(role, "main.yml")[-1]
+    assert deployed["ansible.builtin.include_role"] == {"name": "program"}
+    for task in (installed, deployed):
+        assert task["vars"]["program_spec"] == f"{{{{ {role}_program }}}}"
+    handlers = read_list(role, "handlers/main.yml")
+    known = {handler.get("listen", handler["name"]) for handler in handlers} | {f"Restart {program(role).get('unit')}"}
+    own = [task for name in ("install.yml", "configure.yml", "started.yml") for task in tasks(role, name)]
+    assert {task["notify"] for task in own if "notify" in task} <= known
+
+
+def test_the_readme_shows_a_role_as_it_is():
+    blocks = re.findall(r"```yaml\n(.*?)```", (ANSIBLE / "README.md").read_text(), re.DOTALL)
+    described, called = (yaml.safe_load(block) for block in blocks)
+    assert described == read("haproxy", "vars/main.yml")
+    assert called == tasks("haproxy", "main.yml")[-1:]
+
+
+@pytest.mark.parametrize("role", sorted(set(PROGRAMS) - {"common", "monitor", "client"}))
+def test_a_service_is_reset_and_measured_and_says_its_version(role):
+    spec = program(role)
+    assert f"/etc/ntier/reset.d/50-{role}" in spec["files"]
+    assert any(place.startswith("/etc/ntier/collectors.d/") for place in spec["files"])
+    assert any(line.split()[1] == spec["unit"] for line in spec["reports"]["running"])
 
 
 def test_readmes_are_current():

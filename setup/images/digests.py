@@ -54,5 +54,6 @@ def write_if_changed(file: Path, content: dict) -> None:
 
 
 def of_role(role: str, sources: Iterable[str]) -> str:
-    """What the role's install tasks depend on."""
-    return of("role", role, files=[*(f"ansible/roles/{role}/{part}" for part in ROLE_PARTS), *sources])
+    """What the role's install tasks depend on; the role `program` has those that all share."""
+    parts = [f"ansible/roles/{name}/{part}" for name in ("program", role) for part in ROLE_PARTS]
+    return of("role", role, files=[*parts, *sources])

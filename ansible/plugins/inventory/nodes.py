@@ -17,6 +17,7 @@ short_description: Hosts and groups from Ntier's nodes.json
 description:
   - Reads a file whose name ends in C(nodes.json), a list of nodes as C(terraform output -json nodes) prints it.
   - Each node is a host; each tier is a group, and so is C(client).
+  - C(ntier_addresses) has for each tier the addresses of its nodes, in order.
   - Nodes are reached as root by SSH with the deployment's own key and its own file of host keys, unless a file
     C(access.json) beside it says otherwise (target hosts; see C(ntier_harness.ssh.Access)).
 options:
@@ -53,6 +54,7 @@ class InventoryModule(BaseInventoryPlugin):
             inventory.add_host(node["name"], group=node["tier"])
             for key, value in host_variables(node, folder, state, access.get(node["name"], {})).items():
                 inventory.set_variable(node["name"], key, value)
+        inventory.set_variable("all", "ntier_addresses", addresses(nodes))
 
 
 def read_nodes(path: str) -> list[dict]:
@@ -77,6 +79,14 @@ def read_nodes(path: str) -> list[dict]:
             raise AnsibleParserError(f"{place}: a second node of this name")
         seen.add(node["name"])
     return nodes
+
+
+def addresses(nodes: list[dict]) -> dict[str, list[str]]:
+    """Tier -> addresses of its nodes, by index: the peers of a role."""
+    found: dict[str, list[str]] = {tier: [] for tier in TIERS}
+    for node in sorted(nodes, key=lambda node: node["index"]):
+        found.setdefault(node["tier"], []).append(node["address"])
+    return found
 
 
 def read_access(path: str) -> dict[str, dict]:

@@ -124,7 +124,7 @@ def on_node(name: str, command: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def deployed() -> None:
+def deployed(deployments: None) -> None:
     """1/1/1/1M up and deployed."""
     if os.geteuid() != 0:
         pytest.skip("needs root")

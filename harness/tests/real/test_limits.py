@@ -12,7 +12,7 @@ from ntier_harness.lab import Lab
 
 from .conftest import DEADLINE_S, NTIER
 
-pytestmark = pytest.mark.nodes
+pytestmark = pytest.mark.nodes("1/1/1/1ML")
 
 CPU = """
 import time
@@ -53,7 +53,7 @@ for _ in range(100):
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
+def lab(deployments: None) -> Iterator[Lab]:
     command = [NTIER, "up", "--topo", "1/1/1/1ML", "--scale", "0.1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
     assert done.returncode == 0, done.stderr

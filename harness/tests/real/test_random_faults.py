@@ -15,7 +15,7 @@ from ntier_harness import promises
 
 from .conftest import NTIER, PHASES, RealSweep, incus, on_node
 
-pytestmark = [pytest.mark.nodes, pytest.mark.faults]
+pytestmark = [pytest.mark.nodes("1/1/1/1M"), pytest.mark.faults]
 
 SEED = 20261121
 CASES = 32

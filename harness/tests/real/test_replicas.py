@@ -13,7 +13,7 @@ from ntier_harness import ledger
 
 from .conftest import DEADLINE_S, NTIER, on_node
 
-pytestmark = [pytest.mark.nodes, pytest.mark.faults]
+pytestmark = [pytest.mark.nodes("1/1/1/2M"), pytest.mark.faults]
 
 CONFIGURATION = "/etc/ntier/shardingsphere/config-rw.yaml"
 RESTART = "systemctl restart ntier-shardingsphere"
@@ -33,7 +33,7 @@ def ntier(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def two_replicas() -> None:
+def two_replicas(deployments: None) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
     for command in ("up", "deploy"):

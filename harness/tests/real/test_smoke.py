@@ -16,7 +16,7 @@ from ntier_harness import promises
 
 from .conftest import DEADLINE_S, NTIER
 
-pytestmark = pytest.mark.nodes
+pytestmark = pytest.mark.usefixtures("deployments")
 
 ROOT = Path(__file__).resolve().parents[3]
 SWEEP = "1-1-1-1M.browse_only.shardingsphere.smoke"
@@ -37,6 +37,7 @@ def make_smoke(results: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.nodes("1/1/1/1M")
 def test_smoke(tmp_path: Path) -> None:
     results = tmp_path / "results"
     done = make_smoke(results)
@@ -69,6 +70,7 @@ def test_smoke(tmp_path: Path) -> None:
     assert time.monotonic() - began < 60
 
 
+@pytest.mark.nodes("1/1/1/2P")
 def test_users_write_to_two_replicas_of_postgresql(tmp_path: Path) -> None:
     """Authors too, through the middleware: rows are written, and both replicas hold the same afterwards."""
     request = ["--topo", "1/1/1/2P", "--mix", "read_write", "--users", "1500", "--phases", "smoke"]
@@ -89,6 +91,7 @@ def lines_of(path: Path) -> list[str]:
     return read_bytes(path if path.exists() else path.with_name(f"{path.name}.zst")).decode().splitlines()
 
 
+@pytest.mark.nodes("2/2/2/2M")
 def test_every_node_of_every_tier_is_used(tmp_path: Path) -> None:
     """Users take turns over the web nodes, connections over the middleware nodes."""
     request = [

@@ -161,7 +161,7 @@ test-fast: lint ## the tests that need no nodes
 	  $$terraform -chdir=terraform/$$module init -input=false >/dev/null && $$terraform -chdir=terraform/$$module test; done
 	mvn -B -q verify
 	$(VENV)/pytest -m 'not nodes' -n 2 --dist loadfile analysis/tests notebooks/tests # two cores: half the time
-	$(VENV)/pytest -m 'not nodes' $(wildcard harness/tests ansible/tests setup/tests workloads/tests rubbos-app/tests middleware/*/tests)
+	$(VENV)/pytest -m 'not nodes' $(wildcard harness/tests ansible/tests setup/tests workloads/tests systems/*/tests rubbos-app/tests middleware/*/tests)
 
 test-nodes: setup ## the experiments on real nodes
 	$(PYTEST_NODES) -m 'nodes and not faults'

@@ -169,7 +169,11 @@ def test_only_the_tier_above_may_connect(tier, allowed):
 def apache(workers: int) -> dict[str, int]:
     environment = jinja2.Environment(trim_blocks=True, autoescape=False)
     text = environment.from_string((ANSIBLE / "roles/web/templates/apache2.conf.j2").read_text()).render(
-        web_max_workers=workers, groups={"app": []}, address="198.18.1.11"
+        web_max_workers=workers,
+        groups={"app": []},
+        address="198.18.1.11",
+        web_modules=[],
+        lookup=lambda *_, **__: "site",
     )
     names = ("ServerLimit", "StartServers", "ThreadsPerChild", "ThreadLimit", "MaxRequestWorkers")
     return {name: int(re.search(rf"^{name} (\d+)$", text, re.M)[1]) for name in names}

@@ -1,0 +1,57 @@
+<?php
+/**
+ * What loading a wiki needs beside MediaWiki's own scripts: which content the database holds, and accounts for its users.
+ * MediaWiki's createAndPromote.php starts PHP for each account; a thousand of them take minutes.
+ */
+require_once '/usr/share/mediawiki/maintenance/Maintenance.php';
+
+use MediaWiki\Maintenance\Maintenance;
+
+class NtierWiki extends Maintenance {
+	private const PREFIX = 'ntier ';
+
+	public function __construct() {
+		parent::__construct();
+		$this->addOption( 'key', 'Print what content the database holds, or "none"' );
+		$this->addOption( 'mark', 'Note what content it holds', false, true );
+		$this->addOption( 'accounts', 'Make so many accounts, User 1 to User N', false, true );
+		$this->addOption( 'password', 'Password of all these accounts', false, true );
+	}
+
+	public function execute() {
+		$db = $this->getPrimaryDB();
+		if ( $this->hasOption( 'accounts' ) ) {
+			$this->accounts( (int)$this->getOption( 'accounts' ), $this->getOption( 'password' ) );
+		} elseif ( $this->hasOption( 'mark' ) ) {
+			$db->newInsertQueryBuilder()->insertInto( 'updatelog' )
+				->row( [ 'ul_key' => $this->getOption( 'mark' ) ] )->caller( __METHOD__ )->execute();
+		} elseif ( !$db->tableExists( 'updatelog', __METHOD__ ) ) {
+			$this->output( "none\n" );
+		} else {
+			$found = $db->newSelectQueryBuilder()->select( 'ul_key' )->from( 'updatelog' )->caller( __METHOD__ )->fetchFieldValues();
+			$ours = array_filter( $found, static fn ( $key ) => str_starts_with( $key, self::PREFIX ) );
+			$this->output( ( reset( $ours ) ?: 'a wiki that was not loaded to its end' ) . "\n" );
+		}
+	}
+
+	/** One hash serves all: it is the same password, and checking it takes as long. */
+	private function accounts( int $count, string $password ): void {
+		$services = $this->getServiceContainer();
+		$hash = $services->getPasswordFactory()->newFromPlaintext( $password )->toString();
+		$db = $this->getPrimaryDB();
+		for ( $number = 1; $number <= $count; $number++ ) {
+			$user = $services->getUserFactory()->newFromName( "User $number" );
+			if ( $user->isRegistered() ) {
+				continue;
+			}
+			if ( !$user->addToDatabase()->isOK() ) {
+				$this->fatalError( "account User $number cannot be made" );
+			}
+			$db->newUpdateQueryBuilder()->update( 'user' )->set( [ 'user_password' => $hash ] )
+				->where( [ 'user_id' => $user->getId() ] )->caller( __METHOD__ )->execute();
+		}
+	}
+}
+
+$maintClass = NtierWiki::class;
+require_once RUN_MAINTENANCE_IF_MAIN;

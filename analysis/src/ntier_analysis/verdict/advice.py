@@ -37,6 +37,8 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     texts += _queues(some, disks)
     if len({t.load.users for t in valid}) < 2:
         texts.append(f"add a load of {round(valid[0].load.users / 3)} users: it tells service from waiting")
+    if not any(t.load.accounted for t in some):
+        texts.append("run the loads beyond the knee longer (PHASES=standard): in this time requests only pile up")
     texts = texts or _full_pools(some)
     named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}
     if not texts and len(named) > 1:

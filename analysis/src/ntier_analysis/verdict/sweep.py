@@ -52,7 +52,8 @@ def judge_sweep(
     else:
         members = measure_plateau(result, valid, members, base_s, scale, LOW_LOADS_SEARCHED if searched else LOW_LOADS)
         verdicts = {load.trial: verdict for load, verdict in judged}
-        combine(result, [verdicts[t.load.trial] for t in members])
+        settled = [t for t in members if t.load.accounted]
+        combine(result, [verdicts[t.load.trial] for t in settled or members], settled=bool(settled))
         result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
     result.evidence += first_to_saturate(valid)
     result.next = advice(result, valid, members, context.disks)

@@ -61,7 +61,8 @@ def judge_trial(
         stops, named, texts = _stops(load, servers, seen.named, context)
         seen = replace(seen, named=named)
         evidence += texts
-    if lost < LIMITED and stops is Stops.NONE:
+    held_up = load.paused >= LIMITED and bool(seen.named)  # by what saturates then
+    if lost < LIMITED and stops is Stops.NONE and not held_up:
         if seen.named:
             evidence.append("it saturates, but throughput still follows the law: not (yet) a limit")
         return Verdict("none", evidence=evidence, lost=lost)

@@ -135,9 +135,11 @@ def per_class(found: list[Judged]) -> list[str]:
         abstained = sum(j.outcome == "unknown" for j in true)
         cells = [share_text(hits, len(true)), share_text(hits, len(said)), f"{alone}/{len(true)}", str(abstained)]
         lines.append(f"| {kind} | " + " | ".join(cells) + f" | {sum(map(wrong, true))} |")
-    if found:
-        macro = [macro_text(values, len(found)) for values in (recalls, precisions)]
-        lines.append(f"| **macro** | {macro[0]} | {macro[1]} | | | |")
+    told = len(recalls) - any(j.line["truth"] == "unknown" for j in found)  # `unknown` is the last of OUTCOMES
+    for name, n in (("macro", len(recalls)), ("macro without unknown", told)):
+        if n:
+            macro = [macro_text(values[:n], len(found)) for values in (recalls, precisions)]
+            lines.append(f"| **{name}** | {macro[0]} | {macro[1]} | | | |")
     return lines
 
 

@@ -194,6 +194,7 @@ INVALID = [
     (cell(S, "value", "150", 60 * 10 + 240), "wrong_capacity", "150 % in a second"),
     (of_node("db1", "value", lambda c: c / 100), "utilization_unit", "db1 never passes .* looks like a share of 1"),
     (of_node("app1", "value", lambda c: c / 100), "", ""),  # 0.4 %: too small to tell, and no limit in truth
+    (of_node("app1", "value", lambda c: pd.Series(np.where(np.arange(len(c)) % 60 == 7, 0.9, 0.1))), "", ""),  # idle
     (of_node("client1", "value", lambda c: c * 0 + 100), "generator_cpu", "client1 was 100 % busy"),
     (both(of_node("client1", "tier", lambda c: "controller"), of_node("client1", "value", lambda c: c * 0 + 85)), "generator_cpu", "85 %"),
     (both(of_node("client1", "tier", lambda c: "host"), of_node("client1", "value", lambda c: c * 0 + 95)), "host_saturated", "95 %"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ntier_analysis.statistics.mva import Station, solve
 from ntier_analysis.statistics.share import saturation_share
 from ntier_analysis.statistics.throughput import Interval
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
@@ -81,6 +82,45 @@ def test_one_that_adds_nothing_to_what_another_covers_is_not_named():
     assert (found.verdict, named(found)) == ("single", [("db", "cpu")])
 
 
+@pytest.mark.parametrize(("used", "verdict"), [(97, "single"), (94, "unknown"), (88, "multi")])
+def test_two_take_turns_only_if_more_of_either_would_bring_something(used, verdict):
+    """The application reads saturated in 86 % of the run, the database in most of the rest. More database can bring no
+    more than the application has left then: 3, 5.5 or, being used 88 %, more than 8 % of the throughput."""
+    at = np.arange(CELLS) % 100
+    app = resource("app1", at < 82, used)
+    db = resource("db1", (at >= 82) & (at < 98) | (at >= 20) & (at < 43), 67)
+    found = limited(app, db)
+    assert (found.verdict, named(found)[:1]) == (verdict, [] if verdict == "unknown" else [("app", "cpu")])
+
+
+def test_nothing_is_hidden_while_something_measured_may_be_full():
+    """A mean of 86 % that swings between 60 and 100 % for many seconds may be one of 90 %: the run is too short."""
+    swings = np.where(np.arange(CELLS) % 300 < 195, 100.0, 60.0)
+    cpu = replace(resource("db1", mean=86.0), values=swings)
+    found = limited(cpu)
+    assert (found.verdict, named(found)) == ("unknown", [])
+    assert any("db1 cpu may have no room" in text for _, v in found.trials for text in v.evidence)
+    steady = replace(cpu, values=np.full(CELLS, 86.0))
+    assert limited(steady).verdict == "hidden"
+
+
+@pytest.mark.parametrize(("measured", "verdict"), [(True, "unknown"), (False, "hidden")])
+def test_waiting_as_queues_do_at_the_measured_use_is_not_hidden(measured, verdict):
+    """Few users at a CPU that needs 0.12 s of each interaction: exact MVA gives what they lose at 80 % use. If the CPU
+    is used little, something else must hold them up."""
+    trials = []
+    for users in (1, 6, 9):
+        found = solve([Station("db1", 0.12)], 1.0, users)  # 0.5 s of thinking, 0.5 s of pure latency
+        x, pct = float(found.throughput_per_s[0]), 100 * float(found.utilization["db1"][0])
+        hot = resource("db1", mean=pct if measured else 20.0)
+        trials.append(
+            trial(users, x, users / x - 0.5, *(resource(n, mean=1.0) for n in NODES if n != "db1"), hot, think_s=0.5)
+        )
+    found = judge_sweep("s", "1/1/1/1M", trials)
+    assert (found.verdict, named(found)) == (verdict, [])
+    assert any("exact MVA" in text for _, v in found.trials for text in v.evidence) == measured
+
+
 def test_what_covers_only_the_time_in_which_users_wait_explains_the_limit():
     """Half of the run nobody waits: a resource that is full in the other half has no room while it matters."""
     half = np.arange(CELLS) < CELLS // 2
@@ -118,6 +158,15 @@ def test_a_lowest_load_that_is_saturated_is_no_base(users):
     full = resource("db1", np.ones(CELLS), 100)
     found = judge_sweep("s", "1/1/1/1M", [trial(n, 100.0, n / 100 - 7, full) for n in users])
     assert (found.verdict, named(found)) == ("single", [("db", "cpu")])
+
+
+@pytest.mark.parametrize(("highest", "verdict"), [(1.2, "single"), (2.0, "none")])
+def test_a_lowest_load_with_something_full_is_a_base_only_if_throughput_outgrows_it(highest, verdict):
+    """By chance 20 % more users complete 20 % more. A CPU that reads 100 % at twice the throughput, too, is full of
+    something else's work."""
+    full = resource("db1", np.ones(CELLS), 100)
+    found = judge_sweep("s", "1/1/1/1M", [trial(n, n / 9, 2.0, full) for n in (100, round(100 * highest))])
+    assert found.verdict == verdict
 
 
 def test_long_service_is_no_waiting_while_throughput_grows_with_the_users():

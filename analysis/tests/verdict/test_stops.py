@@ -62,6 +62,16 @@ def test_stops_limit_rather_than_a_cpu_that_has_room_beside_them(mean, verdict):
     assert any(text.startswith("it stood still in 18 % of the run (3 times): the db tier") for text in v.evidence)
 
 
+@pytest.mark.parametrize(("saturated", "verdict"), [(True, "none"), (False, "unknown")])
+def test_pauses_without_a_tier_that_stops_prove_nothing_hidden(saturated, verdict):
+    """Few users wait for one long request: the CPU that serves it is saturated meanwhile, and throughput follows the
+    law. If nothing is, and every tier goes on, it is not known what held them up."""
+    db = used("db1", 60, 100, saturated) if saturated else used("db1", 60, 30)
+    v = judge_trial(load(pauses=PAUSES, response_s=0.1), tiers(db), NODES, 0.1)
+    assert v.verdict == verdict
+    assert any(text.startswith("it stood still in 18 %") for text in v.evidence)
+
+
 def each_second(node, pct, in_pauses):
     """CPU sampled once a second."""
     still = STILL.reshape(60, 10).all(axis=1)

@@ -10,7 +10,7 @@ from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.errors import DataError
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, sweeps, to_table, write_tables
-from ntier_analysis.validity.imported import Imported, checks, not_validated, reasons
+from ntier_analysis.validity.imported import Imported, checks, like_shares, not_validated, reasons
 from ntier_analysis.verdict.tables import judge
 from ntier_analysis.wording import counted
 
@@ -25,13 +25,12 @@ def checked(tables: Frames, single: bool, *, think_time_given: bool = True) -> F
     """The tables of a sweep with the checks of its trials, and `valid`, `invalid_reasons`, `not_validated` by them.
     `single`: there are single interactions. A trial that its file calls invalid stays so."""
     trials, samples = tables["trials"].reset_index(drop=True), tables["samples"]
-    cpu = samples[(samples["resource"] == "cpu") & (samples["metric"] == "utilization_pct")]
-    largest = cpu.groupby("node")["value"].max().dropna().to_dict()
+    shares = like_shares(samples)
     by_trial = {name: dict(iter(tables[name].groupby("trial"))) for name in ("samples", "nodes", "interactions")}
     rows, columns = [], {"valid": [], "invalid_reasons": [], "not_validated": []}
     for _, row in trials.iterrows():
         mine = {name: parts.get(row["trial"], tables[name].iloc[:0]) for name, parts in by_trial.items()}
-        trial = Imported(row, mine["samples"], mine["nodes"], mine["interactions"] if single else None, largest)
+        trial = Imported(row, mine["samples"], mine["nodes"], mine["interactions"] if single else None, shares)
         told = bool(row["valid"])
         found = checks(trial) if told else []
         wrong = reasons(found) if told else [row["invalid_reasons"] or "as imported"]

@@ -42,7 +42,8 @@ pauses."""
 MIN_RESPONSE_MS = 1.0
 """No dynamic page comes through several tiers in less: each hop alone takes 0.1 ms and more."""
 HALF = 0.5
-"""A share of 1 that never passes a half belongs to a node that limits nothing: it is not told from 0.5 %."""
+"""A share of 1 that never passes a half over WINDOW_S belongs to a node that limits nothing: it is not told from 0.5 %.
+Single samples of an idle node may: noise, or a daemon."""
 MIN_SAMPLES = 10
 """The least from which an interval of a saturation can be made (10 batch means)."""
 MISSING_PCT = 10.0
@@ -60,14 +61,13 @@ NOBODY = "nobody thinks under this load"
 
 @dataclass(frozen=True)
 class Imported:
-    """One trial: its row, its samples and nodes, its interactions (None without), and the largest CPU utilization of
-    each node over the whole sweep."""
+    """One trial: its row, its samples and nodes, its interactions (None without), and `like_shares` of its sweep."""
 
     row: pd.Series
     samples: pd.DataFrame
     nodes: pd.DataFrame
     interactions: pd.DataFrame | None
-    largest_pct: dict[str, float]
+    shares: dict[str, float]
 
     @property
     def model(self) -> LoadModel:
@@ -333,14 +333,26 @@ def _above(trial: Imported, window_s: float, limit: float, said: str) -> Finding
 
 @_check("I11", "Utilization of each CPU is in percent, not a share of 1", "utilization_unit")
 def percent(trial: Imported) -> Finding:
-    """Over the whole sweep: a node that never passes 1 % but comes near it, where others are in percent."""
+    """Over the whole sweep, where others are in percent."""
     if "unit_given" in trial.samples and trial.samples["unit_given"].any():
         return not_applicable("the file says that the unit is pct")
-    odd = {n: v for n, v in trial.largest_pct.items() if HALF < v <= 1.0 and n in set(trial.nodes["node"])}
+    odd = {n: v for n, v in trial.shares.items() if n in set(trial.nodes["node"])}
     text = ", ".join(f"{n} never passes {v:g} %" for n, v in sorted(odd.items())) or "none looks like a share"
     if odd:
         text += " in the sweep: looks like a share of 1, multiply by 100 (if it is percent, put unit = pct)"
-    return exact(float(len(odd)), 0.0, "nodes", text, len(trial.largest_pct))
+    return exact(float(len(odd)), 0.0, "nodes", text, len(trial.nodes))
+
+
+def like_shares(samples: pd.DataFrame) -> dict[str, float]:
+    """Node -> its largest CPU utilization, of those that never pass 1 % in a sweep but come near it over WINDOW_S."""
+    cpu = samples[(samples["resource"] == "cpu") & (samples["metric"] == "utilization_pct")].dropna(subset="value")
+    largest = cpu["value"].groupby(cpu["node"].astype(str)).max()
+    small = cpu[cpu["node"].isin(largest.index[largest <= 1.0])]
+    keys = [small["trial"].astype(str), small["node"].astype(str), np.floor(small["t_s"] / WINDOW_S).rename("window")]
+    windows = small["value"].groupby(keys).agg(["mean", "count"])
+    whole = windows[windows["count"] >= windows["count"].groupby(level="node").transform("max") / 2]
+    sustained = whole["mean"].groupby(level="node").max()
+    return {str(node): float(largest[node]) for node in sustained.index[sustained > HALF]}
 
 
 def _name(key: tuple[str, str, str, str]) -> str:

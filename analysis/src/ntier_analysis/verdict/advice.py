@@ -38,6 +38,8 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     texts += _queues(some, disks)
     if len({t.load.level for t in valid}) < 2:
         texts.append(_another_load(valid[0].load))
+    if not any(t.load.accounted for t in some):
+        texts.append("run the loads beyond the knee longer (PHASES=standard): in this time requests only pile up")
     texts = texts or _full_pools(some)
     named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}
     if not texts and len(named) > 1:

@@ -8,21 +8,36 @@ from collections import Counter
 import numpy as np
 from scipy import stats
 
+from ntier_analysis.statistics.share import wilson
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import Group
 from ntier_analysis.wording import counted
 
+MOST, Z_95 = 0.5, 1.96
+"""Where some trials dissent, the lower end of the 95 % interval of the share that agrees must be above a half: 7 of 8,
+9 of 11."""
 
-def combine(result: SweepVerdict, verdicts: list[Verdict]) -> None:
-    """What more than half of the plateau's trials say (which resources limit; of two or more, the most frequent kind);
-    `unknown` where they do not agree. Bottlenecks with their mean saturation."""
+
+def combine(result: SweepVerdict, verdicts: list[Verdict], *, settled: bool = True) -> None:
+    """What the plateau's trials say (which resources limit; of two or more, the most frequent kind); `unknown` where
+    some say something else, unless so many agree that this is no chance. Bottlenecks with their mean saturation.
+    `settled`: whether the answers account for the users. If not, one of two may be full for a while only."""
     # Of loads beyond the knee, one at which throughput still grows says nothing against those at which it does not.
     verdicts = [v for v in verdicts if v.verdict != "none"] or verdicts
     voted = Counter((v.verdict, _named(v)) for v in verdicts)
-    (name, keys), count = voted.most_common(1)[0]
-    if 2 * count <= len(verdicts):
+    # One that tells nothing says nothing against those that do, if these are half of all.
+    said = [v for v in verdicts if v.verdict != "unknown"]
+    (name, keys), count = Counter((v.verdict, _named(v)) for v in said or verdicts).most_common(1)[0]
+    dissent = count < len(said) and wilson(count / len(said), len(said), Z_95)[0] <= MOST
+    if dissent or 2 * len(said) < len(verdicts):
         result.evidence.append(_disagreement(voted, verdicts))
+        return
+    if name == "multi" and not settled:
+        result.evidence.append(
+            f"{' and '.join(' '.join(k) for k in keys)} are full, but the answers do not account for the users "
+            "(N/(Z+R)): requests pile up, and which of them limits in the long run is not known; run longer"
+        )
         return
     agree = [v for v in verdicts if (v.verdict, _named(v)) == (name, keys)]
     result.evidence.append(_agreement(name, count, verdicts))
@@ -55,7 +70,11 @@ def _disagreement(voted: Counter, verdicts: list[Verdict]) -> str:
     seen = "; ".join(
         f"{n} x {name} {' and '.join(' '.join(k) for k in keys)}" for (name, keys), n in voted.most_common()
     )
-    text = f"the trials beyond the knee disagree: {seen}"
+    silent = sum(v.verdict == "unknown" for v in verdicts)
+    if silent == len(verdicts):
+        return f"no trial beyond the knee tells what limits ({len(verdicts)} x unknown)"
+    how = "mostly do not tell what limits" if 2 * silent > len(verdicts) else "disagree"
+    text = f"the trials beyond the knee {how}: {seen}"
     times, (keys, _) = _times_named(verdicts), _mostly_named(verdicts)
     most = " and ".join(f"{' '.join(k)} ({times[k]} of {len(verdicts)})" for k in keys)
     return f"{text}; most name {most}" if keys else text

@@ -1,7 +1,8 @@
 """The response time without waiting, R0, and whether the loads of a sweep tell it.
 
 Every load waits a little, so R0 is that of the lowest load, if that load is not limited itself. Whether it is, the
-other loads say: where something limits, more users complete no more."""
+other loads say: where something limits, more users complete no more. A resource without room at the lowest load limits
+nothing only if throughput has outgrown it (context.py)."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ntier_analysis.verdict.causes import NO_ROOM_PCT, SOFT
+from ntier_analysis.verdict.context import OUTGROWN
 from ntier_analysis.verdict.data import TrialData
 from ntier_analysis.verdict.load import LIMITED, Load, is_server
 
@@ -40,7 +42,11 @@ def base_response(valid: list[TrialData]) -> Base:
     response_s = float(np.mean([t.load.response_s for t in alike]))
     more = [t.load for t in valid if t.load.users_real >= MORE_USERS * lowest.users_real]
     if more:
-        return Base(0.0 if _growth(lowest, response_s, more[0]) <= LEVEL else response_s, True)
+        level = _growth(lowest, response_s, more[0]) <= LEVEL
+        most = max(t.load.throughput_per_s for t in valid)
+        # Growth between loads that differ little may be chance: what is full must have been outgrown.
+        held = lowest.throughput_per_s > OUTGROWN * most and any(_full(t, "disk") for t in alike)
+        return Base(0.0 if level or held else response_s, True)
     small = response_s < LIMITED * (lowest.think_s + response_s)
     return Base(response_s if small and not any(_full(t) for t in alike) else 0.0, False)
 
@@ -62,8 +68,10 @@ def _growth(low: Load, low_response_s: float, high: Load) -> float:
     return math.log(after / before) / math.log(high.users_real / low.users_real)
 
 
-def _full(t: TrialData) -> bool:
-    """Whether a resource has no room at this load (a pool is none: it may be full of what waits elsewhere)."""
+def _full(t: TrialData, *but: str) -> bool:
+    """Whether a resource has no room at this load (a pool is none: it may be full of what waits elsewhere). `but`:
+    resources not to ask, as a disk that reads full and may have room."""
     return any(
-        is_server(s.tier) and s.resource not in SOFT and s.utilization_mean_pct >= NO_ROOM_PCT for s in t.saturations
+        is_server(s.tier) and s.resource not in (*SOFT, *but) and s.utilization_mean_pct >= NO_ROOM_PCT
+        for s in t.saturations
     )

@@ -21,7 +21,7 @@ import numpy as np
 
 from ntier_analysis.statistics.laws import Dependence, dependence
 from ntier_analysis.verdict.context import HELD_LONGER, Context
-from ntier_analysis.verdict.coverage import NO_GAPS, covered, in_turns, on_clock, room_pct
+from ntier_analysis.verdict.coverage import GAIN, NO_GAPS, Turns, covered, in_turns, on_clock, pair, room_pct
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.load import Load, depth
 from ntier_analysis.verdict.saturation import Group, Key, Saturation, aligned
@@ -83,11 +83,14 @@ def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndar
     """`found`: saturations of the servers; `waits`: when users wait; `lost`: share of the throughput that it costs."""
     candidates = [s for s in found if s.share.n and s.share.value >= PARTIAL and s.share.low > 0.0]
     hard = [s for s in candidates if s.resource not in SOFT]
-    turns = {s.key for a, b in combinations(hard, 2) if in_turn(a, b, relation(a, b, load)) for s in (a, b)}
+    found_turns = [pair(a, b, waits) for a, b in combinations(hard, 2) if in_turn(a, b, relation(a, b, load))]
+    found_turns = [t for t in found_turns if t.gain >= GAIN]
+    turns = _keys(found_turns)
     solid, with_room = _without_roomy(hard, turns, context)
     full = {s.key for s in solid if room_pct(s, waits) >= NO_ROOM_PCT}
-    covering = [] if any(covered([s], waits) >= NO_GAPS for s in solid if s.key in full) else in_turns(solid, waits)
-    turns |= {s.key for group in covering for s in group}
+    alone = any(covered([s], waits) >= NO_GAPS for s in solid if s.key in full)
+    found_turns += [] if alone else in_turns(solid, waits)
+    turns = _keys(found_turns)
     hard, notes, partly = _hard(solid, full | turns, found, load, lost)
     hard, left = _without_full_anyway(hard, context)
     pools, symptoms = _pools([s for s in candidates if s.resource in SOFT], hard, context)
@@ -97,8 +100,22 @@ def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndar
     }
     if not hard:
         unproved |= {s.key: text for s in pools for text in [_unproved_pool(s, context)] if text}
-    in_turn_groups = frozenset(group[0].group for group in covering)
+    sure = _keys([t for t in found_turns if t.sure])
+    unproved |= {key: _unproved_turns(t) for t in found_turns for key in _keys([t]) - sure - full}
+    in_turn_groups = frozenset(group[0].group for t in found_turns for group in t.groups)
     return Causes(hard + pools, [*with_room, *left, *symptoms, *notes], in_turn_groups, unproved)
+
+
+def _keys(found: list[Turns]) -> set[Key]:
+    return {s.key for t in found for group in t.groups for s in group}
+
+
+def _unproved_turns(found: Turns) -> str:
+    names = " and ".join(group[0].name for group in found.groups)
+    return (
+        f"one of {names} is saturated at every moment, but more of one of them could bring {100 * found.gain:.0f} % at "
+        "most: they take turns, or one of them limits alone"
+    )
 
 
 def _room(s: Saturation, context: Context) -> Room:

@@ -27,15 +27,15 @@ of the time is waiting. Half as many places again would give little more."""
 @dataclass(frozen=True)
 class Context:
     """`full_anyway`: (tier, resource) of resources that were full where nothing was lost, and that throughput has
-    outgrown; `held_longer`: pools -> how many times longer a place is held on the plateau than at low load; `used_pct`:
-    (tier, resource) -> mean utilization over the plateau; `disks`: what is known of the room of those that read full;
-    `order`: tiers from the client inwards; `levels_off`: other loads show that throughput no longer grows as the law
-    says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d ln N from a lower load; `cores`: node
-    -> CPU capacity, where it is known."""
+    outgrown; `held_longer`: pools -> how many times longer a place is held on the plateau than at low load;
+    `used_pct`: resource of a node -> mean utilization over the plateau; `disks`: what is known of the room of those
+    that read full; `order`: tiers from the client inwards; `levels_off`: other loads show that throughput no longer
+    grows as the law says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d ln N from a lower
+    load; `cores`: node -> CPU capacity, where it is known."""
 
     full_anyway: frozenset[Group] = frozenset()
     held_longer: dict[Key, float] = field(default_factory=dict)
-    used_pct: dict[Group, float] = field(default_factory=dict)
+    used_pct: dict[Key, float] = field(default_factory=dict)
     disks: dict[Key, Disk] = field(default_factory=dict)
     order: tuple[str, ...] = TIERS
     levels_off: bool = True
@@ -55,18 +55,18 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
     level = float(np.mean([load.throughput_per_s for load, _ in plateau]))
     outgrown = [(load, found) for load, found in free if load.throughput_per_s <= OUTGROWN * level]
     low = [(load, found) for load, found in free if load.throughput_per_s <= LOW * level]
-    anyway = {group for trial in outgrown for group, pct in _used([trial]).items() if pct >= ANYWAY_PCT}
-    return Context(frozenset(anyway), _held_longer(low, plateau), _used(plateau), disks(free, plateau))
+    anyway = {group for trial in outgrown for group, pct in _used([trial], "group").items() if pct >= ANYWAY_PCT}
+    return Context(frozenset(anyway), _held_longer(low, plateau), _used(plateau, "key"), disks(free, plateau))
 
 
-def _used(trials: Trials) -> dict[Group, float]:
-    """Mean utilization over the trials and nodes."""
-    used: dict[Group, list[float]] = defaultdict(list)
+def _used(trials: Trials, by: str) -> dict:
+    """Mean utilization over the trials, of each `key` or `group`."""
+    used: dict = defaultdict(list)
     for _, found in trials:
         for s in found:
             if np.isfinite(s.utilization_mean_pct):
-                used[s.group].append(s.utilization_mean_pct)
-    return {group: float(np.mean(values)) for group, values in used.items()}
+                used[getattr(s, by)].append(s.utilization_mean_pct)
+    return {name: float(np.mean(values)) for name, values in used.items()}
 
 
 def _held_longer(low: Trials, plateau: Trials) -> dict[Key, float]:

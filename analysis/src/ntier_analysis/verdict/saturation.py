@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.statistics.share import Share, saturation_share
+from ntier_analysis.statistics.throughput import BATCHES, of_batches
+from ntier_analysis.statistics.values import Interval, estimated
 
 THRESHOLDS = (90.0, 95.0, 99.0)
 THRESHOLD = 95.0
@@ -146,6 +148,14 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start
         queue=float(np.nanmean(queues)) if np.isfinite(queues).any() else float("nan"),
         wait_ms=float(waits[waits > 0].mean()) if (waits > 0).any() else float("nan"),  # 0: there was no request
     )
+
+
+def mean_use(s: Saturation) -> Interval:
+    """Mean utilization in the run, %, with the interval of its batch means; NaN ends if there are too few samples."""
+    parts = [part[~np.isnan(part)] for part in np.array_split(s.values, BATCHES)]
+    if not all(len(part) for part in parts):
+        return estimated(s.utilization_mean_pct, float("nan"), 0, s.share.n)
+    return of_batches(np.array([part.mean() for part in parts]), s.share.n)
 
 
 def excess_moved(value: np.ndarray) -> np.ndarray:

@@ -88,7 +88,7 @@ def stopped_tier(
             continue
         share = _idle_share(use, _inside(pauses, len(use), interval, start))
         if share <= IDLE:
-            return None if _explained(pauses, found, start) else tier
+            return None if explained(pauses, found, start) else tier
         if not share >= ACTIVE:
             return None
     return None
@@ -112,7 +112,7 @@ def _inside(pauses: np.ndarray, n: int, interval: float, start: float) -> np.nda
     return ((centres[:, None] >= pauses[:, 0]) & (centres[:, None] < pauses[:, 1])).any(axis=1)
 
 
-def _explained(pauses: np.ndarray, found: list[Saturation], start: float) -> bool:
+def explained(pauses: np.ndarray, found: list[Saturation], start: float) -> bool:
     """Whether a resource (a pool is none: it fills up above what stops) was saturated meanwhile: then that one held up
     what stood still."""
     for s in found:

@@ -16,7 +16,7 @@ from ntier_analysis.verdict.data import SweepVerdict
 _PACKAGE = Path(__file__).parents[1]
 _NO_RULES = {
     "verdict": {"store.py", "stored.py", "search.py", "replicas.py"},
-    "statistics": {"balance.py", "groups.py", "mva.py", "ratios.py", "scaling.py"},
+    "statistics": {"balance.py", "groups.py", "ratios.py", "scaling.py"},
 }
 """Modules that no stored verdict depends on: they read, plan, compare or predict. What other sweeps of the store say
 (replicas) is added when a verdict is read."""

@@ -87,7 +87,8 @@ def _judge_loads(
         combine(result, [verdicts[t.load.trial] for t in members])
     else:
         members = measure_plateau(result, valid, members, base_s, scale, LOW_LOADS_SEARCHED if searched else LOW_LOADS)
-        combine(result, [verdicts[t.load.trial] for t in members])
+        settled = [t for t in members if t.load.accounted]
+        combine(result, [verdicts[t.load.trial] for t in settled or members], settled=bool(settled))
     if limited:
         result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
     result.evidence += first_to_saturate(valid)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum
 from itertools import combinations
 
 import numpy as np
 
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import asymptote
-from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, NO_ROOM_PCT, SOFT, Causes, causes, in_turn, relation
+from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, NO_ROOM_PCT, SOFT, Causes, causes, relation
 from ntier_analysis.verdict.context import NO_CONTEXT, Context
 from ntier_analysis.verdict.coverage import covered
 from ntier_analysis.verdict.disks import Room
+from ntier_analysis.verdict.exact import as_expected
 from ntier_analysis.verdict.load import LIMITED, Bottleneck, Load, Verdict, is_server
 from ntier_analysis.verdict.moves import moves
 from ntier_analysis.verdict.reasoning import law, nobody_waits, not_hidden, untold
-from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Group, Saturation
-from ntier_analysis.verdict.stops import stopped_tier
+from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Group, Saturation, mean_use
+from ntier_analysis.verdict.stops import explained, stopped_tier
 from ntier_analysis.wording import counted
 
 HIDDEN = 0.10
@@ -58,27 +60,39 @@ def judge_trial(
     seen = causes(load, servers, context, waits, lost)
     evidence += [_said(s) for s in sorted(seen.named, key=lambda s: -s.share.value)]
     evidence += seen.notes
+    stops = Stops.NONE
     if load.paused >= LIMITED:
-        named, texts = _stops(load, servers, seen.named, context)
+        stops, named, texts = _stops(load, servers, seen.named, context)
         seen = replace(seen, named=named)
         evidence += texts
-    if not load.limited(base_s):
+    held_up = load.paused >= LIMITED and bool(seen.named)  # by what saturates then
+    if lost < LIMITED and stops is Stops.NONE and not held_up:
         if seen.named:
             evidence.append("it saturates, but throughput still follows the law: not (yet) a limit")
         return Verdict("none", evidence=evidence, lost=lost)
     if not seen.named:
-        return _without_cause(load, servers, nodes, lost, evidence, context)
+        return _without_cause(load, servers, nodes, lost, evidence, context, stops, base_s)
     return _with_causes(load, seen, servers, nodes, lost, evidence, context, waits)
+
+
+class Stops(Enum):
+    """What the pauses of a trial tell."""
+
+    NONE = "there are none, or something saturated holds up what waits in them"
+    SEEN = "a tier stops"
+    UNTOLD = "which tier stops is not told"
 
 
 def _stops(
     load: Load, found: list[Saturation], named: list[Saturation], context: Context
-) -> tuple[list[Saturation], list[str]]:
+) -> tuple[Stops, list[Saturation], list[str]]:
     """What of the causes is left in a system that stood still at times, and why."""
     text = f"it stood still in {100 * load.paused:.0f} % of the run ({counted(len(load.pauses), 'time')})"
+    if explained(load.pauses, found, load.start_s):
+        return Stops.NONE, named, [f"{text}: something was saturated then"]
     tier = stopped_tier(load.pauses, found, load.start_s, context.order)
     if tier is None:
-        return named, [text]
+        return Stops.UNTOLD, named, [text]
     text += f": the {tier} tier did nothing then, and nothing that was measured of it or before it was saturated"
     kept = [s for s in named if s.utilization_mean_pct >= FULL_PCT]
     notes = [
@@ -86,7 +100,7 @@ def _stops(
         for s in named
         if s not in kept
     ]
-    return kept, [text, *notes]
+    return Stops.SEEN, kept, [text, *notes]
 
 
 def _law(load: Load, base_s: float, lost: float) -> str:
@@ -140,6 +154,8 @@ def _without_cause(
     lost: float,
     evidence: list[str],
     context: Context,
+    stops: Stops,
+    base_s: float,
 ) -> Verdict:
     missing = unmeasured(found, nodes)
     if missing:
@@ -157,19 +173,42 @@ def _without_cause(
         evidence.append(
             f"{coarse[0]} was sampled every {found[0].interval_s:.1f} s only: sample finer to see short turns"
         )
-    if not context.levels_off and load.paused < LIMITED:
+    if stops is Stops.SEEN or (stops is Stops.UNTOLD and lost >= HIDDEN):
+        return Verdict("hidden", evidence=evidence, lost=lost)
+    if not context.levels_off:
         evidence.append("no other load tells whether this response time is service or waiting")
         return Verdict("unknown", evidence=evidence, lost=lost)
     if why := not_hidden(load, found, context.growth.get(load.trial)):
         return Verdict("unknown", evidence=[*evidence, why], lost=lost)
     growth = context.growth.get(load.trial, 0.0)
-    if growth >= STILL_GROWS and load.paused < LIMITED:
-        evidence.append(f"throughput still grows as the users do (d ln X / d ln N {growth:.2f}): not a limit yet")
-        return Verdict("none", evidence=evidence, lost=lost)
-    if lost < HIDDEN and load.paused < LIMITED:
-        evidence.append("waiting costs little: not a limit yet")
-        return Verdict("none", evidence=evidence, lost=lost)
+    if growth >= STILL_GROWS or lost < HIDDEN:
+        grows = f"throughput still grows as the users do (d ln X / d ln N {growth:.2f})"
+        evidence.append(f"{grows if growth >= STILL_GROWS else 'waiting costs little'}: not a limit yet")
+        return Verdict("unknown" if stops is Stops.UNTOLD else "none", evidence=evidence, lost=lost)
+    if as_expected(load, [s for s in found if not _has_room(s, context)], base_s):
+        evidence.append("users wait no more than they do at what was measured (exact MVA): nothing hidden shows yet")
+        return Verdict("unknown", evidence=evidence, lost=lost)
+    full = [s for s in found if s.resource not in SOFT and _may_be_full(s, context)]
+    if full:
+        evidence += [f"{s.name} may have no room: {_use_text(s)}" for s in full]
+        return Verdict("unknown", evidence=evidence, lost=lost)
     return Verdict("hidden", evidence=evidence, lost=lost)
+
+
+def _may_be_full(s: Saturation, context: Context) -> bool:
+    """Whether a resource that was not seen full may be: its mean utilization is not known to be lower."""
+    return not _has_room(s, context) and mean_use(s).high >= NO_ROOM_PCT
+
+
+def _has_room(s: Saturation, context: Context) -> bool:
+    """Whether it is known that its utilization says nothing of its room."""
+    wide = s.key in context.disks and context.disks[s.key].room in (Room.SOME, Room.PERHAPS)
+    return wide or s.group in context.full_anyway
+
+
+def _use_text(s: Saturation) -> str:
+    used = mean_use(s)
+    return f"it is used {used.value:.0f} %, 95 % interval {used.low:.0f} to {min(used.high, 100.0):.0f} %"
 
 
 def _perhaps_full(found: list[Saturation], context: Context) -> list[Saturation]:
@@ -265,20 +304,21 @@ def _relation(
         f"{first.name} and {second.name}: saturated together in {100 * found.joint:.0f} %, at least one in "
         f"{100 * found.union:.0f} % of the run; lift {found.lift:.2f}"
     )
-    if in_turn(first, second, found) or {first.group, second.group} <= turns:
+    if {first.group, second.group} <= turns:
         return "alternating", text
     smaller = min(first.share.value, second.share.value)
     together = found.lift > ALTERNATING_LIFT and found.joint >= smaller / 2 and smaller >= FULL
     if not together:
         return "", text
-    used = sorted(context.used_pct.get(g[0].group, _mean_use(g)) for g in (a, b))
+    used = sorted(_mean_use(g, context) for g in (a, b))
     room = used[0] / used[1] < HEADROOM if used[1] > 0 else False
     text += f"; used {used[1]:.0f} and {used[0]:.0f} %"
     return ("", f"{text}: the second has room") if room else ("simultaneous", text)
 
 
-def _mean_use(group: list[Saturation]) -> float:
-    return float(np.mean([s.utilization_mean_pct for s in group]))
+def _mean_use(group: list[Saturation], context: Context) -> float:
+    """Over the plateau, of the nodes that are named: the other replicas may have room."""
+    return float(np.mean([context.used_pct.get(s.key, s.utilization_mean_pct) for s in group]))
 
 
 def _imbalances(groups: dict[tuple[str, str], list[Saturation]], found: list[Saturation]) -> list[str]:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ntier_harness import machine
+from ntier_harness import doctor, machine, sampler
 
 NTIER = Path(sys.executable).with_name("ntier")
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +34,31 @@ def test_sysstats_collector_is_where_this_distribution_has_it(monkeypatch, tmp_p
     assert machine.sadc() == str(old)
     new.touch()
     assert machine.sadc() == str(new)
+
+
+@pytest.mark.parametrize(
+    ("present", "level", "detail"),
+    [
+        ("cpuset cpu io memory pids", "ok", "version 2"),
+        ("cpuset cpu pids", "fail", "version 2 without io, memory"),
+        ("", "fail", "version 2 without cpu, io, memory"),
+    ],
+)
+def test_doctor_asks_for_the_controllers_of_version_2(monkeypatch, tmp_path, present, level, detail):
+    monkeypatch.setattr(sampler, "CGROUP", str(tmp_path))
+    (tmp_path / "cgroup.controllers").write_text(present + "\n")
+    found = doctor.cgroups()
+    assert (found.level, found.detail) == (level, detail)
+    assert bool(found.mend) == (level == "fail")
+
+
+def test_doctor_asks_for_the_controllers_of_version_1(monkeypatch, tmp_path):
+    monkeypatch.setattr(sampler, "CGROUP", str(tmp_path))
+    for name in ("cpu", "cpuacct", "memory"):
+        (tmp_path / name).mkdir()
+    assert (doctor.cgroups().level, doctor.cgroups().detail) == ("fail", "version 1 without blkio")
+    (tmp_path / "blkio").mkdir()
+    assert (doctor.cgroups().level, doctor.cgroups().detail) == ("ok", "version 1")
 
 
 @needs_root

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ntier_harness import machine
+from ntier_harness import machine, sampler
 from ntier_harness.lab import Lab
 from ntier_harness.screen import size
 from ntier_harness.targets.local import NETWORK
@@ -81,13 +81,16 @@ def resources(lab: Lab) -> list[Finding]:
 
 
 def cgroups() -> Finding:
-    version = 2 if Path("/sys/fs/cgroup/cgroup.controllers").exists() else 1
-    cpu = (
-        version == 2 or Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").exists() or Path("/sys/fs/cgroup/cpuacct").exists()
-    )
-    return Finding(
-        "cgroup", "ok" if cpu else "fail", f"version {version}", "" if cpu else "mount the cpu and cpuacct controllers"
-    )
+    """Whether the controllers are there by which nodes are limited and measured."""
+    root = Path(sampler.CGROUP)
+    if sampler.is_v2():
+        controllers = (root / "cgroup.controllers").read_text().split()
+        lacking = [name for name in ("cpu", "io", "memory") if name not in controllers]
+        mend = "start the kernel without cgroup_disable=; in a container or virtual machine, ask who runs it"
+        return needs("cgroup", not lacking, "version 2" + (f" without {', '.join(lacking)}" if lacking else ""), mend)
+    lacking = [name for name in ("blkio", "cpu", "cpuacct", "memory") if not (root / name).exists()]
+    detail = "version 1" + (f" without {', '.join(lacking)}" if lacking else "")
+    return needs("cgroup", not lacking, detail, f"mount these controllers below {root}")
 
 
 def steal() -> Finding:

@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 from ntier_harness import doctor, machine, sampler
+from ntier_harness.lab import Lab
+from ntier_harness.paths import Paths
+from ntier_harness.runner import Runner
+from ntier_harness.screen import Screen
+from ntier_harness.targets.local import Local
 
 NTIER = Path(sys.executable).with_name("ntier")
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,6 +64,20 @@ def test_doctor_asks_for_the_controllers_of_version_1(monkeypatch, tmp_path):
     assert (doctor.cgroups().level, doctor.cgroups().detail) == ("fail", "version 1 without blkio")
     (tmp_path / "blkio").mkdir()
     assert (doctor.cgroups().level, doctor.cgroups().detail) == ("ok", "version 1")
+
+
+def test_doctor_goes_on_when_a_program_does_not_answer(monkeypatch, tmp_path):
+    """As Incus on a slow machine, whose daemon is started by the first question."""
+    for name in ("incus", "terraform"):
+        (tmp_path / name).write_text("#!/bin/sh\nexec sleep 60\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(doctor, "ASK_S", 0.2)
+    paths = Paths.find(str(tmp_path / "results"))
+    found = {f.what: f for f in doctor.examine(Lab(Runner(), paths, Local(Runner(), paths), Screen()))}
+    assert (found["incus"].level, found["incus"].mend) == ("warn", "make setup")
+    assert found["incus"].detail == "does not answer: no answer within 0.2 s"
+    assert {"cgroup", "network", "download"} <= set(found)
 
 
 @needs_root

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ntier_harness import machine, sampler
+from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
+from ntier_harness.runner import Done
 from ntier_harness.screen import size
 from ntier_harness.targets.local import NETWORK
 
@@ -22,6 +24,7 @@ DOWNLOADS = 900_000_000  # packages of both distributions' images, Maven artefac
 JAVA_LEAST = 17
 IMAGES = ("web", "app", "shardingsphere", "mysql-small", "client")  # of the default sweep
 STEAL_S = 1.0
+ASK_S = 20.0  # Incus, started by this very question, needs about 6 s
 
 
 @dataclass
@@ -149,19 +152,27 @@ def proxysql() -> Finding:
     return Finding("proxysql", "ok", given or "not given, and not needed", "" if given else get)
 
 
+def ask(lab: Lab, argv: list[str]) -> Done:
+    """What a program says. One that does not end within ASK_S has failed, and the other findings still come."""
+    try:
+        return lab.runner.run(argv, check=False, timeout=ASK_S)
+    except WorkError:
+        return Done(argv, 124, "", f"no answer within {ASK_S:g} s")
+
+
 def first_line(lab: Lab, argv: list[str | None]) -> str:
-    done = lab.runner.run([a for a in argv if a], check=False, timeout=30)
+    done = ask(lab, [a for a in argv if a])
     return (done.out or done.err).strip().splitlines()[0] if (done.out or done.err).strip() else ""
 
 
 def incus(lab: Lab) -> Finding:
     if not shutil.which("incus"):
         return Finding("incus", "warn", "missing", "make setup")
-    done = lab.runner.run(["incus", "query", "/1.0"], check=False, timeout=20)
+    done = ask(lab, ["incus", "query", "/1.0"])
     if done.code:
         return Finding("incus", "warn", f"does not answer: {done.problem}", "make setup")
     argv = ["incus", "--project", "ntier", "image", "list", "--format", "csv", "--columns", "l"]
-    image = lab.runner.run(argv, check=False, timeout=20)
+    image = ask(lab, argv)
     missing = [name for name in IMAGES if name not in image.out.split()]
     detail = "answers" + (f"; images not built yet: {', '.join(missing)}" if missing else ", all images are built")
     return Finding("incus", "warn" if missing else "ok", detail, "make setup" if missing else "")
@@ -171,7 +182,7 @@ def bridge(lab: Lab) -> Finding:
     """The experiment's addresses must not be in use for anything else."""
     if not shutil.which("ip"):
         return Finding("network", "warn", "the program ip is missing", "apt-get install iproute2")
-    done = lab.runner.run(["ip", "-o", "-4", "addr", "show"], check=False)
+    done = ask(lab, ["ip", "-o", "-4", "addr", "show"])
     taken = [line.split()[1] for line in done.out.splitlines() if re.search(r" inet 198\.1[89]\.", line)]
     others = sorted({name for name in taken if name != "ntierbr0"})
     level = "fail" if others else "ok"
@@ -183,9 +194,9 @@ def apt(lab: Lab) -> Finding:
     """Whether the host's own package sources answer (a connection, nothing is fetched)."""
     if not shutil.which("apt-get"):
         return Finding("apt", "fail", "not a Debian-like system", "use Debian 12 or newer, or Ubuntu 24.04 or newer")
-    done = lab.runner.run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"], check=False)
+    done = ask(lab, ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"])
     hosts = dict.fromkeys(re.findall(r"(https?)://([^/:\s]+)(?::(\d+))?", done.out))
-    proxy = lab.runner.run(["apt-config", "dump", "Acquire::http::Proxy"], check=False).out
+    proxy = ask(lab, ["apt-config", "dump", "Acquire::http::Proxy"]).out
     if re.search(r'Proxy "https?://', proxy):
         hosts = dict.fromkeys(re.findall(r"(https?)://([^/:\s\"]+)(?::(\d+))?", proxy))
     for scheme, host, port in hosts:

@@ -39,7 +39,7 @@ def test_a_container_that_stopped_has_no_group(cgroup):
         sampler.find_group("cpu", "ntier_db1")
 
 
-# cgroup v2, files as kernel 6.12 shows them
+# cgroup v2, in the format of the kernel (Documentation/admin-guide/cgroup-v2.rst)
 CPU_STAT = """usage_usec 1234567
 user_usec 1000000
 system_usec 234567

@@ -10,7 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from ntier_harness import machine
+from ntier_harness import doctor, machine, sampler
+from ntier_harness.lab import Lab
+from ntier_harness.paths import Paths
+from ntier_harness.runner import Runner
+from ntier_harness.screen import Screen
+from ntier_harness.targets import local_doctor
+from ntier_harness.targets.local import Local
 
 NTIER = Path(sys.executable).with_name("ntier")
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +40,45 @@ def test_sysstats_collector_is_where_this_distribution_has_it(monkeypatch, tmp_p
     assert machine.sadc() == str(old)
     new.touch()
     assert machine.sadc() == str(new)
+
+
+@pytest.mark.parametrize(
+    ("present", "level", "detail"),
+    [
+        ("cpuset cpu io memory pids", "ok", "version 2"),
+        ("cpuset cpu pids", "fail", "version 2 without io, memory"),
+        ("", "fail", "version 2 without cpu, io, memory"),
+    ],
+)
+def test_doctor_asks_for_the_controllers_of_version_2(monkeypatch, tmp_path, present, level, detail):
+    monkeypatch.setattr(sampler, "CGROUP", str(tmp_path))
+    (tmp_path / "cgroup.controllers").write_text(present + "\n")
+    found = local_doctor.cgroups()
+    assert (found.level, found.detail) == (level, detail)
+    assert bool(found.mend) == (level == "fail")
+
+
+def test_doctor_asks_for_the_controllers_of_version_1(monkeypatch, tmp_path):
+    monkeypatch.setattr(sampler, "CGROUP", str(tmp_path))
+    for name in ("cpu", "cpuacct", "memory"):
+        (tmp_path / name).mkdir()
+    assert (local_doctor.cgroups().level, local_doctor.cgroups().detail) == ("fail", "version 1 without blkio")
+    (tmp_path / "blkio").mkdir()
+    assert (local_doctor.cgroups().level, local_doctor.cgroups().detail) == ("ok", "version 1")
+
+
+def test_doctor_goes_on_when_a_program_does_not_answer(monkeypatch, tmp_path):
+    """As Incus on a slow machine, whose daemon is started by the first question."""
+    for name in ("incus", "terraform"):
+        (tmp_path / name).write_text("#!/bin/sh\nexec sleep 60\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(doctor, "ASK_S", 0.2)
+    paths = Paths.find(str(tmp_path / "results"))
+    found = {f.what: f for f in doctor.examine(Lab(Runner(), paths, Local(Runner(), paths), Screen()))}
+    assert (found["incus"].level, found["incus"].mend) == ("warn", "make setup")
+    assert found["incus"].detail == "does not answer: no answer within 0.2 s"
+    assert {"cgroup", "network", "download"} <= set(found)
 
 
 @needs_root

@@ -39,6 +39,84 @@ def test_a_container_that_stopped_has_no_group(cgroup):
         sampler.find_group("cpu", "ntier_db1")
 
 
+# cgroup v2, in the format of the kernel (Documentation/admin-guide/cgroup-v2.rst)
+CPU_STAT = """usage_usec 1234567
+user_usec 1000000
+system_usec 234567
+nice_usec 0
+core_sched.force_idle_usec 0
+nr_periods 310
+nr_throttled 12
+throttled_usec 98765
+nr_bursts 0
+burst_usec 0
+"""
+MEMORY_STAT = "anon 40000000\nfile 50000000\nkernel 3000000\nshmem 16384\n"
+MEMORY_EVENTS = "low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\noom_group_kill 0\n"
+
+
+@pytest.fixture
+def unified(tmp_path, monkeypatch):
+    """The tree of cgroup v2 with one running container, whose systemd is in a group below."""
+    monkeypatch.setattr(sampler, "CGROUP", str(tmp_path))
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    node = group(tmp_path, "lxc.payload.ntier_db1", "120\n13\n", "init.scope")
+    files = {
+        "cpu.stat": CPU_STAT,
+        "cpu.max": "20000 100000\n",
+        "memory.current": "93016384\n",
+        "memory.stat": MEMORY_STAT,
+        "memory.events": MEMORY_EVENTS,
+        "memory.swap.current": "4096\n",
+        "io.stat": "7:0 rbytes=8192 wbytes=4096 rios=2 wios=1 dbytes=0 dios=0\n",
+    }
+    for name, text in files.items():
+        (node / name).write_text(text)
+    return node
+
+
+def test_version_2_has_all_of_a_node_in_one_folder(unified):
+    assert sampler.is_v2()
+    assert {Path(sampler.find_group(c, "ntier_db1")) for c in ("cpu", "memory", "")} == {unified}
+    assert sampler.first_process(str(unified)) == "13"
+
+
+def test_version_2_counts_microseconds_and_version_1_nanoseconds(unified):
+    row = dict(zip(sampler.CPU_COLUMNS.split(",")[1:], sampler.V2("ntier_db1").cpu_row(), strict=True))
+    assert row == {
+        "usage_user_ns": "1000000000",
+        "usage_system_ns": "234567000",
+        "usage_ns": "1234567000",
+        "throttled_ns": "98765000",
+        "nr_periods": "310",
+        "nr_throttled": "12",
+        "quota_us": "20000",
+        "period_us": "100000",
+    }
+
+
+def test_version_2_without_a_quota_or_without_its_controllers(unified):
+    (unified / "cpu.max").write_text("max 100000\n")
+    assert sampler.V2("ntier_db1").cpu_row()[-2:] == ["-1", "100000"]
+    for name in ("cpu.max", "memory.swap.current", "io.stat"):
+        (unified / name).unlink()
+    node = sampler.V2("ntier_db1")
+    assert node.cpu_row()[-2:] == ["-1", "100000"]
+    assert node.memory_row()[3:] == [sampler.BLANK, "0", "0"]
+
+
+def test_memory_and_disk_of_version_2(unified):
+    row = dict(zip(sampler.MEMORY_COLUMNS.split(",")[1:], sampler.V2("ntier_db1").memory_row(), strict=True))
+    assert row == {
+        "memory_bytes": "93016384",
+        "memory_cache_bytes": "50000000",
+        "oom_kills": "1",
+        "swap_bytes": "4096",
+        "io_read_bytes": "8192",
+        "io_write_bytes": "4096",
+    }
+
+
 def test_the_canary_tells_the_cpu_time_of_its_work():
     rows = [[float(v) for v in sampler.canary_row()] for _ in range(20)]
     assert all(loop > 0 and pages > 0 for loop, pages in rows)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ntier_harness import machine, systems
+from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
+from ntier_harness.runner import Done
 from ntier_harness.screen import size
 from ntier_harness.systems.definition import Program
 
@@ -20,6 +22,7 @@ NEEDED_DISK = 12_000_000_000  # base and golden images, data, the pool's copies
 NEEDED_MEMORY = 4_000_000_000  # 1/1/1/1M with a client: 2.3 GB resident, and room for page cache
 JAVA_LEAST = 17
 STEAL_S = 1.0
+ASK_S = 20.0  # Incus, started by this very question, needs about 6 s
 
 
 @dataclass
@@ -111,8 +114,16 @@ def bring(name: str, program: Program) -> Finding:
     return Finding(name, "ok", given or "not given, and not needed", "" if given else program.get)
 
 
+def ask(lab: Lab, argv: list[str]) -> Done:
+    """What a program says. One that does not end within ASK_S has failed, and the other findings still come."""
+    try:
+        return lab.runner.run(argv, check=False, timeout=ASK_S)
+    except WorkError:
+        return Done(argv, 124, "", f"no answer within {ASK_S:g} s")
+
+
 def first_line(lab: Lab, argv: list[str | None]) -> str:
-    done = lab.runner.run([a for a in argv if a], check=False, timeout=30)
+    done = ask(lab, [a for a in argv if a])
     return (done.out or done.err).strip().splitlines()[0] if (done.out or done.err).strip() else ""
 
 
@@ -120,9 +131,9 @@ def apt(lab: Lab) -> Finding:
     """Whether the host's own package sources answer (a connection, nothing is fetched)."""
     if not shutil.which("apt-get"):
         return Finding("apt", "fail", "not a Debian-like system", "use Debian 12 or newer, or Ubuntu 24.04 or newer")
-    done = lab.runner.run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"], check=False)
+    done = ask(lab, ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"])
     hosts = dict.fromkeys(re.findall(r"(https?)://([^/:\s]+)(?::(\d+))?", done.out))
-    proxy = lab.runner.run(["apt-config", "dump", "Acquire::http::Proxy"], check=False).out
+    proxy = ask(lab, ["apt-config", "dump", "Acquire::http::Proxy"]).out
     if re.search(r'Proxy "https?://', proxy):
         hosts = dict.fromkeys(re.findall(r"(https?)://([^/:\s\"]+)(?::(\d+))?", proxy))
     for scheme, host, port in hosts:

@@ -16,6 +16,7 @@ from ntier_harness.errors import WorkError
 from ntier_harness.machine import cpu_model, memory_info
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
+from ntier_harness.sampler import is_v2
 from ntier_harness.screen import Screen
 from ntier_harness.ssh import Nodes
 from ntier_harness.targets import Target
@@ -81,6 +82,6 @@ def host(_runner: Runner) -> Host:
         memory_bytes=memory["MemTotal"],
         kernel=platform.release(),
         os=release.get("PRETTY_NAME", platform.system()),
-        cgroup_version=2 if Path("/sys/fs/cgroup/cgroup.controllers").exists() else 1,
+        cgroup_version=2 if is_v2() else 1,
         facts=facts,
     )

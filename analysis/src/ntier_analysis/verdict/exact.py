@@ -30,8 +30,8 @@ def possible(load: Load, found: list[Saturation], base_s: float) -> float:
 
 
 def as_expected(load: Load, found: list[Saturation], base_s: float) -> bool:
-    """Whether the throughput is that of the model, to less than what counts as a limit. Arrivals at a rate are no closed
-    network: of them the model says nothing."""
+    """Whether the throughput is that of the model, to less than what counts as a limit. Of arrivals at a rate
+    the model says nothing."""
     if load.model is LoadModel.OPEN:
         return False
     return load.throughput_per_s >= (1 - LIMITED) * possible(load, found, base_s)

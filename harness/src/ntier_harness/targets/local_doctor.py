@@ -7,8 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
-from ntier_harness import machine, systems
-from ntier_harness.doctor import Finding
+from ntier_harness import machine, sampler, systems
+from ntier_harness.doctor import Finding, ask, needs
 from ntier_harness.lab import Lab
 from ntier_harness.screen import size
 from ntier_harness.spec import make_spec
@@ -25,13 +25,16 @@ def examine(lab: Lab) -> list[Finding]:
 
 
 def cgroups() -> Finding:
-    version = 2 if Path("/sys/fs/cgroup/cgroup.controllers").exists() else 1
-    cpu = (
-        version == 2 or Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").exists() or Path("/sys/fs/cgroup/cpuacct").exists()
-    )
-    return Finding(
-        "cgroup", "ok" if cpu else "fail", f"version {version}", "" if cpu else "mount the cpu and cpuacct controllers"
-    )
+    """Whether the controllers are there by which nodes are limited and measured."""
+    root = Path(sampler.CGROUP)
+    if sampler.is_v2():
+        controllers = (root / "cgroup.controllers").read_text().split()
+        lacking = [name for name in ("cpu", "io", "memory") if name not in controllers]
+        mend = "start the kernel without cgroup_disable=; in a container or virtual machine, ask who runs it"
+        return needs("cgroup", not lacking, "version 2" + (f" without {', '.join(lacking)}" if lacking else ""), mend)
+    lacking = [name for name in ("blkio", "cpu", "cpuacct", "memory") if not (root / name).exists()]
+    detail = "version 1" + (f" without {', '.join(lacking)}" if lacking else "")
+    return needs("cgroup", not lacking, detail, f"mount these controllers below {root}")
 
 
 def privileges() -> Finding:
@@ -51,11 +54,11 @@ def nodes() -> Finding:
 def incus(lab: Lab) -> Finding:
     if not shutil.which("incus"):
         return Finding("incus", "warn", "missing", "make setup")
-    done = lab.runner.run(["incus", "query", "/1.0"], check=False, timeout=20)
+    done = ask(lab, ["incus", "query", "/1.0"])
     if done.code:
         return Finding("incus", "warn", f"does not answer: {done.problem}", "make setup")
     argv = ["incus", "--project", PROJECT, "image", "list", "--format", "csv", "--columns", "l"]
-    image = lab.runner.run(argv, check=False, timeout=20)
+    image = ask(lab, argv)
     missing = [name for name in images(lab.paths.root) if name not in image.out.split()]
     detail = "answers" + (f"; images not built yet: {', '.join(missing)}" if missing else ", all images are built")
     return Finding("incus", "warn" if missing else "ok", detail, "make setup" if missing else "")
@@ -71,7 +74,7 @@ def bridge(lab: Lab) -> Finding:
     """The experiment's addresses must not be in use for anything else."""
     if not shutil.which("ip"):
         return Finding("network", "warn", "the program ip is missing", "apt-get install iproute2")
-    done = lab.runner.run(["ip", "-o", "-4", "addr", "show"], check=False)
+    done = ask(lab, ["ip", "-o", "-4", "addr", "show"])
     taken = [line.split()[1] for line in done.out.splitlines() if re.search(r" inet 198\.1[89]\.", line)]
     others = sorted({name for name in taken if name != "ntierbr0"})
     level = "fail" if others else "ok"

@@ -32,7 +32,7 @@ from ntier_harness.systems.definition import Driver as ProgramOfASystem
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent / "drivers"
 STARTER = ROOT / "workloads/bin/run-driver"
-REFERENCE = [sys.executable, str(ROOT / "systems/drivers/http_driver.py")]
+REFERENCE = [sys.executable, str(ROOT / "drivers/http_driver.py")]
 BROKEN = [sys.executable, str(HERE / "broken_driver.py")]
 PARAMETERS = {"requests": str(HERE / "requests.csv"), "rate_per_s": 20, "amount": 60}
 

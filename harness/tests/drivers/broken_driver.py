@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "systems/drivers"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "drivers"))
 from http_driver import Driver
 
 driver = Driver(Path(sys.argv[1]))

@@ -106,7 +106,8 @@ def test_a_small_system_is_right(tmp_path):
         ("name: back", "name: client", "line 10: tiers.1.name: client is taken"),
         ("default_workload: reads", "default_workload: read", "load.default_workload: workload: 'read' is unknown"),
         ("verify:", "checks: {off: {G3.: never}}\nverify:", "checks.off.G3.: String should match pattern"),
-        ("notation:", "variants: {v: {title: V, tier: back, default: a, choices: {a: {ports: {back: [81]}}}}}\nnotation:",
+        ("notation:",
+         "variants: {v: {title: V, tier: back, default: a, choices: {a: {ports: {back: [81]}}}}}\nnotation:",
          "variants.v.choices.a.ports.back.0: port: '81' is unknown; allowed are none"),
         ("kind: command, command: [python3, load.py]", "kind: jmeter, plan: load.jmx", "load.jmx does not exist"),
     ],
@@ -210,7 +211,7 @@ def test_trials_of_any_factor_are_found_again(tmp_path, key):
     ("options", "says"),
     [
         ({"users": "1,30", "clients": "2"}, "users: 1 at scale 0.3 are 1 real user for 2 clients; each needs one"),
-        ({"factor": "sleep_s=1", "clients": "2"}, "users: 1 at scale 0.3 are 1 real user for 2 clients; each needs one"),
+        ({"factor": "sleep_s=1", "clients": "2"}, "users: 1 at scale 0.3 are 1 real user for 2 clients"),
         ({"factor": "sleep=1"}, "factor: 'sleep=1' is unknown (did you mean 'sleep_s=...'?); allowed are users="),
         ({"factor": "sleep_s"}, "is unknown"),
         ({"factor": "kind=a"}, "is unknown"),

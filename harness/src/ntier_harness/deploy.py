@@ -47,8 +47,8 @@ def write_secrets(file: Path) -> None:
 
 
 def services(spec: Spec) -> dict[str, list[dict[str, Any]]]:
-    """Tier -> who may connect to its nodes, [{from, port}]: the tiers that ask it, and clients where the load enters and
-    where requests verify. The packet filter opens nothing else."""
+    """Tier -> who may connect to its nodes, [{from, port}]: the tiers that ask it, and clients where the load enters
+    and where requests verify. The packet filter opens nothing else but SSH."""
     d, there = spec.system.definition, spec.topology.counts
     ports = {tier: d.tier(tier).ports for tier in there}
     for variant, choice in spec.chosen.items():
@@ -63,8 +63,8 @@ def services(spec: Spec) -> dict[str, list[dict[str, Any]]]:
 
 
 def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
-    """What playbooks must know of the system beside its settings: roles, reset command and callers of each tier, requests
-    that show that all tiers serve."""
+    """What playbooks must know of the system beside its settings: roles, reset command and callers of each tier,
+    requests that show that all tiers serve."""
     d = spec.system.definition
     return {
         "ntier_system": d.name,

@@ -375,8 +375,9 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
     settings.check(spec)
     least, most = spec.real_users(spec.users[0]), spec.real_users(spec.users[-1])
     if least < spec.clients:
+        real = counted(least, "real user")
         raise RequestError(
-            f"users: {spec.users[0]} at scale {spec.scale} are {counted(least, 'real user')} for {spec.clients} clients; "
+            f"users: {spec.users[0]} at scale {spec.scale} are {real} for {spec.clients} clients; "
             "each needs one at least"
         )
     if most > MAX_REAL_USERS * spec.clients:

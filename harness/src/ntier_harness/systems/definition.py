@@ -85,7 +85,7 @@ class Choice(Part):
     roles: list[Word] = Field(default_factory=list)
     """Ansible roles of the variant's tier."""
     ports: dict[Word, list[Port]] = Field(default_factory=dict)
-    """Tier -> those of its ports that the tiers which ask it reach with this choice; of tiers that are not named: all."""
+    """Tier -> those of its ports that the tiers which ask it reach with this choice; all of a tier not named here."""
     available: bool = True
     """Whether it can be deployed yet; else the notation knows it and a request for it is refused."""
     program: Program | None = None

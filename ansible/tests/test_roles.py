@@ -135,11 +135,13 @@ def filter_of(tier: str, dbms: str = "mysql") -> list[str]:
         groups.setdefault(name.rstrip("12"), []).append(name)
     environment = jinja2.Environment(trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
     template = (ANSIBLE / "roles/common/templates/nftables.conf.j2").read_text()
-    defaults = read("common", "defaults/main.yml")
-    services = defaults["common_services"]
-    services["middleware"]["port"] = services["db"]["port"] = environment.from_string(
-        defaults["common_database_port"]
-    ).render(ntier_dbms=dbms)
+    port = {"mysql": 3306, "postgresql": 5432}[dbms]
+    services = {
+        "web": [{"from": "client", "port": 80}],
+        "app": [{"from": "web", "port": 8080}],
+        "middleware": [{"from": "app", "port": port}],
+        "db": [{"from": "middleware", "port": port}],
+    }
     text = environment.from_string(template).render(
         ansible_managed="", ntier_tier=tier, groups=groups, common_controller_addresses=["198.18.0.1"],
         hostvars={name: {"address": address} for name, address in nodes.items()},

@@ -59,7 +59,8 @@ def test_clients_share_the_users_and_each_leaves_its_files(lab, spec):
     assert {f"clients/client{n}/interactions.jtl.csv.zst" for n in (1, 2)} <= files
     assert [machine.runner.world.node(f"client{n}")["jmeter"]["users"] for n in (1, 2)] == [100, 100]
     shared = [machine.runner.world.node(f"client{n}")["shared"] for n in (1, 2)]
-    assert shared[0] == shared[1] == "author,state\n" + "".join(f"0,Home of 198.18.1.{n}\n" for n in (1, 2))
+    homes = [f"0,Home of {machine.runner.world.node(f'client{n}')['address']}\n" for n in (1, 2)]
+    assert shared[0] == shared[1] == "author,state\n" + "".join(homes)
     with pytest.raises(RequestError, match=r"exists with other clients \(2 there\)"):
         sweep.run(lab(), spec(users="1000", name=s.name))
 

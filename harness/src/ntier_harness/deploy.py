@@ -20,7 +20,7 @@ from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import MAX_BOOT_S, Generator
 from ntier_harness.playbooks import play
-from ntier_harness.spec import Spec
+from ntier_harness.spec import CLIENT, Spec
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
 # A round lasts as long as the system says (load.warm_up_s): caches fill, and the JIT compilers of JVMs settle.
@@ -46,14 +46,31 @@ def write_secrets(file: Path) -> None:
         durable.write(file, text, mode=0o600)
 
 
+def services(spec: Spec) -> dict[str, list[dict[str, Any]]]:
+    """Tier -> who may connect to its nodes, [{from, port}]: the tiers that ask it, and clients where the load enters
+    and where requests verify. The packet filter opens nothing else but SSH."""
+    d, there = spec.system.definition, spec.topology.counts
+    ports = {tier: d.tier(tier).ports for tier in there}
+    for variant, choice in spec.chosen.items():
+        ports |= d.variants[variant].choices[choice].ports
+    asked = [(d.load.entry.tier, CLIENT, d.load.entry.port)]
+    asked += [(r.tier, CLIENT, r.port) for r in d.verify.requests]
+    asked += [(tier, asker, port) for asker in there for tier in d.tier(asker).talks_to for port in ports.get(tier, [])]
+    return {
+        tier: [{"from": asker, "port": port} for asked_tier, asker, port in dict.fromkeys(asked) if asked_tier == tier]
+        for tier in there
+    }
+
+
 def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
-    """What playbooks must know of the system beside its settings: roles and reset command of each tier, requests that
-    show that all tiers serve."""
+    """What playbooks must know of the system beside its settings: roles, reset command and callers of each tier,
+    requests that show that all tiers serve."""
     d = spec.system.definition
     return {
         "ntier_system": d.name,
         "ntier_roles": {tier: spec.roles(tier) for tier in spec.topology.counts},
         "ntier_reset": {r.tier: r.command for r in d.reset},
+        "common_services": services(spec),
         "client_load_files": [str(path) for path in of_system.files(spec.system, lab.paths.workloads)],
         "client_load_packages": d.load.driver.packages,
         "ntier_verify": [
@@ -211,7 +228,7 @@ def drive(lab: Lab, spec: Spec, seconds: float, round_: int) -> tuple[int, int]:
     """Load beside any trial, for `seconds`; its situations join those of the rounds before. Returns the interactions
     served and the situations that there are. Raises WorkError if a client fails."""
     runner = lab.runner
-    users = WARM_USERS_PER_CORE * lab.target.cores(lab.nodes.all)
+    users = max(WARM_USERS_PER_CORE * lab.target.cores(lab.nodes.all), len(lab.nodes.clients))
     phases = Phases("warm", 2.0, seconds, 0.0)
     directory = f"{REMOTE}/warm-up"
     reset(lab)

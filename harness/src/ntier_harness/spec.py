@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ntier_analysis.wording import counted
+
 from ntier_harness import catalog, systems
 from ntier_harness.catalog import Mix, Phases
 from ntier_harness.errors import RequestError, unknown
@@ -371,7 +373,13 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
     )
     spec = replace(spec, chosen=choose(system, topology, parse_variants(options, system)))
     settings.check(spec)
-    most = spec.real_users(spec.users[-1])
+    least, most = spec.real_users(spec.users[0]), spec.real_users(spec.users[-1])
+    if least < spec.clients:
+        real = counted(least, "real user")
+        raise RequestError(
+            f"users: {spec.users[0]} at scale {spec.scale} are {real} for {spec.clients} clients; "
+            "each needs one at least"
+        )
     if most > MAX_REAL_USERS * spec.clients:
         of = f"{MAX_REAL_USERS}" + (f" for each of {spec.clients} clients" if spec.clients > 1 else "")
         raise RequestError(f"users: {spec.users[-1]} at scale {spec.scale} are {most} real users; at most {of}")

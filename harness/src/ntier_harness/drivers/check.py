@@ -28,6 +28,7 @@ from ntier_harness.errors import RequestError
 WORKERS, THINK_S, RATE_PER_S = 6, 0.2, 20
 AMOUNT, ENDLESS = 120, 80_000  # pieces of work; pieces, and seconds, of what is to be ended
 PHASES = {"ramp_up_s": 1.0, "run_s": 4.0, "ramp_down_s": 1.0}
+TIER = "server"  # of what a driver is told: this machine alone
 WAITS_S = 2.5  # how long it is kept waiting for the start
 READY_S, END_S, TERM_S = 60.0, 5.0, 3.0  # as a trial allows (load.MAX_BOOT_S, trial.EXIT_WAIT_S, ntier-node)
 GAP_S = 5.0  # between two lines of the heartbeat, as load.HEARTBEAT_S
@@ -143,7 +144,7 @@ class Bench:
         base = {
             "contract": CONTRACT, "load_model": self.model, "workload": "check", "client": share.client,
             "clients": share.clients, "workers": share.workers, "first_worker": share.first, "workers_total": WORKERS,
-            "seed": seed, "think_time_s": THINK_S, "phases": phases, "targets": {"web": addresses},
+            "seed": seed, "think_time_s": THINK_S, "phases": phases, "targets": {TIER: addresses},
             "entry": {"addresses": addresses, "port": self.server.port, "path": ""},
             "parameters": {"rate_per_s": RATE_PER_S, "amount": amount},
         }  # fmt: skip

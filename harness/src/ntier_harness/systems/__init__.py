@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from ntier_harness.errors import unknown
 from ntier_harness.files import read_text, read_yaml
 from ntier_harness.systems.definition import Definition
-from ntier_harness.systems.reading import read
+from ntier_harness.systems.reading import FILE, read
 from ntier_harness.systems.rules import Rules
 from ntier_harness.systems.rules import load as load_rules
 
@@ -35,12 +36,17 @@ class System:
         return load_rules(self.path(name) if name else None)
 
     def path(self, name: str) -> Path:
-        """A file that the definition names."""
-        return (self.folder / name).resolve()
+        """A file that the definition names. A link stays one, so that errors name it and not what it leads to."""
+        path = self.folder / name
+        return path.parent.resolve() / path.name
 
 
 def names(root: Path) -> list[str]:
-    """Systems of the checkout, in order of their names: the folders of `systems/`."""
+    """Systems of the checkout, in order of their names: the folders of `systems/` with a `system.yaml`."""
+    return [name for name in _folders(root) if os.path.lexists(root / "systems" / name / FILE)]
+
+
+def _folders(root: Path) -> list[str]:
     folder = root / "systems"
     return sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name[0] not in "._") if folder.is_dir() else []
 
@@ -52,7 +58,7 @@ def default(root: Path) -> str:
 
 def find(root: Path, name: str) -> System:
     """Raises RequestError if there is no such system, or if something is wrong with it."""
-    if name not in names(root):
+    if name not in _folders(root):
         raise unknown("system", name, names(root))
     folder = root / "systems" / name
     return System(read(folder, root / "ansible" / "roles"), folder, name == default(root))

@@ -48,7 +48,8 @@ class Tier(Part):
     """Ansible roles, in order, of `roles/` beside this file or of `ansible/roles`. The last one names the node's part.
     Empty: a variant of this tier says."""
     ports: list[Port] = Field(default_factory=list)
-    """Ports that its services listen on; a machine where somebody else does is refused."""
+    """Ports that its services listen on; a machine where somebody else does is refused. The tiers that ask it reach
+    them, unless a choice of a variant says fewer. Clients reach the entry of the load and what `verify` requests."""
     services: list[Text] = Field(default_factory=list)
     """Names of its server processes; a machine where they run already is refused."""
     holds: list[Text] = Field(default_factory=list)
@@ -83,6 +84,8 @@ class Choice(Part):
     """Chooses it in TOPO: 1/2/1M."""
     roles: list[Word] = Field(default_factory=list)
     """Ansible roles of the variant's tier."""
+    ports: dict[Word, list[Port]] = Field(default_factory=dict)
+    """Tier -> those of its ports that the tiers which ask it reach with this choice; all of a tier not named here."""
     available: bool = True
     """Whether it can be deployed yet; else the notation knows it and a request for it is refused."""
     program: Program | None = None
@@ -335,8 +338,14 @@ class Resource(Part):
 
 
 class Checks(Part):
-    off: dict[Annotated[str, Field(pattern=r"^[A-Z]\d{1,2}$")], Text] = Field(default_factory=dict)
-    """Validity check (E2) that does not apply -> why; every report shows both."""
+    @model_validator(mode="before")
+    @classmethod
+    def _off(cls, given: Any) -> Any:
+        """YAML 1.1 takes the key `off` without quotes for false."""
+        return {"off" if key is False else key: value for key, value in given.items()} if type(given) is dict else given
+
+    off: dict[Annotated[str, Field(pattern=r"^[A-Z]\d{1,2}(\.[a-z0-9]{1,20})?$")], Text] = Field(default_factory=dict)
+    """Validity check (`E2`, `G3.gc`) that does not apply -> why; every report shows both."""
 
 
 class Request(Part):

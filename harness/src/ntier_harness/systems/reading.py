@@ -202,6 +202,11 @@ def _variants(d: Definition) -> Iterator[tuple[Key, str]]:
                 for j, value in enumerate(values):
                     if other in d.variants:
                         yield from _among((*here, "with", other, j), value, d.variants[other].choices, "choice")
+            for tier, ports in choice.ports.items():
+                yield from _among((*here, "ports", tier), tier, d.tier_names, "tier")
+                listed = d.tier(tier).ports if tier in d.tier_names else ports
+                for j, port in enumerate(ports):
+                    yield from _among((*here, "ports", tier, j), port, listed, "port")
             for setting, values in choice.settings.items():
                 yield from _among((*here, "settings", setting), setting, d.settings, "setting")
                 allowed = d.settings[setting].choices if setting in d.settings else None

@@ -30,6 +30,8 @@ STATUS = {
     "tomcat_status": status.tomcat_status,
     "middleware_status": status.middleware_status,
 }
+LOGGING = "apache_status"
+"""Collector of a web server whose role keeps an access log, too."""
 NOMINAL_S = dict.fromkeys(("cgroup_cpu", "host_stat", "procstat"), host.NOMINAL_CPU_S)
 """Sampling intervals, s; every other collector writes once a second."""
 
@@ -63,11 +65,27 @@ class RawTrial:
     def system(self) -> System:
         return self.manifest.described
 
+    @cached_property
+    def _jmeter(self) -> dict | None:
+        """What JMeter was told; empty: another program makes the load; None: nobody says. Raises DataError."""
+        name = "config/driver.json"
+        if self.manifest.system is None or self.path(name) is None:
+            return None
+        found = self.json(name).get("jmeter", {})
+        if not (isinstance(found, dict) and isinstance(found.get("properties", {}), dict)):
+            raise DataError(f"{self.folder / name}: jmeter is {found!r}, expected an object with properties")
+        return found
+
     @property
     def strict(self) -> bool:
         """Whether its client is JMeter with this project's plug-in, which writes all that there is to write: so it was
-        before a manifest named its system."""
-        return self.manifest.system is None
+        before a manifest named its system. What the driver was told decides; if that is lost, nothing is excused."""
+        return self._jmeter is None or "ntier.mix" in self._jmeter.get("properties", {})
+
+    @property
+    def jvm_logged(self) -> bool:
+        """Whether JMeter makes the load: its JVM logs the pauses of its collector."""
+        return self._jmeter != {}
 
     @property
     def load_model(self) -> LoadModel:
@@ -154,18 +172,21 @@ class RawTrial:
         return joined
 
     def wrote(self, name: str) -> bool:
-        """Whether the clients wrote such a file. Users who think must have: without it the trial cannot be checked."""
+        """Whether the clients wrote such a file, or must have."""
         return self.strict or any(self.path(f"clients/{c}/{name}") for c in self.clients)
 
     def first_user(self, client: str) -> int:
-        """Number of the client's first user: users are split among the clients (`ntier.first_user`)."""
+        """Number of the client's first user: users are split among the clients (`ntier.first_user`; of a driver without
+        that, `first_worker`). Raises DataError if it is no number."""
         path = self.path(f"clients/{client}/ntier.properties")
-        found = (
-            re.search(rb"^ntier\.first_user=(\d{1,9})$", read_bytes(path, DOCUMENT_BYTES), re.MULTILINE)
-            if path
-            else None
-        )
-        return int(found[1]) if found else 0
+        text = read_bytes(path, DOCUMENT_BYTES) if path else b""
+        if found := re.search(rb"^ntier\.first_user=(\d{1,9})$", text, re.MULTILINE):
+            return int(found[1])
+        name = f"clients/{client}/driver.json"
+        first = self.json(name).get("first_worker", 0) if self.path(name) else 0
+        if type(first) is not int or not 0 <= first < 10**9:
+            raise DataError(f"{self.folder / name}: first_worker is {first!r}, expected an integer from 0 to 999999999")
+        return first
 
     @cached_property
     def interactions(self) -> pd.DataFrame:
@@ -262,8 +283,15 @@ class RawTrial:
     def logged(self) -> list[str]:
         """Nodes of the first tier, whose access logs tell of every request; none if none of them keeps one."""
         names = self.of_tier(self.system.order[0])
-        kept = self.strict or any(self.path(f"nodes/{name}/logs/access.log") for name in names)
+        kept = self.must_log or any(self.path(f"nodes/{name}/logs/access.log") for name in names)
         return names if kept else []
+
+    @property
+    def must_log(self) -> bool:
+        """Whether the first tier keeps access logs, with the node that each request was sent to: by the collectors that
+        were started on it. All did before a manifest named its system."""
+        started = (self.manifest.collectors.get(name, []) for name in self.of_tier(self.system.order[0]))
+        return self.manifest.system is None or any(LOGGING in names for names in started)
 
     @cached_property
     def web_logs(self) -> dict[str, pd.DataFrame]:

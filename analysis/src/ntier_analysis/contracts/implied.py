@@ -39,5 +39,10 @@ def rows(found: System) -> dict[str, tuple[str, ...]]:
     return told or {i.name: _ROWS[i.name] for i in found.interactions if i.name in _ROWS}
 
 
+def pictured(found: System) -> bool:
+    """Whether each interaction ends with one picture, its page's logo. Systems that have one of `_ROWS` mean that."""
+    return any(i.name in _ROWS for i in found.interactions)
+
+
 def _replicas(tier: str) -> Replicas:
     return Replicas.ALL_WRITE if tier == TIERS[-1] else Replicas.BALANCED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ntier_analysis.contracts import Outcome
+from ntier_analysis.contracts import Outcome, implied
 from ntier_analysis.trial import NOMINAL_S, RawTrial
 from ntier_analysis.validity.registry import Finding, check, exact, not_applicable, undecidable
 
@@ -158,7 +158,7 @@ def logs_agree(trial: RawTrial) -> Finding:
     garbled = sum(len(log.attrs["garbled_lines"]) for log in logs)
     if garbled:
         return Finding(Outcome.FAIL, garbled, 0, "lines", None, None, f"{garbled} lines of the web log are garbled")
-    if not trial.strict and not any(log["image"].any() for log in logs):
+    if not implied.pictured(trial.system) and not any(log["image"].any() for log in logs):
         return not_applicable("no interaction of this system ends with a picture that the log could count")
     logos = within(seen.loc[seen["ok"], "t_s"]), sum(within(log.loc[log["image"], "t_s"]) for log in logs)
     pages = within(seen["page_s"]), sum(within(log.loc[~log["image"], "t_s"]) for log in logs)

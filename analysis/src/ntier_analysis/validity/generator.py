@@ -120,8 +120,8 @@ def client_throttled(trial: RawTrial) -> Finding:
 @check("G3.gc", "Client stopped by its JVM's garbage collector, share of the run", "generator_saturated")
 def client_pauses(trial: RawTrial) -> Finding:
     """Fails beyond 1 % of the run, or for one pause of more than 200 ms: it would be measured as response time."""
-    if not (trial.wrote("gc.log") or trial.wrote("ntier.properties")):
-        return not_applicable("the driver left nothing of a JVM")
+    if not (trial.jvm_logged or trial.wrote("gc.log") or trial.wrote("ntier.properties")):
+        return not_applicable("the load is made by another program than JMeter, which left no log of a JVM")
     start, end = trial.run
     worst, name, longest, n = 0.0, "", 0.0, 0
     for client in trial.clients:

@@ -145,7 +145,8 @@ def _idle_servers(trial: RawTrial) -> tuple[list[str], list[str], list[str]]:
     counts = {order[0]: {name: len(log) for name, log in logs.items()}}
     if logs and len(order) > 1:
         sent = {n: sum(int((log["app_node"] == n).sum()) for log in logs.values()) for n in _tier(trial, order[1])}
-        if trial.strict or any(sent.values()):  # else the log does not say where it sent a request
+        beyond = {n for log in logs.values() for n in log["app_node"].unique()} & trial.nodes.keys() - sent.keys()
+        if any(sent.values()) or (trial.must_log and not beyond):  # else the log tells of another tier, or of none
             counts[order[1]] = sent
     asked: dict[str, int] = {}
     for node in _balancers(trial):

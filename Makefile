@@ -150,7 +150,7 @@ site: venv ## the documentation as a site: build/site/index.html
 # ---- tests --------------------------------------------------------------------------------------------------------
 
 .PHONY: test test-fast test-nodes test-faults lint bench
-PYTEST_NODES := $(VENV)/pytest $(wildcard harness/tests ansible/tests setup/tests rubbos-app/tests middleware/*/tests)
+PYTEST_NODES := $(VENV)/pytest $(wildcard harness/tests ansible/tests setup/tests systems/*/tests rubbos-app/tests middleware/*/tests)
 test test-nodes: MIDDLEWARE := shardingsphere,haproxy,pgpool# those of which the tests need images
 
 test: setup test-fast test-nodes ## all tests, the smoke experiment included

@@ -14,6 +14,9 @@ import yaml
 
 ANSIBLE = Path(__file__).resolve().parents[1]
 ROLES = sorted(path.name for path in (ANSIBLE / "roles").iterdir() if path.is_dir())
+HOMES = {path.name: path for path in ANSIBLE.parent.glob("systems/*/roles/*")} | {  # folder of each role
+    role: ANSIBLE / "roles" / role for role in ROLES
+}
 SHARED = {  # variables of the experiment and of the inventory: typed where they are used, set outside of the roles
     "ntier_scale", "ntier_controller_address", "app_db_password", "middleware_db_password", "monitor_db_password",
     "middleware_login", "app_database_user", "ntier_whole_machine",
@@ -21,7 +24,7 @@ SHARED = {  # variables of the experiment and of the inventory: typed where they
 
 
 def read(role: str, path: str) -> dict[str, Any]:
-    file = ANSIBLE / "roles" / role / path
+    file = HOMES[role] / path
     return (yaml.safe_load(file.read_text()) or {}) if file.exists() else {}
 
 
@@ -51,15 +54,15 @@ def test_a_stated_default_is_the_default(role):
 
 
 # machine is for what no image is made for
-@pytest.mark.parametrize("role", sorted(set(ROLES) - {"machine"}))
+@pytest.mark.parametrize("role", sorted({*ROLES, "mediawiki_app", "memcached"} - {"machine"}))
 def test_an_image_holds_no_peer_no_address_and_no_secret(role):
-    text = (ANSIBLE / "roles" / role / "tasks/install.yml").read_text() + str(read(role, "vars/main.yml"))
+    text = (HOMES[role] / "tasks/install.yml").read_text() + str(read(role, "vars/main.yml"))
     assert not re.search(r"groups\[|ntier_addresses|hostvars|_password|\{\{ address", text)
 
 
 # ---- the programs of a node (role program) --------------------------------------------------------------------------
 
-PROGRAMS = [role for role in ROLES if f"{role}_program" in read(role, "vars/main.yml")]
+PROGRAMS = [role for role in sorted(HOMES) if f"{role}_program" in read(role, "vars/main.yml")]
 SPEC = read("program", "meta/argument_specs.yml")["argument_specs"]["main"]["options"]["program_spec"]["options"]
 
 
@@ -68,12 +71,13 @@ def program(role: str) -> dict[str, Any]:
 
 
 def tasks(role: str, name: str) -> list[dict[str, Any]]:
-    file = ANSIBLE / "roles" / role / "tasks" / name
+    file = HOMES[role] / "tasks" / name
     return yaml.safe_load(file.read_text()) if file.exists() else []
 
 
 def test_every_role_but_the_shared_ones_is_a_program():
     assert set(ROLES) - set(PROGRAMS) == {"database", "machine", "program"}
+    assert set(PROGRAMS) - set(ROLES) == {"mediawiki_app", "memcached"}
 
 
 @pytest.mark.parametrize("role", PROGRAMS)
@@ -85,7 +89,7 @@ def test_a_program_is_described_in_known_words_and_its_files_are_there(role):
     assert set(spec.get("reports", {})) <= set(SPEC["reports"]["options"])
     for folder in spec.get("folders", []):
         assert set(folder) <= set(SPEC["folders"]["options"])
-    files = ANSIBLE / "roles" / role / "files"
+    files = HOMES[role] / "files"
     for place, source in spec.get("files", {}).items():
         assert place.startswith("/")
         assert "{{" in source or (files / source).is_file(), source

@@ -8,10 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+from driver_runs import WORKLOADS, start_driver, told, wait_for_end
 from ledger import rows
 from ntier_harness.drivers import check
-
-from conftest import WORKLOADS, start_driver, told, wait_for_end
 
 PLANS = Path(__file__).parent / "plans"
 OWN = {

@@ -65,6 +65,12 @@ def test_clients_share_the_users_and_each_leaves_its_files(lab, spec):
         sweep.run(lab(), spec(users="1000", name=s.name))
 
 
+def test_each_client_has_a_user_in_the_warm_up(lab, spec, monkeypatch):
+    """Also where there are more clients than the machine's cores ask for users."""
+    monkeypatch.setattr("ntier_harness.deploy.WARM_USERS_PER_CORE", 0)
+    assert sweep.run(lab(), spec(users="4000", clients="16")) == 0
+
+
 def test_limits_are_in_force_only_during_the_phases(lab, spec):
     machine, s = lab(), spec()
     sweep.run(machine, s)

@@ -13,6 +13,7 @@ from ntier_analysis.comparison import compare
 from ntier_analysis.comparison.texts import as_json, comparison_text, conclusion, table
 from ntier_analysis.demo import SWEEP, unpack
 from ntier_analysis.errors import DataError
+from ntier_analysis.prediction.demands import known_tier_demands
 from ntier_analysis.setting import MUST_EQUAL
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, write_table
@@ -238,3 +239,10 @@ def test_command_writes_figure_and_tables(demo, tmp_path):
     )
     assert refused.returncode == 2
     assert refused.stderr.startswith("error: no sweep 'x'")
+
+
+def test_a_sweep_without_a_valid_trial_has_no_demands():
+    trials = pd.DataFrame({"trial": pd.Series(dtype=str), "valid": pd.Series(dtype=bool), "throughput_per_s": []})
+    used = pd.DataFrame({"trial": pd.Series(dtype=str), "node": pd.Series(dtype=str), "value": pd.Series(dtype=float)})
+    nodes = pd.DataFrame({"node": ["db1"], "tier": ["db"], "cpu_cores": [0.2]})
+    assert known_tier_demands(trials, used, nodes) == {}

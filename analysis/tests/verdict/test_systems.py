@@ -134,6 +134,7 @@ def test_of_an_open_load_the_heartbeat_tells_what_was_offered(trial, tmp_path):
     client = next((raw / "clients").iterdir())
     for name in ("thinks.csv", "users.csv", "thinks.csv.zst", "users.csv.zst"):
         (client / name).unlink(missing_ok=True)
+    (raw / "config" / "driver.json").write_text('{"load_model": "open", "parameters": {"rate_per_s": 30}}')
     manifest = Manifest.read(raw)
     up = manifest.phase("ramp_up").start_s
     beats = [f"{up + s:.3f},1,{30 * s},{20 * s},0,{10 * s}" for s in range(34)]

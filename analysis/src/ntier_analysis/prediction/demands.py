@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ntier_analysis.contracts import implied
 from ntier_analysis.contracts.system import Replicas, System
 from ntier_analysis.described import ordered, system_of
 from ntier_analysis.errors import DataError
@@ -59,7 +60,8 @@ def _use(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) ->
     limits = nodes.dropna(subset=["cpu_cores"]).drop_duplicates("node").set_index("node")
     valid = trials[trials["valid"].fillna(False).astype(bool)].set_index("trial")["throughput_per_s"].dropna()
     used = used_cores.groupby(["trial", "node"])["value"].mean().unstack().reindex(index=valid.index)
-    return _Use(valid, used, limits["cpu_cores"], limits["tier"], system_of(trials))
+    system = system_of(trials) if len(trials) else implied.system(0)  # of no trial nobody knows it, nor needs it
+    return _Use(valid, used, limits["cpu_cores"], limits["tier"], system)
 
 
 def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, Demand]:

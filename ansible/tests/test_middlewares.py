@@ -58,14 +58,14 @@ def images(request) -> set[str]:
 
 @pytest.fixture(scope="module", params=parameters())
 def through(request, images, deployments, nodes_that_run):
-    """(deployment of 1/1/1/2 with the middleware, the middleware, letter of the DBMS)."""
+    """(deployment of 1/1/1/2 with the middleware, its name, letter of the DBMS)."""
     name, letter = request.param
     if name not in images:
         pytest.skip("no ProxySQL at hand: PROXYSQL_BINARY=/path/to/its.deb (make doctor says where it is)")
     options = ["--topo", f"1/1/1/2{letter}", "--middleware", name]
     for command in ("up", "deploy"):
         subprocess.run([BIN / "ntier", command, *options], cwd=ROOT, check=True)
-    return nodes_that_run(), MIDDLEWARES[name], letter
+    return nodes_that_run(), name, letter
 
 
 def replicas_asked(deployment, letter, tmp_path: Path) -> dict[str, int]:
@@ -84,9 +84,10 @@ def replicas_asked(deployment, letter, tmp_path: Path) -> dict[str, int]:
 
 
 def test_a_connections_statements_are_shared_out_by_the_granularity(through, tmp_path):
-    deployment, middleware, letter = through
+    deployment, name, letter = through
+    middleware = MIDDLEWARES[name]
     split = replicas_asked(deployment, letter, tmp_path)
-    print(f"{middleware.name} {letter}: {split}")
+    print(f"{name} {letter}: {split}")
     assert sum(split.values()) == STATEMENTS
     if middleware.variables["middleware_granularity"] == "connection":
         assert len(split) == 1
@@ -99,7 +100,8 @@ def test_a_connections_statements_are_shared_out_by_the_granularity(through, tmp
 
 
 def test_the_split_of_pages_is_recorded(through, tmp_path):
-    deployment, middleware, _ = through
+    deployment, name, _ = through
+    middleware = MIDDLEWARES[name]
     node, client, web = (deployment.of_tier(tier)[0] for tier in ("middleware", "client", "web"))
     folder = "/run/ntier/test-middleware"
     assert deployment.ssh(node, f"ntier-node reset && ntier-node start {folder}").returncode == 0
@@ -130,12 +132,12 @@ def test_the_split_of_pages_is_recorded(through, tmp_path):
 
 
 def test_it_can_begin_anew_and_deploying_again_changes_nothing(through):
-    deployment, middleware, _ = through
+    deployment, name, _ = through
     node = deployment.of_tier("middleware")[0]
     assert deployment.ssh(node, "ntier-node reset").returncode == 0
     facts = json.loads(deployment.ssh(node, "ntier-node facts").stdout)
     assert [service["state"] for service in facts["services"]] == ["active"]
-    assert any(facts["packages"].values()), middleware.name
+    assert any(facts["packages"].values()), name
     again = deployment.play("deploy")
     assert again.code == 0, again.failed or again.text
     assert again.changed == []
@@ -153,19 +155,19 @@ def test_it_listens_on_its_own_address_only(through):
 
 def test_one_replica_has_room_for_the_check_beside_the_application(through):
     """The application holds all of its connections at the only replica when the middleware is checked."""
-    _, middleware, letter = through
-    if middleware.traits["multiplexes"]:
+    _, name, letter = through
+    if MIDDLEWARES[name].traits["multiplexes"]:
         pytest.skip("the application's connections hold none at the replicas")
-    options = ["--topo", f"1/1/1/1{letter}", "--middleware", middleware.name]
+    options = ["--topo", f"1/1/1/1{letter}", "--middleware", name]
     for command in ("up", "deploy"):
         subprocess.run([BIN / "ntier", command, *options], cwd=ROOT, check=True)
 
 
 def test_it_holds_no_secret_that_others_can_read(through):
-    deployment, middleware, _ = through
+    deployment, name, _ = through
     node = deployment.of_tier("middleware")[0]
     secrets = (STATE / "local/secrets.yml").read_text().split()[1::2]
     found = deployment.ssh(
         node, f"find /etc -type f -perm -o=r -print0 | xargs -0 grep -lF {' '.join(f'-e {s}' for s in secrets)}"
     )
-    assert found.stdout == "", middleware.name
+    assert found.stdout == "", name

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from ntier_analysis.cli import app
+from ntier_analysis.contracts.system import Replicas
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import TierDemand, tier_demands
 from ntier_analysis.prediction.forecast import what_if
@@ -74,7 +75,8 @@ def test_another_node_type_takes_its_capacity_from_the_store(store):
 def tiers(nodes: int = 1) -> list[TierDemand]:
     def tier(name: str, demand_s: float, count: int = 1) -> TierDemand:
         found = Demand(0.001 * count, demand_s, 0.02 * demand_s, 0.5, 20, 1e-6, 0.0)
-        return TierDemand(name, count, 0.2, found, ("a", "b"))
+        replicas = Replicas.ALL_WRITE if name == "db" else Replicas.BALANCED
+        return TierDemand(name, count, 0.2, found, ("a", "b"), replicas)
 
     return [tier("app", 0.001), tier("middleware", 0.0008), tier("db", 0.004 * nodes, nodes)]
 
@@ -95,7 +97,7 @@ def test_writes_are_not_divided_among_replicas():
 
 
 def test_a_node_of_several_cores_serves_several_at_once():
-    tier = TierDemand("db", 2, 2.5, Demand(0.0, 0.01, 0.0, 1.0, 5), ())
+    tier = TierDemand("db", 2, 2.5, Demand(0.0, 0.01, 0.0, 1.0, 5), (), Replicas.ALL_WRITE)
     found = station(tier, 0.0, 0.01)
     assert (found.servers, found.queues, found.demand_s) == (5.0, 1, 0.01)
     other = station(TierDemand("app", 2, 0.2, Demand(0.0, 0.01, 0.0, 1.0, 5), ()), 0.0, 0.01)
@@ -142,7 +144,9 @@ def test_a_sweep_that_is_saturated_from_its_first_load_is_refused_by_name_of_the
 
 
 def test_a_node_that_was_not_measured_takes_its_trial_out_of_the_fit():
-    trials = pd.DataFrame({"trial": ["a", "b", "c"], "valid": True, "throughput_per_s": [10.0, 20.0, 30.0]})
+    trials = pd.DataFrame(
+        {"trial": ["a", "b", "c"], "users": [1, 2, 3], "valid": True, "throughput_per_s": [10.0, 20.0, 30.0]}
+    )
     trials = trials.assign(run_start_s=0.0, run_end_s=60.0)
     nodes = pd.DataFrame({"node": ["db1", "db2"], "tier": "db", "cpu_cores": 0.2})
     samples = [

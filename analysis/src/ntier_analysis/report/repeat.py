@@ -6,8 +6,8 @@ import shlex
 
 GOALS = {
     "sweep": (
-        "TOPO", "USERS", "MIX", "PHASES", "REPS", "MIDDLEWARE", "TARGET", "HOSTS", "SCALE", "SEARCH", "PRECISION",
-        "SEED", "NAME", "DATA", "CLIENTS", "SET", "ATTEMPTS",
+        "SYSTEM", "TOPO", "VARIANT", "USERS", "FACTOR", "MIX", "PHASES", "REPS", "MIDDLEWARE", "TARGET", "HOSTS",
+        "SCALE", "SEARCH", "PRECISION", "SEED", "NAME", "DATA", "CLIENTS", "SET", "ATTEMPTS",
     ),
     "campaign": ("SPEC",),
 }  # fmt: skip

@@ -173,7 +173,9 @@ def _without_cause(
         evidence.append(
             f"{coarse[0]} was sampled every {found[0].interval_s:.1f} s only: sample finer to see short turns"
         )
-    if stops is Stops.SEEN or (stops is Stops.UNTOLD and lost >= HIDDEN):
+    # workers who never think all wait at times, for whatever a unit of work consists of: that is no stop
+    stopped = stops is Stops.SEEN or (stops is Stops.UNTOLD and lost >= HIDDEN)
+    if stopped and load.model is not LoadModel.WORK:
         return Verdict("hidden", evidence=evidence, lost=lost)
     if not context.levels_off:
         evidence.append("no other load tells whether this response time is service or waiting")

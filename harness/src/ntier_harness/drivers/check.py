@@ -150,6 +150,8 @@ class Bench:
         }  # fmt: skip
         more = dict(self.settings)
         base["parameters"] |= more.pop("parameters", {})
+        if endless:  # also where an amount was given, which may be done before the driver is told to end
+            base["parameters"]["amount"] = ENDLESS
         return base | more
 
     def start(self, share: Share, seed: int = 1, *, endless: bool = False, text: str | None = None) -> Started:
@@ -377,7 +379,9 @@ def on_request(bench: Bench, whole: Started) -> Iterator[Finding]:
     run.release(time.time() + 0.5)
     time.sleep(3)
     if run.code is not None:
-        yield Finding("ends on SIGTERM", False, f"ended by itself 2.5 s after the start: exit code {run.code}")
+        done = bench.model == "work" and run.code == 0  # its work is not given by `amount`, and there was too little
+        said = f"ended by itself within 2.5 s of the start: exit code {run.code}{run.last_words}"
+        yield Finding("ends on SIGTERM", None if done else False, said)
         return
     os.kill(int((run.folder / "driver.pid").read_text()), signal.SIGTERM)
     sent_s = time.time()

@@ -284,6 +284,31 @@ def test_databases_of_the_owner_are_not_touched(owned: Machines) -> None:
         everywhere("rm -r /var/lib/postgresql")
 
 
+@pytest.mark.faults
+def test_a_campaign_on_hosts(machines: Machines, tmp_path: Path) -> None:
+    """Its spec alone says where: set-up makes no images, machines are freed and set up for each sweep."""
+    spec = tmp_path / "on-hosts.yaml"
+    sweeps = [{"topology": "1/1/1/1P", "middleware": name} for name in ("shardingsphere", "pgpool")]
+    request = {"data": "tiny", "users": [100, 200], "phases": "smoke", "include": sweeps}
+    machines.write()
+    hosts = os.path.relpath(machines.file, tmp_path)
+    spec.write_text(yaml.safe_dump({"name": "on-hosts", "target": "hosts", "hosts": hosts} | request))
+    environment = machines.environment | {"NTIER_STATE": str(machines.folder / "campaign")}
+    argv = [NTIER, "campaign", "--spec", str(spec), "--results", str(tmp_path / "results")]
+    done = subprocess.run(argv, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=3 * DEADLINE_S)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    found = [Manifest.read(file.parent) for file in (tmp_path / "results/raw").glob("*/*/manifest.json")]
+    assert sorted((m.middleware, m.users_real) for m in found if m.valid) == [
+        (name, users) for name in ("pgpool", "shardingsphere") for users in (100, 200)
+    ]
+    assert {m.target for m in found} == {"hosts"}
+    down = subprocess.run(
+        [NTIER, "down", "--target", "hosts"], env=environment, cwd=ROOT, capture_output=True, text=True
+    )
+    assert down.returncode == 0, down.stderr
+    assert everywhere("ls -d /etc/ntier 2>/dev/null") == [""] * len(NAMES)
+
+
 def check_trial(results: Path) -> None:
     """A valid trial whose CPU was sampled on the nodes, and a report of it."""
     (file,) = (results / "raw").glob("1-1-1-1P.browse_only.shardingsphere.smoke-hosts-tiny/u00200.r01*/manifest.json")

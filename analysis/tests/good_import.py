@@ -3,6 +3,7 @@ limit at 100/s (5 ms of pure service, 7 s of thinking)."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,16 @@ def files(interactions: bool = True) -> Files:
     return found | ({"interactions": pd.concat(done, ignore_index=True)} if interactions else {})
 
 
+@cache
+def known() -> dict[str, tuple[pd.DataFrame, str]]:
+    """The good contents, and their text."""
+    return {name: (frame, frame.to_csv(index=False)) for name, frame in files().items()}
+
+
 def write(folder: Path, contents: Files) -> Path:
+    """What is as in the good import is not made into text again, which would be half of the time of a refusal."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, frame in contents.items():
-        frame.to_csv(folder / f"{name}.csv", index=False)
+        good, text = known().get(name, (None, ""))
+        (folder / f"{name}.csv").write_text(text if frame.equals(good) else frame.to_csv(index=False))
     return folder

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,14 @@ def node(tmp_path):
     node.call("reset")
 
 
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Returns at once when it has; fails after 30 s."""
+    end_s = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+
+
 def running(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
@@ -84,7 +93,8 @@ def test_start_alive_stop_pack_drop(node, tmp_path):
     alive = node.call("alive")
     assert alive.returncode == 0
     assert json.loads(alive.stdout)["alive"] == ["sysstat", "first"]
-    time.sleep(1.2)
+    first_sample = (node.trial / "sysstat.sa").stat().st_size
+    wait_until(lambda: (node.trial / "sysstat.sa").stat().st_size > first_sample)
     stopped = node.call("stop", node.trial)
     assert stopped.returncode == 0, stopped.stderr
     end = json.loads((node.trial / "end.json").read_text())
@@ -111,7 +121,7 @@ def test_start_alive_stop_pack_drop(node, tmp_path):
 def test_a_killed_collector_is_seen_with_its_exit_status(node):
     node.start()
     os.kill(node.pids()["sysstat"], signal.SIGKILL)
-    time.sleep(0.3)
+    wait_until(lambda: node.call("alive").returncode == 1)
     alive = node.call("alive")
     assert alive.returncode == 1
     assert json.loads(alive.stdout)["dead"] == ["sysstat"]
@@ -124,9 +134,8 @@ def test_a_killed_collector_is_seen_with_its_exit_status(node):
 def test_a_collector_that_hangs_is_silent(node):
     node.start()
     os.kill(node.pids()["first"], signal.SIGSTOP)
-    time.sleep(3.5)
+    wait_until(lambda: node.call("alive").returncode == 1)
     alive = node.call("alive")
-    assert alive.returncode == 1
     assert json.loads(alive.stdout)["silent"] == ["first"]
 
 

@@ -8,7 +8,6 @@ import math
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -66,28 +65,17 @@ def examine(
     return found
 
 
-def cpu_pressure_s() -> float:
-    """Seconds since boot in which some thread waited for a CPU; 0 where the kernel does not tell."""
-    file = Path("/proc/pressure/cpu")
-    return int(file.read_text().split("total=")[1].split()[0]) / 1e6 if file.exists() else 0.0
-
-
 @pytest.mark.parametrize("model", ["closed", "open", "work"])
-def test_the_reference_driver_keeps_the_contract(quick, model):
-    pressure, begin = cpu_pressure_s(), time.time()
-    found = examine(REFERENCE, model)
-    broken = [finding for finding in found.values() if not finding.kept]
-    pressure = (cpu_pressure_s() - pressure) / (time.time() - begin)
-    if broken and pressure > 0.5:
-        pytest.skip(f"undecidable: CPU pressure {pressure:.0%} of the time, {broken}")
-    assert not broken
+def test_the_reference_driver_keeps_the_contract(quick, measured, model):
+    found = measured(lambda: examine(REFERENCE, model), lambda found: all(f.kept for f in found.values()))
+    assert not [finding for finding in found.values() if not finding.kept]
     assert len(found) == 12
 
 
 @pytest.mark.parametrize(
     ("fault", "rule", "said"),
     [
-        ("never_ready", "ready", "no heartbeat within 15 s: waiting for a database that is not there"),
+        ("never_ready", "ready", "no heartbeat within 8 s: waiting for a database that is not there"),
         ("early", "waits", "1 requests before the start"),
         ("silent", "waits", "0 heartbeats"),
         ("too_many", "heartbeat", "but only"),
@@ -103,7 +91,7 @@ def test_the_reference_driver_keeps_the_contract(quick, model):
 )
 def test_each_fault_is_named(quick, monkeypatch, fault, rule, said):
     if fault == "never_ready":
-        monkeypatch.setattr(check, "READY_S", 15.0)
+        monkeypatch.setattr(check, "READY_S", 8.0)
     found = examine(BROKEN, last=rule, fault=fault)
     assert found[rule].kept is False, found
     assert said in found[rule].said
@@ -234,10 +222,10 @@ def test_a_trial_with_any_driver(generator):
 
 
 def test_fixed_work_ends_when_it_is_done(generator):
-    made = generator(REFERENCE, LoadModel.WORK, amount=40)
+    made = generator(REFERENCE, LoadModel.WORK, run_s=60.0, amount=40)
     drive(made)
     assert made.finished_s is not None
-    assert made.finished_s < made.start_s + 2
+    assert made.finished_s < made.start_s + 30
     assert made.poll().completed == 40
 
 

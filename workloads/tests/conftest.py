@@ -21,13 +21,22 @@ TEST_CLASSES = WORKLOADS / "jmeter-plugin" / "target" / "test-classes"
 
 
 @pytest.fixture(scope="session")
-def java() -> str:
+def java_25() -> str | None:
     """JDK 25, which the client node has, if there is one: JAVA_HOME, or wherever the distribution puts it."""
     for home in (Path(os.environ.get("JAVA_HOME") or "/nonexistent"), *sorted(Path("/usr/lib/jvm").glob("*"))):
         release = home / "release"
         if release.exists() and 'JAVA_VERSION="25' in release.read_text():
             return str(home / "bin/java")
-    return "java"
+    return None
+
+
+@pytest.fixture(scope="session")
+def java(java_25: str | None, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """That, or the machine's own, told not to optimise: of a run of some seconds that would be half of the work."""
+    program = tmp_path_factory.mktemp("java") / "java"
+    program.write_text(f'#!/bin/sh\nexec {java_25 or "java"} -XX:TieredStopAtLevel=1 "$@"\n')
+    program.chmod(0o755)
+    return str(program)
 
 
 @pytest.fixture(scope="session")

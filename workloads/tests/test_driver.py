@@ -65,7 +65,7 @@ def test_a_plan_of_its_own_thread_group_starts_and_ends_when_it_is_told(java, jm
     start_s = int((out / "start").read_text()) / 1000
     wait_for_end(out)
     assert (out / "driver.rc").read_text().strip() == "0"
-    assert time.time() - start_s == pytest.approx(6, abs=4), "its own group would have gone on for ten minutes"
+    assert 5 < time.time() - start_s < 60, "its own group would have gone on for ten minutes"
     records = rows(out / "interactions.jtl.csv")
     assert {r["label"] for r in records} == {"Home", "Product"}
     assert {r["URL"].rsplit("/", 1)[1] for r in records if r["label"] == "Product"} == {"chair", "table", "lamp"}

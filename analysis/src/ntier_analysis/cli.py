@@ -253,7 +253,8 @@ def map_(
     from ntier_analysis.report.maps import write_map
 
     check_folder(out, "--out")
-    print(write_map(read_campaign(store, sweeps, mix, join_names=join_names), read_prices(prices), slo_ms, out))
+    table = read_prices(prices)
+    print(write_map(read_campaign(store, sweeps, mix, join_names=join_names), table, slo_ms, out))
 
 
 @app.command()
@@ -271,7 +272,8 @@ def cheapest(
     from ntier_analysis.campaign.costs import answer, read_prices
     from ntier_analysis.campaign.store import read_campaign
 
-    found = answer(read_campaign(store, None, mix), read_prices(prices), throughput, slo_ms)
+    table = read_prices(prices)
+    found = answer(read_campaign(store, None, mix), table, throughput, slo_ms)
     print(found.json() if json else found.text())
     if found.best is None:
         raise typer.Exit(3)

@@ -120,9 +120,9 @@ def test_reading_needs_nothing_that_judging_needs(store):
 
 def test_reading_is_much_faster_than_judging(store):
     def seconds(work) -> float:
-        begin = time.perf_counter()
+        begin = time.process_time()
         work()
-        return time.perf_counter() - begin
+        return time.process_time() - begin
 
     read = min(seconds(lambda: verdicts(store, [])) for _ in range(3))
     assert 20 * read < seconds(lambda: judge_again(store, []))

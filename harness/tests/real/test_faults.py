@@ -140,7 +140,7 @@ def test_ctrl_c_twice_ends_at_once(real_sweep):
     began = time.monotonic()
     sweep.process.send_signal(signal.SIGINT)
     assert sweep.wait(10) == 130
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     finish(sweep, names(sweep))
 
 

@@ -20,9 +20,10 @@ def check(
     {sweep: [expression, ...]}, sweep `all` for each; or {sweep: {key of the verdict: value}}.
 
     Raises DataError for a request that cannot be read, names an unknown sweep, or holds nothing."""
+    given = _read(source) if source else {}  # first: a wrong file is told before a long look at the store
     facts = read_facts(store, only or [])
     wanted: list[tuple[str, Any]] = [(sweep, text) for sweep in facts for text in expressions]
-    for name, value in (_read(source) if source else {}).items():
+    for name, value in given.items():
         names = list(facts) if name == "all" else [name]
         wanted += [(sweep, value) for sweep in names]
     unknown = [sweep for sweep, _ in wanted if sweep not in facts]

@@ -9,9 +9,11 @@ import time
 import traceback
 
 import pytest
-from ntier_harness import durable, promises, sweep
-from ntier_harness.dry import store_of
+from ntier_harness import durable, sweep
 from ntier_harness.errors import Interrupted
+
+from . import promises
+from .dry import store_of
 
 CRASHED = 137
 

@@ -12,6 +12,8 @@ from ntier_harness import ledger, operate, sweep, versions
 from ntier_harness.errors import Interrupted, RequestError
 from ntier_harness.screen import Screen
 
+from . import dry
+
 
 def trials(lab, spec):
     return ledger.attempts(lab.paths.raw / spec.sweep)
@@ -375,8 +377,6 @@ def test_a_changed_role_is_deployed_again(lab, spec, root):
 
 
 def test_users_wait_for_a_jmeter_that_takes_long(lab, spec, monkeypatch):
-    from ntier_harness import dry
-
     monkeypatch.setattr(dry, "JMETER_BOOT_S", 25.0)
     machine, s = lab(), spec(users="1000")
     assert sweep.run(machine, s) == 0
@@ -387,8 +387,6 @@ def test_users_wait_for_a_jmeter_that_takes_long(lab, spec, monkeypatch):
 
 
 def test_a_jmeter_that_never_comes_fails_the_attempt(lab, spec, monkeypatch):
-    from ntier_harness import dry
-
     sweep.run(lab(), spec(users="2000"))
     monkeypatch.setattr(dry, "JMETER_BOOT_S", 100.0)
     machine, s = lab(), spec(users="1000,2000")

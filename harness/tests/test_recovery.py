@@ -14,9 +14,9 @@ from pathlib import Path
 from ntier_analysis.contracts.manifest import Manifest, State
 from ntier_harness import operate, plan, settings, sweep
 from ntier_harness.condition import in_force
-from ntier_harness.dry import DryRunner
 from ntier_harness.runner import Runner
 
+from .dry import DryRunner
 from .test_full_disk import leftovers_of_the_trial
 
 WIND_DOWN = ("end-load", "ntier-node stop", "ntier-node drop", "allowance=")

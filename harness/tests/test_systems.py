@@ -244,13 +244,13 @@ def test_what_is_not_built_yet_is_refused(root, plan):
 
 def test_no_module_knows_a_system_by_name():
     """Names of systems, tiers, interactions, programs and settings are in `systems/` alone. `middleware` is a field of
-    the manifest and an option, too; `Read` is a word of the kernel's (blkio); `dry` simulates RUBBoS alone."""
+    the manifest and an option, too; `Read` is a word of the kernel's (blkio)."""
     known = set()
     for definition in (find(ROOT, name).definition for name in names(ROOT)):
         choices = [c for v in definition.variants.values() for c in v.choices]
         known |= {definition.name, *definition.tier_names, *definition.interactions, *definition.settings, *choices}
     quoted = re.compile(rf"""["'/]({"|".join(map(re.escape, sorted(known - {"middleware", "Read"})))})["'/]""")
-    sources = [p for p in (ROOT / "harness/src").rglob("*.py") if p.name != "dry.py"]
+    sources = (ROOT / "harness/src").rglob("*.py")
     found = [
         f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
         for file in [*sources, *(ROOT / "terraform/modules/topology").glob("*.tf")]

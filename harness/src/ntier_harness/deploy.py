@@ -11,7 +11,7 @@ from typing import Any
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.wording import counted
 
-from ntier_harness import durable
+from ntier_harness import durable, existing
 from ntier_harness.catalog import Phases
 from ntier_harness.condition import LOADED, WARM, identity, in_force, keep, reset, restore
 from ntier_harness.drivers import REMOTE, of_system
@@ -86,6 +86,10 @@ def digest(lab: Lab, spec: Spec, variables: dict[str, Any]) -> str:
     h = hashlib.sha256(json.dumps(variables, sort_keys=True).encode())
     for file in (lab.paths.nodes, lab.paths.install_digests, lab.paths.machine):
         h.update(file.read_bytes() if file.exists() else b"")
+    if not spec.system.definition.deploys:
+        for tier in (*spec.topology.counts, CLIENT):
+            h.update(existing.archive(existing.files(lab.paths, spec, tier)))
+        return h.hexdigest()
     ansible = lab.paths.root / "ansible"
     places = [*(ansible / part for part in ("roles", "playbooks", "plugins")), spec.system.folder / "roles"]
     places += of_system.files(spec.system, lab.paths.workloads)
@@ -118,14 +122,21 @@ def deploy(lab: Lab, spec: Spec, variables: dict[str, Any], *, force: bool = Fal
     if not force and is_deployed(lab, wanted):
         return False
     durable.remove(lab.paths.in_force)
-    playbook(lab, spec, *playbooks(lab, spec))
-    lab.nodes.connect()
+    if spec.system.definition.deploys:
+        playbook(lab, spec, *playbooks(lab, spec))
+        lab.nodes.connect()
+    else:
+        lab.nodes.connect()
+        existing.bring(lab, spec)
+        existing.verify(lab, variables["ntier_verify"])
     durable.write(lab.paths.in_force, json.dumps({"digest": wanted, "deployed_s": lab.runner.now()}))
     return True
 
 
 def playbooks(lab: Lab, spec: Spec) -> list[str]:
     """What deploys and verifies the system: names of `ansible/playbooks`, or a path of the system's own."""
+    if not spec.system.definition.deploys:
+        return []
     verify = spec.system.definition.verify
     own = [str(spec.system.path(verify.playbook))] if verify.playbook else []
     return [*lab.target.playbooks, *(["verify_requests"] if verify.requests else []), *own]
@@ -154,7 +165,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         return before
     if spec.restores:
         restore(lab, spec, LOADED)
-    began, rounds, seconds = lab.runner.now(), 0, spec.system.definition.load.warm_up_s
+    began, rounds, seconds = lab.runner.now(), 0, spec.system.definition.warm_up_s
     if not seconds:
         if spec.restores:
             keep(lab, spec, WARM, f"{began:.0f}")

@@ -202,11 +202,11 @@ class Runner:
             futures = [pool.submit(do, item) for item in items]
         return [f.result() for f in futures]
 
-    def run(self, argv: list[str], *, input: str | None = None, timeout: float = 60, cwd: Path | None = None,
+    def run(self, argv: list[str], *, input: str | bytes | None = None, timeout: float = 60, cwd: Path | None = None,
             env: dict[str, str] | None = None, check: bool = True) -> Done:  # fmt: skip
         """Runs a program to its end. Raises WorkError if it fails (with `check`) or exceeds `timeout` s."""
         process = self._popen(argv, cwd=cwd, env=env, stdin=subprocess.PIPE if input else subprocess.DEVNULL)
-        out, err = self._communicate(process, argv, input.encode() if input else None, timeout)
+        out, err = self._communicate(process, argv, input.encode() if isinstance(input, str) else input, timeout)
         done = Done(argv, process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
         if check and done.code:
             raise WorkError(f"{' '.join(argv[:4])}: {done.problem}")

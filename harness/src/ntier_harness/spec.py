@@ -335,11 +335,11 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
 
     system = systems.find(root, options.get("system") or systems.default(root))
     load, data = system.definition.load, system.definition.data
-    if system.definition.deploy == "none":
-        raise RequestError(f"system: {system.name} has deploy: none, which is not carried out yet; allowed is roles")
     topology = parse_topology(options.get("topo"), system)
     target = options.get("target") or NAMES[0]
-    kind(target)  # raises RequestError if there is none
+    if not kind(target).own_machines and not system.definition.deploys:
+        able = ", ".join(name for name in NAMES if kind(name).own_machines)
+        raise RequestError(f"target: system {system.name} runs already (deploy: none); allowed are {able}")
     search = options.get("search") or "grid"
     if search not in catalog.SEARCHES:
         raise unknown("search", search, catalog.SEARCHES)

@@ -30,10 +30,7 @@ def files(system: System, workloads: Path) -> list[Path]:
     """What is copied to LOAD on each client: the plan, the mixes, the words of the command that are files of the
     system, and `files`. `workloads`: what lies below is on the clients already. Raises RequestError for one that is
     missing, and for two of one name."""
-    load = system.definition.load
-    words = [word for word in load.driver.command if is_file(word, system)]
-    named = [*load.driver.files, *words, *filter(None, (load.driver.plan, load.mixes))]
-    found = [path for path in dict.fromkeys(map(system.path, named)) if not path.is_relative_to(workloads.resolve())]
+    found = [path for path in named(system) if not path.is_relative_to(workloads.resolve())]
     place = f"{system.folder / 'system.yaml'}: load.driver"
     for path in found:
         if not path.exists():
@@ -42,6 +39,14 @@ def files(system: System, workloads: Path) -> list[Path]:
     if twice:
         raise RequestError(f"{place}: two files have the name {twice[0]}")
     return found
+
+
+def named(system: System) -> list[Path]:
+    """All that the driver's part of the definition names: plan, mixes, words of the command that are files, `files`."""
+    load = system.definition.load
+    words = [word for word in load.driver.command if is_file(word, system)]
+    names = [*load.driver.files, *words, *filter(None, (load.driver.plan, load.mixes))]
+    return list(dict.fromkeys(map(system.path, names)))
 
 
 def is_file(word: str, system: System) -> bool:

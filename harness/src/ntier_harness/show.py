@@ -92,10 +92,14 @@ def search_data(spec: Spec) -> dict[str, Any]:
 
 
 def steps(lab: Lab, spec: Spec) -> list[str]:
+    seconds = spec.system.definition.load.warm_up_s
     return [
         f"{Path(lab.target.terraform).name} apply in {lab.target.root.relative_to(lab.paths.root)}",
         *(f"ansible-playbook {shown(lab, name)}" for name in playbooks(lab, spec)),
-        "warm-up: 30 s of load without limits, again until the JVMs have compiled (once per deployment)",
+        *(
+            [f"warm-up: {seconds:g} s of load without limits, again until JVMs have compiled (once per deployment)"]
+            * bool(seconds)
+        ),
         "per trial: reset, collectors, limits, load, collect, validate, seal",
         "ntier-analysis ingest, ntier-analysis report",
     ]

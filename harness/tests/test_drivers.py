@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.parsers import client
 from ntier_harness import load
 from ntier_harness.catalog import Phases
 from ntier_harness.drivers import Command, Entry, Run, check, of_system, split
@@ -231,6 +232,20 @@ def test_a_trial_with_any_driver(generator):
     assert told == json.loads((folder / "driver.json").read_text())
     assert told["targets"] == {"web": ["127.0.0.1"]}
     assert (told["workers"], told["first_worker"], told["seed"]) == (4, 0, 3)
+
+
+def test_the_reference_driver_accounts_for_each_second_of_its_users(generator):
+    made = generator(REFERENCE)
+    drive(made)
+    folder = Path(made.run.directory)
+    users, thinks = client.users(folder / "users.csv"), client.thinks(folder / "thinks.csv")
+    answers = client.interactions(folder / "interactions.jtl.csv")
+    assert set(users["user"]) == set(thinks["user"]) == {0, 1, 2, 3}
+    thought = thinks.groupby("user")["actual_ms"].sum() / 1000
+    waited = answers.groupby("user")["response_time_ms"].sum() / 1000 + users.set_index("user")["pending_s"]
+    lived = users.set_index("user").eval("end_s - start_s")
+    assert (thought + waited).to_numpy() == pytest.approx(lived.to_numpy(), rel=0.02)
+    assert set(thinks[thinks["actual_ms"] < thinks["drawn_ms"] - 5].groupby("user").size()) <= {1}, "cut by the end"
 
 
 def test_fixed_work_ends_when_it_is_done(generator):

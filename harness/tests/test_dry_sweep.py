@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 
 import pytest
 from ntier_analysis.contracts.manifest import Manifest, State
-from ntier_harness import ledger, operate, sweep, versions
+from ntier_harness import ledger, operate, show, sweep, versions
 from ntier_harness.errors import Interrupted, RequestError
 from ntier_harness.screen import Screen
 
@@ -324,6 +325,16 @@ def test_a_brief_sweep_warms_up_briefly_and_a_longer_one_again(lab, spec):
         machine = lab()
         sweep.run(machine, spec(users="1000", phases=phases, name=f"brief{i}"))
         assert json.loads(machine.paths.in_force.read_text())["warm"]["seconds"] == 30 * rounds
+
+
+def test_a_system_without_a_warm_up_is_swept_too(lab, spec, root):
+    file = root / "systems/rubbos/system.yaml"
+    file.write_text(re.sub(r"^  warm_up_s: .*$", "  warm_up_s: 0", file.read_text(), flags=re.MULTILINE))
+    machine, s = lab(), spec(users="1000")
+    assert s.system.definition.load.warm_up_s == 0
+    assert sweep.run(machine, s) == 0
+    assert not any("warm-up" in step for step in show.steps(machine, s))
+    assert "warm_up" not in str(trials(machine, s)["u01000.r01"][0].manifest.steps)
 
 
 def test_what_a_sweep_was_told_is_noted_for_deploy(lab, spec):

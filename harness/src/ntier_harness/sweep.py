@@ -164,7 +164,7 @@ def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], schedule: Schedule, s
             lab.runner.stop.check()
             began, before_s = lab.runner.monotonic(), lab.runner.now()
             warm = ready(lab, spec, soft, doubt=doubt)
-            if warm.get("t_s", 0.0) >= before_s:  # the warm-up belongs to the deployment, not to this trial
+            if warm and warm["t_s"] >= before_s:  # the warm-up belongs to the deployment, not to this trial
                 began = lab.runner.monotonic()
             number, of = schedule.trials().index(trial) + 1, schedule.at_most()
             lab.screen.trial(trial, attempt, number, of, (of - number + 1) * plan.trial_duration_s(spec))

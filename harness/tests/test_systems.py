@@ -234,14 +234,6 @@ def test_a_wrong_request_is_one_clear_error(plan, options, says):
     assert says in str(error.value)
 
 
-def test_what_is_not_built_yet_is_refused(root, plan):
-    file = root / "systems" / "small" / "system.yaml"
-    text = file.read_text().replace("    roles: [web]\n", "").replace("    roles: [postgresql]\n", "")
-    file.write_text(text.replace("license: MIT", "license: MIT\ndeploy: none"))
-    with pytest.raises(RequestError, match="small has deploy: none, which is not carried out yet"):
-        plan()
-
-
 def test_no_module_knows_a_system_by_name():
     """Names of systems, tiers, interactions, programs and settings are in `systems/` alone. `middleware` is a field of
     the manifest and an option, too; `Read` is a word of the kernel's (blkio)."""

@@ -217,7 +217,7 @@ class Hosts:
 
         found = dict(zip(hosts, self.runner.parallel(one, hosts.items()), strict=True))
         if wrong := [said for said in found.values() if isinstance(said, RequestError)]:
-            raise RequestError(*wrong)
+            raise RequestError(*map(str, wrong))
         return {name: said for name, said in found.items() if isinstance(said, Survey)}
 
     @property

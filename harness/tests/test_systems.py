@@ -9,16 +9,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from ntier_harness.cli import cli
-from ntier_harness.deploy import services
+from ntier_harness.deploy import installs, services
 from ntier_harness.errors import RequestError
 from ntier_harness.ledger import attempts
+from ntier_harness.paths import Paths
 from ntier_harness.plan import order
+from ntier_harness.runner import Runner
 from ntier_harness.settings import values
 from ntier_harness.spec import make_spec
 from ntier_harness.systems import find, names
 from ntier_harness.systems.definition import schema
 from ntier_harness.systems.notation import parse
 from ntier_harness.systems.reading import examine
+from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.terraform import common_variables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -232,6 +235,39 @@ def test_a_wrong_request_is_one_clear_error(plan, options, says):
     with pytest.raises(RequestError) as error:
         plan(**options)
     assert says in str(error.value)
+
+
+def test_a_change_of_a_system_s_own_role_is_installed_anew(plan, lab):
+    """As set-up's digests do for shared roles, which stay what they are."""
+    spec, machine = plan(), lab()
+    assert installs(machine, spec) == {}, "all of its roles are shared ones"
+    known = {"ntier_install_digests": {"web": "one", "postgresql": "two"}}
+    machine.paths.install_digests.parent.mkdir(parents=True)
+    machine.paths.install_digests.write_text(json.dumps(known))
+    tasks = spec.system.folder / "roles" / "web" / "tasks"
+    tasks.mkdir(parents=True)
+    found = []
+    for text in ("[]", "[]", "[{}]"):
+        (tasks / "install.yml").write_text(text)
+        found.append(installs(machine, spec)["ntier_install_digests"])
+    assert found[0] == found[1]
+    assert found[0]["web"] != found[2]["web"]
+    assert {digests["postgresql"] for digests in found} == {"two"}
+    assert "one" not in {digests["web"] for digests in found}
+
+
+def test_a_role_that_does_not_say_what_it_leaves_does_not_come_to_machines_of_others(plan, root, tmp_path):
+    spec = plan(target="hosts")
+    hosts = "".join(f"- address: 10.0.0.{i}\n" for i in range(1, 5))
+    (tmp_path / "lab.yaml").write_text(f"hosts:\n{hosts}")
+    target = Hosts(Runner(), Paths(root, tmp_path, tmp_path, "hosts"), tmp_path / "lab.yaml")
+    target.check(spec)
+    role = spec.system.folder / "roles" / "postgresql"
+    role.mkdir(parents=True)
+    with pytest.raises(RequestError, match=r"hosts: .*small/roles/postgresql/made.yml does not exist; say there what"):
+        target.check(spec)
+    (role / "made.yml").touch()
+    target.check(spec)
 
 
 def test_no_module_knows_a_system_by_name():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.wording import counted
 
@@ -70,6 +72,7 @@ def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
         "ntier_system": d.name,
         "ntier_roles": {tier: spec.roles(tier) for tier in spec.topology.counts},
         "ntier_reset": {r.tier: r.command for r in d.reset},
+        **installs(lab, spec),
         "common_services": services(spec),
         "client_load_files": [str(path) for path in of_system.files(spec.system, lab.paths.workloads)],
         "client_load_packages": d.load.driver.packages,
@@ -79,6 +82,30 @@ def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
             for r in d.verify.requests for node in lab.nodes.tier(r.tier)
         ],
     }  # fmt: skip
+
+
+def installs(lab: Lab, spec: Spec) -> dict[str, Any]:
+    """Digest of the installation of each role, if the system has roles of its own: a node on which another one was
+    installed gets it anew. Set-up knows those of the shared roles only; of the others, any change counts."""
+    roles = {role for tier in spec.topology.counts for role in spec.roles(tier)}
+    own = {role: folder for role in sorted(roles) if (folder := spec.system.role(role))}
+    if not own:
+        return {}
+    known = read_json(lab.paths.install_digests) if lab.paths.install_digests.exists() else {}
+    program = lab.paths.root / "ansible" / "roles" / "program"
+    digests = {role: hash_of(spec.system.folder, [folder], hash_of(lab.paths.root, [program]).encode())
+               for role, folder in own.items()}  # fmt: skip
+    return {"ntier_install_digests": known.get("ntier_install_digests", {}) | digests}
+
+
+def hash_of(root: Path, places: Iterable[Path], begun: bytes = b"") -> str:
+    """Of names, relative to `root`, and contents of all files in these places, but for documentation."""
+    h = hashlib.sha256(begun)
+    files = {p for place in places for p in (place, *place.rglob("*")) if p.is_file()}
+    for path in sorted(p for p in files if "__pycache__" not in p.parts and p.suffix != ".md"):
+        h.update(path.relative_to(root).as_posix().encode())
+        h.update(path.read_bytes())
+    return h.hexdigest()
 
 
 def digest(lab: Lab, spec: Spec, variables: dict[str, Any]) -> str:
@@ -93,10 +120,7 @@ def digest(lab: Lab, spec: Spec, variables: dict[str, Any]) -> str:
     ansible = lab.paths.root / "ansible"
     places = [*(ansible / part for part in ("roles", "playbooks", "plugins")), spec.system.folder / "roles"]
     places += of_system.files(spec.system, lab.paths.workloads)
-    files = {p for place in places for p in (place, *place.rglob("*")) if p.is_file()}
-    for path in sorted(p for p in files if "__pycache__" not in p.parts and p.suffix != ".md"):
-        h.update(path.relative_to(lab.paths.root).as_posix().encode())
-        h.update(path.read_bytes())
+    h.update(hash_of(lab.paths.root, places).encode())
     return h.hexdigest()
 
 

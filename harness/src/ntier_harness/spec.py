@@ -121,7 +121,7 @@ class Spec:
         """What its nodes are made from on target local, as `setup/images` names it."""
         definition, role = self.system.definition, self.role(tier)
         own = self.data_folder if tier == self.data_tier and definition.data.in_image else role
-        built = role in self.built_roles and not (self.system.folder / "roles" / role).exists()
+        built = role in self.built_roles and not self.system.role(role)
         return definition.tier(tier).image or (own if built else BARE_IMAGE)
 
     built_roles: tuple[str, ...] = ()

@@ -83,6 +83,12 @@ class Hosts:
         """There is a machine for each node, and what the machines get is here, or can be made here: set-up does not do
         it for them. Raises RequestError."""
         self.assignment(spec)
+        for role in (role for tier in spec.topology.counts for role in spec.roles(tier)):
+            if (own := spec.system.role(role)) and not (own / "made.yml").exists():
+                raise RequestError(
+                    f"hosts: {own / 'made.yml'} does not exist; say there what the role leaves on a machine, so that "
+                    "ntier down can undo it (ansible/README.md: What is installed)"
+                )
         if spec.system.definition.deploys:
             data = spec.system.definition.data
             files = [part for part in (data.generate if data else ()) if part.endswith(".jar")]

@@ -120,3 +120,9 @@ def test_processes_of_a_living_harness_are_marked_with_its_start(tmp_path):
         time.sleep(0.01)
     fields = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
     assert out.read_text().strip() == f"{Path('/proc/self/ns/pid').stat().st_ino}.{os.getpid()}.{fields[19]}"
+
+
+def test_a_program_that_reads_late_gets_all_of_its_input():
+    """Longer than the runner looks for a request to stop, and more than a pipe holds."""
+    done = Runner().run(["sh", "-c", "sleep 0.5; wc -c"], input=b"x" * 1_000_000, timeout=30)
+    assert done.out.strip() == "1000000"

@@ -27,7 +27,7 @@ from ntier_harness.load import Generator, compare_clocks, merged
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.ssh import Nodes
-from ntier_harness.systems import System
+from ntier_harness.systems import System, find
 from ntier_harness.systems.definition import Driver as ProgramOfASystem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -342,6 +342,21 @@ def test_a_plan_of_a_system_is_told_what_the_system_maps(tmp_path):
         "/opt/ntier/workloads/shop.jmx"
     )
     assert told["heap"] == "504m", "256 MiB, and 200 kB for each of 1,300 users"
+
+
+def test_users_are_told_of_the_data_what_the_system_says(tmp_path):
+    rubbos = find(HERE.parents[2], "rubbos")
+    nodes = [node("db1", "db").model_copy(update={"image": "mysql-small"}), node("web1", "web")]
+    assert of_system.of_data(rubbos, tmp_path, nodes) == {}, "they were not generated here"
+    (tmp_path / "mysql-small").mkdir()
+    made = {"reference_time_s": 1795450520, "users": 500000, "authors": 50}
+    (tmp_path / "mysql-small/data.json").write_text(json.dumps(made))
+    assert of_system.of_data(rubbos, tmp_path, nodes) == {
+        "ntier.database_users": "500000", "ntier.database_authors": "50", "ntier.today": "2026-11-23",
+    }  # fmt: skip
+    (tmp_path / "mysql-small/data.json").write_text(json.dumps({"users": 1}))
+    with pytest.raises(RequestError, match=r"system.yaml: data.told: .authors. is unknown; allowed are users \("):
+        of_system.of_data(rubbos, tmp_path, nodes)
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------

@@ -203,7 +203,10 @@ class Data(Part):
     """Whether nodes can keep and restore their data (`ntier-restore`), which workloads that write need."""
     generate: list[Text] = Field(default_factory=list)
     """Command, run in the project's folder, that makes the tables in the folder {out}; it may use {profile}, {seed} and
-    {now_s}. Empty: roles make them."""
+    {now_s}. Empty: roles make them. It writes what it made to data.json there: one object of names and values."""
+    told: dict[str, Text] = Field(default_factory=dict)
+    """Properties of users who walk a mix that follow from the data: name -> text, with names of data.json in braces and
+    {reference_date}, the day of its `reference_time_s` (s since 1970, UTC)."""
 
 
 # ---- load ------------------------------------------------------------------------------------------------------------

@@ -189,6 +189,8 @@ class Hosts:
 
     def _free_those_that_leave(self, before: list[Node], spec: Spec, hosts: dict[str, Host]) -> None:
         same = self._deployed_system() in (None, spec.system.name)
+        known = Nodes(self.runner, self.paths, before)
+        same = same and not any(bool(known.access(n).home) == spec.system.definition.deploys for n in before)
         stays = {(name, host.address) for name, host in hosts.items() if same}
         leaving = [
             n

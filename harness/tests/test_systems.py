@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from ntier_harness.cli import cli
+from ntier_harness.cli import cli, main
 from ntier_harness.deploy import installs, services
 from ntier_harness.errors import RequestError
 from ntier_harness.ledger import attempts
@@ -235,6 +236,35 @@ def test_a_wrong_request_is_one_clear_error(plan, options, says):
     with pytest.raises(RequestError) as error:
         plan(**options)
     assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "more", "says"),
+    [
+        ("roles: [postgresql]", "roles: [postgresql]\n    talks_to: [front]", [], "a cycle: front -> back -> front"),
+        ("talks_to: [back]", "talks_to: [cache]", [], "tier: 'cache' is unknown"),
+        ("roles: [web]", "roles: [wep]", [], "wep: no such role in"),
+        ("    title: Back\n", "\ttitle: Back\n", [], "found a tab character"),
+        ("default: 4", "default: 40", [], "40 is out of range; allowed are 1..10"),
+        ("", "", ["--set", "workers=11"], "set workers: '11' is out of range; allowed are 1..10"),
+        ("", "", ["--set", "worker=1"], "set: 'worker' is unknown (did you mean 'workers'?)"),
+    ],
+)
+def test_a_wrong_system_is_one_line_and_leaves_nothing(plan, root, monkeypatch, capsys, old, new, more, says):
+    file = root / "systems" / "small" / "system.yaml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+    monkeypatch.setenv("NTIER_ROOT", str(root))
+    monkeypatch.setenv("NTIER_STATE", str(root / "state"))
+    monkeypatch.setattr(sys, "argv", ["ntier", "sweep", "--system", "small", "--topo", "1/2", *more])
+    before = sorted(root.rglob("*"))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert says in line
+    assert sorted(root.rglob("*")) == before
 
 
 def test_a_change_of_a_system_s_own_role_is_installed_anew(plan, lab):

@@ -23,6 +23,7 @@ TIMEOUT_S = 120
 MOST_THREADS = 1000
 HEARTBEAT = "t_s,users,started,completed,failed,in_flight,response_time_mean_ms\n"
 RESULTS = "timeStamp,elapsed,label,responseCode,threadName,success,failureMessage,bytes,Latency,Connect\n"
+THINKS, USERS = "t_start_ms,user,state,drawn_ms,actual_ms\n", "user,t_start_ms,t_end_ms,pending_ms\n"
 
 
 class Driver:
@@ -51,6 +52,10 @@ class Driver:
         self.progress, self.results = ((folder / name).open("w") for name in ("progress.csv", "interactions.jtl.csv"))
         self.progress.write(HEARTBEAT)
         self.results.write(RESULTS)
+        self.lives = {}  # closed: worker -> when it came, since when it asks or thinks, think drawn (None: it asks), s
+        self.thinks = (folder / "thinks.csv").open("w") if self.told["load_model"] == "closed" else None
+        if self.thinks:
+            self.thinks.write(THINKS)
 
     def stream(self, *whose):
         """Random numbers of one worker, arrival or piece of work: the same however many clients share them."""
@@ -61,9 +66,31 @@ class Driver:
         draws, place = self.stream(worker), (worker - self.workers.start) / len(self.workers)
         await until(start_s + place * self.told["phases"]["ramp_up_s"] / 2)
         self.active += 1
+        came_s = time.time()
         while True:
+            self.lives[worker] = came_s, time.time(), None
             await self.interaction(worker, draws)
-            await asyncio.sleep(draws.expovariate(1 / self.number))
+            drawn_s = draws.expovariate(1 / self.number)
+            self.lives[worker] = came_s, time.time(), drawn_s
+            await asyncio.sleep(drawn_s)
+            self.thought(worker)
+
+    def thought(self, worker):
+        """The line of a think that ends now, of its own or because the run ends."""
+        _, since_s, drawn_s = self.lives[worker]
+        lasted_s = time.time() - since_s
+        self.thinks.write(f"{1000 * since_s:.0f},{worker},think,{1000 * drawn_s:.1f},{1000 * lasted_s:.1f}\n")
+
+    def end_lives(self):
+        """users.csv: how long each user lived, and how long it has waited for an answer that it will not see."""
+        with (self.folder / "users.csv").open("w") as file:
+            file.write(USERS)
+            for worker, (came_s, since_s, drawn_s) in self.lives.items():
+                now_s = time.time()
+                pending_ms = 1000 * (now_s - since_s) if drawn_s is None else 0
+                file.write(f"{worker},{1000 * came_s:.0f},{1000 * now_s:.0f},{pending_ms:.0f}\n")
+                if drawn_s is not None:
+                    self.thought(worker)
 
     async def arrivals(self, worker, start_s):
         """Open: a Poisson process; those of all workers add up to the rate."""
@@ -129,6 +156,9 @@ class Driver:
                 work.result()  # raises what went wrong in there
         beats.cancel()
         self.beat()
+        if self.thinks:
+            self.end_lives()
+            self.thinks.close()
         os._exit(0)  # requests under way may take TIMEOUT_S; they are cut off, and nobody waits for their threads
 
     async def beats(self):

@@ -296,3 +296,32 @@ def test_ports_of_ssh_are_read_from_the_machine(tmp_path, sshd, sockets, units, 
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert json.loads(done.stdout) == ports, done.stderr
+
+
+def test_a_system_s_own_roles_are_noted_before_the_shared_ones(machine, tmp_path):
+    """The task as Ansible runs it, on this machine, with a record of the test's own."""
+    own = tmp_path / "roles"
+    for role, path in (("shop_web", "/opt/shop"), ("web", "/etc/shop-web")):
+        (own / role).mkdir(parents=True)
+        (own / role / "made.yml").write_text(f"makes: [{path}]\n")
+    (own / "shop_facts").mkdir()
+    (own / "shop_facts/made.yml").write_text("# it sets facts only\n")
+    task = yaml.safe_load((ROLES / "machine/tasks/note.yml").read_text())[-1]
+    task["ansible.builtin.command"]["argv"] = [sys.executable, str(MADE), "note"]
+    task["environment"] = {"NTIER_RECORD": str(machine.record)}
+    told = {
+        "ntier_tier": "web", "ntier_role": "web", "ntier_roles": {"web": ["shop_facts", "shop_web", "web", "haproxy"]},
+    }  # fmt: skip
+    play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "vars": told, "tasks": [task]}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
+    environment = {**os.environ, "ANSIBLE_ROLES_PATH": f"{own}:{ROLES}", "ANSIBLE_LOCALHOST_WARNING": "false"}
+    argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", "localhost,", "play.yml"]
+    argv += ["-e", f"ansible_python_interpreter={sys.executable}"]
+    done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    noted = json.loads((machine.record / "record.json").read_text())["paths"]
+    assert {"/opt/shop", "/etc/shop-web", "/usr/local/bin/ntier-node"} <= set(noted)
+    haproxy = yaml.safe_load((ROLES / "haproxy/made.yml").read_text())
+    assert set(haproxy["makes"]) <= set(noted)
+    web = set(yaml.safe_load((ROLES / "web/made.yml").read_text())["replaces"])
+    assert not web & set(noted), "the shared role of the same name is not meant"

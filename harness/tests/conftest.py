@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ntier_harness.dry import DryRunner, DryTarget
 from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
 from ntier_harness.screen import Screen
 from ntier_harness.spec import Spec, make_spec
 
 from .checkout import add_systems
+from .dry import DryRunner, DryTarget
 
 ROOT = Path(__file__).resolve().parents[2]
 PHASES = (

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from ntier_harness import campaign, campaign_ledger, campaign_spec, cli, ledger, operate, promises
+from ntier_harness import campaign, campaign_ledger, campaign_spec, cli, ledger, operate
 from ntier_harness.errors import Interrupted, RequestError
+
+from . import promises
 
 TWO = "topologies: [1/1/1/1M, 1/1/1/2M]\nusers: [1000, 3000]\nphases: smoke\n"
 EXAMPLES = Path(__file__).resolve().parents[2] / "workloads" / "campaigns"

@@ -8,9 +8,11 @@ import shutil
 import traceback
 
 import pytest
-from ntier_harness import durable, promises, sweep
-from ntier_harness.dry import store_of
+from ntier_harness import durable, sweep
 from ntier_harness.errors import Interrupted
+
+from . import promises
+from .dry import store_of
 
 CRASHED = 137
 PARTS = 4  # of the crash points, which can be tried beside each other

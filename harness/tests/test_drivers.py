@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.parsers import client
 from ntier_harness import load
 from ntier_harness.catalog import Phases
 from ntier_harness.drivers import Command, Entry, Run, check, of_system, split
@@ -25,7 +26,7 @@ from ntier_harness.load import Generator, compare_clocks, merged
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.ssh import Nodes
-from ntier_harness.systems import System
+from ntier_harness.systems import System, find
 from ntier_harness.systems.definition import Driver as ProgramOfASystem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -221,6 +222,20 @@ def test_a_trial_with_any_driver(generator):
     assert (told["workers"], told["first_worker"], told["seed"]) == (4, 0, 3)
 
 
+def test_the_reference_driver_accounts_for_each_second_of_its_users(generator):
+    made = generator(REFERENCE)
+    drive(made)
+    folder = Path(made.run.directory)
+    users, thinks = client.users(folder / "users.csv"), client.thinks(folder / "thinks.csv")
+    answers = client.interactions(folder / "interactions.jtl.csv")
+    assert set(users["user"]) == set(thinks["user"]) == {0, 1, 2, 3}
+    thought = thinks.groupby("user")["actual_ms"].sum() / 1000
+    waited = answers.groupby("user")["response_time_ms"].sum() / 1000 + users.set_index("user")["pending_s"]
+    lived = users.set_index("user").eval("end_s - start_s")
+    assert (thought + waited).to_numpy() == pytest.approx(lived.to_numpy(), rel=0.02)
+    assert set(thinks[thinks["actual_ms"] < thinks["drawn_ms"] - 5].groupby("user").size()) <= {1}, "cut by the end"
+
+
 def test_fixed_work_ends_when_it_is_done(generator):
     made = generator(REFERENCE, LoadModel.WORK, run_s=60.0, amount=40)
     drive(made)
@@ -315,6 +330,21 @@ def test_a_plan_of_a_system_is_told_what_the_system_maps(tmp_path):
         "/opt/ntier/workloads/shop.jmx"
     )
     assert told["heap"] == "504m", "256 MiB, and 200 kB for each of 1,300 users"
+
+
+def test_users_are_told_of_the_data_what_the_system_says(tmp_path):
+    rubbos = find(HERE.parents[2], "rubbos")
+    nodes = [node("db1", "db").model_copy(update={"image": "mysql-small"}), node("web1", "web")]
+    assert of_system.of_data(rubbos, tmp_path, nodes) == {}, "they were not generated here"
+    (tmp_path / "mysql-small").mkdir()
+    made = {"reference_time_s": 1795450520, "users": 500000, "authors": 50}
+    (tmp_path / "mysql-small/data.json").write_text(json.dumps(made))
+    assert of_system.of_data(rubbos, tmp_path, nodes) == {
+        "ntier.database_users": "500000", "ntier.database_authors": "50", "ntier.today": "2026-11-23",
+    }  # fmt: skip
+    (tmp_path / "mysql-small/data.json").write_text(json.dumps({"users": 1}))
+    with pytest.raises(RequestError, match=r"system.yaml: data.told: .authors. is unknown; allowed are users \("):
+        of_system.of_data(rubbos, tmp_path, nodes)
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------

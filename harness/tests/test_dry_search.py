@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from ntier_harness import ledger, promises, schedule, show, sweep
+from ntier_harness import ledger, schedule, show, sweep
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.runner import Runner
+
+from . import promises
 
 
 def loads(machine, s):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 
 import pytest
 from ntier_analysis.contracts.manifest import Manifest, State
-from ntier_harness import ledger, operate, sweep, versions
+from ntier_harness import ledger, operate, show, sweep, versions
 from ntier_harness.errors import Interrupted, RequestError
 from ntier_harness.screen import Screen
+
+from . import dry
 
 
 def trials(lab, spec):
@@ -324,6 +327,16 @@ def test_a_brief_sweep_warms_up_briefly_and_a_longer_one_again(lab, spec):
         assert json.loads(machine.paths.in_force.read_text())["warm"]["seconds"] == 30 * rounds
 
 
+def test_a_system_without_a_warm_up_is_swept_too(lab, spec, root):
+    file = root / "systems/rubbos/system.yaml"
+    file.write_text(re.sub(r"^  warm_up_s: .*$", "  warm_up_s: 0", file.read_text(), flags=re.MULTILINE))
+    machine, s = lab(), spec(users="1000")
+    assert s.system.definition.load.warm_up_s == 0
+    assert sweep.run(machine, s) == 0
+    assert not any("warm-up" in step for step in show.steps(machine, s))
+    assert "warm_up" not in str(trials(machine, s)["u01000.r01"][0].manifest.steps)
+
+
 def test_what_a_sweep_was_told_is_noted_for_deploy(lab, spec):
     machine = lab()
     sweep.run(machine, spec(users="1000"), 3, {"topo": "1/1/1/1M", "name": None, "hosts": ""})
@@ -375,8 +388,6 @@ def test_a_changed_role_is_deployed_again(lab, spec, root):
 
 
 def test_users_wait_for_a_jmeter_that_takes_long(lab, spec, monkeypatch):
-    from ntier_harness import dry
-
     monkeypatch.setattr(dry, "JMETER_BOOT_S", 25.0)
     machine, s = lab(), spec(users="1000")
     assert sweep.run(machine, s) == 0
@@ -387,8 +398,6 @@ def test_users_wait_for_a_jmeter_that_takes_long(lab, spec, monkeypatch):
 
 
 def test_a_jmeter_that_never_comes_fails_the_attempt(lab, spec, monkeypatch):
-    from ntier_harness import dry
-
     sweep.run(lab(), spec(users="2000"))
     monkeypatch.setattr(dry, "JMETER_BOOT_S", 100.0)
     machine, s = lab(), spec(users="1000,2000")

@@ -9,9 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ntier_harness import durable, promises, sweep
+from ntier_harness import durable, sweep
 from ntier_harness.errors import WorkError
 
+from . import promises
 from .test_crash_points import check_resumed, in_child, leftovers, total_steps
 
 SIZE = "512k"

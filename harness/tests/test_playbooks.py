@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from ntier_harness.playbooks import Events
+from ntier_harness.errors import WorkError
+from ntier_harness.paths import Paths
+from ntier_harness.playbooks import Events, play
+from ntier_harness.runner import Runner
 
 PLAY = """
 - hosts: localhost
@@ -40,3 +44,17 @@ def test_a_failed_task_says_why(task, says, tmp_path):
         events.line(line)
     assert done.returncode == 2
     assert events.failure == says
+
+
+def test_the_deployment_knows_more_digests_than_set_up(tmp_path):
+    """Of a system's own roles; Ansible takes a whole variable from whoever says it last."""
+    paths = Paths(Path(__file__).resolve().parents[2], tmp_path, tmp_path)
+    for file, digests in ((paths.install_digests, {"web": "old"}), (paths.deployment, {"web": "old", "own": "new"})):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps({"ntier_install_digests": digests}))
+    paths.nodes.write_text("[]")
+    paths.logs.mkdir()
+    task = "ansible.builtin.fail: {msg: 'own is {{ ntier_install_digests.own }}'}"
+    (tmp_path / "play.yml").write_text(PLAY.format(task=task))
+    with pytest.raises(WorkError, match="own is new"):
+        play(Runner(), paths, [str(tmp_path / "play.yml")])

@@ -14,9 +14,9 @@ from pathlib import Path
 from ntier_analysis.contracts.manifest import Manifest, State
 from ntier_harness import operate, plan, settings, sweep
 from ntier_harness.condition import in_force
-from ntier_harness.dry import DryRunner
 from ntier_harness.runner import Runner
 
+from .dry import DryRunner
 from .test_full_disk import leftovers_of_the_trial
 
 WIND_DOWN = ("end-load", "ntier-node stop", "ntier-node drop", "allowance=")
@@ -120,3 +120,9 @@ def test_processes_of_a_living_harness_are_marked_with_its_start(tmp_path):
         time.sleep(0.01)
     fields = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
     assert out.read_text().strip() == f"{Path('/proc/self/ns/pid').stat().st_ino}.{os.getpid()}.{fields[19]}"
+
+
+def test_a_program_that_reads_late_gets_all_of_its_input():
+    """Longer than the runner looks for a request to stop, and more than a pipe holds."""
+    done = Runner().run(["sh", "-c", "sleep 0.5; wc -c"], input=b"x" * 1_000_000, timeout=30)
+    assert done.out.strip() == "1000000"

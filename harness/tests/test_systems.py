@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from ntier_harness.cli import cli
-from ntier_harness.deploy import services
+from ntier_harness.cli import cli, main
+from ntier_harness.deploy import installs, services
 from ntier_harness.errors import RequestError
 from ntier_harness.ledger import attempts
+from ntier_harness.paths import Paths
 from ntier_harness.plan import order
+from ntier_harness.runner import Runner
 from ntier_harness.settings import values
 from ntier_harness.spec import make_spec
 from ntier_harness.systems import find, names
 from ntier_harness.systems.definition import schema
 from ntier_harness.systems.notation import parse
 from ntier_harness.systems.reading import examine
+from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.terraform import common_variables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -234,23 +238,77 @@ def test_a_wrong_request_is_one_clear_error(plan, options, says):
     assert says in str(error.value)
 
 
-def test_what_is_not_built_yet_is_refused(root, plan):
+@pytest.mark.parametrize(
+    ("old", "new", "more", "says"),
+    [
+        ("roles: [postgresql]", "roles: [postgresql]\n    talks_to: [front]", [], "a cycle: front -> back -> front"),
+        ("talks_to: [back]", "talks_to: [cache]", [], "tier: 'cache' is unknown"),
+        ("roles: [web]", "roles: [wep]", [], "wep: no such role in"),
+        ("    title: Back\n", "\ttitle: Back\n", [], "found a tab character"),
+        ("default: 4", "default: 40", [], "40 is out of range; allowed are 1..10"),
+        ("", "", ["--set", "workers=11"], "set workers: '11' is out of range; allowed are 1..10"),
+        ("", "", ["--set", "worker=1"], "set: 'worker' is unknown (did you mean 'workers'?)"),
+    ],
+)
+def test_a_wrong_system_is_one_line_and_leaves_nothing(plan, root, monkeypatch, capsys, old, new, more, says):
     file = root / "systems" / "small" / "system.yaml"
-    text = file.read_text().replace("    roles: [web]\n", "").replace("    roles: [postgresql]\n", "")
-    file.write_text(text.replace("license: MIT", "license: MIT\ndeploy: none"))
-    with pytest.raises(RequestError, match="small has deploy: none, which is not carried out yet"):
-        plan()
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+    monkeypatch.setenv("NTIER_ROOT", str(root))
+    monkeypatch.setenv("NTIER_STATE", str(root / "state"))
+    monkeypatch.setattr(sys, "argv", ["ntier", "sweep", "--system", "small", "--topo", "1/2", *more])
+    before = sorted(root.rglob("*"))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert says in line
+    assert sorted(root.rglob("*")) == before
+
+
+def test_a_change_of_a_system_s_own_role_is_installed_anew(plan, lab):
+    """As set-up's digests do for shared roles, which stay what they are."""
+    spec, machine = plan(), lab()
+    assert installs(machine, spec) == {}, "all of its roles are shared ones"
+    known = {"ntier_install_digests": {"web": "one", "postgresql": "two"}}
+    machine.paths.install_digests.parent.mkdir(parents=True)
+    machine.paths.install_digests.write_text(json.dumps(known))
+    tasks = spec.system.folder / "roles" / "web" / "tasks"
+    tasks.mkdir(parents=True)
+    found = []
+    for text in ("[]", "[]", "[{}]"):
+        (tasks / "install.yml").write_text(text)
+        found.append(installs(machine, spec)["ntier_install_digests"])
+    assert found[0] == found[1]
+    assert found[0]["web"] != found[2]["web"]
+    assert {digests["postgresql"] for digests in found} == {"two"}
+    assert "one" not in {digests["web"] for digests in found}
+
+
+def test_a_role_that_does_not_say_what_it_leaves_does_not_come_to_machines_of_others(plan, root, tmp_path):
+    spec = plan(target="hosts")
+    hosts = "".join(f"- address: 10.0.0.{i}\n" for i in range(1, 5))
+    (tmp_path / "lab.yaml").write_text(f"hosts:\n{hosts}")
+    target = Hosts(Runner(), Paths(root, tmp_path, tmp_path, "hosts"), tmp_path / "lab.yaml")
+    target.check(spec)
+    role = spec.system.folder / "roles" / "postgresql"
+    role.mkdir(parents=True)
+    with pytest.raises(RequestError, match=r"hosts: .*small/roles/postgresql/made.yml does not exist; say there what"):
+        target.check(spec)
+    (role / "made.yml").touch()
+    target.check(spec)
 
 
 def test_no_module_knows_a_system_by_name():
     """Names of systems, tiers, interactions, programs and settings are in `systems/` alone. `middleware` is a field of
-    the manifest and an option, too; `Read` is a word of the kernel's (blkio); `dry` simulates RUBBoS alone."""
+    the manifest and an option, too; `Read` is a word of the kernel's (blkio)."""
     known = set()
     for definition in (find(ROOT, name).definition for name in names(ROOT)):
         choices = [c for v in definition.variants.values() for c in v.choices]
         known |= {definition.name, *definition.tier_names, *definition.interactions, *definition.settings, *choices}
     quoted = re.compile(rf"""["'/]({"|".join(map(re.escape, sorted(known - {"middleware", "Read"})))})["'/]""")
-    sources = [p for p in (ROOT / "harness/src").rglob("*.py") if p.name != "dry.py"]
+    sources = (ROOT / "harness/src").rglob("*.py")
     found = [
         f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
         for file in [*sources, *(ROOT / "terraform/modules/topology").glob("*.tf")]

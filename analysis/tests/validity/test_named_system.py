@@ -140,6 +140,26 @@ def test_another_program_has_no_collector_of_garbage(trial):
     assert "another program" in by_id["G3.gc"].detail
 
 
+def test_users_who_walk_no_table_have_no_mix(trial):
+    told(trial, OTHER)
+    (trial / "config/browse_only.csv").unlink()
+    found, by_id = checks(trial)
+    assert [by_id[i].outcome for i in ("M1", "M2", "M3")] == [Outcome.PASS] * 3
+    assert "names no table" in by_id["M1"].detail
+    assert found.valid, found.reasons
+
+
+def test_one_database_of_a_system_that_promises_no_rows_has_no_replicas(trial):
+    told(trial, OTHER)
+    system = Manifest.read(trial).system
+    rename(trial, system.model_copy(update={"interactions": [Interaction(name="StoriesOfTheDay", writes=True)]}))
+    (trial / "config/browse_only.csv").unlink()
+    found, by_id = checks(trial)
+    assert by_id["R2"].outcome is Outcome.PASS
+    assert "one node" in by_id["R2"].detail
+    assert found.valid, found.reasons
+
+
 def test_a_first_tier_without_apache_keeps_no_log(trial):
     told(trial, OTHER)
     manifest = Manifest.read(trial)

@@ -429,9 +429,12 @@ def main() -> None:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(0)
-    except (RequestError, click.UsageError) as error:
-        said = error.format_message() if isinstance(error, click.UsageError) else one_line(error)
-        click.echo(f"error: {said}", err=True)
+    except click.UsageError as error:
+        click.echo(f"error: {error.format_message()}", err=True)
+        sys.exit(2)
+    except RequestError as error:
+        for said in error.args:
+            click.echo(f"error: {one_line(said)}", err=True)
         sys.exit(2)
     except WorkError as error:
         click.echo(f"error: {error}", err=True)

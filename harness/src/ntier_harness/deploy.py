@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.wording import counted
 
-from ntier_harness import durable
+from ntier_harness import durable, existing
 from ntier_harness.catalog import Phases
 from ntier_harness.condition import LOADED, WARM, identity, in_force, keep, reset, restore
 from ntier_harness.drivers import REMOTE, of_system
@@ -70,6 +72,7 @@ def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
         "ntier_system": d.name,
         "ntier_roles": {tier: spec.roles(tier) for tier in spec.topology.counts},
         "ntier_reset": {r.tier: r.command for r in d.reset},
+        **installs(lab, spec),
         "common_services": services(spec),
         "client_load_files": [str(path) for path in of_system.files(spec.system, lab.paths.workloads)],
         "client_load_packages": d.load.driver.packages,
@@ -81,18 +84,43 @@ def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def installs(lab: Lab, spec: Spec) -> dict[str, Any]:
+    """Digest of the installation of each role, if the system has roles of its own: a node on which another one was
+    installed gets it anew. Set-up knows those of the shared roles only; of the others, any change counts."""
+    roles = {role for tier in spec.topology.counts for role in spec.roles(tier)}
+    own = {role: folder for role in sorted(roles) if (folder := spec.system.role(role))}
+    if not own:
+        return {}
+    known = read_json(lab.paths.install_digests) if lab.paths.install_digests.exists() else {}
+    program = lab.paths.root / "ansible" / "roles" / "program"
+    digests = {role: hash_of(spec.system.folder, [folder], hash_of(lab.paths.root, [program]).encode())
+               for role, folder in own.items()}  # fmt: skip
+    return {"ntier_install_digests": known.get("ntier_install_digests", {}) | digests}
+
+
+def hash_of(root: Path, places: Iterable[Path], begun: bytes = b"") -> str:
+    """Of names, relative to `root`, and contents of all files in these places, but for documentation."""
+    h = hashlib.sha256(begun)
+    files = {p for place in places for p in (place, *place.rglob("*")) if p.is_file()}
+    for path in sorted(p for p in files if "__pycache__" not in p.parts and p.suffix != ".md"):
+        h.update(path.relative_to(root).as_posix().encode())
+        h.update(path.read_bytes())
+    return h.hexdigest()
+
+
 def digest(lab: Lab, spec: Spec, variables: dict[str, Any]) -> str:
     """What a deployment is made of: variables, nodes, and the files that install and configure them."""
     h = hashlib.sha256(json.dumps(variables, sort_keys=True).encode())
     for file in (lab.paths.nodes, lab.paths.install_digests, lab.paths.machine):
         h.update(file.read_bytes() if file.exists() else b"")
+    if not spec.system.definition.deploys:
+        for tier in (*spec.topology.counts, CLIENT):
+            h.update(existing.archive(existing.files(lab.paths, spec, tier)))
+        return h.hexdigest()
     ansible = lab.paths.root / "ansible"
     places = [*(ansible / part for part in ("roles", "playbooks", "plugins")), spec.system.folder / "roles"]
     places += of_system.files(spec.system, lab.paths.workloads)
-    files = {p for place in places for p in (place, *place.rglob("*")) if p.is_file()}
-    for path in sorted(p for p in files if "__pycache__" not in p.parts and p.suffix != ".md"):
-        h.update(path.relative_to(lab.paths.root).as_posix().encode())
-        h.update(path.read_bytes())
+    h.update(hash_of(lab.paths.root, places).encode())
     return h.hexdigest()
 
 
@@ -118,14 +146,21 @@ def deploy(lab: Lab, spec: Spec, variables: dict[str, Any], *, force: bool = Fal
     if not force and is_deployed(lab, wanted):
         return False
     durable.remove(lab.paths.in_force)
-    playbook(lab, spec, *playbooks(lab, spec))
-    lab.nodes.connect()
+    if spec.system.definition.deploys:
+        playbook(lab, spec, *playbooks(lab, spec))
+        lab.nodes.connect()
+    else:
+        lab.nodes.connect()
+        existing.bring(lab, spec)
+        existing.verify(lab, variables["ntier_verify"])
     durable.write(lab.paths.in_force, json.dumps({"digest": wanted, "deployed_s": lab.runner.now()}))
     return True
 
 
 def playbooks(lab: Lab, spec: Spec) -> list[str]:
     """What deploys and verifies the system: names of `ansible/playbooks`, or a path of the system's own."""
+    if not spec.system.definition.deploys:
+        return []
     verify = spec.system.definition.verify
     own = [str(spec.system.path(verify.playbook))] if verify.playbook else []
     return [*lab.target.playbooks, *(["verify_requests"] if verify.requests else []), *own]
@@ -154,7 +189,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         return before
     if spec.restores:
         restore(lab, spec, LOADED)
-    began, rounds, seconds = lab.runner.now(), 0, spec.system.definition.load.warm_up_s
+    began, rounds, seconds = lab.runner.now(), 0, spec.system.definition.warm_up_s
     if not seconds:
         if spec.restores:
             keep(lab, spec, WARM, f"{began:.0f}")

@@ -7,7 +7,10 @@ from collections.abc import Iterable
 
 
 class RequestError(Exception):
-    """The request was wrong; nothing was touched. Exit code 2."""
+    """The request was wrong; nothing was touched. Exit code 2. Several arguments: as many errors, a line for each."""
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.args))
 
 
 class WorkError(Exception):

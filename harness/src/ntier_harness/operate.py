@@ -60,6 +60,8 @@ def deploy_only(lab: Lab, spec: Spec, *, check: bool) -> None:
     with sweep.locked(lab):
         ready_to_deploy(lab, spec)
         if check:
+            if not spec.system.definition.deploys:
+                raise RequestError(f"check: nothing is deployed of system {spec.system.name} (deploy: none)")
             playbook(lab, spec, "deploy", check=True)
             return
         ran = deploy(lab, spec, settings.values(spec))

@@ -32,6 +32,11 @@ class Paths:
         return self.root / "workloads"
 
     @property
+    def jmeter(self) -> Path:
+        """JMeter with its plug-in, as set-up makes it."""
+        return self.root / "build" / "jmeter"
+
+    @property
     def place(self) -> Path:
         """What is known of this target's deployment."""
         return self.state / self.target

@@ -54,9 +54,10 @@ def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[
     returns the number of tasks. `roles`: of the system, which come before those that all systems share.
 
     Raises WorkError with host, task and message of the first failed task."""
-    log = paths.logs / f"ansible-{names[0]}.jsonl"
+    log = paths.logs / f"ansible-{Path(names[0]).stem}.jsonl"
     log.unlink(missing_ok=True)
-    files = [f for f in (paths.deployment, paths.secrets, paths.install_digests, paths.machine) if f.exists()]
+    # what comes later wins: the deployment knows the digests of a system's own roles, set-up does not
+    files = [f for f in (paths.install_digests, paths.deployment, paths.secrets, paths.machine) if f.exists()]
     argv = [
         str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(paths.nodes),
         *(n if n.endswith(".yml") else f"playbooks/{n}.yml" for n in names),

@@ -9,6 +9,7 @@ import select
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -169,6 +170,19 @@ def still_running(handles: list[int], wait_s: float) -> list[int]:
     return handles
 
 
+@contextlib.contextmanager
+def input_of(given: str | bytes | None) -> Iterator[Any]:
+    """What a program may have as its stdin. A file and no pipe, which somebody would have to feed for as long as the
+    program takes: of more than a pipe holds, `Popen.communicate` with a timeout forgets the rest."""
+    if not given:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(given.encode() if isinstance(given, str) else given)
+        file.seek(0)
+        yield file
+
+
 class Runner:
     """Real processes, real clock."""
 
@@ -202,11 +216,12 @@ class Runner:
             futures = [pool.submit(do, item) for item in items]
         return [f.result() for f in futures]
 
-    def run(self, argv: list[str], *, input: str | None = None, timeout: float = 60, cwd: Path | None = None,
+    def run(self, argv: list[str], *, input: str | bytes | None = None, timeout: float = 60, cwd: Path | None = None,
             env: dict[str, str] | None = None, check: bool = True) -> Done:  # fmt: skip
         """Runs a program to its end. Raises WorkError if it fails (with `check`) or exceeds `timeout` s."""
-        process = self._popen(argv, cwd=cwd, env=env, stdin=subprocess.PIPE if input else subprocess.DEVNULL)
-        out, err = self._communicate(process, argv, input.encode() if input else None, timeout)
+        with input_of(input) as given:
+            process = self._popen(argv, cwd=cwd, env=env, stdin=given)
+        out, err = self._communicate(process, argv, timeout)
         done = Done(argv, process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
         if check and done.code:
             raise WorkError(f"{' '.join(argv[:4])}: {done.problem}")
@@ -216,7 +231,7 @@ class Runner:
         """Writes what a program prints to a file. Raises WorkError if it fails or exceeds `timeout` s."""
         with file.open("wb") as out:
             process = self._popen(argv, stdin=subprocess.DEVNULL, stdout=out)
-            _, err = self._communicate(process, argv, None, timeout)
+            _, err = self._communicate(process, argv, timeout)
         if process.returncode:
             done = Done(argv, process.returncode, "", err.decode(errors="replace"))
             raise WorkError(f"{' '.join(argv[:1] + argv[-1:])}: {done.problem}")
@@ -309,16 +324,14 @@ class Runner:
         except FileNotFoundError:
             raise WorkError(f"{argv[0]} is not installed; run: make setup") from None
 
-    def _communicate(
-        self, process: subprocess.Popen[bytes], argv: list[str], data: bytes | None, timeout: float
-    ) -> tuple[bytes, bytes]:
+    def _communicate(self, process: subprocess.Popen[bytes], argv: list[str], timeout: float) -> tuple[bytes, bytes]:
         end = time.monotonic() + timeout
         while True:
             try:
-                out, err = process.communicate(data, timeout=TICK_S)
+                out, err = process.communicate(timeout=TICK_S)
                 return out or b"", err or b""
             except subprocess.TimeoutExpired:
-                data = None
+                pass
             try:
                 self.stop.check()
                 if time.monotonic() > end:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ntier_analysis.wording import counted
 
-from ntier_harness import plan, preflight, schedule, settings, sweep
+from ntier_harness import existing, plan, preflight, schedule, settings, sweep
 from ntier_harness.deploy import playbooks
 from ntier_harness.errors import RequestError
 from ntier_harness.lab import Lab
@@ -92,10 +92,13 @@ def search_data(spec: Spec) -> dict[str, Any]:
 
 
 def steps(lab: Lab, spec: Spec) -> list[str]:
+    deploys, warm_up_s = spec.system.definition.deploys, spec.system.definition.warm_up_s
+    warm_up = f"warm-up: {warm_up_s:g} s of load without limits, until the JVMs have compiled (once per deployment)"
     return [
         f"{Path(lab.target.terraform).name} apply in {lab.target.root.relative_to(lab.paths.root)}",
         *(f"ansible-playbook {shown(lab, name)}" for name in playbooks(lab, spec)),
-        "warm-up: 30 s of load without limits, again until the JVMs have compiled (once per deployment)",
+        *([] if deploys else [f"by SSH: {existing.HOME} on each machine, with what measures and drives; nothing else"]),
+        *([warm_up] if warm_up_s else []),
         "per trial: reset, collectors, limits, load, collect, validate, seal",
         "ntier-analysis ingest, ntier-analysis report",
     ]

@@ -121,7 +121,7 @@ class Spec:
         """What its nodes are made from on target local, as `setup/images` names it."""
         definition, role = self.system.definition, self.role(tier)
         own = self.data_folder if tier == self.data_tier and definition.data.in_image else role
-        built = role in self.built_roles and not (self.system.folder / "roles" / role).exists()
+        built = role in self.built_roles and not self.system.role(role)
         return definition.tier(tier).image or (own if built else BARE_IMAGE)
 
     built_roles: tuple[str, ...] = ()
@@ -335,11 +335,11 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
 
     system = systems.find(root, options.get("system") or systems.default(root))
     load, data = system.definition.load, system.definition.data
-    if system.definition.deploy == "none":
-        raise RequestError(f"system: {system.name} has deploy: none, which is not carried out yet; allowed is roles")
     topology = parse_topology(options.get("topo"), system)
     target = options.get("target") or NAMES[0]
-    kind(target)  # raises RequestError if there is none
+    if not kind(target).own_machines and not system.definition.deploys:
+        able = ", ".join(name for name in NAMES if kind(name).own_machines)
+        raise RequestError(f"target: system {system.name} runs already (deploy: none); allowed are {able}")
     search = options.get("search") or "grid"
     if search not in catalog.SEARCHES:
         raise unknown("search", search, catalog.SEARCHES)

@@ -31,6 +31,8 @@ class Access:
     user: str = "root"
     port: int = 22
     key_file: str | None = None
+    home: str | None = None
+    """Folder of our programs (bin, lib, etc) where the machine is not ours; None: they are in their usual places."""
 
     @property
     def destination(self) -> str:
@@ -38,6 +40,9 @@ class Access:
 
     def as_root(self, command: str) -> str:
         """`command` for root's shell, by sudo where another user logs in."""
+        if self.home:
+            where = f"NTIER_ETC={self.home}/etc NTIER_LIB={self.home}/lib"
+            command = f'export PATH={self.home}/bin:"$PATH" {where}; {command}'
         return command if self.user == "root" else f"sudo -n -- sh -c {shlex.quote(command)}"
 
 
@@ -124,7 +129,7 @@ class Nodes:
             self.runner.parallel(one, self.all)
 
     def call(
-        self, node: Node, command: str, *, input: str | None = None, timeout: float = 60, check: bool = True
+        self, node: Node, command: str, *, input: str | bytes | None = None, timeout: float = 60, check: bool = True
     ) -> Done:
         """Runs a command on a node. Raises WorkError naming the node and the command (its first part)."""
         short = command.partition(" && ")[0]

@@ -164,7 +164,7 @@ def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], schedule: Schedule, s
             lab.runner.stop.check()
             began, before_s = lab.runner.monotonic(), lab.runner.now()
             warm = ready(lab, spec, soft, doubt=doubt)
-            if warm["t_s"] >= before_s:  # the warm-up belongs to the deployment, not to this trial
+            if warm and warm["t_s"] >= before_s:  # the warm-up belongs to the deployment, not to this trial
                 began = lab.runner.monotonic()
             number, of = schedule.trials().index(trial) + 1, schedule.at_most()
             lab.screen.trial(trial, attempt, number, of, (of - number + 1) * plan.trial_duration_s(spec))
@@ -194,7 +194,8 @@ def ready(lab: Lab, spec: Spec, soft: dict[str, Any], *, doubt: bool = True) -> 
     lab.target.up(spec, lab.paths.logs / "terraform.log")
     lab.forget_nodes()
     lab.nodes.connect()
-    restart_services(lab, spec)
+    if spec.system.definition.deploys:  # else its services are somebody else's
+        restart_services(lab, spec)
     provision(lab, spec, soft, force=True)
     return warm_up(lab, spec)
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 from ntier_analysis.contracts.manifest import Manifest
-from ntier_harness import ledger, promises
+from ntier_harness import ledger
+
+from .. import promises
 
 NTIER = str(Path(sys.executable).with_name("ntier"))
 PHASES = "3/10/1"  # s; long enough that a fault fits into the run phase, short enough for a dozen of them

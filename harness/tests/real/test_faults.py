@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from ntier_analysis.contracts.manifest import State
-from ntier_harness import promises
 
+from .. import promises
 from .conftest import RealSweep, incus, on_node
 
 pytestmark = pytest.mark.nodes("1/1/1/1M")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from ntier_analysis.contracts.files import read_bytes
-from ntier_harness import promises
 
+from .. import promises
 from .conftest import DEADLINE_S, NTIER
 
 pytestmark = pytest.mark.usefixtures("deployments")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ntier_analysis.contracts.implied import TIERS
+
 DBMS = {"M": "mysql", "P": "postgresql", "C": "mysql_cluster"}
-TIERS = ("web", "app", "middleware", "db")
 
 _FORM = re.compile(r"(\d{1,9})/(\d{1,9})/(\d{1,9})/(\d{1,9})([A-Za-z]*)")
 

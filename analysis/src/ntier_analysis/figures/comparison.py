@@ -9,7 +9,15 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.load_axis import axis_label
-from ntier_analysis.figures.style import LAW_COLOR, PAGE_IN, TIERS, styled, tier_look, tier_order, users_ticks
+from ntier_analysis.figures.style import (
+    LAW_COLOR,
+    PAGE_IN,
+    THROUGHPUT_COLOR,
+    styled,
+    tier_look,
+    tier_order,
+    users_ticks,
+)
 
 PANELS = {"throughput_per_s": "throughput", "response_time_mean_ms": "mean response time"}
 BESIDE = 0.02  # of the axis: tiers at one load lie beside each other, not over each other
@@ -24,7 +32,7 @@ def ratios(table: pd.DataFrame, a: str, b: str, margin: float, finding: str) -> 
         figure = Figure(figsize=(PAGE_IN, 2.4))
         panels = figure.subplots(1, 3, sharex=True)
         for axes, (metric, label) in zip(panels, PANELS.items(), strict=False):
-            _points(axes, loads[loads["metric"] == metric], TIERS["middleware"].color, "o", "")
+            _points(axes, loads[loads["metric"] == metric], THROUGHPUT_COLOR, "o", "")
             axes.set_title(label)
         cpu = loads[loads["metric"] == "cpu_ms"]
         tiers = sorted(cpu["tier"].unique(), key=tier_order)

@@ -10,7 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ntier_analysis.contracts import implied
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.load_axis import tiers_in_order
 from ntier_analysis.figures.style import INVALID_COLOR, PAGE_IN, THRESHOLD_PCT, styled, tier_look, tier_order
 from ntier_analysis.parsers.counters import GAP
 
@@ -70,9 +72,9 @@ class Series:
 
 def of_node(samples: pd.DataFrame, node: str, names: Collection[str] | None = None) -> list[Series]:
     """What the samples of one trial tell of a node, in the order of `MEASURES` (None: all of these). A database's
-    statements are also those that a middleware counts under its name (item)."""
+    statements are also those that another node counts under its name (item)."""
     mine = samples[samples["node"] == node]
-    told = samples[(samples["item"] == node) & (samples["tier"] == "middleware")]
+    told = samples[(samples["item"] == node) & (samples["node"] != node)]
     found: list[Series] = []
     for measure in MEASURES:
         if names is not None and measure.name not in names:
@@ -266,10 +268,10 @@ def _caption(series: dict[str, list[Series]], trial, stretch: tuple[float, float
 
 
 def telling_nodes(samples: pd.DataFrame, named: list[str]) -> list[tuple[str, str]]:
-    """Whom a report shows: the database whose disk is used most, and the first nodes that the verdict names; at most
-    two, in the order of a request's way. Empty where neither a disk nor statements were measured."""
+    """Whom a report shows: of the deepest tier the node whose disk is used most, and the first nodes that the verdict
+    names; at most two, in the order of a request's way. Empty where neither a disk nor statements were measured."""
     tiers = samples.drop_duplicates("node").set_index("node")["tier"]
-    databases = samples[samples["tier"] == "db"]
+    databases = samples[samples["tier"] == (tiers_in_order() or implied.TIERS)[-1]]
     if not databases["resource"].isin(["disk", "queue", "query"]).any():
         return []
     disks = databases[(databases["resource"] == "disk") & databases["metric"].isin(METRICS)]

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
-from ntier_analysis.figures.style import COLUMN_IN, TIERS, styled
+from ntier_analysis.figures.style import ALERT_COLOR, COLUMN_IN, styled
 
 SHOWN = 10
 
@@ -28,7 +28,7 @@ def long_interactions(done: pd.DataFrame, trial: str, users: int) -> Drawing:
     with styled():
         figure = Figure(figsize=(COLUMN_IN + 1.2, 2.8))
         axes = figure.subplots()
-        axes.barh(range(len(shown)), 100 * shown["share_of_time"], color=TIERS["db"].color, height=0.6)
+        axes.barh(range(len(shown)), 100 * shown["share_of_time"], color=ALERT_COLOR, height=0.6)
         for place, row in shown.iterrows():
             said = f"{row['mean_ms']:.0f} ms, up to {row['max_ms']:.0f} (n = {row['n']})"
             axes.annotate(said, (100 * row["share_of_time"], place), xytext=(3, 0), textcoords="offset points",

@@ -16,11 +16,12 @@ from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.model import draw_model, model_caption
 from ntier_analysis.figures.style import (
     COLUMN_IN,
+    GOODPUT_COLOR,
     INVALID_COLOR,
     LAW_COLOR,
     PAGE_IN,
     THRESHOLD_PCT,
-    TIERS,
+    THROUGHPUT_COLOR,
     styled,
     thousands,
     tier_look,
@@ -68,9 +69,9 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
             axes.axhline(plateau.throughput_per_s, color=LAW_COLOR, linewidth=0.8, label="pooled plateau")
             if plateau.knee_users:
                 _knee(axes, plateau.knee_users, trials["users"].max())
-        _with_intervals(axes, valid, "throughput_per_s", TIERS["middleware"].color, "o", "throughput")
+        _with_intervals(axes, valid, "throughput_per_s", THROUGHPUT_COLOR, "o", "throughput")
         if has_goodput(valid):
-            _with_intervals(axes, valid, "goodput_per_s", TIERS["app"].color, "^", "goodput")
+            _with_intervals(axes, valid, "goodput_per_s", GOODPUT_COLOR, "^", "goodput")
         _invalid_marks(axes, trials, "throughput_per_s")
         axes.set(xlabel=axis_label(), ylabel="interactions/s (measured)", xlim=(0, None))
         axes.set_ylim(0, top_rate(trials))

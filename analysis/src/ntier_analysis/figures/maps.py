@@ -16,18 +16,22 @@ from matplotlib.patches import Polygon, Rectangle
 from ntier_analysis.campaign.cells import Cell
 from ntier_analysis.campaign.compare import Groups, RatioMap
 from ntier_analysis.figures.drawing import Drawing
-from ntier_analysis.figures.style import COLUMN_IN, PAGE_IN, styled
+from ntier_analysis.figures.style import COLUMN_IN, PAGE_IN, styled, tier_order
 from ntier_analysis.statistics.groups import MARGIN
 
-TINTS = {"web": "#eef7fc", "app": "#b9e5d3", "middleware": "#9ec1e6", "db": "#d6743c"}
-"""Tints of the tiers' colours that also differ in grey (246, 214, 187, 139 of 255), black text readable on all. The
-name of the tier is written in every cell."""
+TINTS = ("#eef7fc", "#b9e5d3", "#9ec1e6", "#d6743c")
+"""Of the tiers in their order: tints of their colours that also differ in grey (246, 214, 187, 139 of 255), black text
+readable on all. The name of the tier is written in every cell."""
 NO_LIMIT = "#ffffff"
 SYMBOLS = {"same": "=", "higher": "▲", "lower": "▼", "undecided": "?"}
 RATIO_COLORS = "PuOr"
 """Diverging, distinguishable for colour-blind readers; the number and a symbol say the same without colour."""
 MOST = 4.0
 """Ratios beyond 4 and 1/4 have the strongest colour."""
+
+
+def tint(tier: str) -> str:
+    return TINTS[tier_order(tier)] if tier_order(tier) < len(TINTS) else "#dddddd"
 
 
 class Grid:
@@ -90,7 +94,7 @@ def bottleneck_map(cells: list[Cell], found: Groups, label: str, slug: str) -> D
 
 
 def _cell(axes, cell: Cell, letters: str, column: int, row: int) -> None:
-    colors = [TINTS.get(t, "#dddddd") for t, _ in cell.bottlenecks[:2]] or [NO_LIMIT]
+    colors = [tint(t) for t, _ in cell.bottlenecks[:2]] or [NO_LIMIT]
     corner = {"linewidth": 0.4, "edgecolor": "#666666"}
     if len(colors) == 1:
         hatch = "//" if cell.verdict in ("hidden", "unknown") else None

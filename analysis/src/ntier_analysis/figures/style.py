@@ -10,6 +10,7 @@ from importlib.resources import as_file, files
 import matplotlib as mpl
 from matplotlib.style import context
 
+from ntier_analysis.contracts import implied
 from ntier_analysis.figures.load_axis import tiers_in_order
 
 COLUMN_IN = 3.33
@@ -43,17 +44,22 @@ def _look(name: str, marker: str, line: str | tuple) -> Look:
     return Look(mpl.colors.to_hex(_OKABE_ITO[name]), marker, line)
 
 
+IN_ORDER = (
+    _look("sky", "o", ":"),
+    _look("green", "^", "--"),
+    _look("blue", "D", "-."),
+    _look("vermilion", "s", "-"),
+    _look("orange", "v", (0, (5, 1))),
+    _look("yellow", "P", (0, (3, 1, 1, 1))),
+)
+"""Of the tiers, from the users inwards."""
 TIERS: dict[str, Look] = {
-    "web": _look("sky", "o", ":"),
-    "app": _look("green", "^", "--"),
-    "middleware": _look("blue", "D", "-."),
-    "db": _look("vermilion", "s", "-"),
+    **dict(zip(implied.TIERS, IN_ORDER, strict=False)),
     "client": _look("black", "x", (0, (1, 3))),
     "host": _look("purple", "+", (0, (1, 3))),
 }
-"""In the order of the request's way; a system whose tiers have other names gets the first four in its own order, then
-`MORE`; what is no tier of it gets `OTHER`."""
-MORE = (_look("orange", "v", (0, (5, 1))), _look("yellow", "P", (0, (3, 1, 1, 1))))
+"""By name, where no system says in which order its tiers stand; what is no tier of it gets `OTHER`."""
+THROUGHPUT_COLOR, GOODPUT_COLOR, ALERT_COLOR = (IN_ORDER[i].color for i in (2, 1, 3))
 OTHER = Look("#555555", "*", "-")
 
 
@@ -61,8 +67,7 @@ def tier_look(tier: str) -> Look:
     order = _of_its_own()
     if tier not in order:
         return TIERS.get(tier, OTHER)
-    looks = (*list(TIERS.values())[:4], *MORE)
-    return looks[order.index(tier)] if order.index(tier) < len(looks) else OTHER
+    return IN_ORDER[order.index(tier)] if order.index(tier) < len(IN_ORDER) else OTHER
 
 
 def _of_its_own() -> tuple[str, ...]:

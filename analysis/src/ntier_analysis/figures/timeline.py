@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.events import draw_lanes, events_of_none, lanes, lanes_caption
-from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, PAGE_IN, TIERS, styled
+from ntier_analysis.figures.style import ALERT_COLOR, INVALID_COLOR, LAW_COLOR, PAGE_IN, THROUGHPUT_COLOR, styled
 
 MEAN_S = 5
 """Width of the moving mean drawn over the 1-s counts, seconds."""
@@ -84,13 +84,13 @@ def _panel(axes, trial, frame: pd.DataFrame) -> None:
     middle = frame["t_s"] + 0.5
     axes.step(middle, frame["completed_per_s"], where="mid", color="0.65", linewidth=0.6, label="each second")
     smooth = frame["completed_per_s"].rolling(MEAN_S, center=True, min_periods=MEAN_S).mean()
-    axes.plot(middle, smooth, color=TIERS["middleware"].color, label=f"{MEAN_S}-s mean")
+    axes.plot(middle, smooth, color=THROUGHPUT_COLOR, label=f"{MEAN_S}-s mean")
     axes.plot(
         [0, run_s], [trial.throughput_per_s] * 2, color=LAW_COLOR, linestyle="--", linewidth=0.9, label="run mean"
     )
     bad = frame[frame["errors_per_s"] > 0]
     if len(bad):  # an empty line that is not clipped would break the layout
-        axes.plot(bad["t_s"] + 0.5, np.zeros(len(bad)), "v", color=TIERS["db"].color, markersize=3, label="errors",
+        axes.plot(bad["t_s"] + 0.5, np.zeros(len(bad)), "v", color=ALERT_COLOR, markersize=3, label="errors",
                   clip_on=False, zorder=5)  # fmt: skip
     title = f"{trial.users:,} users ({trial.users_real:,} real)"
     axes.set_title(title + ("" if trial.valid else ": INVALID, " + str(trial.invalid_reasons)), loc="left",

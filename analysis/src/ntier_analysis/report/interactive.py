@@ -13,7 +13,16 @@ from ntier_analysis.figures.densities import invalid_users
 from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.loads import BAND_FROM, OPEN_REACH, Plateau, has_goodput, law, nodes_in_order, top_rate
 from ntier_analysis.figures.model import MODEL_COLOR
-from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, THRESHOLD_PCT, TIERS, tier_look, tier_order
+from ntier_analysis.figures.style import (
+    GOODPUT_COLOR,
+    INVALID_COLOR,
+    LAW_COLOR,
+    THRESHOLD_PCT,
+    THROUGHPUT_COLOR,
+    TIERS,
+    tier_look,
+    tier_order,
+)
 from ntier_analysis.prediction.forecast import Forecast
 
 Json = dict[str, Any]
@@ -30,19 +39,17 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     end = float(trials["users"].max())
     traces = [
         *_law_line(end, share, think_s, response_s),
-        _line(valid["users"], valid["throughput_per_s"], "throughput", TIERS["middleware"].color)
+        _line(valid["users"], valid["throughput_per_s"], "throughput", THROUGHPUT_COLOR)
         | {
             "error_y": _errors(
-                valid, "throughput_per_s", "throughput_low_per_s", "throughput_high_per_s", TIERS["middleware"].color
+                valid, "throughput_per_s", "throughput_low_per_s", "throughput_high_per_s", THROUGHPUT_COLOR
             )
         }
         | {"customdata": _round(valid["throughput_per_s"] / valid["scale"])}
         | {"hovertemplate": "%{x:,} users: %{y}/s measured, nominal %{customdata}/s<extra>throughput</extra>"},
     ]
     if has_goodput(valid):
-        traces.append(
-            _line(valid["users"], valid["goodput_per_s"], "goodput", TIERS["app"].color, symbol="triangle-up")
-        )
+        traces.append(_line(valid["users"], valid["goodput_per_s"], "goodput", GOODPUT_COLOR, symbol="triangle-up"))
     if model is not None:
         curve = model.curve
         traces.append(

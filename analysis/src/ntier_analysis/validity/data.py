@@ -58,6 +58,8 @@ def replicas(trial: RawTrial) -> Finding:
     names = _databases(trial)
     if trial.system.tiers[-1].replicas is Replicas.PARTITIONED:
         return not_applicable("each database holds a part of the data")
+    if len(names) == 1 and not implied.rows(trial.system):
+        return not_applicable("one node holds the data, and no interaction of this system promises rows")
     if not _writes(trial):
         return exact(0.0, 0.0, "tables", NOT_WRITTEN, 0)
     states = [trial.json(f"nodes/{name}/data_after.json") for name in names]

@@ -15,7 +15,7 @@ from ntier_analysis.contracts import Outcome
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.csvfile import read_csv
 from ntier_analysis.trial import RawTrial
-from ntier_analysis.validity.registry import Finding, check, exact, undecidable
+from ntier_analysis.validity.registry import Finding, check, exact, not_applicable, undecidable
 
 POINTS = 2.0
 MIN_SHARE = 0.01
@@ -30,6 +30,8 @@ CLOCK_S = 0.005
 """A think's start and its request's end are read from two clocks of the JVM that differ by milliseconds."""
 
 GO_ON = {"Back", "EndOfSession"}
+
+NO_WALK = "what the driver was told names no table by which users go from state to state"
 
 USERS, AUTHORS = "users", "authors"
 """Kinds of users: authors have a table of their own if the trial holds one, else all are `users`."""
@@ -55,6 +57,11 @@ def tables(trial: RawTrial) -> dict[str, Table]:
     found = {USERS: _table(trial.required(f"config/{trial.manifest.mix}.csv"))}
     authors = _authors_table(trial)
     return found | ({AUTHORS: _table(authors)} if authors else {})
+
+
+def _walked(trial: RawTrial) -> bool:
+    """Whether users walk a table, by what the driver was told: a table that is missing excuses nothing."""
+    return trial.strict or trial.path(f"config/{trial.manifest.mix}.csv") is not None
 
 
 def _authors_table(trial: RawTrial) -> Path | None:
@@ -196,6 +203,8 @@ def ratio_error(counts: np.ndarray, requests: np.ndarray) -> np.ndarray:
 def shares(trial: RawTrial) -> Finding:
     """Fails beyond 2 points and chance (of the users: one stays where it is for longer than a short run lasts, so that
     what it requests is not independent, and neither are blocks of time)."""
+    if not _walked(trial):
+        return not_applicable(NO_WALK)
     run, expected = trial.run_interactions, trial.remember(expected_shares)
     if len(run) < MIN_N:
         return undecidable(f"{len(run)} interactions, {MIN_N} are needed", n=len(run), required=False)
@@ -222,6 +231,8 @@ def shares(trial: RawTrial) -> Finding:
 
 @check("M2", "Mix: states never visited though 20 visits were expected", "mix", required=False, thinkers=True)
 def unvisited(trial: RawTrial) -> Finding:
+    if not _walked(trial):
+        return not_applicable(NO_WALK)
     run, expected = trial.run_interactions, trial.remember(expected_shares)
     seen = set(run["interaction"])
     missing = [s for s, share in expected.items() if share * len(run) >= UNVISITED_EXPECTED and s not in seen]
@@ -236,6 +247,8 @@ def unvisited(trial: RawTrial) -> Finding:
 def transitions(trial: RawTrial) -> Finding:
     """Each kind of users against its own table. In points of all choices; fails beyond 2 points and chance (choices are
     independent draws: multinomial)."""
+    if not _walked(trial):
+        return not_applicable(NO_WALK)
     made, mixes = trial.remember(choices), trial.remember(tables)
     if len(made) < MIN_N:
         return undecidable(f"{len(made)} choices, {MIN_N} are needed", n=len(made), required=False)

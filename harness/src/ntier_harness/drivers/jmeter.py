@@ -25,7 +25,7 @@ class Walks:
     mix: Mix
     tables: str
     keep: int = 0
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
     """Properties that follow from the data (`of_system.of_data`)."""
 
     @property

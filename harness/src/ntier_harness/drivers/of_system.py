@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,7 +14,8 @@ from ntier_analysis.contracts.system import LoadModel
 from ntier_harness.catalog import Phases
 from ntier_harness.drivers import Command, Driver, Entry, Run
 from ntier_harness.drivers.jmeter import JMeter, Walks
-from ntier_harness.errors import RequestError
+from ntier_harness.errors import RequestError, unknown
+from ntier_harness.files import read_json
 from ntier_harness.systems import System
 
 if TYPE_CHECKING:
@@ -30,10 +30,7 @@ def files(system: System, workloads: Path) -> list[Path]:
     """What is copied to LOAD on each client: the plan, the mixes, the words of the command that are files of the
     system, and `files`. `workloads`: what lies below is on the clients already. Raises RequestError for one that is
     missing, and for two of one name."""
-    load = system.definition.load
-    words = [word for word in load.driver.command if is_file(word, system)]
-    named = [*load.driver.files, *words, *filter(None, (load.driver.plan, load.mixes))]
-    found = [path for path in dict.fromkeys(map(system.path, named)) if not path.is_relative_to(workloads.resolve())]
+    found = [path for path in named(system) if not path.is_relative_to(workloads.resolve())]
     place = f"{system.folder / 'system.yaml'}: load.driver"
     for path in found:
         if not path.exists():
@@ -42,6 +39,14 @@ def files(system: System, workloads: Path) -> list[Path]:
     if twice:
         raise RequestError(f"{place}: two files have the name {twice[0]}")
     return found
+
+
+def named(system: System) -> list[Path]:
+    """All that the driver's part of the definition names: plan, mixes, words of the command that are files, `files`."""
+    load = system.definition.load
+    words = [word for word in load.driver.command if is_file(word, system)]
+    names = [*load.driver.files, *words, *filter(None, (load.driver.plan, load.mixes))]
+    return list(dict.fromkeys(map(system.path, names)))
 
 
 def is_file(word: str, system: System) -> bool:
@@ -84,21 +89,22 @@ def run_and_driver(
     walks = None
     if load.mixes and mix.file:
         tables = on_client(system.path(load.mixes), lab.paths.workloads)
-        walks = Walks(mix, tables, keep, of_data(lab.paths.data, lab.nodes.all))
+        walks = Walks(mix, tables, keep, of_data(system, lab.paths.data, lab.nodes.all))
     return run, make(system, lab.paths.workloads, mix.properties, walks)
 
 
-def of_data(folder: Path, nodes: Iterable[Node]) -> dict[str, Any]:
-    """What users must know of the data: who may log in, and which day the data take for today. `folder`: of all data;
-    written there when they were generated. Without it the plan's defaults hold."""
+def of_data(system: System, folder: Path, nodes: Iterable[Node]) -> dict[str, str]:
+    """What the driver is told of the data (`data: told:` of the system). `folder`: of all data; `data.json` is written
+    there when they are generated. Without it the plan's defaults hold. Raises RequestError for a name that it lacks."""
     found = [folder / image / "data.json" for image in {n.image for n in nodes if n.image}]
     found = [file for file in found if file.exists()]
-    if len(found) != 1:
+    if len(found) != 1 or system.definition.data is None:
         return {}
-    data = json.loads(found[0].read_text())
-    today = datetime.datetime.fromtimestamp(data["reference_time_s"], datetime.UTC).date()
-    return {
-        "ntier.database_users": data["users"],
-        "ntier.database_authors": data["authors"],
-        "ntier.today": str(today),
-    }
+    facts = read_json(found[0])
+    if "reference_time_s" in facts:
+        facts["reference_date"] = datetime.datetime.fromtimestamp(facts["reference_time_s"], datetime.UTC).date()
+    try:
+        return {name: text.format(**facts) for name, text in system.definition.data.told.items()}
+    except KeyError as error:
+        place = f"{system.folder / 'system.yaml'}: data.told"
+        raise unknown(place, error.args[0], sorted(facts), f" (of {found[0]})") from None

@@ -40,6 +40,11 @@ class System:
         path = self.folder / name
         return path.parent.resolve() / path.name
 
+    def role(self, name: str) -> Path | None:
+        """Folder of one of its own Ansible roles; None if it has no role of that name, and the shared one is meant."""
+        folder = self.folder / "roles" / name
+        return folder if folder.is_dir() else None
+
 
 def names(root: Path) -> list[str]:
     """Systems of the checkout, in order of their names: the folders of `systems/` with a `system.yaml`."""

@@ -20,6 +20,7 @@ Positive = Annotated[float, Field(gt=0)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Number = int | float
 MAX_PHASE_S = 86_400
+WARM_UP_S = 30.0
 MIN_RUN_S = 5.0  # below this no check of the run phase can be decided
 
 
@@ -48,10 +49,14 @@ class Tier(Part):
     """Ansible roles, in order, of `roles/` beside this file or of `ansible/roles`. The last one names the node's part.
     Empty: a variant of this tier says."""
     ports: list[Port] = Field(default_factory=list)
-    """Ports that its services listen on; a machine where somebody else does is refused. The tiers that ask it reach
+    """Ports that its services listen on; a machine where somebody else does is refused (with deploy: none: where nobody
+    does). The tiers that ask it reach
     them, unless a choice of a variant says fewer. Clients reach the entry of the load and what `verify` requests."""
     services: list[Text] = Field(default_factory=list)
-    """Names of its server processes; a machine where they run already is refused."""
+    """Names of its server processes; a machine where they run already is refused. With deploy: none they must run."""
+    units: list[Text] = Field(default_factory=list)
+    """deploy: none: systemd units of its services. They must be active before each trial, and a trial in which one is
+    restarted does not count."""
     holds: list[Text] = Field(default_factory=list)
     """Files that show that a machine holds data of this tier already, which are somebody else's."""
     talks_to: list[Word] = Field(default_factory=list)
@@ -198,7 +203,10 @@ class Data(Part):
     """Whether nodes can keep and restore their data (`ntier-restore`), which workloads that write need."""
     generate: list[Text] = Field(default_factory=list)
     """Command, run in the project's folder, that makes the tables in the folder {out}; it may use {profile}, {seed} and
-    {now_s}. Empty: roles make them."""
+    {now_s}. Empty: roles make them. It writes what it made to data.json there: one object of names and values."""
+    told: dict[str, Text] = Field(default_factory=dict)
+    """Properties of users who walk a mix that follow from the data: name -> text, with names of data.json in braces and
+    {reference_date}, the day of its `reference_time_s` (s since 1970, UTC)."""
 
 
 # ---- load ------------------------------------------------------------------------------------------------------------
@@ -217,7 +225,7 @@ class Driver(Part):
     files: list[Text] = Field(default_factory=list)
     """Files and folders that are copied to each client beside the program."""
     packages: list[Text] = Field(default_factory=list)
-    """Debian packages that it needs on a client."""
+    """Debian packages that it needs on a client. With deploy: none they must be there."""
     properties: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Fixed values that it is given."""
 
@@ -316,8 +324,9 @@ class Load(Part):
     phases_file: Text | None = None
     """YAML file with `phases` and `default_phases`, instead of both."""
     default_phases: Word | None = None
-    warm_up_s: Annotated[float, Field(ge=0, le=3600)] = 30.0
-    """One round of load before the first trial; 0: none."""
+    warm_up_s: Annotated[float, Field(ge=0, le=3600)] | None = None
+    """Seconds of a round of load, as much as the nodes can take, before the first trial; 0: none. Default: 30, with
+    deploy: none 0."""
 
 
 # ---- everything ------------------------------------------------------------------------------------------------------
@@ -405,6 +414,16 @@ class Definition(Part):
 
     def tier(self, name: str) -> Tier:
         return next(t for t in self.tiers if t.name == name)
+
+    @property
+    def deploys(self) -> bool:
+        return self.deploy == "roles"
+
+    @property
+    def warm_up_s(self) -> float:
+        if self.load.warm_up_s is None:
+            return WARM_UP_S if self.deploys else 0.0
+        return self.load.warm_up_s
 
     @property
     def tier_names(self) -> tuple[str, ...]:

@@ -324,10 +324,11 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
 
 def _roles(d: Definition, folder: Path, shared: Path) -> Iterator[tuple[Key, str]]:
     if d.deploy == "none":
-        for i, tier in enumerate(d.tiers):
-            if tier.roles:
-                yield ("tiers", i, "roles"), "with deploy: none nothing is deployed"
+        yield from _not_deployed(d)
         return
+    for i, tier in enumerate(d.tiers):
+        if tier.units:
+            yield ("tiers", i, "units"), "are for deploy: none; a role says which units it starts"
     named: list[tuple[Key, str]] = []
     for i, tier in enumerate(d.tiers):
         named += [(("tiers", i, "roles", j), role) for j, role in enumerate(tier.roles)]
@@ -341,6 +342,25 @@ def _roles(d: Definition, folder: Path, shared: Path) -> Iterator[tuple[Key, str
     for key, role in named:
         if not any((place / role / "tasks").is_dir() for place in (folder / "roles", shared)):
             yield key, f"{role}: no such role in {folder / 'roles'} or {shared}"
+
+
+def _not_deployed(d: Definition) -> Iterator[tuple[Key, str]]:
+    """With `deploy: none` there is nobody who would heed these."""
+    why = "with deploy: none nothing is deployed"
+    for i, tier in enumerate(d.tiers):
+        for key in ("roles", "holds"):
+            if getattr(tier, key):
+                yield ("tiers", i, key), why
+    for name, variant in d.variants.items():
+        for choice, what in variant.choices.items():
+            if what.roles:
+                yield ("variants", name, "choices", choice, "roles"), why
+    for name in d.settings:
+        yield ("settings", name), f"{why}, so nobody would make the setting; what drives it is told load.parameters"
+    if d.data:
+        yield ("data",), why
+    if d.verify.playbook:
+        yield ("verify", "playbook"), f"{why}; give requests:"
 
 
 def _files(d: Definition, folder: Path) -> Iterator[tuple[Key, str]]:

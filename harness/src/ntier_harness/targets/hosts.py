@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.nodes import Node, read_nodes
 
-from ntier_harness import durable
+from ntier_harness import durable, existing
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.playbooks import play
@@ -24,8 +24,8 @@ from ntier_harness.runner import Runner
 from ntier_harness.spec import CLIENT, Spec
 from ntier_harness.ssh import Nodes
 from ntier_harness.targets.heartbeats import Heartbeats
-from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory
-from ntier_harness.targets.survey import OWNER_FILE, Strangers, Survey, survey
+from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory, wanted_nodes
+from ntier_harness.targets.survey import OWNER_FILE, Expected, Serving, Strangers, Survey, survey
 from ntier_harness.targets.terraform import Terraform, common_variables
 
 if TYPE_CHECKING:
@@ -83,9 +83,18 @@ class Hosts:
         """There is a machine for each node, and what the machines get is here, or can be made here: set-up does not do
         it for them. Raises RequestError."""
         self.assignment(spec)
-        data = spec.system.definition.data
-        files = [part for part in (data.generate if data else ()) if part.endswith(".jar")]
-        made = all((self.paths.root / file).exists() for file in files)
+        for role in (role for tier in spec.topology.counts for role in spec.roles(tier)):
+            if (own := spec.system.role(role)) and not (own / "made.yml").exists():
+                raise RequestError(
+                    f"hosts: {own / 'made.yml'} does not exist; say there what the role leaves on a machine, so that "
+                    "ntier down can undo it (ansible/README.md: What is installed)"
+                )
+        if spec.system.definition.deploys:
+            data = spec.system.definition.data
+            files = [part for part in (data.generate if data else ()) if part.endswith(".jar")]
+            made = all((self.paths.root / file).exists() for file in files)
+        else:
+            made = not existing.make_parts(self.paths, spec) or self.paths.jmeter.exists()
         for name in ("ssh",) if made else PACKAGES:
             if not self.runner.has(name):
                 raise RequestError(f"hosts: {name} is missing here; apt-get install {PACKAGES[name]}")
@@ -127,16 +136,26 @@ class Hosts:
         their part are freed first."""
         inventory = self.inventory(spec)
         hosts = assign(inventory, spec)
+        deploys = spec.system.definition.deploys
         surveys = self._survey(spec, hosts)
         before = self._nodes()
         self._free_those_that_leave(before, spec, hosts)
-        self._make_parts(spec, inventory)
-        access = {name: dataclasses.asdict(host.access) for name, host in hosts.items()}
+        if deploys:
+            self._make_parts(spec, inventory)
+        else:
+            durable.remove(self.paths.machine)
+            if build := existing.make_parts(self.paths, spec):
+                self.runner.run(build, timeout=1800)
+        access = {
+            name: dataclasses.asdict(host.access) | {"home": None if deploys else existing.HOME}
+            for name, host in hosts.items()
+        }
         durable.write(self.paths.access, json.dumps(access, indent=1))
         nodes = self._terraform.apply(self.variables(spec, hosts, surveys), log)
         durable.write(self._surveys_file, json.dumps({n: s.cores for n, s in surveys.items()}))
         connected = Nodes(self.runner, self.paths, nodes)
         claim = f"mkdir -p {Path(OWNER_FILE).parent} && echo {self.owner} >{OWNER_FILE}"
+        claim = claim if deploys else existing.claim(self.owner)
         self.runner.parallel(lambda n: connected.call(n, claim), nodes)
         return nodes
 
@@ -160,12 +179,18 @@ class Hosts:
             durable.remove(file)
 
     def _free(self, nodes: list[Node]) -> None:
-        play(self.runner, self.paths, ["destroy"], limit=[n.name for n in nodes])
         connected = Nodes(self.runner, self.paths, nodes)
-        self.runner.parallel(lambda n: connected.call(n, FORGET_ANSIBLE), nodes)
+        as_they_were = [n for n in nodes if connected.access(n).home]
+        self.runner.parallel(lambda n: connected.call(n, existing.leave(self.owner)), as_they_were)
+        deployed = [n for n in nodes if n not in as_they_were]
+        if deployed:
+            play(self.runner, self.paths, ["destroy"], limit=[n.name for n in deployed])
+            self.runner.parallel(lambda n: connected.call(n, FORGET_ANSIBLE), deployed)
 
     def _free_those_that_leave(self, before: list[Node], spec: Spec, hosts: dict[str, Host]) -> None:
         same = self._deployed_system() in (None, spec.system.name)
+        known = Nodes(self.runner, self.paths, before)
+        same = same and not any(bool(known.access(n).home) == spec.system.definition.deploys for n in before)
         stays = {(name, host.address) for name, host in hosts.items() if same}
         leaving = [
             n
@@ -187,20 +212,21 @@ class Hosts:
         return read_nodes(self.paths.nodes) if self.paths.nodes.exists() else []
 
     def _survey(self, spec: Spec, hosts: dict[str, Host]) -> dict[str, Survey]:
-        owner, tiers = self.owner, spec.system.definition.tiers
-        services = tuple(dict.fromkeys(name for tier in tiers for name in tier.services))
-        ports = {port for tier in tiers for port in tier.ports}
-        holds = {
-            f"{t.name}{i}": tuple(t.holds) for t in tiers for i in range(1, spec.topology.counts.get(t.name, 0) + 1)
-        }
+        """Raises RequestError with all that is wrong, one argument for each machine."""
+        owner = self.owner
+        tiers = {name: tier for name, tier, _ in wanted_nodes(spec)}
 
-        def one(item: tuple[str, Host]) -> Survey:
+        def one(item: tuple[str, Host]) -> Survey | RequestError:
             name, host = item
-            strangers = Strangers(services, ports, holds.get(name, ()))
-            return survey(self.runner, self.paths, name, host.access, owner, strangers)
+            try:
+                return survey(self.runner, self.paths, name, host.access, owner, expected(spec, tiers[name]))
+            except RequestError as error:
+                return error
 
-        found = self.runner.parallel(one, hosts.items())
-        return dict(zip(hosts, found, strict=True))
+        found = dict(zip(hosts, self.runner.parallel(one, hosts.items()), strict=True))
+        if wrong := [said for said in found.values() if isinstance(said, RequestError)]:
+            raise RequestError(*map(str, wrong))
+        return {name: said for name, said in found.items() if isinstance(said, Survey)}
 
     @property
     def owner(self) -> str:
@@ -301,6 +327,20 @@ class Hosts:
 
     def newest(self, node: Node, directory: str) -> dict[str, float] | None:
         return self._heartbeats.newest(node) if self._heartbeats else None
+
+
+def expected(spec: Spec, tier: str) -> Expected:
+    """What a machine must be to become a node of this tier."""
+    d = spec.system.definition
+    if d.deploys:
+        services = tuple(dict.fromkeys(name for t in d.tiers for name in t.services))
+        ports = {port for t in d.tiers for port in t.ports}
+        return Strangers(services, ports, tuple(d.tier(tier).holds) if tier != CLIENT else ())
+    if tier != CLIENT:
+        part = d.tier(tier)
+        return Serving(tuple(part.services), tuple(part.ports), tuple(part.units))
+    program = existing.driver_program(spec)
+    return Serving(programs=(program,) if program else (), packages=tuple(d.load.driver.packages))
 
 
 TARGET = Hosts

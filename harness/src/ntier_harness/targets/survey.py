@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from typing import Protocol
 
+from ntier_harness import existing
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
@@ -19,7 +21,7 @@ echo "init=$(cat /proc/1/comm)"
 echo "cores=$(nproc)"
 echo "memory_kib=$(awk '/^MemTotal/ {{print $2}}' /proc/meminfo)"
 echo "python=$(command -v python3)"
-echo "owner=$(cat {OWNER_FILE} 2>/dev/null)"
+echo "owner=$(cat {OWNER_FILE} {existing.OWNER_FILE} 2>/dev/null | head -n 1)"
 echo "programs=$(cat /proc/[0-9]*/comm 2>/dev/null | sort -u | tr '\\n' ' ')"
 listening() {{ cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" {{n = split($2, a, ":"); print a[n]}}'; }}
 echo "listening=$(listening | tr '\\n' ' ')"
@@ -28,14 +30,87 @@ echo "time=$(date +%s.%N)"
 CLOCK_LIMIT_S = 2.0  # far beyond what a trial bears (check C4: 50 ms); said here, before anything is installed
 
 
+class Expected(Protocol):
+    """What a machine must be."""
+
+    def look(self) -> str:
+        """Commands beside SCRIPT that print name=value."""
+
+    def wrong(self, said: dict[str, str], owner: str) -> str:
+        """What keeps the machine from becoming the node, by what it said; empty if nothing does."""
+
+
 @dataclass(frozen=True)
 class Strangers:
-    """Whose presence shows that a machine serves somebody else: programs, whoever listens on the system's ports, files
-    that would hold the node's data."""
+    """Of a machine on which the system is to be installed: whose presence shows that it serves somebody else. Programs,
+    whoever listens on the system's ports, files that would hold the node's data."""
 
     services: tuple[str, ...]
     ports: set[int]
     data: tuple[str, ...]
+
+    def look(self) -> str:
+        files = " ".join(shlex.quote(file) for file in self.data)
+        return f"""echo "databases=$(ls -d {files} 2>/dev/null | tr '\\n' ' ')"\n""" if files else "echo databases=\n"
+
+    def wrong(self, said: dict[str, str], owner: str) -> str:
+        return _unfit(said) or _foreign(said, owner, self)
+
+
+MEASURES = {"/usr/bin/python3": "python3", "sadc": "sysstat", "sadf": "sysstat", "zstd": "zstd", "tar": "tar"}
+"""What `ntier-node` runs -> its package."""
+PYTHON_LEAST = (3, 9)
+PATHS = "PATH=/usr/libexec/sysstat:/usr/lib/sysstat:$PATH"
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Of a machine on which a part of the system runs already (`deploy: none`): what must run there, and what measuring
+    and driving need, which is never installed. `programs`: of the driver."""
+
+    services: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    units: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+    def look(self) -> str:
+        programs, units, packages = (shlex.join(n) or "''" for n in (self._programs, self.units, self.packages))
+        return f"""
+{PATHS}
+echo "missing=$(for p in {programs}; do command -v $p >/dev/null || printf '%s ' $p; done)"
+echo "inactive=$(for u in {units}; do [ -z $u ] || systemctl --quiet is-active $u || printf '%s ' $u; done)"
+echo "absent=$(for p in {packages}; do [ -z $p ] || dpkg-query -W $p >/dev/null 2>&1 || printf '%s ' $p; done)"
+echo "python_new=$(/usr/bin/python3 -c 'import sys; print(sys.version_info >= {PYTHON_LEAST})' 2>/dev/null)"
+echo "folder=$(ls -d {existing.HOME} 2>/dev/null)"
+"""
+
+    @property
+    def _programs(self) -> tuple[str, ...]:
+        return (*MEASURES, *self.programs)
+
+    def wrong(self, said: dict[str, str], owner: str) -> str:
+        if said["uid"] != "0":
+            return f"commands run there as uid {said['uid']}, not as root"
+        if said["owner"] and said["owner"] != owner:
+            return _belongs(said["owner"])
+        if said["folder"] and not said["owner"]:
+            return f"has a folder {existing.HOME} that is not ours: not touched; move it away"
+        parts = [self._lacks(said)]
+        listening = {int(port, 16) for port in said["listening"].split()}
+        parts += [f"unit {unit} is not active" for unit in said["inactive"].split()]
+        parts += [f"{name} does not run" for name in self.services if name not in said["programs"].split()]
+        parts += [f"nothing listens on port {port}" for port in self.ports if port not in listening]
+        return "; ".join(filter(None, parts))
+
+    def _lacks(self, said: dict[str, str]) -> str:
+        missing = said["missing"].split()
+        packages = dict.fromkeys([MEASURES[p] for p in missing if p in MEASURES] + said["absent"].split())
+        if not missing and not packages:
+            least = ".".join(map(str, PYTHON_LEAST))
+            return "" if said["python_new"] == "True" else f"its Python is older than {least}"
+        install = f"; there: apt-get install {' '.join(packages)}" if packages else ""
+        return f"lacks {', '.join([*missing, *said['absent'].split()])}{install}"
 
 
 @dataclass(frozen=True)
@@ -48,15 +123,13 @@ class Survey:
     offset_s: float
 
 
-def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str, strangers: Strangers) -> Survey:
+def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str, expected: Expected) -> Survey:
     """Raises RequestError naming the node, the machine, what is wrong with it and what mends it."""
     place = f"hosts: {name} ({access.destination})"
     argv = ["ssh", *ALONE, *options(access, paths), access.destination]
-    files = " ".join(shlex.quote(file) for file in strangers.data)
-    data = f"""echo "databases=$(ls -d {files} 2>/dev/null | tr '\\n' ' ')"\n""" if files else "echo databases=\n"
     began = runner.now()
     try:
-        done = runner.run([*argv, access.as_root(SCRIPT + data)], check=False, timeout=4 * CONNECT_S)
+        done = runner.run([*argv, access.as_root(SCRIPT + expected.look())], check=False, timeout=4 * CONNECT_S)
     except WorkError:
         raise RequestError(f"{place}: no answer within {4 * CONNECT_S} s") from None
     ended = runner.now()
@@ -66,7 +139,7 @@ def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str, 
     try:
         offset = max(0.0, began - float(said["time"]), float(said["time"]) - ended)
         found = Survey(int(said["cores"]), int(said["memory_kib"]) * 1024, said["owner"], offset)
-        wrong = _unfit(said) or _clock(found.offset_s) or _foreign(said, owner, strangers)
+        wrong = expected.wrong(said, owner) or _clock(found.offset_s)
     except (KeyError, ValueError):
         raise RequestError(f"{place}: its answer is not understood: {done.out[-200:]!r}") from None
     if wrong:
@@ -118,15 +191,19 @@ def _clock(offset_s: float) -> str:
     )
 
 
+def _belongs(owner: str) -> str:
+    return (
+        f"belongs to another deployment ({owner}); end it there with ntier down --target hosts, or, if it is no more, "
+        f"stop its services and remove {OWNER_FILE} or {existing.HOME}"
+    )
+
+
 def _foreign(said: dict[str, str], owner: str, strangers: Strangers) -> str:
     """A service or data that we did not bring, or another deployment."""
     if said["owner"] == owner:
         return ""
     if said["owner"]:
-        return (
-            f"belongs to another deployment ({said['owner']}); end it there with ntier down --target hosts, or, if it "
-            f"is no more, stop its services and remove {OWNER_FILE}"
-        )
+        return _belongs(said["owner"])
     if said["databases"].strip():
         return f"holds databases that are not ours ({said['databases'].strip()}): not touched; use another machine"
     programs = [p for p in strangers.services if p in said["programs"].split()]

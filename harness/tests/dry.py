@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from ntier_analysis.contracts.nodes import Node
-
 from ntier_harness.deploy import JIT_CPU
 from ntier_harness.errors import WorkError
 from ntier_harness.runner import Done, Runner, Stop

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ntier_analysis.contracts.manifest import Manifest, State
-
 from ntier_harness import ledger
 
 EXIT_CODES = (0, 1, 2, 130)

@@ -1,0 +1,246 @@
+"""A system that runs already (`deploy: none`): what its machines must have, what comes to them, and the page."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import socket
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+from ntier_harness import existing
+from ntier_harness.cli import main
+from ntier_harness.errors import RequestError
+from ntier_harness.paths import Paths
+from ntier_harness.runner import Runner
+from ntier_harness.spec import Spec, make_spec
+from ntier_harness.ssh import Access
+from ntier_harness.systems.reading import examine
+from ntier_harness.targets.hosts import Hosts
+from ntier_harness.targets.survey import SCRIPT, Serving
+
+from .page import ROOT, copy_checkout, files_shown
+
+OURS = "me-1234"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with the files of the page."""
+    checkout = tmp_path_factory.mktemp("own") / "checkout"
+    copy_checkout(checkout)
+    for name, text in files_shown().items():
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).write_text(text)
+    return checkout
+
+
+def request_of(checkout: Path, **options: str) -> Spec:
+    return make_spec({"system": "shop", "topo": "1/1", "target": "hosts"} | options, checkout, 2)
+
+
+def test_the_page_shows_a_whole_system(shop):
+    assert set(files_shown()) == {"systems/shop/system.yaml", "systems/shop/requests.csv", "lab.yaml"}
+    assert examine(shop / "systems/shop", shop / "ansible/roles")[1] == []
+    spec = request_of(shop)
+    assert spec.sweep == "shop.1-1.visits.hosts"
+    assert spec.system.definition.warm_up_s == 0, "nobody asked for load beside the trials"
+
+
+def test_only_machines_that_exist_can_have_it(shop):
+    with pytest.raises(RequestError, match=r"system shop runs already \(deploy: none\); allowed are hosts"):
+        request_of(shop, target="local")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("ports: [80],", "ports: [80], roles: [web],", "tiers.0.roles: with deploy: none nothing is deployed"),
+        ("ports: [80],", "ports: [80], holds: [/var],", "tiers.0.holds: with deploy: none nothing is deployed"),
+        ("notation:", "settings: {workers: {title: W, tier: web, range: [1, 9], default: 1}}\nnotation:",
+         "settings.workers: with deploy: none nothing is deployed, so nobody would make the setting"),
+        ("notation:", "data: {tier: prices, profiles: {s: small}, default: s}\nnotation:",
+         "data: with deploy: none nothing is deployed"),
+        ("verify:\n", "verify:\n  playbook: system.yaml\n", "verify.playbook: with deploy: none nothing is deployed"),
+        ("notation:", "variants: {v: {title: V, tier: web, default: a, choices: {a: {roles: [web]}}}}\nnotation:",
+         "variants.v.choices.a.roles: with deploy: none nothing is deployed"),
+        ("deploy: none", "deploy: nothing", "deploy: Input should be 'roles' or 'none' (found 'nothing')"),
+    ],
+)  # fmt: skip
+def test_what_nobody_would_heed_is_refused(shop, tmp_path, old, new, says):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "requests.csv").touch()
+    text = files_shown()["systems/shop/system.yaml"]
+    assert old in text
+    (folder / "system.yaml").write_text(text.replace(old, new, 1))
+    found = [str(problem) for problem in examine(folder, ROOT / "ansible/roles")[1]]
+    assert any(says in line for line in found), found
+
+
+def test_units_are_for_systems_that_run_already(tmp_path):
+    folder = tmp_path / "toy"
+    folder.mkdir()
+    text = (ROOT / "systems/toy/system.yaml").read_text()
+    (folder / "system.yaml").write_text(text.replace("ports: [80]", "ports: [80], units: [toy.service]"))
+    assert any("tiers.0.units: are for deploy: none" in str(p) for p in examine(folder, ROOT / "ansible/roles")[1])
+
+
+# ---- what a machine must have ----------------------------------------------------------------------------------------
+
+
+def wrong(expected: Serving, **changes: str) -> str:
+    """What is wrong with this machine, asked as one is over SSH, if it says `changes` otherwise."""
+    shell = subprocess.run(["sh", "-c", SCRIPT + expected.look()], capture_output=True, text=True, check=True)
+    said = dict(line.split("=", 1) for line in shell.stdout.splitlines() if "=" in line)
+    usual = {"uid": "0", "owner": "", "folder": "", "missing": "", "python_new": "True"}
+    return expected.wrong({**said, **usual, **changes}, OURS)
+
+
+def missing(expected: Serving) -> str:
+    shell = subprocess.run(["sh", "-c", SCRIPT + expected.look()], capture_output=True, text=True, check=True)
+    return next(line for line in shell.stdout.splitlines() if line.startswith("missing="))
+
+
+def test_a_machine_with_all_of_it_is_right():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert wrong(Serving(ports=(port,), services=(Path("/proc/self/comm").read_text().strip(),))) == ""
+    assert wrong(Serving(ports=(port,))) == f"nothing listens on port {port}"
+
+
+def test_what_a_machine_lacks_is_one_line_with_what_mends_it():
+    assert wrong(Serving(), missing="sadc sadf zstd ") == (
+        "lacks sadc, sadf, zstd; there: apt-get install sysstat zstd"
+    )
+    assert missing(Serving(programs=("no-such-driver",))).endswith("no-such-driver ")
+    assert wrong(Serving(), missing="no-such-driver ") == "lacks no-such-driver"
+    assert wrong(Serving(packages=("no-such-package",)), missing="zstd ") == (
+        "lacks zstd, no-such-package; there: apt-get install zstd no-such-package"
+    )
+    assert wrong(Serving(), python_new="False") == "its Python is older than 3.9"
+    two = wrong(Serving(services=("no-such-server",), units=("no-such.service",)))
+    assert two == "unit no-such.service is not active; no-such-server does not run"
+
+
+def test_a_folder_or_a_deployment_of_somebody_else_is_left_alone():
+    assert wrong(Serving(), folder="/opt/ntier", owner=OURS) == ""
+    assert wrong(Serving(), folder="/opt/ntier").startswith("has a folder /opt/ntier that is not ours: not touched")
+    assert wrong(Serving(), owner="other-1").startswith("belongs to another deployment (other-1)")
+    assert wrong(Serving(), uid="1000") == "commands run there as uid 1000, not as root"
+
+
+def test_each_machine_that_is_wrong_has_a_line(shop, tmp_path, monkeypatch, capsys):
+    """Nothing listens where SSH is said to be."""
+    (tmp_path / "known").touch()
+    (tmp_path / "state/hosts").mkdir(parents=True)
+    hosts = [f"- {{address: 10.10.1.{i}, ssh: 127.0.0.1, port: {i}}}" for i in (1, 2, 3)]
+    lab = tmp_path / "lab.yaml"
+    lab.write_text(f"known_hosts: {tmp_path / 'known'}\nhosts:\n" + "\n".join(hosts) + "\n")
+    target = Hosts(Runner(), Paths(shop, tmp_path / "state", tmp_path, "hosts"), lab)
+    with pytest.raises(RequestError) as error:
+        target.up(request_of(shop), tmp_path / "log")
+    assert [line.split(":")[1] for line in error.value.args] == [
+        f" {name} (root@127.0.0.1)" for name in ("web1", "prices1", "client1")
+    ]
+    assert not (tmp_path / "state/hosts/nodes.json").exists()
+
+    def refuse(**_: object) -> None:
+        raise error.value
+
+    monkeypatch.setattr("ntier_harness.cli.cli.main", refuse)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 3
+
+
+# ---- what comes to a machine -----------------------------------------------------------------------------------------
+
+
+def unpacked(checkout: Path, tier: str, into: Path) -> Path:
+    data = existing.archive(existing.files(Paths(checkout, into, into), request_of(checkout), tier))
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        tar.extractall(into / tier, filter="data")
+    return into / tier
+
+
+def test_the_programs_that_come_can_be_run_from_their_folder(shop, tmp_path):
+    home = unpacked(shop, "web", tmp_path)
+    access = Access("web1", "none", home=str(home))
+    environment = {**os.environ, "NTIER_RUN": str(tmp_path / "run")}
+    done = subprocess.run(
+        ["sh", "-c", access.as_root("ntier-node reset && ntier-node facts")],
+        capture_output=True, text=True, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["services"] == []
+    assert sorted(p.name for p in (home / "etc/collectors.d").iterdir()) == ["procstat"]
+    assert not (home / "bin/run-driver").exists()
+
+
+def test_the_client_gets_the_driver_where_the_harness_calls_it(shop, tmp_path):
+    home = unpacked(shop, "client", tmp_path)
+    assert os.access(home / "bin/run-driver", os.X_OK)
+    assert {p.name for p in (home / "load").iterdir()} == {"http_driver.py", "requests.csv"}
+    assert existing.driver_program(request_of(shop)) == "python3"
+
+
+def test_units_and_the_command_that_resets_are_told_to_the_node(shop, tmp_path):
+    file = shop / "systems/shop/system.yaml"
+    text = file.read_text()
+    more = "reset:\n- {tier: web, command: touch /tmp/none}\n"
+    file.write_text(text.replace("ports: [80],", "ports: [80], units: [nginx.service],") + more)
+    try:
+        home = unpacked(shop, "web", tmp_path)
+    finally:
+        file.write_text(text)
+    assert (home / "etc/services.d/system").read_text() == "nginx.service\n"
+    assert (home / "etc/reset.d/90-system").read_text().endswith("touch /tmp/none\n")
+
+
+@pytest.mark.parametrize("whose", [OURS, "other-1"])
+def test_what_came_goes_again_if_it_is_ours(tmp_path, whose):
+    home, remote = tmp_path / "opt", tmp_path / "run"
+    command = existing.leave(OURS).replace("/opt/ntier", str(home)).replace("/run/ntier", str(remote))
+    claim = existing.claim(whose).replace("/opt/ntier", str(home))
+    remote.mkdir()
+    subprocess.run(["sh", "-c", claim], check=True)
+    subprocess.run(["sh", "-c", command], check=True)
+    assert home.exists() == remote.exists() == (whose != OURS)
+
+
+def test_a_request_with_another_answer_says_which():
+    """The program that asks, against a web server here."""
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    from threading import Thread
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200 if self.path == "/there" else 404)
+            self.end_headers()
+            self.wfile.write(b"price 5")
+
+        def log_message(self, *_):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Page)
+    Thread(target=server.serve_forever, daemon=True).start()
+    base = f"http://127.0.0.1:{server.server_port}"
+
+    def ask(**wanted: object) -> str:
+        asked = json.dumps([{"name": "price of web1", "url": f"{base}/there", "status": 200, "contains": ""} | wanted])
+        done = subprocess.run(["python3", "-c", existing.ASK], input=asked, capture_output=True, text=True, check=False)
+        return done.stderr.strip()
+
+    try:
+        assert ask(contains="price [0-9]") == ""
+        assert ask(url=f"{base}/none", status=404) == ""
+        assert ask(url=f"{base}/none").endswith("/none: status 404, expected 200")
+        assert ask(contains="offer") == f"price of web1: {base}/there: 'offer' is not in the answer 'price 5'"
+        assert "refused" in ask(url="http://127.0.0.1:1/")
+    finally:
+        server.shutdown()

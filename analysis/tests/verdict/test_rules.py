@@ -253,6 +253,15 @@ def test_a_replica_that_half_of_the_trials_name_is_named():
     assert [b.nodes for b in result.bottlenecks] == [("db1", "db2")]
 
 
+@pytest.mark.parametrize(("second", "named"), [(96.0, ("db1", "db2")), (80.0, ("db1",))])
+def test_a_replica_that_one_load_names_is_named_if_it_is_used_as_much(second, named):
+    """Relieving the busiest alone would gain 1 / 0.95 at most then; one that has room was full by chance."""
+    found = SweepVerdict("s", "1/1/1/2", "unknown")
+    one, both = (Verdict("single", "stable", [Bottleneck("db", "cpu", n, 1, 1, 1)]) for n in (("db1",), ("db1", "db2")))
+    combine(found, [one, one, both], {("db1", "cpu", ""): 99.0, ("db2", "cpu", ""): second})
+    assert found.bottlenecks[0].nodes == named
+
+
 def test_trials_that_disagree_are_unknown():
     trials = [trial(300, 4.2, 0.05, None), trial(1000, 10.0, 3.0, "db1"), trial(1200, 10.0, 5.0, "app1")]
     found = judge_sweep("s", "1/1/1/1M", trials, 0.1)

@@ -154,6 +154,16 @@ def test_migration_from_app_to_db():
     assert migrations([]) == []
 
 
+@pytest.mark.parametrize(("highest", "one"), [((1000,), True), ((1000, 1400, 1800), False)])
+def test_the_maximum_says_what_its_interval_is_about(highest, one):
+    """Simulated intervals of short runs held the long run's mean less often than 95 %, those of one trial the next
+    trial's: the evidence says so."""
+    trials = [trial(300, 4.2, 0.05, None), *(trial(n, 10.0, n / 100 - 7, "db1") for n in highest)]
+    (about,) = [text for text in judge_sweep("s", "1/1/1/1M", trials, 0.1).evidence if "runs as long as these" in text]
+    assert f"({RUN_S:.0f} s)" in about
+    assert ("of one trial" in about) == one
+
+
 def test_retrograde_loads_are_a_finding_not_part_of_the_plateau():
     trials = [trial(n, 10.0, n / 100 - 7, "db1") for n in (1000, 1200, 1400, 1600)]
     falling = trial(1800, 7.0, 18.0, "db1")

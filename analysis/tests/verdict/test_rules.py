@@ -154,6 +154,16 @@ def test_migration_from_app_to_db():
     assert migrations([]) == []
 
 
+@pytest.mark.parametrize(("highest", "one"), [((1000,), True), ((1000, 1400, 1800), False)])
+def test_the_maximum_says_what_its_interval_is_about(highest, one):
+    """Simulated intervals of short runs held the long run's mean less often than 95 %, those of one trial the next
+    trial's: the evidence says so."""
+    trials = [trial(300, 4.2, 0.05, None), *(trial(n, 10.0, n / 100 - 7, "db1") for n in highest)]
+    (about,) = [text for text in judge_sweep("s", "1/1/1/1M", trials, 0.1).evidence if "runs as long as these" in text]
+    assert f"({RUN_S:.0f} s)" in about
+    assert ("of one trial" in about) == one
+
+
 def test_retrograde_loads_are_a_finding_not_part_of_the_plateau():
     trials = [trial(n, 10.0, n / 100 - 7, "db1") for n in (1000, 1200, 1400, 1600)]
     falling = trial(1800, 7.0, 18.0, "db1")
@@ -251,6 +261,15 @@ def test_a_replica_that_half_of_the_trials_name_is_named():
     named = [("db1", "db2"), ("db1",)]
     combine(result, [Verdict("single", "stable", [Bottleneck("db", "cpu", n, 0.95, 0.9, 1.0)]) for n in named])
     assert [b.nodes for b in result.bottlenecks] == [("db1", "db2")]
+
+
+@pytest.mark.parametrize(("second", "named"), [(96.0, ("db1", "db2")), (80.0, ("db1",))])
+def test_a_replica_that_one_load_names_is_named_if_it_is_used_as_much(second, named):
+    """Relieving the busiest alone would gain 1 / 0.95 at most then; one that has room was full by chance."""
+    found = SweepVerdict("s", "1/1/1/2", "unknown")
+    one, both = (Verdict("single", "stable", [Bottleneck("db", "cpu", n, 1, 1, 1)]) for n in (("db1",), ("db1", "db2")))
+    combine(found, [one, one, both], {("db1", "cpu", ""): 99.0, ("db2", "cpu", ""): second})
+    assert found.bottlenecks[0].nodes == named
 
 
 def test_trials_that_disagree_are_unknown():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ntier_analysis.verdict.stops import pauses_between, pauses_in_use, stopped_tier
+from ntier_analysis.verdict.stops import pauses_behind, pauses_between, pauses_in_use, stopped_tier
 from ntier_analysis.verdict.trial import judge_trial
 
 from .test_rules import NODES, load, saturation
@@ -86,3 +86,26 @@ def test_a_standstill_shows_in_samples_of_a_second_if_someone_still_sends(web_in
     found = [each_second(n, 40, web_in_pauses) for n in ("web1", "app1")] + [each_second("db1", 60, 0)]
     pauses = pauses_in_use(found, 20.0, 0.0, ("web", "app", "db"))
     assert [tuple(p) for p in pauses] == ([tuple(p) for p in PAUSES] if seen else [])
+
+
+def visited(seed, per_s, stops):
+    """CPU of a database (60 s at 10 Hz) that is visited at random, for a moment each time, and not in the `stops`."""
+    visits = np.random.default_rng(seed).random(600) < 1 - np.exp(-per_s / 10)
+    seen = saturation("db1", 0.0, mean=20.0)
+    return replace(seen, values=np.where(visits & ~(STILL & stops), 60.0, 0.0), indicator=np.zeros(600))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_stop_behind_a_cache_shows_in_idle_spans_that_are_no_chance(seed):
+    """The cache goes on answering, so that there is no pause between completions: what tells is that the database is
+    visited five times a second, and then for three seconds not at all. If it is visited seldom, spans as long are
+    chance."""
+    before = [used("web1", 30, 20), used("cache1", 40, 25)]
+    order = ("web", "cache", "db")
+    stopped = pauses_behind([*before, visited(seed, 5.0, True)], 15.0, 0.0, order)
+    assert len(stopped) == 3
+    assert np.abs(stopped - PAUSES).max() < 1.5
+    for per_s in (1.0, 5.0):
+        assert not len(pauses_behind([*before, visited(seed, per_s, False)], 15.0, 0.0, order))
+    full = used("cache1", 40, 100, saturated=True)
+    assert not len(pauses_behind([before[0], full, visited(seed, 5.0, True)], 15.0, 0.0, order))

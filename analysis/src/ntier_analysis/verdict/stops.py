@@ -2,9 +2,14 @@
 
 A tier that stops (a lock, a collector, a frozen machine) uses nothing while it stops, so its CPU reads low; what is
 held up passes in a burst afterwards and saturates other tiers for a while. The tier that stopped is the first one,
-from the client inwards, that does nothing although the tier before it goes on sending."""
+from the client inwards, that does nothing although the tier before it goes on sending.
+
+Where a cache answers for it, interactions are completed all the time. Then the tier's own idle spans show the stop:
+those between the visits of many users are exponential, so one of ten times their mean is no chance."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -43,10 +48,12 @@ def pauses_between(done_s: np.ndarray, start: float, end: float, spans: np.ndarr
     return pauses[np.searchsorted(begun, middle) > np.searchsorted(ended, middle)]
 
 
-def pauses_in_use(found: list[Saturation], load_per_s: float, start: float, order: tuple[str, ...]) -> np.ndarray:
-    """The same without single interactions: (n, 2) spans in which the innermost tier that works did nothing, though so
-    many interactions were to be expected that this is no chance. `load_per_s`: 0 if none ended, and nothing is to be
-    expected."""
+def pauses_in_use(
+    found: list[Saturation], load_per_s: float, start: float, order: tuple[str, ...], *, behind: bool = False
+) -> np.ndarray:
+    """The same by what tiers use: (n, 2) spans in which the innermost tier that works did nothing, though so many
+    interactions, and visits of it, were to be expected that this is no chance. `load_per_s`: 0 if none ended, and
+    nothing is to be expected. `behind`: the tier may get a part of the interactions only."""
     if not load_per_s > 0:
         return NO_PAUSES
     for tier in reversed(order):
@@ -57,9 +64,30 @@ def pauses_in_use(found: list[Saturation], load_per_s: float, start: float, orde
             idle = np.nan_to_num(use, nan=100.0) <= IDLE * np.nanmean(use)
             edges = np.flatnonzero(np.diff(np.concatenate([[0], idle.astype(int), [0]])))
             spans = start + interval * edges.reshape(-1, 2)
-            long = np.diff(spans, axis=1)[:, 0] - interval >= max(PAUSE_S, PAUSE_N / load_per_s) - SLACK_S
+            lengths = np.diff(spans, axis=1)[:, 0]
+            usual = _usual(lengths)
+            if behind and not usual:
+                return NO_PAUSES  # how often the tier is visited is not known
+            long = lengths - interval >= max(PAUSE_S, PAUSE_N / load_per_s, PAUSE_N * usual) - SLACK_S
             return spans[long] if _someone_sends(spans[long], found, start, order) else NO_PAUSES
     return NO_PAUSES
+
+
+def _usual(lengths: np.ndarray) -> float:
+    """Mean idle span, s, between two visits of a tier, of `lengths` (n,) of its idle spans, by their median (that of an
+    exponential is ln 2 of its mean), which a few stops do not move; 0 if most are as long as a pause: then samples are
+    too far apart to show others, or there are none."""
+    median = float(np.median(lengths)) if len(lengths) else PAUSE_S
+    return median / math.log(2) if median < PAUSE_S else 0.0
+
+
+def pauses_behind(
+    found: list[Saturation], load_per_s: float, start: float, order: tuple[str, ...] = TIERS
+) -> np.ndarray:
+    """The same where interactions go on being completed, since something before the tier answers for it: only if a
+    tier is seen to stop, and nothing that was saturated explains it."""
+    pauses = pauses_in_use(found, load_per_s, start, order, behind=True)
+    return pauses if len(pauses) and stopped_tier(pauses, found, start, order) else NO_PAUSES
 
 
 def _someone_sends(pauses: np.ndarray, found: list[Saturation], start: float, order: tuple[str, ...]) -> bool:

@@ -17,9 +17,9 @@ from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rat
 from ntier_analysis.validity.sweep import STEADY_CHECKS, steadiness, sweep_checks, unused_checks
 from ntier_analysis.validity.sweep import table as check_table
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
-from ntier_analysis.verdict.load import NO_PAUSES, TIERS, Bottleneck, Load, Verdict, is_server
+from ntier_analysis.verdict.load import LIMITED, NO_PAUSES, TIERS, Bottleneck, Load, Verdict, is_server
 from ntier_analysis.verdict.saturation import METRICS, Saturation, saturation_table, saturations
-from ntier_analysis.verdict.stops import pauses_between, pauses_in_use
+from ntier_analysis.verdict.stops import pauses_behind, pauses_between, pauses_in_use
 from ntier_analysis.verdict.stored import analysis_version, to_text
 from ntier_analysis.verdict.suspects import suspects
 from ntier_analysis.verdict.sweep import judge_sweep
@@ -156,9 +156,10 @@ def trial_data(
         measured = rows is not None and math.isfinite(load.start_s)
         found[name] = saturations(rows, load.start_s, load.end_s) if measured else []
         order = _order(row)
-        if load.done_s is None and measured:
-            paused = pauses_in_use(found[name], load.throughput_per_s, load.start_s, order)
-            load = replace(load, pauses=paused)
+        if measured and load.paused < LIMITED:
+            idle = pauses_in_use if load.done_s is None else pauses_behind
+            paused = idle(found[name], load.throughput_per_s, load.start_s, order)
+            load = replace(load, pauses=paused) if len(paused) else load
         data.append(_data(load, found[name], rows if measured else None, nodes[nodes["trial"] == name], order))
     return data, found
 

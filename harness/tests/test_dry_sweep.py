@@ -327,6 +327,16 @@ def test_a_brief_sweep_warms_up_briefly_and_a_longer_one_again(lab, spec):
         assert json.loads(machine.paths.in_force.read_text())["warm"]["seconds"] == 30 * rounds
 
 
+def test_what_all_rounds_of_a_warm_up_served_counts(lab, spec, monkeypatch):
+    """Four pages a second are 120 in a round of 30 s; 300 are needed."""
+    monkeypatch.setattr("ntier_harness.dry.SERVICE_S", 0.25)
+    machine = lab()
+    sweep.run(machine, spec(users="1000", phases="short"))
+    warm = json.loads(machine.paths.in_force.read_text())["warm"]
+    assert warm["seconds"] == 90
+    assert 300 <= warm["interactions"] < 400
+
+
 def test_a_system_without_a_warm_up_is_swept_too(lab, spec, root):
     file = root / "systems/rubbos/system.yaml"
     file.write_text(re.sub(r"^  warm_up_s: .*$", "  warm_up_s: 0", file.read_text(), flags=re.MULTILINE))

@@ -35,7 +35,7 @@ JIT_CPU = (
     "cat /proc/[0-9]*/task/[0-9]*/stat 2>/dev/null | sed -n 's/^[0-9]* (C[12] Compil[^)]*) //p' | "
     "awk -v tick=$(getconf CLK_TCK) '{n += $12 + $13} END {print n / tick}'"
 )
-WARM_LEAST = 300  # served interactions; below this a warm-up did not reach the pages
+WARM_LEAST = 300  # interactions served in all rounds; below this a warm-up did not reach the pages
 WARM_USERS_PER_CORE = 10  # of the host or the largest node; they hardly think, so that the nodes work all the time
 WARM_THINK_S = 0.1
 SITUATIONS = 2000  # where users of trials start: enough that few of them start at the same place
@@ -194,21 +194,21 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         if spec.restores:
             keep(lab, spec, WARM, f"{began:.0f}")
         return {}
-    spent, jit, settled = jit_cpu_s(lab, spec), {}, False
+    spent, jit, settled, served = jit_cpu_s(lab, spec), {}, False, 0
     while True:
         rounds += 1
         why = f", {max(jit, key=jit.get)} still compiles" if jit and not settled else ""
         lab.screen.say(f"warm-up: {seconds:g} s without limits{why}")
         completed, left = drive(lab, spec, seconds, rounds)
+        served += completed
         so_far, spent = spent, jit_cpu_s(lab, spec)
         jit = {name: round(max(0.0, s - so_far[name]) / seconds, 4) for name, s in spent.items()}
         settled = all(jit[n.name] <= SETTLED_JIT * (n.cpu_cores or 1.0) for n in compiling(lab, spec))
-        if rounds == most or (rounds >= least and completed >= WARM_LEAST and settled):
+        if rounds == most or (rounds >= least and served >= WARM_LEAST and settled):
             break
-    if completed < WARM_LEAST:
-        raise WorkError(
-            f"warm-up: only {completed} interactions were served in {seconds:g} s, at least {WARM_LEAST} are needed"
-        )
+    if served < WARM_LEAST:
+        told = f"only {served} interactions were served in {seconds * rounds:g} s, at least {WARM_LEAST} are needed"
+        raise WorkError(f"warm-up: {told}")
     share_situations(lab, spec)
     warm = {
         "t_s": began,
@@ -216,7 +216,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         "most_rounds": most,
         "jit_cores": jit,
         "mix": spec.mix.name,
-        "interactions": completed,
+        "interactions": served,
         "situations": left,
     }
     if spec.restores:

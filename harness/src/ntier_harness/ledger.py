@@ -37,7 +37,7 @@ class Attempt:
 
     @property
     def outcome(self) -> str:
-        """`valid`, `invalid`, `failed`, `interrupted`, or `running` (also: its harness died)."""
+        """`valid`, `invalid`, `failed`, `interrupted`, or `running` (also if its harness has died)."""
         m = self.manifest
         if m is None:
             return "failed"
@@ -156,7 +156,7 @@ def make_readonly(directory: Path) -> None:
 
 
 def recover(raw: Path, now_s: float) -> list[str]:
-    """Puts in order what a crash left: half-made folders go, unsealed attempts become `failed: interrupted`, sealed
+    """Cleans up after a crash: removes half-made folders, marks unsealed attempts `failed: interrupted`, makes sealed
     ones read-only. Call only under the lock. Returns the names of the attempts that were marked."""
     marked = []
     for sweep_dir in sorted(p for p in raw.iterdir() if p.is_dir()) if raw.is_dir() else []:

@@ -61,8 +61,8 @@ def holder(lab: Lab) -> str:
 
 
 def tidy(lab: Lab, raw: Path) -> None:
-    """Ends what a crashed harness left, as this machine and the nodes show it, whichever folder its results went to:
-    processes here, generators, collectors and limits on the nodes. Its open records in `raw` are closed."""
+    """Ends what a crashed harness left, whichever folder its results went to: processes here, generators, collectors
+    and limits on the nodes. Closes its open records in `raw`."""
     if lab.runner.end_orphans():
         lab.screen.say("stopped processes that an earlier run left behind")
     for name in ledger.recover(raw, lab.runner.now()):
@@ -81,7 +81,7 @@ def tidy(lab: Lab, raw: Path) -> None:
 
 
 def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False) -> None:
-    """Nodes up and deployed; quick when they are."""
+    """Brings up and deploys the nodes; quick if that is done already."""
     log = lab.paths.logs / "terraform.log"
     log.unlink(missing_ok=True)
     before = lab.paths.nodes.read_text() if lab.paths.nodes.exists() else None
@@ -104,7 +104,7 @@ def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False
 
 
 def note(lab: Lab, options: dict[str, Any]) -> None:
-    """Options that the nodes were made with, for a later `ntier deploy`, perhaps in another folder."""
+    """Notes the options that the nodes were made with, for a later `ntier deploy`, perhaps in another folder."""
     given = {k: v for k, v in options.items() if v}
     given |= {"hosts": os.path.abspath(given["hosts"])} if "hosts" in given else {}
     durable.write(lab.paths.noted, json.dumps(given))
@@ -121,7 +121,7 @@ def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS, options: dict[str, Any] 
 def carry_out(
     lab: Lab, spec: Spec, attempts: int, options: dict[str, Any] | None = None, *, brief: bool = False
 ) -> int:
-    """What `run` does, for one who holds the lock. `brief`: of the result, only the sentence is printed."""
+    """What `run` does, for a caller that holds the lock. `brief`: prints only the verdict's sentence of the result."""
     sweep_dir, soft = lab.paths.raw / spec.sweep, settings.values(spec)
     preflight.check(lab, spec, attempts)
     schedule = make_schedule(lab, spec, attempts)
@@ -145,7 +145,8 @@ def carry_out(
 
 
 def make_place(raw: Path) -> None:
-    """Raises RequestError for what only trying shows: a name that is too long, a folder that must not change."""
+    """Raises RequestError for what only an attempt to write shows: a name that is too long, a folder that must not
+    change."""
     try:
         raw.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -157,7 +158,8 @@ def at_most(spec: Spec) -> str:
 
 
 def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], schedule: Schedule, sweep_dir: Path, attempts: int) -> None:
-    """Every trial in order, each until it is valid or out of attempts. Nodes that cannot be mended end the sweep."""
+    """Runs every trial in order, each until it is valid or out of attempts. Nodes that cannot be mended end the
+    sweep."""
     doubt = True
     while (trial := schedule.next()) is not None:
         while (attempt := ledger.next_attempt(trial, ledger.attempts(sweep_dir), attempts)) is not None:
@@ -180,9 +182,8 @@ def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], schedule: Schedule, s
 
 
 def ready(lab: Lab, spec: Spec, soft: dict[str, Any], *, doubt: bool = True) -> dict[str, Any]:
-    """Deployed, healthy (looked at if in doubt: each trial resets anyhow) and warm; mends once what is not.
-
-    Returns the warm-up's record. Raises WorkError if it cannot be mended."""
+    """Makes sure that the system is deployed, healthy (checked only if in `doubt`, since each trial resets it) and
+    warm; tries once to mend what is not. Returns the warm-up's record. Raises WorkError if it cannot be mended."""
     try:
         lab.nodes.connect()
         if doubt:
@@ -200,7 +201,8 @@ def ready(lab: Lab, spec: Spec, soft: dict[str, Any], *, doubt: bool = True) -> 
 
 
 def restart_services(lab: Lab, spec: Spec) -> None:
-    """All services, the tier that others need first: what waits for a peer that vanished would wait on."""
+    """Restarts all services, beginning with the tier that others need: a service that waits for a vanished peer would
+    go on waiting."""
     command = "systemctl restart $(sed 's/#.*//' /etc/ntier/services.d/*)"
     for tier in reversed(spec.topology.counts):
         lab.runner.parallel(lambda n: lab.nodes.call(n, command, check=False, timeout=180), lab.nodes.tier(tier))

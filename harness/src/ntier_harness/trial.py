@@ -97,7 +97,8 @@ def described(spec: Spec, trial: Trial) -> System:
 
 @dataclass
 class Attempt:
-    """Runs one attempt; the manifest is saved before every step, so that a crash names the step it met."""
+    """Runs one attempt; the manifest is saved before every step, so that after a crash it names the interrupted
+    step."""
 
     lab: Lab
     spec: Spec
@@ -110,7 +111,7 @@ class Attempt:
     observation: Observation | None = None
     started: list[Node] = field(default_factory=list)
     ends_sweep: Exception | None = None
-    """What ended this attempt and, being no fault of the trial's, ends the sweep as well."""
+    """The error that ended this attempt and ends the sweep as well, because it is not the trial's fault."""
 
     @property
     def remote(self) -> str:
@@ -125,8 +126,8 @@ class Attempt:
         ledger.note(self.directory, self.manifest, step, "begin", self.lab.runner.now(), detail)
 
     def run(self) -> Manifest:
-        """The whole attempt. Whatever is raised on the way, load, limits and collectors end; then the record is sealed
-        and says how it ended. On a full disk it stays open: the next run records it as interrupted."""
+        """Runs the whole attempt. Also after an error load, limits and collectors end; then the record is sealed and
+        says how it ended. On a full disk it stays open: the next run records it as interrupted."""
         problems = Problems(self)
         opened = contextlib.ExitStack()
         try:
@@ -355,7 +356,7 @@ class Attempt:
 
 
 class Problems(contextlib.AbstractContextManager[None]):
-    """Takes what is raised by steps that must all be tried; the first failure is the attempt's."""
+    """Collects errors of steps that must all be tried; the first one becomes the attempt's reason."""
 
     def __init__(self, attempt: Attempt) -> None:
         self.attempt = attempt

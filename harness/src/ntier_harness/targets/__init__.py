@@ -135,5 +135,5 @@ def make_target(name: str, runner: Runner, paths: Paths, hosts: str | None) -> T
     target = kind(name)
     if hosts and not target.needs_inventory:
         able = " or ".join(n for n in NAMES if kind(n).needs_inventory)
-        raise RequestError(f"hosts: {hosts!r} is of no use to target {name}; give --target {able}")
+        raise RequestError(f"hosts: target {name} takes no inventory ({hosts!r}); give --target {able}")
     return target(runner, paths, Path(hosts) if hosts else None)

@@ -126,7 +126,7 @@ def _address(place: str, text: Any) -> str:
             f"{place}: address: {text!r}: expected the IPv4 address in the experiment's network"
         ) from None
     if address.is_loopback or address.is_multicast or address.is_unspecified:
-        raise RequestError(f"{place}: address: {address} is not an address of a machine of its own")
+        raise RequestError(f"{place}: address: {address} is not the address of a single machine")
     return str(address)
 
 

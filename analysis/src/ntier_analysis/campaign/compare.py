@@ -28,7 +28,7 @@ class Groups:
 
 
 def groups(cells: list[Cell]) -> Groups:
-    """Of one map; cells without an estimate get no letter. In falling order of the maximum: a is the highest."""
+    """Groups of one map, the highest maximum first (letter a); cells without an estimate get no letter."""
     known = sorted((c for c in cells if c.estimate), key=lambda c: -c.max_per_s)
     pairs = compare_all({c.sweep: c.estimate for c in known})
     same = {frozenset((p.a, p.b)) for p in pairs if p.relation == "same"}
@@ -57,7 +57,8 @@ class RatioMap:
 
 
 def ratios(found: Campaign) -> list[RatioMap]:
-    """All maps of which a place is measured in both, Holm over the places of each."""
+    """Ratios for all pairs of maps that have a measured place in common, corrected by Holm over the places of each
+    pair."""
     result = []
     for a, b in itertools.combinations(sorted(found.maps), 2):
         aspect = _difference(a, b, list(found.maps))
@@ -83,7 +84,7 @@ def _difference(a: Condition, b: Condition, known: list[Condition]) -> str | Non
 
 
 def _setting(of: Condition) -> dict[str, tuple]:
-    """What must be equal besides; each middleware has policies of its own."""
+    """What else must be equal. Policies are left out if the middlewares differ, since each has its own."""
     return {column: values for column, values in of.setting if column not in OF_MIDDLEWARE}
 
 

@@ -1,8 +1,7 @@
 """The language of expectations: `max_throughput >= 100`, `verdict == single db cpu`, `ratio(B, A) within 5 %`.
 
-What was measured has an interval: `>= 100` holds if all of the interval is, does not hold if none of it is, and is
-undecided in between. What is not known, or only bounded on the other side, is undecided too: nothing holds because it
-was not seen."""
+Each measured value has an interval: `>= 100` holds if the whole interval lies there, does not hold if none of it does,
+and is undecided in between. It is also undecided if the value is unknown, or bounded only on the other side."""
 
 from __future__ import annotations
 
@@ -117,7 +116,7 @@ def _verdict(text: str, facts: Facts, op: str, bound: str) -> tuple[Outcome, str
 
 @dataclass(frozen=True)
 class _Wanted:
-    """`kind` "": any; `named` empty: whatever it is."""
+    """`kind` "": any kind; `named` empty: any resources."""
 
     verdict: str
     kind: str

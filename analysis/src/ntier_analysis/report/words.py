@@ -176,12 +176,12 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     run_s = (trials["run_end_s"] - trials["run_start_s"]).median()
     if run_s < EXPLORATORY_S:
         found.append(
-            f"Exploratory: run phases of {run_s:.0f} s. Claims need PHASES=standard (180 s) or the precision stated "
-            "with each number."
+            f"Exploratory: run phases of {run_s:.0f} s. For claims use PHASES=standard (180 s), or give each number's "
+            "interval."
         )
     if verdict["verdict"] not in ("none", "unknown") and not verdict["knee_bracketed"]:
         found.append(
-            "The knee is not bracketed: it takes two loads below and three above it to trust the maximum throughput."
+            "The loads do not enclose the knee. The maximum throughput needs two loads below the knee and three above it."
         )
     if len(checks):
         found += _speed(checks[checks["id"] == "H6"])
@@ -201,7 +201,7 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
 
 
 def _not_validated(trials: pd.DataFrame) -> list[str]:
-    """What no check has looked at, of imported trials."""
+    """What no check has examined, of imported trials."""
     texts = trials["not_validated"] if "not_validated" in trials else pd.Series(dtype=str)
     counts = texts[texts.notna() & (texts != "")].value_counts(sort=False)
     return [

@@ -171,7 +171,7 @@ def _sequence(data: SweepData) -> Section | None:
     sources = measured.load_sources(data, usable.drop_duplicates("users"))
     if not sources:
         return None
-    note = "Windows so short that queues come and go show from how many requests on a node completes no more."
+    note = "In windows this short queues come and go: they show from how many requests on a node completes no more."
     drawing = sequence.load_throughput(sources, data.scale)
     return Section("Load against throughput in short windows", note, [Pair(drawing, None, len(sources) > 1)])
 

@@ -53,8 +53,8 @@ def _none(verdict: dict) -> list[str]:
 
 def _hidden(verdict: dict) -> list[str]:
     cause = (
-        "Users wait, but nothing that was measured is saturated, so the cause was not measured. It may be a lock, a queue, "
-        "or a resource without a collector. More hardware may change nothing."
+        "Users wait, but nothing that was measured is saturated, so the cause was not measured. It may be a lock, a "
+        "queue, or a resource without a collector. More hardware may change nothing."
     )
     return [t for t in (_keeps_up(verdict), cause) if t]
 

@@ -181,7 +181,7 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
         )
     if verdict["verdict"] not in ("none", "unknown") and not verdict["knee_bracketed"]:
         found.append(
-            "The loads do not enclose the knee. The maximum throughput needs two loads below the knee and three above it."
+            "The loads do not enclose the knee: the maximum throughput needs two loads below it and three above."
         )
     if len(checks):
         found += _speed(checks[checks["id"] == "H6"])

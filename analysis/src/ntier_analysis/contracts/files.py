@@ -180,7 +180,7 @@ def read_json(path: Path, most: int = DOCUMENT_BYTES) -> Any:
         return dict(pairs)
 
     def refuse(name: str) -> None:
-        raise DataError(f"{path}: {name} is no number in JSON")
+        raise DataError(f"{path}: {name} is not a number in JSON")
 
     try:
         return json.loads(read_text(path, most), object_pairs_hook=unique, parse_constant=refuse)
@@ -347,4 +347,4 @@ def check_file(path: Path, option: str) -> None:
     """Raises DataError unless the file can be written: a new one, or a regular one that is replaced."""
     check_folder(path.parent, option)
     if os.path.lexists(path) and not path.is_file():
-        raise DataError(f"{option} {path}: is there and is no regular file")
+        raise DataError(f"{option} {path}: exists and is not a regular file")

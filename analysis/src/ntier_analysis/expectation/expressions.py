@@ -80,9 +80,9 @@ def _number(text: str, bound: str, *, share: bool) -> float:
     except (TypeError, ValueError):
         raise DataError(f"expectation {text!r}: {bound!r} is not a number") from None
     if share and not 0 <= value <= 1:
-        raise DataError(f"expectation {text!r}: {bound!r} is no share; allowed are 0 to 1, or 0 % to 100 %")
+        raise DataError(f"expectation {text!r}: {bound!r} is not a share; allowed are 0 to 1, or 0 % to 100 %")
     if not share and match[2]:
-        raise DataError(f"expectation {text!r}: {bound!r}: per cent of what? A number is expected")
+        raise DataError(f"expectation {text!r}: {bound!r}: a percentage is not allowed here; expected a number")
     return value
 
 
@@ -194,7 +194,7 @@ def _margin(text: str, bound: str) -> float:
     match = _NUMBER.fullmatch(bound)
     value = _number(text, bound, share=True) if match else math.nan
     if not 0 < value < 1:
-        raise DataError(f"expectation {text!r}: {bound!r} is no margin; expected for example 5 %")
+        raise DataError(f"expectation {text!r}: {bound!r} is not a margin; expected for example 5 %")
     return value
 
 

@@ -135,7 +135,7 @@ def _residuals(lines: dict[str, Points], limit_pct: float, what: str, floors: di
             text = f"{what}: {name} in {trial}: {value:.4g} where the other loads lead to {expected:.4g}"
             seen.append((100 * (value - expected) / scale, 100 * error / scale, text))
     if not seen:
-        return undecidable(f"{what}: too few loads that differ by a tenth (three besides the one that is judged)", n=0)
+        return undecidable(f"{what}: too few loads that differ by a tenth (three more than the judged one)", n=0)
     return _worst(seen, limit_pct)
 
 

@@ -65,7 +65,7 @@ class Heartbeat:
         self.header = line.strip().split(",")
         missing = [name for name in (*REQUIRED, *UNKNOWABLE) if name not in self.header]
         if missing:
-            raise Broken(f"line {line[:100]!r} is no header: column {missing[0]} is missing")
+            raise Broken(f"line {line[:100]!r} is not a header: column {missing[0]} is missing")
 
     def _beat(self, line: str) -> Beat:
         values = line.strip().split(",")

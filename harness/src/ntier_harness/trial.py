@@ -242,7 +242,7 @@ class Attempt:
             self.manifest.collectors["host"] = list(self.observation.collectors)
 
     def read_quota(self, moment: str) -> None:
-        """What the kernel allows each node now: beside what it should be, it decides check H4."""
+        """What the kernel allows each node now; check H4 compares it with what it should be."""
         for node in self.lab.nodes.all:
             try:
                 cores = self.lab.target.quota(node)
@@ -263,7 +263,7 @@ class Attempt:
             phase.start_s, phase.end_s = start_s, start_s + phase.planned_s
             start_s = phase.end_s
         for phase in self.manifest.phases:
-            if self.generator.finished_s is not None:  # the work is done: what was to come does not come
+            if self.generator.finished_s is not None:  # the work is done, so the remaining phases are left out
                 phase.start_s = phase.end_s = self.generator.finished_s
                 continue
             self.begin(phase.name)
@@ -279,7 +279,7 @@ class Attempt:
     # ---- after --------------------------------------------------------------------------------------------------
 
     def wind_down(self, opened: contextlib.ExitStack, problems: Problems) -> None:
-        """Ends load, limits and collectors, each whatever happened to the others."""
+        """Ends load, limits and collectors, each even if another one fails."""
         with problems:
             self.begin("stop")
         if self.generator and not problems.first:
@@ -288,7 +288,7 @@ class Attempt:
         opened.close()
 
     def stop_collectors(self, problems: Problems) -> None:
-        """Nodes that are gone first: that is why the others' collectors may be in trouble."""
+        """Looks for nodes that are gone first, since they may be the reason for trouble of the others' collectors."""
         if self.observation:
             self.observation.stop()
         alive = [n for n in self.started if self.lab.target.present(n)]

@@ -14,7 +14,7 @@ from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.lab import Lab
 
 RUNNING = "running."
-"""Prefix of a program's own word; without it: the package that was installed."""
+"""Prefix of a version that the program itself told; without it: the version of the installed package."""
 
 
 def read(lab: Lab, facts: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -45,7 +45,8 @@ def _text(by_version: dict[str, list[str]]) -> str:
 
 
 def check_same(lab: Lab, found: dict[str, list[ledger.Attempt]], sweep: str) -> None:
-    """What runs now is what the sweep's trials measured. Raises RequestError naming component, old and new version."""
+    """Checks that the programs running now are of the versions that the sweep's trials measured. Raises RequestError
+    naming component, old and new version."""
     earlier = [a for list_ in found.values() for a in list_ if a.outcome == "valid" and a.manifest]
     if not earlier:
         return

@@ -137,8 +137,8 @@ def _count(value: float) -> str:
 
 
 def _idle_servers(trial: RawTrial) -> tuple[list[str], list[str], list[str]]:
-    """The same for the nodes of the first two tiers, by the first one's logs, and for those that choose a replica, by
-    their own counters."""
+    """The same check for the nodes of the first two tiers, by the first tier's logs, and for those that choose a
+    replica, by their own counters."""
     start, end = trial.run
     logs = {n: log[(log["t_s"] >= start) & (log["t_s"] < end)] for n, log in trial.web_logs.items()}
     order = trial.system.order

@@ -103,7 +103,7 @@ def run(lab: Lab, campaign: Campaign, file: str) -> int:
             for spec in block:
                 lab.runner.stop.check()
                 lab.screen.say(f"campaign {campaign.name}: repetition {number} of {spec.sweep}; {ends(lab, campaign)}")
-                codes[spec.sweep] = _one(lab, campaign, spec)
+                codes[spec.sweep] = _advance(lab, campaign, spec)
     bad = sorted(name for name, code in codes.items() if code)
     lab.screen.event("campaign_end", campaign=campaign.name, sweeps=len(codes), not_complete=bad)
     if bad:
@@ -111,7 +111,8 @@ def run(lab: Lab, campaign: Campaign, file: str) -> int:
     return 1 if bad else 0
 
 
-def _one(lab: Lab, campaign: Campaign, spec: Spec) -> int:
+def _advance(lab: Lab, campaign: Campaign, spec: Spec) -> int:
+    """Runs what the sweep has left of this block. Returns 1 if a trial has no valid attempt or the sweep ended early."""
     try:
         if not complete(lab, campaign, spec):
             sweep.carry_out(lab, spec, campaign.attempts, brief=True)

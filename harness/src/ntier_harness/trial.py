@@ -31,7 +31,7 @@ EXIT_WAIT_S = 5.0  # drivers end by themselves at the end of ramp-down
 PHASES = ("ramp_up", "run", "ramp_down")
 
 
-def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft: dict[str, Any]) -> Manifest:
+def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft_resources: dict[str, Any]) -> Manifest:
     """The manifest as it stands before anything is touched."""
     seconds = (spec.phases.ramp_up_s, spec.phases.run_s, spec.phases.ramp_down_s)
     return Manifest(
@@ -55,7 +55,7 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft: dict[str, An
         think_time_s=spec.mix.think_time_s,
         slo_ms=spec.mix.slo_ms,
         phases=[Phase(name=n, planned_s=s) for n, s in zip(PHASES, seconds, strict=True)],
-        soft_resources=soft,
+        soft_resources=soft_resources,
         versions=dict(lab.versions),
         host=lab.host,
         git_commit=lab.commit,
@@ -166,10 +166,10 @@ class Attempt:
         """Facts of every node, written to its folder, and its clock's offset."""
         nodes = self.lab.nodes
 
-        def one(node: Node) -> tuple[Node, dict[str, Any], tuple[float, float]]:
+        def facts_and_clock(node: Node) -> tuple[Node, dict[str, Any], tuple[float, float]]:
             return node, nodes.facts(node), nodes.clock(node)
 
-        told = self.lab.runner.parallel(one, nodes.all)
+        told = self.lab.runner.parallel(facts_and_clock, nodes.all)
         if when == "before":
             self.manifest.versions |= versions.read(self.lab, {node.name: facts for node, facts, _ in told})
         for node, facts, (offset, trip) in told:
@@ -181,14 +181,14 @@ class Attempt:
     def data(self, when: str) -> None:
         """Rows and digest of each table on each replica, if the mix writes: was all written, everywhere?"""
 
-        def one(node: Node) -> None:
+        def note_data(node: Node) -> None:
             found = data(self.lab, node)
             (self.folder(node) / f"data_{when}.json").write_text(found)
             if when == "before":
                 check_restored(self.lab, node, found)
 
         if self.spec.restores:
-            self.lab.runner.parallel(one, replicas(self.lab, self.spec))
+            self.lab.runner.parallel(note_data, replicas(self.lab, self.spec))
 
     def folder(self, node: Node) -> Path:
         path = self.directory / ("clients" if node.tier == CLIENT else "nodes") / node.name
@@ -233,11 +233,11 @@ class Attempt:
         self.started = list(nodes.all)
         self.observation = self.lab.target.observe(self.directory, self.remote, nodes)
 
-        def one(node: Node) -> tuple[str, list[str]]:
+        def start_collectors(node: Node) -> tuple[str, list[str]]:
             done = nodes.call(node, f"ntier-node start {self.remote}", timeout=20)
             return node.name, json.loads(done.out)["collectors"]
 
-        self.manifest.collectors = dict(runner.parallel(one, nodes.all))
+        self.manifest.collectors = dict(runner.parallel(start_collectors, nodes.all))
         if self.observation.collectors:
             self.manifest.collectors["host"] = list(self.observation.collectors)
 
@@ -308,13 +308,13 @@ class Attempt:
             self.begin("collect")
         nodes = self.lab.nodes
 
-        def one(node: Node) -> None:
+        def fetch(node: Node) -> None:
             if not self.lab.target.present(node):
                 raise WorkError(f"node_gone: {node.name} does not run any more")
             collect.fetch(nodes, node, self.remote, self.folder(node))
             nodes.call(node, f"ntier-node drop {self.remote}", timeout=20)
 
-        self.lab.runner.parallel(lambda n: problems.guard(one, n), self.started)
+        self.lab.runner.parallel(lambda n: problems.guard(fetch, n), self.started)
         if self.started:
             problems.guard(self.facts, "after")
             problems.guard(self.data, "after")

@@ -44,10 +44,10 @@ def _text(by_version: dict[str, list[str]]) -> str:
     return ", ".join(f"{version} ({' '.join(nodes)})" for version, nodes in by_version.items())
 
 
-def check_same(lab: Lab, found: dict[str, list[ledger.Attempt]], sweep: str) -> None:
+def check_same(lab: Lab, attempts: dict[str, list[ledger.Attempt]], sweep: str) -> None:
     """Checks that the programs running now are of the versions that the sweep's trials measured. Raises RequestError
     naming component, old and new version."""
-    earlier = [a for list_ in found.values() for a in list_ if a.outcome == "valid" and a.manifest]
+    earlier = [a for list_ in attempts.values() for a in list_ if a.outcome == "valid" and a.manifest]
     if not earlier:
         return
     first = min(earlier, key=lambda a: a.manifest.phases[0].start_s or 0.0)

@@ -56,15 +56,15 @@ class RatioMap:
     pairs: dict[tuple[int, int], Pair]
 
 
-def ratios(found: Campaign) -> list[RatioMap]:
+def ratios(campaign: Campaign) -> list[RatioMap]:
     """Ratios for all pairs of maps that have a measured place in common, corrected by Holm over the places of each
     pair."""
     result = []
-    for a, b in itertools.combinations(sorted(found.maps), 2):
-        aspect = _difference(a, b, list(found.maps))
+    for a, b in itertools.combinations(sorted(campaign.maps), 2):
+        aspect = _difference(a, b, list(campaign.maps))
         if aspect is None:
             continue
-        first, second = ({c.place: c for c in found.maps[k] if c.estimate} for k in (a, b))
+        first, second = ({c.place: c for c in campaign.maps[k] if c.estimate} for k in (a, b))
         places = sorted(first.keys() & second.keys())
         if places:
             estimates = {c.sweep: c.estimate for c in (*first.values(), *second.values())}

@@ -6,7 +6,7 @@ import pandas as pd
 
 from ntier_analysis.report import words
 
-SOFT = ("pool",)
+POOLS = ("pool",)
 """Resources that a setting enlarges."""
 
 
@@ -36,7 +36,7 @@ def _keeps_up(verdict: dict) -> str:
 def _single(verdict: dict) -> list[str]:
     (first,) = verdict["bottlenecks"]
     name = f"{first['tier']} {words.resource(first['resource'])}"
-    more = "a larger pool" if first["resource"] in SOFT else f"more {name}"
+    more = "a larger pool" if first["resource"] in POOLS else f"more {name}"
     change = f"Only {more}, or less use of it per interaction, can raise the maximum; more of anything else cannot."
     return [t for t in (_keeps_up(verdict), change) if t]
 

@@ -221,16 +221,16 @@ def _speed(speed: pd.DataFrame) -> list[str]:
     ]
 
 
-def prediction(found: Forecast | str, scale: float) -> str:
+def prediction(forecast: Forecast | str, scale: float) -> str:
     """What the closed model says of the sweep, and how far it is off; or why there is none."""
-    if isinstance(found, str):
-        return f"No prediction from the demands: {found}."
-    best, off = found.at_loads.maximum, found.errors
+    if isinstance(forecast, str):
+        return f"No prediction from the demands: {forecast}."
+    best, off = forecast.at_loads.maximum, forecast.errors
     nominal = "" if scale == 1.0 else f" (nominal {interval(*(v / scale for v in (best.value, best.low, best.high)))})"
     text = (
         f"The exact closed model of these demands has its maximum at {interval(best.value, best.low, best.high)} "
         f"interactions/s{nominal}, limited by the {best.tier} tier. It misses the measured throughput by "
-        f"{100 * off.throughput:.1f} % on average over {counted(len(found.loads), 'load')} and the response time by "
+        f"{100 * off.throughput:.1f} % on average over {counted(len(forecast.loads), 'load')} and the response time by "
         f"{100 * off.response:.0f} %"
     )
     return text + ("." if math.isnan(off.plateau) else f"; its maximum is {100 * off.plateau:+.1f} % off the plateau.")

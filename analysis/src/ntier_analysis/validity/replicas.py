@@ -91,8 +91,8 @@ def expected(trial: RawTrial, counts: pd.DataFrame) -> pd.Series:
     against what was sent on: 0.3 to 1.5 of it (docs/validity.md)."""
     total = np.nansum(counts["executed"] if counts["executed"].notna().any() else counts["own"])
     equal = pd.Series(total / max(len(counts), 1), index=counts.index)
-    soft = trial.manifest.soft_resources
-    if soft.get("middleware_policy") != "least_pending" or soft.get("middleware_tie") != "first":
+    settings = trial.manifest.soft_resources
+    if settings.get("middleware_policy") != "least_pending" or settings.get("middleware_tie") != "first":
         return equal
     parts = [_found_busy(trial, node, list(counts.index)) for node in _balancers(trial)]
     return sum(parts) if parts else equal

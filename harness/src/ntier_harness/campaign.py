@@ -112,7 +112,7 @@ def run(lab: Lab, campaign: Campaign, file: str) -> int:
 
 
 def _advance(lab: Lab, campaign: Campaign, spec: Spec) -> int:
-    """Runs what the sweep has left of this block. Returns 1 if a trial has no valid attempt or the sweep ended early."""
+    """Runs what the sweep has left of this block. Returns 1 if it ended early or a trial has no valid attempt."""
     try:
         if not complete(lab, campaign, spec):
             sweep.carry_out(lab, spec, campaign.attempts, brief=True)

@@ -228,7 +228,7 @@ def test_interruptions_do_not_use_up_attempts(lab, spec):
     machine = lab()
     assert sweep.run(machine, s) == 0
     made = trials(machine, s)["u01000.r01"]
-    assert len({a.manifest.seeds["client1"] for a in made}) == 1, "what goes on draws what it would have"
+    assert len({a.manifest.seeds["client1"] for a in made}) == 1, "the same walks after an interruption"
 
 
 def test_two_harnesses(lab, spec):

@@ -316,7 +316,7 @@ def _parse_precision(text: Any, search: str) -> float | None:
     if not text:
         return None
     if search != "capacity":
-        raise RequestError("precision: only a search has one; give --search capacity with it")
+        raise RequestError("precision: only a search uses it; give it with --search capacity")
     low, high = PRECISIONS
     try:
         value = float(text)

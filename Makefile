@@ -45,7 +45,7 @@ strange := $(firstword $(filter-out $(taken) $(EVERYWHERE) MAKEFLAGS,$(given)))
 ifneq ($(strange),)
   nearest = $(shell python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' \
               $(call quoted,$(strange)) $(taken) 2>/dev/null)
-  $(error $(strange) is no variable of `make $(goals)`$(if $(nearest), (did you mean $(nearest)?)); it takes $(or $(taken),none))
+  $(error $(strange) is not a variable of `make $(goals)`$(if $(nearest), (did you mean $(nearest)?)); it takes $(or $(taken),none))
 endif
 twice := $(shell tr '\0' '\n' 2>/dev/null </proc/$$PPID/cmdline | sed -n 's/^\([A-Z_]*\)=.*/\1/p' | sort | uniq -d)
 ifneq ($(twice),)

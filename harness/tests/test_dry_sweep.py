@@ -231,7 +231,7 @@ def test_interruptions_do_not_use_up_attempts(lab, spec):
     machine = lab()
     assert sweep.run(machine, s) == 0
     made = trials(machine, s)["u01000.r01"]
-    assert len({a.manifest.seeds["client1"] for a in made}) == 1, "what goes on draws what it would have"
+    assert len({a.manifest.seeds["client1"] for a in made}) == 1, "the same walks after an interruption"
 
 
 def test_two_harnesses(lab, spec):
@@ -376,7 +376,7 @@ def test_data_that_cannot_be_restored_fail_the_trial(lab, spec, writing, monkeyp
     machine, s = lab(), spec(users="1000,2000", mix="read_write")
     assert sweep.run(machine, s, attempts=1) == 1
     [attempt] = trials(machine, s)["u02000.r01"]
-    assert "not those that were kept" in attempt.manifest.failure
+    assert "differ from those kept after the warm-up" in attempt.manifest.failure
 
 
 def test_data_that_users_changed_are_restored_for_the_next_sweep(lab, spec, writing):

@@ -46,7 +46,7 @@ def test_what_a_host_says_wins_over_what_the_file_says(inventory, tmp_path):
         ("nodes: []", "nodes is unknown; allowed are hosts, known_hosts, apt_sources, user, port, key_file"),
         ("hosts:\n- adress: 10.0.0.1", "host 1: adress is unknown; allowed are address"),
         ("hosts:\n- address: pc1", "host 1: address: 'pc1': expected the IPv4 address"),
-        ("hosts:\n- address: 127.0.0.1", "not an address of a machine of its own"),
+        ("hosts:\n- address: 127.0.0.1", "not the address of a single machine"),
         ("hosts:\n- {address: 10.0.0.1, tiers: [database]}", "expected a list of web, app, middleware, db, client"),
         ("hosts:\n- {address: 10.0.0.1, node_type: big}", "allowed are normal, low_cost, client"),
         ("hosts:\n- {address: 10.0.0.1, port: 99999}", "port: 99999: allowed are 1..65535"),

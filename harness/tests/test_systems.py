@@ -223,7 +223,7 @@ def test_trials_of_any_factor_are_found_again(tmp_path, key):
         ({"factor": "sleep_s=a"}, "expected first:last:step or a list"),
         ({"factor": "sleep_s=1", "users": "1,2"}, "sleep_s is the factor; give one number of users"),
         ({"factor": "users=1", "users": "1"}, "users are given twice"),
-        ({"factor": "sleep_s=1", "search": "capacity"}, "capacity is a number of users"),
+        ({"factor": "sleep_s=1", "search": "capacity"}, "capacity searches over users, but the factor is sleep_s"),
         ({"system": "smal"}, "system: 'smal' is unknown (did you mean 'small'?)"),
         ({"topo": "1/2/3"}, "topo: topology '1/2/3': expected numbers front/back"),
         ({"set": ["workers=11"]}, "set workers: '11' is out of range; allowed are 1..10"),

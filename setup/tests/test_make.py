@@ -70,10 +70,10 @@ def test_a_request_that_is_refused_installs_nothing(make, tmp_path, arguments, s
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["PHASE=standard"], "PHASE is no variable of `make plan` (did you mean PHASES?); it takes"),
+        (["PHASE=standard"], "PHASE is not a variable of `make plan` (did you mean PHASES?); it takes"),
         (["REP=3"], "did you mean REPS?"),
         (["topo=1/1/1/1M"], "did you mean TOPO?"),
-        (["SWEEP=x"], "SWEEP is no variable of `make plan`"),
+        (["SWEEP=x"], "SWEEP is not a variable of `make plan`"),
         (["SET=a=1", "SET=b=2"], "SET is there twice"),
     ],
     ids=lambda value: "-".join(value).replace("/", "") if isinstance(value, list) else "says",

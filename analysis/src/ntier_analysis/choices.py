@@ -11,8 +11,8 @@ from ntier_analysis.trial import RawTrial
 
 
 def of_trial(trial: RawTrial) -> pd.DataFrame | None:
-    """Of each middleware node that wrote a trace, without the trial's keys; None if none did. The replicas are those of
-    the node's status. Raises DataError if a trace is wrong."""
+    """Rows of each middleware node that wrote a trace, without the trial's keys; None if none did. The replicas are
+    those of the node's status. Raises DataError if a trace is wrong."""
     parts = []
     for node, frame in trial.traces.items():
         status, _ = trial.samples_of(node, "middleware_status")

@@ -118,7 +118,7 @@ def verdict(
     sweep: Annotated[list[str] | None, typer.Option(help="Only this sweep (may be repeated).")] = None,
     json: AsJson = False,
 ) -> None:
-    """What limits each sweep's throughput, how sure that is, and why."""
+    """Says what limits each sweep's throughput, how sure that is, and why."""
     from ntier_analysis.verdict.store import verdicts
 
     place, names = _placed(store, arguments)
@@ -171,7 +171,7 @@ def search(
     without: Annotated[list[str] | None, typer.Option(help="A trial that is not finished (may be repeated).")] = None,
     json: AsJson = False,
 ) -> None:
-    """Which load a capacity search runs next, or why it stops."""
+    """Says which load a capacity search runs next, or why it stops."""
     from dataclasses import asdict
 
     from ntier_analysis.verdict.search import Goal
@@ -191,7 +191,7 @@ def search(
 
 @app.command()
 def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -> None:
-    """CPU that an interaction needs on each node, in ms.
+    """Prints the CPU that an interaction needs on each node, in ms.
 
     Estimated by the utilization law over the valid loads of each sweep."""
     import pandas as pd
@@ -210,7 +210,7 @@ def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -
 
 @app.command()
 def chains(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -> None:
-    """What rises and falls with each database's disk.
+    """Finds what rises and falls with each database's disk.
 
     Looks at queue, executed statements and CPU, second by second."""
     from ntier_analysis.store.tables import sweeps as stored
@@ -266,7 +266,7 @@ def cheapest(
     prices: PricesFile = None,
     json: AsJson = False,
 ) -> None:
-    """The cheapest measured topology for a throughput.
+    """Finds the cheapest measured topology for a throughput.
 
     Exit code 3 if no topology is sure to carry it within the objective."""
     from ntier_analysis.campaign.costs import answer, read_prices
@@ -284,7 +284,7 @@ def predict(
     sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
     topo: Annotated[str | None, typer.Option(help="What if: another topology, for example 1/1/1/2M.")] = None,
     cores: Annotated[
-        list[str] | None, typer.Option(help="TYPE=CORES, for a node type of which the store has no node.")
+        list[str] | None, typer.Option(help="TYPE=CORES: CPU of a node type that no sweep in the store has.")
     ] = None,
     jmt: Annotated[Path | None, typer.Option(help="Also write the model for JMVA to this file.")] = None,
     store: Store = STORE,
@@ -292,7 +292,7 @@ def predict(
 ) -> None:
     """Predicts throughput from the sweep's demands.
 
-    A closed model of the demands, beside the measurement, and for another topology (--topo)."""
+    Solves a closed model of the demands and shows it beside the measurement, or for another topology (--topo)."""
     from ntier_analysis.prediction.store import predicted, text
 
     document = predicted(store, sweep, topo, cores or [], jmt)
@@ -430,7 +430,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("ntier-demo"),
     all_: Annotated[bool, typer.Option("--all", help="Reports of all three sweeps.")] = False,
 ) -> None:
-    """Writes the report of a measured sweep that comes along.
+    """Writes the report of a measured sweep that comes with the package.
 
     Needs no root, no nodes, no network."""
     from ntier_analysis.demo.command import run

@@ -15,8 +15,8 @@ from ntier_analysis.errors import DataError
 
 
 def system_of(trials: pd.DataFrame) -> System:
-    """Of one sweep: as its manifests say; as its columns do (imports); else what it meant before it could be said.
-    The factor's value is the first trial's. Raises DataError for a text that is none."""
+    """The system of one sweep, from its manifests, else from its columns (imports), else the one that older stores
+    meant. The factor's value is the first trial's. Raises DataError for a text that is none."""
     row = trials.iloc[0]
     text, value = _given(row, "system"), row.get("factor_value")
     value = float(value) if value is not None and pd.notna(value) else float(row["users"])
@@ -36,7 +36,7 @@ def system_of(trials: pd.DataFrame) -> System:
 
 
 def order_of(trials: pd.DataFrame) -> tuple[str, ...]:
-    """Tiers from the users inwards; what was meant before, where the table does not say."""
+    """Tiers from the users inwards; those that older stores meant, where the table does not say."""
     text = _given(trials.iloc[0], "tiers") if len(trials) else ""
     return tuple(text.split(",")) if text else implied.TIERS
 
@@ -77,7 +77,7 @@ def values(trials: pd.DataFrame) -> pd.Series:
 
 
 def loads(trials: pd.DataFrame) -> pd.Series:
-    """What the loads of a sweep are told apart by: whole users, or the factor's value."""
+    """The loads of a sweep: whole users, or values of the factor."""
     return trials["users"] if factor_of(trials)[0] == USERS else values(trials)
 
 

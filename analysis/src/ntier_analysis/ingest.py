@@ -134,7 +134,7 @@ def _inputs(sweep: Path, trials: dict[str, list[Path]], revalidate: bool) -> str
 
 
 def _content(manifest: Path) -> bytes:
-    """Empty if it cannot be read: then its trial is a problem of its own, beside those that can."""
+    """Empty if the manifest cannot be read; the trial is then reported as a problem, and the others are stored."""
     try:
         return read_bytes(manifest, RECORD_BYTES)
     except DataError:
@@ -290,13 +290,13 @@ def _client_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: 
 
 
 def _cut_off(trial: RawTrial) -> int:
-    """Interactions that were under way at the end of the run, and had no answer when their users ended."""
+    """Interactions under way at the end of the run that had no answer when their users ended."""
     users, end = trial.users, trial.run[1]
     return int(((users["pending_s"] > 0) & (users["end_s"] - users["pending_s"] < end) & (users["end_s"] >= end)).sum())
 
 
 def _arrivals(trial: RawTrial, pending: int) -> dict:
-    """By the heartbeat, which counts what was begun; what was answered is in the list of interactions."""
+    """Interactions begun, by the heartbeat; those that were answered are in the list of interactions."""
     start, end = trial.run
     every = []
     for name, beats in trial.progress.groupby("client"):
@@ -315,7 +315,7 @@ def _arrivals(trial: RawTrial, pending: int) -> dict:
 
 
 def summary(frame: pd.DataFrame, start: float, end: float, slo_ms: float | None) -> dict:
-    """Throughput, goodput and response times of the run phase from `t_s, response_time_ms, ok`. Errors are no
+    """Throughput, goodput and response times of the run phase from `t_s, response_time_ms, ok`. Errors do not count as
     throughput, and their times enter no percentile."""
     run = frame[(frame["t_s"] >= start) & (frame["t_s"] < end)]
     good = run[run["ok"]]

@@ -1,5 +1,5 @@
-"""What must be equal for two sweeps to be one experiment with a single thing changed: the one list that comparisons,
-maps and witnesses of a bottleneck read."""
+"""What must be equal in two sweeps so that they differ in a single thing: comparisons, maps and tests of a verdict by
+other sweeps all read this list."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ The DBMS and the nodes' type are in the topology. Columns that a store lacks or 
 
 
 IMPLIED = {"load_model": LoadModel.CLOSED.value, "factor": USERS}
-"""What an empty value means in a store that was made before the column."""
+"""What an empty value means in a store that is older than the column."""
 
 
 def setting(trials: pd.DataFrame, columns: Iterable[str] = MUST_EQUAL) -> tuple[tuple[str, tuple], ...]:
@@ -36,7 +36,7 @@ def setting(trials: pd.DataFrame, columns: Iterable[str] = MUST_EQUAL) -> tuple[
 
 
 def told(values: tuple, column: str) -> tuple:
-    """The values, or what their lack means."""
+    """The values, or, where there are none, what that means."""
     return values or ((IMPLIED[column],) if column in IMPLIED else ())
 
 

@@ -9,11 +9,11 @@ from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import Bottleneck
 
 
-def checks_text(found: Validity) -> str:
+def checks_text(validity: Validity) -> str:
     """One line per check (* = required), then the verdict."""
-    lines = [_check_line(c) for c in found.checks]
-    reasons = ", ".join(dict.fromkeys(found.reasons))
-    lines.append("valid" if found.valid else f"INVALID: {reasons}")
+    lines = [_check_line(c) for c in validity.checks]
+    reasons = ", ".join(dict.fromkeys(validity.reasons))
+    lines.append("valid" if validity.valid else f"INVALID: {reasons}")
     return "\n".join(lines)
 
 
@@ -52,8 +52,9 @@ def verdict_text(v: SweepVerdict) -> str:
     return "\n".join(lines)
 
 
-def _named(verdict: str, kind: str, found: list[Bottleneck]) -> str:
+def _named(verdict: str, kind: str, bottlenecks: list[Bottleneck]) -> str:
     listed = " and ".join(
-        f"{b.tier} {b.resource} {100 * b.saturation:.0f} % ({100 * b.low:.0f} to {100 * b.high:.0f})" for b in found
+        f"{b.tier} {b.resource} {100 * b.saturation:.0f} % ({100 * b.low:.0f} to {100 * b.high:.0f})"
+        for b in bottlenecks
     )
     return " ".join(filter(None, [verdict, kind if kind != "stable" else "", listed]))

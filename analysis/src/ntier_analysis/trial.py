@@ -67,7 +67,8 @@ class RawTrial:
 
     @cached_property
     def _jmeter(self) -> dict | None:
-        """What JMeter was told; empty: another program makes the load; None: nobody says. Raises DataError."""
+        """JMeter's properties; empty if another program makes the load, None if that is not recorded. Raises
+        DataError."""
         name = "config/driver.json"
         if self.manifest.system is None or self.path(name) is None:
             return None
@@ -78,8 +79,9 @@ class RawTrial:
 
     @property
     def strict(self) -> bool:
-        """Whether its client is JMeter with this project's plug-in, which writes all that there is to write: so it was
-        before a manifest named its system. What the driver was told decides; if that is lost, nothing is excused."""
+        """Whether its client is JMeter with this project's plug-in, which writes all files of a client; always so
+        before manifests named their system. The driver's properties decide; if they are lost, all files are
+        expected."""
         return self._jmeter is None or "ntier.mix" in self._jmeter.get("properties", {})
 
     @property
@@ -172,7 +174,7 @@ class RawTrial:
         return joined
 
     def wrote(self, name: str) -> bool:
-        """Whether the clients wrote such a file, or must have."""
+        """Whether the clients wrote such a file, or should have."""
         return self.strict or any(self.path(f"clients/{c}/{name}") for c in self.clients)
 
     def first_user(self, client: str) -> int:
@@ -289,7 +291,7 @@ class RawTrial:
     @property
     def must_log(self) -> bool:
         """Whether the first tier keeps access logs, with the node that each request was sent to: by the collectors that
-        were started on it. All did before a manifest named its system."""
+        were started on it. All did before manifests named their system."""
         started = (self.manifest.collectors.get(name, []) for name in self.of_tier(self.system.order[0]))
         return self.manifest.system is None or any(LOGGING in names for names in started)
 

@@ -19,7 +19,7 @@ from ntier_harness.spec import Spec
 
 
 def fingerprint(spec: Spec) -> dict[str, Any]:
-    """What a sweep of the campaign measures, beside the loads and repetitions, which may grow."""
+    """What a sweep of the campaign measures, except loads and repetitions, which may grow."""
     return {"scale": spec.scale, "seed": spec.seed, "search": spec.search, "target": spec.target,
             "users": list(spec.users), "reps": spec.reps}  # fmt: skip
 
@@ -41,7 +41,7 @@ def check_additions(before: dict[str, Any], campaign: Campaign) -> None:
 
 
 def _moved(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """A search is bound by its range: another one is another search."""
+    """A search with another range is another search."""
     return old["search"] == "capacity" and (old["users"][0], old["users"][-1]) != (new["users"][0], new["users"][-1])
 
 
@@ -59,7 +59,7 @@ def check(lab: Lab, campaign: Campaign) -> None:
 
 
 def register(lab: Lab, campaign: Campaign, file: str) -> None:
-    """Writes the campaign's record, unless it is so already."""
+    """Writes the campaign's record, unless it is there already."""
     target = folder(lab, campaign.name) / RECORD
     errors = read_record(target)["errors"] if target.exists() else {}
     made = {
@@ -91,8 +91,8 @@ def _note(lab: Lab, campaign: Campaign, name: str, error: dict[str, Any] | None)
 
 
 def run(lab: Lab, campaign: Campaign, file: str) -> int:
-    """All that is left of the campaign. A sweep that cannot go on is recorded, and the next one begins. Returns 0, or 1
-    if a trial has no valid attempt or a sweep ended early. Raises Interrupted, RequestError."""
+    """Runs what is left of the campaign. A sweep that cannot go on is recorded, and the next one begins. Returns 0, or
+    1 if a trial has no valid attempt or a sweep ended early. Raises Interrupted, RequestError."""
     check(lab, campaign)
     lab.target.require_privileges()
     with sweep.locked(lab):
@@ -103,7 +103,7 @@ def run(lab: Lab, campaign: Campaign, file: str) -> int:
             for spec in block:
                 lab.runner.stop.check()
                 lab.screen.say(f"campaign {campaign.name}: repetition {number} of {spec.sweep}; {ends(lab, campaign)}")
-                codes[spec.sweep] = _one(lab, campaign, spec)
+                codes[spec.sweep] = _advance(lab, campaign, spec)
     bad = sorted(name for name, code in codes.items() if code)
     lab.screen.event("campaign_end", campaign=campaign.name, sweeps=len(codes), not_complete=bad)
     if bad:
@@ -111,11 +111,12 @@ def run(lab: Lab, campaign: Campaign, file: str) -> int:
     return 1 if bad else 0
 
 
-def _one(lab: Lab, campaign: Campaign, spec: Spec) -> int:
+def _advance(lab: Lab, campaign: Campaign, spec: Spec) -> int:
+    """Runs what the sweep has left of this block. Returns 1 if it ended early or a trial has no valid attempt."""
     try:
         if not complete(lab, campaign, spec):
             sweep.carry_out(lab, spec, campaign.attempts, brief=True)
-    except (WorkError, RequestError) as error:  # what held for all of them at the beginning need not hold now
+    except (WorkError, RequestError) as error:  # checked again: conditions may have changed since the campaign began
         lab.screen.close()
         lab.screen.warn(f"{spec.sweep}: {error}")
         _note(lab, campaign, spec.sweep, {"rep": spec.reps, "t_s": lab.runner.now(), "error": str(error)})

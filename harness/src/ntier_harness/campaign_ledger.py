@@ -1,4 +1,4 @@
-"""How far a campaign is and when it should end: read from the manifests, nothing is kept of it."""
+"""How far a campaign is and when it should end. It is read from the manifests each time and stored nowhere."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def rows(lab: Lab, campaign: Campaign) -> list[Row]:
 
 
 def left_s(lab: Lab, campaign: Campaign, found: list[Row]) -> float:
-    """Seconds until the expected end: trials that are left, a switch and a report wherever a sweep has some in a
-    block."""
+    """Seconds until the expected end: trials that are left, and a switch and a report for each sweep with trials left
+    in a block."""
     total, before = sum(r.left_s for r in found), None
     for block in blocks(campaign):
         for spec in block:
@@ -121,7 +121,7 @@ def left_s(lab: Lab, campaign: Campaign, found: list[Row]) -> float:
 
 
 def _left_in(lab: Lab, campaign: Campaign, block: Spec) -> bool:
-    """Whether the sweep, as far as this block goes, has something left."""
+    """Whether the sweep has trials left in this block."""
     made = schedule.make(lab, block, campaign.attempts)
     unknown = isinstance(made, schedule.Search) and not made.stopped()
     return unknown or schedule.unfinished(made.trials(), lab.paths.raw / block.sweep, campaign.attempts) is not None

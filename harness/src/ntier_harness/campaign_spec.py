@@ -271,7 +271,7 @@ def _scales(
 
 
 def new_nodes(before: Topology | None, after: Topology) -> int:
-    """Nodes to make when the topology changes; nodes of another kind are others."""
+    """Number of nodes to make when the topology changes; a node of another kind is made anew."""
     if before is None:
         return after.node_count
     kept = {t: n for t, n in before.counts.items() if before.kinds.get(t) == after.kinds.get(t)}
@@ -279,7 +279,7 @@ def new_nodes(before: Topology | None, after: Topology) -> int:
 
 
 def switch_s(before: Spec | None, after: Spec) -> float:
-    """Expected seconds from the end of one sweep to the first trial of the next."""
+    """Expected seconds from the end of one sweep to the first trial of the next one."""
     redeploy = plan.UP_S + plan.DEPLOY_S + plan.WARM_UP_S
     if before is None:
         return redeploy
@@ -293,10 +293,10 @@ def switch_s(before: Spec | None, after: Spec) -> float:
 def blocks(campaign: Campaign) -> Iterator[list[Spec]]:
     """Complete blocks: all sweeps with repetition 1, then with 2, and so on; each sweep as far as it goes by then.
 
-    In the first block the smallest topology comes first, then the middle one, the quarters...: a map that gets finer.
-    A switch costs a deployment whatever the topologies, and a second per new node. Later blocks follow a path on which
-    neighbours share nodes. Every other block goes backwards, the sweeps of one topology too (A B, B A, A B), so that
-    time goes along neither with size nor with what is compared."""
+    In the first block the smallest topology comes first, then the middle one, the quarters...: a map that gets finer. A
+    switch costs a deployment whatever the topologies, and a second per new node. Later blocks follow a path on which
+    neighbours share nodes. Every other block goes backwards, and so do the sweeps of one topology (A B, B A, A B): then
+    neither size nor the compared variant grows steadily with time."""
     for rep in range(1, campaign.reps + 1):
         groups: dict[Topology, list[Spec]] = {}
         for spec in campaign.sweeps:

@@ -29,12 +29,12 @@ Examples:
 
 SPEC_OPTIONS = [
     click.option(
-        "--system", metavar="NAME", help="What is deployed and driven; `ntier systems` lists them, the default first."
+        "--system", metavar="NAME", help="System to deploy and drive; `ntier systems` lists all, the default first."
     ),
     click.option(
         "--topo",
         metavar="N/N/...",
-        help="Nodes of each tier, in the system's notation: 1/1/1/1M is one of each, and MySQL.",
+        help="Nodes of each tier, in the system's notation: 1/1/1/1M is one node each, with MySQL.",
     ),
     click.option(
         "--users", metavar="LIST", help="Nominal users: first:last:step or a list with commas. Default 1000:13000:1000."
@@ -42,7 +42,7 @@ SPEC_OPTIONS = [
     click.option(
         "--factor",
         metavar="NAME=LIST",
-        help="Another variable than the users that changes from trial to trial: sleep_s=0.1,0.5.",
+        help="Variable that changes from trial to trial instead of the users: sleep_s=0.1,0.5.",
     ),
     click.option("--mix", metavar="NAME", help="What the users do: a workload of the system."),
     click.option(
@@ -54,30 +54,34 @@ SPEC_OPTIONS = [
     click.option(
         "--middleware",
         metavar="NAME",
-        help="The program of that part of the system (of the variant in each sweep's name).",
+        help="The middleware program; in general, the choice of the variant that is part of the sweep's name.",
     ),
     click.option(
         "--variant",
         metavar="NAME=CHOICE",
         multiple=True,
-        help="One of the programs that a part of the system can be. May be repeated.",
+        help="Program for a part of the system that can be one of several. May be repeated.",
     ),
     click.option("--target", metavar="NAME", help="Where nodes run: local (containers here, default) or hosts."),
     click.option("--hosts", metavar="FILE", help="Machines of target hosts (docs/targets.md)."),
     click.option(
-        "--scale", metavar="auto|S", help="Share of a core that a normal node gets; users are multiplied by it too."
+        "--scale", metavar="auto|S", help="Share of a core that a normal node gets; users are multiplied by it, too."
     ),
     click.option(
-        "--search", metavar="NAME", help="Which loads: grid (all of --users), capacity (as few as tell the maximum)."
+        "--search",
+        metavar="NAME",
+        help="Loads to run: grid (all of --users) or capacity (only those that the maximum needs).",
     ),
     click.option(
         "--precision",
         metavar="P",
-        help="Half-width (0.05 is +-5 %) that --search capacity is to reach, with up to six loads instead of four.",
+        help="Interval that --search capacity aims at (0.05 is +-5 %), with up to six loads instead of four.",
     ),
     click.option("--seed", metavar="N", help="Seed of all random choices. Default 1."),
     click.option(
-        "--name", metavar="NAME", help="Last part of the sweep's name. Default: what differs from the defaults."
+        "--name",
+        metavar="NAME",
+        help="Last part of the sweep's name. Default: the options that differ from their defaults.",
     ),
     click.option("--clients", metavar="N", help="Load generators that share the users, 1 to 16. Default 1."),
     click.option("--data", metavar="PROFILE", help="Data profile of the system."),
@@ -90,18 +94,18 @@ SPEC_OPTIONS = [
     ),
 ]
 RESULTS = click.option("--results", default="results", show_default=True, metavar="DIR", help="Folder of results.")
-TARGET = click.option("--target", default=NAMES[0], show_default=True, metavar="NAME", help="Whose nodes.")
+TARGET = click.option("--target", default=NAMES[0], show_default=True, metavar="NAME", help="Target: local or hosts.")
 ATTEMPTS = click.option(
     "--attempts",
     default=3,
     show_default=True,
     type=click.IntRange(1, 20),
-    help="Attempts of a trial that fails or is invalid.",
+    help="How often a trial is tried, at most, if it fails or is invalid.",
 )
 NEEDS = click.option(
     "--needs", is_flag=True, hidden=True, help="Checks the request, prints the images that it needs, and ends."
 )
-JSON = click.option("--json", "as_json", is_flag=True, help="Data as JSON on stdout.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 
 
 def spec_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,8 +174,8 @@ def make_lab(
 
 
 def announce_needs(lab: Lab, specs: Iterable[Spec]) -> None:
-    """For set-up, which follows a request that was accepted: names of the images, with commas. Raises RequestError if
-    somebody else is at work here, whom building images would disturb."""
+    """For set-up, which follows once a request was accepted: prints the names of the images, with commas. Raises
+    RequestError if another ntier is at work here, which building images would disturb."""
     from ntier_harness import operate
 
     if other := operate.at_work(lab):
@@ -207,11 +211,11 @@ def sweep(as_json: bool, results: str, attempts: int, needs: bool, **options: An
 @cli.command()
 @spec_options
 @ATTEMPTS
-@click.option("--spec", "file", metavar="FILE", help="The plan of a campaign instead of a sweep.")
+@click.option("--spec", "file", metavar="FILE", help="Plan this campaign instead of a sweep.")
 @click.pass_context
 def plan(ctx: click.Context, as_json: bool, results: str, attempts: int, file: str | None, **options: Any) -> None:
-    """What a sweep (or with --spec a campaign) would do: nodes, trials, time, disk, memory. Refuses what a sweep would
-    refuse. Touches nothing."""
+    """Shows what a sweep (with --spec: a campaign) would do: nodes, trials, time, disk, memory. Refuses the same
+    requests as a sweep. Touches nothing."""
     if file:
         plan_campaign(ctx, file, results, as_json=as_json)
         return
@@ -230,7 +234,7 @@ def plan_campaign(ctx: click.Context, file: str, results: str, *, as_json: bool)
     beside = [k for k in ctx.params if k not in ("file", "results", "as_json")]
     given = [f"--{k}" for k in beside if ctx.get_parameter_source(k) is not click.core.ParameterSource.DEFAULT]
     if given:
-        raise RequestError(f"spec: {', '.join(given)} beside --spec: a campaign's options are in its file")
+        raise RequestError(f"spec: {', '.join(given)} cannot stand beside --spec: a campaign's options are in its file")
     found = read_campaign(file)
     lab = make_lab(results, as_json=as_json, target=found.target, hosts=found.hosts)
     campaign.check(lab, found)
@@ -259,8 +263,8 @@ def up(as_json: bool, results: str, needs: bool, **options: Any) -> None:
 @click.option("--check", is_flag=True, help="Ansible's check mode: says what would change, changes nothing.")
 @NEEDS
 def deploy(as_json: bool, results: str, check: bool, needs: bool, **options: Any) -> None:
-    """Installs, configures, starts and verifies the system on the nodes that are up; without options as `ntier up` or
-    the last sweep was told."""
+    """Installs, configures, starts and verifies the system on the nodes that are up. Without options it takes those of
+    the last `ntier up` or sweep."""
     from ntier_harness import operate
 
     lab = lab_of(results, as_json, options)
@@ -275,7 +279,7 @@ def deploy(as_json: bool, results: str, check: bool, needs: bool, **options: Any
 @cli.command()
 @TARGET
 def down(target: str) -> None:
-    """Destroys the nodes. On target hosts the machines stay, and what was made on them is undone. Results stay."""
+    """Destroys the nodes. On target hosts the machines stay, and the changes to them are undone. Results stay."""
     from ntier_harness import operate
 
     operate.down(make_lab(target=target))
@@ -286,7 +290,7 @@ def down(target: str) -> None:
 @RESULTS
 @JSON
 def status(target: str, results: str, as_json: bool) -> None:
-    """What runs, and how far the sweeps are."""
+    """Shows what runs, and how far the sweeps are."""
     from ntier_harness import operate
 
     operate.status(make_lab(results, as_json=as_json, target=target), as_json=as_json)
@@ -296,7 +300,8 @@ def status(target: str, results: str, as_json: bool) -> None:
 @TARGET
 @JSON
 def doctor(target: str, as_json: bool) -> None:
-    """What this machine has and lacks, with the command that mends it. Exit code 1 if something needed is missing."""
+    """Lists what this machine has and lacks, with a command for each fault. Exit code 1 if something needed is
+    missing."""
     from ntier_harness import doctor
 
     findings = doctor.examine(make_lab(as_json=as_json, target=target))
@@ -309,7 +314,7 @@ def doctor(target: str, as_json: bool) -> None:
 @click.argument("node")
 @click.argument("command", nargs=-1)
 def shell(target: str, node: str, command: tuple[str, ...]) -> None:
-    """A shell (or one COMMAND) on a node: ntier shell db1."""
+    """Opens a shell on a node, or runs COMMAND there: ntier shell db1."""
     from ntier_harness import operate
 
     operate.shell(make_lab(target=target), node, list(command))
@@ -318,9 +323,9 @@ def shell(target: str, node: str, command: tuple[str, ...]) -> None:
 @cli.command()
 @TARGET
 @click.argument("node")
-@click.option("--follow", "-f", is_flag=True, help="Goes on printing.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing new lines.")
 def logs(target: str, node: str, follow: bool) -> None:
-    """The journal of a node: ntier logs app1 -f."""
+    """Prints the journal of a node: ntier logs app1 -f."""
     from ntier_harness import operate
 
     journal = ["journalctl", "--no-pager", "-n", "200", *(["-f"] if follow else [])]
@@ -333,7 +338,7 @@ def logs(target: str, node: str, follow: bool) -> None:
 @JSON
 @NEEDS
 def campaign(file: str, results: str, as_json: bool, needs: bool) -> None:
-    """Several sweeps as one ledger: topologies x mixes x middlewares x repetitions. Goes on where it stopped."""
+    """Runs several sweeps as one: topologies x mixes x middlewares x repetitions. Goes on where it stopped."""
     found = read_campaign(file)
     lab = make_lab(results, as_json=as_json, target=found.target, hosts=found.hosts)
     from ntier_harness import campaign
@@ -353,15 +358,15 @@ def driver() -> None:
 
 @driver.command("check", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--model", default="closed", show_default=True, type=click.Choice(["closed", "open", "work"]))
-@click.option("--config", metavar="FILE", help="JSON with further keys of driver.json, as `jmeter` of a JMeter plan.")
+@click.option("--config", metavar="FILE", help="JSON with further keys for driver.json, for example `jmeter`.")
 @click.option("--set", "values", metavar="NAME=VALUE", multiple=True, help="A parameter of the load. May be repeated.")
 @JSON
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def driver_check(
     model: str, config: str | None, values: tuple[str, ...], as_json: bool, command: tuple[str, ...]
 ) -> None:
-    """Runs COMMAND by the contract of drivers against a small web server on this machine and says what it breaks; takes
-    less than a minute. Exit code 1 if it breaks something."""
+    """Runs COMMAND against a small web server on this machine and says which rules of the drivers' contract it breaks.
+    Takes less than a minute. Exit code 1 if it breaks one."""
     from ntier_harness.drivers import check
     from ntier_harness.paths import Paths
 
@@ -377,7 +382,7 @@ def driver_check(
 @JSON
 @click.pass_context
 def systems(ctx: click.Context, as_json: bool) -> None:
-    """Systems that can be deployed and driven (systems/<name>/system.yaml); `check DIR` says what is wrong with one."""
+    """Lists the systems that can be deployed and driven (systems/<name>/system.yaml); `check DIR` checks one."""
     from ntier_harness.paths import Paths
     from ntier_harness.systems import find, names
     from ntier_harness.systems.listing import text
@@ -395,7 +400,7 @@ def systems(ctx: click.Context, as_json: bool) -> None:
 @systems.command()
 @click.argument("folder", metavar="DIR")
 def check(folder: str) -> None:
-    """What is wrong with DIR/system.yaml, one line each; exit code 2 if anything is."""
+    """Lists what is wrong with DIR/system.yaml, one line each. Exit code 2 if there is anything."""
     from pathlib import Path
 
     from ntier_harness.paths import Paths
@@ -413,7 +418,7 @@ def check(folder: str) -> None:
 
 @systems.command()
 def schema() -> None:
-    """The JSON Schema of system.yaml, as systems/system.schema.json has it."""
+    """Prints the JSON Schema of system.yaml (systems/system.schema.json)."""
     from ntier_harness.systems.definition import schema
 
     click.echo(json.dumps(schema(), indent=1))

@@ -16,7 +16,8 @@ from ntier_harness.spec import Spec
 
 RESTORE_LIMIT_S = 300  # copies the data where the file system cannot share blocks
 LOADED, WARM = "loaded", "warm"
-"""Copies of the data: as they were loaded, and as the users of the warm-up left them, where those of trials begin."""
+"""Copies of the data: as they were loaded, and as the users of the warm-up left them. Users of trials begin with the
+second."""
 DATA_LIMIT_S = 300  # reads all rows of a replica
 
 
@@ -38,7 +39,8 @@ def identity(lab: Lab) -> dict[str, Any]:
 
 
 def reset(lab: Lab) -> None:
-    """Every node without leftovers of earlier trials, services healthy. Raises WorkError naming the node."""
+    """Removes leftovers of earlier trials from every node; services are healthy afterwards. Raises WorkError naming the
+    node."""
     leftovers = f'for d in {REMOTE}/*.r[0-9][0-9]*; do [ -d "$d" ] && ntier-node drop "$d"; done; true'
     command = f"ntier-node reset && {{ {leftovers}; }}"
     lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=60), lab.nodes.all)
@@ -50,8 +52,8 @@ def keep(lab: Lab, spec: Spec, name: str, stamp: str) -> None:
 
 
 def restore(lab: Lab, spec: Spec, name: str) -> None:
-    """The data of every replica as they were kept; does nothing where nothing was. The databases are restarted, with
-    cold caches; what was warm besides them stays so."""
+    """Puts back the data of every replica as they were kept; does nothing where none were kept. The databases are
+    restarted, with cold caches; other warm services stay warm."""
     before = in_force(lab)
     warm = before.get("warm_identity")
     known = warm is not None and warm == identity(lab)
@@ -68,7 +70,7 @@ def data(lab: Lab, node: Node) -> str:
 def check_restored(lab: Lab, node: Node, now: str) -> None:
     """Raises WorkError if the data of a replica are not those that were kept."""
     if json.loads(now) != json.loads(lab.nodes.call(node, f"ntier-restore kept {WARM}").out):
-        raise WorkError(f"{node.name}: the data before the trial are not those that were kept after the warm-up")
+        raise WorkError(f"{node.name}: the data before the trial differ from those kept after the warm-up")
 
 
 def _on_replicas(lab: Lab, spec: Spec, command: str) -> None:

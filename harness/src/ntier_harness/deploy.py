@@ -125,7 +125,7 @@ def digest(lab: Lab, spec: Spec, variables: dict[str, Any]) -> str:
 
 
 def is_deployed(lab: Lab, wanted: str) -> bool:
-    """Whether what is in force is what is wanted, and healthy."""
+    """Whether the deployment in force is the wanted one, and healthy."""
     if in_force(lab).get("digest") != wanted:
         return False
     try:
@@ -239,7 +239,8 @@ def jit_cpu_s(lab: Lab, spec: Spec) -> dict[str, float]:
 
 
 def _left_situations(lab: Lab, spec: Spec) -> bool:
-    """Whether the clients still have them, if the workload has any; a client that was started anew has not."""
+    """Whether the clients still have the situations, if the workload has any; a client that was started anew has
+    none."""
     if spec.mix.file is None:
         return True
     test = f"test -s {situations_file(spec.mix)} && echo yes"
@@ -260,8 +261,8 @@ def share_situations(lab: Lab, spec: Spec) -> None:
 
 
 def drive(lab: Lab, spec: Spec, seconds: float, round_: int) -> tuple[int, int]:
-    """Load beside any trial, for `seconds`; its situations join those of the rounds before. Returns the interactions
-    served and the situations that there are. Raises WorkError if a client fails."""
+    """Load outside of trials, for `seconds`; its situations join those of earlier rounds. Returns the interactions
+    served and the number of situations so far. Raises WorkError if a client fails."""
     runner = lab.runner
     users = max(WARM_USERS_PER_CORE * lab.target.cores(lab.nodes.all), len(lab.nodes.clients))
     phases = Phases("warm", 2.0, seconds, 0.0)

@@ -101,7 +101,7 @@ def programs(lab: Lab) -> list[Finding]:
 
 
 def brought(root: Path) -> list[Finding]:
-    """Programs that no package source has; somebody must bring them."""
+    """Programs that no package source has: the user must bring them."""
     every = [systems.find(root, name).definition for name in systems.names(root)]
     choices = {n: c for d in every for v in d.variants.values() for n, c in v.choices.items() if c.program}
     return [bring(name, choice.program) for name, choice in choices.items()]
@@ -115,7 +115,8 @@ def bring(name: str, program: Program) -> Finding:
 
 
 def ask(lab: Lab, argv: list[str]) -> Done:
-    """What a program says. One that does not end within ASK_S has failed, and the other findings still come."""
+    """First line that a program prints. A program that does not end within ASK_S has failed; the other findings still
+    come."""
     try:
         return lab.runner.run(argv, check=False, timeout=ASK_S)
     except WorkError:

@@ -20,13 +20,13 @@ _count = 0
 
 
 def is_disk(error: BaseException | None) -> bool:
-    """Whether nothing can be written any more, which is nobody's fault but the disk's."""
+    """Whether the error means that the disk takes no more data."""
     return isinstance(error, OSError) and error.errno in DISK
 
 
 @contextlib.contextmanager
 def errors_named() -> Iterator[None]:
-    """What goes wrong with our own files becomes a WorkError that names the file and what to do."""
+    """Turns an error with our own files into a WorkError that names the file and what to do."""
     try:
         yield
     except BrokenPipeError:
@@ -64,7 +64,7 @@ def write(path: Path, text: str, mode: int = 0o644) -> None:
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        error.filename = str(path)  # a full disk tells its name when a file is opened only
+        error.filename = str(path)  # the error of a full disk names the file only if it came from opening it
         raise
     step(f"renamed {path.name}")
     sync_folder(path.parent)

@@ -37,7 +37,7 @@ class Attempt:
 
     @property
     def outcome(self) -> str:
-        """`valid`, `invalid`, `failed`, `interrupted`, or `running` (also: its harness died)."""
+        """`valid`, `invalid`, `failed`, `interrupted`, or `running` (also if its harness has died)."""
         m = self.manifest
         if m is None:
             return "failed"
@@ -72,25 +72,25 @@ def counted(attempts_: list[Attempt]) -> list[Attempt]:
     return [a for a in attempts_ if a.outcome != INTERRUPTED]
 
 
-def next_attempt(trial: Trial, found: dict[str, list[Attempt]], limit: int) -> int | None:
+def next_attempt(trial: Trial, attempts: dict[str, list[Attempt]], limit: int) -> int | None:
     """Number of the attempt to make now, or None if the trial is done (valid, or out of attempts)."""
-    mine = found.get(trial.key, [])
+    mine = attempts.get(trial.key, [])
     if any(a.outcome == "valid" for a in mine) or len(counted(mine)) >= limit:
         return None
     return max((a.number for a in mine), default=0) + 1
 
 
-def check_same_experiment(spec: Spec, found: dict[str, list[Attempt]], soft: dict[str, Any]) -> None:
+def check_same_experiment(spec: Spec, attempts: dict[str, list[Attempt]], soft_resources: dict[str, Any]) -> None:
     """Raises RequestError if the sweep's folder holds trials of another experiment."""
     mine = {
         "target": spec.target,
         "scale": spec.scale,
         "seed": spec.seed,
         "data_profile": spec.data_profile,
-        "soft_resources": soft,
+        "soft_resources": soft_resources,
     }
     phases = [spec.phases.ramp_up_s, spec.phases.run_s, spec.phases.ramp_down_s]
-    for list_ in found.values():
+    for list_ in attempts.values():
         for m in (a.manifest for a in list_ if a.manifest):
             differing = [f"{option} ({getattr(m, f)} there)" for f, option in SAME.items() if getattr(m, f) != mine[f]]
             if [p.planned_s for p in m.phases] != phases:
@@ -156,7 +156,7 @@ def make_readonly(directory: Path) -> None:
 
 
 def recover(raw: Path, now_s: float) -> list[str]:
-    """Puts in order what a crash left: half-made folders go, unsealed attempts become `failed: interrupted`, sealed
+    """Cleans up after a crash: removes half-made folders, marks unsealed attempts `failed: interrupted`, makes sealed
     ones read-only. Call only under the lock. Returns the names of the attempts that were marked."""
     marked = []
     for sweep_dir in sorted(p for p in raw.iterdir() if p.is_dir()) if raw.is_dir() else []:

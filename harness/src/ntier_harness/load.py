@@ -41,8 +41,8 @@ class Progress:
 
 
 def merged(beats: list[tuple[Beat, Beat | None]]) -> Progress:
-    """Of each client the newest heartbeat and the one before: counts are added up, and the mean response time of the
-    last second counts each completed interaction once (NaN if there was none)."""
+    """From the newest heartbeat of each client and the one before: counts are added up, and the mean response time of
+    the last second counts each completed interaction once (NaN if there was none)."""
     if not beats:
         return Progress()
     done = [(new.completed - (old.completed if old else 0), new.response_time_mean_ms) for new, old in beats]
@@ -72,7 +72,7 @@ class Generator:
 
     nodes: Nodes
     guard: Callable[[str, list[Node]], None]
-    """Refuses an address that is not one of ours: load goes nowhere else."""
+    """Raises WorkError for an address that is not one of our nodes': load goes nowhere else."""
     run: Run
     driver: Driver
     local_dir: Path
@@ -124,7 +124,8 @@ class Generator:
             self.heard_s[client.name] = self.nodes.runner.now()
 
     def _output(self, client: str) -> Path:
-        """Not in the trial's folder: of a killed harness the connection may write on after the trial is sealed."""
+        """Not in the trial's folder: after the harness was killed, the connection may go on writing when the trial is
+        sealed."""
         return self.nodes.paths.logs / f"progress.{client}.csv"
 
     def release(self) -> float:
@@ -143,7 +144,7 @@ class Generator:
         command = f"echo {round(start_s * 1000)} > {file}.new && mv {file}.new {file}"
         runner.parallel(lambda client: self.nodes.call(client, command), self.nodes.clients)
         if runner.now() > start_s:
-            raise WorkError(f"late_start: the clients knew the start {runner.now() - start_s:.1f} s too late")
+            raise WorkError(f"late_start: the clients got the start {runner.now() - start_s:.1f} s too late")
         while (left := start_s - runner.now()) > 0:
             runner.sleep(min(left, 0.5))
             self.poll()
@@ -176,15 +177,15 @@ class Generator:
         return progress
 
     def _ended(self, name: str) -> None:
-        """The connection ends with the program. Whoever ends well may do so a moment before its time; of fixed work,
-        whenever it is done."""
+        """The connection ends with the program. A program that ends well may do so a moment before its time; one with a
+        fixed amount of work, whenever it is done."""
         code = self.exit_code(self._client(name))
         if code:
             raise WorkError(f"client_exit {code}: {self.driver.title} on {name} ended early{self._last_words(name)}")
         self.codes[name] = code
 
     def _silent(self, name: str, seconds: float) -> None:
-        """A driver that still boots may be silent as long as it lives; `release` gives up some time."""
+        """A driver that still boots may be silent as long as it lives; `release` limits how long."""
         code = self.exit_code(self._client(name))
         if code is not None:
             raise WorkError(f"client_exit {code}: {self.driver.title} on {name} ended early{self._last_words(name)}")
@@ -202,8 +203,8 @@ class Generator:
         return f": {lines[-1].strip()[:300]}" if lines else ""
 
     def exit_code(self, client: Node) -> int | None:
-        """The driver's exit code, None while it runs. If it is gone, and its code does not come, it was killed with
-        what looks after it: 137."""
+        """The driver's exit code, None while it runs. If it is gone without a code, it was killed together with the
+        shell that watches it: 137."""
         directory = self.run.directory
         code = f"cat {directory}/driver.rc 2>/dev/null"
         gone = f"{{ sleep 1; {code} || echo 137; }}"  # the code is written a moment after the program is gone
@@ -231,7 +232,7 @@ class Generator:
                 raise WorkError(f"client_exit {code}: {self.driver.title} on {name}{self._last_words(name)}")
 
     def end(self) -> None:
-        """Ends what has not ended by itself, and what it left behind; may be called whatever happened before."""
+        """Ends the drivers that still run, and processes that they left; may be called in any state."""
         for name, tail in self.tails.items():
             tail.stop()
             self._output(name).unlink(missing_ok=True)

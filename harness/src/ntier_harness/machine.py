@@ -1,5 +1,5 @@
-"""What this machine tells of itself, and whether it can make nodes of target local. On Linux from /proc; elsewhere
-(macOS) what the system has, or nothing: the one place that asks, so that doctor, plan and reports run where no
+"""Facts of this machine, and whether it can make nodes of target local. On Linux they come from /proc, elsewhere
+(macOS) from what the system has, or are missing. Only this module asks, so doctor, plan and reports run also where no
 experiment can. `python -m ntier_harness.machine` tells set-up what stands in the way of nodes."""
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def cpu_ticks() -> list[int]:
 
 
 def sadc() -> str:
-    """sysstat's collector, which is on nobody's path."""
+    """sysstat's collector, which is not on the PATH."""
     return next((p for p in SADC_PLACES if os.path.exists(p)), None) or shutil.which("sadc") or SADC_PLACES[0]
 
 
 def obstacle() -> str:
-    """Why this machine cannot make nodes, and what to do instead; empty if nothing speaks against it."""
+    """Why this machine cannot make nodes, and what to do instead; empty if it can."""
     status = Path("/proc/self/status")
     powers = status.read_text() if os.geteuid() == 0 and status.exists() else ""
     can_have_incus = any(shutil.which(name) for name in ("incus", "apt-get"))

@@ -12,7 +12,7 @@ from ntier_harness.files import read_text
 
 HEADER = "from,to,probability"
 TARGETS_ONLY = ("Back", "EndOfSession")
-SUMS = (0.9, 1.2)  # a published column of a mix sums to 1.138; anything outside is a slip of the pen
+SUMS = (0.9, 1.2)  # a published column of a mix sums to 1.138; a sum outside these bounds is a mistake
 
 Table = dict[str, dict[str, float]]
 """State -> target -> probability, in the order of the file; the first state is home."""

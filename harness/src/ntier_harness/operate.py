@@ -71,7 +71,7 @@ def deploy_only(lab: Lab, spec: Spec, *, check: bool) -> None:
 
 
 def noted(lab: Lab) -> dict[str, Any]:
-    """Options of the last `ntier up` or sweep on this target: what a `deploy` without options is for."""
+    """Options of the last `ntier up` or sweep on this target, which `deploy` takes when it is given none."""
     try:
         return read_json(lab.paths.noted)
     except (OSError, ValueError):

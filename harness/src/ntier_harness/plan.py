@@ -41,15 +41,16 @@ class Trial:
 
     @property
     def load(self) -> str:
-        """What distinguishes it from others of the sweep, for a person."""
+        """What distinguishes this trial from the others of the sweep, as text."""
         return counted(self.users, "user") if self.value is None else f"{self.factor} {self.value:g}"
 
     def attempt_key(self, attempt: int) -> str:
         return self.key if attempt == 1 else f"{self.key}.a{attempt}"
 
     def drawn_anew(self, times: int) -> Trial:
-        """This trial with other walks, after `times` attempts that were no use: with the same ones, a mix that is off
-        by chance would be so in each. An interrupted attempt does not count: the next one has the same walks."""
+        """This trial with other random walks, after `times` attempts that failed or were invalid. With the same walks,
+        a mix that is off by chance would be off in each attempt. An interrupted attempt does not count: the next one
+        has the same walks."""
         return replace(self, seed=seed_of(f"{self.seed}/{times}")) if times else self
 
 
@@ -84,8 +85,8 @@ def block_order(n: int, mask: int) -> list[int]:
 def order(spec: Spec, loads: tuple[int, ...] | None = None) -> list[Trial]:
     """Trials in complete blocks: repetition 1 of every load, then repetition 2. Inside a block the loads come in an
     order that halves the gaps (lowest, middle, quarters...), so an early stop leaves a coarse sweep instead of half of
-    one, and time does not go along with load (an effect of the order can be seen). The seed scrambles every block but
-    the first. `loads`: other loads than the request's."""
+    one, and the load does not rise steadily with time (an effect of the order can be seen). The seed scrambles every
+    block but the first. `loads`: other loads than the request's."""
     trials, points = [], spec.points if loads is None else loads
     for rep in range(1, spec.reps + 1):
         mask = 0 if rep == 1 else random.Random(f"{spec.seed}/{rep}").getrandbits(16)  # noqa: S311 (an order, not a secret)

@@ -40,7 +40,8 @@ class Events:
 
 
 def reason(result: dict[str, Any]) -> str:
-    """Why a task failed: the module's message; of a command, of which that says nothing, its own last line."""
+    """Why a task failed: the module's message, or a command's last line, since the message says nothing about a
+    command."""
     message = str(result.get("msg") or "failed").strip()
     said = str(result.get("stderr") or result.get("stdout") or "").strip().splitlines()
     if said and message in ("failed", "non-zero return code"):

@@ -1,5 +1,5 @@
-"""What must hold before anything is installed or touched. `plan` asks the same as those who work, and so refuses the
-same. Reads only."""
+"""What must hold before anything is installed or touched. `plan` checks the same as the commands that work, so it
+refuses the same requests. Reads only."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def check(lab: Lab, spec: Spec, attempts: int) -> None:
 
 
 def check_record(lab: Lab, spec: Spec) -> None:
-    """Laboratory, request and the manifests that are there speak of one experiment, and there is a place to go on."""
+    """Checks that lab, request and existing manifests belong to one experiment, and that results can be written."""
     check_target(lab, spec)
     check_results(lab.paths, spec.sweep)
     ledger.check_same_experiment(spec, ledger.attempts(lab.paths.raw / spec.sweep), settings.values(spec))
 
 
 def check_target(lab: Lab, spec: Spec) -> None:
-    """The laboratory is the one that the request names, and so will be what its manifests say."""
+    """Checks that the lab's target is the one that the request names, so that manifests name the right one."""
     if not spec.target == lab.target.name == lab.paths.target:
         raise RequestError(f"target: {spec.sweep} is for target {spec.target}, not {lab.target.name}")
 

@@ -36,7 +36,7 @@ def start_ticks(pid: int) -> str:
 
 
 def numbering() -> str:
-    """Which numbers we mean: those of our namespace of processes, not of a container that we see too; "" without
+    """Our namespace of process numbers, which tells them from those of containers that are visible, too; "" without
     /proc."""
     try:
         return str(Path("/proc/self/ns/pid").stat().st_ino)
@@ -59,7 +59,7 @@ def harness_of(pid: str) -> str | None:
 
 
 def is_orphan(pid: str) -> bool:
-    """Whether a harness started the process, and is no more."""
+    """Whether the process was started by a harness that has ended."""
     mark = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", harness_of(pid) or "")
     return bool(mark) and mark[1] == numbering() and start_ticks(int(mark[2])) != mark[3]
 
@@ -268,7 +268,7 @@ class Runner:
         return self.spawned[-1]
 
     def stop_spawned(self) -> None:
-        """Ends what still runs beside us, whoever has lost sight of it."""
+        """Ends all programs that we started and that still run."""
         while self.spawned:
             self.spawned.pop().stop()
 
@@ -297,8 +297,8 @@ class Runner:
         return best
 
     def end_orphans(self) -> int:
-        """Ends what an earlier harness started and did not survive, whatever it worked on: processes with the mark of a
-        harness (pid and start) that is no more. Returns how many there were."""
+        """Ends processes that a harness started and left when it died, in whichever folder it worked: they carry its
+        mark (pid and start). Returns how many there were."""
         found: list[int] = []
         for pid in (folder.name for folder in Path("/proc").glob("[0-9]*")):
             if is_orphan(pid):

@@ -60,7 +60,7 @@ class Grid:
 
 
 def to_come(lab: Lab, spec: Spec, attempts: int) -> list[Trial]:
-    """Trials that are not finished, and for those that a search may still choose, as many of the highest load."""
+    """Trials that are not finished. Those that a search has yet to choose are counted as trials of the highest load."""
     made, found = make(lab, spec, attempts), ledger.attempts(lab.paths.raw / spec.sweep)
     known = made.trials()
     unknown = made.at_most() - len(known)

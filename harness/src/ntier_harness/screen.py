@@ -90,7 +90,7 @@ class Screen:
         )
 
     def ended(self, manifest: Manifest, overhead_s: float | None) -> None:
-        """`overhead_s`: what the trial took beside its phases; None if it was cut short."""
+        """`overhead_s`: time that the trial took in addition to its phases; None if it was cut short."""
         reasons = manifest.validity.reasons if manifest.validity else []
         outcome = "valid" if manifest.valid else "invalid" if manifest.validity else "failed"
         self.event("trial_end", trial=manifest.trial, attempt=manifest.attempt, outcome=outcome, reasons=reasons,
@@ -103,7 +103,7 @@ class Screen:
         """Ends what changes in place."""
 
     def result(self, text: str, data: dict[str, Any]) -> None:
-        """What was found out, on stdout: as text, or as a JSON line."""
+        """The outcome, on stdout: as text, or as a JSON line."""
         self.event("result", **data)
         if not self.as_json:
             print(text, flush=True)
@@ -144,6 +144,6 @@ class LiveScreen(Screen):
 
 
 def make_screen(*, as_json: bool = False) -> Screen:
-    """A live screen on a terminal that can, plain lines otherwise."""
+    """A live screen on a terminal that can show one, plain lines otherwise."""
     live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not as_json
     return LiveScreen() if live else Screen(as_json=as_json)

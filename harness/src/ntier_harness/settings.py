@@ -108,7 +108,7 @@ def _exists(spec: Spec, setting: Setting) -> bool:
 
 
 def _allowed(spec: Spec, name: str) -> list[str]:
-    """Values that the chosen variants allow, the default first; empty: they say nothing of it."""
+    """Values that the chosen variants allow, the default first; empty if they do not restrict it."""
     variants = spec.system.definition.variants
     lists = [variants[v].choices[c].settings.get(name, []) for v, c in spec.chosen.items()]
     return next(filter(None, lists), [])

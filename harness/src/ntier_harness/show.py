@@ -112,7 +112,7 @@ def shown(lab: Lab, playbook: str) -> str:
 
 
 def machines(data: dict[str, Any]) -> list[str]:
-    """Lines on what carries the nodes: this machine in part, or machines of their own."""
+    """Lines on the machines that run the nodes: a part of this one, or others."""
     c, s = data["cores"], data["scale"]
     if c is None:
         return [f"{'hosts' * (i == 0):<10}{name} is {host}" for i, (name, host) in enumerate(data["hosts"].items())]

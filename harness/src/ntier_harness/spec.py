@@ -183,8 +183,8 @@ def parse_topology(text: str | None, system: System) -> Topology:
 
 
 def choose(system: System, topology: Topology, given: dict[str, str]) -> dict[str, str]:
-    """Choice of each variant: by the topology's letters, as asked for, or the default. Raises RequestError for one that
-    there is not, or that does not work with another."""
+    """Choice of each variant: by the topology's letters, by option, or the default. Raises RequestError for a choice
+    that does not exist, or that does not work with another one."""
     variants, chosen = system.definition.variants, {}
     for name in given:
         if name not in variants or name in topology.letters:
@@ -316,7 +316,7 @@ def _parse_precision(text: Any, search: str) -> float | None:
     if not text:
         return None
     if search != "capacity":
-        raise RequestError("precision: is the goal of a search; give it with --search capacity")
+        raise RequestError("precision: only a search uses it; give it with --search capacity")
     low, high = PRECISIONS
     try:
         value = float(text)
@@ -345,7 +345,7 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
         raise unknown("search", search, catalog.SEARCHES)
     factor, values, users = parse_factor(options, system)
     if search == "capacity" and factor != USERS:
-        raise RequestError(f"search: capacity is a number of users, and {factor} is the factor; allowed is grid")
+        raise RequestError(f"search: capacity searches over users, but the factor is {factor}; allowed is grid")
     scale_text = str(options.get("scale") or "auto")
     node_types = catalog.node_types(root)
     default_phases = catalog.default_phases(system)
@@ -402,7 +402,7 @@ def _data_profile(given: str | None, data: Data | None) -> str:
 
 
 def derived_name(spec: Spec, default_phases: str, explicit_scale: str) -> str:
-    """What distinguishes this sweep from the default one, so that differing experiments never share a folder."""
+    """Name made of the options that differ from the defaults, so that differing experiments never share a folder."""
     from ntier_harness.targets import NAMES
 
     parts = [] if spec.phases.name == default_phases else [spec.phases.name.replace(".", "_")]

@@ -104,7 +104,7 @@ class Nodes:
     def connect(self) -> None:
         """Opens the connection to every node that has none. Raises WorkError naming the node that does not answer."""
 
-        def one(node: Node) -> None:
+        def open_master(node: Node) -> None:
             access = self.access(node)
             common = options(access, self.paths)
             check = ["ssh", *common, "-O", "check", access.destination]
@@ -117,16 +117,16 @@ class Nodes:
             if done.code:
                 raise WorkError(f"{node.name} ({node.address}) does not answer by SSH: see {log}")
 
-        self.runner.parallel(one, self.all)
+        self.runner.parallel(open_master, self.all)
 
     def disconnect(self) -> None:
-        def one(node: Node) -> None:
+        def close_master(node: Node) -> None:
             access = self.access(node)
             argv = ["ssh", *options(access, self.paths), "-O", "exit", access.destination]
             self.runner.run(argv, check=False, timeout=10)
 
         with contextlib.suppress(WorkError):
-            self.runner.parallel(one, self.all)
+            self.runner.parallel(close_master, self.all)
 
     def call(
         self, node: Node, command: str, *, input: str | bytes | None = None, timeout: float = 60, check: bool = True

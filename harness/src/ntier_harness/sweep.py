@@ -61,8 +61,8 @@ def holder(lab: Lab) -> str:
 
 
 def tidy(lab: Lab, raw: Path) -> None:
-    """Ends what a crashed harness left, as this machine and the nodes show it, whichever folder its results went to:
-    processes here, generators, collectors and limits on the nodes. Its open records in `raw` are closed."""
+    """Ends what a crashed harness left, whichever folder its results went to: processes here, generators, collectors
+    and limits on the nodes. Closes its open records in `raw`."""
     if lab.runner.end_orphans():
         lab.screen.say("stopped processes that an earlier run left behind")
     for name in ledger.recover(raw, lab.runner.now()):
@@ -80,8 +80,8 @@ def tidy(lab: Lab, raw: Path) -> None:
         lab.target.lift_limits(lab.nodes.all)
 
 
-def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False) -> None:
-    """Nodes up and deployed; quick when they are."""
+def provision(lab: Lab, spec: Spec, soft_resources: dict[str, Any], *, force: bool = False) -> None:
+    """Brings up and deploys the nodes; quick if that is done already."""
     log = lab.paths.logs / "terraform.log"
     log.unlink(missing_ok=True)
     before = lab.paths.nodes.read_text() if lab.paths.nodes.exists() else None
@@ -97,14 +97,14 @@ def provision(lab: Lab, spec: Spec, soft: dict[str, Any], *, force: bool = False
         restore(lab, spec, LOADED)
         durable.remove(lab.paths.written)
     lab.screen.step("deploy")
-    deploy(lab, spec, soft, force=force)
+    deploy(lab, spec, soft_resources, force=force)
     if spec.restores:
         keep(lab, spec, LOADED, in_force(lab)["digest"])
         durable.write(lab.paths.written, str(lab.paths.raw / spec.sweep))
 
 
 def note(lab: Lab, options: dict[str, Any]) -> None:
-    """Options that the nodes were made with, for a later `ntier deploy`, perhaps in another folder."""
+    """Notes the options that the nodes were made with, for a later `ntier deploy`, perhaps in another folder."""
     given = {k: v for k, v in options.items() if v}
     given |= {"hosts": os.path.abspath(given["hosts"])} if "hosts" in given else {}
     durable.write(lab.paths.noted, json.dumps(given))
@@ -121,8 +121,8 @@ def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS, options: dict[str, Any] 
 def carry_out(
     lab: Lab, spec: Spec, attempts: int, options: dict[str, Any] | None = None, *, brief: bool = False
 ) -> int:
-    """What `run` does, for one who holds the lock. `brief`: of the result, only the sentence is printed."""
-    sweep_dir, soft = lab.paths.raw / spec.sweep, settings.values(spec)
+    """What `run` does, for a caller that holds the lock. `brief`: prints only the verdict's sentence of the result."""
+    sweep_dir, soft_resources = lab.paths.raw / spec.sweep, settings.values(spec)
     preflight.check(lab, spec, attempts)
     schedule = make_schedule(lab, spec, attempts)
     if schedule.next() is not None:
@@ -131,12 +131,12 @@ def carry_out(
         lab.describe()
         left = to_come(lab, spec, attempts)
         lab.screen.say(f"{spec.sweep}: {len(left)} of {counted(schedule.at_most(), 'trial')} to run{at_most(spec)}")
-        provision(lab, spec, soft)
+        provision(lab, spec, soft_resources)
         if options:
             note(lab, options)
         try:
             versions.check_same(lab, ledger.attempts(sweep_dir), spec.sweep)
-            run_trials(lab, spec, soft, schedule, sweep_dir, attempts)
+            run_trials(lab, spec, soft_resources, schedule, sweep_dir, attempts)
         finally:
             lab.screen.close()
             lab.nodes.disconnect()
@@ -145,7 +145,8 @@ def carry_out(
 
 
 def make_place(raw: Path) -> None:
-    """Raises RequestError for what only trying shows: a name that is too long, a folder that must not change."""
+    """Raises RequestError for what only an attempt to write shows: a name that is too long, a folder that must not
+    change."""
     try:
         raw.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -156,19 +157,22 @@ def at_most(spec: Spec) -> str:
     return " at most" if spec.search == "capacity" else ""
 
 
-def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], schedule: Schedule, sweep_dir: Path, attempts: int) -> None:
-    """Every trial in order, each until it is valid or out of attempts. Nodes that cannot be mended end the sweep."""
+def run_trials(
+    lab: Lab, spec: Spec, soft_resources: dict[str, Any], schedule: Schedule, sweep_dir: Path, attempts: int
+) -> None:
+    """Runs every trial in order, each until it is valid or out of attempts. Nodes that cannot be mended end the
+    sweep."""
     doubt = True
     while (trial := schedule.next()) is not None:
         while (attempt := ledger.next_attempt(trial, ledger.attempts(sweep_dir), attempts)) is not None:
             lab.runner.stop.check()
             began, before_s = lab.runner.monotonic(), lab.runner.now()
-            warm = ready(lab, spec, soft, doubt=doubt)
+            warm = ready(lab, spec, soft_resources, doubt=doubt)
             if warm and warm["t_s"] >= before_s:  # the warm-up belongs to the deployment, not to this trial
                 began = lab.runner.monotonic()
             number, of = schedule.trials().index(trial) + 1, schedule.at_most()
             lab.screen.trial(trial, attempt, number, of, (of - number + 1) * plan.trial_duration_s(spec))
-            done = one_attempt(lab, spec, soft, trial, attempt, sweep_dir, warm)
+            done = one_attempt(lab, spec, soft_resources, trial, attempt, sweep_dir, warm)
             manifest = done.manifest
             lab.screen.close()
             doubt = not manifest.valid
@@ -179,10 +183,9 @@ def run_trials(lab: Lab, spec: Spec, soft: dict[str, Any], schedule: Schedule, s
                 raise done.ends_sweep
 
 
-def ready(lab: Lab, spec: Spec, soft: dict[str, Any], *, doubt: bool = True) -> dict[str, Any]:
-    """Deployed, healthy (looked at if in doubt: each trial resets anyhow) and warm; mends once what is not.
-
-    Returns the warm-up's record. Raises WorkError if it cannot be mended."""
+def ready(lab: Lab, spec: Spec, soft_resources: dict[str, Any], *, doubt: bool = True) -> dict[str, Any]:
+    """Makes sure that the system is deployed, healthy (checked only if in `doubt`, since each trial resets it) and
+    warm; tries once to mend what is not. Returns the warm-up's record. Raises WorkError if it cannot be mended."""
     try:
         lab.nodes.connect()
         if doubt:
@@ -196,21 +199,22 @@ def ready(lab: Lab, spec: Spec, soft: dict[str, Any], *, doubt: bool = True) -> 
     lab.nodes.connect()
     if spec.system.definition.deploys:  # else its services are somebody else's
         restart_services(lab, spec)
-    provision(lab, spec, soft, force=True)
+    provision(lab, spec, soft_resources, force=True)
     return warm_up(lab, spec)
 
 
 def restart_services(lab: Lab, spec: Spec) -> None:
-    """All services, the tier that others need first: what waits for a peer that vanished would wait on."""
+    """Restarts all services, beginning with the tier that others need: a service that waits for a vanished peer would
+    go on waiting."""
     command = "systemctl restart $(sed 's/#.*//' /etc/ntier/services.d/*)"
     for tier in reversed(spec.topology.counts):
         lab.runner.parallel(lambda n: lab.nodes.call(n, command, check=False, timeout=180), lab.nodes.tier(tier))
 
 
-def one_attempt(lab: Lab, spec: Spec, soft: dict[str, Any], trial: Trial, attempt: int, sweep_dir: Path,
+def one_attempt(lab: Lab, spec: Spec, soft_resources: dict[str, Any], trial: Trial, attempt: int, sweep_dir: Path,
                 warm: dict[str, Any]) -> Attempt:  # fmt: skip
     trial = trial.drawn_anew(len(ledger.counted(ledger.attempts(sweep_dir).get(trial.key, []))))
-    manifest = planned(lab, spec, trial, attempt, soft)
+    manifest = planned(lab, spec, trial, attempt, soft_resources)
     directory = ledger.create(sweep_dir, trial.attempt_key(attempt), manifest)
     made = Attempt(lab, spec, trial, manifest, directory, warm)
     made.run()

@@ -31,7 +31,7 @@ EXIT_WAIT_S = 5.0  # drivers end by themselves at the end of ramp-down
 PHASES = ("ramp_up", "run", "ramp_down")
 
 
-def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft: dict[str, Any]) -> Manifest:
+def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft_resources: dict[str, Any]) -> Manifest:
     """The manifest as it stands before anything is touched."""
     seconds = (spec.phases.ramp_up_s, spec.phases.run_s, spec.phases.ramp_down_s)
     return Manifest(
@@ -55,7 +55,7 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft: dict[str, An
         think_time_s=spec.mix.think_time_s,
         slo_ms=spec.mix.slo_ms,
         phases=[Phase(name=n, planned_s=s) for n, s in zip(PHASES, seconds, strict=True)],
-        soft_resources=soft,
+        soft_resources=soft_resources,
         versions=dict(lab.versions),
         host=lab.host,
         git_commit=lab.commit,
@@ -97,7 +97,8 @@ def described(spec: Spec, trial: Trial) -> System:
 
 @dataclass
 class Attempt:
-    """Runs one attempt; the manifest is saved before every step, so that a crash names the step it met."""
+    """Runs one attempt; the manifest is saved before every step, so that after a crash it names the interrupted
+    step."""
 
     lab: Lab
     spec: Spec
@@ -110,7 +111,7 @@ class Attempt:
     observation: Observation | None = None
     started: list[Node] = field(default_factory=list)
     ends_sweep: Exception | None = None
-    """What ended this attempt and, being no fault of the trial's, ends the sweep as well."""
+    """The error that ended this attempt and ends the sweep as well, because it is not the trial's fault."""
 
     @property
     def remote(self) -> str:
@@ -125,8 +126,8 @@ class Attempt:
         ledger.note(self.directory, self.manifest, step, "begin", self.lab.runner.now(), detail)
 
     def run(self) -> Manifest:
-        """The whole attempt. Whatever is raised on the way, load, limits and collectors end; then the record is sealed
-        and says how it ended. On a full disk it stays open: the next run records it as interrupted."""
+        """Runs the whole attempt. Also after an error load, limits and collectors end; then the record is sealed and
+        says how it ended. On a full disk it stays open: the next run records it as interrupted."""
         problems = Problems(self)
         opened = contextlib.ExitStack()
         try:
@@ -165,10 +166,10 @@ class Attempt:
         """Facts of every node, written to its folder, and its clock's offset."""
         nodes = self.lab.nodes
 
-        def one(node: Node) -> tuple[Node, dict[str, Any], tuple[float, float]]:
+        def facts_and_clock(node: Node) -> tuple[Node, dict[str, Any], tuple[float, float]]:
             return node, nodes.facts(node), nodes.clock(node)
 
-        told = self.lab.runner.parallel(one, nodes.all)
+        told = self.lab.runner.parallel(facts_and_clock, nodes.all)
         if when == "before":
             self.manifest.versions |= versions.read(self.lab, {node.name: facts for node, facts, _ in told})
         for node, facts, (offset, trip) in told:
@@ -180,14 +181,14 @@ class Attempt:
     def data(self, when: str) -> None:
         """Rows and digest of each table on each replica, if the mix writes: was all written, everywhere?"""
 
-        def one(node: Node) -> None:
+        def note_data(node: Node) -> None:
             found = data(self.lab, node)
             (self.folder(node) / f"data_{when}.json").write_text(found)
             if when == "before":
                 check_restored(self.lab, node, found)
 
         if self.spec.restores:
-            self.lab.runner.parallel(one, replicas(self.lab, self.spec))
+            self.lab.runner.parallel(note_data, replicas(self.lab, self.spec))
 
     def folder(self, node: Node) -> Path:
         path = self.directory / ("clients" if node.tier == CLIENT else "nodes") / node.name
@@ -232,16 +233,16 @@ class Attempt:
         self.started = list(nodes.all)
         self.observation = self.lab.target.observe(self.directory, self.remote, nodes)
 
-        def one(node: Node) -> tuple[str, list[str]]:
+        def start_collectors(node: Node) -> tuple[str, list[str]]:
             done = nodes.call(node, f"ntier-node start {self.remote}", timeout=20)
             return node.name, json.loads(done.out)["collectors"]
 
-        self.manifest.collectors = dict(runner.parallel(one, nodes.all))
+        self.manifest.collectors = dict(runner.parallel(start_collectors, nodes.all))
         if self.observation.collectors:
             self.manifest.collectors["host"] = list(self.observation.collectors)
 
     def read_quota(self, moment: str) -> None:
-        """What the kernel allows each node now: beside what it should be, it decides check H4."""
+        """What the kernel allows each node now; check H4 compares it with what it should be."""
         for node in self.lab.nodes.all:
             try:
                 cores = self.lab.target.quota(node)
@@ -262,7 +263,7 @@ class Attempt:
             phase.start_s, phase.end_s = start_s, start_s + phase.planned_s
             start_s = phase.end_s
         for phase in self.manifest.phases:
-            if self.generator.finished_s is not None:  # the work is done: what was to come does not come
+            if self.generator.finished_s is not None:  # the work is done, so the remaining phases are left out
                 phase.start_s = phase.end_s = self.generator.finished_s
                 continue
             self.begin(phase.name)
@@ -278,7 +279,7 @@ class Attempt:
     # ---- after --------------------------------------------------------------------------------------------------
 
     def wind_down(self, opened: contextlib.ExitStack, problems: Problems) -> None:
-        """Ends load, limits and collectors, each whatever happened to the others."""
+        """Ends load, limits and collectors, each even if another one fails."""
         with problems:
             self.begin("stop")
         if self.generator and not problems.first:
@@ -287,7 +288,7 @@ class Attempt:
         opened.close()
 
     def stop_collectors(self, problems: Problems) -> None:
-        """Nodes that are gone first: that is why the others' collectors may be in trouble."""
+        """Looks for nodes that are gone first, since they may be the reason for trouble of the others' collectors."""
         if self.observation:
             self.observation.stop()
         alive = [n for n in self.started if self.lab.target.present(n)]
@@ -307,13 +308,13 @@ class Attempt:
             self.begin("collect")
         nodes = self.lab.nodes
 
-        def one(node: Node) -> None:
+        def fetch(node: Node) -> None:
             if not self.lab.target.present(node):
                 raise WorkError(f"node_gone: {node.name} does not run any more")
             collect.fetch(nodes, node, self.remote, self.folder(node))
             nodes.call(node, f"ntier-node drop {self.remote}", timeout=20)
 
-        self.lab.runner.parallel(lambda n: problems.guard(one, n), self.started)
+        self.lab.runner.parallel(lambda n: problems.guard(fetch, n), self.started)
         if self.started:
             problems.guard(self.facts, "after")
             problems.guard(self.data, "after")
@@ -355,7 +356,7 @@ class Attempt:
 
 
 class Problems(contextlib.AbstractContextManager[None]):
-    """Takes what is raised by steps that must all be tried; the first failure is the attempt's."""
+    """Collects errors of steps that must all be tried; the first one becomes the attempt's reason."""
 
     def __init__(self, attempt: Attempt) -> None:
         self.attempt = attempt

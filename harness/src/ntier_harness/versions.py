@@ -14,7 +14,7 @@ from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.lab import Lab
 
 RUNNING = "running."
-"""Prefix of a program's own word; without it: the package that was installed."""
+"""Prefix of a version that the program itself told; without it: the version of the installed package."""
 
 
 def read(lab: Lab, facts: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -44,9 +44,10 @@ def _text(by_version: dict[str, list[str]]) -> str:
     return ", ".join(f"{version} ({' '.join(nodes)})" for version, nodes in by_version.items())
 
 
-def check_same(lab: Lab, found: dict[str, list[ledger.Attempt]], sweep: str) -> None:
-    """What runs now is what the sweep's trials measured. Raises RequestError naming component, old and new version."""
-    earlier = [a for list_ in found.values() for a in list_ if a.outcome == "valid" and a.manifest]
+def check_same(lab: Lab, attempts: dict[str, list[ledger.Attempt]], sweep: str) -> None:
+    """Checks that the programs running now are of the versions that the sweep's trials measured. Raises RequestError
+    naming component, old and new version."""
+    earlier = [a for list_ in attempts.values() for a in list_ if a.outcome == "valid" and a.manifest]
     if not earlier:
         return
     first = min(earlier, key=lambda a: a.manifest.phases[0].start_s or 0.0)

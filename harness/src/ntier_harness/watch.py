@@ -1,4 +1,4 @@
-"""Looks after a running trial: heartbeats, collectors, observation. What cannot count any more is cut short."""
+"""Watches a running trial: heartbeats, collectors, nodes. A trial that cannot become valid any more is cut short."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Watch:
         while (left := end_s - runner.now()) > 0:
             runner.sleep(min(left, POLL_S))
             if end_s - runner.now() < 0.05 and phase.name == "ramp_down":
-                return  # the clients end now: silence is no failure
+                return  # the clients end now: silence is not a failure
             progress = self.generator.poll()
             if self.generator.finished_s is not None:
                 return

@@ -28,7 +28,7 @@ class Comparison:
 
     @property
     def outcome(self) -> str:
-        """Of the maximum throughput: `same` (shown to be within the margin), `different` or `undecided`."""
+        """Outcome for the maximum throughput: `same` (shown to be within the margin), `different` or `undecided`."""
         return self._found.outcome
 
     @property

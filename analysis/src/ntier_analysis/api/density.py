@@ -17,8 +17,8 @@ from ntier_analysis.wording import counted
 
 @dataclass(frozen=True, repr=False)
 class Density:
-    """Of one resource of one node, one curve per load. The curves only show; the shares are counted from the raw
-    samples, with intervals that respect their correlation (docs/decisions/density.md).
+    """The density of one resource of one node, one curve per load. The curves are only for display; the shares are
+    counted from the raw samples, with intervals that respect their correlation (docs/decisions/density.md).
 
     `users`: shape (k,), nominal users of the loads. `grid_pct`: shape (401,), 0 to 100 %. `curves`: shape (k, 401),
     share per percentage point, each with the integral 1, from means of one second. `share`: one row per trial with

@@ -121,7 +121,8 @@ class Store:
 
     def compare(self, a: str, b: str, margin: float = 0.05) -> Comparison:
         """Ratios B/A of two sweeps (or `OTHER_STORE:SWEEP`); `margin`: what still counts as the same. Raises DataError
-        for an unknown sweep, one without a valid trial, and conditions under which a ratio says nothing.
+        for an unknown sweep, for one without a valid trial, and if the sweeps' conditions differ so that a ratio means
+        nothing.
 
         >>> import ntier_analysis as na
         >>> store = na.Store.demo()
@@ -131,7 +132,7 @@ class Store:
         return Comparison(compare(a, b, self.path, margin=margin))
 
     def pairs(self, differ: str) -> list[tuple[str, str]]:
-        """Sweeps that are alike but for `differ`, `dbms` or `low_cost` (type of the database nodes).
+        """Pairs of sweeps that differ only in `differ`: `dbms`, or `low_cost` (type of the database nodes).
 
         >>> import ntier_analysis as na
         >>> len(na.Store.demo().pairs("dbms")), na.Store.demo().pairs("low_cost")

@@ -69,7 +69,7 @@ class Sweep:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """As it is stored; computed if the store is of before verdicts were stored whole."""
+        """The verdict as it is stored; computed if the store is older than stored verdicts."""
         return Verdict(as_json(verdicts(self._store, [self.name])[0]), self.scale)
 
     @cached_property
@@ -91,7 +91,7 @@ class Sweep:
     @cached_property
     def checks(self) -> pd.DataFrame:
         """Do the trials fit together? One row per check of the whole sweep: id, title, outcome (pass, fail or
-        undecidable), value, limit, unit, n, standard_error, reason, detail. Empty if the store is of before 2026-12.
+        undecidable), value, limit, unit, n, standard_error, reason, detail. Empty if the store is from before 2026-12.
 
         >>> import ntier_analysis as na
         >>> checks = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").checks
@@ -102,16 +102,16 @@ class Sweep:
 
     @cached_property
     def hottest(self) -> pd.DataFrame:
-        """Of each trial the server and resource with the largest saturation; index: trial."""
+        """The server and resource with the largest saturation of each trial; index: trial."""
         return hottest(self._data)
 
     def samples(
         self, node: str | None = None, resource: str | None = None, metric: str | None = None, phase: str | None = "run"
     ) -> pd.DataFrame:
         """What the collectors read: trial, users, t_s (UTC, end of the sampling interval), phase, node, tier, resource,
-        item (part of the resource), metric (with its unit as suffix), value, unit, source, interval_s. None: of all.
-
-        Raises DataError for a node, resource or metric that was not measured, naming those that were.
+        item (part of the resource), metric (with its unit as suffix), value, unit, source, interval_s. An argument that
+        is None selects all. Raises DataError for a node, resource or metric that was not measured, naming those that
+        were.
 
         >>> import ntier_analysis as na
         >>> sweep = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere")
@@ -144,8 +144,8 @@ class Sweep:
         return found.drop(columns="sweep").assign(users=users)
 
     def density(self, node: str, resource: str = "cpu", item: str | None = None) -> Density:
-        """Of the utilization of a resource over the users. `item`: which part of it, where it has several (disks,
-        pools). Raises DataError for a node, resource or item that has no utilization, naming those that have.
+        """Density of a resource's utilization over the users. `item`: which part of the resource, if it has several
+        (disks, pools). Raises DataError for a node, resource or item without a utilization, naming those that have one.
 
         >>> import ntier_analysis as na
         >>> na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").density("db1", "tape")
@@ -199,7 +199,8 @@ class Sweep:
 
     @property
     def chains(self) -> list[str]:
-        """What moves with the disk of each database, second by second: a sentence per trial in which something does."""
+        """What moves with the disk of each database, second by second: one sentence for each trial in which anything
+        does."""
         return [f"{trial}: {chain.text}" for trial, found in self._data.chains.items() for chain in found]
 
     # ---- figures ----

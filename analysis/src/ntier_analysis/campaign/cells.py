@@ -17,8 +17,8 @@ from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.wording import counted
 
 SETTING = tuple(c for c in MUST_EQUAL if c not in ("mix", "middleware", "scale"))
-"""What else the cells of one map share. Mix and middleware are conditions of their own; maxima are nominal, and scales
-that differ are said."""
+"""Columns that the cells of one map share besides mix and middleware. The scale is not among them: maxima are nominal,
+and a warning names scales that differ."""
 
 NAMES = {"mysql": "MySQL", "postgresql": "PostgreSQL", "mysql_cluster": "MySQL Cluster"}
 
@@ -56,8 +56,8 @@ class Condition:
 
 @dataclass(frozen=True)
 class Cell:
-    """One topology under one condition. Rates are nominal (measured / scale), 1/s. `bottlenecks`: (tier, resource).
-    `estimate`: the maximum, None if too little is known for a test. `at_least`: the maximum is a lower
+    """One topology under one set of conditions. Rates are nominal (measured / scale), 1/s. `bottlenecks`: (tier,
+    resource). `estimate`: the maximum, None if too little is known for a test. `at_least`: the maximum is a lower
     bound. `loads`: users, throughput_per_s, low_per_s, high_per_s, p95_ms of each valid trial. `nodes`: node type ->
     count, clients not included. `slo_ms`: the mix's objective, NaN without one."""
 
@@ -197,7 +197,7 @@ class Campaign:
 
 
 def _told(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
-    """The cells, their conditions naming what of the setting differs among them, and its columns."""
+    """The cells, with what differs in their settings named in their conditions, and the columns that differ."""
     values: dict[str, set] = {}
     for c in cells:
         for column, seen in c.condition.setting:

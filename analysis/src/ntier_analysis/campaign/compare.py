@@ -28,7 +28,7 @@ class Groups:
 
 
 def groups(cells: list[Cell]) -> Groups:
-    """Of one map; cells without an estimate get no letter. In falling order of the maximum: a is the highest."""
+    """Groups of one map, the highest maximum first (letter a); cells without an estimate get no letter."""
     known = sorted((c for c in cells if c.estimate), key=lambda c: -c.max_per_s)
     pairs = compare_all({c.sweep: c.estimate for c in known})
     same = {frozenset((p.a, p.b)) for p in pairs if p.relation == "same"}
@@ -56,14 +56,15 @@ class RatioMap:
     pairs: dict[tuple[int, int], Pair]
 
 
-def ratios(found: Campaign) -> list[RatioMap]:
-    """All maps of which a place is measured in both, Holm over the places of each."""
+def ratios(campaign: Campaign) -> list[RatioMap]:
+    """Ratios for all pairs of maps that have a measured place in common, corrected by Holm over the places of each
+    pair."""
     result = []
-    for a, b in itertools.combinations(sorted(found.maps), 2):
-        aspect = _difference(a, b, list(found.maps))
+    for a, b in itertools.combinations(sorted(campaign.maps), 2):
+        aspect = _difference(a, b, list(campaign.maps))
         if aspect is None:
             continue
-        first, second = ({c.place: c for c in found.maps[k] if c.estimate} for k in (a, b))
+        first, second = ({c.place: c for c in campaign.maps[k] if c.estimate} for k in (a, b))
         places = sorted(first.keys() & second.keys())
         if places:
             estimates = {c.sweep: c.estimate for c in (*first.values(), *second.values())}
@@ -83,7 +84,7 @@ def _difference(a: Condition, b: Condition, known: list[Condition]) -> str | Non
 
 
 def _setting(of: Condition) -> dict[str, tuple]:
-    """What must be equal besides; each middleware has policies of its own."""
+    """What else must be equal. Policies are left out if the middlewares differ, since each has its own."""
     return {column: values for column, values in of.setting if column not in OF_MIDDLEWARE}
 
 

@@ -159,15 +159,17 @@ class Answer:
         return "\n".join([first, shown, *(f"note: {n}" for n in notes)])
 
 
-def answer(found: Campaign, prices: Prices, throughput_per_s: float, slo_ms: float | None) -> Answer:
+def answer(campaign: Campaign, prices: Prices, throughput_per_s: float, slo_ms: float | None) -> Answer:
     """Raises DataError for throughputs or objectives that are not positive, and for cells of several mixes."""
     for name, value in (("throughput", throughput_per_s), ("slo-ms", slo_ms)):
         if value is not None and not (value > 0 and math.isfinite(value)):
             raise DataError(f"--{name} is {value}, allowed is a number above 0")
-    comparable(found.cells)
-    warnings = list(found.warnings)
-    if any(c.scale < 1 for c in found.cells):
+    comparable(campaign.cells)
+    warnings = list(campaign.warnings)
+    if any(c.scale < 1 for c in campaign.cells):
         warnings.append(
             "response times below saturation are longer at scales below 1: the objective is met no later at 1"
         )
-    return Answer(throughput_per_s, slo_ms, prices, cheapest(found.cells, prices, throughput_per_s, slo_ms), warnings)
+    return Answer(
+        throughput_per_s, slo_ms, prices, cheapest(campaign.cells, prices, throughput_per_s, slo_ms), warnings
+    )

@@ -18,8 +18,8 @@ from ntier_analysis.wording import counted
 def read_campaign(
     store: Path, names: list[str] | None = None, mix: str | None = None, *, join_names: bool = False
 ) -> Campaign:
-    """Of the named sweeps (default: all) with the mix (default: any); join_names as in `campaign`. Raises DataError for
-    an unknown sweep or mix, an unreadable topology, or fewer than two sweeps."""
+    """The campaign of the named sweeps (default: all) with the mix (default: any); join_names as in `campaign`. Raises
+    DataError for an unknown sweep or mix, an unreadable topology, or fewer than two sweeps."""
     cells, mixes = [], set()
     judged = {v.sweep: v for v in verdicts(store, names or [])}
     for name in judged:
@@ -42,7 +42,7 @@ def read_campaign(
 
 
 def _versions(store: Path, names: list[str]) -> list[str]:
-    """Components under test that are not of one version in all sweeps, where the raw results tell."""
+    """Components under test whose version differs between sweeps, where the raw results tell."""
     seen: dict[str, dict[str, list[str]]] = {}
     for name in names:
         manifest = manifest_beside(store, name)

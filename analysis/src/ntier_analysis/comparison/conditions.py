@@ -10,8 +10,8 @@ from ntier_analysis.setting import MUST_EQUAL, differing
 from ntier_analysis.trial import manifest_beside
 
 REFUSED = ("scale", "data_profile", "mix", "think_time_s")
-"""Of `setting.MUST_EQUAL`, what makes a ratio say nothing. The others may be what is compared (a middleware, a policy,
-a place to run): they are named."""
+"""Those of `setting.MUST_EQUAL` that make a ratio meaningless if they differ. The others may be what is compared (a
+middleware, a policy, a place to run), so a warning names them."""
 ALSO = ("slo_ms", "git_commit")
 PHASE_S = 1.0
 """Phases that differ by less are equal: they are planned in whole seconds."""

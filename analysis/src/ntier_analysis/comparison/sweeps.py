@@ -19,7 +19,7 @@ from ntier_analysis.verdict.plateau import ON_PLATEAU
 
 MARGIN = 0.05
 REPETITIONS = 3
-"""From three common repetitions on they are the sample (docs/analysis.md); below, loads or batches have to do."""
+"""With three common repetitions or more, these are the sample (docs/analysis.md); with fewer, loads or batches are."""
 BATCHES_ONLY = "batches of one trial each"
 BEYOND = "beyond the knees"
 SCOPES = (BEYOND, "maximum", "all loads")
@@ -105,8 +105,8 @@ def _rows(found: Comparison) -> list[Row]:
 
 
 def _maximum(found: Comparison, both: pd.DataFrame) -> list[Row]:
-    """Ratio of the two maxima, as the verdicts state them and as the map has it; with three common repetitions also the
-    ratio at equal loads beyond both knees, where what each block of repetitions has in common can be taken out."""
+    """Ratio of the two maxima, as the verdicts and the map state them. With three common repetitions also the ratio at
+    equal loads beyond both knees, in which an effect common to a block of repetitions cancels."""
     x, y = (s.verdict.max_throughput for s in (found.a, found.b))
     if x is None or y is None or not all(np.isfinite(s.verdict.knee_users) for s in (found.a, found.b)):
         return []
@@ -126,12 +126,11 @@ def _beyond_both_knees(found: Comparison, both: pd.DataFrame) -> pd.DataFrame:
 
 def _at_equal_speed(found: Comparison, both: pd.DataFrame) -> list[Row]:
     """A maximum that CPUs limit, in units of the CPU that an interaction costs the tiers that limit on neither side.
-    What the machine was slower at one time than at another is not in it, if these tiers did the same work on both
-    sides. On a virtual machine with neighbours single trials differed by 11 %, and by 3 % in this unit
-    (docs/analysis.md)."""
+    The machine's changes of speed cancel in it, if these tiers did the same work on both sides. On a virtual machine
+    with neighbours single trials differed by 11 %, and by 3 % in this unit (docs/analysis.md)."""
     named = [b for s in (found.a, found.b) for b in s.verdict.bottlenecks]
     if not named or any(b.resource != "cpu" for b in named):
-        return []  # a disk or a pool is not slower when the CPUs are
+        return []  # when CPUs are slow, a disk or a pool is not
     plateau = _beyond_both_knees(found, both)
     rates = plateau[plateau["metric"] == "throughput_per_s"]
     cost = plateau[(plateau["metric"] == "cpu_ms") & ~plateau["tier"].isin({b.tier for b in named})]
@@ -169,7 +168,7 @@ def _row(found: Comparison, scope: str, users: int | None, metric: str, tier: st
 
 
 def _ratio(pairs: pd.DataFrame) -> tuple[Ratio, str]:
-    """The sample is what varies most that there is enough of: repetitions, then loads, then batches within a trial."""
+    """The sample: repetitions if there are enough, else loads, else batches within a trial (the first varies most)."""
     reps, loads = pairs["rep"].nunique(), pairs["users"].nunique()
     if reps >= (REPETITIONS if loads > 1 else 2):
         means = np.exp(np.log(pairs.set_index("rep")[["value_a", "value_b"]]).groupby("rep").mean())

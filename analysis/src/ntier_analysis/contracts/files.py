@@ -1,10 +1,9 @@
-"""How files are opened and written: one door for all that people and other programs hand over.
+"""The only place where files are opened and written that people or other programs hand over. What is read is a regular
+file of a stated size at most: a FIFO would wait for ever, a device has no end, and a sparse or compressed file holds
+more than its disk. What is written has a temporary name until it is whole, so that two programs at once never write one
+file, and a reader never sees half of it.
 
-What is read is a regular file of a stated size at most: a FIFO would wait for ever, a device has no end, and a sparse
-or compressed file holds more than its disk. What is written has a name of its own until it is whole, so that two
-programs at once never write one file, and a reader never sees half of it.
-
-Of PyYAML and zstandard only where such a file is read; else the standard library."""
+PyYAML and zstandard are imported only where such a file is read; the rest is the standard library."""
 
 from __future__ import annotations
 
@@ -166,7 +165,7 @@ def read_text(path: Path, most: int = DOCUMENT_BYTES) -> str:
 
 
 def repeated(names: Iterable[str]) -> str | None:
-    """The first name that was there before."""
+    """The first name that occurs a second time."""
     seen: set[str] = set()
     return next((name for name in names if name in seen or seen.add(name)), None)
 
@@ -181,7 +180,7 @@ def read_json(path: Path, most: int = DOCUMENT_BYTES) -> Any:
         return dict(pairs)
 
     def refuse(name: str) -> None:
-        raise DataError(f"{path}: {name} is no number in JSON")
+        raise DataError(f"{path}: {name} is not a number in JSON")
 
     try:
         return json.loads(read_text(path, most), object_pairs_hook=unique, parse_constant=refuse)
@@ -303,7 +302,7 @@ def sync(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """What was renamed in it is on the disk."""
+    """Makes sure that renames in the folder are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -319,7 +318,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def check_folder(path: Path, option: str) -> None:
-    """Raises DataError unless files can be written into the folder, which need not be there yet. Leaves nothing."""
+    """Raises DataError unless files can be written into the folder, which need not exist yet. Leaves nothing behind."""
     try:
         there = _nearest(path)
         if not there.is_dir():
@@ -348,4 +347,4 @@ def check_file(path: Path, option: str) -> None:
     """Raises DataError unless the file can be written: a new one, or a regular one that is replaced."""
     check_folder(path.parent, option)
     if os.path.lexists(path) and not path.is_file():
-        raise DataError(f"{option} {path}: is there and is no regular file")
+        raise DataError(f"{option} {path}: exists and is not a regular file")

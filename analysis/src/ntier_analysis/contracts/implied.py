@@ -10,7 +10,7 @@ from ntier_analysis.contracts.system import Factor, Interaction, LoadModel, Repl
 TIERS = ("web", "app", "middleware", "db")
 """From the users inwards."""
 USERS = "users"
-"""The factor of a sweep that says no other."""
+"""The factor of a sweep that names none."""
 THINK_S = 7.0
 """Mean think time, s (TPC-W, RUBBoS)."""
 
@@ -21,7 +21,7 @@ story may be accepted by one author while another rejects it."""
 
 
 def system(users: float) -> System:
-    """Of a trial whose manifest names none."""
+    """The system of a trial whose manifest names none."""
     return System(
         name="rubbos",
         title="RUBBoS",
@@ -33,14 +33,15 @@ def system(users: float) -> System:
 
 
 def rows(found: System) -> dict[str, tuple[str, ...]]:
-    """Interaction -> the tables in one of which it leaves exactly one row. A system whose interactions say nothing of
-    rows, and are these, means the same."""
+    """Interaction -> the tables in one of which it leaves exactly one row. A system with the same interactions that
+    does not name any tables is treated alike."""
     told = {i.name: i.rows for i in found.interactions if i.rows}
     return told or {i.name: _ROWS[i.name] for i in found.interactions if i.name in _ROWS}
 
 
 def pictured(found: System) -> bool:
-    """Whether each interaction ends with one picture, its page's logo. Systems that have one of `_ROWS` mean that."""
+    """Whether each interaction ends with one picture, its page's logo. True for systems that have one of the
+    interactions of `_ROWS`."""
     return any(i.name in _ROWS for i in found.interactions)
 
 

@@ -1,8 +1,7 @@
 """The language of expectations: `max_throughput >= 100`, `verdict == single db cpu`, `ratio(B, A) within 5 %`.
 
-What was measured has an interval: `>= 100` holds if all of the interval is, does not hold if none of it is, and is
-undecided in between. What is not known, or only bounded on the other side, is undecided too: nothing holds because it
-was not seen."""
+Each measured value has an interval: `>= 100` holds if the whole interval lies there, does not hold if none of it does,
+and is undecided in between. It is also undecided if the value is unknown, or bounded only on the other side."""
 
 from __future__ import annotations
 
@@ -81,9 +80,9 @@ def _number(text: str, bound: str, *, share: bool) -> float:
     except (TypeError, ValueError):
         raise DataError(f"expectation {text!r}: {bound!r} is not a number") from None
     if share and not 0 <= value <= 1:
-        raise DataError(f"expectation {text!r}: {bound!r} is no share; allowed are 0 to 1, or 0 % to 100 %")
+        raise DataError(f"expectation {text!r}: {bound!r} is not a share; allowed are 0 to 1, or 0 % to 100 %")
     if not share and match[2]:
-        raise DataError(f"expectation {text!r}: {bound!r}: per cent of what? A number is expected")
+        raise DataError(f"expectation {text!r}: {bound!r}: a percentage is not allowed here; expected a number")
     return value
 
 
@@ -117,7 +116,7 @@ def _verdict(text: str, facts: Facts, op: str, bound: str) -> tuple[Outcome, str
 
 @dataclass(frozen=True)
 class _Wanted:
-    """`kind` "": any; `named` empty: whatever it is."""
+    """`kind` "": any kind; `named` empty: any resources."""
 
     verdict: str
     kind: str
@@ -195,7 +194,7 @@ def _margin(text: str, bound: str) -> float:
     match = _NUMBER.fullmatch(bound)
     value = _number(text, bound, share=True) if match else math.nan
     if not 0 < value < 1:
-        raise DataError(f"expectation {text!r}: {bound!r} is no margin; expected for example 5 %")
+        raise DataError(f"expectation {text!r}: {bound!r} is not a margin; expected for example 5 %")
     return value
 
 

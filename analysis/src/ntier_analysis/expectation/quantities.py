@@ -62,7 +62,7 @@ class Facts:
 
 
 def read_facts(store: Path, sweeps: list[str]) -> dict[str, Facts]:
-    """Of the sweeps named, or of all. Raises DataError for an unknown one."""
+    """Facts of the sweeps named, or of all. Raises DataError for an unknown one."""
     return {
         v.sweep: Facts(as_json(v), v.plateau_users, read_table(store, "trials", v.sweep), store)
         for v in verdicts(store, sweeps)
@@ -84,7 +84,7 @@ def quantity(name: str, args: str | None, facts: Facts, text: str) -> Quantity:
 
 
 def invalid_trials(trials: pd.DataFrame) -> Quantity:
-    """A trial of which it is not known whether it is valid may be either."""
+    """A trial whose validity is unknown may be valid or invalid."""
     if trials.empty:
         return Quantity(math.nan, *UNKNOWN, "there is no trial")
     unknown = int(trials["valid"].isna().sum())
@@ -108,7 +108,7 @@ def knee(verdict: dict) -> Quantity:
 
 
 def _at_least(found: Quantity, verdict: dict) -> Quantity:
-    """Of a lower bound only the lower end is known."""
+    """If the value is a lower bound, only the lower end of its interval is known."""
     if not verdict["max_throughput_at_least"]:
         return found
     high = None if found.low is None else math.inf

@@ -23,7 +23,7 @@ BESIDE = ("client", "host")
 
 
 def named(words: str, text: str, others: Iterable[str] = (), tiers: tuple[str, ...] = TIERS) -> tuple[str, str]:
-    """`db cpu` -> (db, cpu). Raises DataError for another form and for words that nothing is called."""
+    """`db cpu` -> (db, cpu). Raises DataError for another form and for unknown words."""
     tier, resource = (*words.split(), "", "")[:2]
     if len(words.split()) != 2:
         raise DataError(f"expectation {text!r}: {words!r}: expected TIER RESOURCE, for example db cpu")

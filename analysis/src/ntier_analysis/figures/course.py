@@ -90,8 +90,8 @@ def of_node(samples: pd.DataFrame, node: str, names: Collection[str] | None = No
 
 
 def _series(measure: Measure, rows: pd.DataFrame, metric: str) -> Series:
-    """Of several collectors the first in the alphabet, of several devices or pools the most used one; statements that
-    several middlewares send are added up, second by second."""
+    """Takes the first of several collectors in the alphabet, and the most used of several devices or pools. Statements
+    that several middlewares send are added up, second by second."""
     source = sorted(rows["source"].unique())[0]
     rows = rows[rows["source"] == source]
     if measure.summed:
@@ -181,7 +181,7 @@ def course(
 
 
 def _comparable(series: dict[str, list[Series]]) -> dict[str, list[Series]]:
-    """What disks read is left out if the share of busy time is known of all that read."""
+    """Leaves out what disks read if the share of busy time is known for all disks that read."""
     named = [{s.measure.name for s in found} for found in series.values()]
     if any("disk read" in names and "disk" not in names for names in named):
         return series
@@ -222,7 +222,7 @@ def _long(series: dict[str, list[Series]], run_start_s: float, stretch: tuple[fl
 def _finding(
     series: dict[str, list[Series]], nodes: list[tuple[str, str]], start_s: float, stretch: tuple[float, float]
 ) -> str:
-    """Of the first node with a disk: what the rest does in the seconds in which it is full, beside the other ones."""
+    """Compares, for the first node with a disk, the other measures in seconds with a full disk and without."""
     for node, _ in nodes:
         by_name = {s.measure.name: _per_second(s, start_s, stretch) for s in series[node]}
         disk = by_name.pop("disk", None)
@@ -268,8 +268,9 @@ def _caption(series: dict[str, list[Series]], trial, stretch: tuple[float, float
 
 
 def telling_nodes(samples: pd.DataFrame, named: list[str]) -> list[tuple[str, str]]:
-    """Whom a report shows: of the deepest tier the node whose disk is used most, and the first nodes that the verdict
-    names; at most two, in the order of a request's way. Empty where neither a disk nor statements were measured."""
+    """Nodes that a report shows: of the deepest tier the node whose disk is used most, and the first nodes that the
+    verdict names; at most two, in the order of a request's way. Empty where neither a disk nor statements were
+    measured."""
     tiers = samples.drop_duplicates("node").set_index("node")["tier"]
     databases = samples[samples["tier"] == (tiers_in_order() or implied.TIERS)[-1]]
     if not databases["resource"].isin(["disk", "queue", "query"]).any():

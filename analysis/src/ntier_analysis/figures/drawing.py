@@ -58,8 +58,8 @@ class Drawing:
 
 @contextmanager
 def placed(figure: Figure) -> Iterator[None]:
-    """Within it the layout is found once, not again for each file: as long as a figure has a layout engine, even one
-    that does nothing, each file is drawn twice."""
+    """Inside, the layout is computed once instead of once per file: while a figure has a layout engine, even one that
+    does nothing, each file is drawn twice."""
     engine = figure.get_layout_engine()
     if engine is None:  # by hand, or placed already
         yield

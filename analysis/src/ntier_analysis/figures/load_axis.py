@@ -1,5 +1,5 @@
-"""Of what system figures are, and over what: what its loads are called (users, unless the sweep is over another
-factor), and in which order its tiers stand."""
+"""The system and the load axis of figures: what the loads are called (users, unless the sweep is over another factor),
+and the order of the tiers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LOAD = re.compile(r"(\d[\d,.]*(?: k)?) users\b")
 
 @contextmanager
 def over(factor: str, unit: str, order: tuple[str, ...] = ()) -> Iterator[None]:
-    """Within it the loads have this name and unit (the column `users` of frames then holds the factor's values), and
-    the system's tiers stand in this order."""
+    """Inside, the loads have this name and unit (the column `users` of frames then holds the factor's values), and the
+    system's tiers have this order."""
     axis, tiers = _AXIS.set((factor, unit)), _ORDER.set(order)
     try:
         yield
@@ -28,7 +28,7 @@ def over(factor: str, unit: str, order: tuple[str, ...] = ()) -> Iterator[None]:
 
 
 def tiers_in_order() -> tuple[str, ...]:
-    """Of the system that is drawn, from the users inwards; empty if nobody said."""
+    """Tiers of the system that is drawn, from the users inwards; empty if they are not known."""
     return _ORDER.get()
 
 

@@ -242,13 +242,13 @@ def top_rate(trials: pd.DataFrame) -> float:
 
 
 def has_goodput(trials: pd.DataFrame) -> bool:
-    """Without an objective the goodput is the throughput, and is not drawn."""
+    """Without an objective the goodput equals the throughput, so it is not drawn."""
     return bool(trials["slo_ms"].notna().any() and trials["goodput_per_s"].notna().any())
 
 
 def _law(axes, trials: pd.DataFrame, plateau: Plateau | None) -> None:
     share, think_s, response_s = law(trials)
-    if not np.isfinite(think_s):  # nobody thinks: the law says nothing
+    if not np.isfinite(think_s):  # nobody thinks: the law does not apply
         return
     users = np.array([0.0, trials["users"].max()])
     axes.plot(users, users * share / (think_s + response_s), color=LAW_COLOR, linewidth=0.9, linestyle="--",

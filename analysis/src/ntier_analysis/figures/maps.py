@@ -64,7 +64,7 @@ class Grid:
         return textwrap.fill(label, 58 if len(self.xs) <= 4 else 130)
 
     def missing(self, axes, column: int, row: int, words: str = "not\nmeasured") -> None:
-        """A place that was not measured is said to be so, never filled."""
+        """A place that was not measured is marked as such, never filled in."""
         axes.add_patch(
             Rectangle((column, row), 1, 1, facecolor="white", edgecolor="#cccccc", hatch="..", linewidth=0.4)
         )

@@ -7,7 +7,7 @@ import math
 from ntier_analysis.prediction.forecast import Forecast
 
 MODEL_COLOR = "#882255"
-"""Of a model's curve: not that of any tier."""
+"""Colour of a model's curve; no tier has it."""
 
 
 def draw_model(axes, model: Forecast) -> None:
@@ -21,7 +21,7 @@ def draw_model(axes, model: Forecast) -> None:
 
 
 def model_caption(model: Forecast | None) -> str:
-    """What the curve is and how far off; empty without a model."""
+    """What the curve is and how far off it is; empty without a model."""
     if model is None:
         return ""
     off = model.errors

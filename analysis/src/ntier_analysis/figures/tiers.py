@@ -70,10 +70,10 @@ def _mean_sum(rows: pd.DataFrame) -> tuple[float, int] | None:
     return float(groups.mean().sum()), int(groups.size().min())
 
 
-def segments(found: pd.DataFrame) -> pd.DataFrame:
+def segments(levels: pd.DataFrame) -> pd.DataFrame:
     """Levels of one trial -> what lies between them: segment, ms, negative (the readings' error exceeded the time,
     which is then drawn as 0). The deepest one that is known has all behind it in its name."""
-    ms = found.set_index("level")["ms"]
+    ms = levels.set_index("level")["ms"]
     web = next((name for name in ("web_log", "web_workers") if name in ms.index), None)
     there = [name for name in ("client", web, "app_threads", "connections", "statements") if name and name in ms.index]
     own = {"client": BEFORE, "web_log": WEB, "web_workers": WEB, "app_threads": APP, "connections": MIDDLEWARE,
@@ -93,11 +93,11 @@ def segments(found: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(negative=frame["ms"] < 0, ms=frame["ms"].clip(lower=0))
 
 
-def per_tier(found: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
+def per_tier(levels: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
     """found: `levels` of all trials. trials: rows of the store's trials, for the loads and whether they are valid.
 
     Repetitions of a load are averaged. Left: time in ms; right: its share."""
-    parts = [segments(rows).assign(trial=name) for name, rows in found.groupby("trial", sort=False)]
+    parts = [segments(rows).assign(trial=name) for name, rows in levels.groupby("trial", sort=False)]
     table = pd.concat(parts, ignore_index=True).merge(trials[["trial", "users", "valid"]], on="trial")
     usable = table[table["valid"]] if table["valid"].any() else table
     wide = usable.pivot_table(index="users", columns="segment", values="ms", aggfunc="mean").fillna(0.0)
@@ -121,8 +121,8 @@ def per_tier(found: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
         right.set(ylabel="share of the response time [%]", ylim=(0, 100))
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=min(len(names), 3))
-    data = table.drop(columns="parts").merge(found.groupby("trial")["n"].min().rename("n"), on="trial")
-    return Drawing("time-per-tier", figure, _finding(wide, names), _caption(found, table, joint, trials), data)
+    data = table.drop(columns="parts").merge(levels.groupby("trial")["n"].min().rename("n"), on="trial")
+    return Drawing("time-per-tier", figure, _finding(wide, names), _caption(levels, table, joint, trials), data)
 
 
 def _label(name: str, joint: pd.Series) -> str:
@@ -141,13 +141,13 @@ def _finding(wide: pd.DataFrame, names: list[str]) -> str:
     )
 
 
-def _caption(found: pd.DataFrame, table: pd.DataFrame, joint: pd.Series, trials: pd.DataFrame) -> str:
-    known = set(found["level"])
+def _caption(levels: pd.DataFrame, table: pd.DataFrame, joint: pd.Series, trials: pd.DataFrame) -> str:
+    known = set(levels["level"])
     web = "the web server's access log" if "web_log" in known else "readings of its workers in use, by Little's law"
     text = (
         f"Mean time of an interaction, and in which part of the system it is spent. Web: {web}, waiting for a thread "
         f"of the app server included; app, connections and "
-        f"statements: readings of how many are in use each second, by Little's law (n = {found['n'].min():,} readings "
+        f"statements: readings of how many are in use each second, by Little's law (n = {levels['n'].min():,} readings "
         f"or more per trial). Before the web server: what the client waits for beyond that (network, a free worker). "
         f"Middleware: while a connection is held and no statement is pending, the app server's own work in between "
         f"included; scale {trials['scale'].iloc[0]:g}."

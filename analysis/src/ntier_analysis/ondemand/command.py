@@ -107,7 +107,7 @@ def node_course(data: SweepData, request: Request) -> Drawing:
 
 
 def over_time(data: SweepData, request: Request) -> Drawing:
-    """Throughput of whole trials; with nodes or a stretch what these nodes do."""
+    """Throughput of whole trials; if nodes or a stretch are given, what these nodes do."""
     if request.nodes or request.stretch != (None, None):
         return node_course(data, request)
     known = data.trials[data.trials["trial"].isin(data.interactions["trial"])]

@@ -38,7 +38,7 @@ def clock(path: Path, t: np.ndarray, nominal_s: float) -> Clock:
 
 
 def deltas(counter: np.ndarray, at: Clock) -> tuple[np.ndarray, int]:
-    """Differences of a cumulative counter, NaN in gaps and where it ran backwards; and how often it did that."""
+    """Differences of a cumulative counter, NaN in gaps and where it ran backwards; and how often it ran backwards."""
     delta = np.diff(counter.astype(float))
     backwards = delta < 0
     delta[at.gap | backwards] = np.nan

@@ -1,7 +1,7 @@
 """Strict CSV reading: columns and types are stated, a bad line is an error that names file and line.
 
-The only thing that is forgiven is a torn last line (a collector that was killed while it wrote): it is left out and
-counted in `frame.attrs["torn_lines"]`. Files of others (`strict`) are not forgiven even that."""
+One fault is tolerated: an incomplete last line (of a collector that was killed while it wrote) is left out and counted
+in `frame.attrs["torn_lines"]`. In files of others (`strict`) it is an error, too."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ def header_line(path: Path) -> str:
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Line at which each record ends, and its fields, from the header on; empty lines are left out. For messages: slow.
-    Raises DataError for what no reader of CSV takes."""
+    """Line at which each record ends, and its fields, from the header on; empty lines are left out. Slow, so only for
+    messages. Raises DataError for what no CSV reader accepts."""
     skipped = _header_line(path)[0]
     texts = itertools.islice(lines(path), skipped, None)
     decoded = (text.decode("utf-8", "replace") + "\n" for text in texts)

@@ -27,7 +27,7 @@ class TierDemand:
     demand: Demand
     trials: tuple[str, ...]
     replicas: Replicas = Replicas.BALANCED
-    """What its nodes do for each other. Where all write, whoever sends them reads knows what is pending at each."""
+    """What its nodes do for each other. Where all write, the sender of reads knows what is pending at each."""
 
     @property
     def idle_cores(self) -> float:
@@ -60,12 +60,12 @@ def _use(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) ->
     limits = nodes.dropna(subset=["cpu_cores"]).drop_duplicates("node").set_index("node")
     valid = trials[trials["valid"].fillna(False).astype(bool)].set_index("trial")["throughput_per_s"].dropna()
     used = used_cores.groupby(["trial", "node"])["value"].mean().unstack().reindex(index=valid.index)
-    system = system_of(trials) if len(trials) else implied.system(0)  # of no trial nobody knows it, nor needs it
+    system = system_of(trials) if len(trials) else implied.system(0)  # without a trial it is neither known nor needed
     return _Use(valid, used, limits["cpu_cores"], limits["tier"], system)
 
 
 def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, Demand]:
-    """Of each node with a CPU limit whose loads tell one, in the order of the table."""
+    """The demand of each node with a CPU limit whose loads give one, in the order of the table."""
     use = _use(trials, used_cores, nodes)
     found = {}
     for node, cores in use.cores.items():
@@ -75,19 +75,19 @@ def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataF
 
 
 def tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> list[TierDemand]:
-    """Of all tiers, for a model of the whole system. Raises DataError naming a tier whose demand cannot be told."""
+    """The demands of all tiers, for a model of the whole system. Raises DataError naming a tier without one."""
     use = _use(trials, used_cores, nodes)
     tiers = use.order
     if not tiers:
         raise DataError("no node has a CPU capacity on record: there is nothing to predict from")
     rates = {t: _rates(use, t) for t in tiers}
-    for tier in sorted(tiers, key=lambda t: len(rates[t])):  # the one that is saturated most is why loads are alike
+    for tier in sorted(tiers, key=lambda t: len(rates[t])):  # the most saturated tier is the reason why loads are alike
         _check(tier, rates[tier])
     return [_tier(use, tier) for tier in tiers]
 
 
 def known_tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, TierDemand]:
-    """Of those tiers whose loads tell one."""
+    """The demands of those tiers whose loads give one."""
     use = _use(trials, used_cores, nodes)
     found = {t: _fit(use, t) for t in use.order if apart(_rates(use, t))}
     return {tier: one for tier, one in found.items() if one.demand.demand_s > 0}

@@ -60,8 +60,8 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of a tier: `nodes` of `cores` each. `writes`: share of its demand that every replica does (0: all
-    is divided among replicas; 1: each does all of it)."""
+    """A tier in the predicted topology: `nodes` of `cores` each. `writes`: share of its demand that every replica does
+    (0: all is divided among replicas; 1: each does all of it)."""
 
     nodes: int
     cores: float
@@ -69,7 +69,8 @@ class Change:
 
 
 def station(tier: TierDemand, idle_cores: float, demand_s: float, change: Change | None = None) -> Station:
-    """The tier as a station. One request uses at most one core; what idles is not there to serve."""
+    """The tier as a station. One request uses at most one core; the idle load's share of the CPU cannot serve
+    requests."""
     nodes, cores, writes = (
         (tier.nodes, tier.cores, 0.0) if change is None else (change.nodes, change.cores, change.writes)
     )

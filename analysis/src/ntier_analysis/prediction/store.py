@@ -60,13 +60,15 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     return document | {"caveats": caveats(mix, scale)}
 
 
-def _what_if(store: Path, found: Forecast, now: str, topo: str, mix: str, scale: float, cores: list[str]) -> list[Json]:
+def _what_if(
+    store: Path, forecast: Forecast, now: str, topo: str, mix: str, scale: float, cores: list[str]
+) -> list[Json]:
     try:
         wanted = str(Topology.parse(topo, dbms_required=False))
     except TopologyError as error:
         raise DataError(str(error)) from None
-    sizes = _known_cores(store, scale, found.tiers[-1].tier) | dict(_cores(text) for text in cores)
-    return [_of_what_if(w) for w in what_if(found.tiers, now, wanted, mix, sizes)]
+    sizes = _known_cores(store, scale, forecast.tiers[-1].tier) | dict(_cores(text) for text in cores)
+    return [_of_what_if(w) for w in what_if(forecast.tiers, now, wanted, mix, sizes)]
 
 
 def _known_cores(store: Path, scale: float, deepest: str) -> dict[str, float]:
@@ -91,8 +93,8 @@ def _cores(text: str) -> tuple[str, float]:
     return kind, value
 
 
-def _document(found: Forecast, sweep: str, topology: str, scale: float) -> Json:
-    best, off = found.at_loads.maximum, found.errors
+def _document(forecast: Forecast, sweep: str, topology: str, scale: float) -> Json:
+    best, off = forecast.at_loads.maximum, forecast.errors
     return {
         "sweep": sweep,
         "topology": topology,
@@ -101,9 +103,9 @@ def _document(found: Forecast, sweep: str, topology: str, scale: float) -> Json:
             {"tier": t.tier, "nodes": t.nodes, "cores": t.cores, "demand_ms": 1e3 * t.demand.demand_s,
              "interval_ms": [1e3 * t.demand.interval.low, 1e3 * t.demand.interval.high], "idle_cores": t.idle_cores,
              "loads": len(t.trials)}
-            for t in found.tiers
+            for t in forecast.tiers
         ],
-        "loads": found.loads.to_dict("records"),
+        "loads": forecast.loads.to_dict("records"),
         "max_throughput_per_s": best.value,
         "max_throughput_interval": [best.low, best.high],
         "bottleneck": best.tier,

@@ -50,7 +50,7 @@ class SweepData:
     interactions: pd.DataFrame
     checks: pd.DataFrame
     sweep_checks: pd.DataFrame
-    """Checks of all trials together; empty if the store is of before there were any."""
+    """Checks of all trials together; empty if the store is older than these checks."""
     nodes: pd.DataFrame
     verdict: dict
     manifests: list[dict]
@@ -64,10 +64,10 @@ class SweepData:
     mix_targets: dict[str, float]
     """Share of each interaction in a long walk of the transition table, 0..1; empty if the table is not at hand."""
     samples: pd.DataFrame
-    """What the figures need of the other resources (disk, pools, queues, statements, events), all phases, all sources;
-    columns SAMPLE_COLUMNS."""
+    """Samples that the figures need of the other resources (disk, pools, queues, statements, events), all phases, all
+    sources; columns SAMPLE_COLUMNS."""
     raw_trials: dict[str, RawTrial]
-    """The raw trials that are at hand, for what only logs tell; none if imported or moved away."""
+    """The raw trials that are still there, for what only logs tell; none if imported or moved away."""
 
     @cached_property
     def run_samples(self) -> dict[str, pd.DataFrame]:
@@ -196,7 +196,7 @@ def _raw_trials(folder: Path, trials: pd.DataFrame) -> list[RawTrial]:
 
 
 def _mix_targets(raw_trials: list[RawTrial]) -> dict[str, float]:
-    """Of the first trial that can tell: one that failed has a table, but nothing that its users did."""
+    """Taken from the first trial that has it: a failed trial has a table, but none of its users' interactions."""
     for trial in raw_trials:
         if trial.path(f"config/{trial.manifest.mix}.csv"):
             with suppress(DataError):

@@ -110,7 +110,7 @@ class Section:
 
 
 def detail_sections(data: SweepData) -> list[Section]:
-    """What goes deeper than the verdict needs: only where there are data."""
+    """Figures that go deeper than the verdict needs; only those with data."""
     if data.trials["throughput_per_s"].isna().all():
         return []
     found = [_percentiles(data), _tiers(data), _courses(data), _sequence(data), _other_densities(data)]
@@ -153,7 +153,7 @@ def course_samples(data: SweepData, trial: str) -> pd.DataFrame:
 
 
 def _courses(data: SweepData) -> Section | None:
-    """Of the trial with the strongest chain from a disk, else of the one next to the knee."""
+    """The course of the trial with the strongest chain from a disk, else of the one next to the knee."""
     linked = [name for name, chains in data.chains.items() if chains]
     trial = knee_trial(data, pd.Series(linked)) or knee_trial(data, data.cpu["trial"])
     if trial is None:
@@ -171,7 +171,7 @@ def _sequence(data: SweepData) -> Section | None:
     sources = measured.load_sources(data, usable.drop_duplicates("users"))
     if not sources:
         return None
-    note = "Windows so short that queues come and go show from how many requests on a node completes no more."
+    note = "In windows this short queues come and go: they show from how many requests on a node completes no more."
     drawing = sequence.load_throughput(sources, data.scale)
     return Section("Load against throughput in short windows", note, [Pair(drawing, None, len(sources) > 1)])
 
@@ -197,7 +197,7 @@ def _other_densities(data: SweepData) -> Section | None:
 
 
 def telling_trials(trials: pd.DataFrame, knee_users: float | None) -> pd.DataFrame:
-    """Three trials that show how it goes: the lowest load, the one next to the knee (else the middle), the highest."""
+    """Three typical trials: the lowest load, the one next to the knee (else the middle), the highest."""
     ordered = trials.dropna(subset=["run_start_s", "run_end_s"]).sort_values(["users", "rep"]).drop_duplicates("users")
     if ordered.empty:
         return ordered

@@ -20,27 +20,30 @@ from ntier_analysis.report.words import interval, join, number, share
 from ntier_analysis.wording import counted
 
 
-def write_map(found: Campaign, prices: Prices, slo_ms: float | None, out: Path) -> Path:
+def write_map(campaign: Campaign, prices: Prices, slo_ms: float | None, out: Path) -> Path:
     """Writes `<out>/map.html`, `figures/` and `tables/`; returns the path of the page. slo_ms: objective of the 95th
     percentile of the response time; None: the mixes' own."""
-    grouped = {c: groups(cells) for c, cells in found.maps.items()}
-    origin = _origin(found)
-    sections = [_section(c, cells, grouped[c]) for c, cells in _telling(found)]
-    compared = [maps.ratio_map(r, _ratio_name(r), _ratio_label(r)) for r in ratios(found)]
-    costs = _costs(found, prices)
+    grouped = {c: groups(cells) for c, cells in campaign.maps.items()}
+    origin = _origin(campaign)
+    sections = [_section(c, cells, grouped[c]) for c, cells in _telling(campaign)]
+    compared = [maps.ratio_map(r, _ratio_name(r), _ratio_label(r)) for r in ratios(campaign)]
+    costs = _costs(campaign, prices)
     drawings = [d for s in sections for d in s["drawings"]] + compared + [c["drawing"] for c in costs]
     for drawing in drawings:
         save(drawing, origin, out / "figures")
-    _write_tables(found, grouped, prices, slo_ms, out / "tables", origin)
+    _write_tables(campaign, grouped, prices, slo_ms, out / "tables", origin)
     context = {
-        "title": f"Bottlenecks of {counted(len(found.cells), 'topology')}",
-        "kicker": [counted(len(found.cells), "topology"), ", ".join(sorted({c.condition.mix for c in found.cells}))],
-        "sentence": sentence(found),
-        "warnings": found.warnings,
+        "title": f"Bottlenecks of {counted(len(campaign.cells), 'topology')}",
+        "kicker": [
+            counted(len(campaign.cells), "topology"),
+            ", ".join(sorted({c.condition.mix for c in campaign.cells})),
+        ],
+        "sentence": sentence(campaign),
+        "warnings": campaign.warnings,
         "sections": [s | {"figures": _embedded(s["drawings"], origin)} for s in sections],
         "ratios": _embedded(compared, origin),
         "costs": _embedded([c["drawing"] for c in costs], origin),
-        "rows": _rows(found, grouped, prices, slo_ms),
+        "rows": _rows(campaign, grouped, prices, slo_ms),
         "currency": prices.currency,
         "prices": _prices(prices),
     }
@@ -50,11 +53,11 @@ def write_map(found: Campaign, prices: Prices, slo_ms: float | None, out: Path) 
     return page
 
 
-def drawings(found: Campaign, prices: Prices) -> list[Drawing]:
+def drawings(campaign: Campaign, prices: Prices) -> list[Drawing]:
     """All figures of the page, in its order."""
-    sections = [_section(c, cells, groups(cells)) for c, cells in _telling(found)]
-    compared = [maps.ratio_map(r, _ratio_name(r), _ratio_label(r)) for r in ratios(found)]
-    return [d for s in sections for d in s["drawings"]] + compared + [c["drawing"] for c in _costs(found, prices)]
+    sections = [_section(c, cells, groups(cells)) for c, cells in _telling(campaign)]
+    compared = [maps.ratio_map(r, _ratio_name(r), _ratio_label(r)) for r in ratios(campaign)]
+    return [d for s in sections for d in s["drawings"]] + compared + [c["drawing"] for c in _costs(campaign, prices)]
 
 
 def _prices(prices: Prices) -> str:
@@ -62,17 +65,17 @@ def _prices(prices: Prices) -> str:
     return f"{listed} {prices.currency} per hour; {prices.source}"
 
 
-def sentence(found: Campaign) -> str:
+def sentence(campaign: Campaign) -> str:
     """The page's first sentence."""
-    counts = Counter(c.limit for c in found.cells)
+    counts = Counter(c.limit for c in campaign.cells)
     limits = join([f"{k} in {n}" for k, n in counts.most_common()])
-    return f"What limits {counted(len(found.cells), 'topology')}: {limits}."
+    return f"What limits {counted(len(campaign.cells), 'topology')}: {limits}."
 
 
-def _telling(found: Campaign) -> list[tuple[Condition, list[Cell]]]:
+def _telling(campaign: Campaign) -> list[tuple[Condition, list[Cell]]]:
     """Maps of two topologies and more; if there is none, all."""
-    several = [(c, cells) for c, cells in found.maps.items() if len(cells) > 1]
-    return several or list(found.maps.items())
+    several = [(c, cells) for c, cells in campaign.maps.items() if len(cells) > 1]
+    return several or list(campaign.maps.items())
 
 
 def _section(condition: Condition, cells: list[Cell], group: Groups) -> dict:
@@ -109,11 +112,11 @@ def _ratio_label(r: RatioMap) -> str:
     return f"{parts[0]} / {parts[1]} ({', '.join(common)})"
 
 
-def _costs(found: Campaign, prices: Prices) -> list[dict]:
+def _costs(campaign: Campaign, prices: Prices) -> list[dict]:
     """One figure per mix: interactions of different mixes do not cost the same."""
     result = []
-    for mix in sorted({c.condition.mix for c in found.cells}):
-        rows = priced([c for c in found.cells if c.condition.mix == mix], prices)
+    for mix in sorted({c.condition.mix for c in campaign.cells}):
+        rows = priced([c for c in campaign.cells if c.condition.mix == mix], prices)
         front = surfaces.frontier(rows)
         if len(front):
             drawing = surfaces.costs(rows, front, prices.currency, prices.source, mix)
@@ -125,8 +128,8 @@ def _embedded(drawings: list[Drawing], origin: Origin) -> list[dict]:
     return [embedded(Pair(d, None, wide=d.figure.get_figwidth() > 4), origin) for d in drawings]
 
 
-def _origin(found: Campaign) -> Origin:
-    cells = found.cells
+def _origin(campaign: Campaign) -> Origin:
+    cells = campaign.cells
     commits = sorted({k for c in cells for k in c.commits})
     scales = {c.scale for c in cells}
     topologies = ", ".join(sorted({str(c.topology) for c in cells}))
@@ -135,9 +138,9 @@ def _origin(found: Campaign) -> Origin:
     return Origin("campaign", topologies, sweeps, scale, ", ".join(commits) or "unknown", "ntier-analysis map")
 
 
-def _rows(found: Campaign, grouped: dict[Condition, Groups], prices: Prices, slo_ms: float | None) -> list[dict]:
+def _rows(campaign: Campaign, grouped: dict[Condition, Groups], prices: Prices, slo_ms: float | None) -> list[dict]:
     rows = []
-    for c in found.cells:
+    for c in campaign.cells:
         best = within(c, slo_ms)
         price = prices.of(c)
         rows.append(

@@ -6,7 +6,7 @@ import pandas as pd
 
 from ntier_analysis.report import words
 
-SOFT = ("pool",)
+POOLS = ("pool",)
 """Resources that a setting enlarges."""
 
 
@@ -36,7 +36,7 @@ def _keeps_up(verdict: dict) -> str:
 def _single(verdict: dict) -> list[str]:
     (first,) = verdict["bottlenecks"]
     name = f"{first['tier']} {words.resource(first['resource'])}"
-    more = "a larger pool" if first["resource"] in SOFT else f"more {name}"
+    more = "a larger pool" if first["resource"] in POOLS else f"more {name}"
     change = f"Only {more}, or less use of it per interaction, can raise the maximum; more of anything else cannot."
     return [t for t in (_keeps_up(verdict), change) if t]
 
@@ -53,8 +53,8 @@ def _none(verdict: dict) -> list[str]:
 
 def _hidden(verdict: dict) -> list[str]:
     cause = (
-        "Users wait, but nothing that was measured is full: the cause was not measured. It may be a lock, a queue, "
-        "or a resource without a collector. More hardware may change nothing."
+        "Users wait, but nothing that was measured is saturated, so the cause was not measured. It may be a lock, a "
+        "queue, or a resource without a collector. More hardware may change nothing."
     )
     return [t for t in (_keeps_up(verdict), cause) if t]
 

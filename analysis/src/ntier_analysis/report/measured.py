@@ -98,8 +98,8 @@ def web_time_ms(raw: RawTrial, interactions: int) -> float | None:
 
 
 def web_times(raw: RawTrial) -> dict[str, pd.DataFrame] | None:
-    """Of each access log of the first tier only start_s, t_s, image: a sweep's whole logs may not fit into memory. None
-    if a log is missing or cannot be read."""
+    """Access logs of the first tier, only the columns start_s, t_s, image, because a sweep's whole logs may not fit
+    into memory. None if a log is missing or cannot be read."""
     try:
         logs = {n: weblog.access_log(raw.required(f"nodes/{n}/logs/access.log")) for n in raw.logged}
     except DataError:  # the validity of the trial says so (check C5)
@@ -127,7 +127,7 @@ def load_sources(data: SweepData, trials: pd.DataFrame) -> list[Source]:
 
 
 def _joined(node: str, entries: list[tuple[str, str, float, pd.DataFrame]]) -> Source:
-    """Trials of the most common source; how many lack it (a log that is missing) is said."""
+    """Trials of the most common source, and a sentence on how many lack it (a missing log)."""
     widths = [width for _, _, width, _ in entries]
     width = max(set(widths), key=lambda w: (widths.count(w), -w))
     kept = [e for e in entries if e[2] == width]

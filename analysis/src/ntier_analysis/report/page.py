@@ -55,7 +55,7 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
 
 
 def kept_report(store: Path, sweep: str, out: Path) -> Path | None:
-    """The page of a report in `out` that `write_report` would write again as it is; None if there is none.
+    """The page of a report in `out` that is up to date; None if there is none.
 
     Raises DataError if the store does not hold the sweep."""
     folder = out / sweep
@@ -112,7 +112,7 @@ def _span(counts: pd.Series) -> str:
 
 
 def _evidence(verdict: dict) -> list[str]:
-    """Without what the warnings say."""
+    """The evidence without the sentences that the warnings repeat."""
     said = ("trials are invalid", "imported: not validated:")
     return [e for e in verdict["evidence"] if not any(s in e for s in said)] + words.migrations(verdict)
 

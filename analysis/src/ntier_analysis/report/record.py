@@ -20,8 +20,8 @@ PAGE = "report.html"
 def inputs(store: Path, sweep: str) -> str:
     """Digest of all that the report of a sweep depends on. Raises DataError for an unknown sweep.
 
-    These are this program with the libraries that draw, the sweep's tables, its verdict (other sweeps of the store are
-    witnesses), and its raw files; those by size and time of change, since logs may have gigabytes."""
+    These are this program with the libraries that draw, the sweep's tables, its verdict (which other sweeps of the
+    store may change), and its raw files, by size and time of change, since logs may have gigabytes."""
     (verdict,) = verdicts(store, [sweep])
     parts = [
         of_program(),
@@ -47,7 +47,7 @@ def unchanged(folder: Path, made_from: str) -> bool:
 
 
 def forget(folder: Path) -> None:
-    """Before a report is written: if that is interrupted, the next one begins anew."""
+    """Called before a report is written, so that after an interruption the next one begins anew."""
     (folder / FILE).unlink(missing_ok=True)
 
 

@@ -18,9 +18,9 @@ LEFT_OUT = {"--json": 0, "--results": 1}
 
 
 def repeating(command: str) -> str:
-    """`ntier sweep --topo 1/1/1/1M --set a=1 --set b=2`, as manifests record it, becomes
-    `make sweep TOPO=1/1/1/1M SET='a=1 b=2'`, which also installs what is missing. Where make has no variable for it,
-    `ntier` is called where the checkout has it; a command of another program stays as it is."""
+    """`ntier sweep --topo 1/1/1/1M --set a=1 --set b=2`, as manifests record it, becomes `make sweep TOPO=1/1/1/1M
+    SET='a=1 b=2'`, which also installs what is missing. If make has no variable for an option, the command calls
+    `.venv/bin/ntier`; a command of another program stays as it is."""
     try:
         program, goal, *words = shlex.split(command)
     except ValueError:  # fewer than two words, or a quote that does not close

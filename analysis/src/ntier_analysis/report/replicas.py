@@ -1,4 +1,4 @@
-"""Tables of the replicas: who executed how much, what the policy chose; and several policies side by side."""
+"""Tables of the replicas: what each executed, what the policy chose, and several policies side by side."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def embedded(pair: Pair, origin: Origin) -> dict:
 
 
 def assets(*, interactive: bool = True) -> dict[str, str]:
-    """Style sheet and programs, and the policy that allows these programs only, by their hashes. Without interactive
-    figures the page needs no Plotly."""
+    """Style sheet, scripts, and the policy that allows only these scripts, by their hashes. A page without interactive
+    figures leaves out Plotly."""
     package = files("ntier_analysis.report")
     scripts = {"plotly": _plotly()} if interactive else {}
     scripts["js"] = (package / "report.js").read_text(encoding="utf-8")

@@ -81,16 +81,16 @@ HEAD = (
 LEFT = ("trial", "hottest", "")
 
 
-def text(found: dict[str, Any]) -> str:
+def text(report: dict[str, Any]) -> str:
     """What `summary` gives, for a person: the sentence, a line per trial, the warnings, the page."""
-    rows = [HEAD, *(_row(t) for t in found["trials"])]
+    rows = [HEAD, *(_row(t) for t in report["trials"])]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
     lines = [
         "  ".join(c.ljust(w) if h in LEFT else c.rjust(w) for h, c, w in zip(HEAD, row, widths, strict=True)).rstrip()
         for row in rows
     ]
-    warnings = [f"warning: {w}" for w in found["warnings"]]
-    return "\n".join([found["sentence"], "", *lines, "", *warnings, f"report: {found['report']}"])
+    warnings = [f"warning: {w}" for w in report["warnings"]]
+    return "\n".join([report["sentence"], "", *lines, "", *warnings, f"report: {report['report']}"])
 
 
 def _row(t: dict[str, Any]) -> tuple[str, ...]:

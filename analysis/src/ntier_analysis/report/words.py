@@ -176,12 +176,12 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     run_s = (trials["run_end_s"] - trials["run_start_s"]).median()
     if run_s < EXPLORATORY_S:
         found.append(
-            f"Exploratory: run phases of {run_s:.0f} s. Claims need PHASES=standard (180 s) or the precision stated "
-            "with each number."
+            f"Exploratory: run phases of {run_s:.0f} s. For claims use PHASES=standard (180 s), or give each number's "
+            "interval."
         )
     if verdict["verdict"] not in ("none", "unknown") and not verdict["knee_bracketed"]:
         found.append(
-            "The knee is not bracketed: it takes two loads below and three above it to trust the maximum throughput."
+            "The loads do not enclose the knee: the maximum throughput needs two loads below it and three above."
         )
     if len(checks):
         found += _speed(checks[checks["id"] == "H6"])
@@ -201,7 +201,7 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
 
 
 def _not_validated(trials: pd.DataFrame) -> list[str]:
-    """What no check has looked at, of imported trials."""
+    """What no check has examined, of imported trials."""
     texts = trials["not_validated"] if "not_validated" in trials else pd.Series(dtype=str)
     counts = texts[texts.notna() & (texts != "")].value_counts(sort=False)
     return [
@@ -221,16 +221,16 @@ def _speed(speed: pd.DataFrame) -> list[str]:
     ]
 
 
-def prediction(found: Forecast | str, scale: float) -> str:
+def prediction(forecast: Forecast | str, scale: float) -> str:
     """What the closed model says of the sweep, and how far it is off; or why there is none."""
-    if isinstance(found, str):
-        return f"No prediction from the demands: {found}."
-    best, off = found.at_loads.maximum, found.errors
+    if isinstance(forecast, str):
+        return f"No prediction from the demands: {forecast}."
+    best, off = forecast.at_loads.maximum, forecast.errors
     nominal = "" if scale == 1.0 else f" (nominal {interval(*(v / scale for v in (best.value, best.low, best.high)))})"
     text = (
         f"The exact closed model of these demands has its maximum at {interval(best.value, best.low, best.high)} "
         f"interactions/s{nominal}, limited by the {best.tier} tier. It misses the measured throughput by "
-        f"{100 * off.throughput:.1f} % on average over {counted(len(found.loads), 'load')} and the response time by "
+        f"{100 * off.throughput:.1f} % on average over {counted(len(forecast.loads), 'load')} and the response time by "
         f"{100 * off.response:.0f} %"
     )
     return text + ("." if math.isnan(off.plateau) else f"; its maximum is {100 * off.plateau:+.1f} % off the plateau.")

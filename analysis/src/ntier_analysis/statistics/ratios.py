@@ -1,5 +1,5 @@
-"""Ratio of two measurements with its interval, and whether they are the same: by equivalence, never by a test that
-merely found nothing."""
+"""Ratio of two measurements with its interval, and whether they are the same: shown by a test of equivalence, never by
+a test that found no difference."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import check_table, sweeps
 
 MEMORY = "4GiB"
-"""What DuckDB may take; a query that needs more is refused, or goes on more slowly."""
+"""Memory that DuckDB may take; a query that needs more is refused, or runs more slowly."""
 
 
 def run(store: Path, query: str) -> pd.DataFrame:
-    """Result of one query (the last of several). Raises DataError with DuckDB's message, for all that is no query (a
-    directory that DuckDB may read, it may also write to), and if DuckDB is not installed."""
+    """Result of one query (the last of several). Raises DataError with DuckDB's message, for any statement that is not
+    a query (DuckDB could write to any folder that it may read), and if DuckDB is not installed."""
     try:
         import duckdb
     except ModuleNotFoundError:

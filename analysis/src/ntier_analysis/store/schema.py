@@ -42,7 +42,7 @@ _TYPES = {
 @dataclass(frozen=True)
 class Rule:
     """What a column may hold: `text` says it in words. Bounds are allowed themselves unless `above`; infinities never
-    are. `filled`: null (in text also nothing) is not allowed. `new`: stores of before may hold others, so that it is
+    are. `filled`: null (in text also nothing) is not allowed. `new`: older stores may hold other values, so the rule is
     not checked at reading."""
 
     text: str
@@ -389,10 +389,10 @@ NEEDED: dict[str, list[str]] = {
 """Columns that a stored table must have; others came later, and are null where the file has none."""
 
 OF_VALID = ("run_start_s", "run_end_s", "throughput_per_s")
-"""What a trial that counts must tell."""
+"""Columns that a valid trial must have."""
 
 LATER_TABLES = {"decisions", "choices", "sweep_checks"}
-"""Those that older stores lack: empty there."""
+"""Tables that older stores lack; they are empty there."""
 
 SORT_BY: dict[str, list[str]] = {
     "trials": ["users", "rep", "trial"],
@@ -486,7 +486,7 @@ def validated(
             _refuse(frame, low > high * (1 + ROUNDING), less, f"at most {more}", place)
     if table == "samples" and {"metric", "value"} <= set(frame.columns):
         negative = frame["value"] < 0
-        if negative.any():  # seldom, and a look at numbers is quicker than one at names
+        if negative.any():  # happens seldom; comparing numbers is quicker than comparing names
             _refuse(frame, negative & frame["metric"].isin(JUDGED), "value", "a number >= 0", place)
     if unique and table in KEY:
         keys = [c for c in KEY[table] if c in frame.columns]

@@ -16,7 +16,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.store.schema import LATER_TABLES, NEEDED, SORT_BY, STORE_SCHEMA, TABLES, validated
 
 LOCK_S = 20.0
-"""How long a program waits for another one that writes, which takes seconds."""
+"""How long a program waits for another one that writes; writing takes seconds."""
 MAX_ROWS = 2**25
 """Of one file: a file of a few kB can claim any number. Thirteen loads of 65 s on 5 nodes have 84,000 samples (the
 demo's sweep); the study's phases on 13 nodes would give some 4 million."""
@@ -93,7 +93,7 @@ def write_table(store: Path, name: str, sweep: str, frame: pd.DataFrame, *, inpu
 
 @contextmanager
 def locked(store: Path) -> Iterator[None]:
-    """One writer of the store at a time. Raises DataError if it cannot be written, or if another program is still at it
+    """One writer of the store at a time. Raises DataError if it cannot be written, or if another program still writes
     after LOCK_S; the system releases the lock of a program that died."""
     from filelock import FileLock, Timeout
 

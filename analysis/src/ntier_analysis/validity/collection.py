@@ -30,7 +30,8 @@ def readings(trial: RawTrial) -> dict[tuple[str, str], tuple[np.ndarray, float]]
 
 @check("C1", "Collectors: readings missing", "collector_gap")
 def alive(trial: RawTrial) -> Finding:
-    """At most 1 % of the expected readings, and always one (the ends of the run fall between two readings)."""
+    """At most 1 % of the expected readings may be missing, and one in any case (the ends of the run fall between two
+    readings)."""
     start, end = trial.run
     worst, where, n = 0.0, "", 0
     for (node, collector), (t, nominal) in trial.remember(readings).items():
@@ -110,7 +111,7 @@ def _restarts(node: str, before: dict, after: dict) -> list[str]:
 
 @check("C4", "Clock offset of a node", "clock")
 def clock_offset(trial: RawTrial) -> Finding:
-    """What is certain of it: |offset| less half of the shortest round trip."""
+    """The part of an offset that is certain: |offset| less half of the shortest round trip."""
     worst, where, unsure = 0.0, "", 0.0
     offsets = trial.manifest.clock_offsets_s
     missing = [name for name in trial.nodes if name not in offsets]

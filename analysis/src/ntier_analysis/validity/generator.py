@@ -56,8 +56,9 @@ def unaccounted(trial: RawTrial) -> Finding:
 
 
 def _overshoot_ms(trial: RawTrial, statistic: Callable[[np.ndarray], float], least: int) -> np.ndarray:
-    """actual - drawn, ms, of the client where `statistic` is largest: one that lags must not hide among others. Only
-    clients with `least` thinks that ended in the run; if none has as many, all clients together."""
+    """actual - drawn, ms, of the client where `statistic` is largest, so that a client that lags does not hide among
+    others. Only clients with `least` thinks or more that ended in the run count; if there is none, all clients
+    together."""
     thinks, (start, end) = trial.thinks, trial.run
     inside = thinks[(thinks["end_s"] >= start) & (thinks["end_s"] < end)]
     late = inside["actual_ms"] - inside["drawn_ms"]
@@ -148,7 +149,8 @@ def users_alive(trial: RawTrial) -> Finding:
 
 @check("G5", "Drawn think times follow the truncated exponential", "think_distribution", required=False, thinkers=True)
 def think_distribution(trial: RawTrial) -> Finding:
-    """Only thinks that began before the end of the run: later ones are cut off, which prefers the short ones."""
+    """Only thinks that began before the end of the run: later ones are cut off, so only short ones would be
+    complete."""
     drawn = trial.thinks.loc[trial.thinks["start_s"] < trial.run[1], "drawn_ms"].to_numpy()
     if len(drawn) < THINKS_N:
         return undecidable(f"{len(drawn)} thinks, {THINKS_N} are needed; pooled over the sweep", n=len(drawn))
@@ -191,8 +193,8 @@ def errors_window(trial: RawTrial) -> Finding:
 
 @check("E2", "Sampled pages with wrong content", "wrong_content")
 def content(trial: RawTrial) -> Finding:
-    """Over all phases. Fewer than 200 pages cannot show that there is nothing wrong: undecidable, and then not
-    required, since E1 still stands guard."""
+    """Over all phases. Fewer than 200 pages cannot show that nothing is wrong: the check is then undecidable and not
+    required, since E1 still guards against errors."""
     counts = trial.progress[["content_checked", "content_wrong"]]
     if counts.isna().all(axis=None):
         return undecidable("not collected: the driver checks no content", n=0, required=None if trial.strict else False)

@@ -172,7 +172,8 @@ def _equal(a: float | None, b: float | None) -> bool:
 
 @check("H5", "Memory: swapping and out-of-memory kills", "memory")
 def memory(trial: RawTrial) -> Finding:
-    """A control group counts its own; a machine of its own tells kills by its kernel and swapping by sysstat."""
+    """A control group counts its own kills and swapping; on a machine of its own, the kernel tells kills and sysstat
+    tells swapping."""
     events, counters = [], "procstat" if trial.own_machines else "cgroup_mem_io"
     for name in trial.nodes:
         kills = in_run(trial, name, counters, "oom_kills")["value"]
@@ -190,7 +191,7 @@ def memory(trial: RawTrial) -> Finding:
 
 @check("H5.free", "Memory in use", "memory")
 def host_memory(trial: RawTrial) -> Finding:
-    """Of the host, or of the fullest node that is a machine of its own."""
+    """Free memory of the host, or of the fullest node that is a machine of its own."""
     whole = {name: node.memory_bytes for name, node in trial.nodes.items()}
     if not trial.own_machines:
         whole = {"host": trial.manifest.host.memory_bytes if trial.manifest.host else None}
@@ -207,8 +208,8 @@ def host_memory(trial: RawTrial) -> Finding:
 
 @check("H6", "Speed of the machine: the canary's slowest seconds against its fastest", "host_speed", required=False)
 def speed(trial: RawTrial) -> Finding:
-    """Ninth against first decile of means over CANARY_S, of the canary that varies more: by so much the same work cost
-    more CPU time at some moments than at others, whatever the nodes did."""
+    """Ninth decile against first decile of means over CANARY_S, of the canary that varies more. By so much the same
+    work cost more CPU time at some moments than at others, independent of the nodes."""
     if trial.own_machines or not trial.path("nodes/host/canary.csv"):
         return not_applicable("no canary was run")
     spreads, texts, n = [], [], 0

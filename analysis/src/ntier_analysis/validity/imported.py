@@ -409,7 +409,7 @@ def counts_of(topology: str) -> dict[str, int] | None:
 
 
 def not_validated(trial: Imported, *, think_time_given: bool) -> str:
-    """What no check has looked at, joined by '; '."""
+    """What no check has examined, joined by '; '."""
     texts = ["whether users were late (generator lag), and all alive", "think times as drawn", "the mix", "clocks"]
     if not trial.cpu_of(CLIENTS):
         texts.append("the client's CPU")
@@ -427,5 +427,5 @@ def not_validated(trial: Imported, *, think_time_given: bool) -> str:
 
 
 def reasons(found: list[Check]) -> list[str]:
-    """Of the checks that invalidate the trial, each once."""
+    """Reasons of the checks that invalidate the trial, each once."""
     return list(dict.fromkeys(c.reason for c in found if c.required and c.outcome is not Outcome.PASS))

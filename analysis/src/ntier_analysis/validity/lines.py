@@ -9,7 +9,7 @@ import numpy as np
 from ntier_analysis.statistics.laws import apart
 
 MIN_OTHERS = 3
-"""Loads that a line needs before another load is held against it: two give a line without any check."""
+"""Loads that a line needs before another load is compared with it; a line through two loads always fits."""
 
 
 @dataclass(frozen=True)

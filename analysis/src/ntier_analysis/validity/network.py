@@ -31,7 +31,7 @@ CONNECT_TAIL_PCT = 1.0
 MIN_N = 100
 HIDDEN_PCT = 0.1
 RESENT = (("tcp", "tcp_lost_per_s"), ("tcp", "tcp_retransmitted_per_s"), ("sysstat", "tcp_retransmits_per_s"))
-"""The first that was collected counts: lost segments alone, or also those that were sent again without need."""
+"""Metrics in order of preference: lost segments alone, else also those that were sent again without need."""
 OVERFLOWS = ("tcp_listen_overflows_per_s", "tcp_listen_drops_per_s")
 
 

@@ -93,7 +93,7 @@ def _little(begin: np.ndarray, end: np.ndarray, start: float, stop: float) -> tu
 
 
 def _batches(trial: RawTrial, node: str, collector: str, metric: str) -> np.ndarray:
-    """Means of BATCHES equal parts of the run; fewer if parts have no sample."""
+    """Means of BATCHES equal parts of the run; parts without a sample are left out."""
     seen, (start, end) = in_run(trial, node, collector, metric), trial.run
     part = np.minimum((seen["t_s"] - start) // ((end - start) / BATCHES), BATCHES - 1)
     return seen.groupby(part)["value"].mean().to_numpy()
@@ -202,8 +202,8 @@ FREQUENCY_PCT = 3.0
 
 @check("H7", "CPU frequency: 9th against 1st decile over the run", "cpu_frequency", required=False)
 def frequency(trial: RawTrial) -> Finding:
-    """Of the host, or of the node where it varies most. A virtual machine often tells its nominal frequency whatever
-    the CPU does: then the canary (H6, H7.sweep) is the only witness."""
+    """Clock frequency of the host, or of the node where it varies most. A virtual machine often reports its nominal
+    frequency always; then only the canary (H6, H7.sweep) shows a change."""
     machines = list(trial.nodes) if trial.own_machines else ["host"]
     spreads: dict[str, tuple[float, float, int]] = {}
     for name in machines:

@@ -33,7 +33,7 @@ def _facts(manifest: Manifest) -> dict[str, Any]:
 
 
 def _fixed(system: System) -> dict[str, Any]:
-    """All that a sweep leaves as it is: the value of its factor is what it changes."""
+    """What stays the same within a sweep: all but the value of its factor."""
     return system.model_dump(mode="json", exclude={"factor": {"value"}})
 
 
@@ -72,8 +72,8 @@ def _first(folder: Path) -> tuple[Path, Manifest] | None:
 
 @check("P1", "Provenance: what differs from the first valid trial of the sweep", "provenance")
 def same_system(trial: RawTrial) -> Finding:
-    """Versions, nodes, soft resources and host must be the same. Another commit of the project alone is told, not
-    judged: most commits do not touch what is measured, and what is measured has its versions."""
+    """Versions, nodes, soft resources and host must be the same. If only the project's commit differs, that is reported
+    but does not fail: most commits do not touch what is measured, and what is measured has versions of its own."""
     earlier, own = _first(trial.folder), trial.manifest
     if earlier is None:
         return exact(0.0, 0.0, "settings", "the first one", 0)

@@ -61,8 +61,8 @@ _REGISTRY: dict[str, _Registered] = {}
 
 
 def check(id_: str, title: str, reason: str, *, required: bool = True, thinkers: bool = False):
-    """Registers a function RawTrial -> Finding. `thinkers`: it is about users who think, and says nothing of arrivals
-    at a rate or a fixed amount of work."""
+    """Registers a function RawTrial -> Finding. `thinkers`: the check is about users who think, and does not apply to
+    arrivals at a rate or a fixed amount of work."""
 
     def register(function: Callable[[RawTrial], Finding]) -> Callable[[RawTrial], Finding]:
         if id_ in _REGISTRY:
@@ -113,7 +113,7 @@ def registered() -> list[_Registered]:
 
 
 def switched_off(check: Check, why: str) -> Check:
-    """As if it had not been made: it neither passes nor fails, and says why."""
+    """The outcome of a check that does not apply: it neither passes nor fails, and says why."""
     return Check(
         id=check.id, title=check.title, required=False, outcome=Outcome.UNDECIDABLE, detail=f"{OFF}: {why}"
     )  # fmt: skip
@@ -137,7 +137,7 @@ def _run(entry: _Registered, trial: RawTrial) -> Check:
             found = not_applicable(f"nobody thinks under a load of the model {trial.load_model.value}")
         else:
             found = entry.function(trial)
-    except MemoryError:  # says something of this machine, nothing of the trial
+    except MemoryError:  # a fault of this machine, not of the trial
         raise
     except DataError as error:
         found = undecidable(str(error).replace(f"{trial.folder}/", ""))

@@ -91,8 +91,8 @@ def expected(trial: RawTrial, counts: pd.DataFrame) -> pd.Series:
     against what was sent on: 0.3 to 1.5 of it (docs/validity.md)."""
     total = np.nansum(counts["executed"] if counts["executed"].notna().any() else counts["own"])
     equal = pd.Series(total / max(len(counts), 1), index=counts.index)
-    soft = trial.manifest.soft_resources
-    if soft.get("middleware_policy") != "least_pending" or soft.get("middleware_tie") != "first":
+    settings = trial.manifest.soft_resources
+    if settings.get("middleware_policy") != "least_pending" or settings.get("middleware_tie") != "first":
         return equal
     parts = [_found_busy(trial, node, list(counts.index)) for node in _balancers(trial)]
     return sum(parts) if parts else equal
@@ -137,8 +137,8 @@ def _count(value: float) -> str:
 
 
 def _idle_servers(trial: RawTrial) -> tuple[list[str], list[str], list[str]]:
-    """The same for the nodes of the first two tiers, by the first one's logs, and for those that choose a replica, by
-    their own counters."""
+    """The same check for the nodes of the first two tiers, by the first tier's logs, and for those that choose a
+    replica, by their own counters."""
     start, end = trial.run
     logs = {n: log[(log["t_s"] >= start) & (log["t_s"] < end)] for n, log in trial.web_logs.items()}
     order = trial.system.order

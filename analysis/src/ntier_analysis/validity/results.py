@@ -1,4 +1,4 @@
-"""S: the steadiness. None of these checks is required; each is listed."""
+"""S: is the run steady? None of these checks is required; each is listed."""
 
 from __future__ import annotations
 

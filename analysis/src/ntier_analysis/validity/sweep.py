@@ -32,7 +32,7 @@ VISITS_PCT = 3.0
 IMPOSSIBLE_PCT = 3.0
 IDENTITY_PCT = 1.0
 LOW_RESPONSE = 0.1
-"""Of the think time: loads that hardly wait (as the verdict's lowest load)."""
+"""Share of the think time below which loads hardly wait (as for the verdict's lowest load)."""
 UNSATURATED = 0.9
 CHANCE = 0.01
 MIN_ORDER = 6
@@ -40,11 +40,11 @@ MIN_ORDER = 6
 VALID_PCT, MAX_RETRIES = 90.0, 2
 CANARY_PCT = 3.0
 FALSE_ALARM = float(2 * stats.norm.sf(SIGNIFICANT))
-"""Of 3 s.e.: what a sign test must be below to stand beside them (from ten trials of one sign on)."""
+"""Probability of 3 standard errors: a sign test below it counts as much (from ten trials of one sign on)."""
 
 
 LAWS = ("O1", "O3", "O4", "W2", "W5", "W7")
-"""Checks that hold one load against others, which need to ask for the same in other amounts."""
+"""Checks that compare one load with others; the loads must ask for the same work in other amounts."""
 OTHER = "the factor changes something else than how much is asked, so the loads are different conditions"
 STEADY_CHECKS = ("S1.sweep", "S2.sweep")
 """Checks that one sentence of the evidence sums up (`steadiness`)."""
@@ -135,7 +135,7 @@ def _residuals(lines: dict[str, Points], limit_pct: float, what: str, floors: di
             text = f"{what}: {name} in {trial}: {value:.4g} where the other loads lead to {expected:.4g}"
             seen.append((100 * (value - expected) / scale, 100 * error / scale, text))
     if not seen:
-        return undecidable(f"{what}: too few loads that differ by a tenth (three besides the one that is judged)", n=0)
+        return undecidable(f"{what}: too few loads that differ by a tenth (three more than the judged one)", n=0)
     return _worst(seen, limit_pct)
 
 
@@ -149,7 +149,7 @@ def _unsaturated(loads: Loads) -> dict[str, Points]:
 
 
 def forced_flow(loads: Loads) -> Finding:
-    """With a constant beside the visits, since collectors and health checks ask at any load."""
+    """The line has a constant term, since collectors and health checks ask at any load."""
     if not loads.visits:
         return undecidable("not collected: no tier counts its requests or statements")
     return _residuals(loads.visits, VISITS_PCT, "requests or statements per s", {})
@@ -271,7 +271,7 @@ def _drift(found: stationarity.Drift, n: int, what: str, limit: float = stationa
 
 
 def valid_loads(loads: Loads) -> Finding:
-    """Of the loads that were run, those with a valid trial."""
+    """Which of the loads that were run have a valid trial."""
     by_load = loads.all.groupby("level")["valid"].any()
     if by_load.empty:
         return undecidable("there is no trial", n=0)

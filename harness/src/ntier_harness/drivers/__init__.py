@@ -31,7 +31,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Share:
-    """What one of `clients` clients does of the load: workers `first` to `first + workers - 1`."""
+    """One client's part of the load: workers `first` to `first + workers - 1`."""
 
     client: int
     clients: int
@@ -118,7 +118,8 @@ def told(run: Run, share: Share, nodes: list[Node]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Command:
-    """Any program: `words` as it is called on a client, `parameters` beside those of the run, which win."""
+    """Any program: `words` as it is called on a client; `parameters` are added to those of the run, which take
+    precedence."""
 
     words: tuple[str, ...]
     parameters: Mapping[str, Any] = field(default_factory=dict)

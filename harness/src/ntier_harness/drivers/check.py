@@ -155,7 +155,7 @@ class Bench:
         return base | more
 
     def start(self, share: Share, seed: int = 1, *, endless: bool = False, text: str | None = None) -> Started:
-        """`endless`: goes on until it is ended. `text`: instead of what a driver is told."""
+        """`endless`: goes on until it is ended. `text`: written to driver.json instead of the usual contents."""
         self.runs += 1
         folder = self.place / f"run{self.runs}"
         folder.mkdir()
@@ -315,7 +315,7 @@ def wrong_row(row: Mapping[str, Any], run: Started) -> str:
 
 
 def timely(bench: Bench, run: Started, end_s: float) -> Finding:
-    """What the server saw; a driver of another protocol does not come to it."""
+    """What the server saw; a driver with another protocol sends it nothing."""
     rule, asked = "keeps the phases", list(bench.server.asked_s)
     if not asked:
         return Finding(rule, None, f"no request came to 127.0.0.1:{bench.server.port}")
@@ -339,7 +339,8 @@ def sequences(runs: list[Started]) -> dict[int, list[str]]:
 
 
 def common(one: Mapping[int, list[str]], other: Mapping[int, list[str]]) -> list[tuple[list[str], list[str]]]:
-    """What both did of each worker's beginning; a worker's last few may stand in another order if they overlap."""
+    """How each worker began, as far as both did it; a worker's last interactions may stand in another order if they
+    overlap."""
     pairs = [(one[w], other.get(w, [])) for w in one]
     lengths = [min(len(a), len(b)) for a, b in pairs]
     return [(a[:n], b[:n]) for (a, b), n in zip(pairs, lengths, strict=True)]

@@ -1,4 +1,4 @@
-"""The heartbeat of one client, line by line, held against the contract (docs/drivers.md)."""
+"""The heartbeat of one client, checked line by line against the contract (docs/drivers.md)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Heartbeat:
     def take(self, lines: list[str], now_s: float) -> bool:
         """Whether there was a new beat. Raises Broken."""
         if self.first_s is None:
-            self.first_s = now_s  # what was written before somebody looked counts as one second's
+            self.first_s = now_s  # all lines that were there at the first look count as one second's
         elif self.lines + len(lines) > LINES_PER_S * (now_s - self.first_s) + LINES_SPARE:
             raise Broken(f"{self.lines + len(lines)} lines in {now_s - self.first_s:.0f} s: one a second is allowed")
         else:
@@ -65,7 +65,7 @@ class Heartbeat:
         self.header = line.strip().split(",")
         missing = [name for name in (*REQUIRED, *UNKNOWABLE) if name not in self.header]
         if missing:
-            raise Broken(f"line {line[:100]!r} is no header: column {missing[0]} is missing")
+            raise Broken(f"line {line[:100]!r} is not a header: column {missing[0]} is missing")
 
     def _beat(self, line: str) -> Beat:
         values = line.strip().split(",")

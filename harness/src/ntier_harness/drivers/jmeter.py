@@ -19,8 +19,9 @@ TIMEOUT_MS = 120_000  # a request that takes longer is an error; the slowest sea
 
 @dataclass(frozen=True)
 class Walks:
-    """Users who walk the tables of a mix, which are in the folder `tables` on the client. `keep`: so many situations
-    are left on the client for later runs, whose users start in them; 0: the users of this run do."""
+    """Users who walk the tables of a mix, which are in the folder `tables` on the client. `keep`: number of situations
+    that the run leaves on the client, for users of later runs to start in; 0: this run's users start in those that are
+    there."""
 
     mix: Mix
     tables: str

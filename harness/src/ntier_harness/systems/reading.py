@@ -309,7 +309,7 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
     if load.factor.name != "users" and load.factor.name not in load.parameters:
         yield from _among(("load", "factor", "name"), load.factor.name, ["users", *load.parameters], "variable")
     elif load.factor.name != "users" and not load.parameters[load.factor.name].range:
-        yield ("load", "factor", "name"), f"{load.factor.name} is no number; a factor needs a range"
+        yield ("load", "factor", "name"), f"{load.factor.name} is not a number; a factor needs a range"
     for name in set(load.parameters) & set(d.settings):
         yield ("load", "parameters", name), "is a setting already"
     for name, resource in d.resources.items():

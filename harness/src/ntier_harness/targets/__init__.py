@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ntier_harness.ssh import Nodes
 
 NAMES = ("local", "hosts")
-"""The first one is where nodes run unless told otherwise."""
+"""The first one is the default."""
 
 
 class Observation(Protocol):
-    """What looks at the nodes from here while a trial runs."""
+    """Watches the nodes from this machine while a trial runs."""
 
     collectors: list[str]
     """Names of the collectors of the machine beneath the nodes; empty if there is none."""
@@ -38,13 +38,13 @@ class Observation(Protocol):
         """Ends its programs; may be called twice."""
 
     def finish(self) -> None:
-        """Brings its files into their stated form. Raises WorkError."""
+        """Brings its files into the form that the contract asks for. Raises WorkError."""
 
 
 class Target(Protocol):
     """One place to run: says what may be asked of it, provisions nodes, limits them if it can, and sees from outside
     whether they live. Each is a module of this package, with its class as `TARGET`, and a root in `terraform/targets`;
-    nothing else knows a target by name, but `paths` where `local` has the data of its images."""
+    no other module knows a target by name, except `paths`, where `local` keeps the data of its images."""
 
     name: str
     own_machines: bool
@@ -69,16 +69,16 @@ class Target(Protocol):
 
     @staticmethod
     def images(spec: Spec) -> tuple[str, ...]:
-        """What set-up must have made for a request: names of `setup/images`. Empty: nothing."""
+        """Images that set-up must have made for a request: names of `setup/images`; may be empty."""
 
     def check(self, spec: Spec) -> None:
         """Preflight: raises RequestError unless the nodes can be made, and carried, as the request says."""
 
     def demand(self, spec: Spec) -> dict[str, Any]:
-        """What the plan says the nodes take of this machine: {cores, memory_bytes}; None where they take none."""
+        """What the nodes take of this machine, for the plan: {cores, memory_bytes}; None where they take nothing."""
 
     def problems(self, spec: Spec) -> list[str]:
-        """What may make trials invalid, though nothing forbids them."""
+        """What may make trials invalid but does not forbid them."""
 
     def doctor(self, lab: Lab) -> list[Finding]:
         """What this machine has and lacks for it."""
@@ -135,5 +135,5 @@ def make_target(name: str, runner: Runner, paths: Paths, hosts: str | None) -> T
     target = kind(name)
     if hosts and not target.needs_inventory:
         able = " or ".join(n for n in NAMES if kind(n).needs_inventory)
-        raise RequestError(f"hosts: {hosts!r} is of no use to target {name}; give --target {able}")
+        raise RequestError(f"hosts: target {name} takes no inventory ({hosts!r}); give --target {able}")
     return target(runner, paths, Path(hosts) if hosts else None)

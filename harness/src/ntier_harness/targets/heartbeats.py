@@ -1,5 +1,5 @@
-"""Whether nodes live and their collectors write, where nobody can look into them from outside: each node tells it
-through one SSH connection that stays open. It costs the node four small processes every 2 s."""
+"""Whether nodes are alive and their collectors write, on machines that cannot be seen from outside: each node reports
+it through one SSH connection that stays open. It costs the node four small processes every 2 s."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Beat:
 
 
 class Heartbeats:
-    """An `Observation` of whole machines: none is beneath them, so it has no collectors."""
+    """An `Observation` of whole machines. There is no host beneath them, so it has no collectors."""
 
     def __init__(self, runner: Runner, nodes: Nodes, remote: str, logs: Path) -> None:
         self.runner = runner
@@ -47,7 +47,7 @@ class Heartbeats:
             self._tails[node.name] = nodes.spawn(node, command(remote), self._files[node.name])
 
     def problem(self) -> str | None:
-        """A connection that broke is no problem by itself: then the nodes are asked."""
+        """A broken connection alone is not a problem: the nodes are then asked directly."""
         return None
 
     def _read(self, name: str) -> Beat | None:

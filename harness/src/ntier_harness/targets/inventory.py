@@ -126,7 +126,7 @@ def _address(place: str, text: Any) -> str:
             f"{place}: address: {text!r}: expected the IPv4 address in the experiment's network"
         ) from None
     if address.is_loopback or address.is_multicast or address.is_unspecified:
-        raise RequestError(f"{place}: address: {address} is not an address of a machine of its own")
+        raise RequestError(f"{place}: address: {address} is not the address of a single machine")
     return str(address)
 
 
@@ -145,9 +145,9 @@ def wanted_nodes(spec: Spec) -> list[tuple[str, str, str]]:
 
 
 def assign(inventory: Inventory, spec: Spec) -> dict[str, Host]:
-    """Node -> host: nodes in the order of the tiers, each takes the first free host of the file that it may have; one
-    that is taken already gives way if it can do with another (Kuhn's augmenting paths), so that an assignment is found
-    whenever there is one. The same file and topology give the same assignment.
+    """Node -> host: nodes in the order of the tiers, each takes the first free host of the file that fits. If none is
+    free, a node that has a fitting host moves to another one if it can (Kuhn's augmenting paths), so an assignment is
+    found whenever one exists. The same file and topology give the same assignment.
 
     Raises RequestError with counts per tier if there is none, or if load would go to an address of the Internet."""
     nodes = wanted_nodes(spec)

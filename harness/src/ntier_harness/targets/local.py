@@ -35,18 +35,18 @@ ROUNDING = 0.015  # how far 1 ms per period may be from a share of less than a t
 
 
 def quota_ms(cpu_cores: float) -> tuple[int, int]:
-    """Milliseconds of CPU per period of so many: 0.2 cores are (2, 10), 0.15 are (3, 20), 0.03 are (1, 33).
+    """CPU and period, both in milliseconds: 0.2 cores are (2, 10), 0.15 are (3, 20), 0.03 are (1, 33).
 
-    Raises RequestError for a share that no whole milliseconds give."""
+    Raises RequestError for a share that whole milliseconds cannot give."""
     for period in PERIODS_MS:
         quota = round(cpu_cores * period)
         if quota and abs(quota / period / cpu_cores - 1) <= (ROUNDING if quota == 1 else 1e-6):
             return quota, period
-    raise RequestError(f"scale: {cpu_cores} cores are no whole milliseconds of a period of at most {PERIODS_MS[-1]} ms")
+    raise RequestError(f"scale: {cpu_cores} cores are no whole milliseconds in any period up to {PERIODS_MS[-1]} ms")
 
 
 def granted(node: Node) -> Node:
-    """The node with the CPU that whole milliseconds give it, which is what it is measured against."""
+    """The node with the CPU that whole milliseconds give it; its utilization is relative to that."""
     if not node.cpu_cores:
         return node
     quota, period = quota_ms(node.cpu_cores)

@@ -60,9 +60,11 @@ def mirrors() -> tuple[str, str]:
     """(mirror, security mirror) of Debian: the settings, else what this machine uses itself. Exits with 2 if neither
     says it, as on a machine that is not a Debian."""
     found = {"main": os.environ.get("NTIER_DEBIAN_MIRROR"), "security": os.environ.get("NTIER_SECURITY_MIRROR")}
-    call = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Identifier: Packages"]
-    for line in subprocess.run(call, capture_output=True, text=True).stdout.splitlines():
-        origin, label, uri = line.split("|", 2)
+    sources = package_sources()
+    if os.geteuid() == 0 and not any(origin for origin, _, _ in sources):  # lists removed, as in slim images
+        subprocess.run(["apt-get", "update", "-qq"], capture_output=True)
+        sources = package_sources()
+    for origin, label, uri in sources:
         which = "security" if label == "Debian-Security" else "main"
         if origin == "Debian":
             found[which] = found[which] or reachable_mirror(uri)
@@ -73,6 +75,13 @@ def mirrors() -> tuple[str, str]:
         raise SystemExit(2)
     # mirrors that carry both have them side by side
     return found["main"], found["security"] or f"{found['main']}-security"
+
+
+def package_sources() -> list[list[str]]:
+    """[origin, label, address] of each package source; without apt's lists the first two are empty."""
+    call = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Identifier: Packages"]
+    done = subprocess.run(call, capture_output=True, text=True)
+    return [line.split("|", 2) for line in done.stdout.splitlines()]
 
 
 def reachable_mirror(uri: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import http.server
 import importlib.util
 import os
@@ -10,6 +11,7 @@ import re
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import base
@@ -247,6 +249,28 @@ def test_a_machine_that_knows_no_mirror_is_told_the_setting(monkeypatch, capsys)
     with pytest.raises(SystemExit, match="2"):
         base.mirrors.__wrapped__()
     assert "NTIER_DEBIAN_MIRROR" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root brings apt's lists up to date")
+def test_where_apt_has_no_lists_they_are_fetched(monkeypatch, tmp_path):
+    """As in slim images, which have all packages and no lists. A folder is the archive, which no node can use."""
+    for name in ("lists/partial", "cache/archives/partial", "archive/dists/trixie/main/binary-amd64"):
+        (tmp_path / name).mkdir(parents=True)
+    packages = b"Package: some\nVersion: 1\nArchitecture: all\nFilename: some.deb\nSize: 0\n"
+    (tmp_path / "archive/dists/trixie/main/binary-amd64/Packages").write_bytes(packages)
+    hashed = f" {hashlib.sha256(packages).hexdigest()} {len(packages)} main/binary-amd64/Packages\n"
+    release = "Origin: Debian\nLabel: Debian\nCodename: trixie\nArchitectures: amd64\nComponents: main\n"
+    date = f"Date: {datetime.now(UTC):%a, %d %b %Y %H:%M:%S} UTC\n"
+    (tmp_path / "archive/dists/trixie/Release").write_text(f"{release}{date}SHA256:\n{hashed}")
+    (tmp_path / "list").write_text(f"deb [trusted=yes arch=amd64] file:{tmp_path}/archive trixie main\n")
+    config = f'Dir::Etc::sourcelist "{tmp_path}/list"; Dir::Etc::sourceparts "-"; APT::Sandbox::User "root";'
+    (tmp_path / "conf").write_text(f'{config} Dir::State::lists "{tmp_path}/lists"; Dir::Cache "{tmp_path}/cache";\n')
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "conf"))
+    monkeypatch.delenv("NTIER_DEBIAN_MIRROR", raising=False)
+    assert base.package_sources() == []
+    with pytest.raises(SystemExit, match="2"):
+        base.mirrors.__wrapped__()
+    assert [origin for origin, _, _ in base.package_sources()] == ["Debian"]
 
 
 def test_a_program_that_the_user_gives_is_part_of_its_image_and_an_empty_setting_is_not(images, monkeypatch, tmp_path):

@@ -19,6 +19,7 @@ def exit_code(directory: Path) -> int:
     return int((directory / "driver.rc").read_text())
 
 
+@pytest.mark.alone
 def test_users_seconds_add_up(board, run_jmeter, measured, tmp_path):
     numbers = itertools.count()
     load = {"users": 600, "content_share": 0.2, "ramp_up_s": 6, "run_s": 20, "ramp_down_s": 2, "port": board()}

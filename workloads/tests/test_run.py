@@ -21,7 +21,7 @@ def exit_code(directory: Path) -> int:
 @pytest.mark.alone
 def test_users_seconds_add_up(board, run_jmeter, measured, tmp_path):
     numbers = itertools.count()
-    load = {"users": 600, "content_share": 0.2, "ramp_up_s": 6, "run_s": 20, "ramp_down_s": 2, "port": board()}
+    load = {"users": 300, "content_share": 0.2, "ramp_up_s": 12, "run_s": 40, "ramp_down_s": 2, "port": board()}
 
     def run() -> tuple[Path, Ledger]:
         trial = run_jmeter(tmp_path / f"trial{next(numbers)}", **load)
@@ -32,13 +32,13 @@ def test_users_seconds_add_up(board, run_jmeter, measured, tmp_path):
     assert found.errors == 0
     assert found.not_started_share == 0
     assert abs(found.unaccounted_share) < 0.01, found
-    # 600 users at 7 s: about 1,700 interactions; the rate has 2.4 % sampling noise, so 10 % is four standard errors
-    expected = 600 / (6.9965 + found.response_time_mean_ms / 1000)
+    # 300 users at 7 s: about 1,700 interactions; the rate has 2.4 % sampling noise, so 10 % is four standard errors
+    expected = 300 / (6.9965 + found.response_time_mean_ms / 1000)
     assert found.throughput_per_s == pytest.approx(expected, rel=0.1)
     lives = rows(trial / "users.csv")
-    assert sorted(int(r["user"]) for r in lives) == list(range(600))
+    assert sorted(int(r["user"]) for r in lives) == list(range(300))
     beats = rows(trial / "progress.csv")
-    assert max(int(b["users"]) for b in beats) == 600
+    assert max(int(b["users"]) for b in beats) == 300
     completed = int(beats[-1]["completed"])
     assert completed == sum(int(r["interactions"]) for r in lives) == len(rows(trial / "interactions.jtl.csv"))
     assert all(int(b["completed"]) + int(b["in_flight"]) <= int(b["started"]) for b in beats)

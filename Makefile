@@ -161,7 +161,7 @@ test-fast: lint ## the tests that need no nodes
 	$(VENV)/python setup/build.py
 	terraform=$${TERRAFORM:-$$(command -v terraform || command -v tofu)}; for module in modules/topology targets/local targets/hosts; do \
 	  $$terraform -chdir=terraform/$$module init -input=false >/dev/null; $$terraform -chdir=terraform/$$module test; done
-	mvn -B -q -T 2 verify
+	mvn -B -q verify
 	$(VENV)/pytest -m 'not nodes and not alone' $(PARALLEL) workloads/tests $(WITH_NODES) notebooks/tests analysis/tests
 	$(VENV)/pytest -m alone workloads/tests
 

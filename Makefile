@@ -151,9 +151,8 @@ site: venv ## the documentation as a site: build/site/index.html
 
 .PHONY: test test-fast test-nodes test-faults lint bench
 # Four at a time on two cores, since half of them wait; first those that wait.
-FAST_TESTS   := $(wildcard workloads/tests harness/tests ansible/tests setup/tests systems/*/tests rubbos-app/tests middleware/*/tests)
-PYTEST_FAST  := $(VENV)/pytest -m 'not nodes' -n 4 --dist worksteal $(FAST_TESTS) notebooks/tests analysis/tests
-PYTEST_NODES := $(VENV)/pytest --durations=20 $(wildcard harness/tests ansible/tests setup/tests systems/*/tests rubbos-app/tests middleware/*/tests)
+WITH_NODES := $(wildcard harness/tests ansible/tests setup/tests systems/*/tests rubbos-app/tests middleware/*/tests)
+PARALLEL   := -n 4 --dist worksteal --durations=20
 test test-nodes: MIDDLEWARE := shardingsphere,haproxy,pgpool# those of which the tests need images
 
 test: setup test-fast test-nodes ## all tests, the smoke experiment included
@@ -162,14 +161,15 @@ test-fast: lint ## the tests that need no nodes
 	$(VENV)/python setup/build.py
 	terraform=$${TERRAFORM:-$$(command -v terraform || command -v tofu)}; for module in modules/topology targets/local targets/hosts; do \
 	  $$terraform -chdir=terraform/$$module init -input=false >/dev/null; $$terraform -chdir=terraform/$$module test; done
-	mvn -B -q -T 2 verify
-	$(PYTEST_FAST)
+	mvn -B -q verify
+	$(VENV)/pytest -m 'not nodes and not alone' $(PARALLEL) workloads/tests $(WITH_NODES) notebooks/tests analysis/tests
+	$(VENV)/pytest -m alone workloads/tests
 
 test-nodes: setup ## the experiments on real nodes
-	$(PYTEST_NODES) -m 'nodes and not faults'
+	$(VENV)/pytest -m 'nodes and not faults' --durations=20 $(WITH_NODES)
 
 test-faults: setup ## faults, every middleware and bare machines on real nodes; some hours
-	$(PYTEST_NODES) -m faults
+	$(VENV)/pytest -m faults $(WITH_NODES)
 
 lint: venv
 	$(VENV)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -92,16 +93,21 @@ def test_a_wrong_file_is_one_clear_error(parse, text, says):
     assert "\n" not in str(error.value)
 
 
+@cache
+def example(file: Path) -> campaign_spec.Campaign:
+    return campaign_spec.parse(file.read_text(), str(file), EXAMPLES.parents[1], 2)
+
+
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda f: f.stem)
 def test_examples_can_be_run(file):
-    assert campaign_spec.parse(file.read_text(), str(file), EXAMPLES.parents[1], 2).sweeps
+    assert example(file).sweeps
 
 
 def test_images_are_those_of_the_sweeps():
     """What set-up makes; HAProxy's image was left out, and nobody found out before Terraform did."""
     named = {}
     for file in EXAMPLES.glob("*.yaml"):
-        found = campaign_spec.parse(file.read_text(), str(file), EXAMPLES.parents[1], 2)
+        found = example(file)
         named[file.stem] = {image for spec in found.sweeps for image in spec.images}
     assert named["identical-pair"] == {"web", "app", "haproxy", "mysql-small", "client"}
     assert named["paper-mesh"] == {"web", "app", "shardingsphere", "mysql-small", "postgresql-small", "client"}

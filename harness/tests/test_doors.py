@@ -84,7 +84,8 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spoilt(good: Path, name: str, content: bytes | str | None = None) -> Iterator[Path]:
     """A checkout without the door's file, or with this content."""
     with TemporaryDirectory(dir=good.parent) as folder:
-        at = Path(shutil.copytree(good, Path(folder) / "at"))
+        at = Path(shutil.copytree(good, Path(folder) / "at", ignore=shutil.ignore_patterns("ansible")))
+        (at / "ansible").symlink_to(good / "ansible")  # forty folders that no door reads
         (at / DOORS[name].file).unlink()
         if content is not None:
             (at / DOORS[name].file).write_bytes(content.encode() if isinstance(content, str) else content)

@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -30,10 +32,20 @@ def store(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def executed(store, tmp_path_factory) -> Callable[[str], Path]:
+    """The executed notebook of this name; each takes seconds, so it is executed once."""
+
+    @cache
+    def execute(name: str) -> Path:
+        return runner.execute(runner.notebooks()[name], tmp_path_factory.mktemp(name), {"STORE": str(store)})
+
+    return execute
+
+
 @pytest.mark.parametrize("name", list(runner.notebooks()))
-def test_runs_and_shows_figures(name, store, tmp_path):
-    path = runner.execute(runner.notebooks()[name], tmp_path, {"STORE": str(store)})
-    outputs = [o for c in nbformat.read(path, 4).cells if c.cell_type == "code" for o in c.outputs]
+def test_runs_and_shows_figures(name, executed):
+    outputs = [o for c in nbformat.read(executed(name), 4).cells if c.cell_type == "code" for o in c.outputs]
     assert sum("image/png" in o.get("data", {}) for o in outputs) >= 2
     assert not [o for o in outputs if o.output_type in ("error", "stream")]
 
@@ -113,9 +125,8 @@ def test_wrong_requests_exit_with_2(arguments, message, tmp_path, store):
     assert "Traceback" not in done.stderr
 
 
-def test_the_maps_are_shown_and_what_the_store_lacks_is_said(store, tmp_path):
-    path = runner.execute(runner.notebooks()["03-maps"], tmp_path, {"STORE": str(store)})
-    cells = [c for c in nbformat.read(path, 4).cells if c.cell_type == "code"]
+def test_the_maps_are_shown_and_what_the_store_lacks_is_said(store, executed):
+    cells = [c for c in nbformat.read(executed("03-maps"), 4).cells if c.cell_type == "code"]
     (maps,) = [c for c in cells if "store.map()" in c.source]
     assert sum("image/png" in o.get("data", {}) for o in maps.outputs) == len(na.Store(store).map().figures)
     assert len(na.Store(store).map().figures) > 2

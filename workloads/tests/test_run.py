@@ -6,22 +6,22 @@ import csv
 import itertools
 import re
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from ledger import Ledger, ledger, rows
 
-SHORT = {"users": 20, "ramp_up_s": 1, "run_s": 4, "ramp_down_s": 1, "think_mean_ms": 200}
+SHORT = {"users": 20, "ramp_up_s": 2, "run_s": 6, "ramp_down_s": 1, "think_mean_ms": 300}
 
 
 def exit_code(directory: Path) -> int:
     return int((directory / "driver.rc").read_text())
 
 
+@pytest.mark.alone
 def test_users_seconds_add_up(board, run_jmeter, measured, tmp_path):
     numbers = itertools.count()
-    load = {"users": 600, "content_share": 0.2, "ramp_up_s": 6, "run_s": 20, "ramp_down_s": 2, "port": board()}
+    load = {"users": 300, "content_share": 0.2, "ramp_up_s": 12, "run_s": 40, "ramp_down_s": 2, "port": board()}
 
     def run() -> tuple[Path, Ledger]:
         trial = run_jmeter(tmp_path / f"trial{next(numbers)}", **load)
@@ -32,13 +32,13 @@ def test_users_seconds_add_up(board, run_jmeter, measured, tmp_path):
     assert found.errors == 0
     assert found.not_started_share == 0
     assert abs(found.unaccounted_share) < 0.01, found
-    # 600 users at 7 s: about 1,700 interactions; the rate has 2.4 % sampling noise, so 10 % is four standard errors
-    expected = 600 / (6.9965 + found.response_time_mean_ms / 1000)
+    # 300 users at 7 s: about 1,700 interactions; the rate has 2.4 % sampling noise, so 10 % is four standard errors
+    expected = 300 / (6.9965 + found.response_time_mean_ms / 1000)
     assert found.throughput_per_s == pytest.approx(expected, rel=0.1)
     lives = rows(trial / "users.csv")
-    assert sorted(int(r["user"]) for r in lives) == list(range(600))
+    assert sorted(int(r["user"]) for r in lives) == list(range(300))
     beats = rows(trial / "progress.csv")
-    assert max(int(b["users"]) for b in beats) == 600
+    assert max(int(b["users"]) for b in beats) == 300
     completed = int(beats[-1]["completed"])
     assert completed == sum(int(r["interactions"]) for r in lives) == len(rows(trial / "interactions.jtl.csv"))
     assert all(int(b["completed"]) + int(b["in_flight"]) <= int(b["started"]) for b in beats)
@@ -93,9 +93,7 @@ def paths(trial: Path) -> dict[str, list[str]]:
 def test_the_same_seed_gives_the_same_walks_requests_and_thinks(board, run_jmeter, tmp_path):
     port = board()
     seeds = {"one": 5, "two": 5, "other": 6}
-    with ThreadPoolExecutor() as pool:  # beside each other, as each waits more than it works
-        runs = [pool.submit(run_jmeter, tmp_path / name, port=port, seed=seed, **SHORT) for name, seed in seeds.items()]
-    one, two, other = (run.result() for run in runs)
+    one, two, other = (run_jmeter(tmp_path / name, port=port, seed=seed, **SHORT) for name, seed in seeds.items())
     assert all(a[:10] == b[:10] for a, b in ((paths(one)[user], paths(two)[user]) for user in paths(one)))
     assert paths(one) != paths(other)
 
@@ -147,7 +145,7 @@ def test_requests_under_way_at_the_end_are_pending_not_errors(board, run_jmeter)
     assert exit_code(trial) == 0
     lives = rows(trial / "users.csv")
     assert len(lives) == 20
-    assert all(r["pending_state"] == "StoriesOfTheDay" and float(r["pending_ms"]) > 4000 for r in lives)
+    assert all(r["pending_state"] == "StoriesOfTheDay" and float(r["pending_ms"]) > 6000 for r in lives)
     assert all(r["errors"] == "0" for r in lives)
     assert rows(trial / "interactions.jtl.csv") == []
 
@@ -199,13 +197,8 @@ def test_what_a_user_draws_does_not_depend_on_the_client_it_is_on(board, run_jme
     writers = {"mix": mixes / "read_write.csv", "author_mix": mixes / "authors/read_write.csv", "author_share": 0.4}
     load = SHORT | writers | {"port": port, "seed": 11}
     shares = {"first": (0, 13), "second": (13, 7)}
-    with ThreadPoolExecutor() as pool:
-        whole = pool.submit(run_jmeter, tmp_path / "one", **load)
-        parts = [
-            pool.submit(run_jmeter, tmp_path / name, **(load | {"first_user": first, "users": users}))
-            for name, (first, users) in shares.items()
-        ]
-    one, two = whole.result(), [part.result() for part in parts]
+    one = run_jmeter(tmp_path / "one", **load)
+    two = [run_jmeter(tmp_path / n, **(load | {"first_user": f, "users": u})) for n, (f, u) in shares.items()]
     assert roles(one) == roles(*two)
     assert set(roles(one)) == set(range(20))
     assert set(roles(one).values()) == {"0", "1"}

@@ -47,7 +47,7 @@ for drawing in (sweep.figure("utilization"), sweep.figure("throughput")):
     display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
 
 # %% [markdown]
-# ## Which would be next?
+# ## Which node would limit next?
 # The node with the largest demand for CPU per interaction saturates first, the next one when that is relieved.
 
 # %%

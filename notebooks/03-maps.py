@@ -14,7 +14,7 @@
 # # What do the topologies reach, and where is the bottleneck of each?
 #
 # Every sweep of the store with its maximum, its knee and its bottleneck, and the maps over application and database
-# nodes. A map of one place is what one topology gives; what is missing for more is said below.
+# nodes. With one topology the map has one place; the text below says what is missing for more.
 
 # %%
 import ntier_analysis as na

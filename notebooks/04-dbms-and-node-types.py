@@ -13,7 +13,7 @@
 # %% [markdown]
 # # Does it matter which DBMS, and which type of node?
 #
-# Sweeps that are alike but for the DBMS, then those that are alike but for the type of the database nodes: ratios with
+# Sweeps that differ only in the DBMS, then those that differ only in the type of the database nodes: ratios with
 # 95 % intervals; the same (shown to be within 5 %), different, or undecided.
 
 # %%

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Are a few long queries what users wait for?
+# # Do users wait for a few long queries?
 #
 # Share of all response time that each interaction takes, at the lowest, a middle and the highest load of every sweep.
 # At the lowest load nothing waits, so its response times are the interactions' own; at the highest they are queueing.

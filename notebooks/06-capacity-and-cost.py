@@ -13,8 +13,8 @@
 # %% [markdown]
 # # How many users does a topology serve, and what does one cost?
 #
-# Users at the knee, users whom the response-time objective still suits, and what each tier must spend per interaction.
-# Prices are parameters; the search for the cheapest topology needs sweeps of several.
+# Users at the knee, the most users within the response-time objective, and what each tier spends per interaction.
+# Prices are parameters; the search for the cheapest topology needs sweeps of several topologies.
 
 # %%
 import ntier_analysis as na

@@ -70,7 +70,7 @@ def _within_slo(trials: pd.DataFrame) -> float:
 
 
 def pairs(frame: pd.DataFrame, differ: str) -> list[tuple[str, str]]:
-    """Sweeps that are alike but for `dbms` or `low_cost`, MySQL (or the normal nodes) first."""
+    """Pairs of sweeps that differ only in `dbms` or `low_cost`, MySQL (or the normal nodes) first."""
     found = []
     counts = frame["topology"].str.extract(r"^([\d/]+)", expand=False)
     other = "low_cost" if differ == "dbms" else "dbms"
@@ -88,9 +88,9 @@ def lacking(frame: pd.DataFrame) -> list[str]:
     if frame["topology"].nunique() < 2 or frame["nodes"].nunique() < 2:
         found.append("Missing for maps and migration over topologies: sweeps of topologies with more nodes.")
     if not pairs(frame, "dbms"):
-        found.append("Missing for a comparison of DBMS: two sweeps that are alike but for the DBMS.")
+        found.append("Missing for a comparison of DBMS: two sweeps that differ only in the DBMS.")
     if not pairs(frame, "low_cost"):
-        found.append("Missing for a comparison of node types: two sweeps that are alike but for low-cost nodes (`L`).")
+        found.append("Missing for a comparison of node types: two sweeps that differ only in low-cost nodes (`L`).")
     bound = frame.loc[frame["at_least"], "sweep"].tolist()
     if bound:
         found.append(f"Only lower bounds of the maximum (too few loads beyond the knee): {', '.join(bound)}.")

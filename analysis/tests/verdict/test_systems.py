@@ -194,5 +194,5 @@ def test_a_name_that_no_check_has_is_told():
     assert unused_checks({"G1": "why", "W2": "so", "Z9": "?"}) == [
         "check G1 is switched off by the system: why",
         "check W2 is switched off by the system: so",
-        "the system switches off a check Z9, which there is not",
+        "the system switches off a check Z9, which does not exist",
     ]

@@ -170,6 +170,7 @@ def density_map(curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, tier: 
     layout["xaxis2"] = {
         "domain": [0.77, 1],
         "range": [-0.06, 1.06],
+        "tickvals": [0.5, 1],  # a 0 would stand on the 100 of the map beside it on a telephone
         "title": {"text": f"≥ {THRESHOLD_PCT:g} %", "standoff": 8},
     }
     layout["shapes"] = [
@@ -204,7 +205,7 @@ def timeline(counts: pd.DataFrame) -> Json:
         )
         for number, (_, rows) in enumerate(counts.groupby("trial", sort=False))
     ]
-    layout = _layout("seconds since the start of the run phase", "interactions/s", y={"rangemode": "tozero"})
+    layout = _layout("seconds since the run phase began", "interactions/s", y={"rangemode": "tozero"})
     layout["xaxis"]["rangemode"] = "normal"
     run = counts[counts["phase"] == "run"]
     outside = [(counts["t_s"].min(), 0.0), (run["t_s"].max() + 1.0, counts["t_s"].max() + 1.0)]

@@ -416,7 +416,7 @@ def not_validated(trial: Imported, *, think_time_given: bool) -> str:
     if not trial.cpu_of(HOSTS):
         texts.append("the host's CPU, stolen time and quotas")
     if trial.completed is None:
-        texts.append("single interactions (throughput and response times are as told)")
+        texts.append("single interactions (throughput and response times are taken as given)")
     if np.isnan(trial.number("errors")):
         texts.append("errors")
     if not think_time_given and trial.model is LoadModel.CLOSED:

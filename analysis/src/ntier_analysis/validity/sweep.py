@@ -45,7 +45,7 @@ FALSE_ALARM = float(2 * stats.norm.sf(SIGNIFICANT))
 
 LAWS = ("O1", "O3", "O4", "W2", "W5", "W7")
 """Checks that compare one load with others; the loads must ask for the same work in other amounts."""
-OTHER = "the factor changes something else than how much is asked, so the loads are different conditions"
+OTHER = "the factor changes something other than the amount of load, so the loads cannot be compared"
 STEADY_CHECKS = ("S1.sweep", "S2.sweep")
 """Checks that one sentence of the evidence sums up (`steadiness`)."""
 
@@ -70,7 +70,7 @@ def unused_checks(off: dict[str, str]) -> list[str]:
     return [
         f"check {i} is switched off by the system: {why}"
         if i in known
-        else f"the system switches off a check {i}, which there is not"
+        else f"the system switches off a check {i}, which does not exist"
         for i, why in off.items()
     ]
 

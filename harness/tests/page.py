@@ -15,10 +15,10 @@ def files_shown() -> dict[str, str]:
 
 
 def copy_checkout(into: Path) -> None:
-    """This checkout by links, with `systems` and `results` of its own."""
+    """This checkout by links, with `build`, `systems` and `results` of its own."""
     into.mkdir()
     for path in ROOT.iterdir():
-        if path.name not in ("systems", "results", ".git"):
+        if path.name not in ("build", "systems", "results", ".git"):
             (into / path.name).symlink_to(path)
     (into / "systems").mkdir()
     for path in (ROOT / "systems").iterdir():

@@ -189,6 +189,26 @@ def test_the_client_gets_the_driver_where_the_harness_calls_it(shop, tmp_path):
     assert existing.driver_program(request_of(shop)) == "python3"
 
 
+def test_a_plan_comes_with_the_jmeter_that_set_up_made(shop, tmp_path):
+    file = shop / "systems/shop/system.yaml"
+    text = file.read_text()
+    begin, end = text.index("    kind: command"), text.index("  model: closed")
+    jmeter = "    kind: jmeter\n    plan: shop.jmx\n    own_thread_group: true\n"
+    (shop / "systems/shop/shop.jmx").touch()
+    (shop / "build/jmeter/bin").mkdir(parents=True)
+    (shop / "build/jmeter/bin/ApacheJMeter.jar").touch()
+    file.write_text(text[:begin] + jmeter + text[end:])
+    try:
+        home, spec = unpacked(shop, "client", tmp_path), request_of(shop)
+    finally:
+        file.write_text(text)
+    assert os.access(home / "bin/run-jmeter", os.X_OK)
+    assert (home / "jmeter/bin/ApacheJMeter.jar").exists()
+    assert [p.name for p in (home / "load").iterdir()] == ["shop.jmx"]
+    assert existing.driver_program(spec) == "java"
+    assert existing.make_parts(Paths(shop, tmp_path, tmp_path), spec)[-1] == "workloads"
+
+
 def test_units_and_the_command_that_resets_are_told_to_the_node(shop, tmp_path):
     file = shop / "systems/shop/system.yaml"
     text = file.read_text()

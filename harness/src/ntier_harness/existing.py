@@ -116,7 +116,7 @@ def bring(lab: Lab, spec: Spec) -> None:
     """Every node has the programs of this request, and no others of ours. Raises WorkError naming the node."""
     of = {tier: archive(files(lab.paths, spec, tier)) for tier in (*spec.topology.counts, CLIENT)}
     old = " ".join(f"{HOME}/{name}" for name in ("bin", "lib", "etc", "load", "workloads", "jmeter"))
-    # files of ours in /etc/sudoers or a umask of root's must not decide whether the programs can be run
+    # the machine's own umask must not decide whether the driver can be run
     unpack = f"umask 022; rm -rf {old} && tar --extract --no-same-owner --directory {HOME}"
 
     def one(node: Node) -> None:

@@ -405,6 +405,14 @@ def test_a_systems_own_collector_says_by_its_columns_what_they_are(tmp_path):
     assert backwards == 0
 
 
+def test_a_systems_own_collector_may_have_a_pool_and_nothing_else(tmp_path):
+    path = tmp_path / "till_status.csv"
+    path.write_text("t_s,tills_used,tills_limit\n1,2,4\n2,4,4\n")
+    frame, _ = status.own_status(path)
+    assert frame["value"].dtype == float
+    assert wide(frame, "utilization_pct", "tills") == approx([50, 100])
+
+
 def test_a_counter_of_a_systems_own_that_runs_backwards_is_flagged(tmp_path):
     path = tmp_path / "till_status.csv"
     path.write_text("t_s,sold_total\n1,5\n2,3\n3,4\n")

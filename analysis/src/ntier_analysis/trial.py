@@ -247,6 +247,8 @@ class RawTrial:
             return host.canary(path), 0
         if collector in STATUS:
             return STATUS[collector](path)
+        if self.manifest.system is not None and collector in self.manifest.collectors.get(node, ()):
+            return status.own_status(path)
         raise DataError(f"{path}: unknown collector {collector!r}; known are {', '.join(self.known_collectors)}")
 
     known_collectors = (

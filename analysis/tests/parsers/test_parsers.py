@@ -388,3 +388,39 @@ def test_what_the_receiver_had_twice_was_not_lost(tmp_path):
     values = {metric: part["value"].tolist() for metric, part in frame.groupby("metric")}
     assert values["tcp_retransmitted_per_s"] == [3, 2]
     assert values["tcp_lost_per_s"] == [1, 0]
+
+
+def test_a_systems_own_collector_says_by_its_columns_what_they_are(tmp_path):
+    path = tmp_path / "till_status.csv"
+    path.write_text(
+        "t_s,tills_used,tills_limit,tills_waiting,sold_total,guests,spare_used\n1,2,4,0,5,7,1\n2,4,4,3,9,8,1\n"
+    )
+    frame, backwards = status.own_status(path)
+    pool = frame[frame["resource"] == "pool"]
+    assert wide(pool, "utilization_pct", "tills") == approx([50, 100])
+    assert wide(pool, "waiting", "tills") == approx([0, 3])
+    assert wide(frame, "sold_per_s") == approx([4])
+    assert wide(frame, "guests") == approx([7, 8])
+    assert wide(frame, "spare_used") == approx([1, 1]), "no pool: nobody says how many there are"
+    assert backwards == 0
+
+
+def test_a_systems_own_collector_may_have_a_pool_and_nothing_else(tmp_path):
+    path = tmp_path / "till_status.csv"
+    path.write_text("t_s,tills_used,tills_limit\n1,2,4\n2,4,4\n")
+    frame, _ = status.own_status(path)
+    assert frame["value"].dtype == float
+    assert wide(frame, "utilization_pct", "tills") == approx([50, 100])
+
+
+def test_a_counter_of_a_systems_own_that_runs_backwards_is_flagged(tmp_path):
+    path = tmp_path / "till_status.csv"
+    path.write_text("t_s,sold_total\n1,5\n2,3\n3,4\n")
+    assert status.own_status(path)[1] == 1
+
+
+def test_a_column_of_a_systems_own_is_a_word(tmp_path):
+    path = tmp_path / "till_status.csv"
+    path.write_text("t_s,a b\n1,5\n")
+    with pytest.raises(DataError, match=r"till_status.csv:1: column 'a b', expected letters, digits and _"):
+        status.own_status(path)

@@ -160,6 +160,22 @@ def test_one_database_of_a_system_that_promises_no_rows_has_no_replicas(trial):
     assert found.valid, found.reasons
 
 
+def test_a_systems_own_collector_is_read_and_must_be_there(trial):
+    told(trial, PLUG_IN)
+    manifest = Manifest.read(trial)
+    started = {**manifest.collectors, "web1": [*manifest.collectors["web1"], "till_status"]}
+    manifest.model_copy(update={"collectors": started}).write(trial)
+    assert not checks(trial)[0].valid
+    start, end = RawTrial(trial).run
+    seconds = range(int(start) - 1, int(end) + 2)
+    file = trial / "nodes/web1/till_status.csv"
+    file.write_text("t_s,tills_used,tills_limit\n" + "".join(f"{t},2,4\n" for t in seconds))
+    found, _ = checks(trial)
+    assert found.valid, found.reasons
+    file.write_text("t_s,tills_used,tills_limit\n" + "".join(f"{t},2,4\n" for t in seconds if t % 7))
+    assert "collector_gap" in checks(trial)[0].reasons
+
+
 def test_a_first_tier_without_apache_keeps_no_log(trial):
     told(trial, OTHER)
     manifest = Manifest.read(trial)

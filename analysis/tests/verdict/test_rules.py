@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from ntier_analysis.statistics.share import saturation_share
 from ntier_analysis.verdict.agreement import combine, migrations
+from ntier_analysis.verdict.coverage import mean_known
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import THRESHOLDS, Saturation, saturations
@@ -306,3 +307,9 @@ def test_sweep_without_a_valid_trial():
 def test_lowest_load_that_waits_itself_is_no_base():
     found = judge_sweep("s", "1/1/1/1M", [trial(1000, 10.0, 3.0, "db1")], 0.1)
     assert found.trials[0][1].lost == pytest.approx(0.3)
+
+
+@pytest.mark.filterwarnings("error")
+def test_where_no_node_of_a_tier_was_read_its_use_is_not_known():
+    rows = [np.array([np.nan, 1.0, 0.5]), np.array([np.nan, 0.5, np.nan])]
+    assert mean_known(rows) == pytest.approx([np.nan, 0.75, 0.5], nan_ok=True)

@@ -56,8 +56,8 @@ def tidy(at: Clock, columns: dict[tuple[str, str, str, str], np.ndarray], *, gau
 
 def long_form(series: list[tuple[tuple[str, str, str, str], np.ndarray, np.ndarray, np.ndarray]]) -> pd.DataFrame:
     """[((resource, item, metric, unit), t, value, interval)] -> long frame with the columns of `TIDY`."""
-    if not series:
-        return pd.DataFrame(columns=TIDY)
+    if not series:  # typed: a column of no type would take the type away from what it is joined to
+        return pd.DataFrame({name: pd.Series(dtype="float" if name in NUMBERS else "str") for name in TIDY})
     sizes = [len(t) for _, t, _, _ in series]
     names = [np.repeat(np.array([key[i] for key, _, _, _ in series], dtype=object), sizes) for i in range(4)]
     numbers = [np.concatenate([s[i] for s in series]) for i in (1, 2, 3)]
@@ -65,4 +65,5 @@ def long_form(series: list[tuple[tuple[str, str, str, str], np.ndarray, np.ndarr
     return frame.assign(t_s=numbers[0], value=numbers[1], interval_s=numbers[2])[TIDY]
 
 
+NUMBERS = ("t_s", "value", "interval_s")
 TIDY = ["t_s", "resource", "item", "metric", "value", "unit", "interval_s"]

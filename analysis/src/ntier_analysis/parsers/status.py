@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -156,6 +157,36 @@ def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
                 rates["query", str(replica), metric, "per_s"] = step / at.dt
         parts.append(tidy(at, rates))
     return (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)), backwards
+
+
+COLUMN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+
+
+def own_status(path: Path) -> tuple[pd.DataFrame, int]:
+    """What a system's own collector wrote. The ends of the columns' names say what they are: `P_used` of `P_limit` with
+    `P_waiting` is the pool P, `C_total` counts since the start of the service, any other column is a reading. Returns
+    tidy samples, and how often a counter ran backwards. Raises DataError if a column's name is not a word."""
+    raw = read_csv(path, {"t_s": "number"}, others="number")
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
+    columns = list(raw.columns.drop("t_s"))
+    if strange := next((name for name in columns if not COLUMN.fullmatch(name)), None):
+        raise DataError(f"{path}:1: column {strange!r}, expected letters, digits and _, 63 at most")
+    pools = [name.removesuffix("_used") for name in columns if name.endswith("_used")]
+    pools = [name for name in pools if name and f"{name}_limit" in columns]
+    gauges, rates, backwards = {}, {}, 0
+    for name in pools:
+        gauges |= _pool(name, raw[f"{name}_used"], raw[f"{name}_limit"])
+        if f"{name}_waiting" in columns:
+            gauges["pool", name, "waiting", "count"] = raw[f"{name}_waiting"]
+    told = {f"{name}_{end}" for name in pools for end in ("used", "limit", "waiting")}
+    for name in (name for name in columns if name not in told):
+        if name.endswith("_total"):
+            step, n = deltas(raw[name].to_numpy(), at)
+            backwards += n
+            rates["query", "", f"{name.removesuffix('_total')}_per_s", "per_s"] = step / at.dt
+        else:
+            gauges["queue", "", name, "count"] = raw[name]
+    return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
 
 
 def _pool(item: str, used: pd.Series, limit: pd.Series) -> dict:

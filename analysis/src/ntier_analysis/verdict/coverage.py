@@ -74,7 +74,7 @@ def in_turns(candidates: list[Saturation], waits: np.ndarray) -> list[Turns]:
     for s in candidates:
         groups.setdefault(s.group, []).append(s)
     marks = {g: np.fmax.reduce([on_clock(s, len(waits)) for s in some]) for g, some in groups.items()}
-    use = {g: np.nanmean([_use(s, len(waits)) for s in some], axis=0) for g, some in groups.items()}
+    use = {g: mean_known([_use(s, len(waits)) for s in some]) for g, some in groups.items()}
     for size in range(2, LARGEST + 1):
         fitting = []
         for chosen in combinations(sorted(groups), size):
@@ -98,6 +98,12 @@ def _known(marks: list[np.ndarray], use: list[np.ndarray], waits: np.ndarray) ->
     """Both (resources, cells), of the time in which users wait."""
     known = (waits > 0) & ~np.isnan(np.sum(marks, axis=0)) & ~np.isnan(np.sum(use, axis=0))
     return np.array(marks)[:, known], np.array(use)[:, known]
+
+
+def mean_known(rows: list[np.ndarray]) -> np.ndarray:
+    """(cells,) of those that are known; NaN where none is (np.nanmean would warn)."""
+    known = np.sum(~np.isnan(rows), axis=0)
+    return np.where(known > 0, np.nansum(rows, axis=0) / np.maximum(known, 1), np.nan)
 
 
 def _use(s: Saturation, cells: int) -> np.ndarray:

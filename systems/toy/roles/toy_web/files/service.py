@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,15 +19,19 @@ SQL = {
 }
 
 
+computing = threading.Lock()
+
+
 class Page(BaseHTTPRequestHandler):
     def do_GET(self):
         _, action, page = self.path.split("/")
-        end = time.thread_time() + told["cpu_ms"] / 1000
         with pool.connection() as connection:
             visits = connection.execute(SQL[action], [int(page)]).fetchone()[0]
             connection.execute("SELECT pg_sleep(%s)", [told["hold_ms"] / 1000])
-        while time.thread_time() < end:
-            pass
+        with computing:
+            end = time.thread_time() + told["cpu_ms"] / 1000
+            while time.thread_time() < end:
+                pass
         body = f"page {page}: {visits} visits\n".encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -34,5 +39,16 @@ class Page(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+def status():
+    with Path("/run/toy_status.csv").open("w", buffering=1) as file:
+        file.write("t_s,connections_used,connections_limit,connections_waiting\n")
+        while True:
+            now = pool.get_stats()
+            used, waiting = now["pool_size"] - now["pool_available"], now.get("requests_waiting", 0)
+            file.write(f"{time.time():.3f},{used},{now['pool_max']},{waiting}\n")
+            time.sleep(1 - time.time() % 1)
+
+
+threading.Thread(target=status, daemon=True).start()
 ThreadingHTTPServer.request_queue_size = 1000
 ThreadingHTTPServer(("127.0.0.1", 8000), Page).serve_forever()

@@ -1,10 +1,11 @@
 """Makes cases: draws, checks the label, simulates the sweep, and puts what a user would import into a store.
 
-    python analysis/bench/detector/make.py FOLDER tuning|scoring CLASS FIRST LAST
+    python analysis/bench/detector/make.py FOLDER tuning|scoring CLASS FIRST LAST [--labels]
     python analysis/bench/detector/make.py FOLDER tuning|scoring again      # references only
 
 Resumable: a case that is in FOLDER/<set>.<class>.jsonl is not made again. Cases whose counterfactuals contradict the
-label get that of the counterfactuals; if these do not tell one, the case is written down and left out."""
+label get that of the counterfactuals; if these do not tell one, the case is written down and left out. `--labels`:
+without the references, which take most of the time and only the intervals are held against (`again` makes them)."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ ALIKE_S = 1200.0
 measures, which is not the long run's (20 s of ramp-up do not settle a system beyond its knee)."""
 
 
-def make(folder: Path, case: Case) -> dict:
-    """Checks and imports one case; returns its line of the list."""
+def make(folder: Path, case: Case, *, labels_only: bool = False) -> dict:
+    """Checks and imports one case; returns its line of the list. `labels_only`: without references."""
     checked = truth.check(case)
     line = {
         "name": case.name, "truth": checked.truth, "built_in": case.truth, "variant": case.variant,
@@ -52,7 +53,10 @@ def make(folder: Path, case: Case) -> dict:
         return line
     runs = truth.sweep_runs(case, checked.knee_real)
     _store(folder / "store", case, runs)
-    return line if not checked.holds else line | reference(case, runs[-1].users) | {"reference": REFERENCE}
+    line["users_reference"] = runs[-1].users
+    if labels_only or not checked.holds:
+        return line
+    return line | reference(case, runs[-1].users) | {"reference": REFERENCE}
 
 
 def reference(case: Case, users: int) -> dict:
@@ -128,7 +132,7 @@ def main() -> None:
     for number in range(int(sys.argv[4]), int(sys.argv[5])):
         case = draw(kind, seeds, number)
         if case.name not in done:
-            line = make(folder, case)
+            line = make(folder, case, labels_only="--labels" in sys.argv)
             with path.open("a") as out:
                 out.write(json.dumps(line) + "\n")
 

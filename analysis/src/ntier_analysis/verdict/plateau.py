@@ -97,7 +97,7 @@ def _describe(
         f"maximum throughput {'at least ' if result.at_least else ''}{found.value:.1f}/s{width}: mean of "
         f"{counted(len(members), 'trial')} beyond the knee ({names} {_who(valid)})"
     )
-    if width:
+    if width and members[0].load.model is LoadModel.CLOSED:
         result.evidence.append(_holds(members))
     unsettled = sorted({t.load.users for t in valid if not t.load.settled})
     if unsettled:

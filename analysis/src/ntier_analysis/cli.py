@@ -311,6 +311,27 @@ def import_(
     sa: Annotated[
         list[str] | None, typer.Option(metavar="NODE=FILE[:TIER]", help="A node's sysstat file (binary or JSON).")
     ] = None,
+    k6: Annotated[list[Path] | None, typer.Option(help="k6's points, CSV or JSON lines; one per client.")] = None,
+    locust: Annotated[
+        list[Path] | None, typer.Option(help="Locust's *_stats_history.csv, a table with a line per request, or both.")
+    ] = None,
+    gatling: Annotated[
+        list[Path] | None, typer.Option(help="Gatling's simulation.log (text, 3.4 to 3.12); one per client.")
+    ] = None,
+    prometheus: Annotated[
+        str, typer.Option(metavar="URL|FILE", help="A Prometheus, or a snapshot of it: samples of the nodes.")
+    ] = "",
+    node: Annotated[
+        list[str] | None, typer.Option(metavar="NODE=INSTANCE[:TIER]", help="Which node an instance of Prometheus is.")
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option(help="YAML: which metric is which resource; default: of the usual exporters.")
+    ] = None,
+    loads: Annotated[
+        Path | None,
+        typer.Option(help="CSV with a line per trial: start, end, users; default: plateaus of the users."),
+    ] = None,
+    load_model: Annotated[str, typer.Option(help="closed (users), open (arrivals at a rate) or work.")] = "",
     runs: Annotated[Path | None, typer.Option(help="CSV with a line per run: jtl, sa, users, ...")] = None,
     users: Annotated[int | None, typer.Option(min=1, help="Concurrent users; default: threads in the JTL.")] = None,
     topology: Annotated[str, typer.Option(help="Nodes per tier, for example 1/2/1/2M.")] = "",
@@ -338,13 +359,15 @@ def import_(
 ) -> None:
     """Adds measurements of another system to the store.
 
-    Takes CSV tables, or files of JMeter and sysstat (docs/analysis.md).
+    Takes CSV tables, or files of JMeter, k6, Locust or Gatling with those of sysstat or Prometheus (docs/how-to/imports.md).
 
     ntier-analysis import --jtl run.jtl --sa web1=web1.sa --sa db1=db1.sa --topology 1/1/1/1M --users 400"""
     from ntier_analysis.importing.command import run
 
     options = {
-        "jtl": jtl or [], "sa": sa or [], "users": users, "topology": topology, "sweep": sweep, "rep": rep,
+        "jtl": jtl or [], "k6": k6 or [], "locust": locust or [], "gatling": gatling or [], "sa": sa or [],
+        "prometheus": prometheus, "node": node or [], "mapping": mapping, "loads": loads, "load_model": load_model,
+        "users": users, "topology": topology, "sweep": sweep, "rep": rep,
         "ramp_up_s": ramp_up, "ramp_down_s": ramp_down, "think_time_s": think_time, "slo_ms": slo_ms, "stamp": stamp,
         "containers": containers, "clock_offset": clock_offset or [], "tiers": tiers, "replace": replace,
     }  # fmt: skip

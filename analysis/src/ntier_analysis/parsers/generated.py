@@ -1,0 +1,64 @@
+"""What the file of a load generator says, whichever generator wrote it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+REQUESTS = ["start_s", "t_s", "interaction", "response_time_ms", "ok", "bytes"]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """`requests`: one row each with the columns of REQUESTS (`t_s`: completion), by completion; None if the file only
+    has sums. `users`: `t_s, users`: so many were active from `t_s` on; empty if the file does not say. `totals`: only
+    without requests: `t_s, done, failed, time_ms`, counted from the beginning. `think_s`: mean think time for each
+    request, if the file tells it. `notes`: what the file does not say, for the reader of the report."""
+
+    requests: pd.DataFrame | None
+    users: pd.DataFrame
+    totals: pd.DataFrame | None = None
+    think_s: float = float("nan")
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """First beginning and last end."""
+        if self.requests is not None:
+            return float(self.requests["start_s"].min()), float(self.requests["t_s"].max())
+        assert self.totals is not None
+        return float(self.totals["t_s"].iloc[0]), float(self.totals["t_s"].iloc[-1])
+
+
+def by_completion(
+    t_s: np.ndarray, response_ms: np.ndarray, names: object, ok: np.ndarray, bytes_: object = float("nan")
+) -> pd.DataFrame:
+    """Requests from the times of their completion."""
+    frame = pd.DataFrame(
+        {
+            "start_s": t_s - response_ms / 1000,
+            "t_s": t_s,
+            "interaction": names,
+            "response_time_ms": response_ms,
+            "ok": ok,
+            "bytes": bytes_,
+        }
+    )
+    return frame.sort_values("t_s", kind="stable", ignore_index=True)
+
+
+def steps(t_s: object, users: object) -> pd.DataFrame:
+    """Active users in order of time; of several values of one moment the last."""
+    frame = pd.DataFrame({"t_s": t_s, "users": users}, dtype=float).sort_values("t_s", kind="stable")
+    return frame.drop_duplicates("t_s", keep="last").reset_index(drop=True)
+
+
+def spread(t_s: np.ndarray) -> np.ndarray:
+    """Times in whole seconds -> evenly over their second, in the order of the file: a second in which all is done at
+    its first instant would look like a pause."""
+    order = pd.Series(t_s)
+    position = order.groupby(order).cumcount().to_numpy(float)
+    count = order.groupby(order).transform("size").to_numpy(float)
+    return t_s + (position + 0.5) / count

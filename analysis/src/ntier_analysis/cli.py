@@ -359,7 +359,8 @@ def import_(
 ) -> None:
     """Adds measurements of another system to the store.
 
-    Takes CSV tables, or files of JMeter, k6, Locust or Gatling with those of sysstat or Prometheus (docs/how-to/imports.md).
+    Takes CSV tables, or files of JMeter, k6, Locust or Gatling with those of sysstat or Prometheus
+    (docs/how-to/imports.md).
 
     ntier-analysis import --jtl run.jtl --sa web1=web1.sa --sa db1=db1.sa --topology 1/1/1/1M --users 400"""
     from ntier_analysis.importing.command import run
@@ -444,6 +445,34 @@ def check(
     if failed:
         print(f"{counted(failed, 'expectation')} not met", file=sys.stderr)
         raise typer.Exit(3)
+
+
+@app.command()
+def export(
+    sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
+    openmetrics: Annotated[bool, typer.Option("--openmetrics", help="Verdict and key figures as OpenMetrics.")] = False,
+    junit: Annotated[bool, typer.Option("--junit", help="Checks and expectations as JUnit's test cases.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="All of it; docs/schema/export.schema.json.")] = False,
+    out: Annotated[Path | None, typer.Option(help="File to write; default: print.")] = None,
+    expect: Annotated[
+        list[str] | None, typer.Option(help="With --junit: an expectation, as of check; may be repeated.")
+    ] = None,
+    expected: Annotated[Path | None, typer.Option(help="With --junit: a file of expectations, as of check.")] = None,
+    allow_undecided: Annotated[
+        bool, typer.Option("--allow-undecided", help="With --junit: skip what the data cannot decide.")
+    ] = False,
+    store: Store = STORE,
+) -> None:
+    """Writes a sweep for other programs.
+
+    ntier-analysis export SWEEP --junit --expect "max_throughput >= 100" --out ntier.xml"""
+    from ntier_analysis.exporting.command import run
+
+    kinds = {"openmetrics": openmetrics, "junit": junit, "json": json}
+    print(
+        run(store, sweep, [k for k, v in kinds.items() if v], out, expect or [], expected, allow=allow_undecided),
+        end="",
+    )
 
 
 @app.command()

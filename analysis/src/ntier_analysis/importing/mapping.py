@@ -62,8 +62,8 @@ class Term(_Part):
 
 class Rule(_Part):
     """One metric of the store: factor x value x times / of, or factor x (1 - value x times / of) with `rest`. `item`:
-    label that tells device, interface or pool; or `named`: a fixed name. `largest`: the largest of the terms of `value`,
-    not their sum."""
+    label that tells device, interface or pool; or `named`: a fixed name. `largest`: the largest of the terms of
+    `value`, not their sum."""
 
     resource: Annotated[str, AfterValidator(_resource)]
     metric: Word
@@ -82,7 +82,7 @@ class Rule(_Part):
 
 
 class Exporter(_Part):
-    """`node`: label that names the node. `machine`: what it shows of CPU and disk is the machine's, also in a container.
+    """`node`: label that names the node. `machine`: its CPU and disk are the machine's, even in a container.
     `advances`: a counter that no two scrapes show alike. `started`, `uptime`: metrics that tell a restart, at which
     counters begin anew. `where`: labels that all of its series must have."""
 
@@ -135,9 +135,8 @@ def _checked(path: Path) -> Mapping:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])[:200]
-        raise DataError(
-            f"{path}:{_line(node, first['loc'])}: {where}: {first['msg'].removeprefix('Value error, ')}"
-        ) from None
+        said = first["msg"].removeprefix("Value error, ")
+        raise DataError(f"{path}:{_line(node, first['loc'])}: {where}: {said}") from None
 
 
 def _line(node: Any, place: tuple) -> int:

@@ -5,6 +5,7 @@ value for five minutes where scrapes are missing."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import urllib.error
 import urllib.parse
@@ -25,6 +26,8 @@ from ntier_analysis.parsers.counters import Clock, deltas, long_form
 from ntier_analysis.parsers.prometheus import Series, joined, of_answer, snapshot
 from ntier_analysis.wording import counted
 
+AROUND_S = 60.0
+"""Samples of so long before and after a trial are kept with it."""
 PAGE_S = 600
 """What is asked for at once."""
 WAIT_S = 30
@@ -58,12 +61,14 @@ def node_name(text: str) -> NodeName:
 def scraped(
     source: str, mapping: Mapping, start_s: float, end_s: float, *, containers: bool, offset_s: float
 ) -> Scraped:
-    """`source`: URL or file; of the time [start_s, end_s] on the client's clock, which Prometheus' clock is ahead of by
-    `offset_s`. `containers`: what shows a machine is that of their host. Raises DataError naming source and place."""
+    """`source`: URL or file; of the loads' time [start_s, end_s] on the client's clock, and AROUND_S more at both ends.
+    Prometheus' clock is ahead by `offset_s`. `containers`: what shows a machine is that of their host.
+
+    Raises DataError naming source and place."""
     names = {name for exporter in mapping.exporters.values() for name in exporter.metrics}
     grid = False
     if is_url(source):
-        found = _asked(source, mapping, start_s + offset_s, end_s + offset_s)
+        found = _asked(source, mapping, start_s - AROUND_S + offset_s, end_s + AROUND_S + offset_s)
     else:
         found, grid = snapshot(Path(source), names.__contains__)
     found = [s for s in found if _matches(s.labels, mapping.match)]
@@ -233,7 +238,7 @@ class _Reader:
             )
         if cores is not None and cores.notna().any():
             self._cores[name] = float(cores.median())
-        frame = long_form([f for f in found if len(f[1])])
+        frame = long_form([f for f in found if np.isfinite(f[2]).any()])  # an interface of unknown speed has none
         if len(frame):
             frame["t_s"] -= self._offset
             self._parts.append(frame.assign(node=name, tier=node[1], source=exporter))
@@ -246,7 +251,7 @@ class _Reader:
 
     def _merged(self, node: str, rules: Exporter, series: list[Series]) -> list[Series]:
         """A node's series, also if its instance was renamed; one moment must not have two values."""
-        low, high = self._span[0] + self._offset, self._span[1] + self._offset
+        low, high = self._span[0] - AROUND_S + self._offset, self._span[1] + AROUND_S + self._offset
         parts: dict[tuple, list[Series]] = defaultdict(list)
         for s in series:
             kept = {k: v for k, v in s.labels.items() if k not in (rules.node, "instance", "job")}
@@ -256,7 +261,7 @@ class _Reader:
         whole, renamed = [], {}
         for (name, labels), some in parts.items():
             some.sort(key=lambda s: s.t[0])
-            for before, after in zip(some, some[1:], strict=False):
+            for before, after in itertools.pairwise(some):
                 told = [", ".join(f"{k}={s.labels[k]}" for k in (rules.node, "instance", "job") if k in s.labels)
                         for s in (before, after)]  # fmt: skip
                 if after.t[0] <= before.t[-1]:
@@ -295,11 +300,10 @@ class _Reader:
                 f"{', ...' * (len(gaps) > 3)}; every {nominal:.3g} s otherwise): no values there"
             )
         low, high = self._span[0] + self._offset, self._span[1] + self._offset
-        late, early = times[0] - low > 3 * nominal + WAIT_S, high - times[-1] > 3 * nominal + WAIT_S
-        if late or early:
+        if times[0] - low > 3 * nominal or high - times[-1] > 3 * nominal:
             self._notices.append(
-                f"{self._source}: {node}: {exporter} has samples only from {_clock(times[0])} to {_clock(times[-1])}; was "
-                "its instance renamed? then name both: --node NODE=OLD --node NODE=NEW"
+                f"{self._source}: {node}: {exporter} has samples only from {_clock(times[0])} to {_clock(times[-1])}; "
+                "was its instance renamed? then name both: --node NODE=OLD --node NODE=NEW"
             )
 
     def _restarts(self, exporter: str, rules: Exporter, node: str, series: list[Series]) -> set[float]:
@@ -312,7 +316,8 @@ class _Reader:
                 found |= set(s.t[1:][step < 0].tolist())
         if found:
             self._notices.append(
-                f"{self._source}: {node} ({exporter}) was restarted, seen at {_moments(sorted(found))}: counters began anew"
+                f"{self._source}: {node} ({exporter}) was restarted, seen at {_moments(sorted(found))}: its counters "
+                "began anew, no values there"
             )
         return found
 
@@ -366,10 +371,9 @@ def _term(
             continue
         if rule.item is not None and not s.labels.get(rule.item):
             continue
+        v = np.ones(len(s.v)) if term.count else s.v
         if term.rate:
             v = _rate(s, nominal, restarts, resets)
-        else:
-            v = np.ones(len(s.v)) if term.count else s.v
         by_item[s.labels[rule.item] if rule.item else ""].append(pd.Series(v, index=s.t))
     found = {}
     for item, parts in by_item.items():

@@ -16,7 +16,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.importing.folder import OF_THE_SWEEP, THINK_S
 from ntier_analysis.importing.loads import Part, plateaus, read_loads
 from ntier_analysis.importing.mapping import NodeName, read_mapping
-from ntier_analysis.importing.prometheus import scraped
+from ntier_analysis.importing.prometheus import AROUND_S, scraped
 from ntier_analysis.importing.sysstat_files import NodeFile, read_node
 from ntier_analysis.importing.trials import MEASURED, TARGET, Frames, checked, keep, same, stored
 from ntier_analysis.ingest import summary
@@ -32,8 +32,6 @@ from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of
 from ntier_analysis.wording import counted
 
 GENERATORS = ("jtl", "k6", "locust", "gatling")
-AROUND_S = 60.0
-"""Samples of so long before and after a trial are kept with it, where a test has several."""
 NO_THINK = 0.05
 """Users who think for less than this share of their response time at the lowest load do not think."""
 _TOPOLOGY = re.compile(r"\d+(/\d+)*[A-Z]*")
@@ -41,9 +39,9 @@ _TOPOLOGY = re.compile(r"\d+(/\d+)*[A-Z]*")
 
 @dataclass(frozen=True)
 class Run:
-    """One test: its files, its load, and when it counts. `users`: it has one load. Without that, and without `loads`, each
-    plateau of the users is a trial (importing/loads.py). `ramp_up_s`, `ramp_down_s`: seconds to leave out at begin and
-    end of the test, or of each plateau (None: until all threads had started, after the first one ended)."""
+    """One test: its files, its load, and when it counts. `users`: it has one load. Without that, and without `loads`,
+    each plateau of the users is a trial (importing/loads.py). `ramp_up_s`, `ramp_down_s`: seconds to leave out at begin
+    and end of the test, or of each plateau (None: until all threads had started, after the first one ended)."""
 
     jtl: tuple[Path, ...] = ()
     k6: tuple[Path, ...] = ()
@@ -95,7 +93,8 @@ def import_runs(runs: list[Run], store: Path, *, replace: bool = False) -> list[
 
 def read_list(path: Path, common: Run) -> list[Run]:
     """A CSV file with a line per run: jtl (or k6, locust, gatling), sa (several joined by `;`, paths from the file's
-    folder) and any of users, topology, sweep, trial, rep, ramp_up_s, ramp_down_s, think_time_s; what is left out is as in `common`."""
+    folder) and any of users, topology, sweep, trial, rep, ramp_up_s, ramp_down_s, think_time_s; what is
+    left out is as in `common`."""
     kinds = {"users": int, "rep": int} | dict.fromkeys(("ramp_up_s", "ramp_down_s", "think_time_s", "slo_ms"), float)
     allowed = ["jtl", "k6", "locust", "gatling", "sa", "topology", "sweep", "trial", *kinds]
     try:
@@ -131,8 +130,8 @@ def read_list(path: Path, common: Run) -> list[Run]:
 
 @dataclass(frozen=True)
 class _Load:
-    """What the load generator's files say: all requests with their client, by completion (None: only sums), active users
-    (0 rows: not told)."""
+    """What the load generator's files say: all requests with their client, by completion (None: only sums), active
+    users (0 rows: not told)."""
 
     done: pd.DataFrame | None
     users: pd.DataFrame
@@ -148,10 +147,7 @@ def _trials(run: Run) -> list[dict[str, pd.DataFrame]]:
     _demand(run)
     load = _load(run)
     parts = _parts(run, load)
-    first, last = min(p.start_s for p in parts), max(p.end_s for p in parts)
-    if load.done is not None:
-        first, last = min(first, float(load.done["start_s"].min())), max(last, float(load.done["t_s"].max()))
-    samples, nodes, hidden = _samples(run, parts, first - AROUND_S, last + AROUND_S)
+    samples, nodes, hidden = _samples(run, parts)
     _check_order(run, nodes["tier"].tolist())
     rows = [_row(run, load, part) for part in parts]
     given = run.think_time_s is not None or run.load_model in (LoadModel.OPEN, LoadModel.WORK)
@@ -274,8 +270,9 @@ def _think(run: Run, load: _Load, rows: list[dict]) -> tuple[str | None, float, 
         return model, THINK_S, ()
     if model is None and think_s < NO_THINK * wait_s:
         run.notices.append(
-            f"{load.name}: users do not think (of {low['users']} users, {1000 * think_s:.3g} ms against a response time "
-            f"of {1000 * wait_s:.3g} ms): taken as workers (load model work); --load-model and --think-time say otherwise"
+            f"{load.name}: users do not think (of {low['users']} users, {1000 * think_s:.3g} ms against a response "
+            f"time of {1000 * wait_s:.3g} ms): taken as workers (load model work); --load-model and --think-time say "
+            "otherwise"
         )
         return LoadModel.WORK, float("nan"), (f"think times (taken as 0: {1000 * think_s:.3g} ms by the file)",)
     think_s = max(think_s, 0.0)
@@ -385,8 +382,8 @@ def _parts(run: Run, load: _Load) -> list[Part]:
         )
     told = "; ".join(f"{p.users} users {_time(p.start_s)} to {_clock(p.end_s)}" for p in found)
     run.notices.append(
-        f"{load.name}: {counted(len(found), 'plateau')} of the users: {told} (--loads says otherwise; ramps, plateaus of "
-        "less than 10 s and the first tenth of each are left out)"
+        f"{load.name}: {counted(len(found), 'plateau')} of the users: {told} (--loads says otherwise; ramps, plateaus "
+        "of less than 10 s and the first tenth of each are left out)"
     )
     return _marked(load, found)
 
@@ -438,19 +435,17 @@ def _of_threads(run: Run, load: _Load) -> Part:
 # ---- the nodes -----------------------------------------------------------------------------------------------------
 
 
-def _samples(
-    run: Run, loads: list[Part], first: float, last: float
-) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...]]:
+def _samples(run: Run, loads: list[Part]) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...]]:
     """Samples of all nodes, the nodes, and what the samples hide."""
     parts, nodes, hidden = [], [], ()
+    first, last = min(p.start_s for p in loads), max(p.end_s for p in loads)
     for file in run.sa:
         frame, cores = read_node(file, containers=run.containers)
         if not any(((frame["t_s"] >= p.start_s) & (frame["t_s"] < p.end_s)).any() for p in loads):
-            start, end = loads[0].start_s, loads[-1].end_s
             measured = f"{_time(frame['t_s'].min())} to {_time(frame['t_s'].max())}"
             raise DataError(
-                f"{file.path}: {file.node} was measured from {measured}, the run phase is {_time(start)} to "
-                f"{_time(end)}: no sample in it; another day, or a wrong clock (--clock-offset {file.node}=SECONDS)?"
+                f"{file.path}: {file.node} was measured from {measured}, the run phase is {_time(first)} to "
+                f"{_time(last)}: no sample in it; another day, or a wrong clock (--clock-offset {file.node}=SECONDS)?"
             )
         parts.append(frame)
         nodes.append((file.node, file.tier, cores))
@@ -463,8 +458,8 @@ def _samples(
         t = found.samples["t_s"]
         if not any(((t >= p.start_s) & (t < p.end_s)).any() for p in loads):
             raise DataError(
-                f"{run.prometheus}: no sample in the run phase {_time(loads[0].start_s)} to {_time(loads[-1].end_s)}; another "
-                "day, or a wrong clock (--clock-offset prometheus=SECONDS)?"
+                f"{run.prometheus}: no sample in the run phase {_time(first)} to {_time(last)}; "
+                "another day, or a wrong clock (--clock-offset prometheus=SECONDS)?"
             )
         run.notices.extend(found.notices)
         hidden = found.unknown

@@ -64,8 +64,8 @@ def _refuse_binary(path: Path) -> None:
         head = file.read(64)
     if head[:1] == b"\0":
         raise DataError(
-            f"{path}: binary, as Gatling writes it from 3.13 on; expected is the text of 3.4 to 3.12. Run the simulation "
-            "with 3.12, or log each request into a table yourself (docs/how-to/imports.md)"
+            f"{path}: binary, as Gatling writes it from 3.13 on; expected is the text of 3.4 to 3.12. Run the "
+            "simulation with 3.12, or log each request into a table yourself (docs/how-to/imports.md)"
         )
 
 

@@ -18,7 +18,10 @@ from ntier_analysis.errors import DataError
 
 MOST = 30_000_000
 """Samples that are held at most."""
-EXPECTED = "expected are answers of /api/v1/query_range or /api/v1/query in JSON, or the text of `promtool tsdb dump-openmetrics`"
+EXPECTED = (
+    "expected are answers of /api/v1/query_range or /api/v1/query in JSON, or the text of `promtool tsdb "
+    "dump-openmetrics`"
+)
 _LABEL = re.compile(r'\s*(?:([a-zA-Z_][\w.]*)|"((?:[^"\\]|\\.)*)")\s*=\s*"((?:[^"\\]|\\.)*)"\s*(,|(?=\}))')
 _NAME = re.compile(r"[a-zA-Z_:][\w:.]*")
 _MS = 1e11
@@ -193,8 +196,8 @@ def _parsed(key: str, place: str) -> tuple[str, tuple]:
 def _sample(rest: str, place: str, column: int) -> tuple[float, float]:
     fields = rest.split("#", 1)[0].split()
     if len(fields) != 2:
-        raise DataError(f"{place}: column {column}: {rest.strip()[:60]!r}, expected a value and its time; what an exporter "
-                        "shows just now has no times")  # fmt: skip
+        raise DataError(f"{place}: column {column}: {rest.strip()[:60]!r}, expected a value and its time; what an "
+                        "exporter shows just now has no times")  # fmt: skip
     try:
         value, t = float(fields[0]), float(fields[1])
     except ValueError:

@@ -252,9 +252,10 @@ class _Reader:
     def _merged(self, node: str, rules: Exporter, series: list[Series]) -> list[Series]:
         """A node's series, also if its instance was renamed; one moment must not have two values."""
         low, high = self._span[0] - AROUND_S + self._offset, self._span[1] + AROUND_S + self._offset
+        of_target = dict.fromkeys((rules.node, "instance", "job"))
         parts: dict[tuple, list[Series]] = defaultdict(list)
         for s in series:
-            kept = {k: v for k, v in s.labels.items() if k not in (rules.node, "instance", "job")}
+            kept = {k: v for k, v in s.labels.items() if k not in of_target}
             inside = (s.t >= low) & (s.t <= high) & ~np.isnan(s.v)
             if inside.any():
                 parts[s.name, tuple(sorted(kept.items()))].append(Series(s.name, s.labels, s.t[inside], s.v[inside]))
@@ -262,8 +263,7 @@ class _Reader:
         for (name, labels), some in parts.items():
             some.sort(key=lambda s: s.t[0])
             for before, after in itertools.pairwise(some):
-                told = [", ".join(f"{k}={s.labels[k]}" for k in (rules.node, "instance", "job") if k in s.labels)
-                        for s in (before, after)]  # fmt: skip
+                told = [", ".join(f"{k}={s.labels[k]}" for k in of_target if k in s.labels) for s in (before, after)]
                 if after.t[0] <= before.t[-1]:
                     raise DataError(
                         f"{self._source}: node {node}: {name} of {told[0]} and of {told[1]} are of the same time; "

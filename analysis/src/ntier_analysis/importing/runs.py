@@ -538,7 +538,11 @@ def _merged(before: Frames, tables: Frames, store: Path, *, replace: bool) -> Fr
             kept = before[name][before[name]["trial"] != trial]
             merged[name] = pd.concat([kept, frame], ignore_index=True) if len(kept) else frame
     for column in OF_THE_SWEEP:
-        values = merged["trials"][column].astype(object).fillna("").astype(str).unique() if column in merged["trials"] else [""]
+        values = (
+            merged["trials"][column].astype(object).fillna("").astype(str).unique()
+            if column in merged["trials"]
+            else [""]
+        )
         if len(values) > 1:
             raise DataError(f"sweep {sweep}: {column} is {values[-1]!r}, expected {values[0]!r} as in its others; "
                             "give it a name of its own: --sweep")  # fmt: skip

@@ -1,7 +1,7 @@
 """A Prometheus, or a snapshot of it -> tidy samples of nodes, and what its scrapes hide.
 
-Asked are the samples as they were scraped (`/api/v1/query` of a range), page by page. `query_range` would show the last
-value for five minutes where scrapes are missing."""
+Asked are the samples as they were scraped (`/api/v1/query` of a range), page by page. `query_range` would show a
+value again at each of its steps until the next scrape, for up to five minutes."""
 
 from __future__ import annotations
 

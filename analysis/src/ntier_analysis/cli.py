@@ -316,7 +316,7 @@ def import_(
         list[Path] | None, typer.Option(help="Locust's *_stats_history.csv, a table with a line per request, or both.")
     ] = None,
     gatling: Annotated[
-        list[Path] | None, typer.Option(help="Gatling's simulation.log (text, 3.4 to 3.12); one per client.")
+        list[Path] | None, typer.Option(help="Gatling's simulation.log as text; one per client.")
     ] = None,
     prometheus: Annotated[
         str, typer.Option(metavar="URL|FILE", help="A Prometheus, or a snapshot of it: samples of the nodes.")

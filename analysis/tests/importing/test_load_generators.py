@@ -181,7 +181,9 @@ def test_real_gatling_log():
 
 def test_gatlings_binary_log_is_refused(tmp_path):
     (tmp_path / "simulation.log").write_bytes(b"\0\0\0\0\x063.14.3\0" + bytes(100))
-    with pytest.raises(DataError, match=r"simulation.log: binary, as Gatling writes it from .*expected is the text"):
+    with pytest.raises(
+        DataError, match=r"simulation.log: binary, as later versions of Gatling write it; expected is its text"
+    ):
         gatling(tmp_path / "simulation.log")
 
 
@@ -221,3 +223,16 @@ def test_a_history_whose_sums_fall_is_refused(tmp_path):
         DataError, match=r"h.csv:21: Total Request Count is 1, expected no less .*without --reset-stats"
     ):
         locust(tmp_path / "h.csv")
+
+
+def test_tests_of_one_load_each_are_one_sweep(scrapes, tmp_path):
+    """Each measures its own think time, which differs a little."""
+    whole = load_files.k6_csv(tmp_path / "all.csv").read_text().splitlines()
+    for number, begin in enumerate((1_790_000_000, 1_790_001_000)):
+        mine = [line for line in whole[1:] if begin <= float(line.split(",")[1]) / 1000 < begin + 61]
+        path = tmp_path / f"{number}.csv"
+        path.write_text("\n".join([whole[0], *mine, ""]))
+        import_runs([Run(k6=(path,), prometheus=str(scrapes), topology="1/1/1/1M")], tmp_path / "store")
+    trials = read_table(tmp_path / "store", "trials")
+    assert trials["trial"].tolist() == ["u00200.r01", "u01000.r01"]
+    assert trials["think_time_s"].nunique() == 2

@@ -13,7 +13,7 @@ import pandas as pd
 from ntier_analysis.contracts.files import read_text
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
-from ntier_analysis.importing.folder import OF_THE_SWEEP, THINK_S
+from ntier_analysis.importing.folder import OF_THE_SWEEP, THINK_DIFFERS, THINK_S
 from ntier_analysis.importing.loads import Part, plateaus, read_loads
 from ntier_analysis.importing.mapping import NodeName, read_mapping
 from ntier_analysis.importing.prometheus import AROUND_S, scraped
@@ -254,7 +254,10 @@ def _think(run: Run, load: _Load, rows: list[dict]) -> tuple[str | None, float, 
     """Load model (None: closed, and nothing else was said), mean think time, and what is assumed there. Where neither
     the options nor the file tell the think time, it is N/X - R of the lowest load; a JTL has the default, as ever."""
     if run.load_model in (LoadModel.OPEN, LoadModel.WORK):
-        return run.load_model, float("nan"), ()
+        lost = (
+            ("requests without an answer: the file has those that ended",) if run.load_model == LoadModel.OPEN else ()
+        )
+        return run.load_model, float("nan"), lost
     model = run.load_model or None
     if run.think_time_s is not None:
         return model, run.think_time_s, ()
@@ -277,15 +280,9 @@ def _think(run: Run, load: _Load, rows: list[dict]) -> tuple[str | None, float, 
         return LoadModel.WORK, float("nan"), (f"think times (taken as 0: {1000 * think_s:.3g} ms by the file)",)
     think_s = max(think_s, 0.0)
     if measured:
-        return (
-            model,
-            think_s,
-            (f"the think time ({think_s:.3g} s by k6's iterations: what is left beside their requests)",),
-        )
-    told = (
-        f"the think time ({think_s:.3g} s: N/X - R at the lowest load, {low['users']} users, which then fits by itself)"
-    )
-    return model, think_s, (told,)
+        return model, think_s, (f"the think time ({think_s:.3g} s: what k6's iterations took beside their requests)",)
+    told = f"{think_s:.3g} s: N/X - R at the lowest load, {low['users']} users, where the law then fits by itself"
+    return model, think_s, (f"the think time ({told})",)
 
 
 def _demand(run: Run) -> None:
@@ -547,3 +544,14 @@ def _merged(before: Frames, tables: Frames, store: Path, *, replace: bool) -> Fr
             raise DataError(f"sweep {sweep}: {column} is {values[-1]!r}, expected {values[0]!r} as in its others; "
                             "give it a name of its own: --sweep")  # fmt: skip
     return merged
+
+
+def _refuse_other_think_time(sweep: str, trials: pd.DataFrame) -> None:
+    """A think time that was measured differs a little from test to test."""
+    think = trials["think_time_s"].astype(float)
+    differs = (think - think.iloc[0]).abs() > THINK_DIFFERS * think.iloc[0]
+    if differs.any() or think.isna().nunique() > 1:
+        raise DataError(
+            f"sweep {sweep}: think_time_s is {str(think[differs | (think.isna() != think.isna().iloc[0])].iloc[0])!r}, "
+            f"expected {str(think.iloc[0])!r} as in its others; --think-time says it, --sweep gives a name of its own"
+        )

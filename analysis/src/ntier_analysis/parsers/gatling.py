@@ -4,7 +4,7 @@
     USER     scenario  START|END  time
     REQUEST  groups  name  start  end  OK|KO  message
 
-Times are ms since 1970. From 3.13 on the file is binary; it is refused."""
+Times are ms since 1970. This is the form of 3.4 to 3.10; the binary form of later versions is refused."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def _refuse_binary(path: Path) -> None:
         head = file.read(64)
     if head[:1] == b"\0":
         raise DataError(
-            f"{path}: binary, as Gatling writes it from 3.13 on; expected is the text of 3.4 to 3.12. Run the "
-            "simulation with 3.12, or log each request into a table yourself (docs/how-to/imports.md)"
+            f"{path}: binary, as later versions of Gatling write it; expected is its text (Gatling 3.4 to 3.10). Log each "
+            "request into a table yourself: docs/how-to/imports.md"
         )
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ntier_analysis.contracts.files import read_text
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.k6 import seconds_of
+from ntier_analysis.parsers.generated import seconds_of
 
 PLATEAU_S = 10
 """A plateau is at least this long: intervals are made of ten parts of a second and more."""

@@ -534,7 +534,8 @@ def _merged(before: Frames, tables: Frames, store: Path, *, replace: bool) -> Fr
         if "trial" in frame:
             kept = before[name][before[name]["trial"] != trial]
             merged[name] = pd.concat([kept, frame], ignore_index=True) if len(kept) else frame
-    for column in OF_THE_SWEEP:
+    _refuse_other_think_time(sweep, merged["trials"])
+    for column in (c for c in OF_THE_SWEEP if c != "think_time_s"):
         values = (
             merged["trials"][column].astype(object).fillna("").astype(str).unique()
             if column in merged["trials"]

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+_UNITS = {10: 1.0, 13: 1e3, 16: 1e6, 19: 1e9}
+"""Digits of a time of our days -> its units in a second."""
+TIMES = "seconds, milli-, micro- or nanoseconds since 1970 (10, 13, 16 or 19 digits), or RFC 3339 with its zone"
 REQUESTS = ["start_s", "t_s", "interaction", "response_time_ms", "ok", "bytes"]
 
 
@@ -62,3 +65,21 @@ def spread(t_s: np.ndarray) -> np.ndarray:
     position = order.groupby(order).cumcount().to_numpy(float)
     count = order.groupby(order).transform("size").to_numpy(float)
     return t_s + (position + 0.5) / count
+
+
+def seconds_of(texts: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Times as load generators write them -> s since 1970, and which could not be read (n,)."""
+    texts = texts.astype(str)
+    whole = texts.str.fullmatch(r"\d{10}(?:\d{3}){0,3}")
+    t = np.full(len(texts), np.nan)
+    for digits, units in _UNITS.items():
+        chosen = (whole & (texts.str.len() == digits)).to_numpy()
+        t[chosen] = texts[chosen].astype("int64").to_numpy() / units
+    fraction = texts.str.fullmatch(r"\d{10}\.\d+").to_numpy()
+    t[fraction] = texts[fraction].astype(float).to_numpy()
+    zoned = texts.str.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)").to_numpy()
+    if zoned.any():
+        read = pd.to_datetime(texts[zoned], utc=True, format="ISO8601", errors="coerce")
+        since = (read - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+        t[zoned] = since.to_numpy(float)
+    return t, ~(np.isfinite(t) & (t >= 0) & (t < 1e11))

@@ -15,7 +15,7 @@ import pandas as pd
 from ntier_analysis.contracts.files import lines, text_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.csvfile import header_line, line_of, read_csv
-from ntier_analysis.parsers.generated import Generated, by_completion, spread, steps
+from ntier_analysis.parsers.generated import TIMES, Generated, by_completion, seconds_of, spread, steps
 
 DURATION, ITERATION, USERS = "http_req_duration", "iteration_duration", "vus"
 BLOCKED = "http_req_blocked"
@@ -23,8 +23,6 @@ WANTED = (DURATION, BLOCKED, ITERATION, USERS)
 OPTIONAL = ("name", "url", "status", "error_code", "expected_response")
 POINTS = 20_000_000
 """Points of a JSON file that are held at most; CSV has the limit of all tables."""
-_UNITS = {10: 1.0, 13: 1e3, 16: 1e6, 19: 1e9}
-"""Digits of a time of our days -> its units in a second."""
 EXPECTED = "expected is what `k6 run --out csv=FILE` or `--out json=FILE` wrote"
 
 
@@ -85,27 +83,6 @@ def _of_csv(path: Path) -> pd.DataFrame:
         raise DataError(f"{path}:{line_of(path, int(kept[row]))}: {name} is {frame[name][row]!r}, expected {expected}")
     found = {"metric": frame["metric_name"], "t_s": t, "value": values}
     return pd.DataFrame(found | {c: frame.get(c, "") for c in OPTIONAL}).fillna("")
-
-
-TIMES = "seconds, milli-, micro- or nanoseconds since 1970 (10, 13, 16 or 19 digits), or RFC 3339 with its zone"
-
-
-def seconds_of(texts: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Times as load generators write them -> s since 1970, and which could not be read (n,)."""
-    texts = texts.astype(str)
-    whole = texts.str.fullmatch(r"\d{10}(?:\d{3}){0,3}")
-    t = np.full(len(texts), np.nan)
-    for digits, units in _UNITS.items():
-        chosen = (whole & (texts.str.len() == digits)).to_numpy()
-        t[chosen] = texts[chosen].astype("int64").to_numpy() / units
-    fraction = texts.str.fullmatch(r"\d{10}\.\d+").to_numpy()
-    t[fraction] = texts[fraction].astype(float).to_numpy()
-    zoned = texts.str.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)").to_numpy()
-    if zoned.any():
-        read = pd.to_datetime(texts[zoned], utc=True, format="ISO8601", errors="coerce")
-        since = (read - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
-        t[zoned] = since.to_numpy(float)
-    return t, ~(np.isfinite(t) & (t >= 0) & (t < 1e11))
 
 
 # ---- JSON ----------------------------------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ import pandas as pd
 
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.csvfile import header_line, line_of, read_csv
-from ntier_analysis.parsers.generated import Generated, by_completion, steps
-from ntier_analysis.parsers.k6 import TIMES, seconds_of
+from ntier_analysis.parsers.generated import TIMES, Generated, by_completion, seconds_of, steps
 
 COUNT, FAILED, MEAN = "Total Request Count", "Total Failure Count", "Total Average Response Time"
 ALL = "Aggregated"

@@ -276,6 +276,11 @@ def test_what_cannot_be_asked_is_an_error(source):
         read(source)
 
 
+def test_a_year_is_not_asked_for(server):
+    with pytest.raises(DataError, match=r"the loads span 365 days, allowed are 11"):
+        read(server, end=T0 + 365 * 86400)
+
+
 # ---- snapshots -----------------------------------------------------------------------------------------------------
 
 

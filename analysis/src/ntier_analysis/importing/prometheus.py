@@ -24,6 +24,7 @@ from ntier_analysis.importing.mapping import Exporter, Mapping, NodeName, Rule, 
 from ntier_analysis.importing.sysstat_files import TIERS, NodeFile
 from ntier_analysis.parsers.counters import Clock, deltas, long_form
 from ntier_analysis.parsers.prometheus import Series, joined, of_answer, snapshot
+from ntier_analysis.store.schema import LONGEST_S
 from ntier_analysis.wording import counted
 
 AROUND_S = 60.0
@@ -93,6 +94,8 @@ def _asked(source: str, mapping: Mapping, start_s: float, end_s: float) -> list[
     parts = urllib.parse.urlsplit(source)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise DataError(f"--prometheus {source}: expected http://HOST:PORT, https://..., or a file")
+    if end_s - start_s > LONGEST_S:
+        raise DataError(f"--prometheus {source}: the loads span {(end_s - start_s) / 86400:.0f} days, allowed are 11")
     url = source.rstrip("/") + "/api/v1/query?"
     found: list[Series] = []
     for exporter in mapping.exporters.values():

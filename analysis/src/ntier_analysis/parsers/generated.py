@@ -10,29 +10,20 @@ import pandas as pd
 _UNITS = {10: 1.0, 13: 1e3, 16: 1e6, 19: 1e9}
 """Digits of a time of our days -> its units in a second."""
 TIMES = "seconds, milli-, micro- or nanoseconds since 1970 (10, 13, 16 or 19 digits), or RFC 3339 with its zone"
-REQUESTS = ["start_s", "t_s", "interaction", "response_time_ms", "ok", "bytes"]
 
 
 @dataclass(frozen=True)
 class Generated:
-    """`requests`: one row each with the columns of REQUESTS (`t_s`: completion), by completion; None if the file only
-    has sums. `users`: `t_s, users`: so many were active from `t_s` on; empty if the file does not say. `totals`: only
-    without requests: `t_s, done, failed, time_ms`, counted from the beginning. `think_s`: mean think time for each
-    request, if the file tells it. `notes`: what the file does not say, for the reader of the report."""
+    """`requests`: `start_s, t_s` (completion), `interaction, response_time_ms, ok, bytes` of each, by completion; None
+    if the file only has sums. `users`: `t_s, users`: so many were active from `t_s` on; empty if the file does not say.
+    `totals`: only without requests: `t_s, done, failed, time_ms`, counted from the beginning. `think_s`: mean think
+    time for each request, if the file tells it. `notes`: what the file does not say, for the reader of the report."""
 
     requests: pd.DataFrame | None
     users: pd.DataFrame
     totals: pd.DataFrame | None = None
     think_s: float = float("nan")
     notes: tuple[str, ...] = field(default=())
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """First beginning and last end."""
-        if self.requests is not None:
-            return float(self.requests["start_s"].min()), float(self.requests["t_s"].max())
-        assert self.totals is not None
-        return float(self.totals["t_s"].iloc[0]), float(self.totals["t_s"].iloc[-1])
 
 
 def by_completion(

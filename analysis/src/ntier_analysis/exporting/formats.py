@@ -78,7 +78,7 @@ def _braces(labels: dict[str, str]) -> str:
 def to_junit(found: Export, expected: list[Result], *, allow_undecided: bool = False) -> str:
     """Test cases: the expectations, each check of each trial, each check of the sweep. A case fails if an expectation
     is not met, or a required check did not pass; it is skipped if nothing can be said, or the check only warns."""
-    root = ElementTree.Element("testsuites", name=f"ntier-analysis {found.sweep}")
+    root = ElementTree.Element("testsuites", name=_clean(f"ntier-analysis {found.sweep}"))
     met = {Outcome.HOLDS}
     cases = []
     for result in expected:

@@ -313,6 +313,27 @@ def import_(
     sa: Annotated[
         list[str] | None, typer.Option(metavar="NODE=FILE[:TIER]", help="A node's sysstat file (binary or JSON).")
     ] = None,
+    k6: Annotated[list[Path] | None, typer.Option(help="k6's points, CSV or JSON lines; one per client.")] = None,
+    locust: Annotated[
+        list[Path] | None, typer.Option(help="Locust's *_stats_history.csv, a table with a line per request, or both.")
+    ] = None,
+    gatling: Annotated[
+        list[Path] | None, typer.Option(help="Gatling's simulation.log as text; one per client.")
+    ] = None,
+    prometheus: Annotated[
+        str, typer.Option(metavar="URL|FILE", help="A Prometheus, or a snapshot of it: samples of the nodes.")
+    ] = "",
+    node: Annotated[
+        list[str] | None, typer.Option(metavar="NODE=INSTANCE[:TIER]", help="Which node an instance of Prometheus is.")
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option(help="YAML: which metric is which resource; default: of the usual exporters.")
+    ] = None,
+    loads: Annotated[
+        Path | None,
+        typer.Option(help="CSV with a line per trial: start, end, users; default: plateaus of the users."),
+    ] = None,
+    load_model: Annotated[str, typer.Option(help="closed (users), open (arrivals at a rate) or work.")] = "",
     runs: Annotated[Path | None, typer.Option(help="CSV with a line per run: jtl, sa, users, ...")] = None,
     users: Annotated[int | None, typer.Option(min=1, help="Concurrent users; default: threads in the JTL.")] = None,
     topology: Annotated[str, typer.Option(help="Nodes per tier, for example 1/2/1/2M.")] = "",
@@ -340,13 +361,16 @@ def import_(
 ) -> None:
     """Adds measurements of another system to the store.
 
-    Takes CSV tables, or files of JMeter and sysstat (docs/analysis.md).
+    Takes CSV tables, or files of JMeter, k6, Locust or Gatling with those of sysstat or Prometheus
+    (docs/how-to/imports.md).
 
     ntier-analysis import --jtl run.jtl --sa web1=web1.sa --sa db1=db1.sa --topology 1/1/1/1M --users 400"""
     from ntier_analysis.importing.command import run
 
     options = {
-        "jtl": jtl or [], "sa": sa or [], "users": users, "topology": topology, "sweep": sweep, "rep": rep,
+        "jtl": jtl or [], "k6": k6 or [], "locust": locust or [], "gatling": gatling or [], "sa": sa or [],
+        "prometheus": prometheus, "node": node or [], "mapping": mapping, "loads": loads, "load_model": load_model,
+        "users": users, "topology": topology, "sweep": sweep, "rep": rep,
         "ramp_up_s": ramp_up, "ramp_down_s": ramp_down, "think_time_s": think_time, "slo_ms": slo_ms, "stamp": stamp,
         "containers": containers, "clock_offset": clock_offset or [], "tiers": tiers, "replace": replace,
     }  # fmt: skip
@@ -423,6 +447,34 @@ def check(
     if failed:
         print(f"{counted(failed, 'expectation')} not met", file=sys.stderr)
         raise typer.Exit(3)
+
+
+@app.command()
+def export(
+    sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
+    openmetrics: Annotated[bool, typer.Option("--openmetrics", help="Verdict and key figures as OpenMetrics.")] = False,
+    junit: Annotated[bool, typer.Option("--junit", help="Checks and expectations as JUnit's test cases.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="All of it; docs/schema/export.schema.json.")] = False,
+    out: Annotated[Path | None, typer.Option(help="File to write; default: print.")] = None,
+    expect: Annotated[
+        list[str] | None, typer.Option(help="With --junit: an expectation, as of check; may be repeated.")
+    ] = None,
+    expected: Annotated[Path | None, typer.Option(help="With --junit: a file of expectations, as of check.")] = None,
+    allow_undecided: Annotated[
+        bool, typer.Option("--allow-undecided", help="With --junit: skip what the data cannot decide.")
+    ] = False,
+    store: Store = STORE,
+) -> None:
+    """Writes a sweep for other programs.
+
+    ntier-analysis export SWEEP --junit --expect "max_throughput >= 100" --out ntier.xml"""
+    from ntier_analysis.exporting.command import run
+
+    kinds = {"openmetrics": openmetrics, "junit": junit, "json": json}
+    print(
+        run(store, sweep, [k for k, v in kinds.items() if v], out, expect or [], expected, allow=allow_undecided),
+        end="",
+    )
 
 
 @app.command()

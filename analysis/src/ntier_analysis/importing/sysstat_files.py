@@ -30,18 +30,19 @@ class NodeFile:
     offset_s: float = 0.0
 
     @classmethod
-    def parse(cls, text: str, folder: Path = Path()) -> NodeFile:
+    def parse(cls, text: str, folder: Path = Path(), kind: str = "sysstat file") -> NodeFile:
         """`NODE=FILE` or `NODE=FILE:TIER`, TIER any name; without one the node's name says it if it is that of a known
-        tier (`db3`). Raises DataError."""
+        tier (`db3`). `kind`: what FILE is, for messages. Raises DataError."""
         node, equals, rest = text.partition("=")
         path, _, tier = rest.rpartition(":")
         if not _TIER.fullmatch(tier) or not path:
             path, tier = rest, re.sub(r"[-_.]?\d*$", "", node)
         if not equals or not node or not path:
-            raise DataError(f"sysstat file {text!r}: expected NODE=FILE or NODE=FILE:TIER")
+            what = kind.split()[-1].upper()
+            raise DataError(f"{kind} {text!r}: expected NODE={what} or NODE={what}:TIER")
         if tier not in TIERS and rest == path:
             names = ", ".join(TIERS)
-            raise DataError(f"sysstat file {text!r}: the tier of {node} is missing; put it behind the file: "
+            raise DataError(f"{kind} {text!r}: the tier of {node} is missing; put it behind the {kind.split()[-1]}: "
                             f"{names}, or any other name")  # fmt: skip
         return cls(node, tier, folder / path)
 

@@ -21,9 +21,10 @@ MEASURED = ("trials", "samples", "nodes", "interactions")
 Frames = dict[str, pd.DataFrame]
 
 
-def checked(tables: Frames, single: bool, *, think_time_given: bool = True) -> Frames:
+def checked(tables: Frames, single: bool, *, think_time_given: bool = True, unknown: tuple[str, ...] = ()) -> Frames:
     """The tables of a sweep with the checks of its trials, and `valid`, `invalid_reasons`, `not_validated` by them.
-    `single`: there are single interactions. A trial that its file calls invalid stays so."""
+    `single`: there are single interactions. `unknown`: what else the files do not tell. A trial that its file calls
+    invalid stays so."""
     trials, samples = tables["trials"].reset_index(drop=True), tables["samples"]
     shares = like_shares(samples)
     by_trial = {name: dict(iter(tables[name].groupby("trial"))) for name in ("samples", "nodes", "interactions")}
@@ -37,7 +38,7 @@ def checked(tables: Frames, single: bool, *, think_time_given: bool = True) -> F
         rows += [_row(c) | {"sweep": row["sweep"], "trial": row["trial"]} for c in found]
         columns["valid"].append(not wrong)
         columns["invalid_reasons"].append(", ".join(wrong))
-        columns["not_validated"].append(not_validated(trial, think_time_given=think_time_given))
+        columns["not_validated"].append("; ".join([not_validated(trial, think_time_given=think_time_given), *unknown]))
     made = {"trials": trials.assign(**columns), "samples": samples.drop(columns="unit_given", errors="ignore")}
     return tables | made | ({"checks": pd.DataFrame(rows)} if rows else {})
 

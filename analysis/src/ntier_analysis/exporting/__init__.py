@@ -1,0 +1,1 @@
+"""A stored sweep for other programs: JSON with a published schema, OpenMetrics text, JUnit XML."""

@@ -1,0 +1,117 @@
+"""An export as text: JSON, OpenMetrics, JUnit XML."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from ntier_analysis.expectation.expressions import Outcome, Result
+from ntier_analysis.exporting.document import Bottleneck, Export, ExportedCheck
+
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+Rows = list[tuple[dict[str, str], float | None]]
+
+
+def to_json(found: Export) -> str:
+    return found.model_dump_json(indent=1)
+
+
+# ---- OpenMetrics ---------------------------------------------------------------------------------------------------
+
+
+def to_openmetrics(found: Export) -> str:
+    """Gauges and one info, without times; what is unknown has no sample."""
+    sweep = {"sweep": found.sweep}
+    low, high = found.max_throughput_interval
+    trials = [(sweep | {"trial": t.trial, "users": str(t.users)}, t) for t in found.trials]
+    families: list[tuple[str, str, str, Rows]] = [
+        ("ntier_max_throughput_per_second", "", "Largest throughput that the sweep reached.",
+         [(sweep, found.max_throughput_per_s)]),
+        ("ntier_max_throughput_low_per_second", "", "Lower end of its 95 % interval.", [(sweep, low)]),
+        ("ntier_max_throughput_high_per_second", "", "Upper end of the same.", [(sweep, high)]),
+        ("ntier_max_throughput_at_least", "", "1: the maximum was not reached.",
+         [(sweep, float(found.max_throughput_at_least))]),
+        ("ntier_knee_users", "", "Users from which on throughput no longer grows.", [(sweep, found.knee_users)]),
+        ("ntier_bottleneck_saturation_ratio", "ratio", "Share of the run in which the bottleneck was saturated.",
+         [(sweep | _labels(b), b.saturation) for b in found.bottlenecks]),
+        ("ntier_trial_valid", "", "1: no required check failed.", [(labels, float(t.valid)) for labels, t in trials]),
+        ("ntier_trial_throughput_per_second", "", "Interactions completed without error.",
+         [(labels, t.throughput_per_s) for labels, t in trials]),
+        ("ntier_trial_response_time_mean_seconds", "seconds", "Mean response time of successes.",
+         [(labels, _seconds(t.response_time_mean_ms)) for labels, t in trials]),
+        ("ntier_trial_response_time_p95_seconds", "seconds", "95th percentile of the same.",
+         [(labels, _seconds(t.response_time_p95_ms)) for labels, t in trials]),
+        ("ntier_trial_errors", "", "Interactions that failed.", [(labels, t.errors) for labels, t in trials]),
+    ]  # fmt: skip
+    told = sweep | {"topology": found.topology, "verdict": found.verdict, "kind": found.kind or ""}
+    lines = [
+        "# TYPE ntier_verdict info",
+        "# HELP ntier_verdict What limits the sweep's throughput.",
+        f"ntier_verdict_info{_braces(told | {'analysis_version': found.analysis_version})} 1",
+    ]
+    for name, unit, text, rows in families:
+        known = [(labels, value) for labels, value in rows if value is not None]
+        if known:
+            lines += [f"# TYPE {name} gauge", *([f"# UNIT {name} {unit}"] if unit else []), f"# HELP {name} {text}"]
+            lines += [f"{name}{_braces(labels)} {float(value):.10g}" for labels, value in known]
+    return "\n".join([*lines, "# EOF"]) + "\n"
+
+
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1000
+
+
+def _labels(b: Bottleneck) -> dict[str, str]:
+    return {"tier": b.tier, "resource": b.resource, "item": b.item or "", "nodes": ",".join(b.nodes)}
+
+
+def _braces(labels: dict[str, str]) -> str:
+    def escaped(text: str) -> str:
+        return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+    return "{" + ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+# ---- JUnit ---------------------------------------------------------------------------------------------------------
+
+
+def to_junit(found: Export, expected: list[Result], *, allow_undecided: bool = False) -> str:
+    """Test cases: the expectations, each check of each trial, each check of the sweep. A case fails if an expectation
+    is not met, or a required check did not pass; it is skipped if nothing can be said, or the check only warns."""
+    root = ElementTree.Element("testsuites", name=_clean(f"ntier-analysis {found.sweep}"))
+    met = {Outcome.HOLDS}
+    cases = []
+    for result in expected:
+        state = "passed" if result.outcome in met else "failure"
+        if result.outcome is Outcome.UNDECIDED and allow_undecided:
+            state = "skipped"
+        cases.append((result.expectation, state, f"{result.outcome.value}: {result.seen}", "\n".join(result.evidence)))
+    _suite(root, f"{found.sweep}.expectations", cases)
+    for trial in found.trials:
+        _suite(root, f"{found.sweep}.{trial.trial}", [_case(check) for check in trial.checks])
+    _suite(root, f"{found.sweep}.checks", [_case(check) for check in found.sweep_checks])
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _case(check: ExportedCheck) -> tuple[str, str, str, str]:
+    state = {True: "failure", False: "skipped"}[check.required] if check.outcome != "pass" else "passed"
+    return f"{check.id} {check.title}", state, f"{check.outcome}: {check.detail}", ""
+
+
+def _suite(root: ElementTree.Element, name: str, cases: list[tuple[str, str, str, str]]) -> None:
+    if not cases:
+        return
+    count = {state: sum(case[1] == state for case in cases) for state in ("failure", "skipped")}
+    suite = ElementTree.SubElement(
+        root, "testsuite", name=_clean(name), tests=str(len(cases)), failures=str(count["failure"]), errors="0",
+        skipped=str(count["skipped"]),
+    )  # fmt: skip
+    for title, state, said, more in cases:
+        case = ElementTree.SubElement(suite, "testcase", name=_clean(title), classname=_clean(name), time="0")
+        if state != "passed":
+            ElementTree.SubElement(case, state, message=_clean(said)).text = _clean(more) or None
+
+
+def _clean(text: str) -> str:
+    return _NO_XML.sub("?", text)

@@ -1,0 +1,413 @@
+"""A Prometheus, or a snapshot of it -> tidy samples of nodes, and what its scrapes hide.
+
+Asked are the samples as they were scraped (`/api/v1/query` of a range), page by page. `query_range` would show a
+value again at each of its steps until the next scrape, for up to five minutes."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pandas as pd
+
+from ntier_analysis.contracts.files import JSON_BYTES, size
+from ntier_analysis.errors import DataError
+from ntier_analysis.importing.mapping import Exporter, Mapping, NodeName, Rule, Term
+from ntier_analysis.importing.sysstat_files import TIERS, NodeFile
+from ntier_analysis.parsers.counters import Clock, deltas, long_form
+from ntier_analysis.parsers.prometheus import Series, joined, of_answer, snapshot
+from ntier_analysis.store.schema import LONGEST_S
+from ntier_analysis.wording import counted
+
+AROUND_S = 60.0
+"""Samples of so long before and after a trial are kept with it."""
+PAGE_S = 600
+"""What is asked for at once."""
+WAIT_S = 30
+MISSED = 1.5
+"""Scrapes are missing where two follow each other in more than so many median intervals."""
+RESTART_S = 1.5
+"""By how much the time of a start moves if there was another one (it is computed, and may differ a little)."""
+_PORT = re.compile(r":\d+$")
+NOT_UTILIZATION = ("cpu", "disk")
+
+
+@dataclass(frozen=True)
+class Scraped:
+    """`samples`: tidy, with node, tier and source. `cores`: node -> CPUs. `tiers`: node -> tier. `interval_s`: median
+    over nodes and exporters. `notices`: what is missing, began anew, or was left out. `unknown`: what the scrapes
+    hide."""
+
+    samples: pd.DataFrame
+    cores: dict[str, float]
+    tiers: dict[str, str]
+    notices: list[str] = field(default_factory=list)
+    unknown: tuple[str, ...] = ()
+
+
+def node_name(text: str) -> NodeName:
+    """`NODE=INSTANCE` or `NODE=INSTANCE:TIER`, as of `--sa`. Raises DataError."""
+    named = NodeFile.parse(text, kind="instance")
+    return NodeName(node=named.node, match=re.escape(str(named.path)), tier=named.tier)
+
+
+def scraped(
+    source: str, mapping: Mapping, start_s: float, end_s: float, *, containers: bool, offset_s: float
+) -> Scraped:
+    """`source`: URL or file; of the loads' time [start_s, end_s] on the client's clock, and AROUND_S more at both ends.
+    Prometheus' clock is ahead by `offset_s`. `containers`: what shows a machine is that of their host.
+
+    Raises DataError naming source and place."""
+    names = {name for exporter in mapping.exporters.values() for name in exporter.metrics}
+    grid = False
+    if is_url(source):
+        found = _asked(source, mapping, start_s - AROUND_S + offset_s, end_s + AROUND_S + offset_s)
+    else:
+        found, grid = snapshot(Path(source), names.__contains__)
+    found = [s for s in found if _matches(s.labels, mapping.match)]
+    if not found:
+        raise DataError(f"{source}: none of the metrics that the mapping names, or no series with its labels")
+    notices: list[str] = []
+    nodes = _by_node(source, found, mapping, notices)
+    reader = _Reader(source, containers, offset_s, grid, (start_s, end_s), notices)
+    for (exporter, node), series in sorted(nodes.items()):
+        reader.read(exporter, mapping.exporters[exporter], node, series)
+    return reader.result({node: tier for _, (node, tier) in nodes})
+
+
+def is_url(source: str) -> bool:
+    return "://" in source
+
+
+# ---- asking --------------------------------------------------------------------------------------------------------
+
+
+def _asked(source: str, mapping: Mapping, start_s: float, end_s: float) -> list[Series]:
+    parts = urllib.parse.urlsplit(source)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise DataError(f"--prometheus {source}: expected http://HOST:PORT, https://..., or a file")
+    if end_s - start_s > LONGEST_S:
+        raise DataError(f"--prometheus {source}: the loads span {(end_s - start_s) / 86400:.0f} days, allowed are 11")
+    url = source.rstrip("/") + "/api/v1/query?"
+    found: list[Series] = []
+    for exporter in mapping.exporters.values():
+        labels = ",".join(f"{k}=~{orjson.dumps(v).decode()}" for k, v in (mapping.match | exporter.where).items())
+        for name in sorted(exporter.metrics):
+            for begin in np.arange(start_s, end_s, PAGE_S):
+                until = min(begin + PAGE_S, end_s)
+                query = {"query": f"{name}{{{labels}}}[{int(np.ceil(until - begin))}s]", "time": f"{until:.3f}"}
+                answer = _get(url + urllib.parse.urlencode(query), source)
+                found += of_answer(answer, f"{source}: {name}", name.__eq__)
+    return joined(found, source)  # a sample at the border of two pages comes twice
+
+
+def _get(url: str, source: str) -> object:
+    opener = urllib.request.build_opener()
+    try:
+        with opener.open(url, timeout=WAIT_S) as answer:
+            content = answer.read(JSON_BYTES + 1)
+    except urllib.error.HTTPError as error:
+        content = error.read(2000)
+        if error.code not in (400, 422, 503):
+            raise DataError(f"--prometheus {source}: HTTP {error.code} {error.reason}") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"--prometheus {source}: cannot be reached ({getattr(error, 'reason', error)})") from None
+    if len(content) > JSON_BYTES:
+        raise DataError(
+            f"--prometheus {source}: more than {size(JSON_BYTES)} for {PAGE_S} s of one metric; narrow `match`"
+        )
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        raise DataError(f"--prometheus {source}: answered no JSON; is this a Prometheus?") from None
+
+
+# ---- nodes ---------------------------------------------------------------------------------------------------------
+
+
+def _matches(labels: dict[str, str], wanted: dict[str, str]) -> bool:
+    return all(re.fullmatch(pattern, labels.get(name, "")) for name, pattern in wanted.items())
+
+
+def _by_node(
+    source: str, found: list[Series], mapping: Mapping, notices: list[str]
+) -> dict[tuple[str, tuple[str, str]], list[Series]]:
+    """(exporter, (node, tier)) -> its series. Instances without a tier are left out and named."""
+    by_metric: dict[str, list[Series]] = defaultdict(list)
+    for series in found:
+        by_metric[series.name].append(series)
+    nodes: dict[tuple[str, tuple[str, str]], list[Series]] = defaultdict(list)
+    left_out: dict[str, None] = {}
+    for name, exporter in mapping.exporters.items():
+        for series in (s for metric in sorted(exporter.metrics) for s in by_metric[metric]):
+            value = series.labels.get(exporter.node, "")
+            if not value or not _matches(series.labels, exporter.where):
+                continue
+            place = _node_of(value, mapping.nodes)
+            if place is None:
+                left_out[value] = None
+            else:
+                nodes[name, place].append(series)
+    shown = ", ".join(list(left_out)[:10]) + ", ..." * (len(left_out) > 10)
+    if not nodes:
+        raise DataError(f"{source}: which node of which tier is {shown}? give --node NODE=INSTANCE:TIER, or a mapping")
+    if left_out:
+        notices.append(f"{source}: left out, since no node is named for them: {shown}")
+    tiers: dict[str, str] = {}
+    for _, (node, tier) in nodes:
+        if tiers.setdefault(node, tier) != tier:
+            raise DataError(f"{source}: node {node} has two tiers: {tiers[node]} and {tier}")
+    return nodes
+
+
+def _node_of(value: str, named: list[NodeName]) -> tuple[str, str] | None:
+    plain = _PORT.sub("", value)
+    for one in named:
+        if re.fullmatch(one.match, value) or re.fullmatch(one.match, plain):
+            tier = one.tier or _tier_of(one.node)
+            if tier is None:
+                raise DataError(f"node {one.node} of the mapping: its tier is missing")
+            return one.node, tier
+    tier = None if named else _tier_of(plain)
+    return None if tier is None else (plain, tier)
+
+
+def _tier_of(node: str) -> str | None:
+    tier = re.sub(r"[-_.]?\d*$", "", node)
+    return tier if tier in TIERS else None
+
+
+# ---- samples -------------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Rules of the mapping on the series of one node and exporter after the other."""
+
+    def __init__(
+        self, source: str, containers: bool, offset_s: float, grid: bool, span: tuple[float, float], notices: list[str]
+    ) -> None:
+        self._source, self._containers, self._offset, self._grid, self._span = source, containers, offset_s, grid, span
+        self._notices, self._parts, self._cores = notices, [], {}
+        self._intervals: list[float] = []
+        self._blind: set[str] = set()
+
+    def result(self, tiers: dict[str, str]) -> Scraped:
+        samples = pd.concat(self._parts, ignore_index=True) if self._parts else pd.DataFrame()
+        if samples.empty:
+            raise DataError(f"{self._source}: no sample of any node in the time of the load")
+        hidden = []
+        if self._intervals:
+            low, high = min(self._intervals), max(self._intervals)
+            every = f"{low:.3g} s" if high < 1.2 * low else f"{low:.3g} to {high:.3g} s"
+            hidden.append(
+                f"what lasts less than the scrapes' interval of {every}: peaks between them are averaged away"
+            )
+        if self._grid and self._blind:
+            names = ", ".join(sorted(self._blind))
+            hidden.append(f"missing scrapes of {names}: query_range repeats the last value for up to five minutes")
+        return Scraped(samples, self._cores, tiers, self._notices, tuple(hidden))
+
+    def read(self, exporter: str, rules: Exporter, node: tuple[str, str], series: list[Series]) -> None:
+        name = node[0]
+        whole = self._merged(name, rules, series)
+        whole = self._without_repeats(exporter, rules, whole)
+        times = np.unique(np.concatenate([s.t for s in whole])) if whole else np.array([])
+        if len(times) < 2:
+            return
+        nominal = float(np.median(np.diff(times)))
+        self._intervals.append(nominal)
+        self._say_missing(exporter, name, times, nominal)
+        restarts = self._restarts(exporter, rules, name, whole)
+        resets: dict[str, set[float]] = defaultdict(set)
+        found, cores = [], None
+        for rule in rules.series:
+            for item, values, at in _evaluated(rule, whole, nominal, restarts, resets):
+                if rule.metric == "cores":
+                    cores = values
+                    continue
+                found.append(self._column(rule, rules, item, values, at))
+        for metric, moments in sorted(resets.items()):
+            self._notices.append(
+                f"{self._source}: {name}: counter {metric} began anew or ran backwards at "
+                f"{_moments(sorted(moments))}: those intervals have no value"
+            )
+        if cores is not None and cores.notna().any():
+            self._cores[name] = float(cores.median())
+        frame = long_form([f for f in found if np.isfinite(f[2]).any()])  # an interface of unknown speed has none
+        if len(frame):
+            frame["t_s"] -= self._offset
+            self._parts.append(frame.assign(node=name, tier=node[1], source=exporter))
+
+    def _column(self, rule: Rule, rules: Exporter, item: str, values: pd.Series, at: pd.Series) -> tuple:
+        metric = rule.metric
+        if self._containers and rules.machine and metric == "utilization_pct" and rule.resource in NOT_UTILIZATION:
+            metric = "busy_pct"
+        return (rule.resource, item, metric, _unit(metric)), values.index.to_numpy(float), values.to_numpy(float), at
+
+    def _merged(self, node: str, rules: Exporter, series: list[Series]) -> list[Series]:
+        """A node's series, also if its instance was renamed; one moment must not have two values."""
+        low, high = self._span[0] - AROUND_S + self._offset, self._span[1] + AROUND_S + self._offset
+        of_target = dict.fromkeys((rules.node, "instance", "job"))
+        parts: dict[tuple, list[Series]] = defaultdict(list)
+        for s in series:
+            kept = {k: v for k, v in s.labels.items() if k not in of_target}
+            inside = (s.t >= low) & (s.t <= high) & ~np.isnan(s.v)
+            if inside.any():
+                parts[s.name, tuple(sorted(kept.items()))].append(Series(s.name, s.labels, s.t[inside], s.v[inside]))
+        whole, renamed = [], {}
+        for (name, labels), some in parts.items():
+            some.sort(key=lambda s: s.t[0])
+            for before, after in itertools.pairwise(some):
+                told = [", ".join(f"{k}={s.labels[k]}" for k in of_target if k in s.labels) for s in (before, after)]
+                if after.t[0] <= before.t[-1]:
+                    raise DataError(
+                        f"{self._source}: node {node}: {name} of {told[0]} and of {told[1]} are of the same time; "
+                        "choose one by `match` of a mapping"
+                    )
+                renamed[tuple(told)] = after.t[0]
+            t, v = np.concatenate([s.t for s in some]), np.concatenate([s.v for s in some])
+            whole.append(Series(name, dict(labels), t, v))
+        for (before, after), t in renamed.items():
+            self._notices.append(f"{self._source}: {node}: {before} became {after} at {_clock(t)}")
+        return whole
+
+    def _without_repeats(self, exporter: str, rules: Exporter, series: list[Series]) -> list[Series]:
+        """Times of a grid at which nothing was scraped anew: what always advances stands still there."""
+        if not self._grid:
+            return series
+        alive = [s for s in series if s.name == rules.advances]
+        if not alive:
+            self._blind.add(exporter)
+            return series
+        total = pd.DataFrame({n: pd.Series(s.v, index=s.t) for n, s in enumerate(alive)}).sort_index()
+        fresh = total.ne(total.shift()).any(axis=1)
+        kept = fresh.index[fresh]
+        some = [(s, np.isin(s.t, kept)) for s in series]
+        return [Series(s.name, s.labels, s.t[at], s.v[at]) for s, at in some if at.any()]
+
+    def _say_missing(self, exporter: str, node: str, times: np.ndarray, nominal: float) -> None:
+        gaps = np.flatnonzero(np.diff(times) > MISSED * nominal)
+        lost = int(sum(round((times[i + 1] - times[i]) / nominal) - 1 for i in gaps))
+        if lost:
+            when = ", ".join(f"{_clock(times[i])} to {_clock(times[i + 1])}" for i in gaps[:3])
+            self._notices.append(
+                f"{self._source}: {node}: {counted(lost, 'scrape')} of {exporter} missing ({when}"
+                f"{', ...' * (len(gaps) > 3)}; every {nominal:.3g} s otherwise): no values there"
+            )
+        low, high = self._span[0] + self._offset, self._span[1] + self._offset
+        if times[0] - low > 3 * nominal or high - times[-1] > 3 * nominal:
+            self._notices.append(
+                f"{self._source}: {node}: {exporter} has samples only from {_clock(times[0])} to {_clock(times[-1])}; "
+                "was its instance renamed? then name both: --node NODE=OLD --node NODE=NEW"
+            )
+
+    def _restarts(self, exporter: str, rules: Exporter, node: str, series: list[Series]) -> set[float]:
+        found: set[float] = set()
+        for s in series:
+            step = np.diff(s.v)
+            if s.name == rules.started:
+                found |= set(s.t[1:][np.abs(step) > RESTART_S].tolist())
+            elif s.name == rules.uptime:
+                found |= set(s.t[1:][step < 0].tolist())
+        if found:
+            self._notices.append(
+                f"{self._source}: {node} ({exporter}) was restarted, seen at {_moments(sorted(found))}: its counters "
+                "began anew, no values there"
+            )
+        return found
+
+
+def _evaluated(rule: Rule, series: list[Series], nominal: float, restarts: set[float], resets: dict[str, set[float]]):
+    """(item, values by time, lengths of their intervals or nan) of each item of the rule."""
+    value = [_term(term, rule, series, nominal, restarts, resets) for term in rule.value]
+    of = [_term(term, rule, series, nominal, restarts, resets) for term in rule.of]
+    times = [_term(term, rule, series, nominal, restarts, resets) for term in rule.times]
+    items = sorted({item for parts in value for item in parts})
+    for item in items:
+        result = _together([p[item] for p in value if item in p], largest=rule.largest)
+        for parts, divides in ((times, False), (of, True)):
+            if not parts:
+                continue
+            other = _together([p[item] for p in parts if item in p])
+            if other is None:
+                result = None
+                break
+            other = other.reindex(result.index)
+            other = other.where(other > 0) if divides else other  # an interface without a known speed says -1
+            result = result / other if divides else result * other
+        if result is None:
+            continue
+        result = rule.factor * ((1 - result) if rule.rest else result)
+        rates = any(term.rate for term in rule.value)
+        before = result.index.to_series().diff().to_numpy() if rates else np.full(len(result), np.nan)
+        if rates:  # the first reading of a counter has no rate
+            result, before = result.iloc[1:], before[1:]
+        yield item or rule.named, result.replace([np.inf, -np.inf], np.nan), before
+
+
+def _together(parts: list[pd.Series], *, largest: bool = False) -> pd.Series | None:
+    """Sum (or largest) of terms at the times that all of them have."""
+    if not parts:
+        return None
+    frame = pd.concat(parts, axis=1, join="inner").sort_index()
+    return frame.max(axis=1, skipna=False) if largest else frame.sum(axis=1, skipna=False)
+
+
+def _term(
+    term: Term, rule: Rule, series: list[Series], nominal: float, restarts: set[float], resets: dict[str, set[float]]
+) -> dict[str, pd.Series]:
+    """Item -> sum over its series by time. A series that is not there at a time adds nothing; a gap or a counter that
+    began anew makes the sum unknown."""
+    by_item: dict[str, list[pd.Series]] = defaultdict(list)
+    for s in series:
+        if s.name != term.metric or not _matches(s.labels, term.where):
+            continue
+        if any(re.fullmatch(p, s.labels.get(name, "")) for name, p in term.without.items()):
+            continue
+        if rule.item is not None and not s.labels.get(rule.item):
+            continue
+        v = np.ones(len(s.v)) if term.count else s.v
+        if term.rate:
+            v = _rate(s, nominal, restarts, resets)
+        by_item[s.labels[rule.item] if rule.item else ""].append(pd.Series(v, index=s.t))
+    found = {}
+    for item, parts in by_item.items():
+        frame = pd.concat(parts, axis=1).sort_index()
+        there = pd.concat([p.notna() | True for p in parts], axis=1).reindex(frame.index).fillna(False).astype(bool)
+        unknown = (frame.isna() & there).any(axis=1)
+        found[item] = frame.sum(axis=1).mask(unknown)
+    return found
+
+
+def _rate(s: Series, nominal: float, restarts: set[float], resets: dict[str, set[float]]) -> np.ndarray:
+    """Per second, one value per reading, the first NaN."""
+    dt = np.diff(s.t)
+    at = Clock(s.t, dt, dt > MISSED * nominal, nominal)
+    step, _ = deltas(s.v, at)
+    anew = np.isin(s.t[1:], list(restarts)) if restarts else np.zeros(len(dt), dtype=bool)
+    resets_at = s.t[1:][(np.diff(s.v) < 0) & ~anew]
+    if len(resets_at):
+        resets[s.name] |= set(resets_at.tolist())
+    step[anew] = np.nan
+    return np.concatenate([[np.nan], step / dt])
+
+
+def _unit(metric: str) -> str:
+    found = re.search(r"(?:^|_)(bytes_per_s|per_s|pct|bytes|ms|s|cores|mhz)$", metric)
+    return found[1] if found else "count"
+
+
+def _clock(t: float) -> str:
+    return f"{pd.Timestamp(t, unit='s'):%H:%M:%S}"
+
+
+def _moments(times: list[float]) -> str:
+    return ", ".join(_clock(t) for t in times[:3]) + ", ..." * (len(times) > 3)

@@ -1,0 +1,123 @@
+"""k6's results of single points: `k6 run --out csv=FILE` or `--out json=FILE` (one JSON object a line).
+
+k6 stamps each point of a request with the moment of its completion. Its `http_req_duration` leaves out the wait for a
+connection; the response time here is what a user waits: `http_req_blocked`, which includes connecting and TLS, and the
+duration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pandas as pd
+
+from ntier_analysis.contracts.files import lines, text_of
+from ntier_analysis.errors import DataError
+from ntier_analysis.parsers.csvfile import header_line, line_of, read_csv
+from ntier_analysis.parsers.generated import TIMES, Generated, by_completion, seconds_of, spread, steps
+
+DURATION, ITERATION, USERS = "http_req_duration", "iteration_duration", "vus"
+BLOCKED = "http_req_blocked"
+WANTED = (DURATION, BLOCKED, ITERATION, USERS)
+OPTIONAL = ("name", "url", "status", "error_code", "expected_response")
+POINTS = 20_000_000
+"""Points of a JSON file that are held at most; CSV has the limit of all tables."""
+EXPECTED = "expected is what `k6 run --out csv=FILE` or `--out json=FILE` wrote"
+
+
+def k6(path: Path) -> Generated:
+    """Raises DataError naming file, line and column."""
+    first = next(lines(path), b"").lstrip(b"\xef\xbb\xbf \t")
+    frame = _of_json(path) if first.startswith(b"{") else _of_csv(path)
+    done = frame[frame["metric"] == DURATION]
+    if done.empty:
+        raise DataError(f"{path}: no points of {DURATION}: no request of HTTP was made; {EXPECTED}")
+    notes = ["whether the load was closed (users) or open (arrival-rate executors): k6 does not write it"]
+    t = done["t_s"].to_numpy()
+    if (t == np.floor(t)).all():
+        t = spread(t)
+        notes.append("times within a second (k6 wrote whole seconds; K6_CSV_TIME_FORMAT=unix_milli writes more)")
+    response = done["value"].to_numpy(copy=True)
+    blocked = frame.loc[frame["metric"] == BLOCKED, "value"].to_numpy()
+    if len(blocked) == len(response):  # k6 writes all points of a request together
+        response += blocked
+    else:
+        notes.append(f"the wait for connections (the file has no {BLOCKED} for each request)")
+    status = pd.to_numeric(done["status"], errors="coerce").fillna(0)
+    fine = (status > 0) & (status < 400) & (done["error_code"].isin(["", "0"]))
+    ok = fine.where(done["expected_response"] == "", done["expected_response"] == "true").to_numpy()
+    names = done["name"].where(done["name"] != "", done["url"]).replace("", "request").to_numpy()
+    users = frame[frame["metric"] == USERS]
+    return Generated(
+        by_completion(t, response, names, ok),
+        steps(users["t_s"].to_numpy(), users["value"].to_numpy()),
+        think_s=_think(frame.loc[frame["metric"] == ITERATION, "value"].to_numpy(), response),
+        notes=tuple(notes),
+    )
+
+
+def _think(iterations_ms: np.ndarray, response_ms: np.ndarray) -> float:
+    """What users did between their requests: the iterations without their requests, for each request. NaN where the
+    file has no iterations, or requests were made side by side."""
+    left = (iterations_ms.sum() - response_ms.sum()) / 1000 / len(response_ms)
+    return float(left) if len(iterations_ms) and left >= 0 else float("nan")
+
+
+# ---- CSV -----------------------------------------------------------------------------------------------------------
+
+
+def _of_csv(path: Path) -> pd.DataFrame:
+    if not header_line(path).startswith("metric_name,"):
+        raise DataError(f"{path}:1: no header with metric_name, timestamp, metric_value; {EXPECTED}")
+    needed = {"metric_name": "text", "timestamp": "text", "metric_value": "number"}
+    raw = read_csv(path, needed, optional=dict.fromkeys(OPTIONAL, "text"), strict=True)
+    kept = np.flatnonzero(raw["metric_name"].isin(WANTED).to_numpy())
+    frame = raw.iloc[kept].reset_index(drop=True)
+    t, wrong = seconds_of(frame["timestamp"])
+    values = frame["metric_value"].to_numpy(float)
+    bad = np.flatnonzero(wrong | ~(np.isfinite(values) & (values >= 0)))
+    if bad.size:
+        row = int(bad[0])
+        name, expected = ("timestamp", TIMES) if wrong[row] else ("metric_value", "a number >= 0")
+        raise DataError(f"{path}:{line_of(path, int(kept[row]))}: {name} is {frame[name][row]!r}, expected {expected}")
+    found = {"metric": frame["metric_name"], "t_s": t, "value": values}
+    return pd.DataFrame(found | {c: frame.get(c, "") for c in OPTIONAL}).fillna("")
+
+
+# ---- JSON ----------------------------------------------------------------------------------------------------------
+
+
+def _of_json(path: Path) -> pd.DataFrame:
+    rows: list[tuple] = []
+    numbers: list[int] = []
+    for number, line in enumerate(lines(path), start=1):
+        if number == 1:
+            line = text_of(line, path).encode()
+        if not line.strip():
+            continue
+        try:
+            point = orjson.loads(line)
+            if point["type"] != "Point" or point["metric"] not in WANTED:
+                continue
+            data = point["data"]
+            tags = data.get("tags") or {}
+            value = data["value"]
+            if not isinstance(value, int | float) or not 0 <= value < 1e15 or isinstance(value, bool):
+                raise ValueError(f"value is {str(value)[:40]!r}, expected a number >= 0")
+            said = [str(tags.get(c, "")) for c in OPTIONAL]
+            rows.append((point["metric"], str(data["time"]), float(value), *said))
+        except orjson.JSONDecodeError as error:
+            raise DataError(f"{path}:{number}: not JSON ({error}); {EXPECTED}") from None
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise DataError(f"{path}:{number}: no point of k6 ({said[:200]}); {EXPECTED}") from None
+        numbers.append(number)
+        if len(rows) > POINTS:
+            raise DataError(f"{path}:{number}: more than {POINTS:,} points; import it in parts")
+    frame = pd.DataFrame(rows, columns=["metric", "time", "value", *OPTIONAL])
+    t, wrong = seconds_of(frame.pop("time"))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DataError(f"{path}:{numbers[row]}: time is {rows[row][1][:40]!r}, expected {TIMES}")
+    return frame.assign(t_s=t)

@@ -1,0 +1,238 @@
+# ruff: noqa: E501 (tables: a line per case)
+"""`import --k6`, `--locust`, `--gatling`: what those generators wrote, from a known truth and as they left it."""
+
+from pathlib import Path
+
+import load_files
+import numpy as np
+import pandas as pd
+import pytest
+from ntier_analysis.errors import DataError
+from ntier_analysis.importing import Run, import_runs
+from ntier_analysis.importing.loads import plateaus, read_loads
+from ntier_analysis.parsers.gatling import gatling
+from ntier_analysis.parsers.generated import steps
+from ntier_analysis.parsers.k6 import k6
+from ntier_analysis.parsers.locust import locust
+from ntier_analysis.store.tables import read_table
+from ntier_analysis.verdict.store import verdicts
+
+DATA = Path(__file__).parent / "data" / "loadtests"
+WRITERS = {"k6": load_files.k6_csv, "gatling": load_files.simulation_log, "locust": load_files.locust_history}
+
+
+@pytest.fixture(scope="module")
+def scrapes(tmp_path_factory) -> Path:
+    return load_files.openmetrics(tmp_path_factory.mktemp("prometheus") / "dump.txt")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_test_of_several_loads_gets_the_right_verdict(scrapes, tmp_path, kind):
+    path = WRITERS[kind](tmp_path / kind)
+    notices = import_runs([Run(**{kind: (path,)}, prometheus=str(scrapes), topology="1/1/1/1M")], tmp_path / "store")
+    assert any("3 plateaus of the users: 200 users" in text for text in notices)
+    trials = read_table(tmp_path / "store", "trials")
+    assert trials["trial"].tolist() == ["u00200.r01", "u01000.r01", "u01400.r01"]
+    assert trials["valid"].all(), notices
+    assert trials["think_time_s"].to_numpy() == pytest.approx([7.0] * 3, rel=0.02)
+    assert "the think time (7" in trials["not_validated"].iloc[0]
+    found = verdicts(tmp_path / "store", [])[0]
+    assert found.verdict == "single"
+    assert [(b.tier, b.resource, b.nodes) for b in found.bottlenecks] == [("db", "cpu", ("db1",))]
+    assert found.max_throughput.value == pytest.approx(100, rel=0.02)
+    assert any("N/X - R at the lowest load" in text for text in found.evidence)
+
+
+def test_parts_that_a_file_names_are_the_trials(scrapes, tmp_path):
+    path = load_files.k6_csv(tmp_path / "run.csv")
+    loads = tmp_path / "loads.csv"
+    loads.write_text("start,end,users,trial\n5,50,200,low\n1005,1050,1000,\n2026-09-21T14:46:45Z,1790002050,1400,top\n")
+    run = Run(k6=(path,), prometheus=str(scrapes), topology="1/1/1/1M", loads=loads, think_time_s=7.0)
+    import_runs([run], tmp_path / "store")
+    trials = read_table(tmp_path / "store", "trials")
+    assert trials["trial"].tolist() == ["low", "u01000.r01", "top"]
+    assert (trials["run_end_s"] - trials["run_start_s"]).to_numpy() == pytest.approx([45, 45, 45], abs=1)
+    assert not trials["not_validated"].str.contains("the think time").any()
+
+
+def test_without_a_generator_the_file_of_loads_tells_the_figures(scrapes, tmp_path):
+    loads = tmp_path / "loads.csv"
+    loads.write_text(
+        "start,end,users,throughput_per_s,response_time_mean_ms\n"
+        "1790000000,1790000060,200,28.55,5\n1790001000,1790001060,1000,100,3000\n1790002000,1790002060,1400,100,7000\n"
+    )
+    run = Run(prometheus=str(scrapes), topology="1/1/1/1M", loads=loads, think_time_s=7.0)
+    import_runs([run], tmp_path / "store")
+    found = verdicts(tmp_path / "store", [])[0]
+    assert (found.verdict, found.bottlenecks[0].nodes) == ("single", ("db1",))
+    loads.write_text("start,end,users\n1790000000,1790000060,200\n")
+    with pytest.raises(DataError, match="each load needs throughput_per_s and response_time_mean_ms"):
+        import_runs([run], tmp_path / "other")
+
+
+def test_users_who_do_not_think_are_workers(scrapes, tmp_path):
+    path = tmp_path / "run.csv"
+    lines = [load_files.K6_HEADER, *(f"vus,{1_790_000_000 + n},2,,,," for n in range(31))]
+    lines += [f"http_req_duration,{1_790_000_000_000 + 50 * n},100,,true,Home,200" for n in range(600)]
+    path.write_text("\n".join([*lines, ""]))
+    notices = import_runs([Run(k6=(path,), prometheus=str(scrapes), topology="1/1/1/1M")], tmp_path / "store")
+    assert any("users do not think" in text for text in notices)
+    assert read_table(tmp_path / "store", "trials")["load_model"].tolist() == ["work"]
+
+
+def test_arrivals_at_a_rate_have_a_backlog(scrapes, tmp_path):
+    """30/s arrive for 60 s, 20/s are served."""
+    path = tmp_path / "requests.csv"
+    rows = [f"{1_790_000_000 + n / 30:.4f},Home,{1000 * max(0.05, (n + 1) / 20 - n / 30):.1f}" for n in range(1800)]
+    path.write_text("\n".join(["start_time,name,response_time", *rows, ""]))
+    run = Run(locust=(path,), prometheus=str(scrapes), topology="1/1/1/1M", users=30, load_model="open")
+    import_runs([run], tmp_path / "store")
+    trial = read_table(tmp_path / "store", "trials").iloc[0]
+    assert trial["offered_per_s"] == pytest.approx(30, rel=0.02)
+    assert trial["backlog_growth_per_s"] == pytest.approx(10, rel=0.05)
+
+
+# ---- plateaus ------------------------------------------------------------------------------------------------------
+
+
+def of_seconds(users: list[int]) -> pd.DataFrame:
+    return steps(1000.0 + np.arange(len(users) + 1), [*users, users[-1]])
+
+
+def test_ramps_and_short_stays_are_no_plateaus():
+    users = [*range(20), *[20] * 30, *range(21, 40), *[40] * 9, *[60] * 20]
+    found = plateaus(of_seconds(users))
+    assert [(p.users, p.start_s, p.end_s) for p in found] == [(20, 1023.0, 1050.0), (60, 1080.0, 1098.0)]
+
+
+def test_a_slow_ramp_has_no_plateau():
+    assert plateaus(of_seconds([500 + n // 5 for n in range(500)])) == []
+
+
+def test_a_user_who_is_replaced_does_not_end_a_plateau():
+    users = [100] * 60
+    users[30] = 99
+    assert [p.users for p in plateaus(of_seconds(users), ramp_up_s=0, ramp_down_s=5)] == [100]
+    users[30:34] = [99] * 4
+    assert [(p.users, p.end_s - p.start_s) for p in plateaus(of_seconds(users), ramp_up_s=0)] == [(100, 30), (100, 26)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("start,users\n1,2\n", r":1: column 'end' is missing; allowed are start, end, users"),
+        ("start,end,users,colour\n1,2,3,4\n", r":1: column 'colour'; allowed are"),
+        ("start,end,users\n1,2\n", r":2: another number of fields"),
+        ("start,end,users\n2,1,3\n", r":2: end is '1', expected more than start, '2'"),
+        ("start,end,users\n1,2,0\n", r":2: users is '0', expected a whole number from 1"),
+        ("start,end,users\n1,2,\n", r":2: users is empty"),
+        ("start,end,users\nnoon,2,3\n", r":2: start is 'noon', expected seconds since 1970"),
+        ("start,end,users,errors\n1,2,3,-1\n", r":2: errors is '-1', expected a number >= 0"),
+        ("start,end,users\n", r": no loads"),
+    ],
+)
+def test_bad_loads_are_errors(tmp_path, content, message):
+    (tmp_path / "loads.csv").write_text(content)
+    with pytest.raises(DataError, match=r"loads.csv" + message):
+        read_loads(tmp_path / "loads.csv", 1_790_000_000.0)
+
+
+# ---- files as the generators left them (data/loadtests/README.md) --------------------------------------------------
+
+
+def test_real_k6_csv_and_json_agree():
+    """One run of k6, both outputs: CSV has whole seconds."""
+    table, points = k6(DATA / "k6.csv.zst"), k6(DATA / "k6.json.zst")
+    assert len(table.requests) == len(points.requests) == 650
+    for found in (table, points):
+        assert found.requests["interaction"].value_counts().to_dict() == {"Home": 323, "Story": 323, "Missing": 4}
+        assert (found.requests.loc[found.requests["interaction"] == "Missing", "ok"] == False).all()  # noqa: E712
+        assert found.requests.loc[found.requests["interaction"] == "Home", "ok"].all()
+        assert found.think_s == pytest.approx(0.5, abs=0.01)  # sleep(0.5)
+        assert [p.users for p in plateaus(found.users)] == [4, 10, 24]
+    assert np.abs(table.requests["t_s"] - points.requests["t_s"]).max() < 1
+    assert any("times within a second" in note for note in table.notes)
+    assert not any("times within a second" in note for note in points.notes)
+
+
+def test_real_locust_tables_agree():
+    history, requests = locust(DATA / "locust_stats_history.csv.zst"), locust(DATA / "locust_requests.csv.zst")
+    assert history.requests is None
+    last = history.totals.iloc[-1]
+    assert last["done"] == pytest.approx(len(requests.requests), abs=12)
+    assert last["failed"] == pytest.approx((~requests.requests["ok"]).sum(), abs=2)
+    assert last["time_ms"] / last["done"] == pytest.approx(requests.requests["response_time_ms"].mean(), rel=0.02)
+    assert [p.users for p in plateaus(history.users)] == [p.users for p in plateaus(requests.users)] == [4, 10, 24]
+    with pytest.raises(
+        DataError, match=r"the sums of the whole test, without times; expected is its .*_stats_history.csv"
+    ):
+        locust(DATA / "locust_stats.csv")
+
+
+def test_real_gatling_log():
+    found = gatling(DATA / "simulation.log.zst")
+    names = found.requests["interaction"].unique().tolist()
+    assert sorted(names) == ["Home", "Missing", "Stories/Story"]
+    assert len(found.requests) == 495
+    assert set(found.requests.loc[~found.requests["ok"], "interaction"]) == {"Missing"}
+    assert found.users["users"].max() <= 30
+    assert found.users["users"].iloc[-1] == 0
+
+
+def test_gatlings_binary_log_is_refused(tmp_path):
+    (tmp_path / "simulation.log").write_bytes(b"\0\0\0\0\x063.14.3\0" + bytes(100))
+    with pytest.raises(
+        DataError, match=r"simulation.log: binary, as later versions of Gatling write it; expected is its text"
+    ):
+        gatling(tmp_path / "simulation.log")
+
+
+BAD = [
+    (k6, "metric_name,timestamp,metric_value\nhttp_req_duration,yesterday,3\n", r":2: timestamp is 'yesterday'"),
+    (k6, "metric_name,timestamp,metric_value\nvus,1790000000,1\nhttp_req_duration,1790000000,-3\n", r":3: metric_value is"),
+    (k6, "metric_name,timestamp,metric_value\nvus,1790000000,1\n", r"no points of http_req_duration"),
+    (k6, "time,value\n1,2\n", r":1: no header with metric_name"),
+    (k6, '{"type":"Point","metric":"vus","data":{"time":"2026-11-23T10:00:00","value":1}}\n', r":1: time is '2026.*its zone"),
+    (k6, '{"type":"Point","metric":"vus","data":{"value":1}}\n', r":1: no point of k6 \('time' is missing"),
+    (k6, '{"type":"Metric","metric":"vus"}\n{"type":\n', r":2: not JSON"),
+    (locust, "timestamp,start_time,name,response_time\n1,1,a,1\n", r":1: neither Locust's history nor a line per request"),
+    (locust, "timestamp,name,response_time\n1790000000,a,fast\n", r":2: response_time is 'fast'"),
+    (locust, "timestamp,name,response_time,success\n1790000000,a,1,perhaps\n", r":2: success is 'perhaps'"),
+    (locust, "timestamp,name,response_time\n1790000000,,1\n", r":2: name is ''"),
+    (gatling, "REQUEST\t\tHome\t1790000000000\t1790000000001\tOK\t \n", r": no line RUN"),
+    (gatling, "RUN\tx\nREQUEST\t\tHome\t1790000000002\t1790000000001\tOK\t \n", r":2: end is 1790000000001, expected at least"),
+    (gatling, "RUN\tx\nREQUEST\t7\t\tHome\t1790000000002\t1790000000003\tOK\t \n", r":2: REQUEST with 7 fields"),
+    (gatling, "RUN\tx\nUSER\ts\tSTART\tnow\n", r":2: time is 'now', expected milliseconds"),
+    (gatling, "RUN\tx\nHELLO\n", r":2: 'HELLO', expected RUN, USER"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reader", "content", "message"), BAD)
+def test_what_cannot_be_true_is_an_error_with_its_place(tmp_path, reader, content, message):
+    (tmp_path / "bad").write_text(content)
+    with pytest.raises(DataError, match="bad" + message if message.startswith(":") else message):
+        reader(tmp_path / "bad")
+
+
+def test_a_history_whose_sums_fall_is_refused(tmp_path):
+    good = load_files.locust_history(tmp_path / "h.csv").read_text().splitlines()
+    fields = good[20].split(",")
+    fields[7] = "1"
+    (tmp_path / "h.csv").write_text("\n".join([*good[:20], ",".join(fields), *good[21:], ""]))
+    with pytest.raises(
+        DataError, match=r"h.csv:21: Total Request Count is 1, expected no less .*without --reset-stats"
+    ):
+        locust(tmp_path / "h.csv")
+
+
+def test_tests_of_one_load_each_are_one_sweep(scrapes, tmp_path):
+    """Each measures its own think time, which differs a little."""
+    whole = load_files.k6_csv(tmp_path / "all.csv").read_text().splitlines()
+    for number, begin in enumerate((1_790_000_000, 1_790_001_000)):
+        mine = [line for line in whole[1:] if begin <= float(line.split(",")[1]) / 1000 < begin + 61]
+        path = tmp_path / f"{number}.csv"
+        path.write_text("\n".join([whole[0], *mine, ""]))
+        import_runs([Run(k6=(path,), prometheus=str(scrapes), topology="1/1/1/1M")], tmp_path / "store")
+    trials = read_table(tmp_path / "store", "trials")
+    assert trials["trial"].tolist() == ["u00200.r01", "u01000.r01"]
+    assert trials["think_time_s"].nunique() == 2

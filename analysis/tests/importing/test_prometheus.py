@@ -1,0 +1,362 @@
+# ruff: noqa: E501 (tables: a line per case)
+"""`import --prometheus`: what a Prometheus stored, from a known truth, asked over HTTP, and as it came out."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import load_files
+import numpy as np
+import pytest
+from ntier_analysis.errors import DataError
+from ntier_analysis.importing.mapping import DEFAULT, read_mapping
+from ntier_analysis.importing.prometheus import node_name, scraped
+from ntier_analysis.parsers.prometheus import snapshot
+
+DATA = Path(__file__).parent / "data" / "loadtests"
+T0 = 1_790_000_000.0
+CPU = "node_cpu_seconds_total"
+
+
+def dump(path: Path, series: dict[str, list[tuple[float, float]]]) -> Path:
+    """{name with labels: [(time, value), ...]} as `promtool tsdb dump-openmetrics` writes it."""
+    lines = [f"{name} {float(v)!r} {t:.3f}" for name, points in series.items() for t, v in points]
+    path.write_text("\n".join([*lines, "# EOF", ""]))
+    return path
+
+
+def cpu(instance: str, times: np.ndarray, busy: float = 0.25) -> dict[str, list[tuple[float, float]]]:
+    """A node with one CPU that is busy for a share of the time, since the first time."""
+    shares = {"user": busy, "idle": 1 - busy}
+    return {
+        f'{CPU}{{cpu="0",instance="{instance}",mode="{mode}"}}': [(t, 1000 + share * (t - T0)) for t in times]
+        for mode, share in shares.items()
+    }
+
+
+def read(path: Path | str, *nodes: str, start: float = T0, end: float = T0 + 60, mapping: Path | None = None):
+    found = read_mapping(mapping)
+    named = [node_name(text) for text in nodes]
+    found = found.model_copy(update={"nodes": [*named, *found.nodes]})
+    return scraped(str(path), found, start, end, containers=False, offset_s=0.0)
+
+
+def utilization(found, node: str = "db1"):
+    rows = found.samples.query("node == @node and metric == 'utilization_pct' and resource == 'cpu'")
+    return rows.set_index("t_s")["value"]
+
+
+SECONDS = T0 + np.arange(0.0, 61.0)
+
+
+def test_rates_are_those_of_the_counters(tmp_path):
+    found = read(dump(tmp_path / "d", cpu("db1:9100", SECONDS) | cpu("web1:9100", SECONDS, 0.5)))
+    assert utilization(found).tolist() == pytest.approx([25.0] * 60)
+    assert utilization(found, "web1").tolist() == pytest.approx([50.0] * 60)
+    assert found.tiers == {"db1": "db", "web1": "web"}
+    assert found.cores == {"db1": 1.0, "web1": 1.0}
+    assert found.notices == []
+    assert any("less than the scrapes' interval of 1 s" in text for text in found.unknown)
+
+
+def test_a_counter_that_begins_anew_has_no_value_there(tmp_path):
+    series = cpu("db1:9100", SECONDS)
+    for points in series.values():
+        points[30:] = [(t, v - points[30][1]) for t, v in points[30:]]
+    found = read(dump(tmp_path / "d", series))
+    values = utilization(found)
+    assert values.isna().sum() == 1
+    assert np.isnan(values[T0 + 30])
+    assert values.dropna().tolist() == pytest.approx([25.0] * 59)
+    assert any(f"db1: counter {CPU} began anew or ran backwards at 14:13:50" in text for text in found.notices)
+
+
+def test_a_restart_is_seen_where_the_counter_is_beyond_its_old_value(tmp_path):
+    """The machine booted between two scrapes, and its counters are already larger than before."""
+    series = cpu("db1:9100", SECONDS)
+    for points in series.values():
+        points[30:] = [(t, v + 5000) for t, v in points[30:]]
+    series['node_boot_time_seconds{instance="db1:9100"}'] = [
+        (t, T0 - 5e5 if t < T0 + 30 else T0 - 3e5) for t in SECONDS
+    ]
+    found = read(dump(tmp_path / "d", series))
+    assert np.isnan(utilization(found)[T0 + 30])
+    assert any("db1 (node_exporter) was restarted, seen at 14:13:50" in text for text in found.notices)
+
+
+def test_missing_scrapes_are_said_and_have_no_value(tmp_path):
+    times = np.delete(SECONDS, slice(20, 25))
+    found = read(dump(tmp_path / "d", cpu("db1:9100", times)))
+    values = utilization(found)
+    assert np.isnan(values[T0 + 25])
+    assert values.dropna().tolist() == pytest.approx([25.0] * 54)
+    assert any("db1: 5 scrapes of node_exporter missing (14:13:39 to 14:13:45; every 1 s" in t for t in found.notices)
+
+
+def test_a_single_missing_scrape_is_no_long_interval(tmp_path):
+    found = read(dump(tmp_path / "d", cpu("db1:9100", np.delete(SECONDS, 20))))
+    assert np.isnan(utilization(found)[T0 + 21])
+    assert any("1 scrape of node_exporter missing" in text for text in found.notices)
+
+
+def test_a_renamed_instance_is_said_and_can_be_joined(tmp_path):
+    series = cpu("db1:9100", SECONDS[:30]) | cpu("10.0.0.7:9100", SECONDS[30:])
+    path = dump(tmp_path / "d", series)
+    alone = read(path)
+    assert any("left out, since no node is named for them: 10.0.0.7:9100" in text for text in alone.notices)
+    assert any("samples only from 14:13:20 to 14:13:49; was its instance renamed?" in text for text in alone.notices)
+    both = read(path, "db1=db1", "db1=10.0.0.7")
+    assert utilization(both).tolist() == pytest.approx([25.0] * 60)
+    assert any("db1: instance=db1:9100 became instance=10.0.0.7:9100 at 14:13:50" in text for text in both.notices)
+
+
+def test_two_instances_of_one_node_at_the_same_time_are_refused(tmp_path):
+    path = dump(tmp_path / "d", cpu("db1:9100", SECONDS) | cpu("10.0.0.7:9100", SECONDS))
+    with pytest.raises(DataError, match=r"node db1: node_cpu_seconds_total of .*are of the same time"):
+        read(path, "db1=db1", "db1=10.0.0.7")
+
+
+def test_instances_without_a_tier_must_be_named(tmp_path):
+    path = dump(tmp_path / "d", cpu("10.0.0.7:9100", SECONDS))
+    with pytest.raises(DataError, match=r"which node of which tier is 10.0.0.7:9100\? give --node"):
+        read(path)
+    assert read(path, "pg=10.0.0.7:9100:postgres").tiers == {"pg": "postgres"}
+
+
+def test_a_slow_scrape_interval_is_said(tmp_path):
+    found = read(dump(tmp_path / "d", cpu("db1:9100", SECONDS[::15])))
+    assert any("interval of 15 s" in text for text in found.unknown)
+    assert utilization(found).tolist() == pytest.approx([25.0] * 4)
+
+
+def test_pools_disks_and_containers_by_the_default_mapping(tmp_path):
+    def gauge(value):
+        return [(t, value) for t in SECONDS]
+
+    def counter(per_s):
+        return [(t, 5 + per_s * (t - T0)) for t in SECONDS]
+
+    disk, box = '{device="vda",instance="db1:9100"}', '{name="app1",instance="cadvisor:8080"}'
+    series = {
+        'mysql_global_status_threads_connected{instance="db1:9104"}': gauge(30.0),
+        'mysql_global_variables_max_connections{instance="db1:9104"}': gauge(40.0),
+        'mysql_global_status_uptime{instance="db1:9104"}': counter(1.0),
+        "node_disk_io_time_seconds_total" + disk: counter(0.5),
+        "node_disk_io_time_weighted_seconds_total" + disk: counter(2.0),
+        "node_disk_reads_completed_total" + disk: counter(100.0),
+        "node_disk_writes_completed_total" + disk: counter(100.0),
+        "node_disk_read_time_seconds_total" + disk: counter(1.0),
+        "node_disk_write_time_seconds_total" + disk: counter(1.0),
+        "container_cpu_usage_seconds_total" + box: counter(1.5),
+        "container_spec_cpu_quota" + box: gauge(200_000.0),
+        "container_spec_cpu_period" + box: gauge(100_000.0),
+        "container_cpu_cfs_throttled_periods_total" + box: counter(3.0),
+        "container_cpu_cfs_periods_total" + box: counter(10.0),
+        'container_cpu_usage_seconds_total{id="/",instance="cadvisor:8080"}': counter(7.0),
+    }
+    found = read(dump(tmp_path / "d", series))
+    means = found.samples.groupby(["node", "resource", "item", "metric"])["value"].mean().round(6).to_dict()
+    assert means["db1", "pool", "max_connections", "utilization_pct"] == 75
+    assert means["db1", "disk", "vda", "utilization_pct"] == 50
+    assert means["db1", "disk", "vda", "queue"] == 2
+    assert means["db1", "disk", "vda", "wait_ms"] == 10
+    assert means["app1", "cpu", "", "utilization_pct"] == 75
+    assert means["app1", "cpu", "", "throttled_pct"] == 30
+    assert found.cores == {"app1": 2.0}
+
+
+def test_a_mapping_of_ones_own(tmp_path):
+    mapping = tmp_path / "m.yaml"
+    mapping.write_text(
+        "nodes: [{node: shop, match: 'shop-.*', tier: app}]\n"
+        "exporters:\n  mine:\n    node: pod\n    series:\n"
+        "      - {resource: pool, metric: utilization_pct, item: pool, factor: 100,\n"
+        "         value: [{gauge: busy, where: {kind: web|api}}], of: [{gauge: size}]}\n"
+    )
+    series = {
+        'busy{pod="shop-7f",kind="web",pool="a"}': [(t, 3.0) for t in SECONDS],
+        'busy{pod="shop-7f",kind="job",pool="a"}': [(t, 9.0) for t in SECONDS],
+        'size{pod="shop-7f",pool="a"}': [(t, 4.0) for t in SECONDS],
+    }
+    found = read(dump(tmp_path / "d", series), mapping=mapping)
+    assert set(found.samples["value"]) == {75.0}
+    assert found.samples[["node", "tier", "item", "source"]].drop_duplicates().values.tolist() == [
+        ["shop", "app", "a", "mine"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("exporters: {a: {series: []}}", r":1: exporters.a.series: List should have at least 1 item"),
+        ("nodes:\n- {node: a, match: '('}", r":2: nodes.0.match: '\(' is no regular expression"),
+        (
+            "exporters:\n  a:\n    series:\n    - {resource: cpu, metric: x,\n       value: [{rate: a, gauge: b}]}",
+            r":5: exporters.a.series.0.value.0: expected one of rate, gauge and count",
+        ),
+        ("exporters: {a: {series: [{resource: gpu, metric: x, value: [{rate: a}]}]}}", r"'gpu' is none of cpu, disk"),
+        ("colours: 1", r":1: colours: Extra inputs"),
+        ("[1]", r": expected the keys nodes, match, exporters"),
+    ],
+)
+def test_a_bad_mapping_is_an_error_with_its_line(tmp_path, content, message):
+    (tmp_path / "m.yaml").write_text(content)
+    with pytest.raises(DataError, match="m.yaml" + (message if message.startswith(":") else ".*" + message)):
+        read_mapping(tmp_path / "m.yaml")
+
+
+def test_the_default_mapping_is_sound():
+    found = read_mapping(None)
+    assert list(found.exporters) == [
+        "node_exporter",
+        "cadvisor",
+        "mysqld_exporter",
+        "postgres_exporter",
+        "jmx_exporter",
+    ]
+    keys = [(r.resource, r.metric, r.item or r.named) for e in found.exporters.values() for r in e.series]
+    assert len(keys) > 40
+    assert DEFAULT.name == "prometheus.yaml"
+
+
+# ---- asked over HTTP -----------------------------------------------------------------------------------------------
+
+
+class Answers(BaseHTTPRequestHandler):
+    """/api/v1/query with a range, of the series in `stored`: both ends of the range belong to it (Prometheus 2)."""
+
+    stored: dict[str, list[tuple[float, float]]] = {}  # noqa: RUF012
+    asked: list[str] = []  # noqa: RUF012
+
+    def do_GET(self) -> None:
+        query = parse_qs(urlsplit(self.path).query)
+        name, _, seconds = query["query"][0].removesuffix("s]").rpartition("[")
+        end = float(query["time"][0])
+        self.asked.append(query["query"][0])
+        result = []
+        for key, points in self.stored.items():
+            metric, _, labels = key.partition("{")
+            inside = [[t, str(v)] for t, v in points if end - float(seconds) <= t <= end]
+            if metric == name.partition("{")[0] and inside:
+                told = dict(part.split("=") for part in labels.rstrip("}").replace('"', "").split(","))
+                result.append({"metric": told | {"__name__": metric}, "values": inside})
+        body = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{made.server_port}"
+        made.shutdown()
+
+
+def test_a_long_time_is_asked_for_in_pages(server):
+    times = T0 + np.arange(0.0, 1501.0, 2.5)
+    Answers.stored = cpu("db1:9100", times)
+    Answers.asked = []
+    found = read(server, end=T0 + 1500)
+    assert utilization(found).tolist() == pytest.approx([25.0] * 600)
+    assert found.notices == []
+    assert sum(text.startswith(CPU + "{") for text in Answers.asked) == 3
+
+
+@pytest.mark.parametrize("source", ["ftp://127.0.0.1/", "http://", "http://127.0.0.1:1"])
+def test_what_cannot_be_asked_is_an_error(source):
+    with pytest.raises(DataError, match=r"--prometheus .*(expected http://HOST:PORT|cannot be reached)"):
+        read(source)
+
+
+def test_a_year_is_not_asked_for(server):
+    with pytest.raises(DataError, match=r"the loads span 365 days, allowed are 11"):
+        read(server, end=T0 + 365 * 86400)
+
+
+# ---- snapshots -----------------------------------------------------------------------------------------------------
+
+
+def everything(_: str) -> bool:
+    return True
+
+
+def test_a_real_dump_tells_of_the_exporter_that_was_stopped():
+    start, end = 1_795_451_830, 1_795_451_872
+    found = read(DATA / "prometheus.dump.zst", start=start, end=end)
+    assert found.tiers == {"web1": "web"}
+    assert any("web1: 5 scrapes of node_exporter missing (16:37:27 to 16:37:33" in text for text in found.notices)
+    assert found.cores == {"web1": 2.0}
+    values = utilization(found, "web1").dropna()
+    assert values.between(0, 103).all()
+    kinds = set(found.samples["resource"])
+    assert {"cpu", "disk", "network", "memory", "queue"} <= kinds
+    speeds = found.samples.query("resource == 'network' and metric == 'utilization_pct'")
+    assert "eth0" not in set(speeds["item"])  # its speed is unknown
+
+
+def test_the_grid_of_query_range_is_thinned_to_its_scrapes():
+    """One Prometheus at one time, asked in both ways: query_range with a step of 0.25 s shows each scrape of a second
+    four times."""
+    raw, raw_grid = snapshot(DATA / "query.json.zst", everything)
+    grid, is_grid = snapshot(DATA / "query_range.json.zst", everything)
+    assert is_grid
+    assert raw_grid
+    assert len(grid[0].t) > 3.5 * len(raw[0].t)
+    start, end = 1_795_451_830, 1_795_451_872
+    found = read(DATA / "query_range.json.zst", start=start, end=end)
+    assert any("interval of 1 s" in text for text in found.unknown)
+    assert any("5 scrapes of node_exporter missing (16:37:2" in text for text in found.notices)
+    exact = read(DATA / "query.json.zst", start=start, end=end)
+    assert utilization(exact, "web1").isna().sum() == utilization(found, "web1").isna().sum() == 1
+
+
+TEXTS = [
+    ('a{b="c"} 1\n', r"d:1: column 9: '1', expected a value and its time; what an exporter shows"),
+    ('a{b="c} 1 2\n', r"d:1: column 11: .* is no sample"),
+    ('a{b=c} 1 2\n', r"d:1: column 3: .* is no sample"),
+    ('a{b="c",b="d"} 1 1790000000\n', r"d:1: column 9: label 'b' is there twice"),
+    ("a one 1790000000\n", r"d:1: column 2: 'one 1790000000', expected two numbers"),
+    ("a 1 -5\n", r"d:1: column 2: time is '-5'"),
+    ("a 1 1790000000\na 2 1790000000\n", r"d: a: two values at 1790000000"),
+    ("# EOF\n", r"d: no samples"),
+    ("", r"d: empty"),
+    ('{"status": "error", "error": "bad query"}', r"d: Prometheus answered bad query"),
+    ('{"status": "success", "data": {"resultType": "vector", "result": []}}', r"d: a vector, expected a matrix"),
+    ('{"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": []}]}}', r"without __name__"),
+    ('[{"status": "success"}]', r"d: answer 1: no answer of Prometheus \('data' is missing"),
+    ('{"status": "success"}\n{"status":\n', r"d:1: no answer of Prometheus|d:2: not JSON"),
+    ('{"a": ', r"d: not JSON"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "message"), TEXTS)
+def test_what_prometheus_never_wrote_is_an_error(tmp_path, content, message):
+    (tmp_path / "d").write_text(content)
+    with pytest.raises(DataError, match=message):
+        snapshot(tmp_path / "d", everything)
+
+
+def test_labels_may_hold_anything(tmp_path):
+    (tmp_path / "d").write_text('a{b="x} 1 2\\"\\n\\\\",c=""} 3 1790000000.5\n{__name__="n",b="y"} 4 1790000000500\n')
+    found, grid = snapshot(tmp_path / "d", everything)
+    assert not grid
+    assert [(s.name, s.labels, s.t.tolist(), s.v.tolist()) for s in found] == [
+        ("a", {"b": 'x} 1 2"\n\\', "c": ""}, [1_790_000_000.5], [3.0]),
+        ("n", {"b": "y"}, [1_790_000_000.5], [4.0]),
+    ]
+
+
+def test_the_truth_of_a_sweep_comes_back(tmp_path):
+    path = load_files.openmetrics(tmp_path / "d")
+    found = read(path, start=1_790_000_000, end=1_790_002_060)
+    db = utilization(found)
+    assert db[(db.index > 1_790_002_001) & (db.index < 1_790_002_060)].mean() > 97
+    assert found.cores == dict.fromkeys(load_files.NODES, 2.0)

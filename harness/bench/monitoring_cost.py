@@ -19,10 +19,10 @@ from typing import Any
 
 from ntier_harness import settings, sweep
 from ntier_harness.cli import make_lab
-from ntier_harness.condition import reset
 from ntier_harness.drivers import REMOTE, jmeter
 from ntier_harness.lab import Lab
 from ntier_harness.load import Generator
+from ntier_harness.node_state import reset
 from ntier_harness.sampler import File, find_group, is_v2
 from ntier_harness.spec import Spec, make_spec
 from ntier_harness.targets.local import SADC

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from ntier_harness import campaign, campaign_ledger, campaign_spec, cli, ledger, operate
+from ntier_harness import campaign, campaign_ledger, campaign_spec, cli, ledger, node_commands
 from ntier_harness.errors import Interrupted, RequestError
 
 from . import promises
@@ -248,13 +248,13 @@ def test_the_ledger_of_a_running_campaign(lab, parse, capsys):
     with pytest.raises(Interrupted):
         campaign.run(machine, found, "c.yaml")
     machine = lab()
-    operate.status(machine, as_json=True)
+    node_commands.status(machine, as_json=True)
     (shown,) = json.loads(capsys.readouterr().out)["campaigns"]
     assert shown["campaign"] == "c"
     assert shown["states"]["done"] + shown["states"]["planned"] == 4
     assert 0 < shown["left_s"] < planned["left_s"]
     assert shown["trial_s"]["smoke"] != planned["trial_s"]["smoke"], "durations are measured"
-    operate.status(machine, as_json=False)
+    node_commands.status(machine, as_json=False)
     out = capsys.readouterr().out
     assert "campaign c: scale 0.2, 3 attempts per trial" in out
     assert "expected end 20" in out

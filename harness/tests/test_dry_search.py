@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ntier_harness import ledger, schedule, show, sweep
+from ntier_harness import ledger, plan_view, schedule, sweep
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.runner import Runner
 
@@ -84,9 +84,9 @@ def test_a_torn_record_is_an_error_that_names_it(lab, spec):
 
 
 def test_the_plan_says_how_many_at_most(lab, spec):
-    data = show.plan_data(lab(), spec(users="1000:13000:1000", search="capacity"))
+    data = plan_view.plan_data(lab(), spec(users="1000:13000:1000", search="capacity"))
     assert data["search"] == {"name": "capacity", "precision": 0.05, "precision_given": False, "at_most": 4, "grid": 13}
-    assert "4 trials at most instead of 13" in show.plan_text(data)
+    assert "4 trials at most instead of 13" in plan_view.plan_text(data)
 
 
 @pytest.mark.parametrize(

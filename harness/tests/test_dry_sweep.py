@@ -9,7 +9,7 @@ import re
 
 import pytest
 from ntier_analysis.contracts.manifest import Manifest, State
-from ntier_harness import ledger, operate, show, sweep, versions
+from ntier_harness import ledger, node_commands, plan_view, sweep, versions
 from ntier_harness.errors import Interrupted, RequestError
 from ntier_harness.screen import Screen
 
@@ -276,7 +276,7 @@ def test_with_json_the_result_is_a_line_of_data(lab, spec, capsys):
 
 def sweep_status(machine):
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        operate.status(machine, as_json=True)
+        node_commands.status(machine, as_json=True)
     return json.loads(out.getvalue())
 
 
@@ -343,14 +343,14 @@ def test_a_system_without_a_warm_up_is_swept_too(lab, spec, root):
     machine, s = lab(), spec(users="1000")
     assert s.system.definition.load.warm_up_s == 0
     assert sweep.run(machine, s) == 0
-    assert not any("warm-up" in step for step in show.steps(machine, s))
+    assert not any("warm-up" in step for step in plan_view.steps(machine, s))
     assert "warm_up" not in str(trials(machine, s)["u01000.r01"][0].manifest.steps)
 
 
 def test_what_a_sweep_was_told_is_noted_for_deploy(lab, spec):
     machine = lab()
     sweep.run(machine, spec(users="1000"), 3, {"topo": "1/1/1/1M", "name": None, "hosts": ""})
-    assert operate.noted(machine) == {"topo": "1/1/1/1M"}
+    assert node_commands.noted(machine) == {"topo": "1/1/1/1M"}
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ntier_harness import campaign, campaign_spec, cli, machine, operate, preflight, sweep
+from ntier_harness import campaign, campaign_spec, cli, machine, node_commands, preflight, sweep
 from ntier_harness.errors import RequestError
 
 SMALL = ["--topo", "1/1/1/1M", "--users", "1000", "--phases", "smoke"]
@@ -137,7 +137,7 @@ def test_what_is_finished_needs_neither_disk_nor_memory(lab, spec, monkeypatch):
 
 def test_laboratory_and_request_are_of_one_target(lab, spec):
     on_hosts = spec(target="hosts")
-    for refuse in (lambda: sweep.run(lab(), on_hosts), lambda: operate.up(lab(), on_hosts, {})):
+    for refuse in (lambda: sweep.run(lab(), on_hosts), lambda: node_commands.up(lab(), on_hosts, {})):
         with pytest.raises(RequestError, match=r"smoke-hosts is for target hosts, not local"):
             refuse()
 

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from ntier_analysis.contracts.manifest import Manifest, State
-from ntier_harness import operate, plan, settings, sweep
-from ntier_harness.condition import in_force
+from ntier_harness import node_commands, plan, settings, sweep
+from ntier_harness.node_state import in_force
 from ntier_harness.runner import Runner
 
 from .dry import DryRunner
@@ -107,7 +107,7 @@ def test_a_shell_has_a_connection_of_its_own(lab, spec, monkeypatch):
     machine, became = lab(), []
     sweep.run(machine, spec(users="1000", phases="2/5/1"))
     monkeypatch.setattr(os, "execvp", lambda _program, argv: became.extend(argv))
-    operate.shell(machine, "db1", ["journalctl", "-f"])
+    node_commands.shell(machine, "db1", ["journalctl", "-f"])
     said = subprocess.run(["ssh", "-G", *became[1:]], capture_output=True, text=True, check=True).stdout.splitlines()
     assert "controlmaster false" in said
     assert not any(line.startswith("controlpath /") for line in said), [x for x in said if "control" in x]

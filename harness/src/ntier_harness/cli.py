@@ -176,9 +176,9 @@ def make_lab(
 def announce_needs(lab: Lab, specs: Iterable[Spec]) -> None:
     """For set-up, which follows once a request was accepted: prints the names of the images, with commas. Raises
     RequestError if another ntier is at work here, which building images would disturb."""
-    from ntier_harness import operate
+    from ntier_harness import node_commands
 
-    if other := operate.at_work(lab):
+    if other := node_commands.at_work(lab):
         raise RequestError(f"another ntier is at work: {other}; wait for it or stop it")
     if images := dict.fromkeys(name for spec in specs for name in spec.images):
         click.echo(",".join(images))
@@ -197,14 +197,14 @@ def sweep(as_json: bool, results: str, attempts: int, needs: bool, **options: An
     """Up, deploy, all trials, collect, ingest, report. Goes on with a sweep that was interrupted."""
     spec = read_spec(options)
     lab = lab_of(results, as_json, options)
-    from ntier_harness import preflight, show, sweep
+    from ntier_harness import plan_view, preflight, sweep
 
     preflight.check(lab, spec, attempts)
     if needs:
         lab.target.require_privileges()
         announce_needs(lab, [spec])
         return
-    show.before_work(lab, spec, attempts)
+    plan_view.before_work(lab, spec, attempts)
     sys.exit(sweep.run(lab, spec, attempts, options))
 
 
@@ -221,11 +221,11 @@ def plan(ctx: click.Context, as_json: bool, results: str, attempts: int, file: s
         return
     spec = read_spec(options)
     lab = lab_of(results, as_json, options)
-    from ntier_harness import preflight, show
+    from ntier_harness import plan_view, preflight
 
     preflight.check(lab, spec, attempts)
-    data = show.plan_data(lab, spec, attempts)
-    click.echo(json.dumps(data, indent=1) if as_json else show.plan_text(data))
+    data = plan_view.plan_data(lab, spec, attempts)
+    click.echo(json.dumps(data, indent=1) if as_json else plan_view.plan_text(data))
 
 
 def plan_campaign(ctx: click.Context, file: str, results: str, *, as_json: bool) -> None:
@@ -247,15 +247,15 @@ def plan_campaign(ctx: click.Context, file: str, results: str, *, as_json: bool)
 @NEEDS
 def up(as_json: bool, results: str, needs: bool, **options: Any) -> None:
     """Provisions the nodes."""
-    from ntier_harness import operate
+    from ntier_harness import node_commands
 
     spec = read_spec(options)
     lab = lab_of(results, as_json, options)
     if needs:
-        operate.ready_to_provision(lab, spec)
+        node_commands.ready_to_provision(lab, spec)
         announce_needs(lab, [spec])
         return
-    operate.up(lab, spec, options)
+    node_commands.up(lab, spec, options)
 
 
 @cli.command()
@@ -265,24 +265,24 @@ def up(as_json: bool, results: str, needs: bool, **options: Any) -> None:
 def deploy(as_json: bool, results: str, check: bool, needs: bool, **options: Any) -> None:
     """Installs, configures, starts and verifies the system on the nodes that are up. Without options it takes those of
     the last `ntier up` or sweep."""
-    from ntier_harness import operate
+    from ntier_harness import node_commands
 
     lab = lab_of(results, as_json, options)
-    spec = read_spec(operate.noted(lab) | {k: v for k, v in options.items() if v})
+    spec = read_spec(node_commands.noted(lab) | {k: v for k, v in options.items() if v})
     if needs:
-        operate.ready_to_deploy(lab, spec)
+        node_commands.ready_to_deploy(lab, spec)
         announce_needs(lab, [spec])
         return
-    operate.deploy_only(lab, spec, check=check)
+    node_commands.deploy_only(lab, spec, check=check)
 
 
 @cli.command()
 @TARGET
 def down(target: str) -> None:
     """Destroys the nodes. On target hosts the machines stay, and the changes to them are undone. Results stay."""
-    from ntier_harness import operate
+    from ntier_harness import node_commands
 
-    operate.down(make_lab(target=target))
+    node_commands.down(make_lab(target=target))
 
 
 @cli.command()
@@ -291,9 +291,9 @@ def down(target: str) -> None:
 @JSON
 def status(target: str, results: str, as_json: bool) -> None:
     """Shows what runs, and how far the sweeps are."""
-    from ntier_harness import operate
+    from ntier_harness import node_commands
 
-    operate.status(make_lab(results, as_json=as_json, target=target), as_json=as_json)
+    node_commands.status(make_lab(results, as_json=as_json, target=target), as_json=as_json)
 
 
 @cli.command()
@@ -315,9 +315,9 @@ def doctor(target: str, as_json: bool) -> None:
 @click.argument("command", nargs=-1)
 def shell(target: str, node: str, command: tuple[str, ...]) -> None:
     """Opens a shell on a node, or runs COMMAND there: ntier shell db1."""
-    from ntier_harness import operate
+    from ntier_harness import node_commands
 
-    operate.shell(make_lab(target=target), node, list(command))
+    node_commands.shell(make_lab(target=target), node, list(command))
 
 
 @cli.command()
@@ -326,10 +326,10 @@ def shell(target: str, node: str, command: tuple[str, ...]) -> None:
 @click.option("--follow", "-f", is_flag=True, help="Keep printing new lines.")
 def logs(target: str, node: str, follow: bool) -> None:
     """Prints the journal of a node: ntier logs app1 -f."""
-    from ntier_harness import operate
+    from ntier_harness import node_commands
 
     journal = ["journalctl", "--no-pager", "-n", "200", *(["-f"] if follow else [])]
-    operate.shell(make_lab(target=target), node, journal)
+    node_commands.shell(make_lab(target=target), node, journal)
 
 
 @cli.command()

@@ -15,12 +15,12 @@ from ntier_analysis.wording import counted
 
 from ntier_harness import durable, existing
 from ntier_harness.catalog import Phases
-from ntier_harness.condition import LOADED, WARM, identity, in_force, keep, reset, restore
 from ntier_harness.drivers import REMOTE, of_system
 from ntier_harness.drivers.jmeter import situations_file
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import MAX_BOOT_S, Generator
+from ntier_harness.node_state import LOADED, WARM, identity, in_force, keep, reset, restore
 from ntier_harness.playbooks import play
 from ntier_harness.spec import CLIENT, Spec
 

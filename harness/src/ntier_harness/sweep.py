@@ -14,10 +14,10 @@ from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.wording import counted
 
 from ntier_harness import durable, ledger, plan, preflight, settings, versions
-from ntier_harness.condition import LOADED, in_force, keep, reset, restore
 from ntier_harness.deploy import deploy, warm_up
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.lab import Lab
+from ntier_harness.node_state import LOADED, in_force, keep, reset, restore
 from ntier_harness.plan import Trial
 from ntier_harness.schedule import Schedule, to_come
 from ntier_harness.schedule import make as make_schedule

@@ -17,11 +17,11 @@ from ntier_analysis.contracts.system import Factor, Interaction, Resource, Syste
 
 import ntier_harness
 from ntier_harness import collect, durable, ledger, versions
-from ntier_harness.condition import WARM, check_restored, data, replicas, reset, restore
 from ntier_harness.drivers import REMOTE, of_system
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import Generator, compare_clocks
+from ntier_harness.node_state import WARM, check_restored, data, replicas, reset, restore
 from ntier_harness.plan import Trial
 from ntier_harness.spec import CLIENT, USERS, Spec
 from ntier_harness.targets import Observation

@@ -12,10 +12,10 @@ from ntier_analysis.contracts.files import read_json
 from ntier_analysis.wording import counted
 
 from ntier_harness import campaign_ledger, durable, ledger, preflight, settings, sweep
-from ntier_harness.condition import in_force
 from ntier_harness.deploy import deploy, playbook
 from ntier_harness.errors import RequestError, WorkError, unknown
 from ntier_harness.lab import Lab
+from ntier_harness.node_state import in_force
 from ntier_harness.spec import CLIENT, Spec
 
 

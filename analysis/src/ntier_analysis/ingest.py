@@ -240,6 +240,7 @@ def _identity(manifest: Manifest) -> dict:
     return (
         {name: getattr(manifest, name) for name in copied}
         | {
+            "scale": manifest.scale if manifest.system is None or manifest.system.scaled else 1.0,
             "policy": manifest.soft_resources.get("middleware_policy"),
             "tie": manifest.soft_resources.get("middleware_tie"),
             "state": manifest.state.value,

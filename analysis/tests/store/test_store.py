@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from ntier_analysis.contracts import Manifest, State
+from ntier_analysis.contracts import Manifest, State, implied
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing import import_folder
 from ntier_analysis.ingest import attempts, ingest_sweep, sweep_folders
@@ -352,3 +352,16 @@ def test_a_column_that_came_later_is_empty(tmp_path):
     assert set(read.columns) == set(TABLES["nodes"].names)
     assert read["disk_bytes_s"].isna().all()
     assert read["role"].isna().all()
+
+
+def test_where_users_are_not_scaled_no_figure_is_nominal(raw, tmp_path):
+    """A system whose users are as given, on nodes of a tenth: a knee of 105 users is no knee of 1,050."""
+    shutil.copytree(raw, tmp_path / "raw")
+    for file in sorted((tmp_path / "raw").glob("*/*/manifest.json")):
+        m = Manifest.read(file.parent)
+        system = implied.system(m.users_real).model_copy(update={"scaled": False})
+        m.model_copy(update={"users": m.users_real, "system": system}).write(file.parent)
+    ingest_sweep(tmp_path / "raw" / SWEEP, tmp_path / "store")
+    trials = read_table(tmp_path / "store", "trials", SWEEP)
+    assert list(trials["scale"]) == [1.0, 1.0]
+    assert list(trials["users"]) == list(trials["users_real"]) == [30, 100]

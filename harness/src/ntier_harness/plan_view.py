@@ -62,6 +62,7 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
         "phases": {"name": spec.phases.name, "ramp_up_s": spec.phases.ramp_up_s, "run_s": spec.phases.run_s,
                    "ramp_down_s": spec.phases.ramp_down_s},
         "scale": spec.scale,
+        "scaled": spec.system.definition.load.factor.scales,
         "hosts": lab.target.assignment(spec),
         "seed": spec.seed,
         "system": spec.system.name,
@@ -117,8 +118,9 @@ def machines(data: dict[str, Any]) -> list[str]:
     if c is None:
         return [f"{'hosts' * (i == 0):<10}{name} is {host}" for i, (name, host) in enumerate(data["hosts"].items())]
     memory, available = size(data["memory_bytes"]), size(data["memory_available_bytes"])
+    users = f"N nominal users are N x {s} real ones" if data["scaled"] else "users are not scaled"
     return [
-        f"scale     {s}: a normal node gets {s} of a core, N nominal users are N x {s} real ones",
+        f"scale     {s}: a normal node gets {s} of a core, {users}",
         f"cores     at most {c['needed']} of {c['host']} in use",
         f"memory    about {memory} of {available} available",
     ]

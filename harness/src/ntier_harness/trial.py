@@ -86,6 +86,7 @@ def described(spec: Spec, trial: Trial) -> System:
         tiers=[Tier(name=t.name, title=t.title, replicas=t.replicas) for t in d.tiers if t.name in counts],
         load_model=d.load.model,
         factor=varied(spec, trial),
+        scaled=d.load.factor.scales,
         interactions=[Interaction(name=n, writes=i.writes, slo_ms=i.slo_ms) for n, i in d.interactions.items()],
         resources=[
             Resource(name=n, tier=r.tier, utilization=r.utilization)

@@ -89,6 +89,8 @@ class System(_Part):
     tiers: Annotated[list[Tier], Field(min_length=1)]
     load_model: LoadModel
     factor: Factor
+    scaled: bool = True
+    """Whether the scale of the model multiplies the load as it does the nodes; if not, no figure is nominal."""
     interactions: list[Interaction] = Field(default_factory=list)
     """Empty: not known beforehand; those that the driver reports are taken as they come."""
     resources: list[Resource] = Field(default_factory=list)

@@ -156,7 +156,7 @@ def migrations(verdict: dict) -> list[str]:
 def scale_sentence(scale: float) -> str:
     """What the scale means for the reader; empty at scale 1."""
     if scale == 1.0:
-        return "The nodes have their nominal capacity (scale 1)."
+        return "All figures are as measured; none is nominal (scale 1)."
     return (
         f"Scale model at scale {scale:g}: node capacity and users are multiplied by {scale:g}, think time and demand "
         "per interaction are not. Utilization and bottleneck carry over; nominal throughput is the measured one "

@@ -329,7 +329,7 @@ def test_a_brief_sweep_warms_up_briefly_and_a_longer_one_again(lab, spec):
 
 def test_what_all_rounds_of_a_warm_up_served_counts(lab, spec, monkeypatch):
     """Four pages a second are 120 in a round of 30 s; 300 are needed."""
-    monkeypatch.setattr("ntier_harness.dry.SERVICE_S", 0.25)
+    monkeypatch.setattr(dry, "SERVICE_S", 0.25)
     machine = lab()
     sweep.run(machine, spec(users="1000", phases="short"))
     warm = json.loads(machine.paths.in_force.read_text())["warm"]

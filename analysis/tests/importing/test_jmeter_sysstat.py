@@ -229,7 +229,7 @@ def test_a_list_of_runs(raw, tmp_path):
         "u00300.r01", "u00500.r01", "u00900.r01",
     ]  # fmt: skip
     path.write_text("jtl,sa,colour\na,b,red\n")
-    with pytest.raises(DataError, match=r"runs.csv:2: column 'colour'; allowed are jtl, sa, "):
+    with pytest.raises(DataError, match=r"runs.csv:2: column 'colour'; allowed are jtl, k6, locust, gatling, sa, "):
         read_list(path, Run())
 
 

@@ -34,7 +34,7 @@ FOUND = {"knee_users": 4046.0, "max_throughput_at_least": False, "bottlenecks": 
         ({"verdict": "single", "bottlenecks": [POOL]}, "Only a larger pool, or less use of it per interaction"),
         ({"verdict": "multi", "kind": "alternating", "bottlenecks": [CPU, POOL]}, "saturated in turns: relieving one"),
         ({"verdict": "none", "knee_users": None}, "The system had room at every load of this sweep."),
-        ({"verdict": "hidden"}, "nothing that was measured is full"),
+        ({"verdict": "hidden"}, "nothing that was measured is saturated"),
         ({"verdict": "unknown", "knee_users": None}, "neither name a bottleneck nor rule one out"),
         ({"verdict": "single", "bottlenecks": [CPU], "max_throughput_at_least": True}, "the maximum is a lower bound."),
         (

@@ -63,7 +63,7 @@ def test_tints_differ_in_grey_and_carry_dark_text():
         linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    found = sorted(luminance(c) for c in maps.TINTS.values())
+    found = sorted(luminance(c) for c in maps.TINTS)
     assert all(b - a > 0.05 for a, b in itertools.pairwise(found))
     assert min((v + 0.05) / 0.05 for v in found) > 4.5  # contrast of black text, WCAG AA
 

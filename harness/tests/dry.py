@@ -203,7 +203,7 @@ class DryRunner(Runner):
             on_line(line)
         return done.code
 
-    def spawn(self, argv: list[str], output: Path | None = None) -> Any:
+    def spawn(self, argv: list[str], output: Path | None = None, errors: Path | None = None) -> Any:
         entry = {"argv": [str(a) for a in argv], "t_s": self.world.now}
         self.world.state["spawned"].append(entry)
         self.world.save()
@@ -260,7 +260,7 @@ class DryRunner(Runner):
              "role": s["tier"],
              "cpu_cores": None if s["tier"] == "client" else 0.2} for n, s in nodes.items()
         ]  # fmt: skip
-        return 0, json.dumps(listed)
+        return 0, json.dumps({"nodes": {"value": listed}})
 
     _tofu = _terraform
 

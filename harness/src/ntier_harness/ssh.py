@@ -110,9 +110,10 @@ class Nodes:
             check = ["ssh", *common, "-O", "check", access.destination]
             if self.runner.run(check, check=False, timeout=10).code == 0:
                 return
-            # -f and no output of its own: a master that kept our pipes open would never let us see the end of the call
+            # -f and no output of its own: a master that kept our pipes open would never let us see the end of the call.
+            # auto: with "yes" SSH leaves the socket of a master that was killed in place, and then shares nothing.
             log = self.paths.logs / "ssh.log"
-            master = ["ssh", *common, "-oControlMaster=yes", "-oControlPersist=600", "-fN", "-E", str(log)]
+            master = ["ssh", *common, "-oControlMaster=auto", "-oControlPersist=600", "-fN", "-E", str(log)]
             done = self.runner.run([*master, access.destination], check=False, timeout=3 * CONNECT_S)
             if done.code:
                 raise WorkError(f"{node.name} ({node.address}) does not answer by SSH: see {log}")
@@ -142,7 +143,8 @@ class Nodes:
         return done
 
     def spawn(self, node: Node, command: str, output: Path) -> Spawned:
-        return self.runner.spawn(self.argv(node, command), output)
+        """Starts a command on a node. `output` gets what it prints and nothing of SSH's own, which ssh.log gets."""
+        return self.runner.spawn(self.argv(node, command), output, self.paths.logs / "ssh.log")
 
     def fetch(self, node: Node, command: str, file: Path, timeout: float) -> None:
         """Output of a command on a node, to a file here."""

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 ROLES = Path(__file__).resolve().parents[1] / "roles"
+OF_SYSTEMS = sorted(ROLES.parents[1].glob("systems/*/roles/*"))
 MADE = ROLES / "machine/files/ntier-made"
 PLACES = ("/etc/", "/opt/", "/usr/", "/var/")
 WRITE = ("copy", "template", "file", "unarchive", "blockinfile", "lineinfile")
@@ -167,14 +168,14 @@ def tasks(file: Path) -> Iterator[dict[str, Any]]:
         yield from task.get("block", [])
 
 
-def of_program(role: str, spec: dict[str, Any]) -> Iterator[str]:
+def of_program(role: Path, spec: dict[str, Any]) -> Iterator[str]:
     """Paths that the shared role `program` writes to for this one, and its configuration for loading data."""
     yield from spec.get("files", {})
     yield from (folder["path"] for folder in spec.get("folders", []))
-    unit, load = f"/etc/systemd/system/{spec.get('unit')}", ROLES / role / "tasks/load.yml"
-    if (ROLES / role / "files" / str(spec.get("unit"))).exists():
+    unit, load = f"/etc/systemd/system/{spec.get('unit')}", role / "tasks/load.yml"
+    if (role / "files" / str(spec.get("unit"))).exists():
         yield unit
-    if (ROLES / role / "files/service.conf").exists():
+    if (role / "files/service.conf").exists():
         yield f"{unit}.d/ntier.conf"
     for task in tasks(load) if load.exists() else []:
         yield task.get("vars", {}).get("database_load_settings", {}).get("file", "")
@@ -182,23 +183,33 @@ def of_program(role: str, spec: dict[str, Any]) -> Iterator[str]:
 
 @pytest.mark.parametrize("role", sorted(path.parent.name for path in ROLES.glob("*/made.yml")))
 def test_a_role_lists_all_that_it_writes(role):
-    known = [yaml.safe_load((ROLES / name / "made.yml").read_text()) for name in (role, "common", "machine", "monitor")]
-    listed = {path for made in known for how in ("makes", "replaces", "edits") for path in made.get(how, [])}
-    file = ROLES / role / "vars/main.yml"
-    variables = yaml.safe_load(file.read_text()) if file.exists() else {}
     files = [*(ROLES / role / "tasks").glob("*.yml")]
     files += (ROLES / "database/tasks").glob("*.yml") if role in ("mysql", "postgresql") else []
+    assert not unlisted(ROLES / role, files)
+
+
+@pytest.mark.parametrize("role", OF_SYSTEMS, ids=lambda role: role.name)
+def test_a_role_of_a_system_lists_all_that_it_writes(role):
+    assert not unlisted(role, [*role.glob("tasks/*.yml")])
+
+
+def unlisted(role: Path, files: list[Path]) -> set[str]:
+    """What the tasks in `files` write and neither the role's list nor those of the shared roles name."""
+    lists = [role / "made.yml", *(ROLES / name / "made.yml" for name in ("common", "machine", "monitor"))]
+    known = [yaml.safe_load(file.read_text()) for file in lists]
+    listed = {path for made in known for how in ("makes", "replaces", "edits") for path in made.get(how, [])}
+    file = role / "vars/main.yml"
+    variables = yaml.safe_load(file.read_text()) if file.exists() else {}
     written = {text for file in files for task in tasks(file) for text in values(task)}
-    written |= set(of_program(role, variables.get(f"{role}_program", {})))
+    written |= set(of_program(role, variables.get(f"{role.name}_program", {})))
     for name, value in variables.items():
         written = {text.replace(f"{{{{ {name} }}}}", str(value)) for text in written}
     written = {re.sub(r"/?\{\{.*", "", text) for text in written}
     ours = {text for text in written if text.startswith(PLACES) and not text.startswith("/etc/ntier")}
     whole = {"/etc/nftables.conf"}  # of whole machines only
-    missing = {
+    return {
         t for t in ours - whole if not any(t == p or t.startswith(f"{p}/") or p.startswith(f"{t}/") for p in listed)
     }
-    assert not missing
 
 
 def test_every_role_of_a_tier_has_a_list_and_timers_are_those_that_are_masked():

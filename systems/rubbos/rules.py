@@ -16,10 +16,10 @@ class Rules:
     """Servlets with a pool of their own (rubbos-app: Routes.all)."""
 
     def defaults(self, request: Request) -> dict[str, Any]:
-        found: dict[str, Any] = {"middleware_writes": writes(request)}
+        values: dict[str, Any] = {"middleware_writes": writes(request)}
         if not request.traits["middleware"]["multiplexes"]:
-            found |= held_connections(request, self.app_pools)
-        return found
+            values |= held_connections(request, self.app_pools)
+        return values
 
     def check(self, request: Request) -> None:
         """Raises ValueError if the middleware cannot keep replicas alike under users who write."""

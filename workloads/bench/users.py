@@ -190,11 +190,11 @@ def told(options: argparse.Namespace, out: Path, address: str, share: Share) -> 
         "ntier.content_share": 0,
         "ntier.keep_alive": options.keep_alive,
     }
-    found = drivers.told(run, share, [web]) | JMeter(
+    told_driver = drivers.told(run, share, [web]) | JMeter(
         str(WORKLOADS / "rubbos.jmx"), properties=properties
     ).configuration(run, share)
-    found["jmeter"] |= {"jvm_options": options.options} | ({"heap": options.heap} if options.heap else {})
-    return found
+    told_driver["jmeter"] |= {"jvm_options": options.options} | ({"heap": options.heap} if options.heap else {})
+    return told_driver
 
 
 def wait_until(true: Callable[[], bool], seconds: float, what: str) -> None:

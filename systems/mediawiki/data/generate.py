@@ -67,18 +67,18 @@ class Wiki:
         self.clock = EPOCH
 
     def _words(self) -> list[str]:
-        found: dict[str, None] = {}
-        while len(found) < VOCABULARY:
-            found["".join(self.random.choices(SYLLABLES, k=self.random.choice((1, 2, 2, 3, 3, 4))))] = None
-        return list(found)
+        words: dict[str, None] = {}
+        while len(words) < VOCABULARY:
+            words["".join(self.random.choices(SYLLABLES, k=self.random.choice((1, 2, 2, 3, 3, 4))))] = None
+        return list(words)
 
     def _titles(self) -> list[str]:
         """Of two words each: searches for a word of a title find several."""
-        found: dict[str, None] = {}
-        while len(found) < self.profile.articles:
+        titles: dict[str, None] = {}
+        while len(titles) < self.profile.articles:
             first, second = self.random.choices(self.words[: VOCABULARY // 4], k=2)
-            found[f"{first.capitalize()} {second}"] = None
-        return list(found)
+            titles[f"{first.capitalize()} {second}"] = None
+        return list(titles)
 
     def word(self) -> str:
         return self.words[self.word_ranks.draw(self.random)]

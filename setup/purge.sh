@@ -16,6 +16,14 @@ case ${1:-} in
   *) printf "error: unknown option '%s'; allowed: --yes\n" "$1" >&2; exit 2 ;;
 esac
 
+for record in "$state"/*/rented.json; do # without the state nobody would know of them
+  if grep -qs '"until_s": null' "$record"; then
+    target=$(basename "$(dirname "$record")")
+    printf 'error: machines are still rented (%s); give them back first:  make down TARGET=%s\n' "$record" "$target" >&2
+    exit 1
+  fi
+done
+
 ours() { incus --project "$name" "$@" </dev/null; }
 exists() { incus query "/1.0/$1" >/dev/null 2>&1; }
 instances() { ours list --format csv --columns n; }
@@ -78,6 +86,7 @@ for rule in "-i $bridge -j ACCEPT" "-o $bridge -j ACCEPT"; do # beside Docker, s
   iptables -w -D DOCKER-USER $rule 2>/dev/null || true
 done
 [[ $name == ntier ]] && rm -f "$apt_source"
+[[ -e $state/slice_us ]] && cat "$state/slice_us" >/proc/sys/kernel/sched_cfs_bandwidth_slice_us # see daemons.sh
 rm -rf -- "${folders[@]}"
 echo 'Removed.'
 [[ -z $packages ]] || echo "Packages that set-up installed and that stay: $packages"

@@ -21,13 +21,21 @@ esac
 """
 
 
+SLICE = Path("/proc/sys/kernel/sched_cfs_bandwidth_slice_us")
+
+
 @pytest.fixture
 def daemons(tmp_path):
     """Runs daemons.sh with an Incus that answers."""
     for name, text in {"iptables": IPTABLES, "incus": "#!/bin/sh\n", "id": "#!/bin/sh\necho 0\n"}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "RULES": str(tmp_path / "rules")}
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "RULES": str(tmp_path / "rules"),
+        "NTIER_STATE": str(tmp_path / "state"),
+    }
 
     def run() -> str:
         command = ["bash", "-c", f"source {ROOT}/setup/daemons.sh"]
@@ -48,3 +56,16 @@ def test_bridge_is_let_through_once(daemons, tmp_path):
 def test_without_docker_nothing_is_added(daemons, tmp_path):
     assert "Docker" not in daemons()
     assert not (tmp_path / "rules").exists()
+
+
+@pytest.mark.skipif(not os.access(SLICE, os.W_OK), reason="root of a kernel with quotas only")
+def test_slices_of_quotas_are_short_and_what_was_before_is_known(daemons, tmp_path):
+    before = SLICE.read_text()
+    try:
+        SLICE.write_text("5000")
+        assert "slices of 1 ms" in daemons()
+        assert SLICE.read_text() == "1000\n"
+        assert (tmp_path / "state/slice_us").read_text() == "5000\n"
+        assert "slices" not in daemons()
+    finally:
+        SLICE.write_text(before)

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "ntierpurge"
 FOREIGN = "ntier-foreign"
+SLICE = Path("/proc/sys/kernel/sched_cfs_bandwidth_slice_us")
 
 pytestmark = pytest.mark.nodes
 
@@ -99,3 +100,13 @@ def test_nothing_of_ours_is_left_and_the_foreign_is_untouched(machine):
     assert not machine.exists()
     assert foreign() == before
     assert "nothing is here" in purge(machine, "--yes").stdout
+
+
+def test_slices_of_quotas_are_as_before_set_up(machine):
+    now = SLICE.read_text()
+    (machine / "slice_us").write_text("4000\n")
+    try:
+        assert purge(machine, "--yes").returncode == 0
+        assert SLICE.read_text() == "4000\n"
+    finally:
+        SLICE.write_text(now)

@@ -24,7 +24,7 @@ NAMES = {"mysql": "MySQL", "postgresql": "PostgreSQL", "mysql_cluster": "MySQL C
 
 
 @dataclass(frozen=True, order=True)
-class Condition:
+class MapKey:
     """What the cells of one map share. `fixed`: nodes of the two tiers that are no axis (web, and middleware; data
     nodes with MySQL Cluster). `variant`: the sweep's own name, empty if it has none. `setting`: (column, values) of
     `SETTING`; `told`: in words, what of it differs within the campaign."""
@@ -56,14 +56,14 @@ class Condition:
 
 @dataclass(frozen=True)
 class Cell:
-    """One topology under one set of conditions. Rates are nominal (measured / scale), 1/s. `bottlenecks`: (tier,
+    """One topology on one map. Rates are nominal (measured / scale), 1/s. `bottlenecks`: (tier,
     resource). `estimate`: the maximum, None if too little is known for a test. `at_least`: the maximum is a lower
     bound. `loads`: users, throughput_per_s, low_per_s, high_per_s, p95_ms of each valid trial. `nodes`: node type ->
     count, clients not included. `slo_ms`: the mix's objective, NaN without one."""
 
     sweep: str
     topology: Topology
-    condition: Condition
+    map_key: MapKey
     scale: float
     verdict: str
     kind: str
@@ -116,29 +116,30 @@ def cell(trials: pd.DataFrame, nodes: pd.DataFrame, judged: SweepVerdict) -> Cel
     first = trials.iloc[0]
     topology = Topology.parse(str(first["topology"]), dbms_required=False)
     scale = float(first["scale"]) if pd.notna(first["scale"]) else 1.0
-    found = judged.max_throughput
-    known = found is not None and found.value > 0
+    maximum = judged.max_throughput
+    known = maximum is not None and maximum.value > 0
     ends = [
-        v / scale if known and math.isfinite(v) else math.nan for v in ((found.low, found.high) if known else (0, 0))
+        v / scale if known and math.isfinite(v) else math.nan
+        for v in ((maximum.low, maximum.high) if known else (0, 0))
     ]
     valid = trials[trials["valid"].fillna(False).astype(bool)]
     return Cell(
         sweep=judged.sweep,
         topology=topology,
-        condition=_condition(judged.sweep, topology, first, setting(trials, SETTING)),
+        map_key=_map_key(judged.sweep, topology, first, setting(trials, SETTING)),
         scale=scale,
         verdict=judged.verdict,
         kind=judged.kind,
         bottlenecks=tuple((b.tier, b.resource) for b in judged.bottlenecks),
         saturation=max((b.saturation for b in judged.bottlenecks), default=math.nan),
-        max_per_s=found.value / scale if known else math.nan,
+        max_per_s=maximum.value / scale if known else math.nan,
         low_per_s=ends[0],
         high_per_s=ends[1],
         at_least=judged.at_least,
-        estimate=_nominal(found, scale) if known and judged.verdict not in ("none", "unknown") else None,
+        estimate=_nominal(maximum, scale) if known and judged.verdict not in ("none", "unknown") else None,
         trials=len(trials),
         valid=len(valid),
-        pooled=found.n if known else 0,
+        pooled=maximum.n if known else 0,
         repetitions=int(valid.groupby("users").size().min()) if len(valid) else 0,
         loads=_loads(valid, scale),
         nodes=_node_types(topology, nodes),
@@ -147,20 +148,20 @@ def cell(trials: pd.DataFrame, nodes: pd.DataFrame, judged: SweepVerdict) -> Cel
     )
 
 
-def _condition(sweep: str, topology: Topology, first: pd.Series, alike: tuple) -> Condition:
+def _map_key(sweep: str, topology: Topology, first: pd.Series, alike: tuple) -> MapKey:
     mix, middleware = (str(first[c]) if pd.notna(first[c]) else "" for c in ("mix", "middleware"))
     stem = f"{topology.slug}.{mix}.{middleware}"
     variant = sweep.removeprefix(stem).removeprefix(".") if sweep.startswith(stem) else ""
     third = topology.db if topology.dbms == "C" else topology.middleware
-    return Condition(mix, middleware, topology.dbms, topology.low_cost, (topology.web, third), variant, alike)
+    return MapKey(mix, middleware, topology.dbms, topology.low_cost, (topology.web, third), variant, alike)
 
 
-def _nominal(found: Interval, scale: float) -> Interval | None:
+def _nominal(interval: Interval, scale: float) -> Interval | None:
     """None without a standard error."""
-    if not (math.isfinite(found.standard_error) and found.standard_error > 0):
+    if not (math.isfinite(interval.standard_error) and interval.standard_error > 0):
         return None
-    numbers = (found.value, found.low, found.high, found.standard_error)
-    return Interval(*(v / scale for v in numbers), found.n, found.freedom)
+    numbers = (interval.value, interval.low, interval.high, interval.standard_error)
+    return Interval(*(v / scale for v in numbers), interval.n, interval.freedom)
 
 
 def _loads(valid: pd.DataFrame, scale: float) -> pd.DataFrame:
@@ -186,9 +187,9 @@ def _node_types(topology: Topology, nodes: pd.DataFrame) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Campaign:
-    """`maps`: condition -> its cells; `warnings`: what a reader must know before comparing."""
+    """`maps`: what the cells of a map share -> its cells; `warnings`: what a reader must know before comparing."""
 
-    maps: dict[Condition, list[Cell]]
+    maps: dict[MapKey, list[Cell]]
     warnings: list[str]
 
     @property
@@ -197,53 +198,54 @@ class Campaign:
 
 
 def _told(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
-    """The cells, with what differs in their settings named in their conditions, and the columns that differ."""
+    """The cells, with what differs in their settings named in their keys, and the columns that differ."""
     values: dict[str, set] = {}
     for c in cells:
-        for column, seen in c.condition.setting:
+        for column, seen in c.map_key.setting:
             values.setdefault(column, set()).add(seen)
     differing = [column for column, seen in values.items() if len(seen) > 1]
 
-    def named(of: Condition) -> Condition:
+    def named(of: MapKey) -> MapKey:
         return replace(of, told=", ".join(f"{k} {as_text(v)}" for k, v in of.setting if k in differing))
 
-    return [replace(c, condition=named(c.condition)) for c in cells], differing
+    return [replace(c, map_key=named(c.map_key)) for c in cells], differing
 
 
 def campaign(cells: Iterable[Cell], *, join_names: bool = False) -> Campaign:
     """Sorts cells into maps. Of several sweeps in one place the one with most valid trials is kept, with a warning.
     join_names: sweeps of different names share a map."""
-    maps: dict[Condition, dict[tuple[int, int], Cell]] = {}
+    maps: dict[MapKey, dict[tuple[int, int], Cell]] = {}
     cells, warnings = list(cells), []
     cells, differing = _told(cells)
     if differing:
         warnings.append(
-            f"The sweeps differ in {', '.join(differing)}: those that do are in maps of their own, which are "
-            "not compared."
+            f"The sweeps differ in {', '.join(differing)}. Sweeps that differ in one of these are in separate maps, "
+            "which are not compared."
         )
-    names = sorted({c.condition.variant for c in cells} - {""})
+    names = sorted({c.map_key.variant for c in cells} - {""})
     if join_names and names:
-        cells = [replace(c, condition=replace(c.condition, variant="")) for c in cells]
+        cells = [replace(c, map_key=replace(c.map_key, variant="")) for c in cells]
         warnings.append(
-            f"Sweeps with names of their own ({', '.join(names)}) are in one map with others: they are alike in "
-            f"{', '.join(SETTING)}; whether they differ in other settings was not looked at."
+            f"Sweeps with different names ({', '.join(names)}) share a map. They agree in {', '.join(SETTING)}. "
+            "Whether they differ in other settings was not checked."
         )
-    for c in sorted(cells, key=lambda c: (c.condition, c.place, -c.valid, c.sweep)):
-        kept = maps.setdefault(c.condition, {}).setdefault(c.place, c)
+    for c in sorted(cells, key=lambda c: (c.map_key, c.place, -c.valid, c.sweep)):
+        kept = maps.setdefault(c.map_key, {}).setdefault(c.place, c)
         if kept is not c:
             warnings.append(f"{c.sweep} is left out: {kept.sweep} is the same topology with {kept.valid} valid trials")
-    found = Campaign({k: list(v.values()) for k, v in maps.items()}, warnings)
-    scales = sorted({c.scale for c in found.cells})
+    mapped = Campaign({k: list(v.values()) for k, v in maps.items()}, warnings)
+    scales = sorted({c.scale for c in mapped.cells})
     if len(scales) > 1:
         named = ", ".join(f"{s:g}" for s in scales)
         warnings.append(
             f"Scales differ ({named}): nominal throughputs are compared, as if CPU per interaction did not depend on "
             "the scale (ntier-analysis demands shows whether it does). Response times and the knee do not carry over."
         )
-    single = [c for c in found.cells if c.estimate is not None and c.repetitions < 2]
+    single = [c for c in mapped.cells if c.estimate is not None and c.repetitions < 2]
     if single:
         warnings.append(
-            f"{len(single)} of {counted(len(found.cells), 'topology')} measured once: intervals and tests there "
-            "cover what differs between trials of one deployment, not between deployments (repeat with REPS=3)."
+            f"Measured only once: {len(single)} of {counted(len(mapped.cells), 'topology')}. Their intervals and tests "
+            "cover differences between trials of one deployment, not differences between deployments (repeat with "
+            "REPS=3)."
         )
-    return replace(found, warnings=warnings)
+    return replace(mapped, warnings=warnings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from ntier_analysis.campaign.cells import Campaign, Cell, Condition
+from ntier_analysis.campaign.cells import Campaign, Cell, MapKey
 from ntier_analysis.statistics.groups import Pair, compare_all, compare_pairs, letters
 from ntier_analysis.statistics.scaling import Curve, fit
 
@@ -38,12 +38,12 @@ def groups(cells: list[Cell]) -> Groups:
 
 def _neighbours(cells: list[Cell]) -> list[tuple[str, str]]:
     """(next, one) for each two that follow each other in a row or a column of the map, in the order of the map."""
-    found = []
+    steps = []
     for along, across in (("x", "y"), ("y", "x")):
         for line in sorted({getattr(c, across) for c in cells}):
             row = sorted((c for c in cells if getattr(c, across) == line), key=lambda c: getattr(c, along))
-            found += [(b.sweep, a.sweep) for a, b in itertools.pairwise(row)]
-    return found
+            steps += [(b.sweep, a.sweep) for a, b in itertools.pairwise(row)]
+    return steps
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class RatioMap:
     """Two maps that differ in `aspect`, compared place by place: `pairs` maps (x, y) -> other / reference."""
 
     aspect: str
-    reference: Condition
-    other: Condition
+    reference: MapKey
+    other: MapKey
     pairs: dict[tuple[int, int], Pair]
 
 
@@ -73,7 +73,7 @@ def ratios(campaign: Campaign) -> list[RatioMap]:
     return result
 
 
-def _difference(a: Condition, b: Condition, known: list[Condition]) -> str | None:
+def _difference(a: MapKey, b: MapKey, known: list[MapKey]) -> str | None:
     """The one aspect in which they differ. Variants must be equal, unless there is no map with the equal one."""
     differing = [k for k in ASPECTS if getattr(a, k) != getattr(b, k)]
     if len(differing) != 1 or a.mix != b.mix or a.fixed != b.fixed or _setting(a) != _setting(b):
@@ -83,12 +83,12 @@ def _difference(a: Condition, b: Condition, known: list[Condition]) -> str | Non
     return differing[0]
 
 
-def _setting(of: Condition) -> dict[str, tuple]:
+def _setting(of: MapKey) -> dict[str, tuple]:
     """What else must be equal. Policies are left out if the middlewares differ, since each has its own."""
     return {column: values for column, values in of.setting if column not in OF_MIDDLEWARE}
 
 
-def _twin(a: Condition, b: Condition, known: list[Condition]) -> bool:
+def _twin(a: MapKey, b: MapKey, known: list[MapKey]) -> bool:
     """Whether there is a map as b with the variant of a."""
     return any(
         k.variant == a.variant and all(getattr(k, n) == getattr(b, n) for n in (*ASPECTS, "mix", "fixed"))

@@ -34,13 +34,15 @@ class Prices:
 
 
 def read_prices(path: Path | None = None) -> Prices:
-    """JSON: {"currency": "EUR", "source": "...", "per_hour": {"normal": 0.1, "low_cost": 0.03}}; without a path the
-    example prices. Raises DataError naming what is wrong."""
+    """JSON: {"currency": "EUR", "source": "...", "per_hour": {"normal": 0.1, "low_cost": 0.03}}, or a file of what is
+    rented (terraform/targets/*/machines.json); without a path the example prices. Raises DataError naming what is
+    wrong."""
     name = str(path or "prices.json")
     try:
         example = files("ntier_analysis.campaign") / "prices.json"
         document = read_json(path) if path else json.loads(example.read_text(encoding="utf-8"))
-        prices = {str(k): float(v) for k, v in document["per_hour"].items()}
+        offered = {k: t["price_per_hour"] for k, t in document.get("node_types", {}).items()}
+        prices = {str(k): float(v) for k, v in (offered or document["per_hour"]).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = str(error).removeprefix(f"{name}: ") if isinstance(error, DataError) else repr(error)[:200]
         raise DataError(
@@ -49,7 +51,8 @@ def read_prices(path: Path | None = None) -> Prices:
     bad = [k for k, v in prices.items() if not (v >= 0 and math.isfinite(v))]
     if bad:
         raise DataError(f"{name}: price of {bad[0]!r} is {prices[bad[0]]}, allowed is a number >= 0")
-    return Prices(prices, str(document.get("currency", "")), str(document.get("source", name)))
+    source = ", ".join(str(document[k]) for k in ("source", "date", "note") if document.get(k)) if offered else None
+    return Prices(prices, str(document.get("currency", "")), source or str(document.get("source", name)))
 
 
 def within(cell: Cell, slo_ms: float | None) -> tuple[float, float, float, int] | None:
@@ -61,9 +64,9 @@ def within(cell: Cell, slo_ms: float | None) -> tuple[float, float, float, int] 
     for users, rows in cell.loads.groupby("users"):
         if math.isfinite(slo_ms) and not (rows["p95_ms"] <= slo_ms).all():  # NaN: too few to tell
             continue
-        found = at_load(*(rows[c].to_numpy(float) for c in ("throughput_per_s", "low_per_s", "high_per_s")))
-        if best is None or found.value > best[0]:
-            best = found.value, found.low, found.high, int(users)
+        carried = at_load(*(rows[c].to_numpy(float) for c in ("throughput_per_s", "low_per_s", "high_per_s")))
+        if best is None or carried.value > best[0]:
+            best = carried.value, carried.low, carried.high, int(users)
     return best
 
 
@@ -73,39 +76,41 @@ def cheapest(cells: list[Cell], prices: Prices, throughput_per_s: float, slo_ms:
     measured loads count."""
     rows = []
     for c in cells:
-        found = within(c, slo_ms)
-        rate, low, high, users = found or (math.nan, math.nan, math.nan, None)
-        rows.append((c.sweep, str(c.topology), prices.of(c), users, rate, low, high, _answer(found, throughput_per_s)))
+        carried = within(c, slo_ms)
+        rate, low, high, users = carried or (math.nan, math.nan, math.nan, None)
+        rows.append(
+            (c.sweep, str(c.topology), prices.of(c), users, rate, low, high, _answer(carried, throughput_per_s))
+        )
     columns = ["sweep", "topology", "price_per_hour", "users", "throughput_per_s", "low_per_s", "high_per_s", "answer"]
     return pd.DataFrame(rows, columns=columns).sort_values(
         ["price_per_hour", "throughput_per_s"], ascending=[True, False], ignore_index=True
     )
 
 
-def _answer(found: tuple[float, float, float, int] | None, wanted: float) -> str:
-    if found is None:
+def _answer(carried: tuple[float, float, float, int] | None, wanted: float) -> str:
+    if carried is None:
         return "no"
-    rate, low, high, _ = found
+    rate, low, high, _ = carried
     if math.isnan(low):
         return "maybe" if rate >= wanted else "no"
     return "yes" if low >= wanted else "maybe" if high >= wanted else "no"
 
 
 def priced(cells: list[Cell], prices: Prices) -> pd.DataFrame:
-    """Columns sweep, topology, condition, price_per_hour, max_per_s, low_per_s, high_per_s, at_least, price_per_million
+    """Columns sweep, topology, map, price_per_hour, max_per_s, low_per_s, high_per_s, at_least, price_per_million
     (interactions at the maximum)."""
     rows = [
-        (c.sweep, str(c.topology), c.condition.label, prices.of(c), c.max_per_s, c.low_per_s, c.high_per_s, c.at_least)
+        (c.sweep, str(c.topology), c.map_key.label, prices.of(c), c.max_per_s, c.low_per_s, c.high_per_s, c.at_least)
         for c in cells
     ]
-    columns = ["sweep", "topology", "condition", "price_per_hour", "max_per_s", "low_per_s", "high_per_s", "at_least"]
+    columns = ["sweep", "topology", "map", "price_per_hour", "max_per_s", "low_per_s", "high_per_s", "at_least"]
     frame = pd.DataFrame(rows, columns=columns)
     return frame.assign(price_per_million=1e6 * frame["price_per_hour"] / (3600 * frame["max_per_s"]))
 
 
 def comparable(cells: list[Cell]) -> None:
     """Raises DataError if the cells have different mixes: an interaction of one is not that of another."""
-    mixes = sorted({c.condition.mix for c in cells})
+    mixes = sorted({c.map_key.mix for c in cells})
     if len(mixes) > 1:
         raise DataError(
             f"the sweeps have different mixes ({', '.join(mixes)}), which cost differently: choose one with --mix"
@@ -155,7 +160,7 @@ class Answer:
                 f"{best['high_per_s']:.0f}]/s at {best['users']:,.0f} users"
             )
         shown = self.rows.drop(columns="sweep").to_string(index=False, float_format="{:.4g}".format, na_rep="-")
-        notes = [*self.warnings, f"prices: {self.prices.source}", "only measured loads count, nothing is interpolated"]
+        notes = [*self.warnings, f"prices: {self.prices.source}", "only measured loads count; nothing is interpolated"]
         return "\n".join([first, shown, *(f"note: {n}" for n in notes)])
 
 
@@ -168,7 +173,8 @@ def answer(campaign: Campaign, prices: Prices, throughput_per_s: float, slo_ms: 
     warnings = list(campaign.warnings)
     if any(c.scale < 1 for c in campaign.cells):
         warnings.append(
-            "response times below saturation are longer at scales below 1: the objective is met no later at 1"
+            "at a scale below 1 response times below saturation are longer than at 1, so at scale 1 the objective is "
+            "kept at these loads too"
         )
     return Answer(
         throughput_per_s, slo_ms, prices, cheapest(campaign.cells, prices, throughput_per_s, slo_ms), warnings

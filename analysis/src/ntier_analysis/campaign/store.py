@@ -37,8 +37,8 @@ def read_campaign(
         raise DataError(f"no sweep with mix {mix!r} in {store}; there are: {', '.join(sorted(mixes)) or 'none'}")
     if len(cells) < 2:
         raise DataError(f"{store} holds {counted(len(cells), 'sweep')} to map; a map takes two topologies or more")
-    found = campaign(cells, join_names=join_names)
-    return replace(found, warnings=[*found.warnings, *_versions(store, [c.sweep for c in found.cells])])
+    mapped = campaign(cells, join_names=join_names)
+    return replace(mapped, warnings=[*mapped.warnings, *_versions(store, [c.sweep for c in mapped.cells])])
 
 
 def _versions(store: Path, names: list[str]) -> list[str]:
@@ -49,8 +49,11 @@ def _versions(store: Path, names: list[str]) -> list[str]:
         for component, version in tested(manifest.versions if manifest else {}).items():
             seen.setdefault(component, {}).setdefault(version, []).append(name)
     warnings = []
-    for component, found in sorted(seen.items()):
-        if len(found) > 1:
-            listed = "; ".join(f"{version} in {', '.join(sweeps)}" for version, sweeps in found.items())
-            warnings.append(f"{component} differs: {listed}. What a map shows may be the version.")
+    for component, versions in sorted(seen.items()):
+        if len(versions) > 1:
+            listed = "; ".join(f"{version} in {', '.join(sweeps)}" for version, sweeps in versions.items())
+            warnings.append(
+                f"{component} differs: {listed}. A difference in the map may come from the version, not from the "
+                "topology."
+            )
     return warnings

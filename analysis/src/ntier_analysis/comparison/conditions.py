@@ -31,12 +31,12 @@ def differences(a: Side, b: Side) -> tuple[list[str], list[str]]:
 
 
 def _phases(a: Side, b: Side) -> list[str]:
-    found = []
+    differences = []
     for name, first, last in (("ramp-up", "ramp_up_start_s", "run_start_s"), ("run", "run_start_s", "run_end_s")):
         x, y = ((s.trials[last] - s.trials[first]).median() for s in (a, b))
         if pd.notna(x) and pd.notna(y) and abs(x - y) > PHASE_S:
-            found.append(f"the {name} phase is {x:.0f} s and {y:.0f} s long")
-    return found
+            differences.append(f"the {name} phase is {x:.0f} s and {y:.0f} s long")
+    return differences
 
 
 def _from_manifests(a: Side, b: Side) -> list[str]:
@@ -45,9 +45,9 @@ def _from_manifests(a: Side, b: Side) -> list[str]:
     if x is None or y is None:
         return []
     hosts = _host(x), _host(y)
-    found = [f"the host's {k} is {hosts[0].get(k)} and {hosts[1].get(k)}" for k in HOST if all(hosts)
+    differences = [f"the host's {k} is {hosts[0].get(k)} and {hosts[1].get(k)}" for k in HOST if all(hosts)
              and hosts[0].get(k) != hosts[1].get(k)]  # fmt: skip
-    return found + [
+    return differences + [
         f"{name} is {a_has} and {b_has}" for name, a_has, b_has in versions.differing(x.versions, y.versions)
     ]
 

@@ -80,76 +80,78 @@ def compare(a: str, b: str, store: Path, *, margin: float = MARGIN, anyway: bool
     refused, warnings = differences(*sides)
     if refused and not anyway:
         raise DataError(f"{a} and {b} cannot be compared: {'; '.join(refused)} (--anyway compares them nevertheless)")
-    found = Comparison(*sides, margin, warnings=refused + warnings)
-    found.rows = _rows(found)
-    _advise(found)
-    return found
+    comparison = Comparison(*sides, margin, warnings=refused + warnings)
+    comparison.rows = _rows(comparison)
+    _advise(comparison)
+    return comparison
 
 
-def _rows(found: Comparison) -> list[Row]:
+def _rows(comparison: Comparison) -> list[Row]:
     keys = ["metric", "tier", "users", "rep"]
-    rows = _demands(found)
-    both = found.a.values.merge(found.b.values, on=keys, suffixes=("_a", "_b"))
+    rows = _demands(comparison)
+    both = comparison.a.values.merge(comparison.b.values, on=keys, suffixes=("_a", "_b"))
     order = {name: i for i, name in enumerate(METRICS)}
     groups = sorted(both.groupby(["metric", "tier"]), key=lambda g: (order[g[0][0]], g[0][1]))
-    rows = _maximum(found, both) + _at_equal_speed(found, both) + rows
+    rows = _maximum(comparison, both) + _at_equal_speed(comparison, both) + rows
     for (metric, tier), part in groups:
         if part["users"].nunique() > 1:
-            rows.append(_row(found, "all loads", None, metric, tier, part))
+            rows.append(_row(comparison, "all loads", None, metric, tier, part))
     for users in sorted(both["users"].unique()):
         for (metric, tier), part in groups:
             mine = part[part["users"] == users]
             if len(mine):
-                rows.append(_row(found, "load", int(users), metric, tier, mine))
+                rows.append(_row(comparison, "load", int(users), metric, tier, mine))
     return rows
 
 
-def _maximum(found: Comparison, both: pd.DataFrame) -> list[Row]:
+def _maximum(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
     """Ratio of the two maxima, as the verdicts and the map state them. With three common repetitions also the ratio at
     equal loads beyond both knees, in which an effect common to a block of repetitions cancels."""
-    x, y = (s.verdict.max_throughput for s in (found.a, found.b))
-    if x is None or y is None or not all(np.isfinite(s.verdict.knee_users) for s in (found.a, found.b)):
+    x, y = (s.verdict.max_throughput for s in (comparison.a, comparison.b))
+    if x is None or y is None or not all(np.isfinite(s.verdict.knee_users) for s in (comparison.a, comparison.b)):
         return []
     ratio = ratios.of_intervals(x, y)
     basis = f"pooled plateaus of {x.n} and {y.n} trials"
-    rows = [Row("maximum", None, "throughput_per_s", "", x.value, y.value, ratio, basis, ratio.outcome(found.margin))]
-    plateau = _beyond_both_knees(found, both)
+    rows = [
+        Row("maximum", None, "throughput_per_s", "", x.value, y.value, ratio, basis, ratio.outcome(comparison.margin))
+    ]
+    plateau = _beyond_both_knees(comparison, both)
     plateau = plateau[plateau["metric"] == "throughput_per_s"]
     if plateau["rep"].nunique() >= REPETITIONS:
-        rows.append(_row(found, BEYOND, None, "throughput_per_s", "", plateau))
+        rows.append(_row(comparison, BEYOND, None, "throughput_per_s", "", plateau))
     return rows
 
 
-def _beyond_both_knees(found: Comparison, both: pd.DataFrame) -> pd.DataFrame:
-    return both[both["users"] >= ON_PLATEAU * max(s.verdict.knee_users for s in (found.a, found.b))]
+def _beyond_both_knees(comparison: Comparison, both: pd.DataFrame) -> pd.DataFrame:
+    return both[both["users"] >= ON_PLATEAU * max(s.verdict.knee_users for s in (comparison.a, comparison.b))]
 
 
-def _at_equal_speed(found: Comparison, both: pd.DataFrame) -> list[Row]:
+def _at_equal_speed(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
     """A maximum that CPUs limit, in units of the CPU that an interaction costs the tiers that limit on neither side.
     The machine's changes of speed cancel in it, if these tiers did the same work on both sides. On a virtual machine
     with neighbours single trials differed by 11 %, and by 3 % in this unit (docs/analysis.md)."""
-    named = [b for s in (found.a, found.b) for b in s.verdict.bottlenecks]
+    named = [b for s in (comparison.a, comparison.b) for b in s.verdict.bottlenecks]
     if not named or any(b.resource != "cpu" for b in named):
         return []  # when CPUs are slow, a disk or a pool is not
-    plateau = _beyond_both_knees(found, both)
+    plateau = _beyond_both_knees(comparison, both)
     rates = plateau[plateau["metric"] == "throughput_per_s"]
     cost = plateau[(plateau["metric"] == "cpu_ms") & ~plateau["tier"].isin({b.tier for b in named})]
-    tiers = ordered(cost["tier"], order_of(found.a.trials))
+    tiers = ordered(cost["tier"], order_of(comparison.a.trials))
     trials = cost.groupby(["users", "rep"])
     spent = trials[["value_a", "value_b"]].sum()[trials["tier"].nunique() == len(tiers)]
     spent = spent.reindex(pd.MultiIndex.from_frame(rates[["users", "rep"]]))
     pairs = rates.assign(**{k: rates[k].to_numpy() * spent[k].to_numpy() for k in spent}).dropna(subset=list(spent))
-    return [_row(found, BEYOND, None, "cpu_ms_per_s", "+".join(tiers), pairs)] if len(pairs) > 1 else []
+    return [_row(comparison, BEYOND, None, "cpu_ms_per_s", "+".join(tiers), pairs)] if len(pairs) > 1 else []
 
 
-def _demands(found: Comparison) -> list[Row]:
+def _demands(comparison: Comparison) -> list[Row]:
     """What an interaction costs each tier by the utilization law, over all loads of each sweep (they may differ)."""
     rows = []
-    for tier in [t for t in found.a.demands if t in found.b.demands]:
-        a, b = (_in_ms(s.demands[tier].demand.interval) for s in (found.a, found.b))
+    for tier in [t for t in comparison.a.demands if t in comparison.b.demands]:
+        a, b = (_in_ms(s.demands[tier].demand.interval) for s in (comparison.a, comparison.b))
         ratio = ratios.of_intervals(a, b)
         basis = f"utilization law over {a.n} and {b.n} loads"
-        outcome = ratio.outcome(found.margin)
+        outcome = ratio.outcome(comparison.margin)
         rows.append(Row("all loads", None, "demand_ms", tier, a.value, b.value, ratio, basis, outcome))
     return rows
 
@@ -158,13 +160,15 @@ def _in_ms(x: Interval) -> Interval:
     return Interval(1e3 * x.value, 1e3 * x.low, 1e3 * x.high, 1e3 * x.standard_error, x.n, x.freedom)
 
 
-def _row(found: Comparison, scope: str, users: int | None, metric: str, tier: str, pairs: pd.DataFrame) -> Row:
+def _row(comparison: Comparison, scope: str, users: int | None, metric: str, tier: str, pairs: pd.DataFrame) -> Row:
     try:
         ratio, basis = _ratio(pairs)
     except ValueError:
         ratio, basis = None, "too few data"
     a, b = (float(np.exp(np.log(pairs[f"value_{s}"]).mean())) for s in "ab")
-    return Row(scope, users, metric, tier, a, b, ratio, basis, ratio.outcome(found.margin) if ratio else "undecided")
+    return Row(
+        scope, users, metric, tier, a, b, ratio, basis, ratio.outcome(comparison.margin) if ratio else "undecided"
+    )
 
 
 def _ratio(pairs: pd.DataFrame) -> tuple[Ratio, str]:
@@ -179,8 +183,8 @@ def _ratio(pairs: pd.DataFrame) -> tuple[Ratio, str]:
     if loads > 1:
         ratio = ratios.paired(pairs["value_a"].to_numpy(), pairs["value_b"].to_numpy())
         return ratio, f"{len(pairs)} pairs of equal load"
-    one = pairs.iloc[0]
-    a, b = (estimated(one[f"value_{s}"], one[f"error_{s}"], BATCHES - 1, BATCHES) for s in "ab")
+    pair = pairs.iloc[0]
+    a, b = (estimated(pair[f"value_{s}"], pair[f"error_{s}"], BATCHES - 1, BATCHES) for s in "ab")
     return ratios.of_intervals(a, b), BATCHES_ONLY
 
 
@@ -191,24 +195,28 @@ def interleaved(pairs: pd.DataFrame) -> bool:
     return len(blocks) > 1 and bool((blocks["min"].to_numpy()[1:] > blocks["max"].to_numpy()[:-1]).all())
 
 
-def _advise(found: Comparison) -> None:
-    rows, warnings = found.rows, found.warnings
-    if (found.a.store.resolve(), found.a.sweep) == (found.b.store.resolve(), found.b.sweep):
+def _advise(comparison: Comparison) -> None:
+    rows, warnings = comparison.rows, comparison.warnings
+    if (comparison.a.store.resolve(), comparison.a.sweep) == (comparison.b.store.resolve(), comparison.b.sweep):
         warnings.append("both are the same sweep")
     if not any(r.scope == "load" for r in rows):
         warnings.append("no load and repetition is valid in both sweeps: only the maxima can be compared")
-    if found.primary is not None and found.primary.scope == "all loads":
-        warnings.append("not both sweeps reach a maximum; below the knee the users set the throughput, not the system")
+    if comparison.primary is not None and comparison.primary.scope == "all loads":
+        warnings.append(
+            "at least one sweep reaches no maximum; below the knee throughput depends on the users, not on the system"
+        )
     if any(r.basis == BATCHES_ONLY for r in rows):
         warnings.append(
             "without repetitions the intervals of single loads lack the variance between runs, often the larger part; "
             "measure both in turn (REPS=5)"
         )
     if any("not interleaved" in r.basis for r in rows):
-        warnings.append("the repetitions were not interleaved: what changed between the sweeps is in the ratios")
-    for side in (found.a, found.b):
+        warnings.append(
+            "the repetitions were not interleaved, so the ratios contain whatever changed between the two sweeps"
+        )
+    for side in (comparison.a, comparison.b):
         if side.verdict.at_least and np.isfinite(side.verdict.knee_users):
             warnings.append(f"{side.label}: its maximum is a lower bound, too few loads lie beyond the knee")
-    told = [r for r in rows if r is not found.primary and r.ratio is not None]
+    told = [r for r in rows if r is not comparison.primary and r.ratio is not None]
     if len(told) >= 20:
         warnings.append(f"{len(told)} further ratios at 95 %: about {len(told) / 20:.0f} differ by chance alone")

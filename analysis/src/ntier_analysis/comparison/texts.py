@@ -18,33 +18,35 @@ def outcome_text(row: Row, margin: float) -> str:
     return f"same within {100 * margin:g} %" if row.outcome == "same" else row.outcome
 
 
-def comparison_text(found: Comparison, *, loads: bool = True) -> str:
-    lines = [f"{letter}  {side.label}: {_sentence(side)}" for letter, side in (("A", found.a), ("B", found.b))]
-    rows = [r for r in found.rows if loads or r.scope != "load"]
+def comparison_text(comparison: Comparison, *, loads: bool = True) -> str:
+    lines = [
+        f"{letter}  {side.label}: {_sentence(side)}" for letter, side in (("A", comparison.a), ("B", comparison.b))
+    ]
+    rows = [r for r in comparison.rows if loads or r.scope != "load"]
     table = [["", "", "A", "B", "B/A", "95 % interval", "", "from"]]
-    table += [_cells(r, found.margin) for r in rows]
+    table += [_cells(r, comparison.margin) for r in rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     right = {2, 3, 4}
     for row in table:
         cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
         lines.append("  ".join(cells).rstrip())
-    lines += [f"! {text}" for text in found.warnings]
-    lines.append(conclusion(found))
+    lines += [f"! {text}" for text in comparison.warnings]
+    lines.append(conclusion(comparison))
     return "\n".join(lines)
 
 
-def conclusion(found: Comparison) -> str:
+def conclusion(comparison: Comparison) -> str:
     """One sentence: what the comparison says."""
-    row = found.primary
+    row = comparison.primary
     if row is None or row.ratio is None:
         return "undecided: nothing was measured that both sweeps have in common"
     what = "maximum throughput" if row.scope == "maximum" else f"throughput {WHERE[row.scope]}"
-    said = f"{what}: B is {row.ratio.text} of A: {outcome_text(row, found.margin)}"
-    even = next((r for r in found.rows if r.metric == "cpu_ms_per_s" and r.ratio is not None), None)
+    said = f"{what}: B is {row.ratio.text} of A: {outcome_text(row, comparison.margin)}"
+    even = next((r for r in comparison.rows if r.metric == "cpu_ms_per_s" and r.ratio is not None), None)
     if row.outcome != "undecided" or even is None:
         return said
-    by, outcome = even.tier.replace("+", " and "), outcome_text(even, found.margin)
-    return f"{said}; at equal speed of the machine, by the CPU of {by}, {even.ratio.text}: {outcome}"
+    by, outcome = even.tier.replace("+", " and "), outcome_text(even, comparison.margin)
+    return f"{said}; at equal speed of the machine (measured by the CPU of {by}) {even.ratio.text}: {outcome}"
 
 
 def _sentence(side) -> str:
@@ -62,22 +64,22 @@ def _cells(row: Row, margin: float) -> list[str]:
     return [where, row.name, *ends, outcome_text(row, margin), row.basis]
 
 
-def as_json(found: Comparison) -> dict[str, Any]:
+def as_json(comparison: Comparison) -> dict[str, Any]:
     return {
-        "a": found.a.label,
-        "b": found.b.label,
-        "margin": found.margin,
-        "outcome": found.outcome,
-        "warnings": found.warnings,
-        "verdicts": [verdict_json(found.a.verdict), verdict_json(found.b.verdict)],
-        "rows": table(found).replace({np.nan: None}).to_dict("records"),
+        "a": comparison.a.label,
+        "b": comparison.b.label,
+        "margin": comparison.margin,
+        "outcome": comparison.outcome,
+        "warnings": comparison.warnings,
+        "verdicts": [verdict_json(comparison.a.verdict), verdict_json(comparison.b.verdict)],
+        "rows": table(comparison).replace({np.nan: None}).to_dict("records"),
     }
 
 
-def table(found: Comparison) -> pd.DataFrame:
+def table(comparison: Comparison) -> pd.DataFrame:
     """One row per ratio: scope, users, metric, tier, a, b, ratio, low, high, low_90, high_90, n, outcome, basis."""
     rows = []
-    for r in found.rows:
+    for r in comparison.rows:
         ratio = r.ratio
         ends = [getattr(ratio, k, None) for k in ("value", "low", "high", "low_90", "high_90", "n")]
         rows.append((r.scope, r.users, r.metric, r.tier, r.a, r.b, *ends, r.outcome, r.basis))

@@ -65,8 +65,8 @@ def evaluate(text: str, facts: Facts, store: Path) -> Result:
         outcome, seen = _ratio(text, args, op, bound, store)
     elif name in NAMES:
         limit = _number(text, bound, share=name == "saturation")
-        found = quantity(name, args, facts, text)
-        outcome, seen = _bounded(found, op, limit), found.text
+        measured = quantity(name, args, facts, text)
+        outcome, seen = _bounded(measured, op, limit), measured.text
     else:
         raise DataError(f"expectation {text!r}: unknown name {name!r}; allowed are {_ALLOWED}")
     return Result(facts.sweep, text.strip(), outcome, seen, evidence)
@@ -86,8 +86,8 @@ def _number(text: str, bound: str, *, share: bool) -> float:
     return value
 
 
-def _bounded(found: Quantity, op: str, bound: float) -> Outcome:
-    low, high = found.low, found.high
+def _bounded(measured: Quantity, op: str, bound: float) -> Outcome:
+    low, high = measured.low, measured.high
     if low is None or high is None:
         return Outcome.UNDECIDED
     sure = {
@@ -124,11 +124,11 @@ class _Wanted:
 
     def met(self, facts: Facts) -> bool:
         seen = facts.verdict
-        found = {(b["tier"], b["resource"]) for b in seen["bottlenecks"]}
+        bottlenecks = {(b["tier"], b["resource"]) for b in seen["bottlenecks"]}
         return (
             self.verdict == seen["verdict"]
             and self.kind in ("", seen["kind"])
-            and (not self.named or set(self.named) == found)
+            and (not self.named or set(self.named) == bottlenecks)
         )
 
 
@@ -154,19 +154,19 @@ def _ratio(text: str, args: str | None, op: str, bound: str, store: Path) -> tup
     without = [name for name in names[:2] if not has_valid_trial(name, store)]
     if without:
         return Outcome.UNDECIDED, f"{without[0]} has no valid trial"
-    found = compare(names[1], names[0], store)
+    comparison = compare(names[1], names[0], store)
     if metric:
-        wanted = [r for r in found.rows if r.scope == "all loads" and r.metric == metric and r.tier == tier]
+        wanted = [r for r in comparison.rows if r.scope == "all loads" and r.metric == metric and r.tier == tier]
         row = next(iter(wanted), None)
     else:
         # over all loads the users set the throughput, not the system
-        row = found.primary if found.primary is not None and found.primary.scope != "all loads" else None
+        row = comparison.primary if comparison.primary is not None and comparison.primary.scope != "all loads" else None
     if row is None or row.ratio is None:
-        return Outcome.UNDECIDED, _nothing_in_common(found, metric)
+        return Outcome.UNDECIDED, _nothing_in_common(comparison, metric)
     ratio, seen = row.ratio, f"{row.ratio.value:.3f} [{row.ratio.low:.3f}, {row.ratio.high:.3f}], {row.basis}"
     low, high = ratio.low, ratio.high
     if not metric:
-        low, high, why = _open_ends(found, ratio)
+        low, high, why = _open_ends(comparison, ratio)
         seen += why
     if op == "within" and (low, high) == (ratio.low, ratio.high):
         return _within(ratio, limit), seen
@@ -176,18 +176,18 @@ def _ratio(text: str, args: str | None, op: str, bound: str, store: Path) -> tup
     return _bounded(Quantity(ratio.value, low, high), op, limit), seen
 
 
-def _open_ends(found: Comparison, ratio: Ratio) -> tuple[float, float, str]:
+def _open_ends(comparison: Comparison, ratio: Ratio) -> tuple[float, float, str]:
     """A maximum that is "at least" so much may be any higher: B's opens the ratio above, A's below."""
-    low = 0.0 if found.a.verdict.at_least else ratio.low
-    high = math.inf if found.b.verdict.at_least else ratio.high
-    bounds = [s.sweep for s in (found.a, found.b) if s.verdict.at_least]
+    low = 0.0 if comparison.a.verdict.at_least else ratio.low
+    high = math.inf if comparison.b.verdict.at_least else ratio.high
+    bounds = [s.sweep for s in (comparison.a, comparison.b) if s.verdict.at_least]
     return low, high, f"; only a lower bound is known of {' and '.join(bounds)}" if bounds else ""
 
 
-def _nothing_in_common(found: Comparison, metric: str) -> str:
-    if metric or found.primary is None:
+def _nothing_in_common(comparison: Comparison, metric: str) -> str:
+    if metric or comparison.primary is None:
         return "nothing that both sweeps have in common"
-    return "not both sweeps reach a maximum; ratio(B, A, throughput_per_s) is that over all loads"
+    return "at least one sweep reaches no maximum; ratio(B, A, throughput_per_s) compares all loads"
 
 
 def _margin(text: str, bound: str) -> float:

@@ -31,22 +31,25 @@ def check(
         raise DataError(f"no sweep {unknown[0]!r} in {store}; there are: {', '.join(facts) or 'none'}")
     results: list[Result] = []
     for sweep, value in wanted:
-        found = facts[sweep]
+        sweep_facts = facts[sweep]
         if isinstance(value, dict):
-            results += [_key(found, key, expected, source) for key, expected in value.items()]
+            results += [_key(sweep_facts, key, expected, source) for key, expected in value.items()]
         else:
             texts = value if isinstance(value, list) else [value]
-            results += [evaluate(_text(text, source), found, store) for text in texts]
+            results += [evaluate(_text(text, source), sweep_facts, store) for text in texts]
     if not results:
-        raise DataError(f"nothing is expected of {store}: give --expect or a file, and a store that holds a sweep")
+        raise DataError(
+            f"{store}: there is nothing to check; give --expect or a file of expectations, and a store that holds a "
+            "sweep"
+        )
     return results
 
 
 def _read(source: Path) -> dict[str, Any]:
-    found, _ = read_yaml(source)
-    if not isinstance(found, dict) or not all(isinstance(v, dict | list | str) for v in found.values()):
+    document, _ = read_yaml(source)
+    if not isinstance(document, dict) or not all(isinstance(v, dict | list | str) for v in document.values()):
         raise DataError(f"{source}: expected {{sweep: [expectation, ...]}} or {{sweep: {{key: value}}}}")
-    return {str(k): v for k, v in found.items()}
+    return {str(k): v for k, v in document.items()}
 
 
 def _text(value: Any, source: Path | None) -> str:
@@ -57,27 +60,27 @@ def _text(value: Any, source: Path | None) -> str:
 
 def _key(facts: Facts, key: str, expected: Any, source: Path | None) -> Result:
     """A key of the verdict's JSON: equal, or [low, high] for a number; `bottleneck` is the first one."""
-    found = facts.verdict
+    verdict = facts.verdict
     if key == "bottleneck":
-        seen: Any = found["bottlenecks"][0] if found["bottlenecks"] else None
+        seen: Any = verdict["bottlenecks"][0] if verdict["bottlenecks"] else None
         allowed = ("tier", "resource", "nodes", "item")
         if not isinstance(expected, dict) or not set(expected) <= set(allowed):
             raise DataError(
                 f"{source}: {facts.sweep}: bottleneck is {expected!r}, expected keys of {{{', '.join(allowed)}}}"
             )
         holds = seen is not None and all(seen.get(k) == v for k, v in expected.items())
-    elif key not in found:
-        raise DataError(f"{source}: {facts.sweep}: unknown key {key!r}; allowed are bottleneck, {', '.join(found)}")
+    elif key not in verdict:
+        raise DataError(f"{source}: {facts.sweep}: unknown key {key!r}; allowed are bottleneck, {', '.join(verdict)}")
     else:
-        seen = found[key]
+        seen = verdict[key]
         holds = seen == expected
     said, outcome = repr(seen), Outcome.HOLDS if holds else Outcome.FAILS
     if key in _INTERVALS:
-        value = _INTERVALS[key](found)
+        value = _INTERVALS[key](verdict)
         said, outcome = value.text, _in_range(value, expected, f"{source}: {facts.sweep}: {key}")
-    elif _is_ignorance(found, key, seen, expected):
+    elif _is_ignorance(verdict, key, seen, expected):
         outcome = Outcome.UNDECIDED
-    evidence = tuple(found["evidence"]) if key in _OF_VERDICT else ()
+    evidence = tuple(verdict["evidence"]) if key in _OF_VERDICT else ()
     return Result(facts.sweep, f"{key} is {expected!r}", outcome, said, evidence)
 
 
@@ -86,20 +89,20 @@ _OF_VERDICT = ("verdict", "kind", "bottleneck", "bottlenecks", "migration")
 """Keys that say nothing while the verdict is unknown: an empty list then is ignorance."""
 
 
-def _is_ignorance(found: dict, key: str, seen: Any, expected: Any) -> bool:
-    if key in _OF_VERDICT and found["verdict"] == "unknown":
+def _is_ignorance(verdict: dict, key: str, seen: Any, expected: Any) -> bool:
+    if key in _OF_VERDICT and verdict["verdict"] == "unknown":
         return not (key == "verdict" and expected == "unknown")
     return seen is None and expected is not None and key not in _OF_VERDICT
 
 
-def _in_range(found: Quantity, expected: Any, place: str) -> Outcome:
+def _in_range(measured: Quantity, expected: Any, place: str) -> Outcome:
     """A number is a range of one; null expects that it is not known."""
     if expected is None:
-        return Outcome.HOLDS if math.isnan(found.value) else Outcome.FAILS
+        return Outcome.HOLDS if math.isnan(measured.value) else Outcome.FAILS
     ends = expected if isinstance(expected, list) else [expected, expected]
     if len(ends) != 2 or not all(isinstance(e, int | float) for e in ends):
         raise DataError(f"{place} is {expected!r}, expected [low, high]")
-    low, high = found.low, found.high
+    low, high = measured.low, measured.high
     if low is None or high is None:
         return Outcome.UNDECIDED
     if ends[0] <= low and high <= ends[1]:

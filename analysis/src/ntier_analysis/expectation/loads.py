@@ -12,6 +12,7 @@ from scipy import stats
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, of_batches
+from ntier_analysis.wording import counted
 
 AT_LOAD = {
     "throughput": "throughput_per_s",
@@ -41,10 +42,12 @@ def at_load(
         return Quantity(math.nan, *UNKNOWN, "no valid trial at this load")
     values = rows[AT_LOAD[name]].astype(float)
     if values.isna().any():
-        return Quantity(math.nan, *UNKNOWN, f"unknown in {values.isna().sum()} of {len(rows)} trials: {_why(name)}")
+        return Quantity(
+            math.nan, *UNKNOWN, f"unknown in {values.isna().sum()} of {counted(len(rows), 'trial')}: {_why(name)}"
+        )
     if name == "errors":  # counted, in every trial
         most = float(values.max())
-        return Quantity(most, most, most, f"the most of {len(rows)} trials" if len(rows) > 1 else "")
+        return Quantity(most, most, most, f"the largest of {len(rows)} trials" if len(rows) > 1 else "")
     if len(values) > 1:
         mean = of_batches(values.to_numpy(), len(values))
         return Quantity(mean.value, mean.low, mean.high, f"{len(values)} repetitions")
@@ -77,8 +80,8 @@ def _within(name: str, trial: pd.Series, done: pd.DataFrame) -> tuple[float | No
         return _ratio(np.array([p.sum() for p in parts]), np.array([float(len(p)) for p in parts]))
     slo = trial["slo_ms"]
     good = np.array([(p <= slo).sum() if pd.notna(slo) else len(p) for p in parts]) / np.diff(edges)
-    found = of_batches(good, len(response))
-    return max(0.0, found.low), found.high
+    interval = of_batches(good, len(response))
+    return max(0.0, interval.low), interval.high
 
 
 def _ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:

@@ -43,8 +43,8 @@ class Facts:
     def named(self) -> str:
         """`single db cpu`, `multi alternating db cpu and app cpu`."""
         kind = self.verdict["kind"] if self.verdict["verdict"] == "multi" else ""
-        found = " and ".join(f"{b['tier']} {b['resource']}" for b in self.verdict["bottlenecks"])
-        return " ".join(filter(None, [self.verdict["verdict"], kind, found]))
+        names = " and ".join(f"{b['tier']} {b['resource']}" for b in self.verdict["bottlenecks"])
+        return " ".join(filter(None, [self.verdict["verdict"], kind, names]))
 
     def table(self, name: str, columns: list[str] | None = None) -> pd.DataFrame:
         return read_table(self.store, name, self.sweep, columns=columns)
@@ -89,7 +89,7 @@ def invalid_trials(trials: pd.DataFrame) -> Quantity:
         return Quantity(math.nan, *UNKNOWN, "there is no trial")
     unknown = int(trials["valid"].isna().sum())
     n = float((~trials["valid"].dropna().astype(bool)).sum())
-    return Quantity(n, n, n + unknown, f"of {unknown} it is not known" if unknown else f"of {len(trials)} trials")
+    return Quantity(n, n, n + unknown, f"not known of {unknown}" if unknown else f"of {counted(len(trials), 'trial')}")
 
 
 def maximum(verdict: dict) -> Quantity:
@@ -107,12 +107,12 @@ def knee(verdict: dict) -> Quantity:
     return _at_least(Quantity(value, *verdict["knee_interval"]), verdict)
 
 
-def _at_least(found: Quantity, verdict: dict) -> Quantity:
+def _at_least(measured: Quantity, verdict: dict) -> Quantity:
     """If the value is a lower bound, only the lower end of its interval is known."""
     if not verdict["max_throughput_at_least"]:
-        return found
-    high = None if found.low is None else math.inf
-    return Quantity(found.value, found.low, high, "a lower bound: too few loads beyond the knee")
+        return measured
+    high = None if measured.low is None else math.inf
+    return Quantity(measured.value, measured.low, high, "a lower bound: too few loads beyond the knee")
 
 
 def decisive_trials(facts: Facts) -> tuple[list[str], str]:

@@ -55,11 +55,11 @@ def saturation(
     if mine.empty:
         there = sorted({f"{t} {r}" for t, r in zip(rows["tier"], rows["resource"], strict=True)})
         return Quantity(math.nan, *UNKNOWN, f"not measured; measured are {', '.join(there) or 'no resources'}")
-    found = {name: _pooled(part, trials) for name, part in mine.groupby(["node", "item"])}
-    (node, item), top = max(found.items(), key=lambda f: f[1].value)
+    shares = {name: _pooled(part, trials) for name, part in mine.groupby(["node", "item"])}
+    (node, item), top = max(shares.items(), key=lambda f: f[1].value)
     # the most saturated one is at least as saturated as any, and at most as the one with the highest upper end
-    low, high = max(q.low for q in found.values()), max(q.high for q in found.values())
-    absent = servers.get(tier, 0) - len({name for name, _ in found})
+    low, high = max(q.low for q in shares.values()), max(q.high for q in shares.values())
+    absent = servers.get(tier, 0) - len({name for name, _ in shares})
     note = f"{node}{f' ({item})' * bool(item)}, {where}"
     if absent > 0:
         high, note = 1.0, f"{note}; {absent} of {servers[tier]} {tier} nodes not measured"

@@ -36,8 +36,8 @@ class TierDemand:
 
     def draws(self, count: int, seed: int = 1) -> np.ndarray:
         """(count, 2) of idle cores of one node and demand of all; NaN where two loads tell no error."""
-        found = self.demand.draws(count, np.random.default_rng(seed))
-        return np.column_stack([found[:, 0] / self.nodes, found[:, 1]])
+        values = self.demand.draws(count, np.random.default_rng(seed))
+        return np.column_stack([values[:, 0] / self.nodes, values[:, 1]])
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ def _use(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) ->
 def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, Demand]:
     """The demand of each node with a CPU limit whose loads give one, in the order of the table."""
     use = _use(trials, used_cores, nodes)
-    found = {}
+    demands = {}
     for node, cores in use.cores.items():
         if node in use.used and apart(use.rates[unsaturated(use.used[node], cores)].to_numpy()):
-            found[str(node)] = demand_of(use.rates, use.used[node], cores)
-    return found
+            demands[str(node)] = demand_of(use.rates, use.used[node], cores)
+    return demands
 
 
 def tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> list[TierDemand]:
@@ -89,8 +89,8 @@ def tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataF
 def known_tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, TierDemand]:
     """The demands of those tiers whose loads give one."""
     use = _use(trials, used_cores, nodes)
-    found = {t: _fit(use, t) for t in use.order if apart(_rates(use, t))}
-    return {tier: one for tier, one in found.items() if one.demand.demand_s > 0}
+    fits = {t: _fit(use, t) for t in use.order if apart(_rates(use, t))}
+    return {tier: fit for tier, fit in fits.items() if fit.demand.demand_s > 0}
 
 
 def _rates(use: _Use, tier: str) -> np.ndarray:
@@ -113,13 +113,13 @@ def _check(tier: str, rates: np.ndarray) -> None:
 
 
 def _tier(use: _Use, tier: str) -> TierDemand:
-    found = _fit(use, tier)
-    if found.demand.demand_s <= 0:
+    fit = _fit(use, tier)
+    if fit.demand.demand_s <= 0:
         raise DataError(
-            f"tier {tier}: CPU in use does not grow with throughput over {found.demand.n} loads (demand "
-            f"{1e3 * found.demand.demand_s:.2f} ms); too few loads, or the application was not warm"
+            f"tier {tier}: CPU in use does not grow with throughput over {fit.demand.n} loads (demand "
+            f"{1e3 * fit.demand.demand_s:.2f} ms); too few loads, or the application was not warm"
         )
-    return found
+    return fit
 
 
 def _fit(use: _Use, tier: str) -> TierDemand:

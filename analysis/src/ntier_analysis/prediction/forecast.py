@@ -36,27 +36,32 @@ def forecast(tiers: list[TierDemand], trials: pd.DataFrame, plateau_per_s: float
     valid = trials[trials["valid"].astype(bool)].dropna(subset=["throughput_per_s", "response_time_mean_ms"])
     valid = valid.sort_values(["users", "trial"])
     think_s, scale = float(valid["think_time_s"].iloc[0]), float(valid["scale"].iloc[0])
-    found = predict(tiers, think_s, valid["users_real"].to_numpy())
+    prediction = predict(tiers, think_s, valid["users_real"].to_numpy())
     fitted = valid["trial"].map(lambda t: all(t in tier.trials for tier in tiers)).to_numpy(dtype=bool)
     rate, response_s = valid["throughput_per_s"].to_numpy(float), valid["response_time_mean_ms"].to_numpy(float) / 1e3
     loads = valid[["trial", "users", "users_real"]].assign(
-        throughput_per_s=found.throughput.value,
-        throughput_low_per_s=found.throughput.low,
-        throughput_high_per_s=found.throughput.high,
-        response_ms=1e3 * found.response.value,
+        throughput_per_s=prediction.throughput.value,
+        throughput_low_per_s=prediction.throughput.low,
+        throughput_high_per_s=prediction.throughput.high,
+        response_ms=1e3 * prediction.response.value,
         measured_throughput_per_s=rate,
         measured_response_ms=1e3 * response_s,
         fitted=fitted,
     )
-    off = errors(found, rate, response_s, fitted, float("nan") if plateau_per_s is None else plateau_per_s)
-    return Forecast(tiers, found, loads, _curve(tiers, think_s, scale, float(trials["users"].max())), off)
+    off = errors(prediction, rate, response_s, fitted, float("nan") if plateau_per_s is None else plateau_per_s)
+    return Forecast(tiers, prediction, loads, _curve(tiers, think_s, scale, float(trials["users"].max())), off)
 
 
 def _curve(tiers: list[TierDemand], think_s: float, scale: float, top: float) -> pd.DataFrame:
     real = np.unique(np.maximum(1, np.round(np.linspace(0, top, CURVE_POINTS) * scale))).astype(int)
-    found = predict(tiers, think_s, real).throughput
+    throughput = predict(tiers, think_s, real).throughput
     return pd.DataFrame(
-        {"users": real / scale, "throughput_per_s": found.value, "low_per_s": found.low, "high_per_s": found.high}
+        {
+            "users": real / scale,
+            "throughput_per_s": throughput.value,
+            "low_per_s": throughput.low,
+            "high_per_s": throughput.high,
+        }
     )
 
 
@@ -92,16 +97,16 @@ def what_if(
     if mix not in READ_ONLY_MIXES and resized:
         assumed = {
             0.0: "if the databases only read",
-            1.0: "if all the databases do is writing, which each of them repeats",
+            1.0: "if the databases only write, and each repeats every write",
         }
-    found = []
+    answers = []
     for share, words in assumed.items():
         parts = dict(changes)
         parts |= {t: Change(parts[t].nodes, parts[t].cores, share) for t in repeated}
         best = predict(tiers, 0.0, [1], parts).maximum
         ratio = best.draws / now.draws
         low, high = np.percentile(ratio, (2.5, 97.5)) if len(ratio) else (float("nan"), float("nan"))
-        found.append(
+        answers.append(
             WhatIf(
                 wanted,
                 best.value,
@@ -116,15 +121,15 @@ def what_if(
                 words,
             )
         )
-    return found
+    return answers
 
 
 def _changes(tiers: list[TierDemand], measured: str, wanted: str, cores: dict[str, float]) -> dict[str, Change]:
     old, new = Topology.parse(measured, dbms_required=False), Topology.parse(wanted, dbms_required=False)
     if old.dbms != new.dbms:
         raise DataError(
-            f"topology {wanted}: demands measured on {measured} say nothing of another DBMS; measure one topology "
-            f"with it, allowed here is the letter {old.dbms or '(none)'}"
+            f"topology {wanted}: demands measured on {measured} say nothing of another DBMS; measure a topology with "
+            f"that DBMS, or use the letter {old.dbms or '(none)'}"
         )
     changes = {}
     for tier in tiers:
@@ -142,17 +147,19 @@ def _changes(tiers: list[TierDemand], measured: str, wanted: str, cores: dict[st
 
 def caveats(mix: str, scale: float) -> list[str]:
     """What the model leaves out."""
-    found = [
-        "CPU only: disk, memory, network, locks and pools are not in the model; a cause outside the CPUs shows as a "
-        "prediction that is too high",
-        "demands are taken as constant, but change with replicas, scale and caches (from 1 to 9 databases the "
-        "middleware's grew by 40 %): the farther the topology, the less the interval means",
+    sentences = [
+        "the model knows CPUs only, and no disk, memory, network, lock or pool; if one of these limits, the "
+        "prediction is too high",
+        "the model takes demands as constant, but they change with replicas, scale and caches (from 1 to 9 databases "
+        "that of the middleware grew by 40 %): the farther the topology, the less the interval means",
     ]
     if mix not in READ_ONLY_MIXES:
-        found.append(f"mix {mix} writes, and every replica repeats each write: more databases divide the reads only")
+        sentences.append(
+            f"mix {mix} writes, and every replica repeats each write: more databases divide the reads only"
+        )
     if scale != 1.0:
-        found.append(
-            "a quota is handed out in slices: a lone request may run at full speed, so that measured response times "
+        sentences.append(
+            "the kernel hands a quota out in slices, so a lone request may run at full speed: measured response times "
             "below saturation are shorter than the model's"
         )
-    return found
+    return sentences

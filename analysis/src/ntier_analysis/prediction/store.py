@@ -47,16 +47,16 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     )
     judged = verdicts(store, [sweep])[0]
     limited = judged.max_throughput is not None and math.isfinite(judged.knee_users)
-    found = forecast(tiers, trials, judged.max_throughput.value if limited else None)
+    prediction = forecast(tiers, trials, judged.max_throughput.value if limited else None)
     first = trials.iloc[0]
     mix, scale = str(first["mix"] or ""), float(first["scale"])
     if jmt is not None:
         stations = [station(t, t.idle_cores, t.demand.demand_s) for t in tiers]
         write_text(jmt, jmva(stations, float(first["think_time_s"]), int(trials["users_real"].max())))
-    document = _document(found, sweep, str(first["topology"]), scale)
+    document = _document(prediction, sweep, str(first["topology"]), scale)
     document["measured_max_throughput_per_s"] = judged.max_throughput.value if limited else None
     if topo is not None:
-        document["what_if"] = _what_if(store, found, str(first["topology"]), topo, mix, scale, cores)
+        document["what_if"] = _what_if(store, prediction, str(first["topology"]), topo, mix, scale, cores)
     return document | {"caveats": caveats(mix, scale)}
 
 
@@ -163,7 +163,7 @@ def _rate(value: float, interval: list[float], scale: float) -> str:
 
 def _shares(document: Json) -> str:
     shares = ", ".join(f"{tier} {100 * p:.0f} %" for tier, p in document["bottleneck_shares"].items())
-    return f"of the draws: {shares}" if shares else "two loads tell no interval"
+    return f"of the draws: {shares}" if shares else "two loads give no interval"
 
 
 def _maximum_text(document: Json, scale: float) -> str:

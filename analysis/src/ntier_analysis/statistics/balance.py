@@ -69,18 +69,18 @@ def first_of_least(pending: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 def choice_table(trace: pd.DataFrame, replicas: list[str], seen: np.ndarray, start_s: float, end_s: float):
     """Counts of one middleware node in the run phase -> frame `measure, regret, n` (columns of the store's table
     choices). seen: `parsers.trace.seen_pending` of all records, shape (records, replicas)."""
-    found, chose = rebuild(trace, replicas, round(start_s * 1e9), round(end_s * 1e9))
+    rebuilt, chose = rebuild(trace, replicas, round(start_s * 1e9), round(end_s * 1e9))
     rows: list[tuple[str, int | None, int]] = []
-    for measure, vector in (("pending", found.pending), ("with_waiting", found.waiting)):
-        values, counts = np.unique(regret(vector, found.chosen), return_counts=True)
+    for measure, vector in (("pending", rebuilt.pending), ("with_waiting", rebuilt.waiting)):
+        values, counts = np.unique(regret(vector, rebuilt.chosen), return_counts=True)
         rows += [(measure, int(v), int(n)) for v, n in zip(values, counts, strict=True)]
     looked = seen[chose.index.to_numpy()]
     asked = ~np.isnan(looked)
     rows += [
-        ("first_of_least", None, int(first_of_least(found.pending, found.chosen).sum())),
-        ("ties", None, int(((found.pending == found.pending.min(axis=1, keepdims=True)).sum(axis=1) > 1).sum())),
+        ("first_of_least", None, int(first_of_least(rebuilt.pending, rebuilt.chosen).sum())),
+        ("ties", None, int(((rebuilt.pending == rebuilt.pending.min(axis=1, keepdims=True)).sum(axis=1) > 1).sum())),
         ("seen", None, int(asked.sum())),
-        ("seen_confirmed", None, int((looked[asked] == found.pending[asked]).sum())),
+        ("seen_confirmed", None, int((looked[asked] == rebuilt.pending[asked]).sum())),
         ("never_begun", None, int((chose["begin_ns"] == 0).sum())),
         ("lost", None, int(trace["number"].iloc[-1] - trace["number"].iloc[0] + 1 - len(trace)) if len(trace) else 0),
     ]
@@ -115,14 +115,14 @@ def regret_summary(choices: pd.DataFrame) -> pd.Series:
     first_of_least (shares 0..1), regret_mean, regret_p99, regret_max, seen_confirmed (share), lost."""
     by = choices.groupby("measure")["n"].sum()
     total = int(by.get("pending", 0))
-    found = {"choices": total, "lost": int(by.get("lost", 0)), "never_begun": int(by.get("never_begun", 0))}
+    numbers = {"choices": total, "lost": int(by.get("lost", 0)), "never_begun": int(by.get("never_begun", 0))}
     for name, measure in (("least", "pending"), ("least_waiting", "with_waiting")):
         rows = choices[choices["measure"] == measure]
-        found[name] = rows.loc[rows["regret"] == 0, "n"].sum() / total if total else np.nan
+        numbers[name] = rows.loc[rows["regret"] == 0, "n"].sum() / total if total else np.nan
     rows = choices[choices["measure"] == "pending"].groupby("regret")["n"].sum().sort_index()
-    found["regret_mean"] = float((rows.index.astype(float) * rows).sum() / total) if total else np.nan
-    found["regret_p99"] = float(rows.index[(rows.cumsum() >= 0.99 * total).to_numpy().argmax()]) if total else np.nan
-    found["regret_max"] = float(rows.index.max()) if total else np.nan
-    found["first_of_least"] = by.get("first_of_least", 0) / total if total else np.nan
-    found["seen_confirmed"] = by.get("seen_confirmed", 0) / by["seen"] if by.get("seen", 0) else np.nan
-    return pd.Series(found)
+    numbers["regret_mean"] = float((rows.index.astype(float) * rows).sum() / total) if total else np.nan
+    numbers["regret_p99"] = float(rows.index[(rows.cumsum() >= 0.99 * total).to_numpy().argmax()]) if total else np.nan
+    numbers["regret_max"] = float(rows.index.max()) if total else np.nan
+    numbers["first_of_least"] = by.get("first_of_least", 0) / total if total else np.nan
+    numbers["seen_confirmed"] = by.get("seen_confirmed", 0) / by["seen"] if by.get("seen", 0) else np.nan
+    return pd.Series(numbers)

@@ -37,7 +37,7 @@ class Link:
 def links(series: dict[str, np.ndarray], interval_s: float, seed: int = 1) -> list[Link]:
     """`series`: name -> (n,) on one clock, NaN where there is no value. All strong and significant pairs, strongest
     first. Constant series have no links. Null by circular shifts of at least 3 s."""
-    found = []
+    pairs = []
     rng = np.random.default_rng(seed)
     for first, second in combinations(sorted(series), 2):
         a, b = series[first], series[second]
@@ -52,21 +52,21 @@ def links(series: dict[str, np.ndarray], interval_s: float, seed: int = 1) -> li
         shifted = b[(np.arange(len(b)) - shifts[:, None]) % len(b)]
         p = (1 + np.count_nonzero(abs(shifted @ a) / len(a) >= abs(r))) / (SHIFTS + 1)
         if abs(r) >= STRONG and p < SIGNIFICANT:
-            found.append(Link(first, second, r, p))
-    return sorted(found, key=lambda link: -abs(link.r))
+            pairs.append(Link(first, second, r, p))
+    return sorted(pairs, key=lambda link: -abs(link.r))
 
 
-def tree(found: list[Link]) -> list[Link]:
+def tree(all_links: list[Link]) -> list[Link]:
     """The strongest links that connect each series once."""
-    if not found:
+    if not all_links:
         return []
-    names = sorted({n for link in found for n in (link.first, link.second)})
+    names = sorted({n for link in all_links for n in (link.first, link.second)})
     place = {name: i for i, name in enumerate(names)}
     weight = np.zeros((len(names), len(names)))
-    for link in found:
+    for link in all_links:
         weight[place[link.first], place[link.second]] = 2.0 - abs(link.r)  # 0 would be no link
     kept = set(zip(*(ends.tolist() for ends in minimum_spanning_tree(weight).nonzero()), strict=True))
-    return [link for link in found if (place[link.first], place[link.second]) in kept]
+    return [link for link in all_links if (place[link.first], place[link.second]) in kept]
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class Step:
     sign: int
 
 
-def chain(found: list[Link], start: str) -> list[Step]:
+def chain(all_links: list[Link], start: str) -> list[Step]:
     """All that hangs on `start` in the tree, from there outwards; empty if no link begins there."""
     neighbours: dict[str, list[tuple[str, float]]] = {}
-    for link in tree(found):
+    for link in tree(all_links):
         neighbours.setdefault(link.first, []).append((link.second, link.r))
         neighbours.setdefault(link.second, []).append((link.first, link.r))
     steps, signs = [], {start: 1}

@@ -22,12 +22,12 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Pair:
-    """`found`: a / b; `p_same`, `p_different`: corrected by Holm over all pairs of the family. `relation`: same,
+    """`ratio`: a / b; `p_same`, `p_different`: corrected by Holm over all pairs of the family. `relation`: same,
     higher, lower or undecided."""
 
     a: str
     b: str
-    found: Ratio
+    ratio: Ratio
     p_same: float
     p_different: float
     relation: str
@@ -35,19 +35,21 @@ class Pair:
     @property
     def row(self) -> dict[str, str | float]:
         """As a line of a table."""
-        ends = {"ratio": self.found.value, "low": self.found.low, "high": self.found.high}
+        ends = {"ratio": self.ratio.value, "low": self.ratio.low, "high": self.ratio.high}
         tests = {"p_same": self.p_same, "p_different": self.p_different, "relation": self.relation}
         return {"a": self.a, "b": self.b} | ends | tests
 
 
-def compare_all(found: Mapping[str, Interval], margin: float = MARGIN) -> list[Pair]:
+def compare_all(intervals: Mapping[str, Interval], margin: float = MARGIN) -> list[Pair]:
     """All pairs of a family (names -> estimates)."""
-    return compare_pairs(found, list(itertools.combinations(found, 2)), margin)
+    return compare_pairs(intervals, list(itertools.combinations(intervals, 2)), margin)
 
 
-def compare_pairs(found: Mapping[str, Interval], pairs: list[tuple[str, str]], margin: float = MARGIN) -> list[Pair]:
+def compare_pairs(
+    intervals: Mapping[str, Interval], pairs: list[tuple[str, str]], margin: float = MARGIN
+) -> list[Pair]:
     """The given pairs as one family. The ratio is that of `ratios.of_intervals`, as everywhere."""
-    tested = [of_intervals(found[b], found[a]) for a, b in pairs]
+    tested = [of_intervals(intervals[b], intervals[a]) for a, b in pairs]
     same, different = holm([p_same(r, margin) for r in tested]), holm([p_different(r) for r in tested])
     return [
         Pair(a, b, r, float(p), float(q), _relation(r.value, float(p), float(q)))

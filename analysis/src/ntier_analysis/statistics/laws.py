@@ -32,10 +32,12 @@ def pool(rates: list[np.ndarray]) -> tuple[Interval, float]:
 
     Of one trial its batches are the sample: what differs between trials is then not in the interval. Of several the
     trials are (`of_trials`), which holds whatever they differ by."""
+    each = [of_batches(r, 1) for r in rates]
     if len(rates) == 1:
-        return not_negative(of_batches(rates[0], 1)), 1.0
+        return not_negative(each[0]), 1.0
     p = float(stats.f_oneway(*rates).pvalue) if any(np.ptp(r) > 0 for r in rates) else 1.0
-    return not_negative(of_trials(np.array([r.mean() for r in rates]))), p
+    errors = np.array([e.standard_error for e in each])
+    return not_negative(of_trials(np.array([e.value for e in each]), errors, sum(e.freedom for e in each))), p
 
 
 def asymptote(users: float, think_s: float, response_s: float) -> float:

@@ -30,10 +30,10 @@ def _logs(values: np.ndarray) -> np.ndarray:
     return np.log(values)
 
 
-def _of_test(found, mean: float, n: int) -> Ratio:
+def _of_test(test, mean: float, n: int) -> Ratio:
     """From SciPy's test of the logarithms."""
-    wide, narrow = found.confidence_interval(0.95), found.confidence_interval(0.90)
-    freedom = float(found.df) if math.isfinite(found.df) else float(n - 2)  # no variance on either side
+    wide, narrow = test.confidence_interval(0.95), test.confidence_interval(0.90)
+    freedom = float(test.df) if math.isfinite(test.df) else float(n - 2)  # no variance on either side
     ends = [math.exp(mean if math.isnan(v) else v) for v in (wide.low, wide.high, narrow.low, narrow.high)]
     error = (math.log(ends[1]) - mean) / float(stats.t.ppf(0.975, freedom))
     return Ratio(math.exp(mean), *ends, n, error, freedom)
@@ -56,14 +56,14 @@ def of_intervals(a: Interval, b: Interval) -> Ratio:
     return Ratio(*(math.exp(mean + d) for d in (0, -reach, reach, -reach_90, reach_90)), n, error, freedom)
 
 
-def p_same(found: Ratio, margin: float) -> float:
+def p_same(ratio: Ratio, margin: float) -> float:
     """p of equivalence: the larger of the two one-sided tests that the ratio lies within 1 +- margin."""
-    error, mean = max(found.log_error, 1e-12), math.log(found.value)
-    above = stats.t.sf((mean - math.log(1 - margin)) / error, found.freedom)
-    below = stats.t.cdf((mean - math.log(1 + margin)) / error, found.freedom)
+    error, mean = max(ratio.log_error, 1e-12), math.log(ratio.value)
+    above = stats.t.sf((mean - math.log(1 - margin)) / error, ratio.freedom)
+    below = stats.t.cdf((mean - math.log(1 + margin)) / error, ratio.freedom)
     return float(max(above, below))
 
 
-def p_different(found: Ratio) -> float:
+def p_different(ratio: Ratio) -> float:
     """Two-sided p of the test that the ratio is 1."""
-    return float(2 * stats.t.sf(abs(math.log(found.value)) / max(found.log_error, 1e-12), found.freedom))
+    return float(2 * stats.t.sf(abs(math.log(ratio.value)) / max(ratio.log_error, 1e-12), ratio.freedom))

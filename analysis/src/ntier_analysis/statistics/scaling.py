@@ -80,9 +80,9 @@ def _solve(name: str, n: Array, x: Array, e: Array) -> tuple[Array, float]:
     error is n e / X^2."""
     columns = [np.ones_like(n), n - 1] + ([n * (n - 1)] if name == "USL" else [])
     weight = x**2 / (n * e)
-    found, _ = nnls(np.column_stack(columns) * weight[:, None], n / x * weight)
-    rate = 1 / max(found[0], 1e-12)
-    solution = np.r_[rate, found[1:] * rate, [] if name == "USL" else [0.0]]
+    coefficients, _ = nnls(np.column_stack(columns) * weight[:, None], n / x * weight)
+    rate = 1 / max(coefficients[0], 1e-12)
+    solution = np.r_[rate, coefficients[1:] * rate, [] if name == "USL" else [0.0]]
     return solution, float((((x - usl(n, *solution)) / e) ** 2).sum())
 
 

@@ -39,9 +39,9 @@ def estimated(value: float, standard_error: float, freedom: float, n: int) -> In
     return Interval(value, value - reach, value + reach, standard_error, n, freedom)
 
 
-def not_negative(found: Interval) -> Interval:
+def not_negative(interval: Interval) -> Interval:
     """Of a quantity that cannot be below 0."""
-    return replace(found, low=0.0) if found.low < 0 else found
+    return replace(interval, low=0.0) if interval.low < 0 else interval
 
 
 @dataclass(frozen=True)

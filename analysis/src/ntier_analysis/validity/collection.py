@@ -19,13 +19,13 @@ LOG_SHARE, LOG_COUNT = 0.001, 5
 def readings(trial: RawTrial) -> dict[tuple[str, str], tuple[np.ndarray, float]]:
     """(node, collector) -> times of its readings in the run phase, nominal interval in s; clients' heartbeat too."""
     start, end = trial.run
-    found = {}
+    times = {}
     for node, collector in trial.collectors():
         frame, _ = trial.samples_of(node, collector)
-        found[node, collector] = np.unique(frame["t_s"].to_numpy()), NOMINAL_S.get(collector, 1.0)
+        times[node, collector] = np.unique(frame["t_s"].to_numpy()), NOMINAL_S.get(collector, 1.0)
     for name, beats in trial.progress.groupby("client"):
-        found[str(name), "progress"] = np.unique(beats["t_s"].to_numpy()), 1.0
-    return {key: (t[(t >= start) & (t < end)], nominal) for key, (t, nominal) in found.items()}
+        times[str(name), "progress"] = np.unique(beats["t_s"].to_numpy()), 1.0
+    return {key: (t[(t >= start) & (t < end)], nominal) for key, (t, nominal) in times.items()}
 
 
 @check("C1", "Collectors: readings missing", "collector_gap")
@@ -117,13 +117,16 @@ def clock_offset(trial: RawTrial) -> Finding:
     missing = [name for name in trial.nodes if name not in offsets]
     if missing:
         return undecidable(f"no offset was measured for {', '.join(missing)}")
-    for name, found in offsets.items():
+    for name, clocks in offsets.items():
         for moment in ("before", "after"):
-            half = 1000 * found[f"rtt_{moment}"] / 2
-            certain = max(0.0, abs(1000 * found[f"offset_{moment}"]) - half)
+            half = 1000 * clocks[f"rtt_{moment}"] / 2
+            certain = max(0.0, abs(1000 * clocks[f"offset_{moment}"]) - half)
             unsure = max(unsure, half)
             if certain > worst:
-                worst, where = certain, f"{name} is off by {1000 * found[f'offset_{moment}']:.1f} ms {moment} the trial"
+                worst, where = (
+                    certain,
+                    f"{name} is off by {1000 * clocks[f'offset_{moment}']:.1f} ms {moment} the trial",
+                )
     if unsure > UNCERTAIN_MS:
         return undecidable(f"offsets are uncertain by {unsure:.0f} ms, more than a sample")
     return exact(worst, OFFSET_MS, "ms", where or f"none (known to {unsure:.1f} ms)", len(offsets))
@@ -132,9 +135,9 @@ def clock_offset(trial: RawTrial) -> Finding:
 @check("C4.drift", "Clock drift of a node over the trial", "clock")
 def clock_drift(trial: RawTrial) -> Finding:
     worst, where = 0.0, "none"
-    for name, found in trial.manifest.clock_offsets_s.items():
-        half = 500 * (found["rtt_before"] + found["rtt_after"])
-        certain = max(0.0, abs(1000 * (found["offset_after"] - found["offset_before"])) - half)
+    for name, clocks in trial.manifest.clock_offsets_s.items():
+        half = 500 * (clocks["rtt_before"] + clocks["rtt_after"])
+        certain = max(0.0, abs(1000 * (clocks["offset_after"] - clocks["offset_before"])) - half)
         if certain > worst:
             worst, where = certain, f"{name} drifted by at least {certain:.1f} ms"
     if not trial.manifest.clock_offsets_s:

@@ -51,8 +51,8 @@ def unaccounted(trial: RawTrial) -> Finding:
         f"{share:.2f} % of {ledger['total']:.0f} user-seconds were neither thinking ({ledger['think']:.0f} s) nor "
         f"waiting ({ledger['response'] + ledger['pending']:.0f} s): the generator lagged or counted twice"
     )
-    found = exact(abs(share), UNACCOUNTED_PCT, "pct", detail, trial.manifest.users_real)
-    return Finding(found.outcome, share, UNACCOUNTED_PCT, "pct", found.n, None, detail)
+    finding = exact(abs(share), UNACCOUNTED_PCT, "pct", detail, trial.manifest.users_real)
+    return Finding(finding.outcome, share, UNACCOUNTED_PCT, "pct", finding.n, None, detail)
 
 
 def _overshoot_ms(trial: RawTrial, statistic: Callable[[np.ndarray], float], least: int) -> np.ndarray:
@@ -185,10 +185,10 @@ def errors_window(trial: RawTrial) -> Finding:
     worst = (wrong / total).idxmax()
     n, k = int(total[worst]), int(wrong[worst])
     text = f"{k} of {n} failed between second {worst * WINDOW_S:.0f} and {(worst + 1) * WINDOW_S:.0f}"
-    found = sampled(100 * k / n, ERRORS_WINDOW_PCT, 100 * np.sqrt(k) / n, "pct", text, n)
-    if found.outcome is Outcome.UNDECIDABLE:  # a few errors in a window of a few interactions; E1 judges their number
-        return Finding(Outcome.UNDECIDABLE, found.value, found.limit, "pct", n, found.standard_error, text, False)
-    return found
+    finding = sampled(100 * k / n, ERRORS_WINDOW_PCT, 100 * np.sqrt(k) / n, "pct", text, n)
+    if finding.outcome is Outcome.UNDECIDABLE:  # a few errors in a window of a few interactions; E1 judges their number
+        return Finding(Outcome.UNDECIDABLE, finding.value, finding.limit, "pct", n, finding.standard_error, text, False)
+    return finding
 
 
 @check("E2", "Sampled pages with wrong content", "wrong_content")

@@ -63,9 +63,9 @@ def _stolen(trial: RawTrial) -> dict[str, np.ndarray]:
 
 def _worst(values: dict[str, np.ndarray], of) -> tuple[float, str, int]:
     """The largest of a statistic over machines (NaN if one has no samples), whose it is, and samples in all."""
-    found = {name: float(of(v)) if len(v) else float("nan") for name, v in values.items()}
-    name = max(found, key=lambda n: (np.isnan(found[n]), found[n]))
-    return found[name], name, sum(len(v) for v in values.values())
+    of_each = {name: float(of(v)) if len(v) else float("nan") for name, v in values.items()}
+    name = max(of_each, key=lambda n: (np.isnan(of_each[n]), of_each[n]))
+    return of_each[name], name, sum(len(v) for v in values.values())
 
 
 @check("H2", "CPU stolen by a hypervisor, mean", "host_robbed")
@@ -85,7 +85,7 @@ def pressure(trial: RawTrial) -> Finding:
     """Not required, and undecidable where a node has a quota: the kernel counts tasks that a quota has stopped as
     waiting (measured: 79-98 % on an idle host beside one pegged node). H1 and H3 guard the promise there."""
     if trial.own_machines:
-        return not_applicable(f"{NO_HOST}; a node's own pressure is its load's")
+        return not_applicable(f"{NO_HOST}; a node's own pressure comes from its load")
     stall = in_run(trial, "host", "pressure", "pressure_pct")
     frame, _ = trial.samples_of("host", "pressure")
     frame = frame[(frame["resource"] == "cpu") & frame.index.isin(stall.index)]
@@ -105,17 +105,17 @@ def quota_windows(trial: RawTrial, node: str) -> pd.DataFrame:
     used["weighted"] = used["value"] * used["interval_s"]
     window = np.floor((used["t_s"] - trial.run[0]) / QUOTA_WINDOW_S)
     groups = used.groupby(window)
-    found = pd.DataFrame(
+    windows = pd.DataFrame(
         {
             "used_pct": groups["weighted"].sum() / groups["interval_s"].sum(),
             "throttled_pct": groups["throttled"].mean(),
             "length_s": groups["interval_s"].sum(),
         }
     )
-    return found[found["length_s"] > QUOTA_WINDOW_S / 2]
+    return windows[windows["length_s"] > QUOTA_WINDOW_S / 2]
 
 
-@check("H3", "A node under the pressure of its quota gets that quota", "quota_not_kept")
+@check("H3", "Nodes that needed their whole CPU quota got all of it", "quota_not_kept")
 def quota_kept(trial: RawTrial) -> Finding:
     """Over 10 s: within 3 % of the quota where all periods are throttled (nodes below a tenth of a core: from 94 % on);
     nowhere more than 3 % above it."""
@@ -133,7 +133,7 @@ def quota_kept(trial: RawTrial) -> Finding:
             off = max(below, row["used_pct"] - 100)
             if off > worst:
                 worst, where = off, f"{name} got {row['used_pct']:.1f} % of its quota from second {10 * index:.0f} on"
-    text = where or ("no node was under the pressure of its quota" if windows == 0 else "all within the band")
+    text = where or ("no node needed its whole quota" if windows == 0 else "all within the band")
     return exact(worst, QUOTA_BAND_PCT, "pct", text, windows)
 
 

@@ -99,12 +99,12 @@ class Imported:
     def cpu_of(self, tiers: tuple[str, ...]) -> dict[str, np.ndarray]:
         """1-s means (or samples, if these are longer) of the CPUs of the tiers' nodes in the run."""
         names = set(self.nodes.loc[self.nodes["tier"].isin(tiers), "node"])
-        found = {}
+        busy = {}
         for (node, resource, _, _), part in self.utilization.items():
             if node in names and resource == "cpu":
                 inside = self.in_run(part)
-                found[node] = _means(inside, self.run[0], SECOND_S)
-        return {node: values for node, values in found.items() if len(values)}
+                busy[node] = _means(inside, self.run[0], SECOND_S)
+        return {node: values for node, values in busy.items() if len(values)}
 
     @cached_property
     def completed(self) -> pd.DataFrame | None:
@@ -134,19 +134,19 @@ def checks(trial: Imported) -> list[Check]:
 
 
 def _outcome(trial: Imported, id_: str, title: str, reason: str, function: Callable[[Imported], Finding]) -> Check:
-    found = function(trial)
+    finding = function(trial)
     return Check(
         id=id_,
         title=title,
-        required=True if found.required is None else found.required,
-        outcome=found.outcome,
-        value=None if found.value is None or not np.isfinite(found.value) else float(found.value),
-        limit=found.limit,
-        unit=found.unit,
-        n=found.n,
-        standard_error=None if found.standard_error is None else float(found.standard_error),
-        reason="" if found.outcome is Outcome.PASS else reason,
-        detail=found.detail,
+        required=True if finding.required is None else finding.required,
+        outcome=finding.outcome,
+        value=None if finding.value is None or not np.isfinite(finding.value) else float(finding.value),
+        limit=finding.limit,
+        unit=finding.unit,
+        n=finding.n,
+        standard_error=None if finding.standard_error is None else float(finding.standard_error),
+        reason="" if finding.outcome is Outcome.PASS else reason,
+        detail=finding.detail,
     )
 
 
@@ -233,8 +233,8 @@ def failed(trial: Imported) -> Finding:
         return undecidable("errors are not told", required=False)
     share, n = errors / (errors + good), errors + good
     text = f"{errors:.0f} of {n:.0f} interactions failed"
-    found = sampled(100 * share, ERRORS_PCT, 100 * np.sqrt(share * (1 - share) / n), "pct", text, round(n))
-    return found if found.outcome is not Outcome.UNDECIDABLE else undecidable(text, n=round(n), required=False)
+    finding = sampled(100 * share, ERRORS_PCT, 100 * np.sqrt(share * (1 - share) / n), "pct", text, round(n))
+    return finding if finding.outcome is not Outcome.UNDECIDABLE else undecidable(text, n=round(n), required=False)
 
 
 @_check("I6", "interactions.csv against trials.csv: throughput", "files_differ")
@@ -265,7 +265,7 @@ def same_response(trial: Imported) -> Finding:
 
 def _times(ratio: float) -> str:
     near = next((f for f in (60, 1000, 3600) if 0.9 < ratio / f < 1.1 or 0.9 < ratio * f < 1.1), None)
-    return f": {ratio:.3g} times as much" + (f"; a factor of {near} is a unit" if near else "")
+    return f": {ratio:.3g} times as much" + (f"; a factor of {near} looks like a wrong unit" if near else "")
 
 
 # ---- the samples ---------------------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ def _above(trial: Imported, window_s: float, limit: float, said: str) -> Finding
             worst, where = float(means.max()), _name(key)
     text = f"{where} was used {worst:.0f} % {said}"
     if worst > limit:
-        text += ": more than there is; percent of the whole node (not of one core), and of what it had in the run?"
+        text += ", more than it has; is the value in percent of the whole node (not of one core) during the run?"
     return exact(worst, limit, "pct", text, len(trial.utilization))
 
 
@@ -426,6 +426,6 @@ def not_validated(trial: Imported, *, think_time_given: bool) -> str:
     return "; ".join(texts)
 
 
-def reasons(found: list[Check]) -> list[str]:
+def reasons(checks: list[Check]) -> list[str]:
     """Reasons of the checks that invalidate the trial, each once."""
-    return list(dict.fromkeys(c.reason for c in found if c.required and c.outcome is not Outcome.PASS))
+    return list(dict.fromkeys(c.reason for c in checks if c.required and c.outcome is not Outcome.PASS))

@@ -60,7 +60,7 @@ def fit(points: Points) -> Line | None:
 
 def left_out(points: Points) -> list[tuple[str, float, float, float]]:
     """(trial, y, what the line through the other trials says, standard error of the difference)."""
-    found = []
+    compared = []
     for i, trial in enumerate(points.trials):
         others = points.without(trial)
         line = fit(others) if len(others.x) >= MIN_OTHERS else None
@@ -69,5 +69,5 @@ def left_out(points: Points) -> list[tuple[str, float, float, float]]:
         at = np.array([1.0, points.x[i]])
         own = points.y_error[i] ** 2 + (line.slope * points.x_error[i]) ** 2
         error = float(np.sqrt(own + at @ line.covariance @ at))
-        found.append((trial, float(points.y[i]), float(at @ [line.intercept, line.slope]), error))
-    return found
+        compared.append((trial, float(points.y[i]), float(at @ [line.intercept, line.slope]), error))
+    return compared

@@ -86,30 +86,30 @@ def _number(frame: pd.DataFrame, name: str, otherwise: float = float("nan")) -> 
 
 
 def _trials(trials: pd.DataFrame) -> pd.DataFrame:
-    found = pd.DataFrame(index=pd.Index(trials["trial"].astype(str), name="trial"))
-    trials = trials.set_index(found.index)
+    frame = pd.DataFrame(index=pd.Index(trials["trial"].astype(str), name="trial"))
+    trials = trials.set_index(frame.index)
     for name in ("throughput_per_s", "run_start_s", "run_end_s", "think_measured_s"):
-        found[name] = _number(trials, name)
-    found["users"] = _number(trials, "users").astype(int)
-    found["users_real"] = _number(trials, "users_real").fillna(found["users"] * _number(trials, "scale", 1.0))
-    found["think_time_s"] = _number(trials, "think_time_s", implied.THINK_S)
-    found["level"] = factor_values(trials)
-    model = trials["load_model"] if "load_model" in trials else pd.Series(None, index=found.index, dtype=object)
-    found.loc[(model == LoadModel.WORK).to_numpy(), "think_time_s"] = 0.0
+        frame[name] = _number(trials, name)
+    frame["users"] = _number(trials, "users").astype(int)
+    frame["users_real"] = _number(trials, "users_real").fillna(frame["users"] * _number(trials, "scale", 1.0))
+    frame["think_time_s"] = _number(trials, "think_time_s", implied.THINK_S)
+    frame["level"] = factor_values(trials)
+    model = trials["load_model"] if "load_model" in trials else pd.Series(None, index=frame.index, dtype=object)
+    frame.loc[(model == LoadModel.WORK).to_numpy(), "think_time_s"] = 0.0
     offered = _number(trials, "offered_per_s")
-    found["asked"] = offered.where((model == LoadModel.OPEN).to_numpy(), found["users_real"].astype(float))
-    found["response_s"] = _number(trials, "response_time_mean_ms") / 1000
-    length = found["run_end_s"] - found["run_start_s"]
-    found["completed_per_s"] = found["throughput_per_s"] + _number(trials, "errors", 0.0) / length
-    valid = trials["valid"] if "valid" in trials else pd.Series(True, index=found.index)
-    found["valid"] = valid.astype("boolean").fillna(True).astype(bool)
+    frame["asked"] = offered.where((model == LoadModel.OPEN).to_numpy(), frame["users_real"].astype(float))
+    frame["response_s"] = _number(trials, "response_time_mean_ms") / 1000
+    length = frame["run_end_s"] - frame["run_start_s"]
+    frame["completed_per_s"] = frame["throughput_per_s"] + _number(trials, "errors", 0.0) / length
+    valid = trials["valid"] if "valid" in trials else pd.Series(True, index=frame.index)
+    frame["valid"] = valid.astype("boolean").fillna(True).astype(bool)
     if "attempts" in trials:
-        found["attempts"] = _number(trials, "attempts")
+        frame["attempts"] = _number(trials, "attempts")
     width = _number(trials, "throughput_high_per_s") - _number(trials, "throughput_low_per_s")
-    chance = np.sqrt(found["throughput_per_s"] * _number(trials, "idc", 1.0).clip(lower=0) / length)
+    chance = np.sqrt(frame["throughput_per_s"] * _number(trials, "idc", 1.0).clip(lower=0) / length)
     # without batches (imports): as many completions as a Poisson process
-    found["x_error"] = (width / 2 / stats.t.ppf(0.975, BATCHES - 1)).where(width > 0).fillna(chance)
-    return found
+    frame["x_error"] = (width / 2 / stats.t.ppf(0.975, BATCHES - 1)).where(width > 0).fillna(chance)
+    return frame
 
 
 def _in_run(samples: pd.DataFrame, valid: pd.DataFrame) -> pd.DataFrame:
@@ -162,7 +162,7 @@ def _used(rows: pd.DataFrame, nodes: pd.DataFrame, valid: pd.DataFrame) -> tuple
 def _visits(rows: pd.DataFrame, valid: pd.DataFrame, order: tuple[str, ...]) -> dict[str, Points]:
     """Of a tier: sum over its nodes and items. Per completed interaction, so x is all that was completed."""
     completed = valid.assign(throughput_per_s=valid["completed_per_s"])
-    found = {}
+    visits = {}
     for metric in VISITS:
         counted = rows[rows["metric"] == metric]
         there = set(counted["tier"].astype(str))
@@ -173,19 +173,19 @@ def _visits(rows: pd.DataFrame, valid: pd.DataFrame, order: tuple[str, ...]) -> 
         each = part.groupby(["trial", "batch", "node", "item"])["value"].mean()
         points = _points(each.groupby(["trial", "batch"]).sum().reset_index(), completed)
         if len(points.x):
-            found[tier] = points
-    return found
+            visits[tier] = points
+    return visits
 
 
 def _canaries(rows: pd.DataFrame, valid: pd.DataFrame) -> dict[str, np.ndarray]:
     """Median of each trial, in the order of execution."""
-    found = {}
+    canaries = {}
     for name, metric in CANARIES.items():
         medians = rows[rows["metric"] == metric].groupby("trial")["value"].median()
         ordered = medians.reindex(valid.sort_values("run_start_s").index).dropna()
         if len(ordered):
-            found[name] = ordered.to_numpy()
-    return found
+            canaries[name] = ordered.to_numpy()
+    return canaries
 
 
 def _drifts(

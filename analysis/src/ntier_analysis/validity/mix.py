@@ -54,9 +54,9 @@ class Table(NamedTuple):
 def tables(trial: RawTrial) -> dict[str, Table]:
     """Kind of users -> what it walks: `config/<mix>.csv`, and `config/<mix>.authors.csv` of a mix with authors. Raises
     DataError if the trial holds no table of its mix."""
-    found = {USERS: _table(trial.required(f"config/{trial.manifest.mix}.csv"))}
+    tables_of = {USERS: _table(trial.required(f"config/{trial.manifest.mix}.csv"))}
     authors = _authors_table(trial)
-    return found | ({AUTHORS: _table(authors)} if authors else {})
+    return tables_of | ({AUTHORS: _table(authors)} if authors else {})
 
 
 def _walked(trial: RawTrial) -> bool:
@@ -132,10 +132,10 @@ def turned_away(trial: RawTrial) -> dict[str, dict[tuple[str, str], float]]:
     made = trial.remember(choices)
     made = made[~made["chosen"].isin(GO_ON) & made["got"].notna()]
     away = (made["got"] != made["chosen"]).groupby([made["kind"], made["page"], made["chosen"]]).mean()
-    found: dict[str, dict[tuple[str, str], float]] = {USERS: {}, AUTHORS: {}}
+    shares: dict[str, dict[tuple[str, str], float]] = {USERS: {}, AUTHORS: {}}
     for (kind, page, chosen), share in away[away > 0].items():
-        found[kind][page, chosen] = float(share)
-    return found
+        shares[kind][page, chosen] = float(share)
+    return shares
 
 
 def expected_shares(trial: RawTrial) -> dict[str, float]:

@@ -83,12 +83,12 @@ def counted(trial: RawTrial, node: str, collector: str, metric: str) -> float:
 
 def _resent(trial: RawTrial) -> dict[str, float]:
     """TCP segments per node, from the first collector that counted them."""
-    found = {}
+    resent = {}
     for name in trial.nodes:
         counts = [counted(trial, name, *source) for source in RESENT]
         first = next((c for c in counts if np.isfinite(c)), float("nan"))
-        found[name] = float(np.maximum(first, 0.0))  # D-SACKs of segments that were sent before the run
-    return found
+        resent[name] = float(np.maximum(first, 0.0))  # D-SACKs of segments that were sent before the run
+    return resent
 
 
 @check("E3", "Hidden retries: TCP segments and requests that were sent again", "hidden_retries", required=False)
@@ -125,8 +125,8 @@ def accept_queues(trial: RawTrial) -> Finding:
     if not known:
         return undecidable("not collected: no node has the counters ListenOverflows and ListenDrops (tcp.csv)")
     hit = [f"{n} ({trial.nodes[n].tier}) {v:.0f}" for n, v in known.items() if v > 0]
-    found = exact(sum(known.values()), 0.0, "connections", ", ".join(hit) or "none", len(known))
+    finding = exact(sum(known.values()), 0.0, "connections", ", ".join(hit) or "none", len(known))
     lacking = [n for n in trial.nodes if n not in known]
-    if found.outcome is Outcome.PASS and lacking:
+    if finding.outcome is Outcome.PASS and lacking:
         return undecidable(f"not collected on {', '.join(lacking)}; none elsewhere", n=len(known))
-    return found
+    return finding

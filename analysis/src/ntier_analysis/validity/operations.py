@@ -41,7 +41,8 @@ def statements(trial: RawTrial) -> Finding:
     executed = _executed(trial.remember(split))
     if not np.isfinite(executed):
         return undecidable(
-            "not collected: the middleware does not count its statements, or not which it sent to one only"
+            "not collected: the middleware does not count its statements, or not apart those that went to one replica "
+            "only"
         )
     second = said / (end - start)  # the two counters are read at different moments of a second
     text = f"{executed:.0f} executed by the middleware, {said:.0f} by the pages"
@@ -103,7 +104,7 @@ def _batches(trial: RawTrial, node: str, collector: str, metric: str) -> np.ndar
 def compiled(trial: RawTrial) -> Finding:
     """Of the worst node: time of the JVM's compiler / (run x cores). The compiler's time is elapsed time, so a node
     that its quota stops reads high. The middleware's JVM tells none."""
-    found: list[tuple[float, float, str, int]] = []
+    by_node: list[tuple[float, float, str, int]] = []
     for name, node in trial.nodes.items():
         if not trial.path(f"nodes/{name}/tomcat_status.csv"):
             continue
@@ -111,10 +112,10 @@ def compiled(trial: RawTrial) -> Finding:
         shares = _batches(trial, name, "tomcat_status", "jit_pct") / cores
         if len(shares) > 1:
             error = float(shares.std(ddof=1) / np.sqrt(len(shares)))
-            found.append((float(shares.mean()), error, name, len(shares)))
-    if not found:
+            by_node.append((float(shares.mean()), error, name, len(shares)))
+    if not by_node:
         return undecidable("not collected: no node tells the time of its compiler")
-    share, error, name, n = max(found)
+    share, error, name, n = max(by_node)
     return sampled(share, JIT_PCT, error, "pct", f"{name} compiled for {share:.2f} % of its CPU capacity", n)
 
 
@@ -129,9 +130,9 @@ def cache(trial: RawTrial) -> Finding:
                 continue
             misses = _batches(trial, name, collector, metric)
             total = float(misses.mean()) * (end - start) if len(misses) else float("nan")
-            found = _cache_finding(name, misses, total, interactions)
-            if worst is None or _rank(found) > _rank(worst):
-                worst = found
+            finding = _cache_finding(name, misses, total, interactions)
+            if worst is None or _rank(finding) > _rank(worst):
+                worst = finding
     return worst or undecidable("not collected: no database tells what it read into its cache")
 
 
@@ -149,9 +150,9 @@ def _cache_finding(name: str, misses: np.ndarray, total: float, interactions: in
     return Finding(Outcome(drift.outcome), 100 * drift.drift, limit, "pct", len(misses), error, text)
 
 
-def _rank(found: Finding) -> tuple[int, float]:
+def _rank(finding: Finding) -> tuple[int, float]:
     order = {Outcome.PASS: 0, Outcome.UNDECIDABLE: 1, Outcome.FAIL: 2}
-    return order[found.outcome], abs(found.value or 0.0)
+    return order[finding.outcome], abs(finding.value or 0.0)
 
 
 # ---- other events --------------------------------------------------------------------------------------------------
@@ -187,11 +188,11 @@ def events(trial: RawTrial) -> tuple[pd.DataFrame, list[str]]:
 
 @check("S4", "Checkpoints, timers, log rotation and backups during the run", "one_time_event", required=False)
 def one_time_events(trial: RawTrial) -> Finding:
-    found, silent = events(trial)
+    rows, silent = events(trial)
     if len(silent) == len(trial.nodes):
         return undecidable("not collected: no node left a journal")
     start = trial.run[0]
-    listed = [f"{row.kind} on {row.node} at second {row.t_s - start:.0f}" for row in found.itertuples()]
+    listed = [f"{row.kind} on {row.node} at second {row.t_s - start:.0f}" for row in rows.itertuples()]
     if not listed and silent:
         return undecidable(f"no journal of {', '.join(silent)}; none elsewhere", n=len(trial.nodes) - len(silent))
     return exact(float(len(listed)), 0.0, "events", "; ".join(listed[:5]) or "none", len(trial.nodes) - len(silent))

@@ -38,14 +38,16 @@ def _fixed(system: System) -> dict[str, Any]:
 
 
 def _differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") -> list[str]:
-    found = []
+    differences = []
     for name in sorted(ours.keys() | theirs.keys()):
         mine, other = ours.get(name), theirs.get(name)
         if isinstance(mine, dict) and isinstance(other, dict):
-            found += _differences(mine, other, f"{prefix}{name}.")
+            differences += _differences(mine, other, f"{prefix}{name}.")
         elif mine != other:
-            found.append(f"{prefix}{name}" if isinstance(mine, list) else f"{prefix}{name}: {other} then, {mine} now")
-    return found
+            differences.append(
+                f"{prefix}{name}" if isinstance(mine, list) else f"{prefix}{name}: {other} then, {mine} now"
+            )
+    return differences
 
 
 def _started_since(trial: RawTrial, first: RawTrial) -> list[str]:
@@ -59,15 +61,15 @@ def _started_since(trial: RawTrial, first: RawTrial) -> list[str]:
 
 def _first(folder: Path) -> tuple[Path, Manifest] | None:
     """The oldest valid trial of the sweep."""
-    found = []
+    earlier = []
     for path in folder.parent.glob("*/manifest.json"):
         try:
             manifest = Manifest.read(path.parent)
         except DataError:
             continue  # a trial under way, or one that its own checks report
         if manifest.valid and path.parent != folder and manifest.phase("run").start_s is not None:
-            found.append((path.parent, manifest))
-    return min(found, key=lambda m: m[1].phase("run").start_s or 0.0, default=None)
+            earlier.append((path.parent, manifest))
+    return min(earlier, key=lambda m: m[1].phase("run").start_s or 0.0, default=None)
 
 
 @check("P1", "Provenance: what differs from the first valid trial of the sweep", "provenance")

@@ -134,27 +134,27 @@ def _skipped(entry: _Registered, why: str) -> Check:
 def _run(entry: _Registered, trial: RawTrial) -> Check:
     try:
         if entry.thinkers and trial.load_model is not LoadModel.CLOSED:
-            found = not_applicable(f"nobody thinks under a load of the model {trial.load_model.value}")
+            finding = not_applicable(f"nobody thinks under a load of the model {trial.load_model.value}")
         else:
-            found = entry.function(trial)
+            finding = entry.function(trial)
     except MemoryError:  # a fault of this machine, not of the trial
         raise
     except DataError as error:
-        found = undecidable(str(error).replace(f"{trial.folder}/", ""))
+        finding = undecidable(str(error).replace(f"{trial.folder}/", ""))
     except Exception as error:  # a checker that throws must not decide: it is reported, and the trial does not count
-        found = undecidable(f"the check itself failed: {type(error).__name__}: {error}")
+        finding = undecidable(f"the check itself failed: {type(error).__name__}: {error}")
     return Check(
         id=entry.id,
         title=entry.title,
-        required=entry.required if found.required is None else found.required,
-        outcome=found.outcome,
-        value=_finite(found.value),
-        limit=found.limit,
-        unit=found.unit,
-        n=found.n,
-        standard_error=_finite(found.standard_error),
-        reason="" if found.outcome is Outcome.PASS else entry.reason,
-        detail=found.detail,
+        required=entry.required if finding.required is None else finding.required,
+        outcome=finding.outcome,
+        value=_finite(finding.value),
+        limit=finding.limit,
+        unit=finding.unit,
+        n=finding.n,
+        standard_error=_finite(finding.standard_error),
+        reason="" if finding.outcome is Outcome.PASS else entry.reason,
+        detail=finding.detail,
     )
 
 

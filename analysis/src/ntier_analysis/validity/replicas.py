@@ -51,8 +51,8 @@ def split(trial: RawTrial) -> pd.DataFrame:
     middleware has it in its list), connections (opened by the database). Sums over the middleware nodes."""
     start, end = trial.run
     replicas = _tier(trial, trial.system.order[-1])
-    found = pd.DataFrame(np.nan, index=replicas, columns=["chosen", "executed", "own", "connections"])
-    found["known"] = False
+    table = pd.DataFrame(np.nan, index=replicas, columns=["chosen", "executed", "own", "connections"])
+    table["known"] = False
     for node in _balancers(trial):
         if not trial.path(f"nodes/{node}/middleware_status.csv"):
             continue
@@ -60,11 +60,11 @@ def split(trial: RawTrial) -> pd.DataFrame:
         for column, metric in (("chosen", "choices_per_s"), ("executed", "statements_per_s")):
             counts = (_rate(frame, metric, trial.run) * (end - start)).dropna()
             for replica, count in counts[counts.index.isin(replicas)].items():
-                found.loc[replica, column] = np.nansum([found.loc[replica, column], count])
-        found["known"] |= found.index.isin(frame["item"])
+                table.loc[replica, column] = np.nansum([table.loc[replica, column], count])
+        table["known"] |= table.index.isin(frame["item"])
     for replica in replicas:
-        found.loc[replica, ["own", "connections"]] = _own(trial, replica)
-    return found
+        table.loc[replica, ["own", "connections"]] = _own(trial, replica)
+    return table
 
 
 def _own(trial: RawTrial, database: str) -> tuple[float, float]:
@@ -106,12 +106,12 @@ def _found_busy(trial: RawTrial, node: str, replicas: list[str]) -> pd.Series:
     # with one replica the policy is not asked; writes were not sent on, they go to all
     rates = (np.nansum(_rate(frame, m, trial.run)) for m in ("choices_per_s", "statements_per_s"))
     reads = next((rate for rate in rates if rate > 0), 0.0) * (end - start)
-    found = {}
+    expected = {}
     for i, replica in enumerate(replicas):
         busy = (pending[replicas[:i]] > 0).all(axis=1)
         low = stats.binomtest(int(busy.sum()), len(busy)).proportion_ci(0.95, "wilson").low if len(busy) else 0.0
-        found[replica] = reads * low
-    return pd.Series(found)
+        expected[replica] = reads * low
+    return pd.Series(expected)
 
 
 def _idle_replicas(trial: RawTrial) -> tuple[list[str], list[str], list[str]]:

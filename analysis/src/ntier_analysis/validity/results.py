@@ -10,13 +10,13 @@ from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import Finding, check
 
 
-def _drift_finding(found: stationarity.Drift, n: int, what: str) -> Finding:
-    text = f"{what} {100 * found.drift:+.1f} % (s.e. {100 * found.standard_error:.1f})"
-    if found.outcome == "undecidable":
+def _drift_finding(drift: stationarity.Drift, n: int, what: str) -> Finding:
+    text = f"{what} {100 * drift.drift:+.1f} % (s.e. {100 * drift.standard_error:.1f})"
+    if drift.outcome == "undecidable":
         text += ": the run is too short to tell"
-    value = None if np.isnan(found.drift) else 100 * found.drift
-    error = None if np.isnan(found.standard_error) else 100 * found.standard_error
-    return Finding(Outcome(found.outcome), value, 100 * stationarity.LIMIT, "pct", n, error, text)
+    value = None if np.isnan(drift.drift) else 100 * drift.drift
+    error = None if np.isnan(drift.standard_error) else 100 * drift.standard_error
+    return Finding(Outcome(drift.outcome), value, 100 * stationarity.LIMIT, "pct", n, error, text)
 
 
 @check("S1", "Throughput drift over the run", "not_steady", required=False)

@@ -26,6 +26,7 @@ from ntier_analysis.validity.registry import (
     switched_off,
     undecidable,
 )
+from ntier_analysis.wording import counted
 
 LAW_PCT = 5.0
 VISITS_PCT = 3.0
@@ -60,8 +61,8 @@ def sweep_checks(
     """Tables of one sweep -> its checks. Without single interactions the drifts of S1 and S2 come from `checks`."""
     loads = loads_of(trials, samples, nodes, interactions, checks)
     off = system_of(trials).checks_off if len(trials) else {}
-    found = [_run(entry, loads) for entry in _CHECKS]
-    return [switched_off(c, off[c.id]) if c.id in off else c for c in found]
+    outcomes = [_run(entry, loads) for entry in _CHECKS]
+    return [switched_off(c, off[c.id]) if c.id in off else c for c in outcomes]
 
 
 def unused_checks(off: dict[str, str]) -> list[str]:
@@ -84,14 +85,14 @@ def table(sweep: str, checks: Iterable[Check]) -> pd.DataFrame:
 def _run(entry: tuple[str, str, str, Callable[[Loads], Finding]], loads: Loads) -> Check:
     id_, title, reason, function = entry
     try:
-        found = not_applicable(OTHER) if id_ in LAWS and not loads.comparable else function(loads)
+        finding = not_applicable(OTHER) if id_ in LAWS and not loads.comparable else function(loads)
     except Exception as error:  # a checker that throws must not decide, nor hide the others
-        found = undecidable(f"the check itself failed: {type(error).__name__}: {error}")
-    passed = found.outcome is Outcome.PASS
+        finding = undecidable(f"the check itself failed: {type(error).__name__}: {error}")
+    passed = finding.outcome is Outcome.PASS
     return Check(
-        id=id_, title=title, required=False, outcome=found.outcome, value=_finite(found.value), limit=found.limit,
-        unit=found.unit, n=found.n, standard_error=_finite(found.standard_error), reason="" if passed else reason,
-        detail=found.detail,
+        id=id_, title=title, required=False, outcome=finding.outcome, value=_finite(finding.value), limit=finding.limit,
+        unit=finding.unit, n=finding.n, standard_error=_finite(finding.standard_error), reason="" if passed else reason,
+        detail=finding.detail,
     )  # fmt: skip
 
 
@@ -135,7 +136,9 @@ def _residuals(lines: dict[str, Points], limit_pct: float, what: str, floors: di
             text = f"{what}: {name} in {trial}: {value:.4g} where the other loads lead to {expected:.4g}"
             seen.append((100 * (value - expected) / scale, 100 * error / scale, text))
     if not seen:
-        return undecidable(f"{what}: too few loads that differ by a tenth (three more than the judged one)", n=0)
+        return undecidable(
+            f"{what}: too few loads that differ by a tenth (three are needed besides the judged one)", n=0
+        )
     return _worst(seen, limit_pct)
 
 
@@ -165,7 +168,7 @@ def bounds(loads: Loads) -> Finding:
 
 def _beyond(loads: Loads, trial: str) -> list[Seen]:
     """Percent by which a trial is above each of its bounds, s.e., text."""
-    found = []
+    limits = []
     row = loads.valid.loc[trial]
     x, error = float(row["throughput_per_s"]), float(row["x_error"])
     for name, points in _unsaturated(loads).items():
@@ -174,11 +177,11 @@ def _beyond(loads: Loads, trial: str) -> list[Seen]:
             continue
         bound, relative = _capacity_bound(line, loads.capacity[name])
         both = 100 * x / bound * float(np.hypot(relative, error / x))
-        found.append((100 * (x / bound - 1), both, f"{trial}: {x:.1f}/s, {name} can serve {bound:.1f}/s"))
+        limits.append((100 * (x / bound - 1), both, f"{trial}: {x:.1f}/s, {name} can serve {bound:.1f}/s"))
     share, share_error = loads.little(trial)
     if np.isfinite(share) and loads.model is not LoadModel.OPEN:
-        found.append((100 * (share - 1), 100 * share_error, f"{trial}: X (Z + R) is {100 * share:.1f} % of the users"))
-    return found
+        limits.append((100 * (share - 1), 100 * share_error, f"{trial}: X (Z + R) is {100 * share:.1f} % of the users"))
+    return limits
 
 
 def _capacity_bound(line: Line, capacity: float) -> tuple[float, float]:
@@ -201,10 +204,12 @@ def low_load(loads: Loads) -> Finding:
     ]
     if not seen:
         return undecidable("no load whose response time is below a tenth of the think time", n=0)
-    found = _worst(seen, IDENTITY_PCT)
+    finding = _worst(seen, IDENTITY_PCT)
     if not loads.measured_thinks:
-        found = replace(found, detail=f"{found.detail} (think times were not measured: their mean is taken as told)")
-    return found
+        finding = replace(
+            finding, detail=f"{finding.detail} (think times were not measured; their given mean was used)"
+        )
+    return finding
 
 
 def demands_agree(loads: Loads) -> Finding:
@@ -245,7 +250,9 @@ def order_effect(loads: Loads) -> Finding:
     """Each throughput against what its neighbours in load lead to, in the order of execution."""
     timed = loads.valid.dropna(subset=["run_start_s"]).sort_values("run_start_s")
     if len(timed) < MIN_ORDER or timed["run_start_s"].duplicated().any():
-        return undecidable(f"{len(timed)} valid trials in a known order, {MIN_ORDER} are needed", n=len(timed))
+        return undecidable(
+            f"{counted(len(timed), 'valid trial')} in a known order; {MIN_ORDER} are needed", n=len(timed)
+        )
     rising = stats.spearmanr(np.arange(len(timed)), timed["asked"])
     if rising.pvalue < CHANCE:
         text = "the loads were run in order of their size: warm-up and load cannot be told apart; run them at random"
@@ -253,7 +260,8 @@ def order_effect(loads: Loads) -> Finding:
     ratios = np.array([_against_neighbours(timed, name) for name in timed.index])
     ratios = ratios[np.isfinite(ratios)]
     if len(ratios) < MIN_ORDER:
-        return undecidable(f"{len(ratios)} trials lie between other loads, {MIN_ORDER} are needed", n=len(ratios))
+        text = f"{counted(len(ratios), 'trial')} between other loads; {MIN_ORDER} are needed"
+        return undecidable(text, n=len(ratios))
     return _drift(stationarity.drift(ratios), len(ratios), "throughput, over the order of execution, drifts by")
 
 
@@ -265,9 +273,9 @@ def _against_neighbours(timed: pd.DataFrame, name: object) -> float:
     return float(timed.loc[name, "throughput_per_s"] / expected)
 
 
-def _drift(found: stationarity.Drift, n: int, what: str, limit: float = stationarity.LIMIT) -> Finding:
-    text = f"{what} {100 * found.drift:+.1f} % (s.e. {100 * found.standard_error:.1f}, p = {found.p:.2g})"
-    return Finding(Outcome(found.outcome), 100 * found.drift, 100 * limit, "pct", n, 100 * found.standard_error, text)
+def _drift(trend: stationarity.Drift, n: int, what: str, limit: float = stationarity.LIMIT) -> Finding:
+    text = f"{what} {100 * trend.drift:+.1f} % (s.e. {100 * trend.standard_error:.1f}, p = {trend.p:.2g})"
+    return Finding(Outcome(trend.outcome), 100 * trend.drift, 100 * limit, "pct", n, 100 * trend.standard_error, text)
 
 
 def valid_loads(loads: Loads) -> Finding:
@@ -322,8 +330,8 @@ def canary(loads: Loads) -> Finding:
     }
     rank = {"pass": 0, "undecidable": 1, "fail": 2}
     name = max(drifts, key=lambda key: (rank[drifts[key][0].outcome], abs(drifts[key][0].drift)))
-    found, n = drifts[name]
-    return _drift(found, n, f"the {name} canary's CPU time drifts over the sweep by", CANARY_PCT / 100)
+    trend, n = drifts[name]
+    return _drift(trend, n, f"the {name} canary's CPU time drifts over the sweep by", CANARY_PCT / 100)
 
 
 # ---- steadiness ----------------------------------------------------------------------------------------------------
@@ -333,7 +341,7 @@ def _pooled(values: np.ndarray, what: str) -> Finding:
     """Mean of all trials' drifts, and their signs: many small drifts of one sign say what no single trial can."""
     limit, n = 100 * stationarity.LIMIT, len(values)
     if n < 2:
-        return undecidable(f"{n} trials tell a {what}, two are needed", n=n)
+        return undecidable(f"{counted(n, 'trial')} with a {what}; two are needed", n=n)
     mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(n))
     up, down = int((values > 0).sum()), int((values < 0).sum())
     p = float(stats.binomtest(up, up + down).pvalue) if up + down else 1.0
@@ -343,7 +351,7 @@ def _pooled(values: np.ndarray, what: str) -> Finding:
         return Finding(Outcome.FAIL, mean, limit, "pct", n, error, text)
     outcome = Outcome.PASS if abs(mean) + reach <= limit else Outcome.UNDECIDABLE
     if p < FALSE_ALARM:
-        text += ": they go one way" + ", by less than matters" * (outcome is Outcome.PASS)
+        text += ": they go the same way" + ", by too little to matter" * (outcome is Outcome.PASS)
     return Finding(outcome, mean, limit, "pct", n, error, text)
 
 
@@ -363,10 +371,10 @@ def steady(checks: Iterable[Check]) -> str:
     S2.sweep) where those are among them: not steady if one of them failed, steady if all passed."""
     by_id = {check.id: check.outcome for check in checks}
     pooled = [by_id[f"{id_}.sweep"] for id_ in STEADY if f"{id_}.sweep" in by_id]
-    found = pooled or [by_id[id_] for id_ in STEADY if id_ in by_id]
-    if Outcome.FAIL in found:
+    outcomes = pooled or [by_id[id_] for id_ in STEADY if id_ in by_id]
+    if Outcome.FAIL in outcomes:
         return "not_steady"
-    return "steady" if len(found) == len(STEADY) and set(found) == {Outcome.PASS} else "undecidable"
+    return "steady" if len(outcomes) == len(STEADY) and set(outcomes) == {Outcome.PASS} else "undecidable"
 
 
 _SENTENCES = {
@@ -378,9 +386,9 @@ _SENTENCES = {
 
 def steadiness(checks: Iterable[Check]) -> str:
     """The sentence for the evidence of a sweep."""
-    found = list(checks)
-    seen = [c.detail for c in found if c.id in STEADY_CHECKS and c.detail]
-    return f"{_SENTENCES[steady(found)]}" + (f" ({'; '.join(seen)})" if seen else "")
+    outcomes = list(checks)
+    seen = [c.detail for c in outcomes if c.id in STEADY_CHECKS and c.detail]
+    return f"{_SENTENCES[steady(outcomes)]}" + (f" ({'; '.join(seen)})" if seen else "")
 
 
 _CHECKS: tuple[tuple[str, str, str, Callable[[Loads], Finding]], ...] = (

@@ -10,6 +10,7 @@ from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.load import Load, depth, is_server
 from ntier_analysis.verdict.plateau import BELOW, FAR
+from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import COARSE_S, unmeasured
 
 MOST = 3
@@ -44,6 +45,7 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}
     if not texts and len(named) > 1:
         texts.append("repeat the loads beyond the knee (REPS=3) or run them longer (PHASES=standard): they disagree")
+    texts = texts or _two_full(some)
     if not texts and all(t.load.spans is None for t in some):
         texts.append("record single interactions: they tell when users wait, and so what limits then")
     return texts or ["repeat the loads beyond the knee (REPS=3)"]
@@ -69,6 +71,20 @@ def _full_pools(some: list[TrialData]) -> list[str]:
         return []
     pools = sorted((s for s in found.values() if s.resource in SOFT), key=lambda s: -depth(s.tier, some[0].order))
     return [f"raise the {s.item or s.resource} of {s.tier} by a step: throughput grows if it limits" for s in pools]
+
+
+def _two_full(some: list[TrialData]) -> list[str]:
+    """Of two that have no room in any of the trials, a longer run tells whether both limit."""
+    full = [{s.group for s in t.saturations if _no_room(s)} for t in some]
+    both = sorted(set.intersection(*full))
+    if len(both) < 2:
+        return []
+    names = " and ".join(" ".join(group) for group in both)
+    return [f"run the loads beyond the knee longer (PHASES=standard): {names} are full, and one may have room"]
+
+
+def _no_room(s: Saturation) -> bool:
+    return is_server(s.tier) and s.resource not in SOFT and s.utilization_mean_pct >= NO_ROOM_PCT
 
 
 def _doubtful(s, disks: dict) -> bool:

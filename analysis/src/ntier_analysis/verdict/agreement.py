@@ -11,8 +11,7 @@ from scipy import stats
 from ntier_analysis.statistics.share import wilson
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import Bottleneck, Load, Verdict
-from ntier_analysis.verdict.saturation import Group, Key
-from ntier_analysis.verdict.trial import HEADROOM
+from ntier_analysis.verdict.saturation import Group
 from ntier_analysis.wording import counted
 
 MOST, Z_95 = 0.5, 1.96
@@ -20,13 +19,10 @@ MOST, Z_95 = 0.5, 1.96
 9 of 11."""
 
 
-def combine(
-    result: SweepVerdict, verdicts: list[Verdict], used_pct: dict[Key, float] | None = None, *, settled: bool = True
-) -> None:
+def combine(result: SweepVerdict, verdicts: list[Verdict], *, settled: bool = True) -> None:
     """What the plateau's trials say (which resources limit; of two or more, the most frequent kind); `unknown` where
     some say something else, unless so many agree that this is no chance. Bottlenecks with their mean saturation.
-    `used_pct`: resource of a node -> mean utilization over the plateau. `settled`: whether the answers account for the
-    users. If not, one of two may be full for a while only."""
+    `settled`: whether the answers account for the users. If not, one of two may be full for a while only."""
     # Of loads beyond the knee, one at which throughput still grows says nothing against those at which it does not.
     verdicts = [v for v in verdicts if v.verdict != "none"] or verdicts
     voted = Counter((v.verdict, _named(v)) for v in verdicts)
@@ -46,7 +42,7 @@ def combine(
     agree = [v for v in verdicts if (v.verdict, _named(v)) == (name, keys)]
     result.evidence.append(_agreement(name, count, verdicts))
     result.verdict, result.kind = name, Counter(v.kind for v in agree).most_common(1)[0][0]
-    result.bottlenecks = sorted((_pooled(key, agree, used_pct or {}) for key in keys), key=lambda b: -b.saturation)
+    result.bottlenecks = sorted((_pooled(key, agree) for key in keys), key=lambda b: -b.saturation)
     for b in result.bottlenecks:
         result.evidence.append(
             f"{b.tier} {b.resource} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, 95 % "
@@ -88,7 +84,7 @@ def _named(verdict: Verdict) -> tuple[Group, ...]:
     return tuple(sorted((b.tier, b.resource) for b in verdict.bottlenecks))
 
 
-def _pooled(key: Group, verdicts: list[Verdict], used_pct: dict[Key, float] | None = None) -> Bottleneck:
+def _pooled(key: Group, verdicts: list[Verdict]) -> Bottleneck:
     found = [b for v in verdicts for b in v.bottlenecks if (b.tier, b.resource) == key]
     shares = np.array([b.saturation for b in found])
     down = np.sqrt(sum((b.saturation - b.low) ** 2 for b in found)) / len(found)
@@ -97,19 +93,10 @@ def _pooled(key: Group, verdicts: list[Verdict], used_pct: dict[Key, float] | No
         spread = float(stats.t.ppf(0.975, len(found) - 1) * shares.std(ddof=1) / np.sqrt(len(found)))
         down, up = max(down, spread), max(up, spread)
     mean = float(shares.mean())
-    named = _nodes_named(found, key[1], used_pct or {})
+    times = Counter(n for b in found for n in b.nodes)
+    named = tuple(sorted(n for n in times if 2 * times[n] >= len(found)))
     item = Counter(b.item for b in found).most_common(1)[0][0]
     return Bottleneck(*key, named, mean, max(0.0, mean - down), min(1.0, mean + up), item)
-
-
-def _nodes_named(found: list[Bottleneck], resource: str, used_pct: dict[Key, float]) -> tuple[str, ...]:
-    """The nodes that half of the trials name, and those that any names and that are used as much as the busiest: of
-    replicas that share the work, which reads full at a load is chance."""
-    times = Counter(n for b in found for n in b.nodes)
-    used = {n: max((pct for (o, r, _), pct in used_pct.items() if (o, r) == (n, resource)), default=0.0) for n in times}
-    most = max(used.values())
-    alike = {n for n in times if most > 0 and used[n] >= HEADROOM * most}
-    return tuple(sorted(n for n in times if 2 * times[n] >= len(found) or n in alike))
 
 
 def migrations(limited: list[tuple[TrialData, Verdict]]) -> list[dict]:

@@ -84,11 +84,11 @@ def _judge_loads(
         _unlimited(result, valid, base_s)
     elif open_load:
         members = measure_capacity(result, valid, limited)
-        combine(result, [verdicts[t.load.trial] for t in members], context.used_pct)
+        combine(result, [verdicts[t.load.trial] for t in members])
     else:
         members = measure_plateau(result, valid, members, base_s, scale, LOW_LOADS_SEARCHED if searched else LOW_LOADS)
         settled = [t for t in members if t.load.accounted]
-        combine(result, [verdicts[t.load.trial] for t in settled or members], context.used_pct, settled=bool(settled))
+        combine(result, [verdicts[t.load.trial] for t in settled or members], settled=bool(settled))
     if limited:
         result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
     result.evidence += first_to_saturate(valid)

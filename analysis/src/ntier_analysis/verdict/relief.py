@@ -1,0 +1,39 @@
+"""Which replicas of a full resource limit, by what more of them would bring.
+
+By the utilization law, throughput can grow until the first resource is used 100 %. So more of one replica alone brings
+no more than the others have room for; where they have little, they limit as well, whichever reads full."""
+
+from __future__ import annotations
+
+from ntier_analysis.verdict.causes import NO_ROOM_PCT, SOFT
+from ntier_analysis.verdict.context import Context
+from ntier_analysis.verdict.coverage import MORE
+from ntier_analysis.verdict.saturation import Key, Saturation
+
+PART = 0.5
+"""A replica limits if leaving it out of the relief of all costs half of an equal share of the gain: the definition of
+the second family of truth (bench/queueing/relief.py)."""
+
+
+def limiting_replicas(named: list[Saturation], found: list[Saturation], context: Context) -> list[Saturation]:
+    """Of the resources `found` in the trial, those of the same tier that limit too, although they are not `named`. What
+    limits for a part of the time (none has no room) is left as it is: the mean use does not tell then."""
+    group, keys = named[0].group, {s.key for s in named}
+    used = {s.key: context.used_pct.get(s.key, s.utilization_mean_pct) for s in found if s.resource not in SOFT}
+    most = max((used.get(key, 0.0) for key in keys), default=0.0)
+    if most < NO_ROOM_PCT:
+        return []
+    tier = {s.key for s in found if s.group == group and s.key in used}
+    shares = {key: pct / most for key, pct in used.items() if pct > 0}
+    whole = _gain(shares, tier)
+    return [
+        s
+        for s in found
+        if s.key in tier - keys and (whole - _gain(shares, tier - {s.key})) * len(tier) >= PART * whole > 0
+    ]
+
+
+def _gain(used: dict[Key, float], relieved: set[Key]) -> float:
+    """What throughput could gain, as a share, if these had half as much capacity again. `used`: resource -> use against
+    that of the fullest."""
+    return max(0.0, min((1 + MORE * (key in relieved)) / share for key, share in used.items()) - 1)

@@ -61,17 +61,17 @@ class Row:
 
 def trial_states(lab: Lab, campaign: Campaign, spec: Spec) -> dict[str, str]:
     """State of each known trial, from the manifests alone. One with attempts left is planned."""
-    found = ledger.attempts(lab.paths.raw / spec.sweep)
-    return {t.key: _state(t, found, campaign.attempts) for t in schedule.make(lab, spec, campaign.attempts).trials()}
+    tries = ledger.attempts(lab.paths.raw / spec.sweep)
+    return {t.key: _state(t, tries, campaign.attempts) for t in schedule.make(lab, spec, campaign.attempts).trials()}
 
 
-def _state(trial: Trial, found: dict[str, list[ledger.Attempt]], attempts: int) -> str:
-    mine = found.get(trial.key, [])
+def _state(trial: Trial, tries: dict[str, list[ledger.Attempt]], attempts: int) -> str:
+    mine = tries.get(trial.key, [])
     if any(a.outcome == "valid" for a in mine):
         return "done"
     if mine and mine[-1].outcome == "running":
         return "running"
-    if ledger.next_attempt(trial, found, attempts) is not None:
+    if ledger.next_attempt(trial, tries, attempts) is not None:
         return "planned"
     return "invalid" if mine[-1].outcome == "invalid" else "failed"
 
@@ -91,7 +91,7 @@ def rows(lab: Lab, campaign: Campaign) -> list[Row]:
     """The ledger, in the order of the file."""
     target = folder(lab, campaign.name) / RECORD
     errors = read_record(target)["errors"] if target.exists() else {}
-    seconds, found = trial_s(lab, campaign), []
+    seconds, table = trial_s(lab, campaign), []
     for spec in campaign.sweeps:
         error = errors.get(spec.sweep, {}).get("error", "")
         try:
@@ -103,17 +103,17 @@ def rows(lab: Lab, campaign: Campaign) -> list[Row]:
         counts = Counter(states.values()) + Counter(planned=more)
         running = next((k for k, s in states.items() if s == "running"), "")
         left = (counts["planned"] + counts["running"]) * seconds[spec.phases.name]
-        found.append(Row(spec, {s: counts[s] for s in STATES}, running, error, left, disk))
-    return found
+        table.append(Row(spec, {s: counts[s] for s in STATES}, running, error, left, disk))
+    return table
 
 
-def left_s(lab: Lab, campaign: Campaign, found: list[Row]) -> float:
+def left_s(lab: Lab, campaign: Campaign, table: list[Row]) -> float:
     """Seconds until the expected end: trials that are left, and a switch and a report for each sweep with trials left
     in a block."""
-    total, before = sum(r.left_s for r in found), None
+    total, before = sum(r.left_s for r in table), None
     for block in blocks(campaign):
         for spec in block:
-            row = next(r for r in found if r.spec.sweep == spec.sweep)
+            row = next(r for r in table if r.spec.sweep == spec.sweep)
             if row.left_s and _left_in(lab, campaign, spec):
                 total += switch_s(before, spec) + plan.REPORT_S
                 before = spec
@@ -149,9 +149,19 @@ def data(lab: Lab, campaign: Campaign) -> dict[str, Any]:
         "expected_end_s": round(lab.runner.now() + left) if left else None,
         "expected_end": ledger.local_time(lab.runner.now() + left) if left else None,
         "disk_bytes": sum(r.disk_bytes for r in ledger_rows),
+        "price": price(lab, campaign, ledger_rows, left),
         "states": {s: sum(r.counts[s] for r in ledger_rows) for s in STATES},
         "sweeps": [_row(r) for r in ledger_rows],
     }
+
+
+def price(lab: Lab, campaign: Campaign, found: list[Row], left: float) -> dict[str, Any] | None:
+    """What rented machines cost at most: those of the dearest topology that has trials left, until the end. None:
+    nothing is paid for. `left`: seconds."""
+    if lab.target.name != campaign.target:
+        return None
+    prices = [p for r in found if r.left_s and (p := lab.target.price(r.spec, left))]
+    return max(prices, key=lambda p: p["expected"], default=None)
 
 
 def _row(r: Row) -> dict[str, Any]:
@@ -161,15 +171,15 @@ def _row(r: Row) -> dict[str, Any]:
 
 def stored(lab: Lab, cores: int) -> list[dict[str, Any]]:
     """The ledgers of all campaigns in the results."""
-    found = []
+    campaigns = []
     for file in sorted((lab.paths.results / "campaigns").glob(f"*/{RECORD}")):
         try:
             record = read_record(file)
             campaign = parse(record["text"], record["file"], lab.paths.root, cores)
-            found.append(data(lab, replace(campaign, name=file.parent.name)))
+            campaigns.append(data(lab, replace(campaign, name=file.parent.name)))
         except (RequestError, WorkError) as error:
-            found.append({"campaign": file.parent.name, "problem": str(error)})
-    return found
+            campaigns.append({"campaign": file.parent.name, "problem": str(error)})
+    return campaigns
 
 
 def text(campaign: dict[str, Any], *, order: bool = False) -> str:
@@ -198,4 +208,10 @@ def text(campaign: dict[str, Any], *, order: bool = False) -> str:
         )
     else:
         lines.append("  nothing left to run")
+    if paid := campaign["price"]:
+        amount, hour = (f"{paid[k]:.2f} {paid['currency']}" for k in ("expected", "per_hour"))
+        lines.append(
+            f"  price at most {amount}: {counted(paid['hours'], 'hour')} of the dearest topology that is left "
+            f"({hour} per hour, prices of {paid['date']})"
+        )
     return "\n".join(lines)

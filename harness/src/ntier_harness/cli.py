@@ -54,18 +54,32 @@ SPEC_OPTIONS = [
     click.option(
         "--middleware",
         metavar="NAME",
-        help="The middleware program; in general, the choice of the variant that is part of the sweep's name.",
+        help="Middleware program. For other systems: choice of the variant that is part of the sweep's name.",
     ),
     click.option(
         "--variant",
         metavar="NAME=CHOICE",
         multiple=True,
-        help="Program for a part of the system that can be one of several. May be repeated.",
+        help="Program to use where the system offers several for one part. May be repeated.",
     ),
-    click.option("--target", metavar="NAME", help="Where nodes run: local (containers here, default) or hosts."),
+    click.option(
+        "--target",
+        metavar="NAME",
+        help="Where nodes run: local (containers here, default), hosts, or hcloud (rented machines).",
+    ),
     click.option("--hosts", metavar="FILE", help="Machines of target hosts (docs/targets.md)."),
     click.option(
-        "--scale", metavar="auto|S", help="Share of a core that a normal node gets; users are multiplied by it, too."
+        "--machines",
+        metavar="FILE",
+        help="What is rented, and its prices; default: machines.json of the target (docs/targets.md).",
+    ),
+    click.option(
+        "--budget",
+        metavar="5EUR",
+        help="What rented machines may cost: the sweep ends, and they are given back, before it is exceeded.",
+    ),
+    click.option(
+        "--scale", metavar="auto|S", help="Share of a core that a normal node gets; the users are multiplied by it too."
     ),
     click.option(
         "--search",
@@ -94,7 +108,9 @@ SPEC_OPTIONS = [
     ),
 ]
 RESULTS = click.option("--results", default="results", show_default=True, metavar="DIR", help="Folder of results.")
-TARGET = click.option("--target", default=NAMES[0], show_default=True, metavar="NAME", help="Target: local or hosts.")
+TARGET = click.option(
+    "--target", default=NAMES[0], show_default=True, metavar="NAME", help="Target: local, hosts or hcloud."
+)
 ATTEMPTS = click.option(
     "--attempts",
     default=3,
@@ -150,9 +166,16 @@ def read_campaign(file: str) -> Campaign:
 
 
 def make_lab(
-    results: str = "results", *, as_json: bool = False, target: str | None = None, hosts: str | None = None
+    results: str = "results",
+    *,
+    as_json: bool = False,
+    target: str | None = None,
+    hosts: str | None = None,
+    machines: str | None = None,
+    budget: str | None = None,
 ) -> Lab:
-    """`hosts`: inventory file of the target of that name. Raises RequestError for an unknown target."""
+    """`hosts`: inventory file of the target of that name; `machines`, `budget`: of a target that rents. Raises
+    RequestError for an unknown target."""
     import shlex
 
     from ntier_harness.lab import Lab
@@ -165,7 +188,7 @@ def make_lab(
         raise RequestError("results: is empty; give a folder")
     target = target or NAMES[0]
     runner, paths = Runner(), Paths.find(results, target)
-    place = make_target(target, runner, paths, hosts)
+    place = make_target(target, runner, paths, hosts, machines, budget)
     screen = make_screen(as_json=as_json)
     runner.stop.on_first = lambda: screen.say("stopping: collecting what there is (a second Ctrl-C stops at once)")
     runner.stop.install()
@@ -186,7 +209,8 @@ def announce_needs(lab: Lab, specs: Iterable[Spec]) -> None:
 
 def lab_of(results: str, as_json: bool, options: dict[str, Any]) -> Lab:
     """The laboratory on the target that the options of a sweep name."""
-    return make_lab(results, as_json=as_json, target=options["target"], hosts=options["hosts"])
+    chosen = {k: options[k] for k in ("target", "hosts", "machines", "budget")}
+    return make_lab(results, as_json=as_json, **chosen)
 
 
 @cli.command()
@@ -235,10 +259,10 @@ def plan_campaign(ctx: click.Context, file: str, results: str, *, as_json: bool)
     given = [f"--{k}" for k in beside if ctx.get_parameter_source(k) is not click.core.ParameterSource.DEFAULT]
     if given:
         raise RequestError(f"spec: {', '.join(given)} cannot stand beside --spec: a campaign's options are in its file")
-    found = read_campaign(file)
-    lab = make_lab(results, as_json=as_json, target=found.target, hosts=found.hosts)
-    campaign.check(lab, found)
-    data = campaign_ledger.data(lab, found)
+    planned = read_campaign(file)
+    lab = make_lab(results, as_json=as_json, target=planned.target, hosts=planned.hosts)
+    campaign.check(lab, planned)
+    data = campaign_ledger.data(lab, planned)
     click.echo(json.dumps(data, indent=1) if as_json else campaign_ledger.text(data, order=True))
 
 
@@ -279,10 +303,24 @@ def deploy(as_json: bool, results: str, check: bool, needs: bool, **options: Any
 @cli.command()
 @TARGET
 def down(target: str) -> None:
-    """Destroys the nodes. On target hosts the machines stay, and the changes to them are undone. Results stay."""
+    """Destroys the nodes. On target hosts the machines stay, and the changes to them are undone; rented machines are
+    given back, and the provider is asked whether anything is left. Results stay."""
     from ntier_harness import node_commands
 
     node_commands.down(make_lab(target=target))
+
+
+@cli.command()
+@click.option("--target", default="hcloud", show_default=True, metavar="NAME", help="Target that rents machines.")
+@click.option("--remove", is_flag=True, help="Remove what no deployment uses, and what is past its time.")
+@click.option("--owner", metavar="OWNER", help="With --remove: also all that has this owner's label.")
+@JSON
+def leftovers(target: str, remove: bool, owner: str | None, as_json: bool) -> None:
+    """Lists what the provider's account holds of this project: machines, addresses, disks, networks, keys. Exit code 1
+    if something is left over that no deployment uses."""
+    from ntier_harness import node_commands
+
+    sys.exit(node_commands.leftovers(make_lab(target=target), remove=remove, owner=owner, as_json=as_json))
 
 
 @cli.command()
@@ -334,21 +372,25 @@ def logs(target: str, node: str, follow: bool) -> None:
 
 @cli.command()
 @click.option("--spec", "file", metavar="FILE", required=True, help="YAML: topologies, mixes, middlewares, users, ...")
+@click.option("--machines", metavar="FILE", help="What is rented, and its prices; default: that of the target.")
+@click.option("--budget", metavar="5EUR", help="What rented machines may cost for the whole campaign.")
 @RESULTS
 @JSON
 @NEEDS
-def campaign(file: str, results: str, as_json: bool, needs: bool) -> None:
+def campaign(file: str, machines: str | None, budget: str | None, results: str, as_json: bool, needs: bool) -> None:
     """Runs several sweeps as one: topologies x mixes x middlewares x repetitions. Goes on where it stopped."""
-    found = read_campaign(file)
-    lab = make_lab(results, as_json=as_json, target=found.target, hosts=found.hosts)
+    planned = read_campaign(file)
+    lab = make_lab(
+        results, as_json=as_json, target=planned.target, hosts=planned.hosts, machines=machines, budget=budget
+    )
     from ntier_harness import campaign
 
     if needs:
-        campaign.check(lab, found)
+        campaign.check(lab, planned)
         lab.target.require_privileges()
-        announce_needs(lab, found.sweeps)
+        announce_needs(lab, planned.sweeps)
         return
-    sys.exit(campaign.run(lab, found, file))
+    sys.exit(campaign.run(lab, planned, file))
 
 
 @cli.group()
@@ -371,11 +413,11 @@ def driver_check(
     from ntier_harness.paths import Paths
 
     settings = check.read_settings(config, values, list(command))
-    show = (lambda _: None) if as_json else (lambda finding: click.echo(check.text(finding)))
-    found = check.check(list(command), settings, model, Paths.find().workloads / "bin/run-driver", show)
+    report = (lambda _: None) if as_json else (lambda finding: click.echo(check.text(finding)))
+    findings = check.check(list(command), settings, model, Paths.find().workloads / "bin/run-driver", report)
     if as_json:
-        click.echo(json.dumps([finding.__dict__ for finding in found], indent=1))
-    sys.exit(1 if any(finding.kept is False for finding in found) else 0)
+        click.echo(json.dumps([finding.__dict__ for finding in findings], indent=1))
+    sys.exit(1 if any(finding.kept is False for finding in findings) else 0)
 
 
 @cli.group(cls=Commands, invoke_without_command=True)
@@ -390,11 +432,11 @@ def systems(ctx: click.Context, as_json: bool) -> None:
     if ctx.invoked_subcommand:
         return
     root = Paths.find().root
-    found = sorted((find(root, name) for name in names(root)), key=lambda s: not s.is_default)
+    known = sorted((find(root, name) for name in names(root)), key=lambda s: not s.is_default)
     if as_json:
-        click.echo(json.dumps([s.definition.model_dump(mode="json", by_alias=True) for s in found], indent=1))
+        click.echo(json.dumps([s.definition.model_dump(mode="json", by_alias=True) for s in known], indent=1))
     else:
-        click.echo("\n".join(map(text, found)))
+        click.echo("\n".join(map(text, known)))
 
 
 @systems.command()

@@ -17,6 +17,10 @@ class WorkError(Exception):
     """Something failed while working; the ledger keeps what was done. Exit code 1."""
 
 
+class BudgetReached(WorkError):
+    """The sweep ended because it would have cost more than it may. Exit code 1."""
+
+
 class Interrupted(Exception):
     """The person asked to stop; the same command goes on later. Exit code 130."""
 

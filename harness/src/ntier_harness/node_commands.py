@@ -17,6 +17,7 @@ from ntier_harness.errors import RequestError, WorkError, unknown
 from ntier_harness.lab import Lab
 from ntier_harness.node_state import in_force
 from ntier_harness.spec import CLIENT, Spec
+from ntier_harness.targets import able
 
 
 def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
@@ -28,6 +29,9 @@ def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
         lab.target.up(spec, lab.paths.logs / "terraform.log")
         lab.forget_nodes()
         sweep.note(lab, options)
+        for said in [*lab.target.remarks(), lab.target.still_rented()]:
+            if said:
+                lab.screen.warn(said)
         nodes = [n.model_dump() for n in lab.nodes.all]
         lab.screen.close()
     if lab.screen.as_json:
@@ -90,9 +94,32 @@ def down(lab: Lab) -> None:
         lab.target.down(lab.paths.logs / "terraform.log")
         durable.remove(lab.paths.noted)
         lab.screen.close()
-    lab.screen.say(
-        f"{'freed' if lab.target.own_machines else 'removed'} {', '.join(removed)}" if removed else "no nodes were up"
-    )
+    done = "given back, and nothing is left:" if lab.target.rents else "freed" if lab.target.own_machines else "removed"
+    lab.screen.say(f"{done} {', '.join(removed)}" if removed else "no nodes were up")
+
+
+def leftovers(lab: Lab, *, remove: bool, owner: str | None, as_json: bool) -> int:
+    """What the account holds with a label of this project. `remove`: what is nobody's any more, that is our own that no
+    deployment uses, and whatever is past its time; with `owner` also all of that owner's. Returns 0 if nothing of that
+    is left, else 1."""
+    if not lab.target.rents:
+        raise RequestError(f"target: {lab.target.name} rents no machines; give --target {able('rents')}")
+    lab.target.require_privileges()
+    with sweep.locked(lab):
+        found = lab.target.leftovers()
+        stray = [f for f in found if f["owner"] == owner or (not f["in_use"] and (f["ours"] or f["expired"]))]
+        if remove and stray:
+            lab.target.remove_leftovers(stray)
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+    for f in [] if as_json else found:
+        whose = "ours" if f["ours"] else f"of {f['owner']}"
+        state = "in use" if f["in_use"] else "not ours" if f not in stray else "removed" if remove else "left over"
+        late = ", past its time" if f["expired"] else ""
+        click.echo(f"{f['kind']:<8} {f['name']:<40} {f['detail']:<16} {whose}, {state}{late}; for {f['work'] or '-'}")
+    if not as_json and not found:
+        click.echo("the account holds nothing with a label of this project")
+    return int(bool(stray) and not remove)
 
 
 def status(lab: Lab, *, as_json: bool) -> None:
@@ -108,13 +135,14 @@ def status(lab: Lab, *, as_json: bool) -> None:
     sweeps = {}
     raw = lab.paths.raw
     for directory in sorted(p for p in raw.iterdir() if p.is_dir()) if raw.is_dir() else []:
-        found = ledger.attempts(directory)
-        outcomes = [max(list_, key=lambda a: (a.outcome == "valid", a.number)).outcome for list_ in found.values()]
+        campaign = ledger.attempts(directory)
+        outcomes = [max(list_, key=lambda a: (a.outcome == "valid", a.number)).outcome for list_ in campaign.values()]
         sweeps[directory.name] = {o: outcomes.count(o) for o in dict.fromkeys(outcomes)}
     verdicts = {name: said for name in sweeps if (said := sweep.reported(lab, name).get("sentence"))}
     data = {
         "nodes": nodes,
         "instances": instances,
+        "rented": lab.target.still_rented() or None,
         "deployed": in_force(lab),
         "at_work": at_work(lab),
         "sweeps": sweeps,
@@ -130,6 +158,8 @@ def status(lab: Lab, *, as_json: bool) -> None:
         click.echo(f"{node['name']:<14} {node['address']:<15} {instances.get(node['name'], 'missing'):<9} {cores}")
     if not nodes:
         click.echo("no nodes are up")
+    if data["rented"]:
+        click.echo(data["rented"])
     click.echo(
         "deployed: "
         + ("yes" if data["deployed"].get("digest") else "no")
@@ -140,8 +170,8 @@ def status(lab: Lab, *, as_json: bool) -> None:
         click.echo(f"sweep {name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'no trials'}")
         if name in verdicts:
             click.echo(f"  {verdicts[name]}")
-    for found in data["campaigns"]:
-        click.echo(campaign_ledger.text(found))
+    for campaign in data["campaigns"]:
+        click.echo(campaign_ledger.text(campaign))
 
 
 def at_work(lab: Lab) -> str | None:

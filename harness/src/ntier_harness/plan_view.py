@@ -74,6 +74,7 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
         ],
         "search": search_data(spec),
         "duration_s": plan.sweep_duration_s(spec, len(to_come), deployed=False),
+        "price": lab.target.price(spec, plan.sweep_duration_s(spec, len(to_come), deployed=False)) if to_come else None,
         "disk_bytes": plan.disk_bytes(spec, to_come),
         "disk_free_bytes": preflight.disk_free(lab.paths),
         **lab.target.demand(spec),
@@ -126,6 +127,26 @@ def machines(data: dict[str, Any]) -> list[str]:
     ]
 
 
+def price_lines(price: dict[str, Any] | None) -> list[str]:
+    """What rented machines cost; nothing if none are rented."""
+    if price is None:
+        return []
+    counts = ", ".join(f"{n} {name}" for name, n in price["machines"].items())
+    hour = f"{price['per_hour']:.2f} {price['currency']} per hour"
+    lines = [
+        f"price     about {price['expected']:.2f} {price['currency']}: {counted(price['hours'], 'hour')} of {counts} "
+        f"({hour}), started hours count whole",
+        f"          prices of {price['date']}, {price['note']}",
+    ]
+    if price["spent"]:
+        lines.append(f"          {price['spent']:.2f} {price['currency']} were spent on this sweep before")
+    if price["budget"] is not None:
+        lines.append(
+            f"budget    {price['budget']:g} {price['currency']}: the sweep ends, and the machines go, before that"
+        )
+    return lines
+
+
 def setting_lines(settings_: list[dict[str, Any]]) -> list[str]:
     """Soft resources with value, default (at this scale) and where the value comes from."""
     if not settings_:
@@ -151,6 +172,7 @@ def plan_text(data: dict[str, Any]) -> str:
         f"nodes     {data['nodes']} ({counted(data['clients'], 'client')} among them) on target "
         f"{data['target']}, data {data['data_profile']}",
         *machines(data),
+        *price_lines(data["price"]),
         f"phases    {p['name']}: {p['ramp_up_s']:g} / {p['run_s']:g} / {p['ramp_down_s']:g} s",
         f"disk      about {size(data['disk_bytes'])} of {size(data['disk_free_bytes'])} free",
         f"seed      {data['seed']}",
@@ -164,7 +186,9 @@ def plan_text(data: dict[str, Any]) -> str:
         for i, t in enumerate(trials, 1)
     ]
     how = data["search"]
-    text = "Loads come in an order that halves the gaps, repetitions in blocks: stopped early, it is a coarse sweep."
+    text = (
+        "The order of the loads halves the gaps, so a sweep that is stopped early is a coarse one. Repetitions follow."
+    )
     count = f"{len(left)} of {counted(len(trials), 'trial')} to run; expected duration"
     if how["name"] == "capacity":
         more = "" if how["precision_given"] else f" (PRECISION=...: up to {SEARCH_MOST} loads)"
@@ -196,7 +220,7 @@ def before_work(lab: Lab, spec: Spec, attempts: int) -> None:
     )
     lab.screen.say(data["picture"])
     if data["hosts"]:
-        lab.screen.say("\n".join(machines(data)))
+        lab.screen.say("\n".join([*machines(data), *price_lines(data["price"])]))
     lab.screen.say(
         f"{data['sweep']}: scale {data['scale']}, phases {data['phases']['name']}, "
         f"{number}, expected {duration(data['duration_s'])}, "

@@ -250,6 +250,9 @@ class Runner:
                 for line in spawned.lines():
                     on_line(line)
                 if code is not None:
+                    if code < 0:  # killed: what it had started may go on without it
+                        with contextlib.suppress(ProcessLookupError):
+                            os.killpg(spawned.pid, signal.SIGKILL)
                     return code
                 if time.monotonic() > end:
                     raise WorkError(f"{argv[0]}: still running after {timeout:g} s; stopped. Its output: {log}")
@@ -257,13 +260,14 @@ class Runner:
         finally:
             spawned.stop()
 
-    def spawn(self, argv: list[str], output: Path | None = None) -> Spawned:
-        """Starts a program that runs beside us; its output (if `output`) can be read by lines."""
+    def spawn(self, argv: list[str], output: Path | None = None, errors: Path | None = None) -> Spawned:
+        """Starts a program that runs beside us; its output (if `output`) can be read by lines. Its stderr goes to
+        `errors`, and without it where its output goes."""
         if output is None:
             process = self._popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         else:
-            with output.open("ab") as out:
-                process = self._popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            with output.open("ab") as out, (errors or output).open("ab") as err:
+                process = self._popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         self.spawned.append(Spawned(process, output))
         return self.spawned[-1]
 
@@ -299,21 +303,21 @@ class Runner:
     def end_orphans(self) -> int:
         """Ends processes that a harness started and left when it died, in whichever folder it worked: they carry its
         mark (pid and start). Returns how many there were."""
-        found: list[int] = []
+        orphans: list[int] = []
         for pid in (folder.name for folder in Path("/proc").glob("[0-9]*")):
             if is_orphan(pid):
                 with contextlib.suppress(ProcessLookupError):
                     handle = os.pidfd_open(int(pid))  # of this process, not of a later one of its number
-                    found.append(handle) if is_orphan(pid) else os.close(handle)
-        left = found
+                    orphans.append(handle) if is_orphan(pid) else os.close(handle)
+        left = orphans
         for number, wait_s in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 1.0)):
             for handle in left:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(handle, number)
             left = still_running(left, wait_s)
-        for handle in found:
+        for handle in orphans:
             os.close(handle)
-        return len(found)
+        return len(orphans)
 
     def _popen(self, argv: list[str], env: dict[str, str] | None = None, **kwargs: Any) -> subprocess.Popen[bytes]:
         kwargs.setdefault("stdout", subprocess.PIPE)

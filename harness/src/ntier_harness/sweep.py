@@ -15,7 +15,7 @@ from ntier_analysis.wording import counted
 
 from ntier_harness import durable, ledger, plan, preflight, settings, versions
 from ntier_harness.deploy import deploy, warm_up
-from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.errors import BudgetReached, Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.node_state import LOADED, in_force, keep, reset, restore
 from ntier_harness.plan import Trial
@@ -91,6 +91,8 @@ def provision(lab: Lab, spec: Spec, soft_resources: dict[str, Any], *, force: bo
     lab.forget_nodes()
     if lab.paths.nodes.read_text() != before:
         lab.screen.say(f"up: {counted(len(lab.nodes.all), 'node')} in {lab.runner.monotonic() - began:.0f} s")
+        for said in lab.target.remarks():
+            lab.screen.warn(said)
     if lab.paths.written.exists():
         lab.screen.step("restore the data that users of an earlier run changed")
         lab.nodes.connect()
@@ -106,7 +108,7 @@ def provision(lab: Lab, spec: Spec, soft_resources: dict[str, Any], *, force: bo
 def note(lab: Lab, options: dict[str, Any]) -> None:
     """Notes the options that the nodes were made with, for a later `ntier deploy`, perhaps in another folder."""
     given = {k: v for k, v in options.items() if v}
-    given |= {"hosts": os.path.abspath(given["hosts"])} if "hosts" in given else {}
+    given |= {k: os.path.abspath(given[k]) for k in ("hosts", "machines") if k in given}
     durable.write(lab.paths.noted, json.dumps(given))
 
 
@@ -115,7 +117,37 @@ def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS, options: dict[str, Any] 
     has no valid attempt. Raises Interrupted, WorkError."""
     with locked(lab):
         tidy(lab, lab.paths.raw)
-        return carry_out(lab, spec, attempts, options)
+        with paid_for(lab, spec.sweep):
+            return carry_out(lab, spec, attempts, options)
+
+
+@contextlib.contextmanager
+def paid_for(lab: Lab, work: str) -> Iterator[None]:
+    """Machines that are rented inside, for this sweep or campaign, are given back at its end, and at the end of its
+    budget. After an error or an interruption they stay, since the same command goes on with them; that they cost money
+    is said then."""
+    lab.target.begin(work)
+    try:
+        yield
+    except Interrupted:
+        if not lab.target.over():
+            raise
+        with lab.runner.stop.deferred():
+            return_machines(lab)
+        raise BudgetReached("budget: it is used up; the machines were given back") from None
+    else:
+        return_machines(lab)
+    finally:
+        if said := lab.target.still_rented():
+            lab.screen.warn(said)
+
+
+def return_machines(lab: Lab) -> None:
+    if lab.target.give_back():
+        lab.screen.say("giving the machines back")
+        lab.target.down(lab.paths.logs / "terraform.log")
+        lab.forget_nodes()
+        lab.screen.say("nothing is left of them, says the provider")
 
 
 def carry_out(
@@ -137,9 +169,16 @@ def carry_out(
         try:
             versions.check_same(lab, ledger.attempts(sweep_dir), spec.sweep)
             run_trials(lab, spec, soft_resources, schedule, sweep_dir, attempts)
+        except BudgetReached as error:
+            lab.screen.warn(str(error))
+            lab.nodes.disconnect()
+            return_machines(lab)
+            if not ledger.attempts(sweep_dir):
+                raise
         finally:
             lab.screen.close()
-            lab.nodes.disconnect()
+            if lab.paths.nodes.exists():  # they may have been given back
+                lab.nodes.disconnect()
     said = finish(lab, spec)
     return conclude(lab, spec, sweep_dir, schedule.trials(), said.splitlines()[0] if brief and said else said)
 
@@ -166,6 +205,7 @@ def run_trials(
     while (trial := schedule.next()) is not None:
         while (attempt := ledger.next_attempt(trial, ledger.attempts(sweep_dir), attempts)) is not None:
             lab.runner.stop.check()
+            lab.target.afford(plan.trial_duration_s(spec))
             began, before_s = lab.runner.monotonic(), lab.runner.now()
             warm = ready(lab, spec, soft_resources, doubt=doubt)
             if warm and warm["t_s"] >= before_s:  # the warm-up belongs to the deployment, not to this trial
@@ -247,8 +287,8 @@ def reported(lab: Lab, sweep: str) -> dict[str, Any]:
 
 def conclude(lab: Lab, spec: Spec, sweep_dir: Path, trials: list[Trial], said: str) -> int:
     """The result, and which trials have none. Returns the exit code."""
-    found = ledger.attempts(sweep_dir)
-    missing = {t.key: _why(found.get(t.key, [])) for t in trials if not _valid(found.get(t.key, []))}
+    tries = ledger.attempts(sweep_dir)
+    missing = {t.key: _why(tries.get(t.key, [])) for t in trials if not _valid(tries.get(t.key, []))}
     lab.screen.result(said, reported(lab, spec.sweep))
     lab.screen.event("sweep_end", sweep=spec.sweep, trials=len(trials), without_valid_attempt=sorted(missing))
     if missing:

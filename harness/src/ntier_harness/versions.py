@@ -23,8 +23,8 @@ def read(lab: Lab, facts: dict[str, dict[str, Any]]) -> dict[str, str]:
     asked = dict(lab.runner.parallel(lambda n: (n.name, _ask(lab, n)), lab.nodes.all))
     seen: dict[str, dict[str, list[str]]] = {}
     for node in lab.nodes.all:
-        found = facts.get(node.name, {})
-        own = {"kernel": found.get("kernel", UNKNOWN), **found.get("packages", {})}
+        versions = facts.get(node.name, {})
+        own = {"kernel": versions.get("kernel", UNKNOWN), **versions.get("packages", {})}
         for name, version in (own | {RUNNING + k: v for k, v in asked[node.name].items()}).items():
             seen.setdefault(f"{node.role}.{name}", {}).setdefault(str(version), []).append(node.name)
     return {name: _text(by_version) for name, by_version in seen.items()}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ntier_harness.spec import Spec
     from ntier_harness.ssh import Nodes
 
-NAMES = ("local", "hosts")
+NAMES = ("local", "hosts", "hcloud")
 """The first one is the default."""
 
 
@@ -83,6 +83,27 @@ class Target(Protocol):
     def doctor(self, lab: Lab) -> list[Finding]:
         """What this machine has and lacks for it."""
 
+    # ---- what it costs; `free.Free` has the answers of a target that rents nothing
+
+    rents: bool
+    """Whether its machines are rented."""
+
+    def price(self, spec: Spec, seconds: float) -> dict[str, Any] | None: ...
+
+    def rent(self) -> dict[str, Any] | None: ...
+
+    def begin(self, work: str) -> None: ...
+
+    def afford(self, seconds: float) -> None: ...
+
+    def over(self) -> bool: ...
+
+    def remarks(self) -> list[str]: ...
+
+    def still_rented(self) -> str: ...
+
+    def give_back(self) -> bool: ...
+
     # ---- what there is
 
     def require_privileges(self) -> None:
@@ -130,10 +151,29 @@ def kind(name: str) -> type[Target]:
     return import_module(f"{__name__}.{name}").TARGET
 
 
-def make_target(name: str, runner: Runner, paths: Paths, hosts: str | None) -> Target:
-    """`hosts`: the file that names its machines. Raises RequestError."""
+def make_target(
+    name: str,
+    runner: Runner,
+    paths: Paths,
+    hosts: str | None,
+    machines: str | None = None,
+    budget: str | None = None,
+) -> Target:
+    """`hosts`: the file that names its machines. `machines`, `budget`: what is rented, and for how much at most. Raises
+    RequestError."""
     target = kind(name)
     if hosts and not target.needs_inventory:
-        able = " or ".join(n for n in NAMES if kind(n).needs_inventory)
-        raise RequestError(f"hosts: target {name} takes no inventory ({hosts!r}); give --target {able}")
+        raise RequestError(
+            f"hosts: target {name} takes no inventory ({hosts!r}); give --target {able('needs_inventory')}"
+        )
+    for option, value in (("machines", machines), ("budget", budget)):
+        if value and not target.rents:
+            raise RequestError(f"{option}: target {name} rents no machines; give --target {able('rents')}")
+    if target.rents:
+        return target(runner, paths, Path(machines) if machines else None, budget)
     return target(runner, paths, Path(hosts) if hosts else None)
+
+
+def able(what: str) -> str:
+    """Names of the targets that have this, for messages."""
+    return " or ".join(name for name in NAMES if getattr(kind(name), what))

@@ -23,6 +23,7 @@ from ntier_harness.playbooks import play
 from ntier_harness.runner import Runner
 from ntier_harness.spec import CLIENT, Spec
 from ntier_harness.ssh import Nodes
+from ntier_harness.targets.free import Free
 from ntier_harness.targets.heartbeats import Heartbeats
 from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory, wanted_nodes
 from ntier_harness.targets.survey import OWNER_FILE, Expected, Serving, Strangers, Survey, survey
@@ -39,7 +40,7 @@ FORGET_ANSIBLE = """for home in /root $(getent passwd "$SUDO_USER" | cut -d: -f6
 done 2>/dev/null; true"""
 
 
-class Hosts:
+class Hosts(Free):
     """`file`: the inventory; what was up with it is known without it."""
 
     name = "hosts"
@@ -123,10 +124,10 @@ class Hosts:
         return read_inventory(self.file, (*spec.system.definition.tier_names, CLIENT))
 
     def assignment(self, spec: Spec) -> dict[str, str]:
-        found = assign(self.inventory(spec), spec)
+        assigned = assign(self.inventory(spec), spec)
         return {
             name: h.address + f" by SSH {h.access.destination}" * (h.access.host != h.address)
-            for name, h in found.items()
+            for name, h in assigned.items()
         }
 
     # ---- up and down --------------------------------------------------------------------------------------------
@@ -165,10 +166,10 @@ class Hosts:
             n: {"address": h.address, "cores": surveys[n].cores, "memory_bytes": surveys[n].memory_bytes}
             for n, h in hosts.items()
         }
-        found = common_variables(spec) | {"hosts": machines}
-        for tier in found["tiers"]:  # nothing is cloned; which data there are is known by the image's name
+        values = common_variables(spec) | {"hosts": machines}
+        for tier in values["tiers"]:  # nothing is cloned; which data there are is known by the image's name
             tier["image"] = spec.data_folder if tier["name"] == spec.data_tier else None
-        return found
+        return values
 
     def down(self, log: Path) -> None:
         """The hosts as they were before `up`, by the record that each keeps of what was made there."""
@@ -216,17 +217,17 @@ class Hosts:
         owner = self.owner
         tiers = {name: tier for name, tier, _ in wanted_nodes(spec)}
 
-        def one(item: tuple[str, Host]) -> Survey | RequestError:
+        def survey_of(item: tuple[str, Host]) -> Survey | RequestError:
             name, host = item
             try:
                 return survey(self.runner, self.paths, name, host.access, owner, expected(spec, tiers[name]))
             except RequestError as error:
                 return error
 
-        found = dict(zip(hosts, self.runner.parallel(one, hosts.items()), strict=True))
-        if wrong := [said for said in found.values() if isinstance(said, RequestError)]:
+        surveys = dict(zip(hosts, self.runner.parallel(survey_of, hosts.items()), strict=True))
+        if wrong := [said for said in surveys.values() if isinstance(said, RequestError)]:
             raise RequestError(*map(str, wrong))
-        return {name: said for name, said in found.items() if isinstance(said, Survey)}
+        return {name: said for name, said in surveys.items() if isinstance(said, Survey)}
 
     @property
     def owner(self) -> str:

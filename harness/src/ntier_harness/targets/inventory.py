@@ -165,8 +165,8 @@ def assign(inventory: Inventory, spec: Spec) -> dict[str, Host]:
 
     if not all(place(node, set()) for node in range(len(nodes))):
         raise RequestError(_too_few(inventory, spec, nodes))
-    found = {nodes[node][0]: inventory.hosts[i] for i, node in taken.items()}
-    result = {name: found[name] for name, _, _ in nodes}
+    assigned = {nodes[node][0]: inventory.hosts[i] for i, node in taken.items()}
+    result = {name: assigned[name] for name, _, _ in nodes}
     entry = spec.system.definition.load.entry.tier
     for name, tier, _ in nodes:
         host = result[name]

@@ -19,6 +19,7 @@ from ntier_harness.sampler import find_group, is_v2
 from ntier_harness.screen import size
 from ntier_harness.spec import CLIENT, Spec
 from ntier_harness.ssh import Nodes
+from ntier_harness.targets.free import Free
 from ntier_harness.targets.terraform import Terraform, common_variables
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def memory_needed(spec: Spec) -> int:
     return round(clients + sum(tiers.tier(t).resident_bytes * n for t, n in spec.topology.counts.items()))
 
 
-class Local:
+class Local(Free):
     """Provisioning and limits of the local target."""
 
     name = "local"

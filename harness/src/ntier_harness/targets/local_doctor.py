@@ -46,9 +46,9 @@ def privileges() -> Finding:
 
 def nodes() -> Finding:
     """Whether this machine can make nodes of target local: a container without the powers for it cannot."""
-    found = machine.obstacle()
-    said, _, instead = found.partition(". ")
-    return Finding("nodes", "fail" if found else "ok", said or "Incus containers can be made here", instead)
+    obstacle = machine.obstacle()
+    said, _, instead = obstacle.partition(". ")
+    return Finding("nodes", "fail" if obstacle else "ok", said or "Incus containers can be made here", instead)
 
 
 def incus(lab: Lab) -> Finding:

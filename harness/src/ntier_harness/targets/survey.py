@@ -109,7 +109,7 @@ echo "folder=$(ls -d {existing.HOME} 2>/dev/null)"
         if not missing and not packages:
             least = ".".join(map(str, PYTHON_LEAST))
             return "" if said["python_new"] == "True" else f"its Python is older than {least}"
-        install = f"; there: apt-get install {' '.join(packages)}" if packages else ""
+        install = f"; run there: apt-get install {' '.join(packages)}" if packages else ""
         return f"lacks {', '.join([*missing, *said['absent'].split()])}{install}"
 
 
@@ -138,13 +138,13 @@ def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str, 
     said = dict(line.split("=", 1) for line in done.out.splitlines() if "=" in line)
     try:
         offset = max(0.0, began - float(said["time"]), float(said["time"]) - ended)
-        found = Survey(int(said["cores"]), int(said["memory_kib"]) * 1024, said["owner"], offset)
-        wrong = expected.wrong(said, owner) or _clock(found.offset_s)
+        machine = Survey(int(said["cores"]), int(said["memory_kib"]) * 1024, said["owner"], offset)
+        wrong = expected.wrong(said, owner) or _clock(machine.offset_s)
     except (KeyError, ValueError):
         raise RequestError(f"{place}: its answer is not understood: {done.out[-200:]!r}") from None
     if wrong:
         raise RequestError(f"{place}: {wrong}")
-    return found
+    return machine
 
 
 def _refusal(done: Done, access: Access) -> str:
@@ -178,7 +178,7 @@ def _unfit(said: dict[str, str]) -> str:
     if said["init"] != "systemd":
         return f"its init is {said['init']}; a node needs systemd"
     if not said["python"]:
-        return "lacks python3, which Ansible needs; there: apt-get install python3"
+        return "lacks python3, which Ansible needs; run there: apt-get install python3"
     return ""
 
 
@@ -193,8 +193,8 @@ def _clock(offset_s: float) -> str:
 
 def _belongs(owner: str) -> str:
     return (
-        f"belongs to another deployment ({owner}); end it there with ntier down --target hosts, or, if it is no more, "
-        f"stop its services and remove {OWNER_FILE} or {existing.HOME}"
+        f"belongs to another deployment ({owner}); end it there with ntier down --target hosts; if that deployment no "
+        f"longer exists, stop its services and remove {OWNER_FILE} or {existing.HOME}"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,23 +35,55 @@ def program(runner: Runner) -> str:
     return os.environ.get("TERRAFORM") or next(installed, "terraform")
 
 
-class Terraform:
-    """One target's root."""
+class Failed(WorkError):
+    """`said`: the errors in full, for whoever knows the provider's codes."""
 
-    def __init__(self, runner: Runner, paths: Paths) -> None:
+    def __init__(self, message: str, said: str) -> None:
+        super().__init__(message)
+        self.said = said
+
+
+class Terraform:
+    """One target's root. `private`: its files are for nobody else, and no log of the provider is written, whatever the
+    environment says."""
+
+    def __init__(self, runner: Runner, paths: Paths, *, private: bool = False) -> None:
         self.runner = runner
+        self.private = private
+        self._ready = False
         self.paths = paths
         self.root = paths.root / "terraform" / "targets" / paths.target
         self.program = program(runner)
+        self.outputs: dict[str, Any] = {}
+        """Of what was applied last by this object."""
 
-    def apply(self, variables: dict[str, Any], log: Path) -> list[Node]:
-        """Applies the root and writes `nodes.json`."""
+    def apply(self, variables: dict[str, Any], log: Path, replace: Sequence[str] = ()) -> list[Node]:
+        """Applies the root and writes `nodes.json`. `replace`: addresses of what is made anew. Raises Failed."""
         durable.write(self._variables, json.dumps(variables, indent=1))
         self._init(log)
-        self._run("apply", "-input=false", "-auto-approve", f"-var-file={self._variables}", log=log)
-        argv = [self.program, f"-chdir={self.root}", "output", "-json", "nodes"]
-        durable.write(self.paths.nodes, self.runner.run(argv, env=self.env).out)
+        again = [f"-replace={address}" for address in replace]
+        self._run("apply", "-input=false", "-auto-approve", f"-var-file={self._variables}", *again, log=log)
+        argv = [self.program, f"-chdir={self.root}", "output", "-json"]
+        self.outputs = {k: v["value"] for k, v in json.loads(self.runner.run(argv, env=self.env).out).items()}
+        durable.write(self.paths.nodes, json.dumps(self.outputs["nodes"], indent=1))
         return read_nodes(self.paths.nodes)
+
+    def ids(self) -> set[str] | None:
+        """Ids of what the state has whole, without what the next apply would replace; None if the state cannot be read,
+        as after a crash in the midst of writing it."""
+        if not self._state.exists():
+            return set()
+        try:
+            resources = json.loads(self._state.read_text() or "{}").get("resources", [])
+            whole = (i for r in resources for i in r["instances"] if i.get("status") != "tainted")
+            return {str(i["attributes"].get("id")) for i in whole}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def forget(self) -> None:
+        """Removes the state: nothing of it exists any more."""
+        for file in (self._state, self._state.with_name(f"{self._state.name}.backup"), self._variables):
+            durable.remove(file)
 
     def destroy(self, log: Path) -> None:
         """Does nothing if nothing was ever applied."""
@@ -65,7 +98,7 @@ class Terraform:
             "TF_IN_AUTOMATION": "1",
             "TF_DATA_DIR": str(self.paths.place / "terraform"),
             "NTIER_STATE": str(self.paths.state),
-        }
+        } | ({"TF_LOG": "", "TF_LOG_CORE": "", "TF_LOG_PROVIDER": ""} if self.private else {})
 
     @property
     def _state(self) -> Path:
@@ -76,13 +109,24 @@ class Terraform:
         return self.paths.place / "topology.auto.tfvars.json"
 
     def _init(self, log: Path) -> None:
-        self._run("init", "-input=false", "-reconfigure", f"-backend-config=path={self._state}", log=log)
+        if self._ready:
+            return
+        built = Path(os.environ.get("NTIER_PROVIDERS") or self.paths.root / "build" / "providers")
+        own = [f"-plugin-dir={built}"] if self.private and built.is_dir() else []
+        self._run("init", "-input=false", "-reconfigure", f"-backend-config=path={self._state}", *own, log=log)
+        self._ready = self.private  # the providers are hashed each time
 
     def _run(self, command: str, *arguments: str, log: Path) -> None:
         wait = [] if command == "init" else ["-lock-timeout=30s"]
         argv = [self.program, f"-chdir={self.root}", command, *wait, *arguments, "-no-color"]
         tail: list[str] = []
-        code = self.runner.lines(argv, tail.append, log=log, env=self.env)
+        before = os.umask(0o077) if self.private else None
+        try:
+            code = self.runner.lines(argv, tail.append, log=log, env=self.env)
+        finally:
+            if before is not None:
+                os.umask(before)
         if code:
             errors = [line.strip("│ ") for line in tail if "rror:" in line]
-            raise WorkError(f"terraform {command}: {'; '.join(errors[:3]) or f'exit code {code}'}; its output: {log}")
+            said = "; ".join(dict.fromkeys(errors[:3])) or f"exit code {code}"
+            raise Failed(f"terraform {command}: {said}; its output: {log}", "\n".join(tail))

@@ -1,0 +1,186 @@
+"""The part of a target that rents machines which is about money: prices, what was spent, and the budget."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+from ntier_harness import plan
+from ntier_harness.errors import BudgetReached, RequestError
+from ntier_harness.paths import Paths
+from ntier_harness.runner import Runner
+from ntier_harness.spec import Spec
+from ntier_harness.targets.inventory import wanted_nodes
+from ntier_harness.targets.rental import HOUR_S, Ledger, Offer, hours, money, parse_budget, priced, read_offer
+
+INSTALL_S = 900.0
+"""Until bare machines are up, installed and calibrated. Not measured on rented ones; five bare containers take
+minutes."""
+DOWN_S = 300.0
+"""Kept free at the end of a budget, for giving back: fourteen machines take some 10 s where the API answers at once."""
+
+
+class Paying:
+    """`file`: another offer than the target's own `machines.json`; `budget`: as typed."""
+
+    rents = True
+    name: str
+    root: Path
+    runner: Runner
+    paths: Paths
+
+    def set_terms(self, file: Path | None, budget: str | None) -> None:
+        """Raises RequestError for an offer or a budget that cannot be read."""
+        self.offer_file = file or self.root / "machines.json"
+        self.offer: Offer = read_offer(self.offer_file)
+        self.budget = parse_budget(budget, self.offer.currency) if budget else None
+        self.work: str = ""
+        self._timer: threading.Timer | None = None
+        self._over = False
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.paths.place / "rented.json", self.offer.currency)
+
+    def node_types(self, spec: Spec) -> dict[str, str]:
+        """Node -> node type. Raises RequestError for a type that is not offered."""
+        found = {name: node_type for name, _, node_type in wanted_nodes(spec)}
+        for node_type in found.values():
+            self.offer.of(node_type)
+        return found
+
+    # ---- before
+
+    def price(self, spec: Spec, seconds: float) -> dict[str, Any] | None:
+        """`seconds`: of the sweep itself. {currency, per_hour, machines, hours, expected, budget, spent, date, ...}"""
+        found = priced(self.offer, self.node_types(spec))
+        paid = hours(seconds + INSTALL_S + DOWN_S)
+        spent = self.ledger.spent(self.runner.now(), self.work or spec.sweep)
+        return found | {
+            "hours": paid,
+            "expected": round(paid * found["per_hour"], 2),
+            "budget": self.budget,
+            "spent": round(spent, 4),
+        }
+
+    def check_budget(self, spec: Spec) -> None:
+        """Raises RequestError unless the budget lasts for one trial: else money would be spent for nothing."""
+        if self.budget is None:
+            return
+        least = INSTALL_S + plan.trial_duration_s(spec) + DOWN_S
+        needed = priced(self.offer, self.node_types(spec))["per_hour"] * hours(least)
+        now, work = self.runner.now(), self.work or spec.sweep
+        if self.ledger.open():
+            needed = self.ledger.spent(now + plan.trial_duration_s(spec) + DOWN_S, work)
+        else:
+            needed += self.ledger.spent(now, work)
+        if needed > self.budget:
+            currency = self.offer.currency
+            spent = self.ledger.spent(now, work)
+            before = f" ({money(spent, currency)} of it are spent already)" if spent else ""
+            raise RequestError(
+                f"budget: {money(self.budget, currency)} do not last for one trial of {spec.sweep}: that needs "
+                f"{money(needed, currency)}{before}; {self.still_rented() or 'nothing was rented'}"
+            )
+
+    # ---- meanwhile
+
+    def begin(self, work: str) -> None:
+        """With a budget, the run is asked to stop at the last moment, whatever it is doing then."""
+        self.work = work
+        self._over = False
+        self.watch_budget()
+
+    def watch_budget(self) -> None:
+        """Sets the moment anew; machines may have come or gone."""
+        if self._timer:
+            self._timer.cancel()
+        self._timer = None
+        if self.budget is None or not self.work or not self.ledger.open():
+            return
+        left = last_moment(self.ledger, self.budget, self.work, self.runner.now()) - DOWN_S - self.runner.now()
+        self._timer = threading.Timer(max(0.0, left), self._end)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _end(self) -> None:
+        self._over = True
+        self.runner.stop.request()
+
+    def over(self) -> bool:
+        return self._over
+
+    def afford(self, seconds: float) -> None:
+        if self.budget is None:
+            return
+        now, currency = self.runner.now(), self.offer.currency
+        then = self.ledger.spent(now + seconds + DOWN_S, self.work)
+        if then > self.budget:
+            self._over = True
+            spent = money(self.ledger.spent(now, self.work), currency)
+            raise BudgetReached(
+                f"budget: the next trial would bring the cost to {money(then, currency)}, allowed are "
+                f"{money(self.budget, currency)} ({spent} so far); the sweep ends here"
+            )
+
+    def rent(self) -> dict[str, Any] | None:
+        """As the contract `Rent` says it."""
+        there = self.ledger.open()
+        if not there:
+            return None
+        return {
+            "currency": self.offer.currency,
+            "price_per_hour": {m.node: m.price_per_hour for m in there},
+            "types": {m.node: m.type for m in there},
+            "since_s": {m.node: m.from_s for m in there},
+            "location": self.location() or "",
+            "source": f"{self.offer.source} ({self.offer.date})",
+            "calibration": self.calibration(),
+        }
+
+    def location(self) -> str | None:
+        """Where the machines are; None: there are none."""
+        try:
+            return json.loads((self.paths.place / "location.json").read_text())
+        except (OSError, ValueError):
+            return None
+
+    def calibration(self) -> dict[str, Any]:
+        try:
+            return json.loads((self.paths.place / "calibration.json").read_text())
+        except (OSError, ValueError):
+            return {}
+
+    # ---- after
+
+    def still_rented(self) -> str:
+        there = self.ledger.open()
+        if not there:
+            return ""
+        per_hour = money(sum(m.price_per_hour for m in there), self.offer.currency)
+        return f"{len(there)} rented machines cost {per_hour} per hour until: ntier down --target {self.name}"
+
+    def give_back(self) -> bool:
+        """They go with the work that they were rented for; those of `ntier up` stay until `ntier down`."""
+        if self._timer:
+            self._timer.cancel()
+        there = self.ledger.open()
+        return bool(there) and (self._over or any(m.work for m in there))
+
+
+def last_moment(ledger: Ledger, budget: float, work: str, now_s: float) -> float:
+    """The last time (epoch, s) at which all may still be there within the budget: the end of an hour of one of the
+    machines. `now_s` if it is exceeded already."""
+    starts = [m.from_s for m in ledger.open()]
+    if ledger.spent(now_s, work) > budget:
+        return now_s
+    last = now_s
+    while last - now_s < 30 * 24 * HOUR_S:  # nobody rents for longer
+        after = last + 1e-3
+        following = min(s + HOUR_S * hours(after - s) for s in starts)
+        if ledger.spent(following, work) > budget:
+            break
+        last = following
+    return last

@@ -1,0 +1,176 @@
+"""What rented machines are and what they cost: the file that offers them, prices, hours that count, and the record of
+what was rented."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from ntier_analysis.contracts.files import RECORD_BYTES, read_json
+from pydantic import BaseModel, Field
+
+from ntier_harness import durable, files
+from ntier_harness.errors import RequestError
+from ntier_harness.files import Document, checked, no_record
+
+HOUR_S = 3600.0
+
+
+class MachineType(Document):
+    """One of the provider's types. `price_per_hour`: in the offer's currency, all that an hour of it costs."""
+
+    type: str
+    cores: Annotated[int, Field(ge=1)]
+    memory_bytes: Annotated[int, Field(ge=1)]
+    price_per_hour: Annotated[float, Field(ge=0)]
+
+
+class AptSource(Document):
+    """As cloud-init takes it, on nodes with one of these roles. `keyid`: the key's whole fingerprint."""
+
+    source: Annotated[str, Field(pattern=r"^deb \S")]
+    keyid: Annotated[str, Field(pattern=r"^[0-9A-F]{40}$")]
+    roles: list[str]
+
+
+class Offer(Document):
+    """A file `machines.json`: which machine becomes a node of each type, and its price. `locations`: name -> network
+    zone, in the order in which they are tried. `apt`: sources of packages that Debian does not have."""
+
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    source: str
+    note: str = ""
+    image: str
+    locations: Annotated[dict[str, str], Field(min_length=1)]
+    node_types: Annotated[dict[str, MachineType], Field(min_length=1)]
+    apt: dict[str, AptSource] = Field(default_factory=dict)
+    options: dict[str, str] = Field(default_factory=dict)
+    """What only one provider has: variables of its Terraform root."""
+
+    def of(self, node_type: str) -> MachineType:
+        """Raises RequestError for a node type that is not offered."""
+        if node_type not in self.node_types:
+            offered = ", ".join(self.node_types)
+            raise RequestError(f"machines: no machine for node type {node_type}; there are: {offered}")
+        return self.node_types[node_type]
+
+
+def read_offer(file: Path) -> Offer:
+    """Raises RequestError naming file and field."""
+    try:
+        return checked(Offer, files.read_json(file), file)
+    except RequestError as error:
+        raise RequestError(f"machines: {error}") from None
+
+
+def parse_budget(text: str, currency: str) -> float:
+    """`5EUR` or `5`. Raises RequestError for another currency than the offer's."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?\s*", text)
+    if not found or not float(found[1]) > 0:
+        raise RequestError(f"budget: {text!r}: expected an amount above 0, for example 5{currency}")
+    if found[2] and found[2].upper() != currency:
+        raise RequestError(f"budget: {text!r}: prices are in {currency}")
+    return float(found[1])
+
+
+def hours(seconds: float) -> int:
+    """Hours that are paid for: every one that has begun, and at least one."""
+    return max(1, math.ceil(seconds / HOUR_S))
+
+
+class Rented(BaseModel):
+    """A machine from the moment before it was asked for until it was seen to be gone. `work`: the sweep or campaign
+    that it was rented for; empty: by `ntier up`."""
+
+    node: str
+    type: str
+    price_per_hour: float
+    from_s: float
+    until_s: float | None = None
+    work: str = ""
+
+    def cost(self, at_s: float) -> float:
+        return self.price_per_hour * hours(min(at_s, self.until_s or at_s) - self.from_s)
+
+
+class _Record(BaseModel):
+    schema_version: int = 1
+    currency: str
+    machines: list[Rented]
+
+
+@dataclass
+class Ledger:
+    """`rented.json`: every machine that this controller ever rented from one provider. Entries are made before a
+    machine is asked for, so that a crash forgets none; the sum may therefore be too high, and is never too low."""
+
+    file: Path
+    currency: str
+
+    def machines(self) -> list[Rented]:
+        """Raises WorkError if the file is not such a record."""
+        if not self.file.exists():
+            return []
+        try:
+            return _Record.model_validate(read_json(self.file, RECORD_BYTES)).machines
+        except ValueError as error:
+            raise no_record(self.file, "rental", error) from None
+
+    def open(self) -> list[Rented]:
+        """Those that were not given back."""
+        return [m for m in self.machines() if m.until_s is None]
+
+    def rent(self, wanted: dict[str, MachineType], work: str, now_s: float) -> None:
+        """Notes machines that are about to be made: those that are open already stay as they are."""
+        known = self.machines()
+        there = {m.node for m in known if m.until_s is None}
+        new = [
+            Rented(node=node, type=t.type, price_per_hour=t.price_per_hour, from_s=now_s, work=work)
+            for node, t in wanted.items()
+            if node not in there
+        ]
+        if new:
+            self._write([*known, *new])
+
+    def give_back(self, now_s: float, nodes: set[str] | None = None) -> None:
+        """Notes that machines are gone; None: all."""
+        known = self.machines()
+        gone = [m for m in known if m.until_s is None and (nodes is None or m.node in nodes)]
+        for machine in gone:
+            machine.until_s = now_s
+        if gone:
+            self._write(known)
+
+    def spent(self, at_s: float, work: str | None = None) -> float:
+        """Cost until then. `work`: what was rented for it, and what is open, whoever rented it; None: all."""
+        return sum(m.cost(at_s) for m in self.machines() if work is None or m.work == work or m.until_s is None)
+
+    def _write(self, machines: list[Rented]) -> None:
+        record = _Record(currency=self.currency, machines=machines)
+        durable.write(self.file, json.dumps(record.model_dump(), indent=1), 0o600)
+
+
+def money(amount: float, currency: str) -> str:
+    """`1.24 EUR`; small amounts with a digit more."""
+    return f"{amount:.2f} {currency}" if amount >= 0.1 or amount == 0 else f"{amount:.3f} {currency}"
+
+
+def priced(offer: Offer, node_types: dict[str, str]) -> dict[str, Any]:
+    """What these nodes (name -> node type) cost per hour: {currency, per_hour, machines: {type: count}, ...}."""
+    types = [offer.of(t) for t in node_types.values()]
+    counts: dict[str, int] = {}
+    for t in types:
+        counts[t.type] = counts.get(t.type, 0) + 1
+    return {
+        "currency": offer.currency,
+        "per_hour": round(sum(t.price_per_hour for t in types), 4),
+        "machines": counts,
+        "date": offer.date,
+        "source": offer.source,
+        "note": offer.note,
+    }

@@ -1,0 +1,330 @@
+"""What rented machines cost, what an account holds, which twins are unequal: all that needs no provider."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ntier_harness.errors import BudgetReached, RequestError, WorkError
+from ntier_harness.targets import calibration, kind, make_target
+from ntier_harness.targets.calibration import unequal
+from ntier_harness.targets.hcloud_account import HcloudAccount
+from ntier_harness.targets.paying import DOWN_S, Paying, last_moment
+from ntier_harness.targets.rental import Ledger, MachineType, Offer, hours, parse_budget, priced, read_offer
+
+from .fake_hcloud import ADDRESS_PRICE, TOKEN, TYPES, FakeHcloud, Fault
+
+ROOT = Path(__file__).resolve().parents[2]
+OFFER = ROOT / "terraform/targets/hcloud/machines.json"
+SMALL = MachineType(type="s", cores=1, memory_bytes=1, price_per_hour=0.5)
+
+
+def test_the_offer_has_all_node_types_and_says_where_its_prices_come_from() -> None:
+    offer = read_offer(OFFER)
+    assert set(offer.node_types) == {"normal", "low_cost", "client"}
+    assert offer.source
+    assert offer.date >= "2026-06-15"  # prices rose two- to threefold on that day
+
+
+def test_the_page_says_what_topologies_cost_by_these_prices() -> None:
+    done = subprocess.run([sys.executable, ROOT / "docs" / "prices.py", "--check"], check=False)
+    assert done.returncode == 0, "docs/prices.py writes the table of docs/targets.md anew"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"currency": "Euro"}, "currency: String should match pattern"),
+        ({"node_types": {}}, "node_types: Dictionary should have at least 1 item"),
+        ({"locations": {}}, "locations"),
+        ({"apt": {"x": {"source": "deb http://x", "keyid": "8D3785C", "roles": []}}}, "apt.x.keyid"),
+        ({"price": 1}, "price: Extra inputs are not permitted"),
+    ],
+)
+def test_a_wrong_offer_names_file_and_field(tmp_path: Path, change: dict, says: str) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(json.loads(OFFER.read_text()) | change))
+    with pytest.raises(RequestError) as error:
+        read_offer(file)
+    assert says in str(error.value)
+    assert str(file) in str(error.value)
+
+
+@pytest.mark.parametrize(("text", "amount"), [("5EUR", 5), ("5", 5), ("0.5 eur", 0.5)])
+def test_a_budget_has_an_amount_and_may_have_a_currency(text: str, amount: float) -> None:
+    assert parse_budget(text, "EUR") == amount
+
+
+@pytest.mark.parametrize(("text", "says"), [("5USD", "prices are in EUR"), ("0", "above 0"), ("much", "above 0"),
+                                            ("-1EUR", "above 0")])  # fmt: skip
+def test_a_wrong_budget_says_what_is_expected(text: str, says: str) -> None:
+    with pytest.raises(RequestError, match=says):
+        parse_budget(text, "EUR")
+
+
+def test_started_hours_count_and_one_at_least() -> None:
+    assert [hours(s) for s in (0, 1, 3600, 3601, 7200.5)] == [1, 1, 1, 2, 3]
+
+
+def test_the_price_of_a_topology_is_the_sum_of_its_machines() -> None:
+    offer = read_offer(OFFER)
+    found = priced(offer, {"db1": "normal", "db2": "low_cost", "client1": "client"})
+    assert found["per_hour"] == pytest.approx(0.0829 + 0.0228 + 0.1649)
+    assert found["machines"] == {"ccx13": 1, "cpx12": 1, "ccx23": 1}
+    with pytest.raises(RequestError, match="no machine for node type huge; there are: normal, low_cost, client"):
+        offer.of("huge")
+
+
+# ---- ledger
+
+
+def test_the_ledger_counts_from_before_a_machine_is_asked_for_until_it_is_gone(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "rented.json", "EUR")
+    assert ledger.spent(0) == 0
+    ledger.rent({"db1": SMALL, "db2": SMALL}, "mine", 1000)
+    ledger.rent({"db1": SMALL, "db2": SMALL}, "mine", 2000)  # they are there already
+    assert len(ledger.open()) == 2
+    assert ledger.spent(1001) == 1.0
+    ledger.give_back(1000 + 3601, {"db2"})
+    assert ledger.spent(1000 + 2 * 3600) == 2 * 0.5 + 2 * 0.5
+    ledger.rent({"db2": SMALL}, "mine", 9000)  # another machine in its place is another hour
+    ledger.give_back(9001)
+    assert not ledger.open()
+    assert ledger.spent(1e9) == 3 * 0.5 + 2 * 0.5 + 0.5
+    assert (tmp_path / "rented.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_sweep_answers_for_its_own_machines_and_for_those_that_it_found(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "rented.json", "EUR")
+    ledger.rent({"db1": SMALL}, "other", 0)
+    ledger.give_back(10)
+    ledger.rent({"db1": SMALL}, "", 20)  # by `ntier up`
+    assert ledger.spent(30, "mine") == 0.5
+    assert ledger.spent(30) == 1.0
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    starts=st.lists(st.floats(0, 8000), min_size=1, max_size=4),
+    now_s=st.floats(8000, 9000),
+    budget=st.floats(0.6, 12),
+)
+def test_until_the_last_moment_the_budget_holds_and_after_it_does_not(tmp_path_factory, starts, now_s, budget) -> None:
+    ledger = Ledger(tmp_path_factory.mktemp("l") / "rented.json", "EUR")
+    for i, start in enumerate(starts):
+        ledger.rent({f"n{i}": SMALL}, "mine", start)
+    last = last_moment(ledger, budget, "mine", now_s)
+    if ledger.spent(now_s, "mine") > budget:
+        assert last == now_s
+        return
+    assert ledger.spent(last, "mine") <= budget
+    assert ledger.spent(last + 3601, "mine") > budget
+
+
+class Clock:
+    """A runner as far as money needs one."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.stop = self
+
+    def now(self) -> float:
+        return self.now_s
+
+
+class Payer(Paying):
+    def __init__(self, place: Path, budget: str | None) -> None:
+        self.name, self.root, self.runner = "hcloud", OFFER.parent, Clock()
+        self.paths = type("Paths", (), {"place": place})()
+        self.set_terms(None, budget)
+
+
+def test_a_trial_that_would_exceed_the_budget_is_not_begun(tmp_path: Path) -> None:
+    payer = Payer(tmp_path, "1EUR")
+    payer.work = "mine"
+    payer.ledger.rent({"db1": SMALL}, "mine", 0)
+    payer.runner.now_s = 1800
+    payer.afford(4000)  # two hours
+    payer.runner.now_s = 7200 - DOWN_S - 100
+    payer.afford(99)
+    with pytest.raises(
+        BudgetReached, match=r"would bring the cost to 1.50 EUR, allowed are 1.00 EUR \(1.00 EUR so far"
+    ):
+        payer.afford(200)
+
+
+def test_a_budget_that_lasts_for_no_trial_is_refused_before_anything_is_rented(tmp_path: Path, spec) -> None:
+    asked = spec(target="hcloud", phases="smoke")
+    with pytest.raises(
+        RequestError, match=r"0.30 EUR do not last for one trial of .*: that needs 0.50 EUR; nothing was"
+    ):
+        Payer(tmp_path, "0.3EUR").check_budget(asked)
+    Payer(tmp_path, "0.5EUR").check_budget(asked)
+    price = Payer(tmp_path, "2EUR").price(asked, 3000)
+    assert (price["hours"], price["expected"]) == (2, round(2 * (4 * 0.0829 + 0.1649), 2))
+
+
+def test_machines_go_with_the_work_that_they_were_rented_for(tmp_path: Path) -> None:
+    payer = Payer(tmp_path, None)
+    assert not payer.give_back()
+    payer.ledger.rent({"db1": SMALL}, "", 0)
+    assert not payer.give_back()
+    assert payer.still_rented() == "1 rented machines cost 0.50 EUR per hour until: ntier down --target hcloud"
+    payer.ledger.rent({"db2": SMALL}, "mine", 0)
+    assert payer.give_back()
+
+
+def test_only_a_target_that_rents_takes_a_budget(lab) -> None:
+    machine = lab()
+    for option in ("machines", "budget"):
+        with pytest.raises(RequestError, match=f"{option}: target local rents no machines; give --target hcloud"):
+            make_target("local", machine.runner, machine.paths, None, **{option: "5EUR"})
+    assert kind("hcloud").rents
+    with pytest.raises(RequestError, match=r"scale: 0.2: target hcloud has whole machines"):
+        kind("hcloud").parse_scale("0.2", 2, 1.0)
+
+
+def test_purge_does_not_forget_machines_that_are_rented(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "hcloud" / "rented.json", "EUR")
+    ledger.file.parent.mkdir()
+    ledger.rent({"db1": SMALL}, "", 0)
+
+    def purge() -> str:  # without --yes and a terminal it never removes anything
+        argv = ["bash", str(ROOT / "setup/purge.sh")]
+        environment = os.environ | {"NTIER_STATE": str(tmp_path), "NTIER_NAME": "ntiernothing"}
+        return subprocess.run(argv, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL).stderr
+
+    assert purge().endswith("give them back first:  make down TARGET=hcloud\n")
+    ledger.give_back(1)
+    assert "still rented" not in purge()
+
+
+# ---- account
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch):
+    with FakeHcloud() as found:
+        monkeypatch.setenv("HCLOUD_TOKEN", TOKEN)
+        monkeypatch.setenv("HCLOUD_ENDPOINT", found.endpoint)
+        yield found
+
+
+def populate(fake: FakeHcloud, owner: str, machines: int) -> None:
+    labels = {"ntier-owner": owner, "ntier-work": "x", "ntier-expires": "1000"}
+
+    def make(kind: str, **body: object) -> int:
+        status, answer = fake.answer("POST", f"/v1/{kind}", f"Bearer {TOKEN}", {"labels": labels, **body})
+        assert status == 201, answer
+        return answer[kind[:-1]]["id"]
+
+    make("ssh_keys", name=owner, public_key=owner)
+    make("networks", name=owner, ip_range="10.0.0.0/8")
+    firewall = make("firewalls", name=owner)
+    for i in range(machines):
+        address = make("primary_ips", name=f"{owner}-{i}", auto_delete=False, location="fsn1")
+        make("servers", name=f"{owner}-{i}", server_type="ccx13", image="debian-13", location="fsn1",
+             firewalls=[{"firewall": firewall}], public_net={"ipv4": address})  # fmt: skip
+
+
+def test_an_account_finds_and_removes_one_owners_things_over_several_pages(fake: FakeHcloud) -> None:
+    populate(fake, "ours", 60)
+    populate(fake, "theirs", 1)
+    waits: list[float] = []
+    account = HcloudAccount(waits.append)
+    found = account.find("ours")
+    assert [t.kind for t in found[:1]] == ["machine"]
+    assert len(found) == 60 + 60 + 3
+    assert found[0].expires_s == 1000
+    account.remove(found)
+    assert fake.count() == {"servers": 1, "primary_ips": 1, "networks": 1, "firewalls": 1, "ssh_keys": 1}
+    account.remove(found)  # what is gone already is no error
+    assert not waits
+
+
+@pytest.mark.parametrize("kind_", ["rate", "error"])
+def test_an_account_waits_while_the_provider_is_busy_or_broken(fake: FakeHcloud, kind_: str) -> None:
+    populate(fake, "ours", 1)
+    waits: list[float] = []
+    fake.faults = [Fault(kind_, "GET", "/servers", times=2), Fault(kind_, "DELETE", "/servers", times=3)]
+    account = HcloudAccount(waits.append)
+    account.remove(account.find("ours"))
+    assert fake.count() == {}
+    assert waits == [0.5, 1, 0.5, 1, 2]
+
+
+def test_an_account_that_stays_broken_is_an_error_without_a_secret(fake: FakeHcloud) -> None:
+    fake.faults = [Fault("error", "GET", "/servers", times=99)]
+    with pytest.raises(WorkError) as error:
+        HcloudAccount(lambda _: None).find()
+    assert str(error.value) == "hcloud: GET /servers: 500 something went wrong (server_error)"
+
+
+def test_a_wrong_token_is_named_as_the_likely_cause_and_not_shown(fake, monkeypatch) -> None:
+    monkeypatch.setenv("HCLOUD_TOKEN", "secret" * 10)
+    with pytest.raises(WorkError, match=r"401 unable to authenticate \(unauthorized\); is HCLOUD_TOKEN right") as error:
+        HcloudAccount(lambda _: None).find()
+    assert "secret" not in str(error.value)
+
+
+def test_a_provider_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HCLOUD_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(WorkError, match=r"hcloud: GET /servers: .*refused"):
+        HcloudAccount(lambda _: None).find()
+
+
+def test_prices_of_today_are_with_the_address(fake: FakeHcloud) -> None:
+    found = HcloudAccount(lambda _: None).prices("fsn1")
+    assert found["ccx13"] == pytest.approx(TYPES["ccx13"][2] + ADDRESS_PRICE)
+    assert found == pytest.approx({t.type: t.price_per_hour for t in Offer.model_validate_json(OFFER.read_text())
+                                   .node_types.values()})  # fmt: skip
+
+
+# ---- calibration
+
+
+def machines(**of: dict[str, object]) -> dict[str, dict[str, object]]:
+    usual = {"cpu_one_per_s": 1000, "cpu_all_per_s": 2000, "memory_bytes_s": 1e10, "cpu_model": "EPYC"}
+    return {name: usual | changed for name, changed in of.items()}
+
+
+def test_the_probe_runs_and_says_every_measure(tmp_path: Path) -> None:
+    """On this machine, a twentieth as long, and one connection to itself."""
+    text = calibration.LOCAL.replace(str(calibration.SECONDS), "0.05")
+    found = json.loads(subprocess.run([sys.executable, "-"], input=text, capture_output=True, text=True).stdout)
+    assert all(found[measure] > 0 for measure in calibration.MEASURES if measure != "network_bits_s")
+    receive = calibration.RECEIVE.replace(str(calibration.PORT), "0").replace(
+        'print("ready"', 'print("ready", s.getsockname()[1]'
+    )
+    receiver = subprocess.Popen([sys.executable, "-c", receive], stdout=subprocess.PIPE, text=True)
+    port = int(receiver.stdout.readline().split()[1])
+    send = calibration.SEND.format(address="127.0.0.1", port=port, blocks=4)
+    subprocess.run([sys.executable, "-"], input=send, text=True, check=True)
+    assert float(receiver.communicate(timeout=30)[0]) > 0
+
+
+def test_a_slow_twin_is_named_with_what_is_slow() -> None:
+    found = machines(db1={}, db2={"cpu_all_per_s": 1700}, db3={}, client1={"cpu_all_per_s": 4000})
+    types = {"db1": "ccx13", "db2": "ccx13", "db3": "ccx13", "client1": "ccx23"}
+    assert unequal(found, types) == ["db2 is a ccx13 like 2 others, but its all cores does 85 % of their median"]
+    assert unequal(machines(db1={}, db2={"cpu_all_per_s": 1900}, db3={}), types) == []
+
+
+def test_of_two_that_differ_neither_is_the_right_one() -> None:
+    found = machines(app1={"memory_bytes_s": 5e9}, app2={"cpu_model": "Xeon"})
+    assert unequal(found, {"app1": "ccx13", "app2": "ccx13"}) == [
+        "app1 and app2 are both ccx13 but unequal: memory of app1 does 50 % of the other's",
+        "machines of type ccx13 have different CPUs: EPYC, Xeon",
+    ]
+
+
+def test_what_was_not_measured_is_compared_with_nothing() -> None:
+    found = machines(db1={"network_bits_s": None}, db2={"network_bits_s": 1e9})
+    assert unequal(found, {"db1": "ccx13", "db2": "ccx13"}) == []
+    assert unequal({}, {}) == []

@@ -1,0 +1,107 @@
+variable "system" {
+  description = "Name of the system under test. A node of another system is made anew."
+  type        = string
+  default     = ""
+}
+
+variable "tiers" {
+  description = "Groups of nodes; see modules/topology. Empty: none, which is enough to destroy what there is."
+  type = list(object({
+    name               = string
+    count              = number
+    node_type          = optional(string, "normal")
+    role               = string
+    image              = optional(string)
+    memory_floor_bytes = optional(number, 0)
+  }))
+  default = []
+}
+
+variable "scale" {
+  description = "As in the other targets; whole machines are not scaled."
+  type        = number
+  default     = 1
+
+  validation {
+    condition     = var.scale == 1
+    error_message = "scale: allowed is 1."
+  }
+}
+
+variable "machines" {
+  description = "What each node type is: flavor, cores, memory."
+  type        = map(object({ type = string, cores = number, memory_bytes = number }))
+  default     = {}
+}
+
+variable "surveyed" {
+  description = "Node -> cores and memory as the machine itself says, once it has been asked; until then those of its type."
+  type        = map(object({ cores = number, memory_bytes = number }))
+  default     = {}
+}
+
+variable "location" {
+  description = "Availability zone of all machines; empty: the cloud's choice."
+  type        = string
+  default     = ""
+}
+
+variable "outside" {
+  description = "Network of the cloud that floating addresses come from."
+  type        = string
+  default     = "public"
+}
+
+variable "image" {
+  description = "Image of the machines."
+  type        = string
+  default     = "Debian 13"
+}
+
+variable "network" {
+  description = "Private network of the nodes; see modules/topology."
+  type        = string
+  default     = "10.98.0.0/16"
+}
+
+variable "labels" {
+  description = "On everything that is made: whose it is, for what, and when it should be gone."
+  type        = map(string)
+  default     = {}
+}
+
+variable "prefix" {
+  description = "Beginning of all names, unique among the deployments of an account."
+  type        = string
+  default     = "ntier"
+}
+
+variable "controllers" {
+  description = "Networks from which SSH is let in."
+  type        = list(string)
+  default     = []
+}
+
+variable "host_keys" {
+  description = "Folder of the nodes' host keys; see modules/first_boot."
+  type        = string
+  default     = ""
+}
+
+variable "public_key" {
+  description = "SSH key of the controller."
+  type        = string
+  default     = ""
+}
+
+variable "silent_s" {
+  description = "Seconds without a sign of life after which a machine shuts down."
+  type        = number
+  default     = 3600
+}
+
+variable "apt" {
+  description = "Sources of packages that Debian does not have, each for nodes with one of its roles; keyid is the key's whole fingerprint."
+  type        = map(object({ source = string, keyid = string, roles = list(string) }))
+  default     = {}
+}

@@ -1,0 +1,15 @@
+terraform {
+  required_version = ">= 1.6" # also OpenTofu
+  required_providers {
+    openstack = {
+      source  = "terraform-provider-openstack/openstack"
+      version = ">= 3.4.0, < 4.0.0"
+    }
+  }
+  backend "local" {
+    path = "/var/lib/ntier/openstack/terraform.tfstate"
+  }
+}
+
+# The cloud and who we are come from the environment (OS_CLOUD, or OS_AUTH_URL and the like) and are in no file.
+provider "openstack" {}

@@ -51,15 +51,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Links as they are right in the repository -> as they are right in the site."""
     here = page.file.src_uri
     source = next((path for path, made in ELSEWHERE.items() if made == here), f"docs/{here}")
+    if here == "index.md":  # alone in its part of the navigation
+        page.meta["hide"] = ["navigation"]
     return re.sub(r"\[([^][]*)\]\(([^()#\s]+)(#[^()\s]*)?\)", lambda m: link(m, source, here), markdown)
 
 
-def link(found: re.Match, source: str, here: str) -> str:
+def link(match: re.Match, source: str, here: str) -> str:
     """The link (or picture) with its target in the site; the text alone if the target is a file that the site lacks."""
-    text, target, anchor = found[1], found[2], found[3] or ""
+    text, target, anchor = match[1], match[2], match[3] or ""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
     if "://" in target or not (ROOT / path).exists():
-        return found[0]
+        return match[0]
     page = ELSEWHERE.get(path) or FOLDERS.get(path)
     if page is None and not path.startswith("docs/"):
         return text

@@ -55,3 +55,10 @@ def test_the_reference_is_that_of_the_programs(site):
 
 def test_the_first_page_is_short():
     assert len((ROOT / "README.md").read_text().split()) <= 600
+
+
+def test_the_picture_of_the_modules_is_that_of_the_code(tmp_path):
+    drawn = tmp_path / "modules.svg"
+    subprocess.run([sys.executable, ROOT / "docs/modules.py", drawn], check=True)
+    shown = ROOT / "docs/figures/modules.svg"
+    assert drawn.read_bytes() == shown.read_bytes(), "python docs/modules.py draws it anew"

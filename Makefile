@@ -11,7 +11,7 @@ REPORT := $(VENV)/ntier-analysis
 
 # ---- variables ----------------------------------------------------------------------------------------------------
 
-EXPERIMENT := SYSTEM TOPO USERS FACTOR MIX PHASES REPS MIDDLEWARE TARGET HOSTS SCALE SEARCH PRECISION SEED NAME DATA CLIENTS VARIANT SET
+EXPERIMENT := SYSTEM TOPO USERS FACTOR MIX PHASES REPS MIDDLEWARE TARGET HOSTS MACHINES BUDGET SCALE SEARCH PRECISION SEED NAME DATA CLIENTS VARIANT SET
 PLACE      := RESULTS JSON
 # What each goal takes on its command line. Those of EVERYWHERE are also taken from the shell's environment.
 takes_plan      := $(EXPERIMENT) ATTEMPTS SPEC $(PLACE)
@@ -19,11 +19,12 @@ takes_sweep     := $(EXPERIMENT) ATTEMPTS $(PLACE)
 takes_up        := $(EXPERIMENT) $(PLACE)
 takes_deploy    := $(EXPERIMENT) $(PLACE)
 takes_setup     := $(EXPERIMENT)
-takes_campaign  := SPEC $(PLACE)
+takes_campaign  := SPEC MACHINES BUDGET $(PLACE)
 takes_smoke     := $(PLACE)
 takes_status    := TARGET $(PLACE)
 takes_doctor    := TARGET JSON
 takes_down      := TARGET
+takes_leftovers := TARGET REMOVE JSON
 takes_purge     := YES
 takes_ingest    := SWEEP STORE RESULTS
 takes_report    := SWEEP STORE FORCE $(PLACE)
@@ -78,9 +79,9 @@ help: ## this page
 
 # ---- set-up -------------------------------------------------------------------------------------------------------
 
-.PHONY: setup venv doctor purge lock
+.PHONY: setup venv doctor purge lock providers
 setup: venv ## installs all that the others need (TOPO=...: that this sweep needs); takes seconds when all is there
-	@$(if $(TOPO),$(call prepare,up $(OPTIONS)),$(if $(filter hosts,$(TARGET)),,setup/setup.sh $(call option,DATA,data) $(call option,MIDDLEWARE,middleware)))
+	@$(if $(TOPO),$(call prepare,up $(OPTIONS)),$(if $(filter-out local,$(TARGET)),,setup/setup.sh $(call option,DATA,data) $(call option,MIDDLEWARE,middleware)))
 
 venv:
 	@setup/bootstrap.sh >&2
@@ -91,12 +92,15 @@ doctor: venv ## what this machine has and lacks, with the command that mends it
 purge: ## removes what set-up and sweeps made on this machine, results excepted; lists it first (YES=1: does not ask)
 	@setup/purge.sh $(if $(YES),--yes)
 
+providers: ## builds Terraform's providers from source, where their registry cannot be reached (needs Go, minutes)
+	@setup/providers.sh
+
 lock: ## resolves requirements.in into requirements.txt
 	@setup/lock.sh
 
 # ---- experiments --------------------------------------------------------------------------------------------------
 
-.PHONY: plan sweep campaign up deploy status down smoke
+.PHONY: plan sweep campaign up deploy status down leftovers smoke
 plan: venv ## what a sweep (SPEC=file.yaml: a campaign) would do (nodes, trials, time, disk, memory); touches nothing
 	@$(NTIER) plan $(OPTIONS) $(call option,ATTEMPTS,attempts) $(call option,SPEC,spec)
 
@@ -122,6 +126,9 @@ status: venv ## what runs, and how far the sweeps and campaigns are
 
 down: venv ## destroys the nodes (TARGET=hosts: undoes what it made on the machines, which stay)
 	@$(NTIER) down $(call option,TARGET,target)
+
+leftovers: venv ## what crashed runs left at a provider, from which machines are rented (REMOVE=1: removes it)
+	@$(NTIER) leftovers $(call option,TARGET,target) $(if $(REMOVE),--remove) $(if $(JSON),--json)
 
 SMOKE = --topo 1/1/1/1M --users 1000,3000 --phases smoke --name smoke $(OPTIONS)
 smoke: venv ## the experiment of the continuous integration: a small topology, two loads, short phases, the full path
@@ -159,7 +166,7 @@ test: setup test-fast test-nodes ## all tests, the smoke experiment included
 
 test-fast: lint ## the tests that need no nodes
 	$(VENV)/python setup/build.py
-	terraform=$${TERRAFORM:-$$(command -v terraform || command -v tofu)}; for module in modules/topology targets/local targets/hosts; do \
+	terraform=$${TERRAFORM:-$$(command -v terraform || command -v tofu)}; for module in modules/topology modules/first_boot targets/local targets/hosts; do \
 	  $$terraform -chdir=terraform/$$module init -input=false >/dev/null; $$terraform -chdir=terraform/$$module test; done
 	mvn -B -q verify
 	$(VENV)/pytest -m 'not nodes and not alone' $(PARALLEL) workloads/tests $(WITH_NODES) notebooks/tests analysis/tests

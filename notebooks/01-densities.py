@@ -13,8 +13,9 @@
 # %% [markdown]
 # # Where do the nodes spend their time?
 #
-# Density of every node's CPU utilization over the users, as in Figure 1 of the paper, and beside it the saturation: the
-# share of samples at or above 95 %. The densities only show; the verdict comes from the counted shares.
+# The figures show the density of every node's CPU utilization over the users, as in Figure 1 of the paper. Beside it
+# stands the saturation: the share of samples at or above 95 %. The verdict comes from these counted shares. The
+# densities are only pictures.
 
 # %%
 import ntier_analysis as na
@@ -31,7 +32,7 @@ display(sweep.verdict)
 
 # %% [markdown]
 # ## Throughput
-# Does it follow N/(Z+R), and from where on does it not?
+# Up to which load does throughput follow N/(Z+R)?
 
 # %%
 rate = sweep.figure("throughput")
@@ -39,7 +40,7 @@ display(rate, Markdown(rate.finding))
 
 # %% [markdown]
 # ## Densities
-# The node that limits first, as a surface and as a map; then every other node as a map, each with its own colours.
+# The node that limits comes first, as a surface and as a map. Every other node follows as a map with its own colours.
 
 # %%
 for drawing in sweep.densities():

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # Which resource limits, and does it change with the load?
 #
-# The verdict of every load, the saturation behind it, and the changes from one load to the next. A change from one
-# topology to the next is in 03.
+# This page shows the verdict of every load, the saturation behind it, and the changes from one load to the next.
+# Notebook 03 shows how the bottleneck changes from one topology to the next.
 
 # %%
 import ntier_analysis as na
@@ -32,12 +32,12 @@ display(Markdown("; ".join(sweep.verdict.migration) or "The bottleneck does not 
 
 # %% [markdown]
 # ## Verdict of each load
-# Beside it the server and resource that was saturated most: share of the run at or above 95 % of its capacity, with its
-# 95 % interval.
+# The columns on the right show the server and resource that was saturated most: the share of the run at or above 95 %
+# of its capacity, with a 95 % interval.
 
 # %%
 hot = sweep.hottest[["node", "resource", "saturation", "saturation_low", "saturation_high"]]
-sweep.verdict.trials.drop(columns="evidence").set_index("trial").join(hot).round(3)
+sweep.verdict.trials.drop(columns=["evidence", "verdict"]).set_index("trial").join(hot).round(3)
 
 # %% [markdown]
 # ## Utilization and saturation over the users
@@ -48,7 +48,8 @@ for drawing in (sweep.figure("utilization"), sweep.figure("throughput")):
 
 # %% [markdown]
 # ## Which node would limit next?
-# The node with the largest demand for CPU per interaction saturates first, the next one when that is relieved.
+# The node with the largest demand for CPU per interaction saturates first. When it is relieved, the node with the next
+# largest demand saturates.
 
 # %%
 sweep.demands.round(3)

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # What do the topologies reach, and where is the bottleneck of each?
 #
-# Every sweep of the store with its maximum, its knee and its bottleneck, and the maps over application and database
-# nodes. With one topology the map has one place; the text below says what is missing for more.
+# This page shows every sweep of the store with its maximum, its knee and its bottleneck, and maps over application and
+# database nodes. With one topology a map has one place. The text below says what is missing for more.
 
 # %%
 import ntier_analysis as na
@@ -37,7 +37,8 @@ for drawing in (store.maxima(), store.reach()):
 
 # %% [markdown]
 # ## Maps
-# What limits where, which neighbours reach the same, how throughput grows with nodes, and what it costs.
+# The maps show what limits each topology, which neighbours reach the same throughput, how throughput grows with nodes,
+# and what it costs.
 
 # %%
 maps = store.map()

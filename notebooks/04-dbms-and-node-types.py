@@ -13,8 +13,9 @@
 # %% [markdown]
 # # Does it matter which DBMS, and which type of node?
 #
-# Sweeps that differ only in the DBMS, then those that differ only in the type of the database nodes: ratios with
-# 95 % intervals; the same (shown to be within 5 %), different, or undecided.
+# This page compares sweeps that differ only in the DBMS, then sweeps that differ only in the type of the database
+# nodes. Each ratio has a 95 % interval and one of three outcomes: the same (shown to be within 5 %), different, or
+# undecided.
 
 # %%
 import ntier_analysis as na
@@ -32,5 +33,5 @@ display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
 
 # %%
 for a, b in store.pairs("dbms") + store.pairs("low_cost"):
-    found = store.compare(a, b, margin=MARGIN)
-    display(Markdown(f"## {a} and {b}\n\n**{found.conclusion}**\n```\n{found.text(loads=False)}\n```"), found.figure())
+    both = store.compare(a, b, margin=MARGIN)
+    display(Markdown(f"## {a} and {b}\n\n**{both.conclusion}**\n```\n{both.text(loads=False)}\n```"), both.figure())

@@ -13,8 +13,9 @@
 # %% [markdown]
 # # Do users wait for a few long queries?
 #
-# Share of all response time that each interaction takes, at the lowest, a middle and the highest load of every sweep.
-# At the lowest load nothing waits, so its response times are the interactions' own; at the highest they are queueing.
+# The figures show the share of all response time that each interaction takes, at the lowest, a middle and the highest
+# load of every sweep. At the lowest load nothing waits, so each response time is what the interaction itself needs. At
+# the highest load most of the response time is waiting.
 
 # %%
 import ntier_analysis as na
@@ -36,8 +37,9 @@ for sweep in [s for s in store if MIX in set(s.trials["mix"])]:
 # %% [markdown]
 # ## Do long reads turn the balancer?
 #
-# What moves with the disk of each database, second by second: a queue that grows, statements and CPU that fall are the
-# study's section 4 (a balancer that counts running statements turns to the other replicas).
+# The list shows what rises or falls with the disk of each database, second by second. Section 4 of the study describes
+# a queue that grows while statements and CPU fall: the balancer, which counts running statements, then prefers the
+# other replicas.
 
 # %%
 for sweep in store:

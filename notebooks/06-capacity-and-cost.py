@@ -11,10 +11,11 @@
 # ---
 
 # %% [markdown]
-# # How many users does a topology serve, and what does one cost?
+# # How many users does a topology serve, and what does it cost?
 #
-# Users at the knee, the most users within the response-time objective, and what each tier spends per interaction.
-# Prices are parameters; the search for the cheapest topology needs sweeps of several topologies.
+# This page shows the users at the knee, the most users within the response-time objective, and the CPU that each tier
+# spends per interaction. Prices are parameters. The search for the cheapest topology needs sweeps of several
+# topologies.
 
 # %%
 import ntier_analysis as na

@@ -40,8 +40,8 @@ def load(path: Path, parameters: dict[str, str]) -> nbformat.NotebookNode:
     notebook = jupytext.read(path)
     cell = next(c for c in notebook.cells if "parameters" in c.metadata.get("tags", []))
     for name, value in parameters.items():
-        cell.source, found = re.subn(rf"(?m)^{name} = .*$", lambda _, n=name, v=value: f"{n} = {v!r}", cell.source)
-        if not found:
+        cell.source, count = re.subn(rf"(?m)^{name} = .*$", lambda _, n=name, v=value: f"{n} = {v!r}", cell.source)
+        if not count:
             raise KeyError(f"{path.name}: no parameter {name}")
     return notebook
 
@@ -57,7 +57,7 @@ def execute(path: Path, out: Path, parameters: dict[str, str]) -> Path:
         with tempfile.TemporaryDirectory() as private:
             file = f"{private}/kernel.json"
             kernel = AsyncKernelManager(kernel_name="python3", transport="ipc", connection_file=file)
-            NotebookClient(notebook, km=kernel, timeout=TIMEOUT_S).execute()
+            NotebookClient(notebook, km=kernel, timeout=TIMEOUT_S).execute(cleanup_kc=True)
     finally:
         nbformat.write(notebook, target)
         target.with_suffix(".html").write_text(as_html(notebook, path.stem), encoding="utf-8")

@@ -257,9 +257,9 @@ def spoilt_bytes(draw: st.DrawFn, good: bytes) -> bytes:
 @st.composite
 def spoilt_document(draw: st.DrawFn, good: Any) -> Any:
     """A document in which one or two values are others, missing, or beside unknown ones."""
-    found = copy.deepcopy(good)
+    document = copy.deepcopy(good)
     for _ in range(draw(st.integers(1, 2))):
-        place = found
+        place = document
         while True:
             keys = list(place) if isinstance(place, dict) else list(range(min(len(place), 3)))
             if not keys:
@@ -276,4 +276,4 @@ def spoilt_document(draw: st.DrawFn, good: Any) -> Any:
             else:
                 place[key] = draw(st.sampled_from(VALUES))
             break
-    return found
+    return document

@@ -73,7 +73,7 @@ def test_one_scale_for_all(parse):
         (TWO + "targets: [local, hosts]\n", "line 4: key: 'targets' is unknown (did you mean 'target'?)"),
         (
             TWO + "include: [{topology: 1/1/1/1P, target: hosts}]\n",
-            "line 4: include: target is one for the whole campaign; give it beside include:",
+            "line 4: include: target is the same for the whole campaign; give it beside include:",
         ),
         (TWO + "exclude: [{topology: 1/9/1/1M}]\n", "line 4: exclude: matches no sweep"),
         (TWO + "include: [{topo: 1/9/1/1M}]\n", "line 4: include: 'topo' is unknown (did you mean 'topology'?)"),

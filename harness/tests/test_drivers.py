@@ -98,6 +98,14 @@ def test_each_fault_is_named(quick, monkeypatch, fault, rule, said):
     assert said in found[rule].said
 
 
+def test_whether_work_of_its_own_amount_can_be_ended_is_unknown(quick):
+    """It is done before anybody could end it."""
+    rule = "ends on SIGTERM"
+    found = examine(BROKEN, "work", last=rule, fault="own_amount")[rule]
+    assert found.kept is None
+    assert "ended by itself within 2.5 s of the start: exit code 0" in found.said
+
+
 def test_what_cannot_be_started_is_named(quick):
     found = examine(["/no/such/driver"])
     assert "exit code 127: run-driver: /no/such/driver cannot be started: No such file" in found["ready"].said

@@ -61,7 +61,7 @@ def test_only_machines_that_exist_can_have_it(shop):
         ("ports: [80],", "ports: [80], roles: [web],", "tiers.0.roles: with deploy: none nothing is deployed"),
         ("ports: [80],", "ports: [80], holds: [/var],", "tiers.0.holds: with deploy: none nothing is deployed"),
         ("notation:", "settings: {workers: {title: W, tier: web, range: [1, 9], default: 1}}\nnotation:",
-         "settings.workers: with deploy: none nothing is deployed, so nobody would make the setting"),
+         "settings.workers: with deploy: none nothing is deployed, so nothing would apply the setting"),
         ("notation:", "data: {tier: prices, profiles: {s: small}, default: s}\nnotation:",
          "data: with deploy: none nothing is deployed"),
         ("verify:\n", "verify:\n  playbook: system.yaml\n", "verify.playbook: with deploy: none nothing is deployed"),
@@ -114,12 +114,12 @@ def test_a_machine_with_all_of_it_is_right():
 
 def test_what_a_machine_lacks_is_one_line_with_what_mends_it():
     assert wrong(Serving(), missing="sadc sadf zstd ") == (
-        "lacks sadc, sadf, zstd; there: apt-get install sysstat zstd"
+        "lacks sadc, sadf, zstd; run there: apt-get install sysstat zstd"
     )
     assert missing(Serving(programs=("no-such-driver",))).endswith("no-such-driver ")
     assert wrong(Serving(), missing="no-such-driver ") == "lacks no-such-driver"
     assert wrong(Serving(packages=("no-such-package",)), missing="zstd ") == (
-        "lacks zstd, no-such-package; there: apt-get install zstd no-such-package"
+        "lacks zstd, no-such-package; run there: apt-get install zstd no-such-package"
     )
     assert wrong(Serving(), python_new="False") == "its Python is older than 3.9"
     two = wrong(Serving(services=("no-such-server",), units=("no-such.service",)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -86,7 +87,8 @@ def test_a_notebook_runs_again_only_if_something_changed(store, tmp_path, monkey
     own = tmp_path / "store"
     shutil.copytree(store, own)
     notebook = tmp_path / "09-short.py"
-    notebook.write_text('# %% tags=["parameters"]\nSTORE = ""\n# %%\nprint("seen", 6 * 7)\n')
+    cell = 'import os\nprint("seen", 6 * 7, "kernel", os.getpid())\n'
+    notebook.write_text('# %% tags=["parameters"]\nSTORE = ""\n# %%\n' + cell)
     monkeypatch.setattr(runner, "FOLDER", tmp_path)
     out = tmp_path / "out"
     asked = ["--store", str(own), "--out", str(out)]
@@ -98,6 +100,8 @@ def test_a_notebook_runs_again_only_if_something_changed(store, tmp_path, monkey
     assert again() == ""
     page = (out / "09-short.html").read_text()
     assert "seen 42" in page
+    with pytest.raises(ProcessLookupError):  # its kernel has ended
+        os.kill(int(re.search(r"kernel (\d+)", page)[1]), 0)
     assert not re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=[\"'](?:https?:)?//", page)
     assert again() == " (unchanged)"
     assert again("--force") == ""

@@ -49,22 +49,22 @@ def plan(spec: dict, profiles: dict[str, list[str]], *, pinned: bool = False) ->
     tool = digests.of(files=["setup/images/seal.sh", "setup/images/load.yml", "setup/images/install.yml"])
     steps: dict[str, Step] = {}
     options = [*spec["base_options"], f"--include={','.join(spec['base_packages'])}"]
-    for name, one in spec["bases"].items():
-        steps[f"base-{name}"] = base_step(name, one, pinned, options)
-    for name, one in spec["artefacts"].items():
-        steps[name] = Step(name, "", partial(artefacts.build, name, one), is_image=False)
-    for name, one in spec["images"].items():
+    for name, definition in spec["bases"].items():
+        steps[f"base-{name}"] = base_step(name, definition, pinned, options)
+    for name, definition in spec["artefacts"].items():
+        steps[name] = Step(name, "", partial(artefacts.build, name, definition), is_image=False)
+    for name, definition in spec["images"].items():
         parts = {role: role_digests[role] for role in ("common", "monitor", name)}
-        digest = digests.of(steps[f"base-{one['base']}"].digest, tool, sorted(parts.items()))
-        node = golden.BuildNode(name, address(len(steps)), role=name, tier=one["tier"])
-        make = partial(golden.build, node, one["base"], digest, parts)
-        steps[name] = Step(name, digest, make, [f"base-{one['base']}", *one["artefacts"]])
+        digest = digests.of(steps[f"base-{definition['base']}"].digest, tool, sorted(parts.items()))
+        node = golden.BuildNode(name, address(len(steps)), role=name, tier=definition["tier"])
+        make = partial(golden.build, node, definition["base"], digest, parts)
+        steps[name] = Step(name, digest, make, [f"base-{definition['base']}", *definition["artefacts"]])
     for dbms, profile in ((d, p) for d in spec["data"] for p in profiles.get(d, [])):
-        one, name = spec["data"][dbms], f"{dbms}-{profile}"
-        digest = digests.of(steps[dbms].digest, tool, profile, files=[one["load"], *one["sources"]])
+        definition, name = spec["data"][dbms], f"{dbms}-{profile}"
+        digest = digests.of(steps[dbms].digest, tool, profile, files=[definition["load"], *definition["sources"]])
         node = golden.BuildNode(name, address(len(steps)), role=dbms, tier="db")
-        make = partial(golden.build_data, node, dbms, digests.ROOT / one["generator"], profile, digest)
-        steps[name] = Step(name, digest, make, [dbms, *one["artefacts"]])
+        make = partial(golden.build_data, node, dbms, digests.ROOT / definition["generator"], profile, digest)
+        steps[name] = Step(name, digest, make, [dbms, *definition["artefacts"]])
     return steps
 
 
@@ -72,11 +72,18 @@ def address(number: int) -> str:
     return f"{BUILDERS}.{number + 1}"
 
 
-def base_step(name: str, one: dict, pinned: bool, options: list[str]) -> Step:
+def base_step(name: str, definition: dict, pinned: bool, options: list[str]) -> Step:
     inputs = ["setup/images/rootfs", "setup/images/customize.sh", base.HOST_CERTIFICATES]
-    parts = [name, one, options, base.sources(one, pinned), base.apt_options(one, pinned), base.TEMPLATES]
+    parts = [
+        name,
+        definition,
+        options,
+        base.sources(definition, pinned),
+        base.apt_options(definition, pinned),
+        base.TEMPLATES,
+    ]
     digest = digests.of(*parts, files=inputs)
-    return Step(f"base-{name}", digest, partial(base.build, name, one, pinned, options, digest))
+    return Step(f"base-{name}", digest, partial(base.build, name, definition, pinned, options, digest))
 
 
 def with_needs(steps: dict[str, Step], wanted: list[str]) -> list[str]:
@@ -170,7 +177,7 @@ def short(error: Exception) -> str:
 
 def origin(bases: dict[str, dict], pinned: bool) -> str:
     if pinned:
-        days = ", ".join(f"{name} of {one['snapshot'][:8]}" for name, one in bases.items())
+        days = ", ".join(f"{name} of {definition['snapshot'][:8]}" for name, definition in bases.items())
         return f"{base.SNAPSHOT}, {days}"
     return (
         "as this machine's mirror has them now (the snapshots of Debian's archive are not reached, or a mirror was "
@@ -187,7 +194,9 @@ def note(spec: dict) -> None:
 
 def arguments(spec: dict) -> argparse.Namespace:
     roles = [*(f"base-{name}" for name in spec["bases"]), *spec["images"]]
-    loaded = {f"{dbms}-{profile}": (dbms, profile) for dbms, one in spec["data"].items() for profile in one["profiles"]}
+    loaded = {
+        f"{dbms}-{profile}": (dbms, profile) for dbms, entry in spec["data"].items() for profile in entry["profiles"]
+    }
     allowed = ", ".join([*roles, *loaded])
     parser = argparse.ArgumentParser(prog="setup/setup.sh", description="Builds the images that are missing or stale.")
     parser.add_argument("--images", help=f"comma-separated; default: all, with data as --data says: {allowed}")
@@ -197,7 +206,7 @@ def arguments(spec: dict) -> argparse.Namespace:
     parser.add_argument(
         "--topo", default="", metavar="W/A/C/D+DBMS", help="only the DBMS of this topology; default: all"
     )
-    middlewares = [name for name, one in spec["images"].items() if one["tier"] == "middleware"]
+    middlewares = [name for name, entry in spec["images"].items() if entry["tier"] == "middleware"]
     parser.add_argument(
         "--middleware",
         default=spec["default_middleware"],

@@ -59,7 +59,7 @@ def reached(day: str) -> bool:
 def mirrors() -> tuple[str, str]:
     """(mirror, security mirror) of Debian: the settings, else what this machine uses itself. Exits with 2 if neither
     says it, as on a machine that is not a Debian."""
-    found = {"main": os.environ.get("NTIER_DEBIAN_MIRROR"), "security": os.environ.get("NTIER_SECURITY_MIRROR")}
+    given = {"main": os.environ.get("NTIER_DEBIAN_MIRROR"), "security": os.environ.get("NTIER_SECURITY_MIRROR")}
     sources = package_sources()
     if os.geteuid() == 0 and not any(origin for origin, _, _ in sources):  # lists removed, as in slim images
         subprocess.run(["apt-get", "update", "-qq"], capture_output=True)
@@ -67,14 +67,14 @@ def mirrors() -> tuple[str, str]:
     for origin, label, uri in sources:
         which = "security" if label == "Debian-Security" else "main"
         if origin == "Debian":
-            found[which] = found[which] or reachable_mirror(uri)
-    if not found["main"]:
+            given[which] = given[which] or reachable_mirror(uri)
+    if not given["main"]:
         print("error: this machine's apt sources name no Debian mirror, from which the nodes are made; say "
               "NTIER_DEBIAN_MIRROR=http://deb.debian.org/debian, or a mirror of yours (and NTIER_SECURITY_MIRROR)",
               file=sys.stderr)  # fmt: skip
         raise SystemExit(2)
     # mirrors that carry both have them side by side
-    return found["main"], found["security"] or f"{found['main']}-security"
+    return given["main"], given["security"] or f"{given['main']}-security"
 
 
 def package_sources() -> list[list[str]]:

@@ -31,13 +31,13 @@ def walk(path: Path) -> list[Path]:
     """The files below `path`, in a fixed order, without what builds and tests leave there."""
     if path.is_file():
         return [path]
-    found = (f for f in path.rglob("*") if f.is_file() and not IGNORED & set(f.relative_to(path).parts))
-    return sorted(found)
+    files = (f for f in path.rglob("*") if f.is_file() and not IGNORED & set(f.relative_to(path).parts))
+    return sorted(files)
 
 
 def of_installs(images: dict[str, dict]) -> dict[str, str]:
     """Role -> what its installation depends on (`images` as in images.yml): deployment compares it with the stamp."""
-    sources = {"common": [], "monitor": []} | {name: one["sources"] for name, one in images.items()}
+    sources = {"common": [], "monitor": []} | {name: image["sources"] for name, image in images.items()}
     given = {role: [os.path.expandvars(file) for file in files] for role, files in sources.items()}
     return {role: of_role(role, [file for file in files if file]) for role, files in given.items()}
 

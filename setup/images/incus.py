@@ -30,8 +30,8 @@ def run(*arguments: str, stdin: str | None = None, log: Any = None) -> str:
 
 def images() -> dict[str, dict]:
     """Alias -> image of the project."""
-    found = json.loads(run("image", "list", "--format", "json"))
-    return {alias["name"]: image for image in found for alias in image["aliases"]}
+    listed = json.loads(run("image", "list", "--format", "json"))
+    return {alias["name"]: image for image in listed for alias in image["aliases"]}
 
 
 def fingerprint(said: str) -> str:

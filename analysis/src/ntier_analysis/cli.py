@@ -66,13 +66,13 @@ def validate(trial: Annotated[Path, typer.Argument(help="Folder of a raw trial."
     from ntier_analysis.trial import RawTrial
     from ntier_analysis.validity.registry import validate as run
 
-    found = run(RawTrial(trial))
+    checks = run(RawTrial(trial))
     if json:
-        print(found.model_dump_json(indent=1))
+        print(checks.model_dump_json(indent=1))
         return
     from ntier_analysis.texts import checks_text
 
-    print(checks_text(found))
+    print(checks_text(checks))
 
 
 @app.command()
@@ -80,7 +80,7 @@ def ingest(
     sweeps: Sweeps = None,
     raw: Annotated[Path, typer.Option(help="Folder of the raw results.")] = Path("results/raw"),
     store: Store = STORE,
-    force: Annotated[bool, typer.Option("--force", help="Rebuild also what did not change.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also rebuild what did not change.")] = False,
     revalidate: Annotated[
         bool,
         typer.Option("--revalidate", help="Run the validity checks again, even if the manifest has their outcome."),
@@ -122,18 +122,18 @@ def verdict(
     from ntier_analysis.verdict.store import verdicts
 
     place, names = _placed(store, arguments)
-    found = verdicts(place, names + (sweep or []))
+    judged = verdicts(place, names + (sweep or []))
     if json:
         import orjson
 
         from ntier_analysis.verdict.tables import as_json
 
-        document = {"sweeps": [as_json(v) for v in found]}
+        document = {"sweeps": [as_json(v) for v in judged]}
         print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
         return
     from ntier_analysis.texts import verdict_text
 
-    print("\n\n".join(verdict_text(v) for v in found) or "the store holds no sweep")
+    print("\n\n".join(verdict_text(v) for v in judged) or "the store holds no sweep")
 
 
 @app.command()
@@ -155,8 +155,8 @@ def judge(
     place, names = _placed(store, arguments)
     for name in checked(place, names):
         before = judged_by(place, name) or "not stored"
-        (found,) = judge_again(place, [name])
-        print(f"{name}: {found.verdict}, judged by the rules of {found.analysis_version} (before: {before})")
+        (judged,) = judge_again(place, [name])
+        print(f"{name}: {judged.verdict}, judged by the rules of {judged.analysis_version} (before: {before})")
 
 
 @app.command()
@@ -168,7 +168,9 @@ def search(
         float, typer.Option(help="Relative half-width that the maximum's interval should reach.")
     ] = 0.05,
     most: Annotated[int, typer.Option(help="Largest number of loads to try.")] = 6,
-    without: Annotated[list[str] | None, typer.Option(help="A trial that is not finished (may be repeated).")] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="Trial to ignore because it is not finished (may be repeated).")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Says which load a capacity search runs next, or why it stops."""
@@ -216,13 +218,13 @@ def chains(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) ->
     from ntier_analysis.store.tables import sweeps as stored
     from ntier_analysis.verdict.store import chains as of_sweep
 
-    found = {name: of_sweep(store, name) for name in sweeps or stored(store)}
+    chains_of = {name: of_sweep(store, name) for name in sweeps or stored(store)}
     if json:
         import orjson
 
-        print(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
+        print(orjson.dumps(chains_of, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
         return
-    for sweep, trials in found.items():
+    for sweep, trials in chains_of.items():
         lines = [f"{sweep}, {trial}: {chain.text}" for trial, linked in trials.items() for chain in linked]
         print("\n".join(lines) or f"{sweep}: nothing moves with the disk of a database")
 
@@ -273,16 +275,16 @@ def cheapest(
     from ntier_analysis.campaign.store import read_campaign
 
     table = read_prices(prices)
-    found = answer(read_campaign(store, None, mix), table, throughput, slo_ms)
-    print(found.json() if json else found.text())
-    if found.best is None:
+    answered = answer(read_campaign(store, None, mix), table, throughput, slo_ms)
+    print(answered.json() if json else answered.text())
+    if answered.best is None:
         raise typer.Exit(3)
 
 
 @app.command()
 def predict(
     sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
-    topo: Annotated[str | None, typer.Option(help="What if: another topology, for example 1/1/1/2M.")] = None,
+    topo: Annotated[str | None, typer.Option(help="Predict this topology instead, for example 1/1/1/2M.")] = None,
     cores: Annotated[
         list[str] | None, typer.Option(help="TYPE=CORES: CPU of a node type that no sweep in the store has.")
     ] = None,
@@ -321,13 +323,16 @@ def import_(
         list[Path] | None, typer.Option(help="Gatling's simulation.log as text; one per client.")
     ] = None,
     prometheus: Annotated[
-        str, typer.Option(metavar="URL|FILE", help="A Prometheus, or a snapshot of it: samples of the nodes.")
+        str,
+        typer.Option(metavar="URL|FILE", help="Samples of the nodes: a Prometheus server, or a file saved from it."),
     ] = "",
     node: Annotated[
-        list[str] | None, typer.Option(metavar="NODE=INSTANCE[:TIER]", help="Which node an instance of Prometheus is.")
+        list[str] | None,
+        typer.Option(metavar="NODE=INSTANCE[:TIER]", help="Node to which an instance of Prometheus belongs."),
     ] = None,
     mapping: Annotated[
-        Path | None, typer.Option(help="YAML: which metric is which resource; default: of the usual exporters.")
+        Path | None,
+        typer.Option(help="YAML file that maps metrics to resources; default: that of the usual exporters."),
     ] = None,
     loads: Annotated[
         Path | None,
@@ -381,7 +386,7 @@ def import_(
 @app.command()
 def compare(
     a: Annotated[str, typer.Argument(help="SWEEP of the store, or STORE:SWEEP.")],
-    b: Annotated[str, typer.Argument(help="Like A. Ratios are B/A.")],
+    b: Annotated[str, typer.Argument(help="The other sweep, given like A. Ratios are B/A.")],
     store: Store = STORE,
     margin: Annotated[float, typer.Option(help="Difference in per cent that still counts as the same.")] = 5.0,
     anyway: Annotated[
@@ -495,7 +500,7 @@ def report(
     sweeps: Sweeps = None,
     store: Store = STORE,
     out: Annotated[Path, typer.Option(help="Folder of the reports.")] = Path("results/reports"),
-    force: Annotated[bool, typer.Option("--force", help="Write also what did not change.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also write what did not change.")] = False,
     json: AsJson = False,
 ) -> None:
     """Writes the report of each sweep and prints it in short.
@@ -513,16 +518,16 @@ def report(
         raise DataError(f"no sweep {unknown[0]!r} in {store}; there are: {', '.join(names) or 'none'}")
     from ntier_analysis.report import kept_report, summary, write_report
 
-    found = []
+    summaries = []
     for number, name in enumerate(sweeps or names, start=1):
         page = None if force else kept_report(store, name, out)
         state = "..." if page is None else "unchanged"
         print(f"{name} ({number} of {len(sweeps or names)}) {state}", file=sys.stderr)
-        found.append(summary.read(page or write_report(store, name, out)))
+        summaries.append(summary.read(page or write_report(store, name, out)))
         if not json:
-            print(summary.text(found[-1]) + "\n" * (number < len(sweeps or names)), flush=True)
+            print(summary.text(summaries[-1]) + "\n" * (number < len(sweeps or names)), flush=True)
     if json:
-        print(summary.to_json({"sweeps": found}))
+        print(summary.to_json({"sweeps": summaries}))
 
 
 @app.command()
@@ -537,7 +542,7 @@ def figure(
     ] = None,
     resource: Annotated[str, typer.Option(help="With densities: cpu, disk, network, pool, ...")] = "cpu",
     item: Annotated[str | None, typer.Option(help="With densities: the device, interface or pool.")] = None,
-    trial: Annotated[str, typer.Option(help="Trial to draw; default: the one next to the knee.")] = "",
+    trial: Annotated[str, typer.Option(help="Trial to draw; default: the one nearest to the knee.")] = "",
     from_: Annotated[float | None, typer.Option("--from", min=0, help="With course: first second of the run.")] = None,
     to: Annotated[float | None, typer.Option(min=0, help="With course: last second of the run.")] = None,
     store: Store = STORE,

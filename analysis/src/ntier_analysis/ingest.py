@@ -50,21 +50,21 @@ def sweep_folders(raw: Path, names: list[str]) -> list[Path]:
     """The sweeps in `raw`, or those named. Raises DataError naming what there is."""
     if not raw.is_dir():
         raise DataError(f"{raw}: no such folder of raw results")
-    found = {p.name: p for p in sorted(raw.iterdir()) if p.is_dir()}
-    unknown = [n for n in names if n not in found]
+    folders = {p.name: p for p in sorted(raw.iterdir()) if p.is_dir()}
+    unknown = [n for n in names if n not in folders]
     if unknown:
-        raise DataError(f"no sweep {unknown[0]!r} in {raw}; there are: {', '.join(found) or 'none'}")
-    return [found[n] for n in names] if names else list(found.values())
+        raise DataError(f"no sweep {unknown[0]!r} in {raw}; there are: {', '.join(folders) or 'none'}")
+    return [folders[n] for n in names] if names else list(folders.values())
 
 
 def attempts(sweep: Path) -> dict[str, list[Path]]:
     """Trial -> folders of its attempts, oldest first."""
-    found: dict[str, list[tuple[int, Path]]] = {}
+    tries: dict[str, list[tuple[int, Path]]] = {}
     for folder in sorted(p for p in sweep.iterdir() if p.is_dir() and not p.name.startswith(".")):
         match = _ATTEMPT.fullmatch(folder.name)
         if match and (folder / "manifest.json").exists():
-            found.setdefault(match["trial"], []).append((int(match["attempt"] or 1), folder))
-    return {trial: [path for _, path in sorted(folders)] for trial, folders in found.items()}
+            tries.setdefault(match["trial"], []).append((int(match["attempt"] or 1), folder))
+    return {trial: [path for _, path in sorted(folders)] for trial, folders in tries.items()}
 
 
 def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: bool = False) -> Ingested:
@@ -256,17 +256,17 @@ def _identity(manifest: Manifest) -> dict:
 
 def _system(manifest: Manifest) -> dict:
     """What the store keeps of the system; of a manifest that names none the columns stay empty, as they were."""
-    found = manifest.system
-    if found is None:
+    system = manifest.system
+    if system is None:
         return {"think_time_s": manifest.think_time_s}
     return {
-        "think_time_s": manifest.think_time_s if found.load_model is LoadModel.CLOSED else None,
-        "tiers": ",".join(found.order),
-        "system": found.model_dump_json(exclude={"factor": {"value"}}),
-        "load_model": found.load_model.value,
-        "factor": found.factor.name,
-        "factor_unit": found.factor.unit,
-        "factor_value": found.factor.value,
+        "think_time_s": manifest.think_time_s if system.load_model is LoadModel.CLOSED else None,
+        "tiers": ",".join(system.order),
+        "system": system.model_dump_json(exclude={"factor": {"value"}}),
+        "load_model": system.load_model.value,
+        "factor": system.factor.name,
+        "factor_unit": system.factor.unit,
+        "factor_value": system.factor.value,
     }
 
 
@@ -321,12 +321,12 @@ def summary(frame: pd.DataFrame, start: float, end: float, slo_ms: float | None)
     run = frame[(frame["t_s"] >= start) & (frame["t_s"] < end)]
     good = run[run["ok"]]
     times, response = good["t_s"].to_numpy(), good["response_time_ms"].to_numpy()
-    found = rates.throughput(times, start, end)
+    rate = rates.throughput(times, start, end)
     within = int((response <= slo_ms).sum()) if slo_ms else len(response)
     return {
-        "throughput_per_s": found.value,
-        "throughput_low_per_s": found.low,
-        "throughput_high_per_s": found.high,
+        "throughput_per_s": rate.value,
+        "throughput_low_per_s": rate.low,
+        "throughput_high_per_s": rate.high,
         "goodput_per_s": within / (end - start),
         "response_time_mean_ms": float(response.mean()) if len(response) else float("nan"),
         "response_time_p50_ms": rates.percentile(response, 0.50),
@@ -352,9 +352,9 @@ def _think_table(trial: RawTrial) -> pd.DataFrame:
 
 
 def _choice_table(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: list[str]) -> None:
-    found = choices.of_trial(trial)
-    if found is not None:
-        tables["choices"] = found
+    choice_rows = choices.of_trial(trial)
+    if choice_rows is not None:
+        tables["choices"] = choice_rows
 
 
 def _sample_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], problems: list[str]) -> None:

@@ -50,10 +50,10 @@ def _row(store: Path, verdict: dict) -> dict:
 
 def _parts(topology: str) -> dict:
     try:
-        found = Topology.parse(topology, dbms_required=False)
+        parsed = Topology.parse(topology, dbms_required=False)
     except TopologyError:
         return {"dbms": "", "low_cost": False, "nodes": None}
-    return {"dbms": found.dbms, "low_cost": found.low_cost, "nodes": found.node_count}
+    return {"dbms": parsed.dbms, "low_cost": parsed.low_cost, "nodes": parsed.node_count}
 
 
 def _within_slo(trials: pd.DataFrame) -> float:
@@ -71,27 +71,27 @@ def _within_slo(trials: pd.DataFrame) -> float:
 
 def pairs(frame: pd.DataFrame, differ: str) -> list[tuple[str, str]]:
     """Pairs of sweeps that differ only in `dbms` or `low_cost`, MySQL (or the normal nodes) first."""
-    found = []
+    matching = []
     counts = frame["topology"].str.extract(r"^([\d/]+)", expand=False)
     other = "low_cost" if differ == "dbms" else "dbms"
     for _, group in frame.assign(counts=counts).groupby(["counts", other, *SAME], dropna=False):
         ordered = group.sort_values(differ)
         for i, a in enumerate(ordered.itertuples()):
             rest = ordered.iloc[i + 1 :]
-            found += [(a.sweep, b.sweep) for b in rest.itertuples() if getattr(a, differ) != getattr(b, differ)]
-    return found
+            matching += [(a.sweep, b.sweep) for b in rest.itertuples() if getattr(a, differ) != getattr(b, differ)]
+    return matching
 
 
 def lacking(frame: pd.DataFrame) -> list[str]:
     """What the store does not hold, one sentence per question that it cannot answer."""
-    found = []
+    sentences = []
     if frame["topology"].nunique() < 2 or frame["nodes"].nunique() < 2:
-        found.append("Missing for maps and migration over topologies: sweeps of topologies with more nodes.")
+        sentences.append("Missing for maps and migration over topologies: sweeps of topologies with more nodes.")
     if not pairs(frame, "dbms"):
-        found.append("Missing for a comparison of DBMS: two sweeps that differ only in the DBMS.")
+        sentences.append("Missing for a comparison of DBMS: two sweeps that differ only in the DBMS.")
     if not pairs(frame, "low_cost"):
-        found.append("Missing for a comparison of node types: two sweeps that differ only in low-cost nodes (`L`).")
+        sentences.append("Missing for a comparison of node types: two sweeps that differ only in low-cost nodes (`L`).")
     bound = frame.loc[frame["at_least"], "sweep"].tolist()
     if bound:
-        found.append(f"Only lower bounds of the maximum (too few loads beyond the knee): {', '.join(bound)}.")
-    return found
+        sentences.append(f"Only lower bounds of the maximum (too few loads beyond the knee): {', '.join(bound)}.")
+    return sentences

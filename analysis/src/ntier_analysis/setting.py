@@ -14,7 +14,7 @@ MUST_EQUAL = {
     "scale": "response times and throughput of different scale models are not comparable",
     "data_profile": "the data differ in size",
     "mix": "the mixes of interactions differ",
-    "think_time_s": "the users think differently long",
+    "think_time_s": "the users' think times differ",
     "middleware": "another program stands before the databases",
     "policy": "reads are balanced differently",
     "tie": "ties between replicas are broken differently",

@@ -27,20 +27,20 @@ def _check_line(c: Check) -> str:
 
 def verdict_text(v: SweepVerdict) -> str:
     """The verdict of a sweep with its evidence, and one line per trial."""
-    found = v.max_throughput
+    maximum = v.max_throughput
     lines = [f"{v.sweep} ({v.topology}): {_named(v.verdict, v.kind, v.bottlenecks)}"]
-    if found is not None:
-        interval = f" ({found.low:.1f} to {found.high:.1f})" if math.isfinite(found.low) else ""
-        lines.append(f"  maximum throughput {'at least ' if v.at_least else ''}{found.value:.1f}/s{interval}")
+    if maximum is not None:
+        interval = f" ({maximum.low:.1f} to {maximum.high:.1f})" if math.isfinite(maximum.low) else ""
+        lines.append(f"  maximum throughput {'at least ' if v.at_least else ''}{maximum.value:.1f}/s{interval}")
     lines += [f"  next: {text}" for text in v.next]
     lines += [f"  - {text}" for text in v.evidence]
-    lines.append(f"  {'trial':16} {'users':>6} {'X/s':>8} {'R ms':>8} {'lost':>6} {'explained':>9}  verdict")
+    lines.append(f"  {'trial':16} {'users':>6} {'X/s':>8} {'R ms':>8} {'lost':>7} {'explained':>9}  verdict")
     for load, t in v.trials:
-        lost = f"{100 * t.lost:.1f}%" if math.isfinite(t.lost) else "-"
-        explained = f"{100 * t.explained:.0f}%" if math.isfinite(t.explained) else "-"
+        lost = f"{100 * t.lost:.1f} %" if math.isfinite(t.lost) else "-"
+        explained = f"{100 * t.explained:.0f} %" if math.isfinite(t.explained) else "-"
         named = _named(t.verdict, t.kind, t.bottlenecks) if load.valid else f"invalid: {load.invalid_reasons}"
         answer = f"{load.throughput_per_s:8.1f} {1000 * load.response_s:8.0f}"
-        lines.append(f"  {load.trial:16} {load.users:6d} {answer} {lost:>6} {explained:>9}  {named}")
+        lines.append(f"  {load.trial:16} {load.users:6d} {answer} {lost:>7} {explained:>9}  {named}")
     for step in v.migration:
         a, b = step["from"], step["to"]
         lines.append(

@@ -38,11 +38,11 @@ NOMINAL_S = dict.fromkeys(("cgroup_cpu", "host_stat", "procstat"), host.NOMINAL_
 
 def manifest_beside(store: Path, sweep: str) -> Manifest | None:
     """Of a valid trial of the sweep, where the raw results lie beside the store; else of any; None if there is none."""
-    found = []
+    manifests = []
     for path in sorted((store.parent / "raw" / sweep).glob("*/manifest.json")):
         with suppress(OSError, ValueError):
-            found.append(Manifest.read(path.parent))
-    return next((m for m in found if m.valid), found[0] if found else None)
+            manifests.append(Manifest.read(path.parent))
+    return next((m for m in manifests if m.valid), manifests[0] if manifests else None)
 
 
 class RawTrial:
@@ -72,10 +72,10 @@ class RawTrial:
         name = "config/driver.json"
         if self.manifest.system is None or self.path(name) is None:
             return None
-        found = self.json(name).get("jmeter", {})
-        if not (isinstance(found, dict) and isinstance(found.get("properties", {}), dict)):
-            raise DataError(f"{self.folder / name}: jmeter is {found!r}, expected an object with properties")
-        return found
+        told = self.json(name).get("jmeter", {})
+        if not (isinstance(told, dict) and isinstance(told.get("properties", {}), dict)):
+            raise DataError(f"{self.folder / name}: jmeter is {told!r}, expected an object with properties")
+        return told
 
     @property
     def strict(self) -> bool:
@@ -105,10 +105,10 @@ class RawTrial:
         return self.bounds("run")
 
     def bounds(self, phase: str) -> tuple[float, float]:
-        found = next((p for p in self.manifest.phases if p.name == phase), None)
-        if found is None or found.start_s is None or found.end_s is None or not found.end_s > found.start_s:
+        named = next((p for p in self.manifest.phases if p.name == phase), None)
+        if named is None or named.start_s is None or named.end_s is None or not named.end_s > named.start_s:
             raise DataError(f"{self.folder / 'manifest.json'}: phase {phase} has no start and end")
-        return found.start_s, found.end_s
+        return named.start_s, named.end_s
 
     def phase_of(self, t: np.ndarray) -> np.ndarray:
         """Label of each time: ramp_up, run, ramp_down or outside (ends are exclusive)."""
@@ -130,8 +130,8 @@ class RawTrial:
 
     def capacity_cores(self, node: str) -> float:
         """CPU capacity in cores: the node's limit, or all of the host's cores if it has none."""
-        found = self.nodes.get(node)
-        return found.cpu_cores if found is not None and found.cpu_cores else float(self.host_cores)
+        known = self.nodes.get(node)
+        return known.cpu_cores if known is not None and known.cpu_cores else float(self.host_cores)
 
     @property
     def own_machines(self) -> bool:
@@ -160,10 +160,10 @@ class RawTrial:
         return self.path(f"nodes/{node}/sysstat.json") or self.path(f"nodes/{node}/sysstat.sa")
 
     def required(self, relative: str) -> Path:
-        found = self.path(relative)
-        if found is None:
+        path = self.path(relative)
+        if path is None:
             raise DataError(f"{self.folder / relative}: file is missing")
-        return found
+        return path
 
     def _of_clients(self, name: str, parser) -> pd.DataFrame:
         if not self.clients:
@@ -182,8 +182,8 @@ class RawTrial:
         that, `first_worker`). Raises DataError if it is no number."""
         path = self.path(f"clients/{client}/ntier.properties")
         text = read_bytes(path, DOCUMENT_BYTES) if path else b""
-        if found := re.search(rb"^ntier\.first_user=(\d{1,9})$", text, re.MULTILINE):
-            return int(found[1])
+        if match := re.search(rb"^ntier\.first_user=(\d{1,9})$", text, re.MULTILINE):
+            return int(match[1])
         name = f"clients/{client}/driver.json"
         first = self.json(name).get("first_worker", 0) if self.path(name) else 0
         if type(first) is not int or not 0 <= first < 10**9:
@@ -225,16 +225,16 @@ class RawTrial:
         return self._sources[key]
 
     def _parse(self, node: str, collector: str) -> tuple[pd.DataFrame, int]:
-        found = self.nodes.get(node)
+        known = self.nodes.get(node)
         if collector == "sysstat":
             path = self.sysstat_file(node) or self.required(f"nodes/{node}/sysstat.json")
-            limit = found.network_bits_s if found else None
+            limit = known.network_bits_s if known else None
             return sysstat.sysstat(path, own_machine=self.own_machines, network_bits_s=limit), 0
         path = self.required(f"nodes/{node}/{collector}.csv")
         if collector == "cgroup_cpu":
             return host.cgroup_cpu(path, self.capacity_cores(node))
         if collector == "cgroup_mem_io":
-            return host.cgroup_mem_io(path, *((found.memory_bytes, found.disk_bytes_s) if found else (None, None)))
+            return host.cgroup_mem_io(path, *((known.memory_bytes, known.disk_bytes_s) if known else (None, None)))
         if collector == "host_stat":
             return host.host_stat(path)
         if collector == "procstat":
@@ -268,14 +268,14 @@ class RawTrial:
         declared = [
             pair for n, names in self.manifest.collectors.items() for c in names for pair in self._declared(n, c)
         ]
-        found = []
+        listed = []
         for folder in sorted((self.folder / "nodes").glob("*")):
             for file in sorted(folder.iterdir()):
                 name = file.name.removesuffix(".zst")
                 stem = name.rpartition(".")[0]
                 if stem in self.known_collectors and name in (f"{stem}.csv", "sysstat.json", "sysstat.sa"):
-                    found.append((folder.name, stem))
-        return list(dict.fromkeys(declared + found))
+                    listed.append((folder.name, stem))
+        return list(dict.fromkeys(declared + listed))
 
     def _declared(self, node: str, collector: str) -> list[tuple[str, str]]:
         """The host's sampler writes a file per node."""
@@ -305,8 +305,8 @@ class RawTrial:
     @cached_property
     def traces(self) -> dict[str, pd.DataFrame]:
         """Trace of each middleware node that wrote one."""
-        found = {name: self.path(f"nodes/{name}/logs/middleware_trace.csv") for name in self.nodes}
-        return {name: trace.middleware_trace(path) for name, path in found.items() if path}
+        paths = {name: self.path(f"nodes/{name}/logs/middleware_trace.csv") for name in self.nodes}
+        return {name: trace.middleware_trace(path) for name, path in paths.items() if path}
 
     def facts(self, node: str, moment: str) -> dict:
         """`facts_before.json` or `facts_after.json` of a node."""
@@ -316,12 +316,12 @@ class RawTrial:
         """A JSON object of the trial. Raises DataError if it is missing or not one."""
         path = self.required(relative)
         try:
-            found = orjson.loads(read_bytes(path, RECORD_BYTES))
+            document = orjson.loads(read_bytes(path, RECORD_BYTES))
         except orjson.JSONDecodeError as error:
             raise DataError(f"{path}: not JSON ({error})") from error
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise DataError(f"{path}: expected a JSON object with keys and values")
-        return found
+        return document
 
     def altered_files(self) -> list[str]:
         """Files that are missing or differ from the manifest's size or SHA-256. Empty = all as sealed."""

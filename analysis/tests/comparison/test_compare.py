@@ -109,7 +109,7 @@ def test_a_machine_whose_speed_wanders_is_taken_out_by_the_tiers_that_do_not_lim
     same, less = compare("a", "b", tmp_path), compare("a", "c", tmp_path)
     assert same.outcome == "undecided"
     assert row(same, "beyond the knees", "cpu_ms_per_s", "app").outcome == "same"
-    assert "undecided; at equal speed of the machine, by the CPU of app, " in conclusion(same)
+    assert "undecided; at equal speed of the machine (measured by the CPU of app) " in conclusion(same)
     assert conclusion(same).endswith("same within 5 %")
     found = row(less, "beyond the knees", "cpu_ms_per_s", "app")
     assert found.outcome == "different"

@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 import sysconfig
@@ -88,6 +89,9 @@ def test_the_package_alone_writes_the_full_report(program, tmp_path):
     (recorded,) = re.findall(r"```text\n(.*?)```", (ROOT.parent / "README.md").read_text(), re.DOTALL)
     printed = summary.text(summary.read(page)).replace(f"{tmp_path / 'here'}/", "ntier-demo/")
     assert set(recorded.splitlines()) <= set(printed.splitlines())
+    # and so does the picture of the terminal; docs/record.py draws it anew
+    record = runpy.run_path(str(ROOT.parent / "docs/record.py"))
+    assert record["terminal"](record["COMMAND"], printed) == (ROOT.parent / "docs/figures/terminal.svg").read_text()
 
 
 def test_the_package_alone_gates(program, tmp_path):

@@ -330,7 +330,7 @@ def test_exit_codes(store):
     assert command(store, *one, "--expect", "nonsense").returncode == 2
     nothing = command(store)
     assert nothing.returncode == 2
-    assert "nothing is expected" in nothing.stderr
+    assert "there is nothing to check" in nothing.stderr
 
 
 def test_json(store):

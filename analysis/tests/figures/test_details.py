@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from ntier_analysis.figures import course, densities, events, loads, percentiles, sequence, tiers, timeline
 from ntier_analysis.figures.drawing import Origin, svg
+from ntier_analysis.statistics.in_progress import windows
 
 ORIGIN = Origin("1-1-1-1M.browse_only.x", "1/1/1/1M", ("u04000.r01",), 0.1, "abc123", "make sweep TOPO=1/1/1/1M")
 START_S = 1000.0
@@ -210,6 +211,9 @@ def test_the_response_time_figure_shows_intervals_and_hides_no_line_under_its_le
     assert len(drawing.figure.axes[0].collections) == 2
     assert drawing.figure.axes[0].get_legend() is None  # it stands outside of the axes
     assert len(drawing.figure.legends) == 1
+    drawing.figure.draw_without_rendering()
+    ticks = [t.get_text() for minor in (False, True) for t in drawing.figure.axes[0].get_yticklabels(minor=minor)]
+    assert {"100", "200"} <= set(ticks), "plain numbers, also between two powers of ten"
 
 
 # ---- tiers ---------------------------------------------------------------------------------------------------------
@@ -277,9 +281,21 @@ def test_load_against_throughput_names_its_source_and_window():
     drawing = sequence.load_throughput(sources, 0.1)
     assert "windows of 100 ms, n = 600" in drawing.caption
     assert "db1: readings of each second, windows of 1 s, n = 60" in drawing.caption
-    assert "comes to 90 % of its top (50/s) with about 9.7 requests" in drawing.finding
+    assert "reaches 90 % of its maximum (50/s) with about 9.7 requests" in drawing.finding
     assert {"in progress", "completions/s"} <= set(axis_labels(drawing.figure))
     assert svg(drawing, ORIGIN)
+
+
+def test_without_a_completion_per_window_no_line_is_drawn():
+    """1.5/s in windows of 100 ms: the line would go to and fro between windows with one completion and with none."""
+    rng = np.random.default_rng(4)
+    done = np.sort(rng.uniform(0, 200, 300))
+    load, rate = windows(done - rng.exponential(2.0, 300), done, 0.0, 200.0, 0.1)
+    frame = pd.DataFrame({"trial": "t", "users": 40, "load": load, "rate": rate})
+    drawing = sequence.load_throughput([sequence.Source("whole system", "all", "the client's log", 0.1, frame)], 1.0)
+    assert drawing.finding.startswith("Too little was measured")
+    assert "No line for whole system: a window holds less than one completion" in drawing.caption
+    assert not any(len(line.get_xdata()) for line in drawing.figure.axes[0].lines)
 
 
 # ---- densities of other resources ----------------------------------------------------------------------------------
@@ -298,6 +314,9 @@ def test_a_density_of_a_device_names_it_everywhere():
     assert flat.finding.startswith("The disk sda/1 of db1 is at or above 95 % for a share of at most 0.20")
     surface = densities.density_surface(curves, shares, scale=1.0, **key)
     assert surface.figure.axes[0].get_xlabel() == "disk sda/1 utilization of db1 [%]"
+    surface.figure.draw_without_rendering()
+    box = surface.figure.axes[0].xaxis.label.get_window_extent()
+    assert box.y0 >= 0, "the label is cut off"
     pool = densities.density_map(curves, shares, node="app1", tier="app", resource="pool", item="threads", scale=1.0)
     assert "full (or requests wait for it)" in pool.finding
     assert "requests waited for a place" in pool.caption

@@ -135,7 +135,7 @@ def test_constant_and_gappy_series_are_drawn_and_gaps_counted():
     assert list(curves["n"]) == [390, 400, 400, 400]
     assert list(curves["n_missing"]) == [10, 0, 0, 0]
     drawing = densities.density_map(curves, shares(), node="db1", tier="db", resource="cpu", scale=1.0)
-    assert "10 samples are missing" in drawing.caption
+    assert "Missing samples (gaps): 10." in drawing.caption
     assert "1 of 1,590 samples above 100 % are drawn at 100 %" in drawing.caption
 
 

@@ -190,7 +190,7 @@ INVALID = [
     (of_node("db1", "value", lambda c: c.mask(np.arange(len(c)) % 60 < 20)), "gaps", "db1 cpu has none for"),
     (of_node("db1", "value", lambda c: c * 1.5), "wrong_capacity", "db1 cpu was used 150 %"),
     (of_node("db1", "value", lambda c: c * 8), "wrong_capacity", "percent of the whole node"),
-    (column(S, "value", lambda c: c * 1000), "wrong_capacity", "more than there is"),
+    (column(S, "value", lambda c: c * 1000), "wrong_capacity", "more than it has"),
     (cell(S, "value", "150", 60 * 10 + 240), "wrong_capacity", "150 % in a second"),
     (of_node("db1", "value", lambda c: c / 100), "utilization_unit", "db1 never passes .* looks like a share of 1"),
     (of_node("app1", "value", lambda c: c / 100), "", ""),  # 0.4 %: too small to tell, and no limit in truth
@@ -204,7 +204,7 @@ INVALID = [
 DIFFERING = [
     (rows(I, lambda f: np.arange(len(f)) % 2 == 0), "files_differ", "times as much"),
     (column(I, "response_time_ms", lambda c: c / 2), "files_differ", "trials.csv says 7000 ms"),
-    (column(I, "response_time_ms", lambda c: c / 1000), "files_differ", "a factor of 1000 is a unit"),
+    (column(I, "response_time_ms", lambda c: c / 1000), "files_differ", "a factor of 1000 looks like a wrong unit"),
     (column(I, "t_s", lambda c: c - 30), "files_differ", "trials.csv says 100/s"),
     (column(I, "ok", lambda c: [i % 10 > 0 for i in range(len(c))]), "errors", "interactions failed"),
 ]
@@ -303,7 +303,7 @@ def test_other_contents_under_an_old_name_must_be_asked_for(tmp_path):
         import_folder(good.write(tmp_path / "f", found), store)
     before = {p: p.read_bytes() for p in store.rglob("*.parquet")}
     found[S]["value"] = found[S]["value"] * 0.99
-    with pytest.raises(DataError, match="sweep s is there with other contents; --replace"):
+    with pytest.raises(DataError, match="sweep s is already stored with other contents; --replace"):
         import_folder(good.write(tmp_path / "f", found), store)
     assert {p: p.read_bytes() for p in store.rglob("*.parquet")} == before
     import_folder(tmp_path / "f", store, replace=True)
@@ -328,7 +328,7 @@ def test_tiers_of_any_name_are_kept_with_their_order(tmp_path):
     found[S]["tier"] = found[S]["tier"].map(names)
     found[T]["topology"] = "blue cluster"
     notices = import_folder(good.write(tmp_path / "f", found), tmp_path / "unordered")
-    assert any("which of the tiers frontend, backend, cache, postgres is deeper is unknown" in n for n in notices)
+    assert any("the order of the tiers frontend, backend, cache, postgres is unknown" in n for n in notices)
     assert read_table(tmp_path / "unordered", "trials")["tiers"].isna().all()
     found[T]["tiers"] = "frontend,backend,cache,postgres,archive"
     notices = import_folder(good.write(tmp_path / "f", found), tmp_path / "store")
@@ -348,7 +348,7 @@ def test_what_was_not_validated_is_kept(tmp_path):
     for part in ("generator lag", "clocks", "the mix", "single interactions", "errors", "the host's CPU"):
         assert part in text
     assert "the client's CPU" not in text
-    assert f"s: imported: not validated: {text}" in notices
+    assert f"s: not validated, because it was measured elsewhere: {text}" in notices
     without(T, "think_time_s")(found)
     import_folder(good.write(tmp_path / "g", found), tmp_path / "other")
     assert "the think time (7 s assumed)" in read_table(tmp_path / "other", "trials")["not_validated"].iloc[0]

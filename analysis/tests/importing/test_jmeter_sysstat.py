@@ -101,11 +101,13 @@ def test_wrong_users_or_think_time_do_not_count(raw, tmp_path):
 
 def test_other_contents_under_the_same_name_must_be_asked_for(raw, tmp_path):
     import_runs([a_run(raw, 300)], tmp_path)
-    with pytest.raises(DataError, match=r"trial u00300.r01 of sweep 1-1-1-1M.imported is there with other contents"):
+    with pytest.raises(
+        DataError, match=r"trial u00300.r01 of sweep 1-1-1-1M.imported is already stored with other contents"
+    ):
         import_runs([a_run(raw, 300, ramp_up_s=22.0)], tmp_path)
     import_runs([a_run(raw, 300, ramp_up_s=22.0)], tmp_path, replace=True)
     assert len(read_table(tmp_path, "trials")) == 1
-    with pytest.raises(DataError, match=r"think_time_s is '3.0', expected '7.0' as in its others"):
+    with pytest.raises(DataError, match=r"think_time_s is '3.0', expected '7.0' as in its other trials"):
         import_runs([a_run(raw, 500, think_time_s=3.0)], tmp_path)
 
 
@@ -114,7 +116,7 @@ def test_tiers_of_any_name(raw, tmp_path):
     names = {"web": "frontend", "app": "backend", "middleware": "cache", "db": "postgres"}
     own = tuple(NodeFile(f.node, names[f.tier], f.path) for f in sa)
     notices = import_runs([a_run(raw, 1000, sa=own, topology="blue")], tmp_path / "unordered")
-    assert any("is deeper is unknown: give --tiers" in text for text in notices)
+    assert any("is unknown: give --tiers" in text for text in notices)
     order = "frontend,backend,cache,postgres"
     import_runs([a_run(raw, 1000, sa=own, topology="blue", tiers=order)], tmp_path / "store")
     assert read_table(tmp_path / "store", "trials")["tiers"].tolist() == [order]

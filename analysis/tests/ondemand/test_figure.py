@@ -51,10 +51,10 @@ def test_each_kind_is_drawn_from_measured_data_with_its_provenance(data, tmp_pat
 @pytest.mark.parametrize(
     ("request_", "problem"),
     [
-        (Request("density-map"), "a density is of one node"),
+        (Request("density-map"), "a density shows one node"),
         (Request("density-map", ("db7",)), "--node db7: unknown; there are web1, app1, middleware1, db1"),
         (Request("density-map", ("db1",), "gpu"), "--resource of db1 gpu: unknown; there are cpu, network"),
-        (Request("density-map", ("app1",), "pool"), "several of pool: threads, connections"),
+        (Request("density-map", ("app1",), "pool"), "several items; choose one of threads, connections"),
         (Request("course", ("db1",), stretch=(30.0, 20.0)), "expected 0 <= from < to <= 40 s"),
         (Request("course", ("db1",), stretch=(0.0, 99.0)), "expected 0 <= from < to <= 40 s"),
         (Request("percentiles", trial="u00001.r01"), "--trial u00001.r01: unknown"),

@@ -166,7 +166,7 @@ def test_text_says_how_far_off_it_is(document):
     said = text(document)
     assert "mean absolute error of the throughput" in said
     assert "what if: 1/1/1/2M reaches" in said
-    assert "CPU only" in said
+    assert "the model knows CPUs only" in said
 
 
 def test_command(store, tmp_path):

@@ -30,13 +30,13 @@ FOUND = {"knee_users": 4046.0, "max_throughput_at_least": False, "bottlenecks": 
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        ({"verdict": "single", "bottlenecks": [CPU]}, "Only more db CPU, or less use of it per interaction"),
-        ({"verdict": "single", "bottlenecks": [POOL]}, "Only a larger pool, or less use of it per interaction"),
+        ({"verdict": "single", "bottlenecks": [CPU]}, "add db CPU or let each interaction use less of it."),
+        ({"verdict": "single", "bottlenecks": [POOL]}, "enlarge the app pool or hold its places"),
         ({"verdict": "multi", "kind": "alternating", "bottlenecks": [CPU, POOL]}, "saturated in turns: relieving one"),
         ({"verdict": "none", "knee_users": None}, "The system had room at every load of this sweep."),
         ({"verdict": "hidden"}, "nothing that was measured is saturated"),
         ({"verdict": "unknown", "knee_users": None}, "neither name a bottleneck nor rule one out"),
-        ({"verdict": "single", "bottlenecks": [CPU], "max_throughput_at_least": True}, "the maximum is a lower bound."),
+        ({"verdict": "single", "bottlenecks": [CPU], "max_throughput_at_least": True}, "so it is a lower bound."),
         (
             {"verdict": "hidden", "knee_users": None, "max_throughput_at_least": True},
             "The loads do not reach far enough",

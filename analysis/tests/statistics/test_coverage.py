@@ -16,7 +16,8 @@ def share(found, truth):
 @pytest.mark.parametrize("trials", [3, 8])
 @pytest.mark.parametrize("between", [0.0, 0.05, 0.10])
 def test_a_maximum_of_several_trials_holds_whatever_they_differ_by(trials, between):
-    assert LEAST <= share(interval_coverage.maxima(trials, between, RUNS), 100.0) <= MOST
+    most = MOST if between else 1.0  # trials that do not differ: the wider of two intervals, each of which would do
+    assert LEAST <= share(interval_coverage.maxima(trials, between, RUNS), 100.0) <= most
 
 
 def test_a_maximum_of_one_trial_lacks_what_differs_between_trials():

@@ -57,7 +57,7 @@ def test_a_family_is_corrected_for_its_size():
     alone = compare_all(found)[0]
     others = {f"n{i}": of_trials(rng.normal(100.0, 2.0, 5)) for i in range(5)}
     among = next(p for p in compare_all(found | others) if (p.a, p.b) == ("a", "b"))
-    assert among.found == alone.found
+    assert among.ratio == alone.ratio
     assert alone.p_different < among.p_different <= 21 * alone.p_different
 
 
@@ -90,12 +90,12 @@ def test_few_noisy_values_stay_undecided():
     found = {"a": estimated(100, 5, 2, 3), "b": estimated(103, 5, 2, 3)}
     pair = compare_pairs(found, [("a", "b")])[0]
     assert pair.relation == "undecided"
-    assert pair.found.low < 1 < pair.found.high
+    assert pair.ratio.low < 1 < pair.ratio.high
 
 
 def test_what_has_no_error_is_undecided():
     pair = compare_all({"a": of_trials(np.array([100.0])), "b": estimated(100, 1, 4, 5)})[0]
-    assert np.isnan(pair.found.low)
+    assert np.isnan(pair.ratio.low)
     assert pair.relation == "undecided"
 
 

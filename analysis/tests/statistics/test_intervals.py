@@ -5,7 +5,7 @@ import pytest
 from ntier_analysis.statistics import laws
 from ntier_analysis.statistics.share import saturation_share, wilson
 from ntier_analysis.statistics.stationarity import drift, start_excess, throughput_drift
-from ntier_analysis.statistics.throughput import batch_rates, dispersion, percentile, required_n, throughput
+from ntier_analysis.statistics.throughput import at_load, batch_rates, dispersion, percentile, required_n, throughput
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
@@ -144,6 +144,19 @@ def test_pool_widens_when_trials_differ():
     unequal = [rng.normal(m, 2, 10) for m in (50, 58, 62, 70)]
     assert laws.pool(equal)[0].half_width < laws.pool(unequal)[0].half_width / 3
     assert laws.pool(unequal)[1] < 0.001
+
+
+def test_trials_that_agree_by_chance_are_no_surer_than_their_runs():
+    rng = np.random.default_rng(10)
+    one = rng.normal(60, 6, 10)
+    other = rng.normal(60, 6, 10)
+    other += one.mean() - other.mean()
+    alone = [laws.pool([rates])[0].half_width for rates in (one, other)]
+    assert laws.pool([one, other])[0].half_width > 0.6 * min(
+        alone
+    )  # 1 / sqrt(2) of one of them, and more degrees of freedom
+    low, high = (np.array([60 + sign * half for half in alone]) for sign in (-1, 1))
+    assert at_load(np.array([60.0, 60.0]), low, high).half_width > 0.6 * min(alone)
 
 
 def test_demand_is_recovered():

@@ -83,10 +83,10 @@ def read_nodes(path: str) -> list[dict]:
 
 def addresses(nodes: list[dict]) -> dict[str, list[str]]:
     """Tier -> addresses of its nodes, by index: the peers of a role."""
-    found: dict[str, list[str]] = {}
+    by_tier: dict[str, list[str]] = {}
     for node in sorted(nodes, key=lambda node: node["index"]):
-        found.setdefault(node["tier"], []).append(node["address"])
-    return found
+        by_tier.setdefault(node["tier"], []).append(node["address"])
+    return by_tier
 
 
 def read_access(path: str) -> dict[str, dict]:

@@ -95,7 +95,7 @@ def run(lab: Lab, campaign: Campaign, file: str) -> int:
     1 if a trial has no valid attempt or a sweep ended early. Raises Interrupted, RequestError."""
     check(lab, campaign)
     lab.target.require_privileges()
-    with sweep.locked(lab):
+    with sweep.locked(lab), sweep.paid_for(lab, campaign.name):
         sweep.tidy(lab, lab.paths.raw)
         register(lab, campaign, file)
         codes: dict[str, int] = {}

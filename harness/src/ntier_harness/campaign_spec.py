@@ -182,7 +182,7 @@ def _located(source: Source, error: RequestError, key: str, item: int | None) ->
 def _entries(source: Source, system: System) -> list[tuple[dict[str, Any], str, int | None]]:
     """Options of each sweep, and where the file asks for it."""
     common = {k: _text(source, k, source.values[k]) for k in OPTIONS if k in source.values}
-    found: list[tuple[dict[str, Any], str, int | None]] = []
+    entries: list[tuple[dict[str, Any], str, int | None]] = []
     if "topologies" in source.values:
         name = keyed(system)
         usual = [system.definition.variants[name].default] if name else []
@@ -200,14 +200,14 @@ def _entries(source: Source, system: System) -> list[tuple[dict[str, Any], str, 
             for n in matching:
                 used[n] = True
             if not matching:
-                found.append((common | options, "topologies", i))
+                entries.append((common | options, "topologies", i))
         if False in used:
             raise source.error("exclude", "exclude: matches no sweep", used.index(False))
     for i in range(len(source.values.get("include", []))):
-        found.append((common | _entry(source, "include", i), "include", i))
-    if not found:
+        entries.append((common | _entry(source, "include", i), "include", i))
+    if not entries:
         raise RequestError(f"{source.name}: no sweep; give topologies: [1/1/1/1M, ...] or include:")
-    return found
+    return entries
 
 
 def _entry(source: Source, key: str, i: int) -> dict[str, Any]:
@@ -219,7 +219,7 @@ def _entry(source: Source, key: str, i: int) -> dict[str, Any]:
     options = {v: k for k, v in SINGULAR.items()}
     for name in entries[i]:
         if name not in allowed and name in KEYS:
-            raise source.error(key, f"{key}: {name} is one for the whole campaign; give it beside {key}:", i)
+            raise source.error(key, f"{key}: {name} is the same for the whole campaign; give it beside {key}:", i)
         if name not in allowed:
             raise source.error(key, str(unknown(key, name, allowed)), i)
     return {options.get(k, k): _text(source, key, v, i, k) for k, v in entries[i].items()}

@@ -1,4 +1,4 @@
-"""A system that runs already (`deploy: none`): what measures and drives it comes to its machines, and goes again.
+"""A system that runs already (`deploy: none`): brings the programs that measure and drive it, and removes them again.
 
 All of it is in two folders of a machine: HOME has the programs, from `up` to `down`; what they write is in
 `drivers.REMOTE` until it is fetched. Packages, accounts, units, the packet filter and the services stay as they are."""
@@ -119,10 +119,10 @@ def bring(lab: Lab, spec: Spec) -> None:
     # the machine's own umask must not decide whether the driver can be run
     unpack = f"umask 022; rm -rf {old} && tar --extract --no-same-owner --directory {HOME}"
 
-    def one(node: Node) -> None:
+    def install_on(node: Node) -> None:
         lab.nodes.call(node, unpack, input=of[node.tier], timeout=COPY_S)
 
-    lab.runner.parallel(one, lab.nodes.all)
+    lab.runner.parallel(install_on, lab.nodes.all)
 
 
 def verify(lab: Lab, requests: list[dict[str, Any]]) -> None:

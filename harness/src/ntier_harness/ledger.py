@@ -50,7 +50,7 @@ class Attempt:
 
 def attempts(sweep_dir: Path) -> dict[str, list[Attempt]]:
     """All attempts of a sweep by trial key, oldest first."""
-    found: dict[str, list[Attempt]] = {}
+    tries: dict[str, list[Attempt]] = {}
     for directory in sorted(sweep_dir.glob("*.r*")) if sweep_dir.is_dir() else []:
         match = _DIR.fullmatch(directory.name)
         if not match or not directory.is_dir():
@@ -61,10 +61,10 @@ def attempts(sweep_dir: Path) -> dict[str, list[Attempt]]:
         except DataError as error:
             problem = str(error).splitlines()[0]
         attempt = Attempt(directory, match[1], int(match[2] or 1), manifest, problem)
-        found.setdefault(match[1], []).append(attempt)
-    for list_ in found.values():
+        tries.setdefault(match[1], []).append(attempt)
+    for list_ in tries.values():
         list_.sort(key=lambda a: a.number)
-    return found
+    return tries
 
 
 def counted(attempts_: list[Attempt]) -> list[Attempt]:

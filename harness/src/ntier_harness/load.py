@@ -57,12 +57,12 @@ def compare_clocks(offsets: Mapping[str, Mapping[str, float]], clients: list[Nod
     half of the round trips by which it was found. `offsets`: node -> offset_before, rtt_before, s."""
     ours = ("this machine", 0.0, 0.0)
     known = [(c.name, offsets[c.name]["offset_before"], offsets[c.name]["rtt_before"]) for c in clients]
-    for (one, a, trip), (other, b, trip_b) in combinations([ours, *known], 2):
+    for (first, a, trip), (second, b, trip_b) in combinations([ours, *known], 2):
         apart = abs(a - b) - (trip + trip_b) / 2
         if apart > CLOCKS_APART_S:
             raise WorkError(
-                f"clock: {other} and {one} are {1000 * abs(a - b):.0f} ms apart; users start by the clients' clocks, "
-                f"which may differ by {1000 * CLOCKS_APART_S:.0f} ms; synchronize them (chrony)"
+                f"clock: {second} and {first} are {1000 * abs(a - b):.0f} ms apart; users start by the clients' "
+                f"clocks, which may differ by {1000 * CLOCKS_APART_S:.0f} ms; synchronize them (chrony)"
             )
 
 

@@ -74,14 +74,14 @@ def populated(group: str) -> bool:
 
 def first_process(group: str) -> str:
     """Number of a running container's first process; "" if none can be seen."""
-    found: list[int] = []
+    candidates: list[int] = []
     for path in glob.glob(f"{glob.escape(group)}/**/cgroup.procs", recursive=True):
         try:
             with open(path) as processes:
-                found += [int(number) for number in processes.read().split()]
+                candidates += [int(number) for number in processes.read().split()]
         except OSError:
             continue
-    return str(min(found)) if found else ""
+    return str(min(candidates)) if candidates else ""
 
 
 def is_v2() -> bool:

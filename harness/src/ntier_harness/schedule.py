@@ -61,18 +61,18 @@ class Grid:
 
 def to_come(lab: Lab, spec: Spec, attempts: int) -> list[Trial]:
     """Trials that are not finished. Those that a search has yet to choose are counted as trials of the highest load."""
-    made, found = make(lab, spec, attempts), ledger.attempts(lab.paths.raw / spec.sweep)
+    made, tries = make(lab, spec, attempts), ledger.attempts(lab.paths.raw / spec.sweep)
     known = made.trials()
     unknown = made.at_most() - len(known)
-    return [t for t in known if ledger.next_attempt(t, found, attempts) is not None] + [
+    return [t for t in known if ledger.next_attempt(t, tries, attempts) is not None] + [
         Trial(spec.users[-1], 1, 0) for _ in range(unknown)
     ]
 
 
 def unfinished(trials: list[Trial], sweep_dir: Path, attempts: int) -> Trial | None:
     """The first trial that is neither valid nor out of attempts."""
-    found = ledger.attempts(sweep_dir)
-    return next((t for t in trials if ledger.next_attempt(t, found, attempts) is not None), None)
+    tries = ledger.attempts(sweep_dir)
+    return next((t for t in trials if ledger.next_attempt(t, tries, attempts) is not None), None)
 
 
 class _Decision(BaseModel):
@@ -158,14 +158,14 @@ class Search:
 
     def _ask(self) -> dict[str, Any]:
         """The analysis' decision: {users or null, why, reason}."""
-        found = ledger.attempts(self.folder)
+        tries = ledger.attempts(self.folder)
         mine = {t.key for t in self._first()}
-        trials = {k: next((a.manifest for a in v if a.manifest), None) for k, v in found.items()}
-        open_ = [k for k, m in trials.items() if m and self._next_attempt(m.users, m.rep, found) is not None]
+        trials = {k: next((a.manifest for a in v if a.manifest), None) for k, v in tries.items()}
+        open_ = [k for k, m in trials.items() if m and self._next_attempt(m.users, m.rep, tries) is not None]
         others = {m.users for k, m in trials.items() if m and k not in mine and k not in open_ and m.rep == 1}
         store = self.lab.paths.results / "store"
         program = str(Path(sys.executable).with_name("ntier-analysis"))
-        if found:
+        if tries:
             self.lab.runner.run(
                 [program, "ingest", "--raw", str(self.lab.paths.raw), "--store", str(store), self.spec.sweep],
                 timeout=900,
@@ -180,5 +180,5 @@ class Search:
         except (ValueError, KeyError, TypeError):
             raise WorkError(f"search: {program} printed no decision: {done.out[:200]!r}") from None
 
-    def _next_attempt(self, users: int, rep: int, found: dict[str, list[ledger.Attempt]]) -> int | None:
-        return ledger.next_attempt(Trial(users, rep, 0), found, self.attempts)
+    def _next_attempt(self, users: int, rep: int, tries: dict[str, list[ledger.Attempt]]) -> int | None:
+        return ledger.next_attempt(Trial(users, rep, 0), tries, self.attempts)

@@ -75,15 +75,15 @@ def values(spec: Spec) -> dict[str, Any]:
 def origins(spec: Spec) -> list[dict[str, Any]]:
     """Each setting with value, unit, default and where its value comes from: `given`, `follows from others`, or the
     default's source."""
-    found, settings = [], spec.system.definition.settings
+    rows, settings = [], spec.system.definition.settings
     for name, value in values(spec).items():
         if name in settings:
             setting, usual = settings[name], default(spec, name)
             origin = GIVEN if name in spec.settings else RULE if value != usual else setting.source
             scales = setting.scales != "no"
-            found.append({"name": name, "value": value, "unit": setting.unit, "default": usual, "scaled": scales,
+            rows.append({"name": name, "value": value, "unit": setting.unit, "default": usual, "scaled": scales,
                           "origin": origin, "title": setting.title, "tier": setting.tier})  # fmt: skip
-    return found
+    return rows
 
 
 def default(spec: Spec, name: str) -> Any:

@@ -69,8 +69,8 @@ class Spec:
     def parameters(self, value: float | None = None) -> dict[str, Any]:
         """What the driver is told of the load's parameters; `value`: of the factor, if it is one of them."""
         known = self.system.definition.load.parameters
-        found = {name: self.settings.get(name, p.default) for name, p in known.items()}
-        return found if value is None else found | {self.factor: value}
+        values = {name: self.settings.get(name, p.default) for name, p in known.items()}
+        return values if value is None else values | {self.factor: value}
 
     @property
     def precision(self) -> float:

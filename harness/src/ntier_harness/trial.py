@@ -58,6 +58,7 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft_resources: di
         soft_resources=soft_resources,
         versions=dict(lab.versions),
         host=lab.host,
+        rent=lab.target.rent(),
         git_commit=lab.commit,
         git_clean=lab.clean,
         command=lab.command,
@@ -183,10 +184,10 @@ class Attempt:
         """Rows and digest of each table on each replica, if the mix writes: was all written, everywhere?"""
 
         def note_data(node: Node) -> None:
-            found = data(self.lab, node)
-            (self.folder(node) / f"data_{when}.json").write_text(found)
+            rows = data(self.lab, node)
+            (self.folder(node) / f"data_{when}.json").write_text(rows)
             if when == "before":
-                check_restored(self.lab, node, found)
+                check_restored(self.lab, node, rows)
 
         if self.spec.restores:
             self.lab.runner.parallel(note_data, replicas(self.lab, self.spec))

@@ -68,6 +68,8 @@ elif fault == "deaf":
     asyncio.unix_events._UnixSelectorEventLoop.add_signal_handler = lambda *_: None
 elif fault == "ends_late":
     driver.told["phases"]["ramp_down_s"] += 600
+elif fault == "own_amount":
+    driver.number = 8  # interactions of its own
 else:
     sys.exit(f"unknown fault {fault!r}")
 asyncio.run(driver.run())

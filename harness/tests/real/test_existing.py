@@ -141,7 +141,7 @@ def test_the_page_leads_to_a_report_and_leaves_nothing(owner: Owner) -> None:
     assert bare.returncode == 2, bare.stderr
     assert bare.stderr.count("\n") == 1, bare.stderr
     line = bare.stderr
-    assert line.startswith("error: hosts: prices1 (root@10.10.1.2): lacks sadc, sadf; there: apt"), line
+    assert line.startswith("error: hosts: prices1 (root@10.10.1.2): lacks sadc, sadf; run there: apt"), line
     assert "nothing listens on port 8000" in line
 
     owner.apt(PRICES, "install")

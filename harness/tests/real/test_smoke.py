@@ -57,7 +57,9 @@ def test_smoke(tmp_path: Path) -> None:
     assert [t["users"] for t in sweep["trials"]] == [1000, 3000]
     # 3,000 users are below the knee or at it, by the machine's speed; the CPUs of database and proxy are full first
     named = [(b["tier"], b["resource"]) for b in sweep["bottlenecks"]]
-    assert sweep["verdict"] == ["none", "single", "multi"][len(named)], sweep["evidence"]
+    # Between them the one may have room or not (they are used 97 and 93 %): then nothing is named, and it is unknown.
+    fitting = [("none", "unknown"), ("single",), ("multi",)][len(named)]
+    assert sweep["verdict"] in fitting, sweep["evidence"]
     assert set(named) <= {("db", "cpu"), ("middleware", "cpu")}, sweep["evidence"]
     low, high = sweep["max_throughput_interval"]
     assert 0 < low <= sweep["max_throughput_per_s"] <= high

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from ntier_analysis.api import html
-from ntier_analysis.comparison import Comparison as Found
+from ntier_analysis.comparison import Comparison as Computed
 from ntier_analysis.comparison.texts import comparison_text, conclusion, table
 from ntier_analysis.figures.comparison import ratios
 from ntier_analysis.figures.drawing import Drawing
@@ -16,29 +16,29 @@ class Comparison:
 
     >>> import ntier_analysis as na
     >>> mysql, *_, postgresql = na.Store.demo().sweeps
-    >>> found = na.Store.demo().compare(mysql, postgresql)
-    >>> found
+    >>> comparison = na.Store.demo().compare(mysql, postgresql)
+    >>> comparison
     maximum throughput: B is 0.5... of A: different...
-    >>> found.outcome
+    >>> comparison.outcome
     'different'
     """
 
-    def __init__(self, found: Found) -> None:
-        self._found = found
+    def __init__(self, comparison: Computed) -> None:
+        self._comparison = comparison
 
     @property
     def outcome(self) -> str:
         """Outcome for the maximum throughput: `same` (shown to be within the margin), `different` or `undecided`."""
-        return self._found.outcome
+        return self._comparison.outcome
 
     @property
     def conclusion(self) -> str:
-        return conclusion(self._found)
+        return conclusion(self._comparison)
 
     @property
     def warnings(self) -> list[str]:
         """What a reader must know before using a ratio."""
-        return list(self._found.warnings)
+        return list(self._comparison.warnings)
 
     @property
     def ratios(self) -> pd.DataFrame:
@@ -51,20 +51,20 @@ class Comparison:
         >>> ratios["scope"].iloc[0], ratios["metric"].iloc[0]
         ('maximum', 'throughput_per_s')
         """
-        return table(self._found)
+        return table(self._comparison)
 
     def text(self, *, loads: bool = True) -> str:
         """As `ntier-analysis compare` prints it; without `loads` the single loads are left out."""
-        return comparison_text(self._found, loads=loads)
+        return comparison_text(self._comparison, loads=loads)
 
     def figure(self) -> Drawing:
         """Every ratio with its interval."""
-        a, b = self._found.a.label, self._found.b.label
-        return ratios(self.ratios, a, b, self._found.margin, self.conclusion)
+        a, b = self._comparison.a.label, self._comparison.b.label
+        return ratios(self.ratios, a, b, self._comparison.margin, self.conclusion)
 
     def __repr__(self) -> str:
         return self.conclusion
 
     def _repr_html_(self) -> str:
-        rows = [(letter, side.label) for letter, side in (("A", self._found.a), ("B", self._found.b))]
+        rows = [(letter, side.label) for letter, side in (("A", self._comparison.a), ("B", self._comparison.b))]
         return html.table(self.conclusion, rows, self.warnings)

@@ -57,10 +57,10 @@ class Density:
         >>> bool(mode_pct > 95)
         True
         """
-        found = np.flatnonzero(self.users == users)
-        if not len(found):
+        places = np.flatnonzero(self.users == users)
+        if not len(places):
             raise DataError(f"no load of {users} users; there are: {', '.join(f'{u:.0f}' for u in self.users)}")
-        return self.curves[found[0]]
+        return self.curves[places[0]]
 
     def figure(self) -> Drawing:
         """The flat map, with the shares and their intervals beside it."""

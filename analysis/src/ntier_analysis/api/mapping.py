@@ -24,23 +24,23 @@ class Maps:
     'bottleneck-map-M.browse_only.shardingsphere.1-1'
     """
 
-    def __init__(self, found: Campaign, prices: Prices) -> None:
-        self._found, self._prices = found, prices
+    def __init__(self, campaign: Campaign, prices: Prices) -> None:
+        self._campaign, self._prices = campaign, prices
 
     @property
     def sentence(self) -> str:
-        return sentence(self._found)
+        return sentence(self._campaign)
 
     @property
     def warnings(self) -> list[str]:
         """What a reader must know before comparing topologies."""
-        return list(self._found.warnings)
+        return list(self._campaign.warnings)
 
     @cached_property
     def figures(self) -> list[Drawing]:
         """Maps, throughput as lines and surface, scale-out, ratios between the maps, and costs, as far as the sweeps
         tell them; each with `finding` and `caption` (texts) and `data` (what is drawn)."""
-        return drawings(self._found, self._prices)
+        return drawings(self._campaign, self._prices)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -55,7 +55,7 @@ class Maps:
             {
                 "sweep": c.sweep,
                 "topology": str(c.topology),
-                "map": c.condition.label,
+                "map": c.map_key.label,
                 "verdict": c.verdict,
                 "limit": c.limit,
                 "saturation": c.saturation,
@@ -65,7 +65,7 @@ class Maps:
                 "at_least": c.at_least,
                 "valid_trials": c.valid,
             }
-            for c in self._found.cells
+            for c in self._campaign.cells
         ]
         return pd.DataFrame(rows)
 
@@ -73,5 +73,5 @@ class Maps:
         return self.sentence
 
     def _repr_html_(self) -> str:
-        rows = [(str(c.topology), f"{c.limit} ({c.condition.label})") for c in self._found.cells]
+        rows = [(str(c.topology), f"{c.limit} ({c.map_key.label})") for c in self._campaign.cells]
         return html.table(self.sentence, rows, self.warnings)

@@ -85,8 +85,8 @@ class Store:
         >>> na.Store.demo().trials.groupby("topology")["valid"].sum().to_dict()
         {'1/1/1/1M': 13, '1/1/1/1P': 12}
         """
-        found = read_table(self.path, "trials").sort_values(["sweep", "users", "rep"], ignore_index=True)
-        return found.assign(valid=found["valid"].fillna(False).astype(bool))
+        rows = read_table(self.path, "trials").sort_values(["sweep", "users", "rep"], ignore_index=True)
+        return rows.assign(valid=rows["valid"].fillna(False).astype(bool))
 
     @cached_property
     def overview(self) -> pd.DataFrame:

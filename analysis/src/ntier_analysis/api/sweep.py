@@ -53,9 +53,9 @@ class Sweep:
         0   1000              28.4                    9.6
         1   2000              56.4                   14.9
         """
-        found = read_table(self._store, "trials", self.name)
-        found = found.sort_values(["users", "rep", "trial"], ignore_index=True)
-        return found.assign(valid=found["valid"].fillna(False).astype(bool))
+        rows = read_table(self._store, "trials", self.name)
+        rows = rows.sort_values(["users", "rep", "trial"], ignore_index=True)
+        return rows.assign(valid=rows["valid"].fillna(False).astype(bool))
 
     @property
     def topology(self) -> str:
@@ -79,14 +79,14 @@ class Sweep:
         utilization_p95_pct, interval_s, and the trial's valid.
 
         >>> import ntier_analysis as na
-        >>> found = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").saturation
-        >>> full = found[(found["node"] == "db1") & (found["saturation_low"] > 0.5)]
+        >>> rows = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").saturation
+        >>> full = rows[(rows["node"] == "db1") & (rows["saturation_low"] > 0.5)]
         >>> int(full["users"].min())
         4000
         """
-        found = read_table(self._store, "saturation", self.name, filters=[("threshold_pct", "==", THRESHOLD_PCT)])
-        valid = found["trial"].map(self.trials.set_index("trial")["valid"]).astype(bool)
-        return found.assign(valid=valid).sort_values(["users", "trial", "tier", "node", "resource"], ignore_index=True)
+        rows = read_table(self._store, "saturation", self.name, filters=[("threshold_pct", "==", THRESHOLD_PCT)])
+        valid = rows["trial"].map(self.trials.set_index("trial")["valid"]).astype(bool)
+        return rows.assign(valid=valid).sort_values(["users", "trial", "tier", "node", "resource"], ignore_index=True)
 
     @cached_property
     def checks(self) -> pd.DataFrame:
@@ -115,8 +115,8 @@ class Sweep:
 
         >>> import ntier_analysis as na
         >>> sweep = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere")
-        >>> found = sweep.samples(node="db1", resource="cpu", metric="utilization_pct")
-        >>> found["unit"].unique().tolist(), bool(found["value"].mean() > 50)
+        >>> cpu = sweep.samples(node="db1", resource="cpu", metric="utilization_pct")
+        >>> cpu["unit"].unique().tolist(), bool(cpu["value"].mean() > 50)
         (['pct'], True)
         >>> sweep.samples(node="db7")
         Traceback (most recent call last):
@@ -139,9 +139,9 @@ class Sweep:
                 )
             there = there[there[name] == value]
             filters.append((name, "=", value))
-        found = read_table(self._store, "samples", self.name, filters=filters or None)
-        users = found["trial"].map(self.trials.set_index("trial")["users"])
-        return found.drop(columns="sweep").assign(users=users)
+        rows = read_table(self._store, "samples", self.name, filters=filters or None)
+        users = rows["trial"].map(self.trials.set_index("trial")["users"])
+        return rows.drop(columns="sweep").assign(users=users)
 
     def density(self, node: str, resource: str = "cpu", item: str | None = None) -> Density:
         """Density of a resource's utilization over the users. `item`: which part of the resource, if it has several
@@ -201,7 +201,7 @@ class Sweep:
     def chains(self) -> list[str]:
         """What moves with the disk of each database, second by second: one sentence for each trial in which anything
         does."""
-        return [f"{trial}: {chain.text}" for trial, found in self._data.chains.items() for chain in found]
+        return [f"{trial}: {chain.text}" for trial, chains in self._data.chains.items() for chain in chains]
 
     # ---- figures ----
 
@@ -216,10 +216,10 @@ class Sweep:
 
     def figure(self, name: str) -> Drawing:
         """One of `figures()` by its name. Raises DataError for an unknown one, naming those of this sweep."""
-        found = {d.name: d for d in self.figures()}
-        if name not in found:
-            raise DataError(f"{self.name}: no figure {name!r}; there are: {', '.join(found) or 'none'}")
-        return found[name]
+        figures = {d.name: d for d in self.figures()}
+        if name not in figures:
+            raise DataError(f"{self.name}: no figure {name!r}; there are: {', '.join(figures) or 'none'}")
+        return figures[name]
 
     def densities(self) -> list[Drawing]:
         """The CPU of the node that limits first, as a surface and as a map; then every other node as a map."""

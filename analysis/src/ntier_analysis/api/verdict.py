@@ -81,8 +81,8 @@ class Verdict:
         """The most saturated first; empty for `none`, `hidden` and `unknown`.
 
         >>> import ntier_analysis as na
-        >>> (found,) = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").verdict.bottlenecks
-        >>> found.tier, found.resource, found.nodes, found.saturation > 0.9
+        >>> (limit,) = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").verdict.bottlenecks
+        >>> limit.tier, limit.resource, limit.nodes, limit.saturation > 0.9
         ('db', 'cpu', ('db1',), True)
         """
         return [

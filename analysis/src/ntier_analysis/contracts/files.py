@@ -1,7 +1,7 @@
-"""The only place where files are opened and written that people or other programs hand over. What is read is a regular
-file of a stated size at most: a FIFO would wait for ever, a device has no end, and a sparse or compressed file holds
-more than its disk. What is written has a temporary name until it is whole, so that two programs at once never write one
-file, and a reader never sees half of it.
+"""The only module that opens and writes files which people or other programs hand over. It reads regular files up to a
+stated size: a FIFO would wait for ever, a device has no end, and a sparse or compressed file holds more than its disk.
+It writes under a temporary name until the file is whole, so that two programs never write one file at once, and a
+reader never sees half of it.
 
 PyYAML and zstandard are imported only where such a file is read; the rest is the standard library."""
 
@@ -70,12 +70,12 @@ def opened(path: Path, most: int) -> BinaryIO:
     return file
 
 
-def _only_regular(path: Path, found: os.stat_result, most: int) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
+def _only_regular(path: Path, status: os.stat_result, most: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
         raise DataError(f"{path}: is {kind}, expected a regular file")
-    if found.st_size > most:
-        raise DataError(f"{path}: {size(found.st_size)}, allowed are at most {size(most)}")
+    if status.st_size > most:
+        raise DataError(f"{path}: {size(status.st_size)}, allowed are at most {size(most)}")
 
 
 def size(n: int) -> str:

@@ -32,17 +32,17 @@ def system(users: float) -> System:
     )
 
 
-def rows(found: System) -> dict[str, tuple[str, ...]]:
+def rows(system: System) -> dict[str, tuple[str, ...]]:
     """Interaction -> the tables in one of which it leaves exactly one row. A system with the same interactions that
     does not name any tables is treated alike."""
-    told = {i.name: i.rows for i in found.interactions if i.rows}
-    return told or {i.name: _ROWS[i.name] for i in found.interactions if i.name in _ROWS}
+    told = {i.name: i.rows for i in system.interactions if i.rows}
+    return told or {i.name: _ROWS[i.name] for i in system.interactions if i.name in _ROWS}
 
 
-def pictured(found: System) -> bool:
+def pictured(system: System) -> bool:
     """Whether each interaction ends with one picture, its page's logo. True for systems that have one of the
     interactions of `_ROWS`."""
-    return any(i.name in _ROWS for i in found.interactions)
+    return any(i.name in _ROWS for i in system.interactions)
 
 
 def _replicas(tier: str) -> Replicas:

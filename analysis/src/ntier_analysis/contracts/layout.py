@@ -21,7 +21,7 @@ class Layout:
     def of(cls, topology: str, order: str = "") -> Layout:
         """`1/2/1M` (or its slug) and `web,app,db`, as the store's trials have them; no order: what was meant before it
         was stored."""
-        found = _NOTATION.fullmatch(topology.strip())
+        match = _NOTATION.fullmatch(topology.strip())
         tiers = tuple(order.split(",")) if order else TIERS
-        counts = [int(n) for n in re.split("[/-]", found[1])] if found else []
-        return cls(tuple(zip(tiers, counts, strict=True)), found[2]) if found and len(tiers) == len(counts) else cls()
+        counts = [int(n) for n in re.split("[/-]", match[1])] if match else []
+        return cls(tuple(zip(tiers, counts, strict=True)), match[2]) if match and len(tiers) == len(counts) else cls()

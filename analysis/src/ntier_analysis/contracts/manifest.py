@@ -96,6 +96,22 @@ class Host(_Part):
     facts: dict[str, Any] = Field(default_factory=dict)
 
 
+class Rent(_Part):
+    """What the rented machines of the deployment cost. Keys are nodes."""
+
+    currency: str
+    price_per_hour: dict[Name, Annotated[float, Field(ge=0)]]
+    types: dict[Name, str] = Field(default_factory=dict)
+    """The provider's name of each machine's type."""
+    since_s: dict[Name, Time] = Field(default_factory=dict)
+    """When each was asked for."""
+    location: str = ""
+    source: str = ""
+    """Where the prices come from, and their date."""
+    calibration: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    """What each machine was found to do before it was used (docs/decisions/clouds.md)."""
+
+
 class FileEntry(_Part):
     path: str
     """Relative to the trial's directory, forward slashes."""
@@ -134,6 +150,8 @@ class Manifest(_Part):
     soft_resources: dict[str, Any] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     host: Host | None = None
+    rent: Rent | None = None
+    """None: nothing is paid for."""
     git_commit: str | None = None
     git_clean: bool | None = None
     command: str = ""

@@ -49,10 +49,10 @@ class Node(BaseModel):
 def read_nodes(path: Path) -> list[Node]:
     """Reads `nodes.json`. Raises FileNotFoundError, or DataError naming the node and the field that is wrong."""
     path.stat()
-    found = read_json(path, RECORD_BYTES)
-    if not isinstance(found, list):
+    document = read_json(path, RECORD_BYTES)
+    if not isinstance(document, list):
         raise DataError(f"{path}: expected a list of nodes")
     try:
-        return [Node.model_validate(item) for item in found]
+        return [Node.model_validate(item) for item in document]
     except ValidationError as error:
         raise DataError(f"{path}: {said(error)}") from None

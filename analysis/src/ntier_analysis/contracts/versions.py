@@ -17,5 +17,5 @@ def tested(versions: Mapping[str, str]) -> dict[str, str]:
 
 def differing(then: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """(component, version then, version now) of components that both know and whose versions differ, by name."""
-    one, other = tested(then), tested(now)
-    return [(k, one[k], other[k]) for k in sorted(one.keys() & other.keys()) if one[k] != other[k]]
+    before, after = tested(then), tested(now)
+    return [(k, before[k], after[k]) for k in sorted(before.keys() & after.keys()) if before[k] != after[k]]

@@ -28,12 +28,12 @@ def run(
         raise DataError(f"expectations are exported by --junit, not by --{kinds[0]}")
     if out is not None:
         check_file(out, "--out")
-    found = exported(store, sweep)
+    document = exported(store, sweep)
     if kinds == ["junit"]:
         results = check(store, expect, expected, [sweep]) if expect or expected else []
-        text = to_junit(found, [r for r in results if r.sweep == sweep], allow_undecided=allow)
+        text = to_junit(document, [r for r in results if r.sweep == sweep], allow_undecided=allow)
     else:
-        text = to_json(found) + "\n" if kinds == ["json"] else to_openmetrics(found)
+        text = to_json(document) + "\n" if kinds == ["json"] else to_openmetrics(document)
     if out is None:
         return text
     write_text(out, text)

@@ -103,15 +103,16 @@ def exported(store: Path, sweep: str) -> Export:
     names = sweeps(store)
     if sweep not in names:
         raise DataError(f"no sweep {sweep!r} in {store}; there are: {', '.join(names) or 'none'}")
-    found = as_json(verdicts(store, [sweep])[0])
+    verdict = as_json(verdicts(store, [sweep])[0])
     rows = read_table(store, "trials", sweep).set_index("trial")
     checks = read_table(store, "checks", sweep)
     trials = [
-        _trial(trial, rows.loc[trial["trial"]], checks[checks["trial"] == trial["trial"]]) for trial in found["trials"]
+        _trial(trial, rows.loc[trial["trial"]], checks[checks["trial"] == trial["trial"]])
+        for trial in verdict["trials"]
     ]
     return Export(
-        **{name: found[name] for name in OF_THE_SWEEP},
-        bottlenecks=_bottlenecks(found["bottlenecks"]),
+        **{name: verdict[name] for name in OF_THE_SWEEP},
+        bottlenecks=_bottlenecks(verdict["bottlenecks"]),
         trials=trials,
         sweep_checks=_checks(read_table(store, "sweep_checks", sweep)),
     )
@@ -131,9 +132,10 @@ def _trial(judged: dict[str, Any], row: pd.Series, checks: pd.DataFrame) -> Expo
     )
 
 
-def _bottlenecks(found: list[dict[str, Any]]) -> list[Bottleneck]:
+def _bottlenecks(bottlenecks: list[dict[str, Any]]) -> list[Bottleneck]:
     return [
-        Bottleneck(**{k: v for k, v in b.items() if k != "interval"}, saturation_interval=b["interval"]) for b in found
+        Bottleneck(**{k: v for k, v in b.items() if k != "interval"}, saturation_interval=b["interval"])
+        for b in bottlenecks
     ]
 
 

@@ -12,28 +12,28 @@ _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Rows = list[tuple[dict[str, str], float | None]]
 
 
-def to_json(found: Export) -> str:
-    return found.model_dump_json(indent=1)
+def to_json(export: Export) -> str:
+    return export.model_dump_json(indent=1)
 
 
 # ---- OpenMetrics ---------------------------------------------------------------------------------------------------
 
 
-def to_openmetrics(found: Export) -> str:
+def to_openmetrics(export: Export) -> str:
     """Gauges and one info, without times; what is unknown has no sample."""
-    sweep = {"sweep": found.sweep}
-    low, high = found.max_throughput_interval
-    trials = [(sweep | {"trial": t.trial, "users": str(t.users)}, t) for t in found.trials]
+    sweep = {"sweep": export.sweep}
+    low, high = export.max_throughput_interval
+    trials = [(sweep | {"trial": t.trial, "users": str(t.users)}, t) for t in export.trials]
     families: list[tuple[str, str, str, Rows]] = [
         ("ntier_max_throughput_per_second", "", "Largest throughput that the sweep reached.",
-         [(sweep, found.max_throughput_per_s)]),
+         [(sweep, export.max_throughput_per_s)]),
         ("ntier_max_throughput_low_per_second", "", "Lower end of its 95 % interval.", [(sweep, low)]),
         ("ntier_max_throughput_high_per_second", "", "Upper end of the same.", [(sweep, high)]),
         ("ntier_max_throughput_at_least", "", "1: the maximum was not reached.",
-         [(sweep, float(found.max_throughput_at_least))]),
-        ("ntier_knee_users", "", "Users from which on throughput no longer grows.", [(sweep, found.knee_users)]),
+         [(sweep, float(export.max_throughput_at_least))]),
+        ("ntier_knee_users", "", "Users from which on throughput no longer grows.", [(sweep, export.knee_users)]),
         ("ntier_bottleneck_saturation_ratio", "ratio", "Share of the run in which the bottleneck was saturated.",
-         [(sweep | _labels(b), b.saturation) for b in found.bottlenecks]),
+         [(sweep | _labels(b), b.saturation) for b in export.bottlenecks]),
         ("ntier_trial_valid", "", "1: no required check failed.", [(labels, float(t.valid)) for labels, t in trials]),
         ("ntier_trial_throughput_per_second", "", "Interactions completed without error.",
          [(labels, t.throughput_per_s) for labels, t in trials]),
@@ -43,11 +43,11 @@ def to_openmetrics(found: Export) -> str:
          [(labels, _seconds(t.response_time_p95_ms)) for labels, t in trials]),
         ("ntier_trial_errors", "", "Interactions that failed.", [(labels, t.errors) for labels, t in trials]),
     ]  # fmt: skip
-    told = sweep | {"topology": found.topology, "verdict": found.verdict, "kind": found.kind or ""}
+    told = sweep | {"topology": export.topology, "verdict": export.verdict, "kind": export.kind or ""}
     lines = [
         "# TYPE ntier_verdict info",
         "# HELP ntier_verdict What limits the sweep's throughput.",
-        f"ntier_verdict_info{_braces(told | {'analysis_version': found.analysis_version})} 1",
+        f"ntier_verdict_info{_braces(told | {'analysis_version': export.analysis_version})} 1",
     ]
     for name, unit, text, rows in families:
         known = [(labels, value) for labels, value in rows if value is not None]
@@ -75,10 +75,10 @@ def _braces(labels: dict[str, str]) -> str:
 # ---- JUnit ---------------------------------------------------------------------------------------------------------
 
 
-def to_junit(found: Export, expected: list[Result], *, allow_undecided: bool = False) -> str:
+def to_junit(export: Export, expected: list[Result], *, allow_undecided: bool = False) -> str:
     """Test cases: the expectations, each check of each trial, each check of the sweep. A case fails if an expectation
     is not met, or a required check did not pass; it is skipped if nothing can be said, or the check only warns."""
-    root = ElementTree.Element("testsuites", name=_clean(f"ntier-analysis {found.sweep}"))
+    root = ElementTree.Element("testsuites", name=_clean(f"ntier-analysis {export.sweep}"))
     met = {Outcome.HOLDS}
     cases = []
     for result in expected:
@@ -86,10 +86,10 @@ def to_junit(found: Export, expected: list[Result], *, allow_undecided: bool = F
         if result.outcome is Outcome.UNDECIDED and allow_undecided:
             state = "skipped"
         cases.append((result.expectation, state, f"{result.outcome.value}: {result.seen}", "\n".join(result.evidence)))
-    _suite(root, f"{found.sweep}.expectations", cases)
-    for trial in found.trials:
-        _suite(root, f"{found.sweep}.{trial.trial}", [_case(check) for check in trial.checks])
-    _suite(root, f"{found.sweep}.checks", [_case(check) for check in found.sweep_checks])
+    _suite(root, f"{export.sweep}.expectations", cases)
+    for trial in export.trials:
+        _suite(root, f"{export.sweep}.{trial.trial}", [_case(check) for check in trial.checks])
+    _suite(root, f"{export.sweep}.checks", [_case(check) for check in export.sweep_checks])
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

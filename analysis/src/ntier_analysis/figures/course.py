@@ -75,7 +75,7 @@ def of_node(samples: pd.DataFrame, node: str, names: Collection[str] | None = No
     statements are also those that another node counts under its name (item)."""
     mine = samples[samples["node"] == node]
     told = samples[(samples["item"] == node) & (samples["node"] != node)]
-    found: list[Series] = []
+    measures: list[Series] = []
     for measure in MEASURES:
         if names is not None and measure.name not in names:
             continue
@@ -84,9 +84,9 @@ def of_node(samples: pd.DataFrame, node: str, names: Collection[str] | None = No
             rows = rows[(rows["resource"] == resource) & (rows["metric"] == metric)]
             rows = rows[rows["source"] == source] if source else rows
             if rows["value"].notna().any():
-                found.append(_series(measure, rows, metric))
+                measures.append(_series(measure, rows, metric))
                 break
-    return found
+    return measures
 
 
 def _series(measure: Measure, rows: pd.DataFrame, metric: str) -> Series:
@@ -138,7 +138,7 @@ def stretch_of(series: dict[str, list[Series]], run: tuple[float, float]) -> tup
     if length <= STRETCH_S:
         return 0.0, length
     starts = np.arange(0.0, length - STRETCH_S + 1, 10.0)
-    disks = [s for found in series.values() for s in found if s.measure.name.startswith("disk")]
+    disks = [s for measures in series.values() for s in measures if s.measure.name.startswith("disk")]
     use = np.zeros(len(starts))
     for s in disks:
         t = s.t_s - run[0]
@@ -156,15 +156,15 @@ def course(
     series = _comparable({node: of_node(samples, node) for node, _ in nodes})
     run = (trial.run_start_s, trial.run_end_s)
     begin, end = stretch or stretch_of(series, run)
-    rows = [m for m in MEASURES if any(s.measure is m for found in series.values() for s in found)]
+    rows = [m for m in MEASURES if any(s.measure is m for measures in series.values() for s in measures)]
     with styled():
         figure = Figure(figsize=(PAGE_IN, 0.75 + 0.85 * max(len(rows), 1)))
         grid = figure.subplots(max(len(rows), 1), len(nodes), squeeze=False, sharex=True, sharey="row")
         for column, (node, tier) in zip(grid.T, nodes, strict=True):
-            found = {s.measure: s for s in series[node]}
+            by_measure = {s.measure: s for s in series[node]}
             column[0].set_title(node, loc="left")
             for axes, measure in zip(column, rows, strict=False):
-                _panel(axes, found.get(measure), tier, run[0], (begin, end))
+                _panel(axes, by_measure.get(measure), tier, run[0], (begin, end))
             column[-1].set(xlabel="seconds of the run phase", xlim=(begin, end))
         for axes, measure in zip(grid[:, 0], rows, strict=False):
             axes.set_ylabel(measure.label)
@@ -182,10 +182,10 @@ def course(
 
 def _comparable(series: dict[str, list[Series]]) -> dict[str, list[Series]]:
     """Leaves out what disks read if the share of busy time is known for all disks that read."""
-    named = [{s.measure.name for s in found} for found in series.values()]
+    named = [{s.measure.name for s in measures} for measures in series.values()]
     if any("disk read" in names and "disk" not in names for names in named):
         return series
-    return {node: [s for s in found if s.measure.name != "disk read"] for node, found in series.items()}
+    return {node: [s for s in measures if s.measure.name != "disk read"] for node, measures in series.items()}
 
 
 def _panel(axes, series: Series | None, tier: str, run_start_s: float, stretch: tuple[float, float]) -> None:
@@ -210,8 +210,8 @@ def _long(series: dict[str, list[Series]], run_start_s: float, stretch: tuple[fl
         pd.DataFrame({"t_s": s.t_s - run_start_s, "value": s.value}).assign(
             node=node, measure=s.measure.label, source=s.where
         )
-        for node, found in series.items()
-        for s in found
+        for node, measures in series.items()
+        for s in measures
     ]  # fmt: skip
     if not parts:
         return pd.DataFrame(columns=columns)
@@ -258,7 +258,7 @@ def _per_second(series: Series, start_s: float, stretch: tuple[float, float]) ->
 
 
 def _caption(series: dict[str, list[Series]], trial, stretch: tuple[float, float], data: pd.DataFrame) -> str:
-    sources = sorted({f"{s.measure.label.split(' [')[0]}: {s.where}" for found in series.values() for s in found})
+    sources = sorted({f"{s.measure.label.split(' [')[0]}: {s.where}" for measures in series.values() for s in measures})
     return (
         f"Seconds {stretch[0]:.0f} to {stretch[1]:.0f} of the run phase of {trial.trial} ({trial.users:,} users), "
         f"values as they were measured (n = {int(data['value'].notna().sum()):,}): grey each sample, coloured 1-s "

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ntier_analysis.density import GRID_PCT, densities
 from ntier_analysis.figures.drawing import Drawing
@@ -32,6 +32,8 @@ EXCESS_PCT = 0.5
 """Samples this far above 100 % are counted and mentioned: a quota of short periods is not exact within one sample."""
 LONG_LABEL = 32
 """Letters of 8 points that fit under the map."""
+SLANTED_LABEL = 27
+"""The same along the surface's edge."""
 
 Array = npt.NDArray[np.float64]
 
@@ -132,11 +134,13 @@ def density_surface(
             axes.plot(GRID_PCT, np.full_like(GRID_PCT, users[row]), surface[row], color="white" if dead else "black",
                       linewidth=0.5, linestyle=":" if dead else "-", zorder=depth + 4)  # fmt: skip
         axes.set(xlim=(0, 100), ylim=(users.min(), max(users.max(), users.min() + 1)), zlim=(0, surface.max()))
-        axes.set_xlabel(utilization_label(resource, item, node), labelpad=-6)
+        label = utilization_label(resource, item, node)
+        axes.set_xlabel(label, labelpad=-6, fontsize=8 * min(1.0, SLANTED_LABEL / len(label)))
         axes.set_ylabel(axis_label(), labelpad=-4)
         axes.set_zlabel("density [share per % point]", labelpad=-5)
         axes.set_xticks((0, 20, 40, 60, 80))
         axes.zaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))  # longer numbers would reach the label
+        axes.zaxis.set_major_formatter(FuncFormatter(lambda z, _: f"{z:.3g}".replace("0.", ".", 1)))
         axes.set_zticks([z for z in axes.get_zticks() if 0 < z <= surface.max()])  # a 0 would cover the last load
         users_ticks(axes.yaxis, users)
         for axis, pad in (("x", -4), ("y", -4), ("z", -2)):
@@ -247,7 +251,7 @@ def _caption(curves: pd.DataFrame, node: str, resource: str, item: str, scale: f
         f"{THRESHOLD_PCT:g} %{waiting} are counted from the raw samples, not read from the density; scale {scale:g}."
     ]
     if curves["n_missing"].sum():
-        parts.append(f"{curves['n_missing'].sum():,} samples are missing (gaps).")
+        parts.append(f"Missing samples (gaps): {curves['n_missing'].sum():,}.")
     if curves["n_above"].sum():
         parts.append(f"{curves['n_above'].sum():,} of {curves['n'].sum():,} samples above 100 % are drawn at 100 %.")
     if invalid:

@@ -46,15 +46,15 @@ def events(samples: pd.DataFrame) -> pd.DataFrame:
     for kind in KINDS:
         chosen = samples[(samples["resource"] == kind.resource) & (samples["metric"] == kind.metric)]
         told = samples.loc[samples["metric"] == kind.unless, "node"].unique()
-        found = chosen[(chosen["value"] > 0) & ~chosen["node"].isin(told)]
-        parts.append(found[["trial", "t_s", "node", "tier", "value"]].assign(what=kind.what, unit=kind.unit))
+        rows = chosen[(chosen["value"] > 0) & ~chosen["node"].isin(told)]
+        parts.append(rows[["trial", "t_s", "node", "tier", "value"]].assign(what=kind.what, unit=kind.unit))
     return pd.concat(parts, ignore_index=True)
 
 
-def lanes(found: pd.DataFrame) -> list[tuple[str, str]]:
+def lanes(rows: pd.DataFrame) -> list[tuple[str, str]]:
     """(node, what) of the events, those that came in most seconds first, at most `MOST_LANES`; in the order of the
     request's way."""
-    counts = found.groupby(["node", "tier", "what"]).size().sort_values(ascending=False).head(MOST_LANES)
+    counts = rows.groupby(["node", "tier", "what"]).size().sort_values(ascending=False).head(MOST_LANES)
     ordered = sorted(counts.index, key=lambda k: (tier_order(k[1]), len(k[0]), k[0], k[2]))
     return [(node, what) for node, _, what in ordered]
 
@@ -64,13 +64,13 @@ def events_of_none() -> pd.DataFrame:
     return pd.DataFrame({c: pd.Series(dtype=float if c in ("t_s", "value", "top") else str) for c in columns})
 
 
-def lanes_caption(found: pd.DataFrame, shown: list[tuple[str, str]]) -> str:
+def lanes_caption(rows: pd.DataFrame, shown: list[tuple[str, str]]) -> str:
     """What the lanes show and what the highest bar of each stands for; empty without events."""
     if not shown:
         return ""
-    tops = found.drop_duplicates(["node", "what"]).set_index(["node", "what"])
+    tops = rows.drop_duplicates(["node", "what"]).set_index(["node", "what"])
     said = "; ".join(f"{n} {w} {tops.loc[(n, w), 'top']:.3g} {tops.loc[(n, w), 'unit']}" for n, w in shown)
-    more = max(0, found.groupby(["node", "what"]).ngroups - len(shown))
+    more = max(0, rows.groupby(["node", "what"]).ngroups - len(shown))
     others = f" {more} more kinds of events, which came in fewer seconds, are not drawn." if more else ""
     return (
         f" Below each panel: events, by the samples of each second; the height is the square root of the value, "
@@ -78,12 +78,12 @@ def lanes_caption(found: pd.DataFrame, shown: list[tuple[str, str]]) -> str:
     )
 
 
-def draw_lanes(axes, found: pd.DataFrame, shown: list[tuple[str, str]], run_start_s: float) -> None:
+def draw_lanes(axes, marks: pd.DataFrame, shown: list[tuple[str, str]], run_start_s: float) -> None:
     """One lane per node and kind; each event is a bar, its height the square root of its value over the lane's highest.
 
-    found: events of one trial, with `top` (the highest value of that lane in all trials)."""
+    marks: events of one trial, with `top` (the highest value of that lane in all trials)."""
     for place, (node, what) in enumerate(reversed(shown)):
-        rows = found[(found["node"] == node) & (found["what"] == what)]
+        rows = marks[(marks["node"] == node) & (marks["what"] == what)]
         color = tier_look(rows["tier"].iloc[0]).color if len(rows) else "black"
         time_s = rows["t_s"].to_numpy() - run_start_s
         height = 0.8 * np.sqrt(rows["value"].to_numpy() / rows["top"].to_numpy())

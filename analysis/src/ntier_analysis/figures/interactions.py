@@ -30,18 +30,22 @@ def long_interactions(done: pd.DataFrame, trial: str, users: int) -> Drawing:
         axes = figure.subplots()
         axes.barh(range(len(shown)), 100 * shown["share_of_time"], color=ALERT_COLOR, height=0.6)
         for place, row in shown.iterrows():
-            said = f"{row['mean_ms']:.0f} ms, up to {row['max_ms']:.0f} (n = {row['n']})"
-            axes.annotate(said, (100 * row["share_of_time"], place), xytext=(3, 0), textcoords="offset points",
+            label = f"{row['mean_ms']:,.0f} ms, up to {row['max_ms']:,.0f} (n = {row['n']:,})"
+            axes.annotate(label, (100 * row["share_of_time"], place), xytext=(3, 0), textcoords="offset points",
                           va="center", fontsize=6.5)  # fmt: skip
         axes.set_yticks(range(len(shown)), shown["interaction"])
         axes.set(
             xlabel="share of all response time [%]",
-            xlim=(0, 140 * max(shown["share_of_time"].max() if len(shown) else 0.0, 0.01)),
+            xlim=(0, 200 * max(shown["share_of_time"].max() if len(shown) else 0.0, 0.01)),
         )
+        axes.set_xticks([tick for tick in axes.get_xticks() if tick <= 100])
     finding = "There are no interactions."
     if len(frame):
         top = frame.iloc[0]
         share, of_n = top["share_of_time"], top["n"] / frame["n"].sum()
-        finding = f"{top['interaction']} is {of_n:.1%} of the interactions and takes {share:.0%} of all response time."
+        finding = (
+            f"{top['interaction']} is {100 * of_n:.1f} % of the interactions and takes {100 * share:.0f} % of all "
+            "response time."
+        )
     caption = f"Run phase of {trial} ({users:,} users), successes; mean and longest response time beside each bar."
     return Drawing(f"long-interactions-{trial}", figure, finding, caption, frame)

@@ -41,4 +41,4 @@ def axis_label() -> str:
 def in_its_words(text: str) -> str:
     """A sentence about loads: `at 0.5 users` reads `at sleep_s 0.5 s`."""
     factor, unit = _AXIS.get()
-    return text if factor == USERS else _LOAD.sub(lambda found: f"{factor} {found[1]} {unit}".rstrip(), text)
+    return text if factor == USERS else _LOAD.sub(lambda match: f"{factor} {match[1]} {unit}".rstrip(), text)

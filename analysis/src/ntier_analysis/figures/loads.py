@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.markers import CARETUPBASE
+from matplotlib.ticker import FuncFormatter, LogFormatter
 
 from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.described import factor_of
@@ -105,27 +106,29 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Dr
                 _tail_intervals(axes, tails[tails["valid"] & (tails["percentile"] == name)], color, SIDES[name])
         slo_ms = trials["slo_ms"].dropna()
         if len(slo_ms):
-            axes.axhline(slo_ms.iloc[0], color=LAW_COLOR, linewidth=0.8, linestyle=":")
-            place = {
-                "xycoords": ("axes fraction", "data"),
-                "xytext": (0, 2),
-                "textcoords": "offset points",
-                "ha": "right",
-            }
             label = f"objective {slo_ms.iloc[0] / 1000:g} s"
-            axes.annotate(label, (1, slo_ms.iloc[0]), fontsize=6.5, color=LAW_COLOR, **place)
+            axes.axhline(slo_ms.iloc[0], color=LAW_COLOR, linewidth=0.8, linestyle=":", label=label)
         _invalid_marks(axes, trials, "response_time_mean_ms")
         axes.set(xlabel=axis_label(), ylabel="response time [ms]", yscale="log", xlim=(0, None))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:,.10g}"))
+        axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))  # for less than a decade
         users_ticks(axes.xaxis, trials["users"])
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside lower center", ncols=5)
     counts = trials["interactions"]
     caption = (
-        f"Response time of successful interactions as the client sees it, closed loop; n = {_span(counts)} "
-        f"per trial, percentiles with too few samples are not shown; scale {trials['scale'].iloc[0]:g}: below "
-        f"saturation it is longer than at scale 1." + _tail_text(tails) + _invalid_text(trials)
+        f"Response time of successful interactions as the client sees it, closed loop; n = {_span(counts)} per trial. "
+        f"Percentiles with too few samples are not shown. {_scale_text(trials['scale'].iloc[0])}"
+        + _tail_text(tails)
+        + _invalid_text(trials)
     )
     return Drawing("response-time", figure, _response_finding(valid), caption, _loads(trials))
+
+
+def _scale_text(scale: float) -> str:
+    if scale < 1:
+        return f"At scale {scale:g} response times below saturation are longer than at scale 1."
+    return f"Scale {scale:g}."
 
 
 def _tail_intervals(axes, tails: pd.DataFrame, color: str, side: float) -> None:
@@ -147,9 +150,10 @@ def _tail_text(tails: pd.DataFrame | None) -> str:
     if tails is None or tails["low_ms"].isna().all():
         return ""
     text = (
-        " Bars: 95 % intervals of p95 and p99 of each trial, which allow for the correlation of neighbouring responses"
+        " Bars: 95 % intervals of p95 and p99 of each trial, which allow for the correlation of neighbouring responses."
     )
-    return text + ("; an arrow: the run is too short to bound it." if np.isinf(tails["high_ms"]).any() else ".")
+    open_end = " An arrow: the run is too short to give an upper end."
+    return text + (open_end if np.isinf(tails["high_ms"]).any() else "")
 
 
 def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:
@@ -181,8 +185,7 @@ def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:
     caption = (
         f"Mean utilization and saturation of every node's CPU in the run phase, counted from n = {_span(n)} "
         f"samples per node and trial (worth {_span(saturation['n_effective'])} "
-        f"independent ones); bands are 95 % intervals (left out for "
-        f"nodes that stay below {BAND_FROM:g}); scale {scale:g}."
+        f"independent ones), with 95 % intervals (left out for nodes that stay below {BAND_FROM:g}); scale {scale:g}."
     )
     columns = ["users", "trial", "valid", "node", "tier", "utilization_mean_pct", "saturation", "saturation_low",
                "saturation_high", "n", "n_effective"]  # fmt: skip

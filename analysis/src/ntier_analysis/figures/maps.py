@@ -18,6 +18,7 @@ from ntier_analysis.campaign.compare import Groups, RatioMap
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import COLUMN_IN, PAGE_IN, styled, tier_order
 from ntier_analysis.statistics.groups import MARGIN
+from ntier_analysis.wording import counted
 
 TINTS = ("#eef7fc", "#b9e5d3", "#9ec1e6", "#d6743c")
 """Of the tiers in their order: tints of their colours that also differ in grey (246, 214, 187, 139 of 255), black text
@@ -72,7 +73,7 @@ class Grid:
         axes.text(column + 0.5, row + 0.5, words, ha="center", va="center", fontsize=5.5, color="#555555", bbox=box)
 
 
-def bottleneck_map(cells: list[Cell], found: Groups, label: str, slug: str) -> Drawing:
+def bottleneck_map(cells: list[Cell], groups: Groups, label: str, slug: str) -> Drawing:
     """Databases x application servers: what limits, at which nominal throughput with its 95 % interval, and the letters
     of the groups of equal throughput. Thick lines separate places with different bottlenecks."""
     grid = Grid([c.place for c in cells], _databases(cells))
@@ -82,14 +83,14 @@ def bottleneck_map(cells: list[Cell], found: Groups, label: str, slug: str) -> D
         axes = figure.subplots()
         for x, y, column, row in grid:
             if (x, y) in there:
-                _cell(axes, there[x, y], found.letters.get(there[x, y].sweep, ""), column, row)
+                _cell(axes, there[x, y], groups.letters.get(there[x, y].sweep, ""), column, row)
             else:
                 grid.missing(axes, column, row)
         _borders(axes, grid, there)
         grid.finish(axes)
         axes.set_title(grid.wrapped(label), fontsize=7, loc="left")
     return Drawing(
-        f"bottleneck-map-{slug}", figure, _finding(cells, label), _caption(cells, found, label), _table(cells, found)
+        f"bottleneck-map-{slug}", figure, _finding(cells, label), _caption(cells, groups, label), _table(cells, groups)
     )
 
 
@@ -133,7 +134,7 @@ def _borders(axes, grid: Grid, there: dict[tuple[int, int], Cell]) -> None:
 
 
 def ratio_map(ratio: RatioMap, name: str, label: str) -> Drawing:
-    """Maximum throughput of one condition as a share of another's, place by place, with 95 % intervals; `=` where both
+    """Maximum throughput of one map as a share of another's, place by place, with 95 % intervals; `=` where both
     are the same within 5 %."""
     grid = Grid(list(ratio.pairs))
     colors = mpl.colormaps[RATIO_COLORS]
@@ -146,24 +147,24 @@ def ratio_map(ratio: RatioMap, name: str, label: str) -> Drawing:
             if pair is None:
                 grid.missing(axes, column, row, "not in\nboth")
                 continue
-            tint = 0.75 * np.array(colors(norm(np.clip(math.log(pair.found.value), norm.vmin, norm.vmax)))[:3]) + 0.25
+            tint = 0.75 * np.array(colors(norm(np.clip(math.log(pair.ratio.value), norm.vmin, norm.vmax)))[:3]) + 0.25
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor=tint, edgecolor="#666666", linewidth=0.4))
             middle = {"ha": "center", "va": "center", "color": "white" if tint.mean() < 0.45 else "black"}
             axes.text(
                 column + 0.5,
                 row + 0.62,
-                f"{pair.found.value:.2f} {SYMBOLS[pair.relation]}",
+                f"{pair.ratio.value:.2f} {SYMBOLS[pair.relation]}",
                 fontsize=7.5,
                 fontweight="bold",
                 **middle,
             )
             axes.text(
-                column + 0.5, row + 0.27, f"[{pair.found.low:.2f}, {pair.found.high:.2f}]", fontsize=5.5, **middle
+                column + 0.5, row + 0.27, f"[{pair.ratio.low:.2f}, {pair.ratio.high:.2f}]", fontsize=5.5, **middle
             )
         grid.finish(axes)
         axes.set_title(grid.wrapped(label), fontsize=7, loc="left")
     rows = [
-        (x, y, p.found.value, p.found.low, p.found.high, p.p_same, p.p_different, p.relation, p.a, p.b)
+        (x, y, p.ratio.value, p.ratio.low, p.ratio.high, p.p_same, p.p_different, p.relation, p.a, p.b)
         for (x, y), p in ratio.pairs.items()
     ]
     columns = [
@@ -187,7 +188,7 @@ def ratio_map(ratio: RatioMap, name: str, label: str) -> Drawing:
 
 
 def _ratio_finding(ratio: RatioMap, label: str) -> str:
-    values = [p.found.value for p in ratio.pairs.values()]
+    values = [p.ratio.value for p in ratio.pairs.values()]
     counts = {r: sum(p.relation == r for p in ratio.pairs.values()) for r in SYMBOLS}
     said = ", ".join(f"{n} {r}" for r, n in counts.items() if n)
     if len(values) == 1:
@@ -207,7 +208,7 @@ def _finding(cells: list[Cell], label: str) -> str:
         f"{limit} in {len(m)} ({_span([c.max_per_s for c in m])}/s)"
         for limit, m in sorted(regions.items(), key=lambda r: -len(r[1]))
     )
-    return f"What limits {len(cells)} topologies, {label}: {said}."
+    return f"What limits {counted(len(cells), 'topology')}, {label}: {said}."
 
 
 def _span(values: list[float]) -> str:
@@ -218,7 +219,7 @@ def _span(values: list[float]) -> str:
     return f"{low:.0f}" if round(low) == round(high) else f"{low:.0f} to {high:.0f}"
 
 
-def _caption(cells: list[Cell], found: Groups, label: str) -> str:
+def _caption(cells: list[Cell], groups: Groups, label: str) -> str:
     scales = ", ".join(f"{s:g}" for s in sorted({c.scale for c in cells}))
     trials = [c.valid for c in cells]
     n = f"{min(trials)}" if min(trials) == max(trials) else f"{min(trials)} to {max(trials)}"
@@ -226,15 +227,15 @@ def _caption(cells: list[Cell], found: Groups, label: str) -> str:
         f"Bottleneck and maximum throughput (nominal interactions/s with 95 % interval; ≥: a lower bound), {label}; "
         f"n = {n} valid trials per topology; scale {scales}. "
     )
-    if found.letters:
+    if groups.letters:
         text += (
             f"Topologies that share a letter are the same within {100 * MARGIN:g} % (two one-sided tests, Holm over "
-            f"{len(found.pairs)} pairs); no common letter: not shown to be the same. "
+            f"{len(groups.pairs)} pairs); no common letter: not shown to be the same. "
         )
     return text + "Thick lines: the bottleneck differs. Dotted: not measured."
 
 
-def _table(cells: list[Cell], found: Groups) -> pd.DataFrame:
+def _table(cells: list[Cell], groups: Groups) -> pd.DataFrame:
     columns = {
         "sweep": [c.sweep for c in cells],
         "topology": [str(c.topology) for c in cells],
@@ -248,7 +249,7 @@ def _table(cells: list[Cell], found: Groups) -> pd.DataFrame:
         "low_per_s": [c.low_per_s for c in cells],
         "high_per_s": [c.high_per_s for c in cells],
         "at_least": [c.at_least for c in cells],
-        "group": [found.letters.get(c.sweep, "") for c in cells],
+        "group": [groups.letters.get(c.sweep, "") for c in cells],
         "pooled_trials": [c.pooled for c in cells],
         "valid_trials": [c.valid for c in cells],
         "trials": [c.trials for c in cells],

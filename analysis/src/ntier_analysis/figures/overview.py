@@ -23,15 +23,15 @@ def maxima(frame: pd.DataFrame) -> Drawing:
             tier = row["bottleneck"].split(" ")[0]
             look = tier_look(tier) if tier else OTHER
             axes.barh(place, row["nominal_per_s"], color=look.color, height=0.6)
+            end = row["nominal_per_s"]
             if pd.notna(row["low"]):
-                ends = [[row["nominal_per_s"] - row["low"] / row["scale"]],
-                        [row["high"] / row["scale"] - row["nominal_per_s"]]]  # fmt: skip
+                end = row["high"] / row["scale"]
+                ends = [[row["nominal_per_s"] - row["low"] / row["scale"]], [end - row["nominal_per_s"]]]
                 axes.errorbar(row["nominal_per_s"], place, xerr=ends, color="black", capsize=2, elinewidth=0.8)
-            said = (row["bottleneck"] or row["verdict"]) + (", at least" if row["at_least"] else "")
-            axes.annotate(said, (0, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=6.5,
-                          color="white")  # fmt: skip
+            label = (row["bottleneck"] or row["verdict"]) + (", at least" if row["at_least"] else "")
+            axes.annotate(label, (end, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=6.5)
         axes.set_yticks(range(len(rows)), rows["sweep"])
-        axes.set(xlabel="maximum throughput [interactions/s, nominal]", xlim=(0, None))
+        axes.set(xlabel="maximum throughput [interactions/s, nominal]", xlim=(0, 1.25 * axes.get_xlim()[1]))
     best = rows.iloc[-1] if len(rows) else None
     finding = "No sweep has a valid trial."
     if best is not None:
@@ -41,8 +41,11 @@ def maxima(frame: pd.DataFrame) -> Drawing:
 
 
 def reach(frame: pd.DataFrame) -> Drawing:
-    """For each sweep the users at the knee, and the highest load that keeps the objective of the response time."""
-    rows = frame.dropna(subset=["knee_users", "users_within_slo"], how="all").reset_index(drop=True)
+    """For each sweep the users at the knee, and the highest load that keeps the objective of the response time.
+
+    frame: as of `maxima`."""
+    known = frame.dropna(subset=["knee_users", "users_within_slo"], how="all")
+    rows = known.sort_values("nominal_per_s", ignore_index=True)
     with styled():
         figure = Figure(figsize=(PAGE_IN, 1.1 + 0.32 * max(len(rows), 1)))
         axes = figure.subplots()
@@ -51,14 +54,18 @@ def reach(frame: pd.DataFrame) -> Drawing:
         objective = "95 % within the objective"
         axes.plot(rows["users_within_slo"].astype(float), places, "|", color="#d55e00", markersize=14, label=objective)
         axes.set_yticks(places, rows["sweep"])
-        axes.set(xlabel=axis_label(), xlim=(0, None))
+        axes.set(xlabel=axis_label(), xlim=(0, None), ylim=(-0.6, max(len(rows), 1) - 0.4))
         figure.legend(loc="outside lower center", ncols=2)
     both = rows.dropna(subset=["knee_users", "users_within_slo"])
     finding = "No sweep has both a knee and an objective."
     if len(both):
         share = (both["users_within_slo"] / both["knee_users"].astype(float)).median()
         finding = (
-            f"The objective is kept up to {share:.0%} of the knee's users (median over {counted(len(both), 'sweep')})."
+            f"The objective is kept up to {100 * share:.0f} % of the knee's users "
+            f"(median over {counted(len(both), 'sweep')})."
         )
-    caption = "Highest measured load whose 95th percentile is within the objective, and the knee N/(Z+R0) = maximum."
+    caption = (
+        "Bar: highest measured load at which 95 % of the interactions keep the objective. Dot: the knee, where "
+        "N/(Z+R0) reaches the maximum throughput."
+    )
     return Drawing("reach", figure, finding, caption, rows)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.markers import CARETRIGHTBASE
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogFormatter
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.loads import OPEN_REACH
@@ -28,8 +28,8 @@ def by_interaction(done: pd.DataFrame, start_s: float, end_s: float) -> pd.DataF
     for name, group in good.groupby("interaction", sort=True):
         values, times = group["response_time_ms"].to_numpy(), group["t_s"].to_numpy()
         for label, share in SHARES.items():
-            found = percentile_interval(values, times, share, start_s, end_s)
-            rows.append((name, found.n, label, found.value, found.low, found.high, found.needed))
+            interval = percentile_interval(values, times, share, start_s, end_s)
+            rows.append((name, interval.n, label, interval.value, interval.low, interval.high, interval.needed))
     columns = ["interaction", "n", "percentile", "value_ms", "low_ms", "high_ms", "needed"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -45,9 +45,11 @@ def of_trials(interactions: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
         done = by_trial[trial.trial]
         good = done[done["ok"].astype(bool)]
         for label in WITH_INTERVAL:
-            found = percentile_interval(good["response_time_ms"].to_numpy(), good["t_s"].to_numpy(), SHARES[label],
+            interval = percentile_interval(good["response_time_ms"].to_numpy(), good["t_s"].to_numpy(), SHARES[label],
                                         trial.run_start_s, trial.run_end_s)  # fmt: skip
-            rows.append((trial.trial, trial.users, trial.valid, label, found.value, found.low, found.high, found.n))
+            rows.append(
+                (trial.trial, trial.users, trial.valid, label, interval.value, interval.low, interval.high, interval.n)
+            )
     columns = ["trial", "users", "valid", "percentile", "value_ms", "low_ms", "high_ms", "n"]
     kinds = {"valid": bool, "value_ms": float, "low_ms": float, "high_ms": float}  # also of no rows
     return pd.DataFrame(rows, columns=columns).astype(kinds)
@@ -81,6 +83,7 @@ def percentiles(done: pd.DataFrame, trial) -> Drawing:
         _counts(axes, frame, order)
         axes.grid(True, axis="x", which="both", linewidth=0.3)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:,.10g}"))
+        axes.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))  # for less than a decade
         title = f"{trial.trial}: {trial.users:,} users"
         axes.set_title(title if trial.valid else f"{title}, INVALID ({trial.invalid_reasons})", loc="left",
                        color="black" if trial.valid else INVALID_COLOR)  # fmt: skip
@@ -108,7 +111,7 @@ def _counts(axes, frame: pd.DataFrame, order: list[str]) -> None:
 def _finding(frame: pd.DataFrame) -> str:
     known = frame[(frame["percentile"] == "p95") & frame["value_ms"].notna()]
     if known.empty:
-        return f"No interaction came {required_n(0.95):,} times, which a 95th percentile needs."
+        return f"A 95th percentile needs {required_n(0.95):,} interactions of a kind; no kind has that many."
     top, low = (known.loc[known["value_ms"].agg(which)] for which in ("idxmax", "idxmin"))
     text = (
         f"The 95th percentile is highest for {top.interaction}: {top.value_ms:,.0f} "

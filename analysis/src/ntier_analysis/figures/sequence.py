@@ -27,6 +27,9 @@ LINEAR_BELOW = 1.0
 TOP_POINTS = 5
 """The highest points whose mean is the top of a curve: a single one is high by chance."""
 NEAR_TOP = 0.9
+LEAST_DONE = 1.0
+"""Completions that a window must hold in the mean for a line. With fewer, a window without a completion has a whole
+number in progress and one with a completion a broken number, and the line goes to and fro between the two."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ def load_throughput(sources: list[Source], scale: float) -> Drawing:
     ordered = sorted(sources, key=lambda s: (s.tier != "all", tier_order(s.tier), len(s.node), s.node))
     columns = 2 if len(ordered) in (2, 4) else min(ACROSS, len(ordered))
     rows = -(-len(ordered) // columns)
-    curves = {s.node: main_sequence(s.windows["load"], s.windows["rate"]) for s in ordered}
+    curves = {s.node: _curve(s) for s in ordered}
     with styled():
         width = COLUMN_IN if columns == 1 else PAGE_IN
         figure = Figure(figsize=(width, 0.5 + 2.0 * rows))
@@ -63,7 +66,8 @@ def load_throughput(sources: list[Source], scale: float) -> Drawing:
             bar.outline.set_linewidth(0.5)
             users_ticks(bar, users)
         mean = Line2D([], [], color="black", marker="o", markersize=3, label="mean over windows of like load")
-        figure.legend(handles=[mean], loc="outside lower center")
+        if any(len(x) for x, _, _ in curves.values()):
+            figure.legend(handles=[mean], loc="outside lower center")
     data = pd.concat([s.windows.assign(node=s.node, window_s=s.width_s, source=s.where) for s in ordered])
     said = "; ".join(f"{s.node}: {s.where}, windows of {_length(s.width_s)}, n = {len(s.windows):,}" for s in ordered)
     caption = (
@@ -72,7 +76,16 @@ def load_throughput(sources: list[Source], scale: float) -> Drawing:
         "stands for equally many windows. Some windows with a rate beyond the axis are not shown. Where the line "
         f"bends, further requests only wait. Requests are not weighted by their demand. {said}; scale {scale:g}."
     )
+    bare = [s.node for s in ordered if not len(curves[s.node][0])]
+    if bare:
+        caption += f" No line for {', '.join(bare)}: a window holds less than one completion in the mean."
     return Drawing("load-throughput", figure, _finding(ordered, curves), caption, data)
+
+
+def _curve(source: Source) -> tuple:
+    if source.windows["rate"].mean() * source.width_s < LEAST_DONE:
+        return main_sequence([], [])
+    return main_sequence(source.windows["load"], source.windows["rate"])
 
 
 def _panel(axes, source: Source, shade: ScalarMappable, curve) -> None:
@@ -99,13 +112,13 @@ def _finding(sources: list[Source], curves: dict) -> str:
     first = sources[0]
     x, y, _ = curves[first.node]
     if len(x) < TOP_POINTS:
-        return f"Too few windows to see how the throughput of {first.node} depends on its load."
+        return f"Too little was measured to see how the throughput of {first.node} depends on its load."
     top = float(np.mean(np.sort(y)[-TOP_POINTS:]))
     bend = float(x[np.argmax(y >= NEAR_TOP * top)])
     name = f"Throughput of the {first.node}" if first.tier == "all" else f"Throughput of {first.node}"
     if bend >= 0.5 * x[-1]:
         return f"{name} grows with the requests in progress, up to {x[-1]:,.0f} of them."
     return (
-        f"{name} comes to 90 % of its top ({top:,.0f}/s) with about {bend:,.1f} requests in progress; "
-        f"with more of them, up to {x[-1]:,.0f}, little is gained."
+        f"{name} reaches 90 % of its maximum ({top:,.0f}/s) with about {bend:,.1f} requests in progress; "
+        f"more of them, up to {x[-1]:,.0f}, gain little."
     )

@@ -142,23 +142,23 @@ def fits(rows: list[ScaleOut]) -> pd.DataFrame:
 
 
 def _fit(row: ScaleOut, curve: Curve) -> dict:
-    found = {"application_servers": row.app, "law": curve.name, "n": len(row.cells), "p_fits": curve.p}
-    found |= {"aicc": curve.aicc, "peak_replicas": curve.peak}
+    fit = {"application_servers": row.app, "law": curve.name, "n": len(row.cells), "p_fits": curve.p}
+    fit |= {"aicc": curve.aicc, "peak_replicas": curve.peak}
     for position, name in enumerate(("lambda_per_s", "sigma", "kappa")):
         ends = {"": curve.value, "_low": curve.low, "_high": curve.high}
-        found |= {name + end: values[position] for end, values in ends.items()}
-    return found
+        fit |= {name + end: values[position] for end, values in ends.items()}
+    return fit
 
 
 def costs(priced: pd.DataFrame, frontier: pd.DataFrame, currency: str, source: str, mix: str) -> Drawing:
     """Price per hour against nominal maximum throughput, one marker per map; the line joins what nothing cheaper beats.
 
-    priced: columns sweep, topology, condition, price_per_hour, max_per_s, low_per_s, high_per_s, at_least."""
+    priced: columns sweep, topology, map, price_per_hour, max_per_s, low_per_s, high_per_s, at_least."""
     with styled():
         figure = Figure(figsize=(COLUMN_IN, 2.9))
         axes = figure.subplots()
         axes.step(frontier["max_per_s"], frontier["price_per_hour"], where="pre", color=LAW_COLOR, linewidth=0.9)
-        for position, (label, rows) in enumerate(priced.groupby("condition", sort=False)):
+        for position, (label, rows) in enumerate(priced.groupby("map", sort=False)):
             color, marker, _ = row_look(position)
             ends = [
                 (rows["max_per_s"] - rows["low_per_s"]).clip(lower=0).fillna(0),
@@ -187,12 +187,13 @@ def costs(priced: pd.DataFrame, frontier: pd.DataFrame, currency: str, source: s
         figure.legend(loc="outside lower center", fontsize=5.5, ncols=1)
     best = frontier.sort_values("max_per_s").iloc[-1]
     finding = (
-        f"For {len(frontier)} of {counted(len(priced), 'topology')} no equally cheap one is faster; the fastest: "
-        f"{best['topology']} with {best['max_per_s']:.0f}/s at {best['price_per_hour']:.2f} {currency} per hour."
+        f"The fastest topology is {best['topology']} with {best['max_per_s']:.0f}/s at {best['price_per_hour']:.2f} "
+        f"{currency} per hour. {len(frontier)} of {counted(len(priced), 'topology')} cannot be beaten at the same "
+        "price or less."
     )
     caption = (
         f"Price of all nodes per hour against nominal maximum throughput (95 % intervals), n = {len(priced)} "
-        f"topologies; line: those that no other topology of the same price or less beats. Prices: {source}. "
+        f"topologies; line: the topologies that no other one beats at the same price or less. Prices: {source}. "
         "Nominal: measured / scale."
     )
     return Drawing(f"costs-{mix}", figure, finding, caption, priced)

@@ -94,7 +94,7 @@ def segments(levels: pd.DataFrame) -> pd.DataFrame:
 
 
 def per_tier(levels: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
-    """found: `levels` of all trials. trials: rows of the store's trials, for the loads and whether they are valid.
+    """levels: of all trials, as `levels` returns them. trials: rows of the store's trials, for the loads and validity.
 
     Repetitions of a load are averaged. Left: time in ms; right: its share."""
     parts = [segments(rows).assign(trial=name) for name, rows in levels.groupby("trial", sort=False)]

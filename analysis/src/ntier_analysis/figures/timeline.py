@@ -55,11 +55,11 @@ def _marks(events: pd.DataFrame | None, trials: pd.DataFrame) -> pd.DataFrame:
     if events is None or events.empty:
         return events_of_none()
     bounds = trials.set_index("trial")
-    found = events[events["trial"].isin(bounds.index)]
-    begin = found["trial"].map(bounds["ramp_up_start_s"].fillna(bounds["run_start_s"]))
-    end = found["trial"].map(bounds["ramp_down_end_s"].fillna(bounds["run_end_s"]))
-    found = found[(found["t_s"] >= begin) & (found["t_s"] < end)]
-    return found.assign(top=found.groupby(["node", "what"])["value"].transform("max"))
+    rows = events[events["trial"].isin(bounds.index)]
+    begin = rows["trial"].map(bounds["ramp_up_start_s"].fillna(bounds["run_start_s"]))
+    end = rows["trial"].map(bounds["ramp_down_end_s"].fillna(bounds["run_end_s"]))
+    rows = rows[(rows["t_s"] >= begin) & (rows["t_s"] < end)]
+    return rows.assign(top=rows.groupby(["node", "what"])["value"].transform("max"))
 
 
 def _counts(rows: pd.DataFrame, trial) -> pd.DataFrame:

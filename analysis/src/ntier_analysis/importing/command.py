@@ -36,20 +36,20 @@ def run(folder: Path | None, listed: Path | None, options: dict[str, Any], store
         raise DataError(f"--stamp is {options['stamp']!r}, allowed are start and end")
     offsets = _offsets(options.pop("clock_offset"))
     named = tuple(node_name(text) for text in nodes)
-    one = Run(sa=tuple(NodeFile.parse(text) for text in sa), node=named, **generators, **options)
-    runs = read_list(listed, one) if listed is not None else [one]
+    request = Run(sa=tuple(NodeFile.parse(text) for text in sa), node=named, **generators, **options)
+    runs = read_list(listed, request) if listed is not None else [request]
     return import_runs([_corrected(r, offsets) for r in runs], store, replace=replace_old)
 
 
 def _offsets(texts: list[str]) -> dict[str, float]:
-    found = {}
+    offsets = {}
     for text in texts:
         node, _, seconds = text.partition("=")
         try:
-            found[node] = float(seconds)
+            offsets[node] = float(seconds)
         except ValueError:
             raise DataError(f"clock offset {text!r}: expected NODE=SECONDS") from None
-    return found
+    return offsets
 
 
 def _corrected(run: Run, offsets: dict[str, float]) -> Run:

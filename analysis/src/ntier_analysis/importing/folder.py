@@ -72,9 +72,9 @@ def import_folder(folder: Path, store: Path, *, replace: bool = False) -> list[s
     samples = _read(folder / "samples.csv", "samples", notices)
     path = folder / "interactions.csv"
     interactions = _read(path, "interactions", notices) if os.path.lexists(path) else None
-    found = prepared(trials, samples, interactions, folder, notices)
+    sweeps = prepared(trials, samples, interactions, folder, notices)
     with locked(store):
-        return keep(found, {name: stored(store, name) for name in found}, store, notices, replace=replace)
+        return keep(sweeps, {name: stored(store, name) for name in sweeps}, store, notices, replace=replace)
 
 
 def prepared(
@@ -98,11 +98,11 @@ def prepared(
     samples = _samples(samples.copy(), trials, place("samples"))
     if interactions is not None:
         interactions = _interactions(interactions.copy(), trials, place("interactions"))
-    found = {}
+    sweeps = {}
     for sweep, rows in trials.groupby("sweep", sort=True):
         tables = _tables(str(sweep), rows, samples, interactions, notices if notices is not None else [])
-        found[str(sweep)] = checked(tables, interactions is not None, think_time_given=given)
-    return found
+        sweeps[str(sweep)] = checked(tables, interactions is not None, think_time_given=given)
+    return sweeps
 
 
 def _read(path: Path, table: str, notices: list[str]) -> pd.DataFrame:
@@ -278,7 +278,7 @@ def _nodes(sweep: str, trials: pd.DataFrame, samples: pd.DataFrame, notices: lis
         raise DataError(f"trials.csv: tiers is {listed!r} in sweep {sweep}, expected each tier of samples.csv once, "
                         f"from the client inwards; wrong: {lacking}")  # fmt: skip
     if not order and not set(own) <= set(W_A_C_D):
-        notices.append(f"{sweep}: which of the tiers {', '.join(own)} is deeper is unknown; add a column tiers to "
+        notices.append(f"{sweep}: the order of the tiers {', '.join(own)} is unknown; add a column tiers to "
                        'trials.csv, from the client inwards: "frontend,backend,db"')  # fmt: skip
     names = set(seen["node"])
     counts = counts_of(str(trials["topology"].iloc[0])) if set(own) <= set(W_A_C_D) else None
@@ -300,10 +300,10 @@ def _measured(trials: pd.DataFrame, done: pd.DataFrame) -> pd.DataFrame:
     for index, row in trials.iterrows():
         if row["trial"] not in by_trial or pd.isna(row["run_end_s"]):
             continue
-        found = summary(by_trial[row["trial"]], row["run_start_s"], row["run_end_s"], row.get("slo_ms"))
+        measured = summary(by_trial[row["trial"]], row["run_start_s"], row["run_end_s"], row.get("slo_ms"))
         told = [c for c in PERCENTILES if pd.notna(row.get(c))]
-        agrees = abs(found["throughput_per_s"] - row["throughput_per_s"]) <= ROUNDING * row["throughput_per_s"]
-        for name, value in found.items():
+        agrees = abs(measured["throughput_per_s"] - row["throughput_per_s"]) <= ROUNDING * row["throughput_per_s"]
+        for name, value in measured.items():
             if (name in PERCENTILES and told) or (name in OF_THROUGHPUT and not agrees):
                 continue  # of another throughput, or other percentiles: they would contradict what the file says
             if name not in trials:

@@ -46,7 +46,7 @@ def plateaus(users: pd.DataFrame, ramp_up_s: float | None = None, ramp_down_s: f
     if len(users) < 2:
         return []
     first, level = _by_second(users)
-    found = []
+    loads = []
     for begin, end in _constant(level):
         if end - begin < PLATEAU_S:
             continue
@@ -54,8 +54,8 @@ def plateaus(users: pd.DataFrame, ramp_up_s: float | None = None, ramp_down_s: f
         lead = min(SETTLES * length, SETTLES_S) if ramp_up_s is None else ramp_up_s
         start_s, end_s = first + begin + lead, first + end - (ramp_down_s or 0.0)
         if end_s > start_s:
-            found.append(Part(start_s, end_s, int(level[begin])))
-    return found
+            loads.append(Part(start_s, end_s, int(level[begin])))
+    return loads
 
 
 def _by_second(users: pd.DataFrame) -> tuple[float, np.ndarray]:
@@ -72,7 +72,7 @@ def _by_second(users: pd.DataFrame) -> tuple[float, np.ndarray]:
 
 def _constant(level: np.ndarray) -> list[tuple[int, int]]:
     """[begin, end) of the parts with one number of users, but for short and small deviations."""
-    found, begin = [], 0
+    stretches, begin = [], 0
     while begin < len(level):
         last, n = begin, begin + 1
         while n < len(level) and n - last <= DEVIATES_S + 1:
@@ -82,9 +82,9 @@ def _constant(level: np.ndarray) -> list[tuple[int, int]]:
                 break
             n += 1
         if level[begin] > 0:
-            found.append((begin, last + 1))
+            stretches.append((begin, last + 1))
         begin = last + 1
-    return found
+    return stretches
 
 
 # ---- the file ------------------------------------------------------------------------------------------------------

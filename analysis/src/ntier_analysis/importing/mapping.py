@@ -146,10 +146,10 @@ def _line(node: Any, place: tuple) -> int:
     line = node.start_mark.line + 1
     for key in place:
         if isinstance(node, yaml.MappingNode):
-            found = next(((k, v) for k, v in node.value if getattr(k, "value", None) == str(key)), None)
-            if found is None:
+            pair = next(((k, v) for k, v in node.value if getattr(k, "value", None) == str(key)), None)
+            if pair is None:
                 return line
-            line, node = found[0].start_mark.line + 1, found[1]
+            line, node = pair[0].start_mark.line + 1, pair[1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
             node = node.value[key]
             line = node.start_mark.line + 1

@@ -69,14 +69,14 @@ def scraped(
     names = {name for exporter in mapping.exporters.values() for name in exporter.metrics}
     grid = False
     if is_url(source):
-        found = _asked(source, mapping, start_s - AROUND_S + offset_s, end_s + AROUND_S + offset_s)
+        read_series = _asked(source, mapping, start_s - AROUND_S + offset_s, end_s + AROUND_S + offset_s)
     else:
-        found, grid = snapshot(Path(source), names.__contains__)
-    found = [s for s in found if _matches(s.labels, mapping.match)]
-    if not found:
+        read_series, grid = snapshot(Path(source), names.__contains__)
+    read_series = [s for s in read_series if _matches(s.labels, mapping.match)]
+    if not read_series:
         raise DataError(f"{source}: none of the metrics that the mapping names, or no series with its labels")
     notices: list[str] = []
-    nodes = _by_node(source, found, mapping, notices)
+    nodes = _by_node(source, read_series, mapping, notices)
     reader = _Reader(source, containers, offset_s, grid, (start_s, end_s), notices)
     for (exporter, node), series in sorted(nodes.items()):
         reader.read(exporter, mapping.exporters[exporter], node, series)
@@ -97,7 +97,7 @@ def _asked(source: str, mapping: Mapping, start_s: float, end_s: float) -> list[
     if end_s - start_s > LONGEST_S:
         raise DataError(f"--prometheus {source}: the loads span {(end_s - start_s) / 86400:.0f} days, allowed are 11")
     url = source.rstrip("/") + "/api/v1/query?"
-    found: list[Series] = []
+    series: list[Series] = []
     for exporter in mapping.exporters.values():
         labels = ",".join(f"{k}=~{orjson.dumps(v).decode()}" for k, v in (mapping.match | exporter.where).items())
         for name in sorted(exporter.metrics):
@@ -105,8 +105,8 @@ def _asked(source: str, mapping: Mapping, start_s: float, end_s: float) -> list[
                 until = min(begin + PAGE_S, end_s)
                 query = {"query": f"{name}{{{labels}}}[{int(np.ceil(until - begin))}s]", "time": f"{until:.3f}"}
                 answer = _get(url + urllib.parse.urlencode(query), source)
-                found += of_answer(answer, f"{source}: {name}", name.__eq__)
-    return joined(found, source)  # a sample at the border of two pages comes twice
+                series += of_answer(answer, f"{source}: {name}", name.__eq__)
+    return joined(series, source)  # a sample at the border of two pages comes twice
 
 
 def _get(url: str, source: str) -> object:
@@ -138,11 +138,11 @@ def _matches(labels: dict[str, str], wanted: dict[str, str]) -> bool:
 
 
 def _by_node(
-    source: str, found: list[Series], mapping: Mapping, notices: list[str]
+    source: str, all_series: list[Series], mapping: Mapping, notices: list[str]
 ) -> dict[tuple[str, tuple[str, str]], list[Series]]:
     """(exporter, (node, tier)) -> its series. Instances without a tier are left out and named."""
     by_metric: dict[str, list[Series]] = defaultdict(list)
-    for series in found:
+    for series in all_series:
         by_metric[series.name].append(series)
     nodes: dict[tuple[str, tuple[str, str]], list[Series]] = defaultdict(list)
     left_out: dict[str, None] = {}
@@ -170,12 +170,12 @@ def _by_node(
 
 def _node_of(value: str, named: list[NodeName]) -> tuple[str, str] | None:
     plain = _PORT.sub("", value)
-    for one in named:
-        if re.fullmatch(one.match, value) or re.fullmatch(one.match, plain):
-            tier = one.tier or _tier_of(one.node)
+    for name in named:
+        if re.fullmatch(name.match, value) or re.fullmatch(name.match, plain):
+            tier = name.tier or _tier_of(name.node)
             if tier is None:
-                raise DataError(f"node {one.node} of the mapping: its tier is missing")
-            return one.node, tier
+                raise DataError(f"node {name.node} of the mapping: its tier is missing")
+            return name.node, tier
     tier = None if named else _tier_of(plain)
     return None if tier is None else (plain, tier)
 
@@ -227,13 +227,13 @@ class _Reader:
         self._say_missing(exporter, name, times, nominal)
         restarts = self._restarts(exporter, rules, name, whole)
         resets: dict[str, set[float]] = defaultdict(set)
-        found, cores = [], None
+        tables, cores = [], None
         for rule in rules.series:
             for item, values, at in _evaluated(rule, whole, nominal, restarts, resets):
                 if rule.metric == "cores":
                     cores = values
                     continue
-                found.append(self._column(rule, rules, item, values, at))
+                tables.append(self._column(rule, rules, item, values, at))
         for metric, moments in sorted(resets.items()):
             self._notices.append(
                 f"{self._source}: {name}: counter {metric} began anew or ran backwards at "
@@ -241,7 +241,7 @@ class _Reader:
             )
         if cores is not None and cores.notna().any():
             self._cores[name] = float(cores.median())
-        frame = long_form([f for f in found if np.isfinite(f[2]).any()])  # an interface of unknown speed has none
+        frame = long_form([f for f in tables if np.isfinite(f[2]).any()])  # an interface of unknown speed has none
         if len(frame):
             frame["t_s"] -= self._offset
             self._parts.append(frame.assign(node=name, tier=node[1], source=exporter))
@@ -310,19 +310,19 @@ class _Reader:
             )
 
     def _restarts(self, exporter: str, rules: Exporter, node: str, series: list[Series]) -> set[float]:
-        found: set[float] = set()
+        times: set[float] = set()
         for s in series:
             step = np.diff(s.v)
             if s.name == rules.started:
-                found |= set(s.t[1:][np.abs(step) > RESTART_S].tolist())
+                times |= set(s.t[1:][np.abs(step) > RESTART_S].tolist())
             elif s.name == rules.uptime:
-                found |= set(s.t[1:][step < 0].tolist())
-        if found:
+                times |= set(s.t[1:][step < 0].tolist())
+        if times:
             self._notices.append(
-                f"{self._source}: {node} ({exporter}) was restarted, seen at {_moments(sorted(found))}: its counters "
+                f"{self._source}: {node} ({exporter}) was restarted, seen at {_moments(sorted(times))}: its counters "
                 "began anew, no values there"
             )
-        return found
+        return times
 
 
 def _evaluated(rule: Rule, series: list[Series], nominal: float, restarts: set[float], resets: dict[str, set[float]]):
@@ -378,13 +378,13 @@ def _term(
         if term.rate:
             v = _rate(s, nominal, restarts, resets)
         by_item[s.labels[rule.item] if rule.item else ""].append(pd.Series(v, index=s.t))
-    found = {}
+    rates = {}
     for item, parts in by_item.items():
         frame = pd.concat(parts, axis=1).sort_index()
         there = pd.concat([p.notna() | True for p in parts], axis=1).reindex(frame.index).fillna(False).astype(bool)
         unknown = (frame.isna() & there).any(axis=1)
-        found[item] = frame.sum(axis=1).mask(unknown)
-    return found
+        rates[item] = frame.sum(axis=1).mask(unknown)
+    return rates
 
 
 def _rate(s: Series, nominal: float, restarts: set[float], resets: dict[str, set[float]]) -> np.ndarray:
@@ -401,8 +401,8 @@ def _rate(s: Series, nominal: float, restarts: set[float], resets: dict[str, set
 
 
 def _unit(metric: str) -> str:
-    found = re.search(r"(?:^|_)(bytes_per_s|per_s|pct|bytes|ms|s|cores|mhz)$", metric)
-    return found[1] if found else "count"
+    match = re.search(r"(?:^|_)(bytes_per_s|per_s|pct|bytes|ms|s|cores|mhz)$", metric)
+    return match[1] if match else "count"
 
 
 def _clock(t: float) -> str:

@@ -152,7 +152,7 @@ def _trials(run: Run) -> list[dict[str, pd.DataFrame]]:
     rows = [_row(run, load, part) for part in parts]
     given = run.think_time_s is not None or run.load_model in (LoadModel.OPEN, LoadModel.WORK)
     model, think_s, notes = _think(run, load, rows)
-    found, names = [], set()
+    trials, names = [], set()
     for part, row in zip(parts, rows, strict=True):
         rep = run.rep if part.rep is None else part.rep
         while (name := part.trial or run.trial or f"u{part.users:05d}.r{rep:02d}") in names:
@@ -164,8 +164,8 @@ def _trials(run: Run) -> list[dict[str, pd.DataFrame]]:
         tables = _of_part(run, load, part, row, name, samples if len(parts) == 1 else _near(samples, part), nodes)
         single = load.done is not None
         unknown = (*load.unknown, *hidden, *notes)
-        found.append(checked(tables, single=single, think_time_given=given or bool(notes), unknown=unknown))
-    return found
+        trials.append(checked(tables, single=single, think_time_given=given or bool(notes), unknown=unknown))
+    return trials
 
 
 def _of_part(
@@ -242,11 +242,11 @@ def _arrivals(done: pd.DataFrame, start: float, end: float) -> dict:
     t = np.arange(start, end + 1e-9, 1.0)
     begun = np.searchsorted(np.sort(done["start_s"].to_numpy()), t, side="right").astype(float)
     ended = np.searchsorted(np.sort(done["t_s"].to_numpy()), t, side="right")
-    found = backlog(t, begun, begun - ended, start, end)
+    growth = backlog(t, begun, begun - ended, start, end)
     return {
-        "offered_per_s": found.offered_per_s,
-        "backlog_growth_per_s": found.growth_per_s,
-        "backlog_error_per_s": found.error_per_s,
+        "offered_per_s": growth.offered_per_s,
+        "backlog_growth_per_s": growth.growth_per_s,
+        "backlog_error_per_s": growth.error_per_s,
     }
 
 
@@ -316,16 +316,16 @@ def _load(run: Run) -> _Load:
         return _Load(None, steps([], []), None, float("nan"), (), str(run.loads))
     read = k6 if run.k6 else locust if run.locust else gatling
     files = [(path, read(path)) for path in paths]
-    requests = [(path, found) for path, found in files if found.requests is not None]
-    sums = [(path, found) for path, found in files if found.requests is None]
+    requests = [(path, part) for path, part in files if part.requests is not None]
+    sums = [(path, part) for path, part in files if part.requests is None]
     if len(sums) > 1:
         raise DataError(f"{sums[1][0]}: a second history; Locust's master writes one for all its workers")
-    users = _summed([found.users for _, found in (sums or requests)])
-    told = dict.fromkeys(note for _, found in (requests or sums) for note in found.notes)
-    think = float(np.mean([found.think_s for _, found in files]))
+    users = _summed([part.users for _, part in (sums or requests)])
+    told = dict.fromkeys(note for _, part in (requests or sums) for note in part.notes)
+    think = float(np.mean([part.think_s for _, part in files]))
     if not requests:
         return _Load(None, users, sums[0][1].totals, think, tuple(told), str(paths[0]))
-    parts = [found.requests.assign(client=f"client{n}") for n, (_, found) in enumerate(requests, start=1)]
+    parts = [part.requests.assign(client=f"client{n}") for n, (_, part) in enumerate(requests, start=1)]
     done = pd.concat(parts, ignore_index=True).sort_values("t_s", kind="stable", ignore_index=True)
     done["bytes"] = done["bytes"].round().astype("Int64")
     return _Load(done, users, None, think, tuple(told), str(paths[0]))
@@ -365,24 +365,24 @@ def _parts(run: Run, load: _Load) -> list[Part]:
     first = None if load.done is None else float(load.done["start_s"].min())
     if run.loads is not None:
         return _marked(load, read_loads(run.loads, first))
-    found = [] if run.users else plateaus(load.users, run.ramp_up_s, run.ramp_down_s)
-    if run.jtl and len(found) < 2:
+    parts = [] if run.users else plateaus(load.users, run.ramp_up_s, run.ramp_down_s)
+    if run.jtl and len(parts) < 2:
         return [_of_threads(run, load)]
     if run.users:
         return [_whole(run, load)]
-    if not found:
+    if not parts:
         told = (
             "its users never stay the same for 10 s" if len(load.users) else "it does not say how many users there were"
         )
         raise DataError(
             f"{load.name}: {told}; say which parts of it are loads: --users N for all of it, or --loads FILE"
         )
-    told = "; ".join(f"{p.users} users {_time(p.start_s)} to {_clock(p.end_s)}" for p in found)
+    told = "; ".join(f"{counted(p.users, 'user')} {_time(p.start_s)} to {_clock(p.end_s)}" for p in parts)
     run.notices.append(
-        f"{load.name}: {counted(len(found), 'plateau')} of the users: {told} (--loads says otherwise; ramps, plateaus "
+        f"{load.name}: {counted(len(parts), 'plateau')} of the users: {told} (--loads says otherwise; ramps, plateaus "
         "of less than 10 s and the first tenth of each are left out)"
     )
-    return _marked(load, found)
+    return _marked(load, parts)
 
 
 def _marked(load: _Load, parts: list[Part]) -> list[Part]:
@@ -449,20 +449,20 @@ def _samples(run: Run, loads: list[Part]) -> tuple[pd.DataFrame, pd.DataFrame, t
     if run.prometheus:
         mapping = read_mapping(run.mapping)
         mapping = mapping.model_copy(update={"nodes": [*run.node, *mapping.nodes]})
-        found = scraped(
+        scrapes = scraped(
             run.prometheus, mapping, first, last, containers=run.containers, offset_s=run.prometheus_offset_s
         )
-        t = found.samples["t_s"]
+        t = scrapes.samples["t_s"]
         if not any(((t >= p.start_s) & (t < p.end_s)).any() for p in loads):
             raise DataError(
                 f"{run.prometheus}: no sample in the run phase {_time(first)} to {_time(last)}; "
                 "another day, or a wrong clock (--clock-offset prometheus=SECONDS)?"
             )
-        run.notices.extend(found.notices)
-        hidden = found.unknown
-        parts.append(found.samples)
+        run.notices.extend(scrapes.notices)
+        hidden = scrapes.unknown
+        parts.append(scrapes.samples)
         known = {file.node for file in run.sa}
-        nodes += [(n, tier, found.cores.get(n)) for n, tier in found.tiers.items() if n not in known]
+        nodes += [(n, tier, scrapes.cores.get(n)) for n, tier in scrapes.tiers.items() if n not in known]
     if run.containers:
         said = "by sysstat" if run.sa else "by an exporter of machines"
         run.notices.append(f"containers: their CPU is not measured {said}, so no CPU can be named as bottleneck")
@@ -477,15 +477,15 @@ def _missing(run: Run, nodes: list[tuple]) -> list[tuple[str, str, None]]:
     if counts is None:
         return []
     names = {node for node, *_ in nodes}
-    found = []
+    missing = []
     for tier, count in counts.items():
         lacking = count - sum(of == tier for _, of, _ in nodes)
         free = (name for k in range(1, 1000) if (name := f"{tier}{k}") not in names)
-        found += [(next(free), tier, None) for _ in range(lacking)]
-    if found:
+        missing += [(next(free), tier, None) for _ in range(lacking)]
+    if missing:
         what = "a sysstat file" if not run.prometheus else "samples"
-        run.notices.append(f"topology {run.topology} has nodes without {what}: {', '.join(n for n, *_ in found)}")
-    return found
+        run.notices.append(f"topology {run.topology} has nodes without {what}: {', '.join(n for n, *_ in missing)}")
+    return missing
 
 
 def _time(t: float) -> str:
@@ -509,7 +509,7 @@ def _check_order(run: Run, tiers: list[str]) -> None:
     if listed and (len(set(listed)) < len(listed) or not set(own) <= set(listed)):
         raise DataError(f"--tiers is {run.tiers!r}, expected each of {', '.join(own)} once, from the client inwards")
     if not listed and not set(own) <= set(W_A_C_D):
-        run.notices.append(f"which of the tiers {', '.join(own)} is deeper is unknown: give --tiers")
+        run.notices.append(f"the order of the tiers {', '.join(own)} is unknown: give --tiers")
 
 
 def _phase(t: np.ndarray, first: float, start: float, end: float) -> np.ndarray:
@@ -526,8 +526,8 @@ def _merged(before: Frames, tables: Frames, store: Path, *, replace: bool) -> Fr
     old = {name: frame[frame["trial"] == trial] for name, frame in before.items() if name in MEASURED}
     if len(old["trials"]) and not replace and not same(old, tables):
         raise DataError(
-            f"{store}: trial {trial} of sweep {sweep} is there with other contents; --replace puts these in their "
-            "place, --rep adds a repetition"
+            f"{store}: trial {trial} of sweep {sweep} is already stored with other contents; --replace replaces them, "
+            "--rep adds a repetition"
         )
     merged = dict(before)
     for name, frame in tables.items():
@@ -542,8 +542,8 @@ def _merged(before: Frames, tables: Frames, store: Path, *, replace: bool) -> Fr
             else [""]
         )
         if len(values) > 1:
-            raise DataError(f"sweep {sweep}: {column} is {values[-1]!r}, expected {values[0]!r} as in its others; "
-                            "give it a name of its own: --sweep")  # fmt: skip
+            raise DataError(f"sweep {sweep}: {column} is {values[-1]!r}, expected {values[0]!r} as in its other "
+                            "trials; give this one another name with --sweep")  # fmt: skip
     return merged
 
 
@@ -554,5 +554,6 @@ def _refuse_other_think_time(sweep: str, trials: pd.DataFrame) -> None:
     if differs.any() or think.isna().nunique() > 1:
         raise DataError(
             f"sweep {sweep}: think_time_s is {str(think[differs | (think.isna() != think.isna().iloc[0])].iloc[0])!r}, "
-            f"expected {str(think.iloc[0])!r} as in its others; --think-time says it, --sweep gives a name of its own"
+            f"expected {str(think.iloc[0])!r} as in its other trials; give that with --think-time, or another name "
+            "with --sweep"
         )

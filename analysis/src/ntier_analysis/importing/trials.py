@@ -33,9 +33,9 @@ def checked(tables: Frames, single: bool, *, think_time_given: bool = True, unkn
         mine = {name: parts.get(row["trial"], tables[name].iloc[:0]) for name, parts in by_trial.items()}
         trial = Imported(row, mine["samples"], mine["nodes"], mine["interactions"] if single else None, shares)
         told = bool(row["valid"])
-        found = checks(trial) if told else []
-        wrong = reasons(found) if told else [row["invalid_reasons"] or "as imported"]
-        rows += [_row(c) | {"sweep": row["sweep"], "trial": row["trial"]} for c in found]
+        outcomes = checks(trial) if told else []
+        wrong = reasons(outcomes) if told else [row["invalid_reasons"] or "as imported"]
+        rows += [_row(c) | {"sweep": row["sweep"], "trial": row["trial"]} for c in outcomes]
         columns["valid"].append(not wrong)
         columns["invalid_reasons"].append(", ".join(wrong))
         columns["not_validated"].append("; ".join([not_validated(trial, think_time_given=think_time_given), *unknown]))
@@ -51,11 +51,11 @@ def stored(store: Path, sweep: str) -> Frames | None:
     """The tables of a sweep that the store holds, None if it has no such sweep. Raises DataError if it was measured."""
     if not (store / "trials").is_dir() or sweep not in sweeps(store):
         return None
-    found = {name: read_table(store, name, sweep) for name in TABLES}
-    trials = found["trials"]
+    tables = {name: read_table(store, name, sweep) for name in TABLES}
+    trials = tables["trials"]
     if len(trials) and not (trials["not_validated"].notna() | (trials["target"] == TARGET)).all():
         raise DataError(f"{store}: sweep {sweep} was not made by this import; choose another name, or another store")
-    return found
+    return tables
 
 
 def same(before: Frames, now: Frames) -> bool:
@@ -64,15 +64,15 @@ def same(before: Frames, now: Frames) -> bool:
 
 
 def keep(
-    found: dict[str, Frames], before: dict[str, Frames | None], store: Path, notices: list[str], *, replace: bool
+    sweeps: dict[str, Frames], before: dict[str, Frames | None], store: Path, notices: list[str], *, replace: bool
 ) -> list[str]:
     """Judges and writes the sweeps, unless the store has them with other contents. Returns the notices with those of
     the checks."""
     judged = {}
-    for sweep, tables in found.items():
+    for sweep, tables in sweeps.items():
         old = before[sweep]
         if old is not None and not replace and not same(old, tables):
-            raise DataError(f"{store}: sweep {sweep} is there with other contents; --replace puts these in their place")
+            raise DataError(f"{store}: sweep {sweep} is already stored with other contents; --replace replaces them")
         single = None if tables["interactions"].empty else tables["interactions"]
         judged[sweep] = tables | judge(sweep, tables["trials"], tables["samples"], tables["nodes"], single)
         notices += said(sweep, tables)
@@ -83,14 +83,14 @@ def keep(
 
 def said(sweep: str, tables: Frames) -> list[str]:
     """Number of trials and samples, what is wrong with each trial, and what was not looked at."""
-    trials, found = tables["trials"], tables["checks"]
+    trials, checks = tables["trials"], tables["checks"]
     valid = int(trials["valid"].sum())
     texts = []
     for row in trials[~trials["valid"].astype(bool)].itertuples():
-        wrong = found[(found["trial"] == row.trial) & found["required"] & (found["outcome"] != Outcome.PASS.value)]
+        wrong = checks[(checks["trial"] == row.trial) & checks["required"] & (checks["outcome"] != Outcome.PASS.value)]
         details = "; ".join(f"{c.id} {c.title}: {c.detail}" for c in wrong.itertuples()) or row.invalid_reasons
         texts.append(f"{sweep}, {row.trial}: INVALID ({row.invalid_reasons}): {details}")
     for text in dict.fromkeys(trials["not_validated"]):
-        texts.append(f"{sweep}: imported: not validated: {text}")
+        texts.append(f"{sweep}: not validated, because it was measured elsewhere: {text}")
     texts.append(f"{sweep}: {counted(len(trials), 'trial')}, {valid} valid, {len(tables['samples'])} samples")
     return texts

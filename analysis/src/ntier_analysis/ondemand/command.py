@@ -69,13 +69,13 @@ def write(drawing: Drawing, origin: Origin, out: Path) -> None:
 def _density(data: SweepData, request: Request, draw: Callable[[measured.Density, float], Drawing]) -> Drawing:
     known = measured.resources(data)
     if len(request.nodes) != 1:
-        raise DataError(f"--node: a density is of one node; there are {_among(known['node'])}")
+        raise DataError(f"--node: a density shows one node; choose one of {_among(known['node'])}")
     node = _known(request.nodes[0], known["node"], "--node")
     mine = known[known["node"] == node]
     resource = _known(request.resource, mine["resource"], f"--resource of {node}")
     items = mine.loc[mine["resource"] == resource, "item"]
     if request.item is None and len(items) > 1:
-        raise DataError(f"--item: {node} has several of {resource}: {_among(items)}")
+        raise DataError(f"--item: {node} {resource} has several items; choose one of {_among(items)}")
     item = items.iloc[0] if request.item is None else _known(request.item, items, f"--item of {node} {resource}")
     density = measured.density_of(data, node, resource, str(item))
     if density is None:
@@ -102,7 +102,7 @@ def node_course(data: SweepData, request: Request) -> Drawing:
         shown = [n for n in named if n in tier.index][: course.MOST_NODES] or [tier.index[0]]
         nodes = course.telling_nodes(samples, named) or [(str(n), str(tier[n])) for n in shown]
     if len(nodes) > course.MOST_NODES:
-        raise DataError(f"--node: {len(nodes)} nodes; a page has room for {course.MOST_NODES}")
+        raise DataError(f"--node: {len(nodes)} nodes are given; a page has room for {course.MOST_NODES}")
     return course.course(samples, trial, nodes, _stretch(request.stretch, trial.run_end_s - trial.run_start_s))
 
 
@@ -160,10 +160,10 @@ def _trial(data: SweepData, name: str, known: pd.Series) -> tuple:
     if name:
         rows = data.trials[data.trials["trial"] == _known(name, known, "--trial")]
         return next(rows.itertuples())
-    found = drawings.knee_trial(data, known)
-    if found is None:
+    trial = drawings.knee_trial(data, known)
+    if trial is None:
         raise DataError(f"{data.sweep}: no trial has what this figure needs")
-    return found
+    return trial
 
 
 def _stretch(stretch: tuple[float | None, float | None], run_s: float) -> tuple[float, float] | None:
@@ -182,10 +182,10 @@ def _known(name: str, names, option: str) -> str:
 
 
 def _among(names) -> str:
-    found = sorted({str(n) for n in names}, key=lambda n: (tier_order(n.rstrip("0123456789")), len(n), n))
-    return ", ".join(found) or "none"
+    ordered = sorted({str(n) for n in names}, key=lambda n: (tier_order(n.rstrip("0123456789")), len(n), n))
+    return ", ".join(ordered) or "none"
 
 
-def _not_empty(found, problem: str) -> None:
-    if len(found) == 0:
+def _not_empty(rows, problem: str) -> None:
+    if len(rows) == 0:
         raise DataError(f"nothing to draw: {problem}")

@@ -116,8 +116,8 @@ _PAUSE = re.compile(rb"^\[(\d+)ms\]\s*GC\(\d+\) Pause .*?([\d.]+)ms$")
 
 def gc_pauses(path: Path) -> pd.DataFrame:
     """The JVM's log (`-Xlog:gc:file=...:timemillis`) -> `t_s` (end), `pause_ms`: when all users stood still."""
-    found = [match.groups() for line in lines(path) if (match := _PAUSE.match(line))]
-    times, pauses = [int(t) / 1000 for t, _ in found], [float(ms) for _, ms in found]
+    matches = [match.groups() for line in lines(path) if (match := _PAUSE.match(line))]
+    times, pauses = [int(t) / 1000 for t, _ in matches], [float(ms) for _, ms in matches]
     return pd.DataFrame({"t_s": times, "pause_ms": pauses}, dtype=float)
 
 

@@ -58,9 +58,9 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
 def _delimiter(path: Path, header: str) -> str:
     if header.startswith("<"):
         raise DataError(f"{path}: XML; expected a CSV JTL (-Jjmeter.save.saveservice.output_format=csv)")
-    found = re.search(r"timeStamp([^A-Za-z])|([^A-Za-z])timeStamp", header)
-    if found:
-        return found[1] or found[2]
+    match = re.search(r"timeStamp([^A-Za-z])|([^A-Za-z])timeStamp", header)
+    if match:
+        return match[1] or match[2]
     if re.match(r"\d{10,13}\D", header):
         raise DataError(
             f"{path}:1: no header with the names of the columns; JMeter writes it with "

@@ -81,8 +81,8 @@ def _of_csv(path: Path) -> pd.DataFrame:
         row = int(bad[0])
         name, expected = ("timestamp", TIMES) if wrong[row] else ("metric_value", "a number >= 0")
         raise DataError(f"{path}:{line_of(path, int(kept[row]))}: {name} is {frame[name][row]!r}, expected {expected}")
-    found = {"metric": frame["metric_name"], "t_s": t, "value": values}
-    return pd.DataFrame(found | {c: frame.get(c, "") for c in OPTIONAL}).fillna("")
+    columns = {"metric": frame["metric_name"], "t_s": t, "value": values}
+    return pd.DataFrame(columns | {c: frame.get(c, "") for c in OPTIONAL}).fillna("")
 
 
 # ---- JSON ----------------------------------------------------------------------------------------------------------

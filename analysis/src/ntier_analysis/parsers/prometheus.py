@@ -58,10 +58,10 @@ def _of_json(path: Path, wanted: Callable[[str], bool]) -> list[Series]:
     if len(content) > JSON_BYTES:
         raise DataError(f"{path}: {size(len(content))} of JSON, allowed are at most {size(JSON_BYTES)}; use "
                         "`promtool tsdb dump-openmetrics`")  # fmt: skip
-    found: list[Series] = []
+    series: list[Series] = []
     for place, answer in _documents(path, content.removeprefix(b"\xef\xbb\xbf")):
-        found += of_answer(answer, place, wanted)
-    return joined(found, str(path))
+        series += of_answer(answer, place, wanted)
+    return joined(series, str(path))
 
 
 def _documents(path: Path, content: bytes) -> Iterator[tuple[str, Any]]:
@@ -92,7 +92,7 @@ def of_answer(answer: Any, place: str, wanted: Callable[[str], bool]) -> list[Se
         data = answer["data"]
         if data["resultType"] != "matrix":
             raise DataError(f"{place}: a {str(data['resultType'])[:20]}, expected a matrix: a range of time")
-        found = []
+        series = []
         for entry in data["result"]:
             labels = {str(k): str(v) for k, v in entry["metric"].items()}
             name = labels.pop("__name__", None)
@@ -103,8 +103,8 @@ def of_answer(answer: Any, place: str, wanted: Callable[[str], bool]) -> list[Se
                 continue
             t = np.array([float(pair[0]) for pair in values])
             v = np.array([float(pair[1]) for pair in values])
-            found.append(Series(name, labels, _times(t, f"{place}: {name}"), v))
-        return found
+            series.append(Series(name, labels, _times(t, f"{place}: {name}"), v))
+        return series
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise DataError(f"{place}: no answer of Prometheus ({said[:200]}); {EXPECTED}") from None
@@ -146,8 +146,8 @@ def _of_text(path: Path, wanted: Callable[[str], bool]) -> list[Series]:
             raise DataError(f"{place}: more than {MOST:,} samples; dump a part (--match, --min-time, --max-time)")
     if not known:
         raise DataError(f"{path}: no samples; {EXPECTED}")
-    found = [Series(n, dict(labels), np.array(t), np.array(v)) for (n, labels), (t, v) in held.items()]
-    return joined(found, str(path))
+    series = [Series(n, dict(labels), np.array(t), np.array(v)) for (n, labels), (t, v) in held.items()]
+    return joined(series, str(path))
 
 
 def _split(text: str, place: str) -> tuple[str, str]:
@@ -210,12 +210,12 @@ def _sample(rest: str, place: str, column: int) -> tuple[float, float]:
     return t, value
 
 
-def joined(found: list[Series], place: str) -> list[Series]:
+def joined(pieces: list[Series], place: str) -> list[Series]:
     """Series that came in parts, whole and in order of time; what is there twice with one value is there once.
 
     Raises DataError where one moment has two values."""
     parts: dict[tuple, list[Series]] = {}
-    for series in found:
+    for series in pieces:
         parts.setdefault((series.name, tuple(sorted(series.labels.items()))), []).append(series)
     whole = []
     for (name, _), some in parts.items():

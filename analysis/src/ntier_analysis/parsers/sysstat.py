@@ -109,10 +109,10 @@ def cpus(path: Path, content: bytes | None = None) -> int:
     content = read_bytes(path) if content is None else content
     if is_sa(content):
         return read(str(path), content).cpus
-    found = _host(path, content).get("number-of-cpus")
-    if not isinstance(found, int) or found < 1:
-        raise DataError(f"{path}: number-of-cpus is {found!r}, expected a whole number from 1")
-    return found
+    count = _host(path, content).get("number-of-cpus")
+    if not isinstance(count, int) or count < 1:
+        raise DataError(f"{path}: number-of-cpus is {count!r}, expected a whole number from 1")
+    return count
 
 
 def _host(path: Path, content: bytes) -> dict[str, Any]:

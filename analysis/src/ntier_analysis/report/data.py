@@ -186,13 +186,13 @@ def _statements(store: Path, sweep: str) -> pd.DataFrame:
 
 def _raw_trials(folder: Path, trials: pd.DataFrame) -> list[RawTrial]:
     """The raw trials that the rows come from (the newest attempts); those that are gone are left out."""
-    found = []
+    raw_trials = []
     for row in trials.itertuples():
         attempt = int(row.attempt) if row.attempt and row.attempt > 1 else 1
         path = folder / (row.trial if attempt == 1 else f"{row.trial}.a{attempt}")
         if (path / "manifest.json").is_file():
-            found.append(RawTrial(path))
-    return found
+            raw_trials.append(RawTrial(path))
+    return raw_trials
 
 
 def _mix_targets(raw_trials: list[RawTrial]) -> dict[str, float]:

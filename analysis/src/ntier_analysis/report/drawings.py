@@ -47,26 +47,26 @@ def load_figures(data: SweepData) -> list[Pair]:
     cpu = data.saturation[data.saturation["resource"] == "cpu"]
     model = None if isinstance(data.forecast, str) else data.forecast
     tails = percentiles.of_trials(data.interactions, trials)
-    found = [
+    pairs = [
         Pair(loads.throughput(trials, plateau, model), interactive.throughput(trials, plateau, model)),
         Pair(loads.response_time(trials, tails), interactive.response_time(trials, tails)),
     ]
     if len(cpu):
-        found.append(Pair(loads.utilization(cpu, data.scale), interactive.utilization(cpu), wide=True))
+        pairs.append(Pair(loads.utilization(cpu, data.scale), interactive.utilization(cpu), wide=True))
     chosen = telling_trials(trials[trials["trial"].isin(data.interactions["trial"])], data.verdict["knee_users"])
     if len(chosen):
         marked = events.events(data.samples[data.samples["trial"].isin(chosen["trial"])])
         over_time = timeline.timeline(data.interactions, chosen, marked)
         # only the static one shows the events
         plot = interactive.timeline(over_time.data) if marked.empty else None
-        found.append(Pair(over_time, plot, wide=True))
+        pairs.append(Pair(over_time, plot, wide=True))
     measured = chosen[chosen["trial"].isin(data.statements["trial"])]
     if data.statements["item"].nunique() > 1 and len(measured):
-        found.append(Pair(replicas.statements(data.statements, measured), None, wide=True))
+        pairs.append(Pair(replicas.statements(data.statements, measured), None, wide=True))
     pools = data.saturation[data.saturation["resource"] == "pool"]
     if pools["valid"].any():
-        found.append(Pair(loads.pools(pools, data.scale), interactive.pools(pools), wide=True))
-    return found
+        pairs.append(Pair(loads.pools(pools, data.scale), interactive.pools(pools), wide=True))
+    return pairs
 
 
 def density_figures(data: SweepData) -> list[Pair]:
@@ -77,17 +77,17 @@ def density_figures(data: SweepData) -> list[Pair]:
     nodes = loads.nodes_in_order(cpu)
     first = _telling_node(data, cpu)
     nodes.sort(key=lambda n: n[0] != first)
-    found = []
+    pairs = []
     for node, tier in nodes:
         density = measured.density_of(data, node, "cpu")
         if density is None:
             continue
         if node == first:
-            found.append(Pair(density_surface(density, data.scale), None))
+            pairs.append(Pair(density_surface(density, data.scale), None))
         labels = {"node": node, "resource": "cpu", "tier": tier}
         flat = densities.density_map(density.curves, density.shares, scale=data.scale, **labels)
-        found.append(Pair(flat, interactive.density_map(density.curves, density.shares, **labels)))
-    return found
+        pairs.append(Pair(flat, interactive.density_map(density.curves, density.shares, **labels)))
+    return pairs
 
 
 def density_surface(density: measured.Density, scale: float) -> Drawing:
@@ -113,8 +113,8 @@ def detail_sections(data: SweepData) -> list[Section]:
     """Figures that go deeper than the verdict needs; only those with data."""
     if data.trials["throughput_per_s"].isna().all():
         return []
-    found = [_percentiles(data), _tiers(data), _courses(data), _sequence(data), _other_densities(data)]
-    return [section for section in found if section is not None and section.pairs]
+    sections = [_percentiles(data), _tiers(data), _courses(data), _sequence(data), _other_densities(data)]
+    return [section for section in sections if section is not None and section.pairs]
 
 
 def knee_trial(data: SweepData, known: pd.Series) -> tuple | None:
@@ -134,7 +134,7 @@ def _percentiles(data: SweepData) -> Section | None:
     if trial is None:
         return None
     done = data.interactions[data.interactions["trial"] == trial.trial]
-    note = "At the load next to the knee, or at the highest load if there is no knee."
+    note = "At the load nearest to the knee, or at the highest load if there is no knee."
     return Section("Response time of each interaction", note, [Pair(percentiles.percentiles(done, trial), None, True)])
 
 
@@ -171,7 +171,10 @@ def _sequence(data: SweepData) -> Section | None:
     sources = measured.load_sources(data, usable.drop_duplicates("users"))
     if not sources:
         return None
-    note = "In windows this short queues come and go: they show from how many requests on a node completes no more."
+    note = (
+        "Queues come and go within such short windows. The figure shows the number of requests in progress beyond "
+        "which a node completes no more."
+    )
     drawing = sequence.load_throughput(sources, data.scale)
     return Section("Load against throughput in short windows", note, [Pair(drawing, None, len(sources) > 1)])
 

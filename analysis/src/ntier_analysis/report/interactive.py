@@ -95,6 +95,12 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Js
         )
         if len(rows) == len(trace["x"]):
             trace["error_y"] = _errors(_bounded(rows), "value_ms", "low_ms", "high_ms", colors[trace["name"]])
+    slo_ms = trials["slo_ms"].dropna()
+    if len(slo_ms) and len(valid):
+        ends = [0, int(valid["users"].max())]
+        line = {"color": LAW_COLOR, "dash": "dot", "width": 1}
+        traces.append({"type": "scatter", "mode": "lines", "x": ends, "y": [float(slo_ms.iloc[0])] * 2, "line": line,
+                       "name": f"objective {slo_ms.iloc[0] / 1000:g} s", "hoverinfo": "skip"})  # fmt: skip
     layout = _layout(axis_label(), "response time [ms]", y={"type": "log", "rangemode": "normal", "dtick": 1})
     return {"data": traces + _invalid(trials, "response_time_mean_ms"), "layout": layout}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ntier_analysis.campaign.cells import Campaign, Cell, Condition
+from ntier_analysis.campaign.cells import Campaign, Cell, MapKey
 from ntier_analysis.campaign.compare import Groups, RatioMap, groups, ratios, scale_outs
 from ntier_analysis.campaign.costs import Prices, priced, within
 from ntier_analysis.contracts.files import write_text
@@ -36,7 +36,7 @@ def write_map(campaign: Campaign, prices: Prices, slo_ms: float | None, out: Pat
         "title": f"Bottlenecks of {counted(len(campaign.cells), 'topology')}",
         "kicker": [
             counted(len(campaign.cells), "topology"),
-            ", ".join(sorted({c.condition.mix for c in campaign.cells})),
+            ", ".join(sorted({c.map_key.mix for c in campaign.cells})),
         ],
         "sentence": sentence(campaign),
         "warnings": campaign.warnings,
@@ -72,14 +72,14 @@ def sentence(campaign: Campaign) -> str:
     return f"What limits {counted(len(campaign.cells), 'topology')}: {limits}."
 
 
-def _telling(campaign: Campaign) -> list[tuple[Condition, list[Cell]]]:
+def _telling(campaign: Campaign) -> list[tuple[MapKey, list[Cell]]]:
     """Maps of two topologies and more; if there is none, all."""
     several = [(c, cells) for c, cells in campaign.maps.items() if len(cells) > 1]
     return several or list(campaign.maps.items())
 
 
-def _section(condition: Condition, cells: list[Cell], group: Groups) -> dict:
-    label, slug = condition.label, condition.slug
+def _section(map_key: MapKey, cells: list[Cell], group: Groups) -> dict:
+    label, slug = map_key.label, map_key.slug
     drawings = [maps.bottleneck_map(cells, group, label, slug)]
     if len(cells) > 1:
         drawings += [surfaces.throughput_lines(cells, label, slug), surfaces.throughput_surface(cells, label, slug)]
@@ -94,7 +94,7 @@ def _steps(cells: list[Cell], group: Groups) -> list[str]:
     topology = {c.sweep: str(c.topology) for c in cells}
     words = {"same": "the same within 5 %", "undecided": "undecided", "higher": "a gain", "lower": "a loss"}
     return [
-        f"{topology[p.b]} → {topology[p.a]}: {interval(p.found.value, p.found.low, p.found.high)} times as much, "
+        f"{topology[p.b]} → {topology[p.a]}: {interval(p.ratio.value, p.ratio.low, p.ratio.high)} times as much, "
         f"{words[p.relation]}"
         for p in group.steps
     ]
@@ -115,8 +115,8 @@ def _ratio_label(r: RatioMap) -> str:
 def _costs(campaign: Campaign, prices: Prices) -> list[dict]:
     """One figure per mix: interactions of different mixes do not cost the same."""
     result = []
-    for mix in sorted({c.condition.mix for c in campaign.cells}):
-        rows = priced([c for c in campaign.cells if c.condition.mix == mix], prices)
+    for mix in sorted({c.map_key.mix for c in campaign.cells}):
+        rows = priced([c for c in campaign.cells if c.map_key.mix == mix], prices)
         front = surfaces.frontier(rows)
         if len(front):
             drawing = surfaces.costs(rows, front, prices.currency, prices.source, mix)
@@ -138,7 +138,7 @@ def _origin(campaign: Campaign) -> Origin:
     return Origin("campaign", topologies, sweeps, scale, ", ".join(commits) or "unknown", "ntier-analysis map")
 
 
-def _rows(campaign: Campaign, grouped: dict[Condition, Groups], prices: Prices, slo_ms: float | None) -> list[dict]:
+def _rows(campaign: Campaign, grouped: dict[MapKey, Groups], prices: Prices, slo_ms: float | None) -> list[dict]:
     rows = []
     for c in campaign.cells:
         best = within(c, slo_ms)
@@ -146,11 +146,11 @@ def _rows(campaign: Campaign, grouped: dict[Condition, Groups], prices: Prices, 
         rows.append(
             {
                 "topology": str(c.topology),
-                "condition": c.condition.label,
+                "map": c.map_key.label,
                 "limit": c.limit + (f" ({c.kind})" if c.kind in ("simultaneous", "alternating") else ""),
                 "saturation": share(c.saturation, c.saturation, c.saturation).split(" ")[0],
                 "maximum": ("≥ " if c.at_least else "") + interval(c.max_per_s, c.low_per_s, c.high_per_s),
-                "group": grouped[c.condition].letters.get(c.sweep, "–"),
+                "group": grouped[c.map_key].letters.get(c.sweep, "–"),
                 "trials": f"{c.valid} of {c.trials}",
                 "pooled": c.pooled,
                 "scale": f"{c.scale:g}",
@@ -163,20 +163,20 @@ def _rows(campaign: Campaign, grouped: dict[Condition, Groups], prices: Prices, 
 
 
 def _write_tables(
-    found: Campaign,
-    grouped: dict[Condition, Groups],
+    campaign: Campaign,
+    grouped: dict[MapKey, Groups],
     prices: Prices,
     slo_ms: float | None,
     folder: Path,
     origin: Origin,
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    rows = pd.DataFrame(_rows(found, grouped, prices, slo_ms))
+    rows = pd.DataFrame(_rows(campaign, grouped, prices, slo_ms))
     families = [(c, name, p) for c, g in grouped.items() for name in ("pairs", "steps") for p in getattr(g, name)]
     pairs = pd.DataFrame([{"map": c.slug, "family": name} | p.row for c, name, p in families])
-    fits = [surfaces.fits(r).assign(map=c.slug) for c, cells in found.maps.items() if (r := scale_outs(cells))]
+    fits = [surfaces.fits(r).assign(map=c.slug) for c, cells in campaign.maps.items() if (r := scale_outs(cells))]
     write_csv(rows, folder / "topologies.csv", origin)
-    write_csv(priced(found.cells, prices), folder / "costs.csv", origin)
+    write_csv(priced(campaign.cells, prices), folder / "costs.csv", origin)
     write_csv(pairs, folder / "pairs.csv", origin)
     if fits:
         write_csv(pd.concat(fits, ignore_index=True), folder / "scaling.csv", origin)

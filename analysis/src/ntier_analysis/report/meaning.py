@@ -13,14 +13,16 @@ POOLS = ("pool",)
 def meaning(verdict: dict, trials: pd.DataFrame, scale: float) -> list[str]:
     """verdict: one sweep of `ntier-analysis verdict --json`; trials: the store's table, for the response times."""
     kind = verdict["verdict"]
-    found = {"single": _single, "multi": _multi, "none": _none, "hidden": _hidden, "unknown": _unknown}[kind](verdict)
-    found += _waiting(trials)
+    sentences = {"single": _single, "multi": _multi, "none": _none, "hidden": _hidden, "unknown": _unknown}[kind](
+        verdict
+    )
+    sentences += _waiting(trials)
     if scale != 1.0:
-        found.append(
+        sentences.append(
             f"The nodes had {scale:g} of their nominal capacity: bottleneck and utilization carry over to full size, "
             "response times below saturation do not."
         )
-    return found
+    return sentences
 
 
 def _keeps_up(verdict: dict) -> str:
@@ -28,16 +30,19 @@ def _keeps_up(verdict: dict) -> str:
     knee = verdict.get("knee_users")
     upto = f"Up to about {words.rounded(knee)} users throughput grows with the users" if knee else ""
     if verdict["max_throughput_at_least"]:
-        more = "the loads do not reach far enough to show where it ends, so the maximum is a lower bound"
-        return f"{upto}; {more}." if upto else f"{more[0].upper()}{more[1:]}."
-    return f"{upto}; more users than that only wait longer." if upto else ""
+        bound = "The loads do not reach far enough beyond that to show the maximum, so it is a lower bound."
+        return f"{upto}. {bound}" if upto else "The loads do not reach far enough, so the maximum is a lower bound."
+    return f"{upto}. With more users, all wait longer and no more gets done." if upto else ""
 
 
 def _single(verdict: dict) -> list[str]:
     (first,) = verdict["bottlenecks"]
     name = f"{first['tier']} {words.resource(first['resource'])}"
-    more = "a larger pool" if first["resource"] in POOLS else f"more {name}"
-    change = f"Only {more}, or less use of it per interaction, can raise the maximum; more of anything else cannot."
+    if first["resource"] in POOLS:
+        change = f"To raise the maximum, enlarge the {name} or hold its places for a shorter time."
+    else:
+        change = f"To raise the maximum, add {name} or let each interaction use less of it."
+    change += " More of anything else does not help."
     return [t for t in (_keeps_up(verdict), change) if t]
 
 

@@ -42,8 +42,8 @@ class Density:
 
 def resources(data: SweepData) -> pd.DataFrame:
     """What has a utilization: node, tier, resource, item, in the order of a request's way."""
-    found = data.saturation[["node", "tier", "resource", "item"]].drop_duplicates()
-    return found.sort_values(["tier", "node", "resource", "item"], key=_order, ignore_index=True)
+    measured = data.saturation[["node", "tier", "resource", "item"]].drop_duplicates()
+    return measured.sort_values(["tier", "node", "resource", "item"], key=_order, ignore_index=True)
 
 
 def _order(column: pd.Series) -> pd.Series:
@@ -80,9 +80,9 @@ def tier_levels(data: SweepData) -> pd.DataFrame:
     for trial in known.assign(errors=known["errors"].fillna(0)).itertuples():
         raw, done = data.raw_trials.get(trial.trial), trial.interactions + trial.errors
         web_ms = None if raw is None or not done else web_time_ms(raw, done)
-        found = tiers.levels(trial, by_trial.get(trial.trial, nothing), web_ms)
-        if found["level"].isin(tiers.BEHIND).any():
-            parts.append(found)
+        levels = tiers.levels(trial, by_trial.get(trial.trial, nothing), web_ms)
+        if levels["level"].isin(tiers.BEHIND).any():
+            parts.append(levels)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -114,13 +114,13 @@ def load_sources(data: SweepData, trials: pd.DataFrame) -> list[Source]:
     """Windows of each node that has data, and of the whole system; logs of requests before readings of each second."""
     parts: dict[str, list[tuple[str, str, float, pd.DataFrame]]] = {}
     for trial in trials.dropna(subset=["run_start_s", "run_end_s"]).itertuples():
-        found = [*_of_client(data, trial)]
+        sources = [*_of_client(data, trial)]
         raw = data.raw_trials.get(trial.trial)
         if raw is not None:
-            found += [*_of_web(raw, trial), *_of_trace(raw, trial)]
-        named = {node for node, *_ in found}
-        found += [entry for entry in _of_readings(data, trial) if entry[0] not in named]
-        for node, tier, where, width_s, frame in found:
+            sources += [*_of_web(raw, trial), *_of_trace(raw, trial)]
+        named = {node for node, *_ in sources}
+        sources += [entry for entry in _of_readings(data, trial) if entry[0] not in named]
+        for node, tier, where, width_s, frame in sources:
             labelled = frame.assign(trial=trial.trial, users=trial.users)
             parts.setdefault(node, []).append((tier, where, width_s, labelled))
     return [_joined(node, entries) for node, entries in parts.items()]
@@ -183,11 +183,11 @@ def _of_readings(data: SweepData, trial):
     mine = data.run_samples.get(trial.trial, data.samples.head(0))
     mine = mine[mine["metric"].isin(COUNTED)]
     for node, tier in mine[["node", "tier"]].drop_duplicates().itertuples(index=False):
-        found = {s.measure.name: s for s in course.of_node(mine, node, ("running", "executed"))}
-        if len(found) == 2:
-            running, executed = (_by_second(found[name]) for name in ("running", "executed"))
+        readings = {s.measure.name: s for s in course.of_node(mine, node, ("running", "executed"))}
+        if len(readings) == 2:
+            running, executed = (_by_second(readings[name]) for name in ("running", "executed"))
             frame = pd.DataFrame({"load": running, "rate": executed}).dropna().reset_index(drop=True)
-            where = f"readings of each second ({found['running'].where}; {found['executed'].where})"
+            where = f"readings of each second ({readings['running'].where}; {readings['executed'].where})"
             if len(frame):
                 yield node, tier, where, SECOND_S, frame
 

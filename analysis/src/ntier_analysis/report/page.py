@@ -75,7 +75,7 @@ def _context(data: SweepData) -> dict:
         "load_name": data.load_name,
         "topology": data.topology,
         "mix": mix,
-        "kicker": [part for part in (data.topology, mix, middleware, measured_on) if part],
+        "kicker": [part for part in (data.topology, mix, middleware, measured_on) if part not in ("", "none")],
         "sentence": words.verdict_sentence(verdict, scale),
         "meaning": meaning(verdict, trials, scale),
         "next_title": words.NEXT,

@@ -33,8 +33,8 @@ def inputs(store: Path, sweep: str) -> str:
 
 
 def _raw_files(folder: Path) -> list[tuple[str, int, int]]:
-    found = [(p.relative_to(folder).as_posix(), p.stat()) for p in sorted(folder.rglob("*")) if p.is_file()]
-    return [(path, state.st_size, state.st_mtime_ns) for path, state in found]
+    files = [(p.relative_to(folder).as_posix(), p.stat()) for p in sorted(folder.rglob("*")) if p.is_file()]
+    return [(path, state.st_size, state.st_mtime_ns) for path, state in files]
 
 
 def unchanged(folder: Path, made_from: str) -> bool:

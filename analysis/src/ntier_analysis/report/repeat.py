@@ -7,9 +7,9 @@ import shlex
 GOALS = {
     "sweep": (
         "SYSTEM", "TOPO", "VARIANT", "USERS", "FACTOR", "MIX", "PHASES", "REPS", "MIDDLEWARE", "TARGET", "HOSTS",
-        "SCALE", "SEARCH", "PRECISION", "SEED", "NAME", "DATA", "CLIENTS", "SET", "ATTEMPTS",
+        "MACHINES", "BUDGET", "SCALE", "SEARCH", "PRECISION", "SEED", "NAME", "DATA", "CLIENTS", "SET", "ATTEMPTS",
     ),
-    "campaign": ("SPEC",),
+    "campaign": ("SPEC", "MACHINES", "BUDGET"),
 }  # fmt: skip
 """Variables of the Makefile's goals that are options of `ntier` (a test compares them). RESULTS and JSON say where
 results go and how they are printed: they change nothing that is measured."""
@@ -37,7 +37,7 @@ def repeating(command: str) -> str:
 
 def _values(words: list[str]) -> dict[str, list[str]] | None:
     """NAME -> values of `--name value` and `--name=value`; None if the words are not options with one value each."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     rest = iter(words)
     for word in rest:
         option, equals, value = word.partition("=")
@@ -49,5 +49,5 @@ def _values(words: list[str]) -> dict[str, list[str]] | None:
         if text is None:
             return None
         if option not in LEFT_OUT:
-            found.setdefault(option[2:].replace("-", "_").upper(), []).append(text)
-    return found
+            values.setdefault(option[2:].replace("-", "_").upper(), []).append(text)
+    return values

@@ -34,8 +34,8 @@ def shares(data: SweepData) -> pd.DataFrame:
         for trial in data.trials.dropna(subset=["run_start_s", "run_end_s"]).itertuples():
             rates = data.statements[data.statements["trial"] == trial.trial]
             if len(rates):
-                found = replica_shares(rates, trial.run_start_s, trial.run_end_s)
-                parts.append(found.assign(trial=trial.trial, users=trial.users, valid=trial.valid))
+                share = replica_shares(rates, trial.run_start_s, trial.run_end_s)
+                parts.append(share.assign(trial=trial.trial, users=trial.users, valid=trial.valid))
     columns = ["trial", "users", "valid", "item", "share", "low", "high", "per_s"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
@@ -100,33 +100,35 @@ def compare(store: Path, sweeps: list[str]) -> tuple[pd.DataFrame, Drawing, Orig
 
     Raises DataError if a sweep has one replica only, or if topologies differ."""
     data = [read_sweep(store, name) for name in sweeps]
-    for one in data:
-        if one.statements["item"].nunique() < 2:
+    for sweep in data:
+        if sweep.statements["item"].nunique() < 2:
             raise DataError(
-                f"sweep {one.sweep!r}: one replica only, or no counters of the middleware: nothing to compare"
+                f"sweep {sweep.sweep!r}: one replica only, or no counters of the middleware: nothing to compare"
             )
-    topologies = sorted({one.topology for one in data})
+    topologies = sorted({sweep.topology for sweep in data})
     if len(topologies) > 1:
         raise DataError(f"the sweeps are of different topologies: {', '.join(topologies)}; compare policies on one")
     labels = _labels(data)
-    table = pd.concat([_policy_table(one, label) for one, label in zip(data, labels, strict=True)], ignore_index=True)
-    drawing = figures.policies(
-        pd.concat([one.statements.assign(label=label) for one, label in zip(data, labels, strict=True)]),
-        pd.concat([one.trials.assign(label=label) for one, label in zip(data, labels, strict=True)]),
-        pd.concat([shares(one).assign(label=label) for one, label in zip(data, labels, strict=True)]),
-        pd.concat([one.choices.assign(label=label) for one, label in zip(data, labels, strict=True)]),
+    table = pd.concat(
+        [_policy_table(sweep, label) for sweep, label in zip(data, labels, strict=True)], ignore_index=True
     )
-    trials = tuple(f"{one.sweep}/{t}" for one in data for t in one.trials["trial"])
-    commits = ", ".join(sorted({one.origin.commit for one in data}))
-    commands = "; ".join(one.command for one in data if one.command)
+    drawing = figures.policies(
+        pd.concat([sweep.statements.assign(label=label) for sweep, label in zip(data, labels, strict=True)]),
+        pd.concat([sweep.trials.assign(label=label) for sweep, label in zip(data, labels, strict=True)]),
+        pd.concat([shares(sweep).assign(label=label) for sweep, label in zip(data, labels, strict=True)]),
+        pd.concat([sweep.choices.assign(label=label) for sweep, label in zip(data, labels, strict=True)]),
+    )
+    trials = tuple(f"{sweep.sweep}/{t}" for sweep in data for t in sweep.trials["trial"])
+    commits = ", ".join(sorted({sweep.origin.commit for sweep in data}))
+    commands = "; ".join(sweep.command for sweep in data if sweep.command)
     return table, drawing, Origin(", ".join(sweeps), topologies[0], trials, data[0].scale, commits, commands)
 
 
 def _labels(data: list[SweepData]) -> list[str]:
-    names = [policy_of(one.trials) for one in data]
-    middlewares = {str(m) for one in data for m in one.trials["middleware"].dropna().unique()}
+    names = [policy_of(sweep.trials) for sweep in data]
+    middlewares = {str(m) for sweep in data for m in sweep.trials["middleware"].dropna().unique()}
     if len(middlewares) > 1:
-        names = [f"{one.trials['middleware'].iloc[0]}: {name}" for one, name in zip(data, names, strict=True)]
+        names = [f"{sweep.trials['middleware'].iloc[0]}: {name}" for sweep, name in zip(data, names, strict=True)]
     return [f"{n} #{names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
 
 

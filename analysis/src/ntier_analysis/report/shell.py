@@ -54,10 +54,10 @@ def assets(*, interactive: bool = True) -> dict[str, str]:
 def _plotly() -> str:
     package = files("ntier_analysis.report")
     plotly = (package / "vendor" / "plotly-cartesian.min.js").read_text(encoding="utf-8")
-    found = re.search(r"plotly\.js \(cartesian - minified\) v([\d.]+)", plotly[:300])
-    if not found or found.group(1) != PLOTLY_JS:
+    match = re.search(r"plotly\.js \(cartesian - minified\) v([\d.]+)", plotly[:300])
+    if not match or match.group(1) != PLOTLY_JS:
         raise RuntimeError(
-            f"report/vendor/plotly-cartesian.min.js: expected version {PLOTLY_JS}, found {found and found[1]}"
+            f"report/vendor/plotly-cartesian.min.js: expected version {PLOTLY_JS}, found {match and match[1]}"
         )
     return plotly
 

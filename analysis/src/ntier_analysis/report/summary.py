@@ -8,20 +8,21 @@ from typing import Any
 import orjson
 import pandas as pd
 
-from ntier_analysis.report import tables, words
+from ntier_analysis.report import rent, tables, words
 from ntier_analysis.report.data import SweepData
 
 FILE = "report.json"
 
 
 def summary(data: SweepData) -> dict[str, Any]:
-    """{schema_version, sweep, topology, scale, sentence, verdict, trials, warnings}; numbers that are not known
+    """{schema_version, sweep, topology, scale, sentence, verdict, trials, warnings, cost}; numbers that are not known
     are null. `verdict`: as `ntier-analysis verdict --json` prints it, without its trials. Of each trial: trial, users
     (nominal), users_real, rep, valid, reasons, throughput_per_s (measured) with throughput_interval (95 %),
     response_time_mean_ms, response_time_p95_ms, and hottest: the system's node and resource with the largest
-    saturation {node, resource, utilization_mean_pct, saturation (share of the run phase), interval}, or null."""
+    saturation {node, resource, utilization_mean_pct, saturation (share of the run phase), interval}, or null. `cost`:
+    of rented machines (`rent.cost`), else null."""
     hot = tables.hottest(data)
-    found = {
+    document = {
         "schema_version": 1,
         "sweep": data.sweep,
         "topology": data.topology,
@@ -30,14 +31,15 @@ def summary(data: SweepData) -> dict[str, Any]:
         "verdict": {k: v for k, v in data.verdict.items() if k != "trials"},
         "trials": [_trial(t, hot.loc[t.trial] if t.trial in hot.index else None) for t in data.trials.itertuples()],
         "warnings": words.warnings(data.trials, data.checks, data.verdict),
+        "cost": rent.cost(data.manifests),
     }
-    return orjson.loads(to_json(found))
+    return orjson.loads(to_json(document))
 
 
-def to_json(found: Any) -> str:
+def to_json(document: Any) -> str:
     """NaN becomes null."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
-    return orjson.dumps(found, option=options, default=lambda _: None).decode()  # pandas' NA
+    return orjson.dumps(document, option=options, default=lambda _: None).decode()  # pandas' NA
 
 
 def read(page: Path) -> dict[str, Any]:
@@ -90,7 +92,8 @@ def text(report: dict[str, Any]) -> str:
         for row in rows
     ]
     warnings = [f"warning: {w}" for w in report["warnings"]]
-    return "\n".join([report["sentence"], "", *lines, "", *warnings, f"report: {report['report']}"])
+    paid = [rent.sentence(report["cost"])] if report.get("cost") else []
+    return "\n".join([report["sentence"], "", *lines, "", *paid, *warnings, f"report: {report['report']}"])
 
 
 def _row(t: dict[str, Any]) -> tuple[str, ...]:

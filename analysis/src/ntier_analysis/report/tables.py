@@ -7,6 +7,7 @@ import pandas as pd
 from ntier_analysis.contracts.system import NOT_TIERS
 from ntier_analysis.figures.style import tier_order
 from ntier_analysis.prediction.demands import node_demands
+from ntier_analysis.report import rent
 from ntier_analysis.report.data import SweepData
 from ntier_analysis.report.words import count, interval, named, number, share
 from ntier_analysis.wording import counted
@@ -149,9 +150,9 @@ def demands(data: SweepData) -> pd.DataFrame:
     loads), idle_cores, loads, p."""
     tiers = data.nodes.drop_duplicates("node").set_index("node")["tier"]
     rows = []
-    for node, found in node_demands(data.trials, data.used_cores, data.nodes).items():
-        ends = [1e3 * v for v in (found.demand_s, found.demand_error_s, found.interval.low, found.interval.high)]
-        rows.append((node, tiers[node], *ends, found.idle_cores, found.n, found.p))
+    for node, demand in node_demands(data.trials, data.used_cores, data.nodes).items():
+        ends = [1e3 * v for v in (demand.demand_s, demand.demand_error_s, demand.interval.low, demand.interval.high)]
+        rows.append((node, tiers[node], *ends, demand.idle_cores, demand.n, demand.p))
     columns = ["node", "tier", "demand_ms", "demand_error_ms", "low_ms", "high_ms", "idle_cores", "loads", "p"]
     return pd.DataFrame(rows, columns=columns).sort_values("demand_ms", ascending=False, ignore_index=True)
 
@@ -241,6 +242,8 @@ def provenance(data: SweepData) -> list[dict]:
     machines = [_own_machines(m) for m in data.manifests]
     if any(machines):
         groups.append({"title": "Machines of the nodes", "pairs": _pairs(machines)})
+    if rented := rent.pairs(data.manifests):
+        groups.append({"title": "Rented machines", "pairs": rented})
     host = "Controller" if any(machines) else "Machine"
     for title, part in (("Soft resources", "soft_resources"), ("Versions", "versions"), (host, "host")):
         pairs = _pairs([m.get(part) or {} for m in data.manifests])
@@ -280,13 +283,13 @@ def _pairs(parts: list[dict]) -> list[tuple[str, str]]:
 
 
 def _flat(part: dict, prefix: str = "") -> list[tuple[str, str]]:
-    found = []
+    pairs = []
     for key, value in part.items():
         if isinstance(value, dict):
-            found += _flat(value, f"{prefix}{key}.")
+            pairs += _flat(value, f"{prefix}{key}.")
         elif value is not None and value != "":
-            found.append((f"{prefix}{key}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
-    return found
+            pairs.append((f"{prefix}{key}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
+    return pairs
 
 
 def chain_rows(data: SweepData) -> list[dict]:

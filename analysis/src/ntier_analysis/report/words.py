@@ -101,10 +101,10 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     knee = verdict.get("knee_users")
     start = f" from {rounded(knee)} users" if knee else ""
     if kind in ("single", "multi"):
-        found = verdict["bottlenecks"]
-        names = join([f"{b['tier']} {resource(b['resource'])} on {nodes(b['nodes'])}" for b in found])
-        shares = join([share(b["saturation"], *b["interval"]) for b in found])
-        limit = "limits" if len(found) == 1 else "limit"
+        bottlenecks = verdict["bottlenecks"]
+        names = join([f"{b['tier']} {resource(b['resource'])} on {nodes(b['nodes'])}" for b in bottlenecks])
+        shares = join([share(b["saturation"], *b["interval"]) for b in bottlenecks])
+        limit = "limits" if len(bottlenecks) == 1 else "limit"
         how = f" ({verdict['kind']})" if kind == "multi" and verdict.get("kind") else ""
         return f"{names} {limit} {topology}{how} at {rate(verdict, scale)}{start}; saturation {shares}."
     users = max((t["users"] for t in verdict["trials"] if t["valid"]), default=0)  # invalid loads show nothing
@@ -136,8 +136,8 @@ def _of_users(verdict: dict) -> bool:
 
 def named(verdict: dict) -> str:
     """A trial's verdict in few words: `single: db CPU`."""
-    found = [f"{b['tier']} {resource(b['resource'])}" for b in verdict["bottlenecks"]]
-    return f"{verdict['verdict']}: {join(found)}" if found else verdict["verdict"]
+    names = [f"{b['tier']} {resource(b['resource'])}" for b in verdict["bottlenecks"]]
+    return f"{verdict['verdict']}: {join(names)}" if names else verdict["verdict"]
 
 
 def migrations(verdict: dict) -> list[str]:
@@ -167,37 +167,37 @@ def scale_sentence(scale: float) -> str:
 
 def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[str]:
     """What a reader must know before using a number, most important first."""
-    found = []
+    sentences = []
     bad = trials[~trials["valid"].astype(bool)]
     if len(bad):
         named = "; ".join(f"{t.trial} ({t.invalid_reasons or t.failure or 'not collected'})" for t in bad.itertuples())
-        found.append(f"{some_are(len(bad), len(trials), 'trial')} INVALID and not used in the verdict: {named}.")
-    found += _not_validated(trials)
+        sentences.append(f"{some_are(len(bad), len(trials), 'trial')} INVALID and not used in the verdict: {named}.")
+    sentences += _not_validated(trials)
     run_s = (trials["run_end_s"] - trials["run_start_s"]).median()
     if run_s < EXPLORATORY_S:
-        found.append(
+        sentences.append(
             f"Exploratory: run phases of {run_s:.0f} s. For claims use PHASES=standard (180 s), or give each number's "
             "interval."
         )
     if verdict["verdict"] not in ("none", "unknown") and not verdict["knee_bracketed"]:
-        found.append(
+        sentences.append(
             "The loads do not enclose the knee: the maximum throughput needs two loads below it and three above."
         )
     if len(checks):
-        found += _speed(checks[checks["id"] == "H6"])
+        sentences += _speed(checks[checks["id"] == "H6"])
     open_checks = checks[(checks["outcome"] == "undecidable") & checks["required"]] if len(checks) else checks
     if len(open_checks):
         names = ", ".join(f"{i} ({n})" for i, n in open_checks["id"].value_counts().items())
-        found.append(f"Required checks that could not be decided (too few samples), by number of trials: {names}.")
+        sentences.append(f"Required checks that could not be decided (too few samples), by number of trials: {names}.")
     retried = trials[trials["valid"].astype(bool) & (trials["attempts"].fillna(1) > 1)]
     if len(retried):
-        found.append(
+        sentences.append(
             "Valid only after a retry: " + ", ".join(f"{t.trial} (attempt {t.attempt})" for t in retried.itertuples())
         )
     commits = trials["git_commit"].dropna().unique()
     if len(commits) > 1:
-        found.append(f"The trials were run by {len(commits)} different commits of the program.")
-    return found
+        sentences.append(f"The trials were run by {len(commits)} different commits of the program.")
+    return sentences
 
 
 def _not_validated(trials: pd.DataFrame) -> list[str]:

@@ -30,8 +30,8 @@ def run(store: Path, query: str) -> pd.DataFrame:
     connection.execute("SET lock_configuration = true")
     try:
         for table in TABLES:
-            if found := list((store / table).glob("*.parquet")):
-                for path in found:
+            if parquet_files := list((store / table).glob("*.parquet")):
+                for path in parquet_files:
                     check_table(path)  # DuckDB waits for a FIFO
                 files = f"{folder}/{table}/*.parquet".replace("'", "''")
                 connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{files}')")  # noqa: S608

@@ -53,10 +53,10 @@ def _array(column: pd.Series, kind: pa.DataType) -> pa.Array:
 def fingerprint(store: Path, sweep: str) -> str | None:
     """What the sweep's tables were made from (`inputs` of write_table); None if a table is missing or torn."""
     try:
-        found = {table_inputs(store, name, sweep) for name in TABLES}
+        inputs = {table_inputs(store, name, sweep) for name in TABLES}
     except DataError:
         return None
-    return found.pop() if len(found) == 1 else None
+    return inputs.pop() if len(inputs) == 1 else None
 
 
 def table_inputs(store: Path, name: str, sweep: str) -> str:
@@ -150,12 +150,12 @@ def read_values(store: Path, name: str, sweep: str, columns: list[str]) -> tuple
     try:
         file = _opened(path)
         there = [c for c in columns if c in file.schema_arrow.names]
-        found = file.read(columns=there).to_pydict()
+        values = file.read(columns=there).to_pydict()
         rows = file.metadata.num_rows
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
     inputs = (file.schema_arrow.metadata or {}).get(b"ntier_inputs", b"").decode()
-    return {c: found.get(c, [None] * rows) for c in columns}, inputs
+    return {c: values.get(c, [None] * rows) for c in columns}, inputs
 
 
 def _from_before(store: Path, name: str, sweep: str) -> bool:
@@ -202,11 +202,11 @@ def _opened(path: Path) -> pq.ParquetFile:
 
 def _check_columns(path: Path) -> None:
     """Raises DataError for a column that is missing, or of another type than the schema's."""
-    found, name = pq.read_schema(path), path.parent.name
-    lacking = next((c for c in NEEDED.get(name, []) if c not in found.names), None)
+    there, name = pq.read_schema(path), path.parent.name
+    lacking = next((c for c in NEEDED.get(name, []) if c not in there.names), None)
     if lacking is not None:
         raise DataError(f"{path}: column {lacking} is missing; rebuild it with: ntier-analysis ingest")
-    for field in found:
+    for field in there:
         if field.name in TABLES[name].names and _plain(field.type) != _plain(TABLES[name].field(field.name).type):
             raise DataError(
                 f"{path}: column {field.name} is {field.type}, expected {TABLES[name].field(field.name).type}"

@@ -63,8 +63,8 @@ def serial(readings: Readings) -> Columns:
 def _rates(readings: Readings, rows: Rows, before: Rows) -> Values:
     interval, values = readings.interval_cs(rows), {}
     for names, block in readings.blocks:
-        found = per_second(difference(block[rows], at(block, before)), interval)
-        values.update(zip(names, found.T, strict=True))
+        rates = per_second(difference(block[rows], at(block, before)), interval)
+        values.update(zip(names, rates.T, strict=True))
     return values
 
 
@@ -74,8 +74,8 @@ def rates_or_zero(readings: Readings) -> Columns:
     ((names, block),) = readings.blocks
     later, earlier = block[rows], block[before]
     delta = np.where(later < earlier, 0, later - earlier)
-    found = per_second(delta, readings.interval_cs(rows))
-    return columns(readings, rows, dict(zip(names, found.T, strict=True)))
+    rates = per_second(delta, readings.interval_cs(rows))
+    return columns(readings, rows, dict(zip(names, rates.T, strict=True)))
 
 
 def levels(readings: Readings) -> Columns:
@@ -94,26 +94,26 @@ def _levels(readings: Readings, rows: Rows) -> Values:
 
 def at(block: np.ndarray, rows: Rows) -> np.ndarray:
     """Rows of the block, zeros for row -1."""
-    found = block[rows]
+    values = block[rows]
     if isinstance(rows, np.ndarray):
-        found[rows < 0] = 0
-    return found
+        values[rows < 0] = 0
+    return values
 
 
 def difference(later: np.ndarray, earlier: np.ndarray) -> np.ndarray:
     """later - earlier of unsigned counters of 32 or 64 bits, modulo their size; NaN for more than half of it."""
     delta = (later - earlier).view(f"i{later.itemsize}")
-    found = delta.astype(float)
+    values = delta.astype(float)
     if delta.size and delta.min() < 0:
-        found[delta < 0] = np.nan
-    return found
+        values[delta < 0] = np.nan
+    return values
 
 
 def per_second(delta: np.ndarray, interval_cs: np.ndarray) -> np.ndarray:
     """(rows, ...) differences -> per second."""
-    found = delta / (interval_cs if delta.ndim == 1 else interval_cs[:, None])
-    found *= 100
-    return found
+    rates = delta / (interval_cs if delta.ndim == 1 else interval_cs[:, None])
+    rates *= 100
+    return rates
 
 
 def percent(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -278,8 +278,8 @@ def softnet(readings: Readings) -> Columns:
     delta = later - block[before]
     delta = np.concatenate([_sum(delta, starts), delta])
     interval = readings.interval_cs(rows)
-    found = per_second(difference(delta, np.zeros_like(delta)), np.concatenate([interval[starts], interval]))
-    values = dict(zip(names, found.T, strict=True))
+    rates = per_second(difference(delta, np.zeros_like(delta)), np.concatenate([interval[starts], interval]))
+    values = dict(zip(names, rates.T, strict=True))
     if "blg_len" in names:
         length = later[:, names.index("blg_len")].astype(float)
         values["blg_len"] = np.concatenate([_sum(length, starts), length])
@@ -406,8 +406,8 @@ def interface(readings: Readings) -> Columns:
     if less.any():  # it was taken away and put back, unless bytes or packets wrapped while the others went on
         wrapped = np.zeros(len(less), bool)
         of = {name: i for i, name in enumerate(names)}
-        for one, other in (("rxbytes", "rxpck"), ("txbytes", "txpck"), ("rxpck", "rxbytes"), ("txpck", "txbytes")):
-            i, j = of[one], of[other]
+        for column, other in (("rxbytes", "rxpck"), ("txbytes", "txpck"), ("rxpck", "rxbytes"), ("txpck", "txbytes")):
+            i, j = of[column], of[other]
             wrapped |= less[:, i] & (later[:, j] > earlier[:, j]) & (earlier[:, i] > HALF)
         earlier = np.where((less.any(axis=1) & ~wrapped)[:, None], 0, earlier)
     v = dict(zip(names, per_second(difference(later, earlier), readings.interval_cs(rows)).T, strict=True))
@@ -429,8 +429,8 @@ def interface_errors(readings: Readings) -> Columns:
     less[:, names.index("rxerr")] = False  # sysstat does not look at these
     if less.any():  # it was taken away and put back
         earlier = np.where(less.any(axis=1)[:, None], 0, earlier)
-    found = per_second(difference(later, earlier), readings.interval_cs(rows))
-    return columns(readings, rows, dict(zip(names, found.T, strict=True)))
+    rates = per_second(difference(later, earlier), readings.interval_cs(rows))
+    return columns(readings, rows, dict(zip(names, rates.T, strict=True)))
 
 
 def filesystem(readings: Readings) -> Columns:

@@ -88,12 +88,12 @@ class Bytes:
 
     def kinds(self, at: int, size: int, least: tuple[int, int, int], what: str) -> Kinds:
         """The three counts at a place, of a structure of `size` bytes that has at least the given numbers."""
-        found = Kinds(*self.numbers(at, "3I", what))
-        if found.bytes > size:
-            raise self.wrong(at, f"{what} has {size} bytes, too few for its {found.bytes} bytes of numbers")
-        if any(a < b for a, b in zip((found.wide, found.longs, found.narrow), least, strict=True)):
+        counts = Kinds(*self.numbers(at, "3I", what))
+        if counts.bytes > size:
+            raise self.wrong(at, f"{what} has {size} bytes, too few for its {counts.bytes} bytes of numbers")
+        if any(a < b for a, b in zip((counts.wide, counts.longs, counts.narrow), least, strict=True)):
             raise self.wrong(at, f"{what} lacks numbers that every version has")
-        return found
+        return counts
 
     def text(self, at: int, size: int) -> str:
         return self.content[at : at + size].split(b"\0")[0].decode("utf-8", "backslashreplace")
@@ -176,15 +176,15 @@ def _activities(source: Bytes, at: int, count: int, size: int, of_kinds: int) ->
     numbers = source.kinds(of_kinds, size, (0, 0, 9), "list of activities")
     if numbers.wide or numbers.longs:
         raise source.wrong(of_kinds, "a list of activities with numbers of a later format")
-    found: dict[int, Listed] = {}
+    activities: dict[int, Listed] = {}
     for number in range(count):
         place = at + number * size
         number_id, magic, items, sub_items, counted, item_size = source.numbers(place, "2I4i", "activity")
         what = f"activity {number_id}"
         if not (0 < items <= MAX_ITEMS and 0 < sub_items <= MAX_SUB_ITEMS and 0 < item_size <= MAX_ITEM):
             raise source.wrong(place, f"{what}: {items} x {sub_items} items of {item_size} bytes: out of range")
-        if number_id in found:
+        if number_id in activities:
             raise source.wrong(place, f"{what} is listed twice")
         kinds = source.kinds(place + 24, item_size, (0, 0, 0), what)
-        found[number_id] = Listed(number_id, magic, items, sub_items, bool(counted), item_size, kinds, place)
-    return tuple(found.values())
+        activities[number_id] = Listed(number_id, magic, items, sub_items, bool(counted), item_size, kinds, place)
+    return tuple(activities.values())

@@ -160,26 +160,26 @@ class Readings:
         same = (self.position < self.counts[record - 1]) & self.records.follows[record]
         place[~same] = 0
         same &= codes[place] == codes
-        found = np.where(same, place, -1)
+        places = np.where(same, place, -1)
         unlike = np.unique(record[~same])
         if unlike.size:
-            self._look_for(unlike, found)
-        return found
+            self._look_for(unlike, places)
+        return places
 
     def _of_stretches(self) -> np.ndarray:
         """The same where each stretch of records has the same items all along: only its first record is looked at."""
-        found = np.arange(len(self.record))
+        places = np.arange(len(self.record))
         at, starts, record = 0, [], 0
         for stretch in self.records.stretches:
             count = stretch.layout.counts[self.number]
-            found[at : at + stretch.n * count] -= count
+            places[at : at + stretch.n * count] -= count
             starts.append(record)
             at, record = at + stretch.n * count, record + stretch.n
-        self._look_for(np.array(starts), found)
-        return found
+        self._look_for(np.array(starts), places)
+        return places
 
-    def _look_for(self, unlike: np.ndarray, found: np.ndarray) -> None:
-        """Fills `found` in for the rows of some records."""
+    def _look_for(self, unlike: np.ndarray, places: np.ndarray) -> None:
+        """Fills `places` in for the rows of some records."""
         concerned = np.zeros(self.records.n, bool)
         concerned[unlike] = concerned[np.maximum(unlike - 1, 0)] = True
         rows = np.flatnonzero(concerned[self.record])
@@ -195,8 +195,8 @@ class Readings:
         asked = np.zeros(self.records.n, bool)
         asked[unlike] = True
         good = np.flatnonzero(same & (step == 1) & self.records.follows[record[1:]] & asked[record[1:]])
-        found[rows[asked[record]]] = -1
-        found[rows[good + 1]] = rows[good]
+        places[rows[asked[record]]] = -1
+        places[rows[good + 1]] = rows[good]
 
     def interval_cs(self, rows: Rows) -> np.ndarray:
         """(rows,) of the interval that ends with each row, 1/100 s."""
@@ -235,8 +235,8 @@ def by_filesystem(readings: Readings) -> Keys:
     """The mount point tells file systems apart: one can be mounted twice."""
     size = readings.activity.texts[0]
     both = np.concatenate([readings.text(0), readings.text(1)], axis=1)
-    found = distinct(readings, both, lambda raw: (c_string(raw[size:]), c_string(raw[:size])))
-    return Keys(found.codes, [m for m, _ in found.names], found.steady, {"filesystem": [f for _, f in found.names]})
+    items = distinct(readings, both, lambda raw: (c_string(raw[size:]), c_string(raw[:size])))
+    return Keys(items.codes, [m for m, _ in items.names], items.steady, {"filesystem": [f for _, f in items.names]})
 
 
 def by_line(readings: Readings) -> Keys:

@@ -24,9 +24,9 @@ class Table:
     (rows,) into `items` (names: of a device, a CPU, ...; "" where there is but one). Rows of one item are in the order
     of time; an item has none where it was not there. `notes`: {what: text of each item}."""
 
-    def __init__(self, name: str, found: Columns, records: Records) -> None:
-        self.name, self.values, self.items, self.notes = name, found.values, found.names, found.notes
-        self._found, self._records = found, records
+    def __init__(self, name: str, columns: Columns, records: Records) -> None:
+        self.name, self.values, self.items, self.notes = name, columns.values, columns.names, columns.notes
+        self._found, self._records = columns, records
 
     @cached_property
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -113,8 +113,8 @@ class SaFile:
             raise DataError(f"{self._source.name}: no {name}; the file has {', '.join(self._known) or 'nothing known'}")
         number, activity = self._known[name]
         if name not in self._tables:
-            found = activity.figures(Readings(self._records, activity, number))
-            self._tables[name] = Table(name, found, self._records)
+            columns = activity.figures(Readings(self._records, activity, number))
+            self._tables[name] = Table(name, columns, self._records)
         return self._tables[name]
 
     def tables(self) -> dict[str, Table]:

@@ -237,7 +237,7 @@ class Records:
         if len(self.stretches) > MANY:
             rows = self._rows(number, size)
             return np.ndarray((len(rows), *shape), form_here, rows, offset, (size, *steps)).astype(form)
-        found = np.empty((sum(s.n * s.layout.counts[number] for s in self.stretches), *shape), form)
+        gathered = np.empty((sum(s.n * s.layout.counts[number] for s in self.stretches), *shape), form)
         at = 0
         for index, stretch in enumerate(self.stretches):
             count = stretch.layout.counts[number]
@@ -245,9 +245,9 @@ class Records:
             if here:
                 near, step, start = self._near(index, number)
                 view = np.ndarray((stretch.n, count, *shape), form_here, near, start + offset, (step, size, *steps))
-                found[at : at + here].reshape(view.shape)[...] = view
+                gathered[at : at + here].reshape(view.shape)[...] = view
                 at += here
-        return found
+        return gathered
 
     def _near(self, index: int, number: int) -> tuple[bytes | np.ndarray, int, int]:
         """Where the items of an activity are in a stretch -> buffer, bytes from record to record, first byte.

@@ -180,12 +180,12 @@ class Bench:
 
     def left(self) -> list[int]:
         """Processes of the check's drivers."""
-        mark, found = f"NTIER_LOAD={self.place}".encode(), []
+        mark, processes = f"NTIER_LOAD={self.place}".encode(), []
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if mark in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
-        return found
+                    processes.append(int(folder.name))
+        return processes
 
     def end(self) -> None:
         for pid in self.left():
@@ -194,21 +194,21 @@ class Bench:
 
 
 def check(
-    command: list[str], settings: Mapping[str, Any], model: str, starter: Path, show: Callable[[Finding], None]
+    command: list[str], settings: Mapping[str, Any], model: str, starter: Path, report: Callable[[Finding], None]
 ) -> list[Finding]:
     """Rules in the order in which they are tried; a run that never gets ready ends the check. Raises RequestError if
     the command cannot be started at all."""
-    server, found = Server(), []
+    server, findings = Server(), []
     with tempfile.TemporaryDirectory(prefix="ntier-driver-") as place:
         bench = Bench(command, starter, settings, model, Path(place).resolve(), server)
         try:
             for finding in rules(bench):
-                found.append(finding)
-                show(finding)
+                findings.append(finding)
+                report(finding)
         finally:
             bench.end()
             server.close()
-    return found
+    return findings
 
 
 def rules(bench: Bench) -> Iterator[Finding]:
@@ -267,7 +267,7 @@ def heartbeat(run: Started) -> Finding:
         return Finding(rule, False, f"progress.csv: t_s is {times[0]}, expected seconds since 1970 ({time.time():.3f})")
     last = heart.latest
     assert last is not None
-    counts = "not known when interactions begin" if last.started is None else f"{last.started} started"
+    counts = "started: not told" if last.started is None else f"{last.started} started"
     return Finding(rule, True, f"{len(times)} lines; {counts}, {last.completed} completed, {last.failed} failed")
 
 
@@ -330,18 +330,18 @@ def timely(bench: Bench, run: Started, end_s: float) -> Finding:
 
 def sequences(runs: list[Started]) -> dict[int, list[str]]:
     """What each worker did, in order, by its number among all."""
-    found: dict[int, list[str]] = {}
+    labels: dict[int, list[str]] = {}
     for run in runs:
         for row in sorted(run.rows, key=lambda r: int(r["timeStamp"])):
             number = int(row["threadName"].rpartition("-")[2]) - 1 + run.share.first
-            found.setdefault(number, []).append(row["label"])
-    return found
+            labels.setdefault(number, []).append(row["label"])
+    return labels
 
 
-def common(one: Mapping[int, list[str]], other: Mapping[int, list[str]]) -> list[tuple[list[str], list[str]]]:
+def common(first: Mapping[int, list[str]], second: Mapping[int, list[str]]) -> list[tuple[list[str], list[str]]]:
     """How each worker began, as far as both did it; a worker's last interactions may stand in another order if they
     overlap."""
-    pairs = [(one[w], other.get(w, [])) for w in one]
+    pairs = [(first[w], second.get(w, [])) for w in first]
     lengths = [min(len(a), len(b)) for a, b in pairs]
     return [(a[:n], b[:n]) for (a, b), n in zip(pairs, lengths, strict=True)]
 
@@ -365,7 +365,7 @@ def same_draws(bench: Bench, whole: Started) -> Iterator[Finding]:
         pairs = [(sorted(a), sorted(b)) for a, b in pairs]
     wrong = sum(a != b for a, b in pairs)
     if compared < SAME_LEAST or len(kinds) < 2:
-        yield Finding(rule, None, f"{compared} interactions of {len(kinds)} kinds do not tell")
+        yield Finding(rule, None, f"{compared} interactions of {len(kinds)} kinds are too few to tell")
     else:
         said = f"{wrong} of {len(pairs)} workers did other things" if wrong else f"{compared} interactions compared"
         yield Finding(rule, not wrong, said)
@@ -392,8 +392,8 @@ def on_request(bench: Bench, whole: Started) -> Iterator[Finding]:
     )
     yield Finding("ends on SIGTERM", code == 0, said)
     bench.end()
-    found = results(run, WORKERS)
-    yield Finding("its files are whole then", found.kept, found.said)
+    finding = results(run, WORKERS)
+    yield Finding("its files are whole then", finding.kept, finding.said)
     pairs = common(sequences([whole]), sequences([run]))
     kinds = {label for a, b in pairs for label in (*a, *b)}
     told = sum(len(a) for a, _ in pairs) >= SAME_LEAST and len(kinds) > 1

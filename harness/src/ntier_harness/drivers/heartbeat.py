@@ -71,12 +71,12 @@ class Heartbeat:
         values = line.strip().split(",")
         if len(values) != len(self.header):
             raise Broken(f"line {line[:100]!r} has {len(values)} fields, the header has {len(self.header)}")
-        found = dict(zip(self.header, values, strict=True))
-        read = {name: _number(name, found[name], line) for name in REQUIRED}
-        read |= {name: _number(name, found[name], line) if found[name] else None for name in UNKNOWABLE}
+        fields = dict(zip(self.header, values, strict=True))
+        read = {name: _number(name, fields[name], line) for name in REQUIRED}
+        read |= {name: _number(name, fields[name], line) if fields[name] else None for name in UNKNOWABLE}
         for name in COUNTS:
             if read[name] is not None and (read[name] < 0 or read[name] % 1):
-                raise Broken(f"line {line[:100]!r}: {name} is {found[name]!r}, expected a whole number from 0 on")
+                raise Broken(f"line {line[:100]!r}: {name} is {fields[name]!r}, expected a whole number from 0 on")
         return Beat(**{name: int(n) if name in COUNTS and n is not None else n for name, n in read.items()})
 
     def _compare(self, line: str) -> None:

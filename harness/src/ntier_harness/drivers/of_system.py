@@ -30,15 +30,15 @@ def files(system: System, workloads: Path) -> list[Path]:
     """What is copied to LOAD on each client: the plan, the mixes, the words of the command that are files of the
     system, and `files`. `workloads`: what lies below is on the clients already. Raises RequestError for one that is
     missing, and for two of one name."""
-    found = [path for path in named(system) if not path.is_relative_to(workloads.resolve())]
+    paths = [path for path in named(system) if not path.is_relative_to(workloads.resolve())]
     place = f"{system.folder / 'system.yaml'}: load.driver"
-    for path in found:
+    for path in paths:
         if not path.exists():
             raise RequestError(f"{place}: {path} does not exist")
-    twice = [name for name, n in Counter(path.name for path in found).items() if n > 1]
+    twice = [name for name, n in Counter(path.name for path in paths).items() if n > 1]
     if twice:
         raise RequestError(f"{place}: two files have the name {twice[0]}")
-    return found
+    return paths
 
 
 def named(system: System) -> list[Path]:
@@ -96,15 +96,15 @@ def run_and_driver(
 def of_data(system: System, folder: Path, nodes: Iterable[Node]) -> dict[str, str]:
     """What the driver is told of the data (`data: told:` of the system). `folder`: of all data; `data.json` is written
     there when they are generated. Without it the plan's defaults hold. Raises RequestError for a name that it lacks."""
-    found = [folder / image / "data.json" for image in {n.image for n in nodes if n.image}]
-    found = [file for file in found if file.exists()]
-    if len(found) != 1 or system.definition.data is None:
+    records = [folder / image / "data.json" for image in {n.image for n in nodes if n.image}]
+    records = [file for file in records if file.exists()]
+    if len(records) != 1 or system.definition.data is None:
         return {}
-    facts = read_json(found[0])
+    facts = read_json(records[0])
     if "reference_time_s" in facts:
         facts["reference_date"] = datetime.datetime.fromtimestamp(facts["reference_time_s"], datetime.UTC).date()
     try:
         return {name: text.format(**facts) for name, text in system.definition.data.told.items()}
     except KeyError as error:
         place = f"{system.folder / 'system.yaml'}: data.told"
-        raise unknown(place, error.args[0], sorted(facts), f" (of {found[0]})") from None
+        raise unknown(place, error.args[0], sorted(facts), f" (of {records[0]})") from None

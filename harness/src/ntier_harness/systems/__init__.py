@@ -71,5 +71,10 @@ def find(root: Path, name: str) -> System:
 
 def built_roles(root: Path) -> tuple[str, ...]:
     """Roles that set-up makes images of; none where there is no set-up."""
+    return tuple(bases(root))
+
+
+def bases(root: Path) -> dict[str, str]:
+    """Role -> the distribution that its image is made from, which has its packages; empty where there is no set-up."""
     file = root / "setup" / "images" / "images.yml"
-    return tuple(read_yaml(file)[0]["images"]) if file.exists() else ()
+    return {role: image["base"] for role, image in read_yaml(file)[0]["images"].items()} if file.exists() else {}

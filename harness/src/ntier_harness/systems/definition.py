@@ -44,41 +44,42 @@ class Tier(Part):
     counts: tuple[Annotated[int, Field(ge=1, le=99)], Annotated[int, Field(ge=1, le=99)]] = (1, 99)
     """Fewest and most nodes."""
     node_type: Word = "normal"
-    """Of terraform/modules/topology/node_types.json."""
+    """One of terraform/modules/topology/node_types.json."""
     roles: list[Word] = Field(default_factory=list)
-    """Ansible roles, in order, of `roles/` beside this file or of `ansible/roles`. The last one names the node's part.
-    Empty: a variant of this tier says."""
+    """Ansible roles in their order. Each is in `roles/` beside this file or in `ansible/roles`. The last one names what
+    the node does. Empty: a variant of this tier names the roles."""
     ports: list[Port] = Field(default_factory=list)
-    """Ports that its services listen on; a machine where somebody else does is refused (with deploy: none: where nobody
-    does). The tiers that ask it reach
-    them, unless a choice of a variant says fewer. Clients reach the entry of the load and what `verify` requests."""
+    """Ports that its services listen on. A machine on which another program listens there is refused; with deploy:
+    none, a machine on which no program listens there. Tiers that talk to this one reach all of these ports, unless the
+    choice of a variant names fewer. Clients reach the entry of the load and the ports that `verify` requests."""
     services: list[Text] = Field(default_factory=list)
     """Names of its server processes; a machine where they run already is refused. With deploy: none they must run."""
     units: list[Text] = Field(default_factory=list)
-    """deploy: none: systemd units of its services. They must be active before each trial, and a trial in which one is
+    """With deploy: none, systemd units of its services. They must be active before each trial. A trial in which one is
     restarted does not count."""
     holds: list[Text] = Field(default_factory=list)
-    """Files that show that a machine holds data of this tier already, which are somebody else's."""
+    """Files which show that a machine already holds somebody else's data of this kind."""
     talks_to: list[Word] = Field(default_factory=list)
-    """Tiers that it asks: further inwards. They are started before it."""
+    """Tiers further inwards that it sends requests to. They are started before it."""
     replicas: Replicas = Replicas.BALANCED
     jvm: bool = False
     """Whether its servers may be Java virtual machines: the warm-up waits until their compilers are idle."""
     memory_floor_bytes: Annotated[int, Field(ge=0)] = 0
     """Least memory of a node at any scale."""
     resident_bytes: Annotated[int, Field(ge=0)] = 0
-    """Memory that a node takes of the machine that carries it, about."""
+    """Memory that a node takes, about, of the machine that carries it."""
     image: Text | None = None
-    """Image of its nodes on target local. Default: the image of set-up with the role's name, else a bare one."""
+    """Image of its nodes on target local. Default: set-up's image with the role's name, or a bare one if there is
+    none."""
 
 
 class Program(Part):
     """A program that no package source of the nodes has."""
 
     environment: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
-    """Variable of the environment that names its file."""
+    """Environment variable that holds the path of its file."""
     get: Text
-    """Where it is to be had, and what to do with it."""
+    """Where to get it, and what to do with it."""
 
 
 class Choice(Part):
@@ -86,23 +87,24 @@ class Choice(Part):
 
     title: Text | None = None
     letter: Annotated[str, Field(pattern=r"^[A-Z]$")] | None = None
-    """Chooses it in TOPO: 1/2/1M."""
+    """The letter in TOPO that selects it: 1/2/1M."""
     roles: list[Word] = Field(default_factory=list)
     """Ansible roles of the variant's tier."""
     ports: dict[Word, list[Port]] = Field(default_factory=dict)
-    """Tier -> those of its ports that the tiers which ask it reach with this choice; all of a tier not named here."""
+    """Tier -> its ports that other tiers reach with this choice. Of a tier that is not named here they reach all."""
     available: bool = True
-    """Whether it can be deployed yet; else the notation knows it and a request for it is refused."""
+    """Whether it can be deployed yet. If not, the notation knows it, and requests for it are refused."""
     program: Program | None = None
-    """What `ntier doctor` says of a program that must be brought."""
+    """A program that the user must provide; `ntier doctor` says so."""
     with_: dict[Word, list[Word]] = Field(default_factory=dict, alias="with")
-    """Other variant -> its choices that this one works with; those of variants that are not named all do."""
+    """Other variant -> its choices that this one works with. It works with all choices of a variant that is not
+    named."""
     settings: dict[Word, list[str]] = Field(default_factory=dict)
     """Setting -> the values that are allowed with this choice, the default first."""
     hints: dict[Word, dict[str, Text]] = Field(default_factory=dict)
-    """Setting -> value that is not allowed -> what to take instead."""
+    """Setting -> value that is not allowed -> advice what to use instead."""
     variables: dict[Word, str | int | float | bool] = Field(default_factory=dict)
-    """What follows from the choice: given to the roles and recorded with each trial; nobody can set it."""
+    """Values that follow from the choice. Roles get them, and each trial records them; nobody can set them."""
     traits: dict[Word, str | int | float | bool] = Field(default_factory=dict)
     """What the system's own rules (`rules.py`) need to know of it."""
 
@@ -112,9 +114,9 @@ class Variant(Part):
 
     title: Text
     tier: Word
-    """Whose roles it decides."""
+    """The tier whose roles it decides."""
     default: Word | None = None
-    """None: the letter in TOPO is required."""
+    """Without a default, TOPO must have the letter."""
     keyed: bool = False
     """Whether the choice is a part of each sweep's key."""
     choices: dict[Word, Choice]
@@ -154,21 +156,21 @@ class Setting(Part):
 
     title: Text
     tier: Word
-    """Who owns it."""
+    """The tier that it belongs to."""
     range: tuple[Number, Number] | None = None
     """Smallest and largest value; whole numbers unless one of them has a decimal point."""
     choices: list[str] | None = None
-    """Texts that are allowed; those of the chosen variants may be fewer."""
+    """Texts that are allowed. A variant's choice may allow fewer."""
     default: str | int | float | By | None = None
-    """None: the first that the chosen variant allows. Numbers: at scale 1."""
+    """A number is meant for scale 1. Without a default, the first value that the chosen variant allows is used."""
     unit: str = ""
     scales: Literal["no", "node", "tier"] = "no"
-    """`node`: the default is that of one node and is multiplied by the scale. `tier`: it is that of all nodes of the
-    tier together, which share it. Rounded up."""
+    """`node`: the default is for one node and is multiplied by the scale. `tier`: the default is a total that all nodes
+    of the tier share; it is multiplied by the scale and divided among them. Both are rounded up."""
     least: int = 1
     """Smallest value that scaling may give."""
     only: dict[Word, list[Word]] = Field(default_factory=dict)
-    """Variant -> choices with which the setting exists."""
+    """Variant -> its choices with which the setting exists."""
     source: str = ""
     """Where the default comes from."""
 
@@ -192,7 +194,7 @@ class Data(Part):
     """What the tiers hold before a trial."""
 
     tier: Word
-    """Whose nodes hold it."""
+    """The tier whose nodes hold it."""
     profiles: dict[Word, Text]
     """Name -> what is in it."""
     default: Word
@@ -202,11 +204,12 @@ class Data(Part):
     restores: bool = False
     """Whether nodes can keep and restore their data (`ntier-restore`), which workloads that write need."""
     generate: list[Text] = Field(default_factory=list)
-    """Command, run in the project's folder, that makes the tables in the folder {out}; it may use {profile}, {seed} and
-    {now_s}. Empty: roles make them. It writes what it made to data.json there: one object of names and values."""
+    """Command that makes the tables in the folder {out}. It is run in the project's folder and may use {profile},
+    {seed} and {now_s}. It describes what it made in {out}/data.json: one object of names and values. Empty: roles make
+    the tables."""
     told: dict[str, Text] = Field(default_factory=dict)
-    """Properties of users who walk a mix that follow from the data: name -> text, with names of data.json in braces and
-    {reference_date}, the day of its `reference_time_s` (s since 1970, UTC)."""
+    """Properties that users of a mix get because of the data: name -> text. A text may hold names of data.json in
+    braces, and {reference_date}: the day of its `reference_time_s` (s since 1970, UTC)."""
 
 
 # ---- load ------------------------------------------------------------------------------------------------------------
@@ -219,15 +222,15 @@ class Driver(Part):
     plan: Text | None = None
     """jmeter: the plan (.jmx)."""
     own_thread_group: bool = False
-    """jmeter: the plan starts and ends its threads itself; else Ntier's users run it."""
+    """jmeter: the plan starts and ends its threads itself. If false, Ntier's users run it."""
     command: list[Text] = Field(default_factory=list)
-    """command: program and arguments; it is given the folder with `driver.json` as last argument."""
+    """command: program and arguments. The folder with `driver.json` is added as the last argument."""
     files: list[Text] = Field(default_factory=list)
     """Files and folders that are copied to each client beside the program."""
     packages: list[Text] = Field(default_factory=list)
-    """Debian packages that it needs on a client. With deploy: none they must be there."""
+    """Debian packages that it needs on a client. With deploy: none they must be installed already."""
     properties: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Fixed values that it is given."""
+    """Fixed values that it gets."""
 
     @model_validator(mode="after")
     def _complete(self) -> Driver:
@@ -254,15 +257,15 @@ class Factor(Part):
     title: Text
     unit: str = ""
     default: Text
-    """Values of a sweep that names none: first:last:step, or a list with commas."""
+    """Values if the request names none: first:last:step, or a list with commas."""
     range: tuple[Number, Number] = (1, 100_000)
     """Smallest and largest value."""
     scales: bool = False
-    """Whether the scale of the model multiplies it."""
+    """Whether it is multiplied by the scale of the model."""
 
 
 class Parameter(Part):
-    """A variable that the driver is told, which `--set` gives; a sweep may have it as its factor if it is a number."""
+    """A variable of the driver. `--set` gives its value. If it is a number, it can be the factor of a sweep."""
 
     title: Text
     unit: str = ""
@@ -291,7 +294,7 @@ class Workload(Part):
     writes: bool = True
     """Whether it may change the data."""
     properties: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """What the driver is given for this workload."""
+    """Values that the driver gets for this workload."""
 
 
 class PhaseSeconds(Part):
@@ -307,13 +310,13 @@ class Load(Part):
     model: LoadModel
     entry: Entry
     think_time_s: Positive = 7.0
-    """Mean of closed users, s, where a workload says nothing else."""
+    """Mean think time of closed users, s. A workload may name another."""
     slo_ms: Positive | None = None
-    """Response-time objective, ms, where a workload says nothing else."""
+    """Response-time objective, ms. A workload may name another."""
     factor: Factor
-    """That of a sweep which names none: `users`, or one of the parameters."""
+    """What a sweep changes from trial to trial if the request names no factor: `users`, or one of the parameters."""
     workers: Annotated[int, Field(ge=1, le=100_000)] = 1
-    """Users, or workers of the driver, where another variable is the factor and the request does not say."""
+    """Number of users, or workers of the driver, if another variable is the factor and the request names no number."""
     parameters: dict[Word, Parameter] = Field(default_factory=dict)
     workloads: dict[WorkloadName, Workload] = Field(default_factory=dict)
     mixes: Text | None = None
@@ -322,11 +325,11 @@ class Load(Part):
     default_workload: WorkloadName
     phases: dict[Word, PhaseSeconds] = Field(default_factory=dict)
     phases_file: Text | None = None
-    """YAML file with `phases` and `default_phases`, instead of both."""
+    """YAML file with `phases` and `default_phases`; then both are left out here."""
     default_phases: Word | None = None
     warm_up_s: Annotated[float, Field(ge=0, le=3600)] | None = None
-    """Seconds of a round of load, as much as the nodes can take, before the first trial; 0: none. Default: 30, with
-    deploy: none 0."""
+    """Seconds of one round of warm-up before the first trial, with as much load as the nodes can take. 0: no warm-up.
+    Default: 30; with deploy: none 0."""
 
 
 # ---- everything ------------------------------------------------------------------------------------------------------
@@ -335,7 +338,7 @@ class Load(Part):
 class Interaction(Part):
     writes: bool = False
     slo_ms: Positive | None = None
-    """Response-time objective, ms; default: that of the load."""
+    """Response-time objective, ms. Default: the load's."""
 
 
 class Resource(Part):
@@ -354,7 +357,7 @@ class Checks(Part):
         return {"off" if key is False else key: value for key, value in given.items()} if type(given) is dict else given
 
     off: dict[Annotated[str, Field(pattern=r"^[A-Z]\d{1,2}(\.[a-z0-9]{1,20})?$")], Text] = Field(default_factory=dict)
-    """Validity check (`E2`, `G3.gc`) that does not apply -> why; every report shows both."""
+    """Validity check (`E2`, `G3.gc`) that does not apply -> the reason. Every report shows both."""
 
 
 class Request(Part):
@@ -366,13 +369,13 @@ class Request(Part):
     path: Annotated[str, Field(pattern=r"^/")]
     status: Annotated[int, Field(ge=100, le=599)] = 200
     contains: str = ""
-    """Regular expression that the answer holds."""
+    """Regular expression that must match a part of the answer."""
 
 
 class Verify(Part):
     requests: list[Request] = Field(default_factory=list)
     playbook: Text | None = None
-    """Ansible playbook for what requests cannot say."""
+    """Ansible playbook that checks what requests cannot."""
 
 
 class Reset(Part):
@@ -386,15 +389,15 @@ class Definition(Part):
     """One system under test."""
 
     name: Label
-    """That of its folder."""
+    """The name of its folder."""
     title: Text
     source: Text
     """Paper or URL."""
     license: Text
     """Licence of what it deploys."""
     deploy: Literal["roles", "none"] = "roles"
-    """`none`: machines and services exist (target hosts); Ntier drives and measures them, and installs nothing but what
-    measures, which it removes again."""
+    """`none`: machines and services exist already (target hosts). Ntier sends them load and measures them. It installs
+    only the programs that measure, and removes them again."""
     tiers: Annotated[list[Tier], Field(min_length=1)]
     """In order from the users inwards: a bottleneck is attributed to the deepest tier that has it."""
     variants: dict[Word, Variant] = Field(default_factory=dict)
@@ -403,13 +406,13 @@ class Definition(Part):
     data: Data | None = None
     load: Load
     interactions: dict[Text, Interaction] = Field(default_factory=dict)
-    """Empty: those that the driver reports are taken as they come."""
+    """Empty: Ntier takes the names that the driver reports."""
     resources: dict[Word, Resource] = Field(default_factory=dict)
     checks: Checks = Checks()
     verify: Verify = Verify()
     reset: list[Reset] = Field(default_factory=list)
     rules: Text | None = None
-    """Python file with what data cannot say: settings that follow from others, requests that cannot work
+    """Python file with rules that data cannot express: settings that follow from others, requests that cannot work
     (`ntier_harness.systems.rules`)."""
 
     def tier(self, name: str) -> Tier:
@@ -432,5 +435,5 @@ class Definition(Part):
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of `system.yaml`, for editors."""
-    found = Definition.model_json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "A system under test"}
+    document = Definition.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **document, "title": "A system under test"}

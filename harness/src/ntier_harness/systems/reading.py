@@ -51,8 +51,8 @@ def examine(folder: Path, roles: Path) -> tuple[Definition | None, list[Problem]
         definition = Definition.model_validate(values)
     except ValidationError as error:
         return None, [_problem(file, node, _key(e["loc"]), _said(e)) for e in error.errors()]
-    found = _contradictions(definition, folder, roles)
-    return definition, [_problem(file, node, key, text) for key, text in found]
+    problems = _contradictions(definition, folder, roles)
+    return definition, [_problem(file, node, key, text) for key, text in problems]
 
 
 def _required() -> list[str]:
@@ -175,9 +175,9 @@ def _circle(edges: Mapping[str, list[str]]) -> list[str]:
             return [*path[path.index(name) :], name]
         if name in done:
             return []
-        found = next(filter(None, (walk(other, [*path, name]) for other in edges.get(name, []))), [])
+        circle = next(filter(None, (walk(other, [*path, name]) for other in edges.get(name, []))), [])
         done.add(name)
-        return found
+        return circle
 
     return next(filter(None, (walk(name, []) for name in edges)), [])
 
@@ -356,7 +356,10 @@ def _not_deployed(d: Definition) -> Iterator[tuple[Key, str]]:
             if what.roles:
                 yield ("variants", name, "choices", choice, "roles"), why
     for name in d.settings:
-        yield ("settings", name), f"{why}, so nobody would make the setting; what drives it is told load.parameters"
+        yield (
+            ("settings", name),
+            f"{why}, so nothing would apply the setting; variables of the driver go to load.parameters",
+        )
     if d.data:
         yield ("data",), why
     if d.verify.playbook:

@@ -47,11 +47,11 @@ def stop_groups(groups, limit_s):
 
 def marked_groups(mark):
     """Process groups that have `mark` (NAME=value) in their environment, whatever is known of them otherwise."""
-    found = set()
+    groups = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found.add(os.getpgid(int(folder.name)))
+                groups.add(os.getpgid(int(folder.name)))
         except OSError:
             continue  # ended meanwhile
-    return found - {os.getpgrp()}
+    return groups - {os.getpgrp()}

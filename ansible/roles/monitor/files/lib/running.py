@@ -26,8 +26,8 @@ def version(line):
     `says ARGUMENT...` (what the program prints), `jar GLOB` (a jar that it uses), `wrote FILE` (what it wrote down)."""
     component, process, how, *what = line.split()
     with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired, zipfile.BadZipFile):
-        found = HOW[how](main_process(process), *what)
-        return component, found or UNKNOWN
+        version = HOW[how](main_process(process), *what)
+        return component, version or UNKNOWN
     return component, UNKNOWN
 
 
@@ -37,8 +37,8 @@ def main_process(process):
         newest = max(glob.glob(process), key=os.path.getmtime, default=None)
         said = Path(newest).read_text() if newest else "0"
     else:
-        show = ["systemctl", "show", "--property=MainPID", "--value", process]
-        said = subprocess.run(show, capture_output=True, text=True, timeout=LIMIT_S, check=False).stdout
+        command = ["systemctl", "show", "--property=MainPID", "--value", process]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False).stdout
     pid = int(said.strip() or 0)
     if process_status(pid) is None:
         raise ValueError(f"{process} does not run")
@@ -64,8 +64,8 @@ def says(pid, *arguments):
 
 
 def said(done):
-    found = NUMBER.search(done.stdout + done.stderr)
-    return found[0] if found else UNKNOWN
+    match = NUMBER.search(done.stdout + done.stderr)
+    return match[0] if match else UNKNOWN
 
 
 def jar(pid, pattern):
@@ -73,8 +73,8 @@ def jar(pid, pattern):
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
             if fnmatch.fnmatch(os.readlink(link).removesuffix(" (deleted)"), pattern):
                 with zipfile.ZipFile(link) as opened:
-                    found = IN_MANIFEST.search(opened.read("META-INF/MANIFEST.MF").decode())
-                    return found and found[1]
+                    match = IN_MANIFEST.search(opened.read("META-INF/MANIFEST.MF").decode())
+                    return match and match[1]
     return None
 
 

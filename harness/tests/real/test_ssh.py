@@ -37,7 +37,9 @@ def master(lab: Lab, node: Node) -> int:
 def kill_master(lab: Lab, node: Node) -> None:
     """Its socket stays where it was."""
     before = set(lab.paths.ssh.glob("cm-*"))
-    os.kill(pid := master(lab, node), signal.SIGKILL)
+    pid = master(lab, node)
+    assert pid, "no connection to kill"
+    os.kill(pid, signal.SIGKILL)
     while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
         time.sleep(0.01)
     assert set(lab.paths.ssh.glob("cm-*")) == before

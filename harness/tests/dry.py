@@ -20,6 +20,7 @@ from ntier_analysis.contracts.nodes import Node
 from ntier_harness.deploy import JIT_CPU
 from ntier_harness.errors import WorkError
 from ntier_harness.runner import Done, Runner, Stop
+from ntier_harness.ssh import Nodes
 from ntier_harness.targets.local import Local
 
 EPOCH_S = 1_800_000_000.0
@@ -106,6 +107,12 @@ class DryTarget(Local):
         text = self.runner.world.node(node.name)["allowance"]
         quota, _, period = text.partition("/")
         return int(quota[:-2]) / int(period[:-2]) if text else None
+
+    def cpu_ticks(self, nodes: Nodes) -> dict[str, list[int]]:
+        """One core, of which a hypervisor takes a twentieth until `robbed_until_s`."""
+        now, end = self.runner.now(), self.runner.world.state.get("robbed_until_s", EPOCH_S)
+        robbed = min(now, end) - EPOCH_S
+        return {"host": [0, 0, 0, round(100 * (now - EPOCH_S - robbed / 20)), 0, 0, 0, round(100 * robbed / 20)]}
 
     def present(self, node: Node) -> bool:
         return bool(self.runner.world.state["nodes"].get(node.name, {}).get("running"))

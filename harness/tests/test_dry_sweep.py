@@ -9,7 +9,7 @@ import re
 
 import pytest
 from ntier_analysis.contracts.manifest import Manifest, State
-from ntier_harness import ledger, node_commands, plan_view, sweep, versions
+from ntier_harness import ledger, node_commands, plan_view, stolen, sweep, versions
 from ntier_harness.errors import Interrupted, RequestError
 from ntier_harness.screen import Screen
 
@@ -166,6 +166,21 @@ def test_invalid_trials_are_tried_again_and_all_attempts_are_kept(lab, spec):
     made = trials(machine, s)["u01000.r01"]
     assert [a.outcome for a in made] == ["invalid", "invalid", "valid"]
     assert len({a.manifest.seeds["client1"] for a in made}) == 3, "the same draws might fail alike"
+
+
+@pytest.mark.parametrize("seconds", [300, 10_000])
+def test_after_stolen_time_the_next_attempt_waits_until_less_is_stolen(lab, spec, seconds):
+    """But not for ever."""
+    s, machine = spec(users="1000"), lab(invalid=["host_robbed"])
+    machine.runner.world.state["robbed_until_s"] = dry.EPOCH_S + seconds
+    assert sweep.run(machine, s) == 0
+    first, second = (a.manifest for a in trials(machine, s)["u01000.r01"])
+    ended_s = first.phases[-1].end_s
+    least = min(dry.EPOCH_S + seconds - ended_s, stolen.LONGEST_S)
+    assert least > stolen.LOOK_S, "the hypervisor stopped before the first attempt ended: nothing is tested"
+    assert least <= second.phases[0].start_s - ended_s < least + 3 * stolen.LOOK_S
+    (said,) = (text for text in machine.screen.said if "a hypervisor takes" in text)
+    assert said.startswith("a hypervisor takes 5.0 % of the CPU time, 1 % are allowed: waiting until it takes less")
 
 
 def test_out_of_attempts_is_exit_code_1_and_stays_so(lab, spec):

@@ -13,7 +13,7 @@ from typing import Any
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.wording import counted
 
-from ntier_harness import durable, ledger, plan, preflight, settings, versions
+from ntier_harness import durable, ledger, plan, preflight, settings, stolen, versions
 from ntier_harness.deploy import deploy, warm_up
 from ntier_harness.errors import BudgetReached, Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab
@@ -201,10 +201,11 @@ def run_trials(
 ) -> None:
     """Runs every trial in order, each until it is valid or out of attempts. Nodes that cannot be mended end the
     sweep."""
-    doubt = True
+    doubt, manifest = True, None
     while (trial := schedule.next()) is not None:
         while (attempt := ledger.next_attempt(trial, ledger.attempts(sweep_dir), attempts)) is not None:
             lab.runner.stop.check()
+            stolen.await_cpu(lab, manifest)
             lab.target.afford(plan.trial_duration_s(spec))
             began, before_s = lab.runner.monotonic(), lab.runner.now()
             warm = ready(lab, spec, soft_resources, doubt=doubt)

@@ -124,6 +124,10 @@ class Target(Protocol):
     def cores(self, nodes: list[Node]) -> int:
         """Cores of the machine, or of the largest one: what the warm-up must be able to fill."""
 
+    def cpu_ticks(self, nodes: Nodes) -> dict[str, list[int]]:
+        """Machine -> ticks of all its cores since boot: user, nice, system, idle, iowait, irq, softirq, steal. Of the
+        machines of which check H2 looks at the stolen time."""
+
     def guard(self, address: str, nodes: list[Node]) -> None:
         """Raises WorkError unless load may be sent to this address."""
 

@@ -294,6 +294,13 @@ class Hosts(Free):
         known = json.loads(self._surveys_file.read_text())
         return max(known.get(n.name, 1) for n in nodes)
 
+    def cpu_ticks(self, nodes: Nodes) -> dict[str, list[int]]:
+        def ask(node: Node) -> tuple[str, list[int]]:
+            fields = nodes.call(node, "head -n 1 /proc/stat", timeout=20).out.split()
+            return node.name, [int(n) for n in fields[1:9]]
+
+        return dict(self.runner.parallel(ask, nodes.all))
+
     @property
     def _surveys_file(self) -> Path:
         return self.paths.place / "cores.json"

@@ -191,6 +191,9 @@ class Local(Free):
     def cores(self, nodes: list[Node]) -> int:
         return os.cpu_count() or 1
 
+    def cpu_ticks(self, nodes: Nodes) -> dict[str, list[int]]:
+        return {"host": machine.cpu_ticks()}
+
     def observe(self, directory: Path, remote: str, nodes: Nodes) -> HostSampling:
         return HostSampling(self.runner, directory, [f"{n.name}={self.container(n)}" for n in nodes.all])
 

@@ -16,6 +16,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.csvfile import read_csv
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import Finding, check, exact, not_applicable, undecidable
+from ntier_analysis.wording import counted
 
 POINTS = 2.0
 MIN_SHARE = 0.01
@@ -138,11 +139,22 @@ def turned_away(trial: RawTrial) -> dict[str, dict[tuple[str, str], float]]:
     return shares
 
 
+def begun(trial: RawTrial) -> tuple[pd.DataFrame, int]:
+    """The requests that users began in the run and that were answered by its end or later, and the number of those
+    that were not: each request follows a think. (What is answered in the run is another mix while a backlog grows:
+    slow interactions stay in it.)"""
+    start, end = trial.run
+    requests = trial.interactions
+    answered = requests[requests["start_s"].between(start, end, inclusive="left")]
+    asked = int(trial.thinks["end_s"].between(start, end, inclusive="left").sum())
+    return answered, max(0, asked - len(answered))
+
+
 def expected_shares(trial: RawTrial) -> dict[str, float]:
     """Share of each interaction in a walk of the mix's table in which pages turn choices away and requests fail as
     often as in this trial. If authors walk their own, each kind of users counts with its share of the run's
-    interactions: how many authors were drawn is chance, not a fault. Raises DataError if the trial holds no table."""
-    run, mixes = trial.run_interactions, trial.remember(tables)
+    requests: how many authors were drawn is chance, not a fault. Raises DataError if the trial holds no table."""
+    (run, _), mixes = trial.remember(begun), trial.remember(tables)
     away = trial.remember(turned_away)
     kinds = _kinds(trial, _numbered(trial, run))
     expected: Counter[str] = Counter()
@@ -201,11 +213,12 @@ def ratio_error(counts: np.ndarray, requests: np.ndarray) -> np.ndarray:
 
 @check("M1", "Mix: largest deviation of an interaction's share", "mix", thinkers=True)
 def shares(trial: RawTrial) -> Finding:
-    """Fails beyond 2 points and chance (of the users: one stays where it is for longer than a short run lasts, so that
-    what it requests is not independent, and neither are blocks of time)."""
+    """Of the requests that users began in the run. Fails beyond 2 points, beyond chance (of the users: one stays where
+    it is for longer than a short run lasts, so that what it requests is not independent, and neither are blocks of
+    time) and beyond what the requests without an answer, whose kind is not known, can explain."""
     if not _walked(trial):
         return not_applicable(NO_WALK)
-    run, expected = trial.run_interactions, trial.remember(expected_shares)
+    (run, unanswered), expected = trial.remember(begun), trial.remember(expected_shares)
     if len(run) < MIN_N:
         return undecidable(f"{len(run)} interactions, {MIN_N} are needed", n=len(run), required=False)
     looked_at = {name: share for name, share in expected.items() if share >= MIN_SHARE}
@@ -214,18 +227,22 @@ def shares(trial: RawTrial) -> Finding:
     counts = by_user.reindex(columns=list(looked_at), fill_value=0).to_numpy()
     if len(counts) < MIN_USERS:
         return undecidable(f"{len(counts)} users, {MIN_USERS} are needed", n=len(run), required=False)
-    seen = counts.sum(axis=0) / requests.sum()
-    off = 100 * (seen - np.array(list(looked_at.values())))
+    answered, n = counts.sum(axis=0), requests.sum()
+    least, most = answered / (n + unanswered), (answered + unanswered) / (n + unanswered)
+    wanted = np.array(list(looked_at.values()))
+    off = 100 * (np.clip(wanted, least, most) - wanted)  # as near to what is expected as the unanswered allow
     errors = 100 * ratio_error(counts, requests)
     chance = stats.t.isf(FALSE_ALARM / 2 / len(looked_at), len(counts) - 1) * errors
-    worst = int(np.abs(off).argmax())
+    worst = int(np.abs(off).argmax()) if off.any() else int(np.abs(answered / n - wanted).argmax())
     name = list(looked_at)[worst]
     made = trial.remember(choices)
     away = (made["got"].notna() & ~made["chosen"].isin(GO_ON) & (made["got"] != made["chosen"])).mean()
     text = (
-        f"{name}: {100 * seen[worst]:.1f} %, expected {100 * looked_at[name]:.1f} % with the "
+        f"{name}: {100 * answered[worst] / n:.1f} %, expected {100 * wanted[worst]:.1f} % with the "
         f"{100 * away:.1f} % of the choices that pages did not offer"
     )
+    if unanswered:
+        text += f"; {counted(unanswered, 'more request')} had no answer before the end"
     return _finding(off, chance, errors, len(run), text)
 
 

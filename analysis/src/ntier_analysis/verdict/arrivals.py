@@ -15,7 +15,7 @@ def unlimited(result: SweepVerdict, valid: list[TrialData]) -> None:
     """The backlog grows at no load."""
     told = [t for t in valid if not untold(t.load)]
     if not told:
-        result.evidence.append(f"at no load can be told whether the backlog grows: {untold(valid[-1].load)}")
+        result.evidence.append(f"no load tells whether the backlog grows: {untold(valid[-1].load)}")
         return
     top = told[-1].load
     result.verdict = "none"

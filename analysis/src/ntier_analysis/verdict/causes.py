@@ -150,10 +150,10 @@ def _hard(
             costs[s.key] = s.share.value * (1 - ratio)
             notes.append(f"while {s.name} was saturated, throughput was {100 * ratio:.0f} % of that in the rest")
         else:
-            seen = f", and throughput was {100 * ratio:.0f} % of the rest's meanwhile" if np.isfinite(ratio) else ""
+            seen = f", and throughput was then {100 * ratio:.0f} % of that in the rest" if np.isfinite(ratio) else ""
             notes.append(
                 f"{s.name} was saturated in {100 * s.share.value:.0f} % of the samples, but is used "
-                f"{s.utilization_mean_pct:.0f} % only{seen}: bursts, not a limit"
+                f"{s.utilization_mean_pct:.0f} % on average{seen}: bursts, not a limit"
             )
     if limiting or sum(costs.values()) >= MOST_OF_LOSS * lost:
         return kept, notes, {}
@@ -288,4 +288,4 @@ def _unproved_pool(s: Saturation, context: Context) -> str:
         if longer is None
         else f"a place in it is held {longer:.1f} times as long as at low load"
     )
-    return f"{s.name} is full, but {why}: it limits, or what its holders wait for does; raise it by a step to tell"
+    return f"{s.name} is full, but {why}: either it limits or what its holders wait for; raise it by a step to find out"

@@ -54,7 +54,7 @@ def first_to_saturate(valid: list[TrialData]) -> list[str]:
     return [
         f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
         f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit}"
-        f" idle: {among} it would be the first to saturate, at {limit:.1f}/s"
+        f" idle; it would be the first {among} to saturate, at {limit:.1f}/s"
     ]
 
 

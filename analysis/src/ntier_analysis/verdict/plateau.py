@@ -105,10 +105,10 @@ def _describe(
         result.evidence.append(
             f"the run is too short for {', '.join(map(str, unsettled))} {_who(valid)}, where an answer takes "
             f"{SETTLES:.0%} of it or more (N/X - Z): "
-            + (f"{kept} count nevertheless, since too few other loads are there" if kept else "they do not count")
+            + (f"{kept} count nevertheless, since there are too few other loads" if kept else "they do not count")
         )
     if np.isfinite(p) and p < 0.01:
-        result.evidence.append(f"these differ by more than chance (p = {p:.2g}): the interval is widened by it")
+        result.evidence.append(f"these trials differ by more than chance (p = {p:.2g}), so the interval is wider")
     users = np.array(sorted({t.load.users_real for t in valid}))
     below, above = users[users <= BELOW * knee], users[users > ABOVE * knee]
     near = (users[users > knee].min() - users[users <= knee].max()) if len(above) and (users <= knee).any() else np.inf
@@ -130,7 +130,7 @@ def _holds(members: list[TrialData]) -> str:
         f"that interval is about runs as long as these ({run_s:.0f} s): beyond its knee a system takes minutes to "
         f"settle, and the mean of 40 minutes lay in {LONG_RUN_PCT} % of such intervals (simulated)"
     )
-    return text if len(members) > 1 else f"{text}; it is of one trial, so what trials differ by is not in it"
+    return text if len(members) > 1 else f"{text}; it comes from one trial, so it leaves out how much trials differ"
 
 
 def _who(valid: list[TrialData]) -> str:

@@ -92,11 +92,11 @@ def untold(load: Load) -> str:
     if load.model is not LoadModel.OPEN:
         return ""
     if not (np.isfinite(load.offered_per_s) and np.isfinite(load.growth_per_s)):
-        return "how many interactions were begun is not known (`started` of the heartbeat): neither is the backlog"
+        return "the heartbeat does not say how many interactions began (`started`), so the backlog is not known"
     share = load.growth_per_s / load.offered_per_s if load.offered_per_s > 0 else 0.0
     if share >= LIMITED and load.growth_per_s < SURE * load.growth_error_per_s:
         return (
-            f"whether the backlog grows cannot be told: by {load.growth_per_s:.2f} each second, s.e. "
+            f"whether the backlog grows is not known: it grew by {load.growth_per_s:.2f} each second, s.e. "
             f"{load.growth_error_per_s:.2f}; run longer"
         )
     if share < LIMITED and load.users_real > 1 and ALL_BUSY * load.users_real <= load.pending <= load.users_real:
@@ -122,7 +122,7 @@ def law(load: Load, base_s: float, lost: float) -> str:
         f"worker {response_ms:.0f} ms in the mean"
     )
     if base_s > 0:
-        text += f", {1000 * base_s:.0f} ms where the fewest work: waiting costs {100 * lost:.1f} %"
+        text += f", {1000 * base_s:.0f} ms with the fewest workers: waiting costs {100 * lost:.1f} %"
     return text
 
 
@@ -134,8 +134,8 @@ def not_hidden(load: Load, found: list[Saturation], growth: float | None) -> str
     if growth is not None and growth <= LEVEL and busiest <= IDLE_PCT:
         return ""
     return (
-        "the workers wait for each other at what is measured, or for something that is not: more workers would tell "
-        "(throughput that no longer grows while nothing is busy is held up by something hidden)"
+        "the workers wait for each other at a measured resource, or for something that is not measured: a sweep with "
+        "more workers would tell (if throughput stops growing while nothing is busy, something hidden limits it)"
     )
 
 
@@ -150,7 +150,7 @@ def nobody_waits(load: Load, named: list[Saturation], cores: dict[str, float]) -
         quota = s.resource == "cpu" and any(cores.get(n, 1.0) < 1 for n in nodes)
         if load.users_real <= places and not quota:
             return (
-                f"{s.name} is busy, but {load.users_real:g} workers need not wait there: whether more of it helps, or "
-                "only a faster one, more workers would tell"
+                f"{s.name} is busy, but {load.users_real:g} workers need not wait there: a sweep with more workers "
+                "would tell whether more of it helps, or only a faster one"
             )
     return ""

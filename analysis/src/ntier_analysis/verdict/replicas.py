@@ -48,7 +48,8 @@ def _witnessed(verdict: SweepVerdict, gains: list[Gain]) -> SweepVerdict:
         return replace(verdict, evidence=evidence)
     named = " and ".join(f"{b.tier} {b.resource}" for b in verdict.bottlenecks) or verdict.verdict
     evidence.append(f"the samples alone say {verdict.verdict} ({named}); the added nodes refute it")
-    ask = f"repeat this topology and the one with more {against[0].tier} nodes in turns (REPS=3): they contradict"
+    more = f"this topology and the one with more {against[0].tier} nodes"
+    ask = f"repeat {more} in turns (REPS=3): their results contradict"
     return replace(verdict, verdict="unknown", kind="", bottlenecks=[], evidence=evidence, next=[ask, *verdict.next])
 
 

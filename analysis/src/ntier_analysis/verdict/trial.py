@@ -101,7 +101,8 @@ def _stops(
     text += f": the {tier} tier did nothing then, and nothing that was measured of it or before it was saturated"
     kept = [s for s in named if s.utilization_mean_pct >= FULL_PCT]
     notes = [
-        f"{s.name} is used {s.utilization_mean_pct:.0f} %: it limits less than the stops, after which all comes at once"
+        f"{s.name} is used {s.utilization_mean_pct:.0f} %: it limits less than the stops, after which all requests "
+        "come at once"
         for s in named
         if s not in kept
     ]
@@ -243,7 +244,7 @@ def _with_causes(
         return Verdict("unknown", evidence=[*evidence, why], lost=lost)
     perhaps = _perhaps_full(found, context)
     if perhaps and covered(named, waits) < MOST_OF_IT:
-        evidence += [f"{s.name}: {Room.PERHAPS.value}; what is named explains a part only" for s in perhaps]
+        evidence += [f"{s.name}: {Room.PERHAPS.value}; the named resources explain only a part" for s in perhaps]
         return Verdict("unknown", evidence=evidence, lost=lost)
     groups = _grouped(named)
     leader = max(groups, key=lambda g: _mean_share(groups[g]))
@@ -271,7 +272,7 @@ def _with_causes(
         )
     share = covered(named, waits)
     if np.isfinite(share):
-        evidence.append(f"what is named was saturated in {100 * share:.0f} % of the time in which users waited")
+        evidence.append(f"the named resources were saturated in {100 * share:.0f} % of the time in which users waited")
     listed = []
     for g in sorted(chosen, key=lambda g: -_mean_share(groups[g])):
         more = limiting_replicas(groups[g], [s for s in found if not _has_room(s, context)], context)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ntier_analysis.contracts.nodes import Node
+from ntier_harness import stolen
 from ntier_harness.errors import RequestError
 from ntier_harness.paths import Paths
+from ntier_harness.runner import Done, Runner
 from ntier_harness.ssh import Access, options
 from ntier_harness.targets.heartbeats import parse
+from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory, wanted_nodes
 
 TIERS = ("web", "app", "middleware", "db", "client")
@@ -140,3 +145,22 @@ def test_a_heartbeat_tells_ages_by_the_nodes_clock_and_how_busy_it_was():
     assert beat.busy == pytest.approx(80 / 200)
     with pytest.raises((ValueError, IndexError)):
         parse(["at"], 1.0, None)
+
+
+def test_the_most_robbed_machine_counts_and_each_is_asked(tmp_path):
+    """db1 loses 8 of 100 ticks between two looks, web1 none."""
+    ticks = {"web1": itertools.count(0, 100), "db1": itertools.count(0, 100)}
+
+    def call(node: Node, _command: str, timeout: float) -> Done:
+        n = next(ticks[node.name])
+        stolen_ticks = 8 * n // 100 if node.name == "db1" else 0
+        own = n - stolen_ticks
+        return Done([], 0, f"cpu  {own} 0 0 0 0 0 0 {stolen_ticks} 0 0\ncpu0 1 0 0 0 0 0 0 1 0 0\n", "")
+
+    nodes = [Node(name=n, tier=n[:-1], index=1, role="r", address="192.0.2.1", node_type="normal") for n in ticks]
+    lab = SimpleNamespace(
+        target=Hosts(Runner(), Paths(tmp_path, tmp_path, tmp_path, "hosts"), None),
+        nodes=SimpleNamespace(all=nodes, call=call),
+        runner=SimpleNamespace(sleep=lambda _seconds: None),
+    )
+    assert stolen.share_pct(lab) == pytest.approx(8.0)

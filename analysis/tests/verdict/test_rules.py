@@ -162,7 +162,7 @@ def test_the_maximum_says_what_its_interval_is_about(highest, one):
     trials = [trial(300, 4.2, 0.05, None), *(trial(n, 10.0, n / 100 - 7, "db1") for n in highest)]
     (about,) = [text for text in judge_sweep("s", "1/1/1/1M", trials, 0.1).evidence if "runs as long as these" in text]
     assert f"({RUN_S:.0f} s)" in about
-    assert ("of one trial" in about) == one
+    assert ("from one trial" in about) == one
 
 
 def test_retrograde_loads_are_a_finding_not_part_of_the_plateau():

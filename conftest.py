@@ -65,11 +65,11 @@ def measured() -> Callable[[Callable[[], Found], Callable[[Found], bool]], Found
     def measured(measure: Callable[[], Found], is_good: Callable[[Found], bool]) -> Found:
         for _ in range(TRIES):
             waited_s, begin_s = waited_for_cpu_s(), time.monotonic()
-            found = measure()
+            value = measure()
             waited = (waited_for_cpu_s() - waited_s) / (time.monotonic() - begin_s)
-            if is_good(found) or waited < SHORT_OF_CPU:
+            if is_good(value) or waited < SHORT_OF_CPU:
                 break
-        return found
+        return value
 
     return measured
 

@@ -34,14 +34,14 @@ def table() -> str:
         "|---|---|---|" + "---|" * len(SWEEPS),
     ]
     for topology in TOPOLOGIES:
-        cells, found = [], {}
+        cells, of_topology = [], {}
         for options in SWEEPS.values():
             spec = make_spec({"topo": topology, "target": "hcloud", **options}, ROOT, 2)
-            found = priced(offer, {name: node_type for name, _, node_type in wanted_nodes(spec)})
+            of_topology = priced(offer, {name: node_type for name, _, node_type in wanted_nodes(spec)})
             seconds = plan.sweep_duration_s(spec, len(plan.order(spec)), deployed=False) + INSTALL_S + DOWN_S
-            cells.append(f"{found['per_hour'] * hours(seconds):.2f} ({hours(seconds)} h)")
-        machines = ", ".join(f"{n} {name}" for name, n in found["machines"].items())
-        lines.append(f"| {topology} | {machines} | {found['per_hour']:.2f} | " + " | ".join(cells) + " |")
+            cells.append(f"{of_topology['per_hour'] * hours(seconds):.2f} ({hours(seconds)} h)")
+        machines = ", ".join(f"{n} {name}" for name, n in of_topology["machines"].items())
+        lines.append(f"| {topology} | {machines} | {of_topology['per_hour']:.2f} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 

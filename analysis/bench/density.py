@@ -39,7 +39,7 @@ def methods() -> dict[str, Method]:
     from ntier_analysis.density import density
     from scipy.stats import gaussian_kde
 
-    found: dict[str, Method] = {
+    known: dict[str, Method] = {
         "ntier": lambda x, grid: np.interp(grid, np.linspace(0, 100, 401), density(x, BANDWIDTH_PCT)),
         "scipy gaussian_kde": lambda x, grid: gaussian_kde(x, BANDWIDTH_PCT / x.std(ddof=1))(grid),
     }
@@ -50,7 +50,7 @@ def methods() -> dict[str, Method]:
             wide, values = FFTKDE(bw=BANDWIDTH_PCT).fit(x).evaluate(1024)
             return np.interp(grid, wide, values, left=0.0, right=0.0)
 
-        found["KDEpy FFTKDE"] = kdepy
+        known["KDEpy FFTKDE"] = kdepy
     if find_spec("statsmodels"):
         from statsmodels.nonparametric.kde import KDEUnivariate
 
@@ -59,7 +59,7 @@ def methods() -> dict[str, Method]:
             fit.fit(bw=BANDWIDTH_PCT, fft=True, gridsize=1024)
             return np.interp(grid, fit.support, fit.density, left=0.0, right=0.0)
 
-        found["statsmodels fft"] = statsmodels
+        known["statsmodels fft"] = statsmodels
     if find_spec("arviz_stats"):
         from arviz_stats.base import array_stats
 
@@ -67,8 +67,8 @@ def methods() -> dict[str, Method]:
             at, values, _ = array_stats.kde(x, bw=BANDWIDTH_PCT, bound_correction=True, custom_lims=(0, 100))
             return np.interp(grid, at, values)
 
-        found["arviz-stats, reflected"] = arviz
-    return found
+        known["arviz-stats, reflected"] = arviz
+    return known
 
 
 def measure(n: int, repeats: int) -> None:
@@ -90,8 +90,8 @@ def measure(n: int, repeats: int) -> None:
             curves[name] = method(x, grid)
             times.setdefault(name, []).append(1e3 * (time.process_time() - start))
     base = float(np.median(times["scipy gaussian_kde"]))
-    for name, found in times.items():
-        curve, ms = curves[name], float(np.median(found))
+    for name, durations_ms in times.items():
+        curve, ms = curves[name], float(np.median(durations_ms))
         error = f"{np.abs(curve - exact).max() / exact.max():.1e}"
         mass = float(np.trapezoid(curve, grid))
         print(f"| {name} | {n:,} | {ms:.3f} | {base / ms:,.0f}x | {error} | {mass:.3f} |")

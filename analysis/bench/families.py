@@ -38,7 +38,7 @@ def read(folder: Path, seeds: str) -> list[dict]:
 
 
 def judge_family(name: str, folder: Path, seeds: str) -> Family:
-    found = Family(name, [], [], [], 0)
+    family = Family(name, [], [], [], 0)
     lines = read(folder, seeds)
     there = {p.stem for p in (folder / "store" / "trials").glob("*.parquet")}
     for line in lines:
@@ -47,10 +47,10 @@ def judge_family(name: str, folder: Path, seeds: str) -> Family:
         try:
             case = judged(folder, line)
         except Exception as error:
-            found.failed.append((line, f"{type(error).__name__}: {error}"))
+            family.failed.append((line, f"{type(error).__name__}: {error}"))
             continue
-        (found.borderline if line["why"] else found.sharp).append(case)
-    return Family(name, found.sharp, found.borderline, found.failed, sum(x["name"] not in there for x in lines))
+        (family.borderline if line["why"] else family.sharp).append(case)
+    return Family(name, family.sharp, family.borderline, family.failed, sum(x["name"] not in there for x in lines))
 
 
 def report(family: Family) -> list[str]:
@@ -67,19 +67,19 @@ def report(family: Family) -> list[str]:
     return lines + [f"* ERROR {line['name']} {line['variant']}: {error}" for line, error in family.failed]
 
 
-def details(found: list[Judged]) -> list[str]:
+def details(cases: list[Judged]) -> list[str]:
     """Each case that was judged wrongly, with what relief gained and what the verdict said."""
     lines = []
-    for j in [j for j in found if not j.right]:
+    for j in [j for j in cases if not j.right]:
         gains = {k: round(v, 3) for k, v in j.line["gains"].items()}
-        said = [(b.tier, b.resource, b.item, b.nodes) for b in j.found.bottlenecks]
+        said = [(b.tier, b.resource, b.item, b.nodes) for b in j.verdict.bottlenecks]
         true = f"{j.line['truth']} {j.line['claims']} {j.line.get('unseen', '')}"
         lines += ["", f"### {j.line['name']} {j.line['variant']}: {true} -> {j.outcome} {said}", f"gains {gains}"]
-        lines += j.found.evidence
-        for load, v in j.found.trials:
+        lines += j.verdict.evidence
+        for load, v in j.verdict.trials:
             at = f"{load.users_real:g} users {load.throughput_per_s:.1f}/s R {load.response_s:.3f} lost {v.lost:.3f}"
             lines.append(f"  - {at} {v.verdict} {v.kind}")
-        lines += ["    " + e for e in (j.found.trials[-1][1].evidence if j.found.trials else [])]
+        lines += ["    " + e for e in (j.verdict.trials[-1][1].evidence if j.verdict.trials else [])]
     return lines
 
 

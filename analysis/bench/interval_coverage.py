@@ -89,9 +89,9 @@ def shares(share: float, correlation_s: float, run_s: float, interval_s: float, 
 
 def share_cell(share: float, correlation_s: float, run_s: float, interval_s: float, runs: int) -> str:
     """Coverage; after a slash that of the runs with enough changes, where these are not all."""
-    found = shares(share, correlation_s, run_s, interval_s, runs)
-    hits = np.array([s.low <= share <= s.high for s in found])
-    enough = np.array([s.enough_changes for s in found])
+    intervals = shares(share, correlation_s, run_s, interval_s, runs)
+    hits = np.array([s.low <= share <= s.high for s in intervals])
+    enough = np.array([s.enough_changes for s in intervals])
     told = f"{hits.mean():.2f}"
     if enough.all():
         return told

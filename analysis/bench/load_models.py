@@ -65,10 +65,10 @@ def told(case: Case, runs: list[Run], factor: tuple[str, str], values: list[floa
             t = np.arange(0.0, run.end_s + BEAT_S, BEAT_S)
             begun = np.searchsorted(run.begun, t)
             ended = np.searchsorted(np.sort(run.done[:, 0] + run.done[:, 1]), t)
-            found = backlog(t, begun, begun - ended, run.ramp_s, run.end_s)
-            row |= {"offered_per_s": found.offered_per_s, "backlog_growth_per_s": found.growth_per_s,
-                    "backlog_error_per_s": found.error_per_s, "pending": round(np.nan_to_num(found.at_end)), "users": 1,
-                    "users_real": 1}  # fmt: skip
+            growth = backlog(t, begun, begun - ended, run.ramp_s, run.end_s)
+            row |= {"offered_per_s": growth.offered_per_s, "backlog_growth_per_s": growth.growth_per_s,
+                    "backlog_error_per_s": growth.error_per_s, "pending": round(np.nan_to_num(growth.at_end)),
+                    "users": 1, "users_real": 1}  # fmt: skip
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -94,15 +94,15 @@ def tables_of(
     return [tables["trials"], tables["samples"].drop(columns="unit_given", errors="ignore"), tables["nodes"], single]
 
 
-def outcome(found: Label, said: SweepVerdict) -> str:
+def outcome(truth: Label, said: SweepVerdict) -> str:
     """`right`, `silent` or `wrong`; `borderline` where relief itself is no clear judge."""
-    if any(not text.startswith("built in") for text in found.why):
+    if any(not text.startswith("built in") for text in truth.why):
         return "borderline"
     if said.verdict == "unknown":
         return "silent"
     kind = said.kind if said.verdict == "multi" else said.verdict
     claims = {(b.tier, f"pool:{b.item}" if b.resource == "pool" else b.resource) for b in said.bottlenecks}
-    return "right" if kind == found.truth and claims == set(found.claims) else "wrong"
+    return "right" if kind == truth.truth and claims == set(truth.claims) else "wrong"
 
 
 def main() -> None:
@@ -111,11 +111,11 @@ def main() -> None:
     counts: Counter[str] = Counter()
     for number in range(int(sys.argv[2]), int(sys.argv[3])):
         case = under(sys.argv[1], draw("tuning", number))
-        found, said = label(case, 100.0), judged(case, runs_of(case))
-        counts[outcome(found, said)] += 1
+        truth, said = label(case, 100.0), judged(case, runs_of(case))
+        counts[outcome(truth, said)] += 1
         claims = ", ".join(f"{b.tier} {b.resource} {b.item}".strip() for b in said.bottlenecks)
-        print(case.name, case.variant, [round(v, 1) for v in case.levels], outcome(found, said), "| true:", found.truth,
-              sorted(found.claims), "| said:", said.verdict, said.kind, claims, flush=True)  # fmt: skip
+        print(case.name, case.variant, [round(v, 1) for v in case.levels], outcome(truth, said), "| true:", truth.truth,
+              sorted(truth.claims), "| said:", said.verdict, said.kind, claims, flush=True)  # fmt: skip
     print(dict(counts))
 
 

@@ -28,7 +28,7 @@ class Judged:
     """A case with its verdict. `named`: the (tier, resource) pairs are right; `placed`: the nodes too."""
 
     line: dict
-    found: SweepVerdict
+    verdict: SweepVerdict
     outcome: str
     named: bool
     placed: bool
@@ -41,7 +41,9 @@ class Judged:
     @property
     def admissible(self) -> bool:
         """Right, or right if what counts as a gain were the lower or the upper end of what is unsure."""
-        pairs = frozenset((b.tier, b.resource + f":{b.item}" * (b.resource == "pool")) for b in self.found.bottlenecks)
+        pairs = frozenset(
+            (b.tier, b.resource + f":{b.item}" * (b.resource == "pool")) for b in self.verdict.bottlenecks
+        )
         outcome = "multi" if len(pairs) > 1 else self.outcome
         return self.right or (outcome, pairs) in [by_gains(self.line, limit) for limit in UNSURE]
 
@@ -89,11 +91,11 @@ def trials_of(folder: Path, name: str) -> list[TrialData]:
 
 def judged(folder: Path, line: dict) -> Judged:
     trials = trials_of(folder, line["name"])
-    found = judge_sweep(line["name"], "", trials, line["scale"])
-    outcome = found.kind if found.verdict == "multi" else found.verdict
-    said = {(b.tier, b.resource + f":{b.item}" * (b.resource == "pool")): tuple(b.nodes) for b in found.bottlenecks}
+    verdict = judge_sweep(line["name"], "", trials, line["scale"])
+    outcome = verdict.kind if verdict.verdict == "multi" else verdict.verdict
+    said = {(b.tier, b.resource + f":{b.item}" * (b.resource == "pool")): tuple(b.nodes) for b in verdict.bottlenecks}
     true = {(t, r): tuple(n) for t, r, n in line["claims"]}
-    return Judged(line, found, outcome, set(said) == set(true), said == true, trials[-1])
+    return Judged(line, verdict, outcome, set(said) == set(true), said == true, trials[-1])
 
 
 def share_text(hits: int, n: int) -> str:
@@ -106,14 +108,14 @@ def wrong(j: Judged) -> bool:
     return j.outcome != "unknown" and not j.right
 
 
-def fraction(found: list[Judged], test: Callable[[Judged], bool]) -> str:
-    return share_text(sum(test(j) for j in found), len(found))
+def fraction(cases: list[Judged], test: Callable[[Judged], bool]) -> str:
+    return share_text(sum(test(j) for j in cases), len(cases))
 
 
-def confusion(found: list[Judged]) -> list[str]:
+def confusion(cases: list[Judged]) -> list[str]:
     """Rows: truth; columns: verdict. In brackets: how many of those on the diagonal name other parts or nodes."""
-    count = Counter((j.line["truth"], j.outcome) for j in found)
-    misnamed = Counter(j.line["truth"] for j in found if j.outcome == j.line["truth"] and not j.right)
+    count = Counter((j.line["truth"], j.outcome) for j in cases)
+    misnamed = Counter(j.line["truth"] for j in cases if j.outcome == j.line["truth"] and not j.right)
     lines = ["| truth \\ verdict | " + " | ".join(OUTCOMES) + " |", "|---" * (len(OUTCOMES) + 1) + "|"]
     for t in OUTCOMES:
         cells = [str(count[t, o]) + (f" ({misnamed[t]} misnamed)" if o == t and misnamed[t] else "") for o in OUTCOMES]
@@ -121,11 +123,11 @@ def confusion(found: list[Judged]) -> list[str]:
     return lines
 
 
-def per_class(found: list[Judged]) -> list[str]:
+def per_class(cases: list[Judged]) -> list[str]:
     lines = ["| class | recall | precision | class alone | unknown | confident and wrong |", "|---" * 6 + "|"]
     recalls, precisions = [], []
     for kind in OUTCOMES:
-        true, said = [j for j in found if j.line["truth"] == kind], [j for j in found if j.outcome == kind]
+        true, said = [j for j in cases if j.line["truth"] == kind], [j for j in cases if j.outcome == kind]
         if not true:
             continue
         hits = sum(j.right for j in true)
@@ -135,10 +137,10 @@ def per_class(found: list[Judged]) -> list[str]:
         abstained = sum(j.outcome == "unknown" for j in true)
         cells = [share_text(hits, len(true)), share_text(hits, len(said)), f"{alone}/{len(true)}", str(abstained)]
         lines.append(f"| {kind} | " + " | ".join(cells) + f" | {sum(map(wrong, true))} |")
-    told = len(recalls) - any(j.line["truth"] == "unknown" for j in found)  # `unknown` is the last of OUTCOMES
+    told = len(recalls) - any(j.line["truth"] == "unknown" for j in cases)  # `unknown` is the last of OUTCOMES
     for name, n in (("macro", len(recalls)), ("macro without unknown", told)):
         if n:
-            macro = [macro_text(values[:n], len(found)) for values in (recalls, precisions)]
+            macro = [macro_text(values[:n], len(cases)) for values in (recalls, precisions)]
             lines.append(f"| **{name}** | {macro[0]} | {macro[1]} | | | |")
     return lines
 
@@ -149,20 +151,20 @@ def macro_text(values: list[float], n: int) -> str:
     return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def totals(found: list[Judged]) -> list[str]:
-    knowable = [j for j in found if j.line["truth"] != "unknown"]
+def totals(cases: list[Judged]) -> list[str]:
+    knowable = [j for j in cases if j.line["truth"] != "unknown"]
     return [
-        f"* right: {fraction(found, lambda j: j.right)}",
-        f"* confident and wrong: {fraction(found, wrong)}",
-        f"* right, or right at either end of what is unsure: {fraction(found, lambda j: j.admissible)}",
+        f"* right: {fraction(cases, lambda j: j.right)}",
+        f"* confident and wrong: {fraction(cases, wrong)}",
+        f"* right, or right at either end of what is unsure: {fraction(cases, lambda j: j.admissible)}",
         f"* abstained where something can be said: {fraction(knowable, lambda j: j.outcome == 'unknown')}",
     ]
 
 
-def by_variant(found: list[Judged]) -> list[str]:
+def by_variant(cases: list[Judged]) -> list[str]:
     lines = ["| truth | variant | right | unknown | confident and wrong |", "|---|---|---|---|---|"]
-    for key in sorted({(j.line["truth"], j.line["variant"]) for j in found}):
-        some = [j for j in found if (j.line["truth"], j.line["variant"]) == key]
+    for key in sorted({(j.line["truth"], j.line["variant"]) for j in cases}):
+        some = [j for j in cases if (j.line["truth"], j.line["variant"]) == key]
         right, abstained = sum(j.right for j in some), sum(j.outcome == "unknown" for j in some)
         lines.append(f"| {key[0]} | {key[1]} | {right}/{len(some)} | {abstained} | {sum(map(wrong, some))} |")
     return lines
@@ -170,18 +172,19 @@ def by_variant(found: list[Judged]) -> list[str]:
 
 def agreement(j: Judged) -> str:
     """How many of the trials beyond the knee say what the sweep's verdict says."""
-    said = {(b.tier, b.resource) for b in j.found.bottlenecks}
-    some = [v for load, v in j.found.trials if load.users in j.found.plateau_users] or [v for _, v in j.found.trials]
-    same = sum(v.verdict == j.found.verdict and {(b.tier, b.resource) for b in v.bottlenecks} == said for v in some)
+    said = {(b.tier, b.resource) for b in j.verdict.bottlenecks}
+    sweep = j.verdict
+    some = [v for load, v in sweep.trials if load.users in sweep.plateau_users] or [v for _, v in sweep.trials]
+    same = sum(v.verdict == sweep.verdict and {(b.tier, b.resource) for b in v.bottlenecks} == said for v in some)
     if same < len(some):
         return "some trials say something else"
     return "all trials agree, three or more" if same >= 3 else "all trials agree, one or two"
 
 
-def by_agreement(found: list[Judged]) -> list[str]:
+def by_agreement(cases: list[Judged]) -> list[str]:
     """How often a verdict that commits itself is right, by what a user sees of it."""
     lines = ["| of the verdicts that name something | right |", "|---|---|"]
-    committed = [j for j in found if j.outcome != "unknown"]
+    committed = [j for j in cases if j.outcome != "unknown"]
     for level in sorted({agreement(j) for j in committed}):
         some = [j for j in committed if agreement(j) == level]
         lines.append(f"| {level} | {share_text(sum(j.right for j in some), len(some))} |")

@@ -34,8 +34,8 @@ def make(folder: Path) -> tuple[Path, Path]:
 
 def seconds(store: Path) -> tuple[float, list[dict]]:
     begin = time.perf_counter()
-    found = verdicts(store, [])
-    return time.perf_counter() - begin, [as_json(v) for v in found]
+    judged = verdicts(store, [])
+    return time.perf_counter() - begin, [as_json(v) for v in judged]
 
 
 def main() -> None:

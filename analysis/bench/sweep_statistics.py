@@ -72,14 +72,14 @@ def our_densities(sweep: Sweep) -> np.ndarray:
 def our_shares(sweep: Sweep) -> np.ndarray:
     """(n, 2): saturation share and half-width of its interval, of all thresholds."""
     by_trial = dict(iter(sweep.samples.groupby("trial")))
-    found = [s for t, (a, b) in sweep.runs.items() if t in by_trial for s in saturations(by_trial[t], a, b)]
-    return np.array([(x.value, (x.high - x.low) / 2) for s in found for x in s.shares.values()])
+    rows = [s for t, (a, b) in sweep.runs.items() if t in by_trial for s in saturations(by_trial[t], a, b)]
+    return np.array([(x.value, (x.high - x.low) / 2) for s in rows for x in s.shares.values()])
 
 
 def our_throughputs(sweep: Sweep) -> np.ndarray:
     done = dict(iter(sweep.done[sweep.done["ok"]].groupby("trial")["t_s"]))
-    found = [throughput(done[t].to_numpy(), a, b) for t, (a, b) in sweep.runs.items() if t in done]
-    return np.array([(x.value, x.half_width) for x in found])
+    rates = [throughput(done[t].to_numpy(), a, b) for t, (a, b) in sweep.runs.items() if t in done]
+    return np.array([(x.value, x.half_width) for x in rates])
 
 
 # ---- with the libraries --------------------------------------------------------------------------------------------
@@ -140,8 +140,8 @@ def their_throughputs(sweep: Sweep) -> np.ndarray:
 
 def cpu_ms(work: Callable[[Sweep], np.ndarray], sweep: Sweep) -> tuple[float, np.ndarray]:
     start = time.process_time()
-    found = work(sweep)
-    return 1e3 * (time.process_time() - start), found
+    result = work(sweep)
+    return 1e3 * (time.process_time() - start), result
 
 
 def spread(times: list[float]) -> str:

@@ -47,15 +47,15 @@ def samples(frame: pd.DataFrame, saturation: pd.DataFrame) -> pd.DataFrame:
 
 
 def manifests(raw: Path) -> dict[str, bytes]:
-    found = {}
+    files = {}
     for path in sorted(raw.glob("*/manifest.json")):
         manifest = json.loads(path.read_bytes()) | {"files": [], "steps": []}
         manifest["command"] = re.sub(r" --results \S+", "", manifest["command"])
         trial = f"raw/{raw.name}/{path.parent.name}"
-        found[f"{trial}/manifest.json"] = json.dumps(manifest, separators=(",", ":")).encode()
+        files[f"{trial}/manifest.json"] = json.dumps(manifest, separators=(",", ":")).encode()
         for mix in path.parent.glob(f"config/{manifest['mix']}.csv"):
-            found[f"{trial}/config/{mix.name}"] = mix.read_bytes()
-    return found
+            files[f"{trial}/config/{mix.name}"] = mix.read_bytes()
+    return files
 
 
 def main(arguments: list[str]) -> None:

@@ -43,8 +43,8 @@ def files(interactions: bool = True) -> Files:
         done.append(
             pd.DataFrame(key | {"t_s": times, "interaction": "ViewStory", "response_time_ms": took, "ok": True})
         )
-    found = {"trials": pd.DataFrame(trials), "samples": pd.concat(samples, ignore_index=True)}
-    return found | ({"interactions": pd.concat(done, ignore_index=True)} if interactions else {})
+    tables = {"trials": pd.DataFrame(trials), "samples": pd.concat(samples, ignore_index=True)}
+    return tables | ({"interactions": pd.concat(done, ignore_index=True)} if interactions else {})
 
 
 @cache

@@ -73,7 +73,7 @@ def openmetrics(path: Path, every_s: int = 1) -> Path:
 def cpu_counters(every_s: int = 1) -> dict[tuple[str, str, str], list[tuple[float, float]]]:
     """(node, cpu, mode) -> (time, counter) of all trials; each trial ends where the next one's counters go on."""
     samples = good_import.files()["samples"]
-    found: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    counters: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for node in NODES:
         busy = idle = 100.0
         for _, part in samples[samples["node"] == node].groupby("trial"):
@@ -82,6 +82,6 @@ def cpu_counters(every_s: int = 1) -> dict[tuple[str, str, str], list[tuple[floa
                 idle += 1 - row.value / 100
                 if number % every_s == 0:
                     for cpu in range(CORES):
-                        found.setdefault((node, str(cpu), "user"), []).append((row.t_s, busy))
-                        found.setdefault((node, str(cpu), "idle"), []).append((row.t_s, idle))
-    return found
+                        counters.setdefault((node, str(cpu), "user"), []).append((row.t_s, busy))
+                        counters.setdefault((node, str(cpu), "idle"), []).append((row.t_s, idle))
+    return counters

@@ -22,12 +22,12 @@ LOADS = (1000, 2000, 3000, 5000, 6000, 7000, 8000, 9000)
 
 
 def stations(topology: Topology) -> list[Station]:
-    found = []
+    queues = []
     for tier, count in topology.counts.items():
         demand_s = DEMANDS_S[tier] * (FACTORS[topology.dbms] if tier == "db" else 1.0)
         cores = LOW_COST_CORES if tier == "db" and topology.low_cost else 1.0
-        found.append(Station(tier, demand_s / cores, count))
-    return found
+        queues.append(Station(tier, demand_s / cores, count))
+    return queues
 
 
 def capacity_per_s(topology: str) -> float:
@@ -83,12 +83,12 @@ def _trial(trial, parsed, middleware, users, scale, rep, start, rate, response_s
 
 
 def _nodes(parsed: Topology, scale: float) -> list[tuple[str, str, str, float]]:
-    found = []
+    nodes = []
     for tier, count in parsed.counts.items():
         low = tier == "db" and parsed.low_cost
         kind, cores = ("low_cost", LOW_COST_CORES * scale) if low else ("normal", scale)
-        found += [(f"{tier}{i + 1}", tier, kind, cores) for i in range(count)]
-    return found
+        nodes += [(f"{tier}{i + 1}", tier, kind, cores) for i in range(count)]
+    return nodes
 
 
 def _samples(trial: str, node: str, tier: str, cores: float, busy: float, start: float, rng) -> pd.DataFrame:

@@ -96,10 +96,10 @@ def deployment(deployments: None) -> Deployment:
     if not file.exists() or "mysql" not in {node["role"] for node in json.loads(file.read_text())}:
         for command in ("up", "deploy"):
             subprocess.run([BIN / "ntier", command, "--topo", "1/1/1/1M"], cwd=ROOT, check=True)
-    found = Deployment(json.loads(file.read_text()))
-    first = found.play("deploy")
+    deployed = Deployment(json.loads(file.read_text()))
+    first = deployed.play("deploy")
     assert first.code == 0, first.failed or first.text
-    return found
+    return deployed
 
 
 @pytest.fixture(scope="session")

@@ -21,10 +21,10 @@ def test_hosts_groups_and_variables(inventory):
     done = inventory([{**NODE, "cpu_cores": 0.1, "memory_bytes": 2**30, "image": "mysql-small"}, client])
     assert done.returncode == 0, done.stderr
     # Ansible marks texts that it would not take as templates; the mark is not of interest here.
-    found = json.loads(done.stdout, object_hook=lambda item: item.get("__ansible_unsafe", item))
-    assert found["db"]["hosts"] == ["db1"]
-    assert found["client"]["hosts"] == ["client1"]
-    db1 = found["_meta"]["hostvars"]["db1"]
+    groups = json.loads(done.stdout, object_hook=lambda item: item.get("__ansible_unsafe", item))
+    assert groups["db"]["hosts"] == ["db1"]
+    assert groups["client"]["hosts"] == ["client1"]
+    db1 = groups["_meta"]["hostvars"]["db1"]
     assert (db1["ansible_host"], db1["cpu_cores"], db1["memory_bytes"]) == ("198.18.1.41", 0.1, 2**30)
     assert (db1["node_type"], db1["index"], db1["ntier_role"], db1["ntier_tier"]) == ("normal", 1, "mysql", "db")
     assert db1["ntier_addresses"]["db"] == ["198.18.1.41"]

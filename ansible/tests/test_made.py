@@ -45,11 +45,11 @@ class Machine:
         return file
 
     def tree(self) -> dict[str, tuple[int, str]]:
-        found = {}
+        files = {}
         for path in sorted(self.root.rglob("*")):
             content = os.readlink(path) if path.is_symlink() else path.read_text() if path.is_file() else ""
-            found[str(path.relative_to(self.root))] = (path.lstat().st_mode, content)
-        return found
+            files[str(path.relative_to(self.root))] = (path.lstat().st_mode, content)
+        return files
 
 
 @pytest.fixture

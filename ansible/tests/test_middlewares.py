@@ -167,7 +167,7 @@ def test_it_holds_no_secret_that_others_can_read(through):
     deployment, name, _ = through
     node = deployment.of_tier("middleware")[0]
     secrets = (STATE / "local/secrets.yml").read_text().split()[1::2]
-    found = deployment.ssh(
+    readable = deployment.ssh(
         node, f"find /etc -type f -perm -o=r -print0 | xargs -0 grep -lF {' '.join(f'-e {s}' for s in secrets)}"
     )
-    assert found.stdout == "", name
+    assert readable.stdout == "", name

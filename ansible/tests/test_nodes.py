@@ -28,8 +28,8 @@ def is_open(pair):
         return probe.connect_ex((pair[0], int(pair[1]))) == 0
 pairs = list(itertools.product(sys.argv[1].split(","), sys.argv[2].split(",")))
 with concurrent.futures.ThreadPoolExecutor(len(pairs)) as pool:
-    for pair, found in zip(pairs, pool.map(is_open, pairs)):
-        if found:
+    for pair, opened in zip(pairs, pool.map(is_open, pairs)):
+        if opened:
             print(*pair)
 """
 
@@ -43,10 +43,10 @@ def test_deploying_again_changes_nothing(deployment):
 
 def test_every_program_that_runs_tells_its_version(deployment):
     for node in deployment.nodes:
-        found = json.loads(deployment.ssh(node, "ntier-node versions").stdout)
-        unknown = {name for name, version in found.items() if version == "unknown"}
-        assert unknown <= ({"jmeter", "jvm"} if node["tier"] == "client" else {"pgjdbc", "mysql-connector-j"}), found
-        assert len(found) >= 2, found  # sysstat and what the role is about
+        versions = json.loads(deployment.ssh(node, "ntier-node versions").stdout)
+        unknown = {name for name, version in versions.items() if version == "unknown"}
+        assert unknown <= ({"jmeter", "jvm"} if node["tier"] == "client" else {"pgjdbc", "mysql-connector-j"}), versions
+        assert len(versions) >= 2, versions  # sysstat and what the role is about
 
 
 def test_check_mode_says_that_nothing_would_change(deployment):
@@ -112,8 +112,8 @@ def test_pages_come_through_all_tiers_and_verify_notices_when_not(deployment):
 def test_services_listen_on_the_nodes_own_address_only(deployment):
     for node in deployment.nodes:
         lines = deployment.ssh(node, "ss -Hltn").stdout.splitlines()
-        found = {tuple(line.split()[3].rsplit(":", 1)) for line in lines}
-        wide = {(address, port) for address, port in found if address.strip("[]") in ("0.0.0.0", "*", "::")}
+        sockets = {tuple(line.split()[3].rsplit(":", 1)) for line in lines}
+        wide = {(address, port) for address, port in sockets if address.strip("[]") in ("0.0.0.0", "*", "::")}
         assert {port for _, port in wide} <= {"22"}, f"{node['name']}: {wide}"
 
 
@@ -134,8 +134,10 @@ def test_each_node_may_connect_only_to_the_tier_below(deployment):
 
 def test_the_controller_reaches_ssh_alone(deployment):
     arguments = [",".join(node["address"] for node in deployment.nodes), ",".join(map(str, PORTS))]
-    found = subprocess.run([sys.executable, "-c", SCAN, *arguments], capture_output=True, text=True, check=True).stdout
-    assert set(found.splitlines()) == {f"{node['address']} 22" for node in deployment.nodes}
+    reached = subprocess.run(
+        [sys.executable, "-c", SCAN, *arguments], capture_output=True, text=True, check=True
+    ).stdout
+    assert set(reached.splitlines()) == {f"{node['address']} 22" for node in deployment.nodes}
 
 
 def test_secrets_are_only_in_files_that_their_service_may_read(deployment):

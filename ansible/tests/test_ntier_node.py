@@ -263,11 +263,11 @@ def test_versions_are_those_of_what_runs_not_of_what_was_installed_since(node, t
         program.unlink()
         program.write_text("#!/bin/sh\necho 99.9\n")
         jar(archive, "2.0")
-        found = json.loads(node.call("versions").stdout)
+        versions = json.loads(node.call("versions").stdout)
         server.kill()
     unknown = {"absent": "unknown", "closed": "unknown"}
-    assert found.pop("sysstat")[0].isdigit()
-    assert found == {"server": before, "driver": "1.2.3", "told": "42.7", **unknown}
+    assert versions.pop("sysstat")[0].isdigit()
+    assert versions == {"server": before, "driver": "1.2.3", "told": "42.7", **unknown}
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,10 @@ class Reader:
     def __init__(self, text: str) -> None:
         self.tokens, at = [], 0
         while text[at:].strip() and not re.fullmatch(r"\s*(#[^\n]*\s*)*", text[at:]):
-            found = TOKEN.match(text, at)
-            assert found, f"not libconfig: {text[at : at + 60]!r}"
-            self.tokens.append(next((kind, part) for kind, part in enumerate(found.groups()) if part is not None))
-            at = found.end()
+            token = TOKEN.match(text, at)
+            assert token, f"not libconfig: {text[at : at + 60]!r}"
+            self.tokens.append(next((kind, part) for kind, part in enumerate(token.groups()) if part is not None))
+            at = token.end()
 
     def take(self, *wanted: str) -> str:
         _, part = self.tokens.pop(0)
@@ -54,15 +54,15 @@ class Reader:
         return part
 
     def settings(self, end: str | None = None) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         while self.tokens and self.tokens[0][1] != end:
             name = self.take()
-            assert name not in found, f"{name} is set twice"
+            assert name not in settings, f"{name} is set twice"
             self.take("=", ":")
-            found[name] = self.value()
+            settings[name] = self.value()
             if self.tokens and self.tokens[0][1] in (";", ","):
                 self.take()
-        return found
+        return settings
 
     def value(self) -> Any:
         kind, part = self.tokens.pop(0)
@@ -103,28 +103,30 @@ def text(dbms: str, replicas: int = 3) -> str:
 
 @pytest.mark.parametrize(("dbms", "kind"), [("mysql", "mysql"), ("postgresql", "pgsql")])
 def test_every_name_is_one_that_proxysql_knows(dbms, kind):
-    found = rendered(dbms)
+    configuration = rendered(dbms)
     other = {"mysql": "pgsql", "pgsql": "mysql"}[kind]
     sections = {"datadir", "admin_variables", f"{other}_variables"}
-    assert set(found) == sections | {f"{kind}_{part}" for part in ("variables", "servers", "users", "query_rules")}
-    for section in (section for section in found if section.endswith("_variables")):
-        assert set(found[section]) <= KNOWN[section], section
+    assert set(configuration) == sections | {
+        f"{kind}_{part}" for part in ("variables", "servers", "users", "query_rules")
+    }
+    for section in (section for section in configuration if section.endswith("_variables")):
+        assert set(configuration[section]) <= KNOWN[section], section
     for section in ("servers", "users", "query_rules"):
-        for row in found[f"{kind}_{section}"]:
+        for row in configuration[f"{kind}_{section}"]:
             assert set(row) <= KNOWN.get(f"{kind}_{section}", KNOWN.get(section)), section
 
 
 @pytest.mark.parametrize(("dbms", "kind"), [("mysql", "mysql"), ("postgresql", "pgsql")])
 def test_reads_go_to_all_replicas_alike_and_writes_to_the_first(dbms, kind):
-    found = rendered(dbms)
+    configuration = rendered(dbms)
     by_group: dict[int, list[str]] = {}
-    for server in found[f"{kind}_servers"]:
+    for server in configuration[f"{kind}_servers"]:
         by_group.setdefault(server["hostgroup"], []).append(server["address"])
         assert (server["weight"], server["max_connections"]) == (1, 18)
     assert by_group == {0: ["198.18.4.1", "198.18.4.2", "198.18.4.3"], 1: ["198.18.4.1"]}
-    (user,) = found[f"{kind}_users"]
+    (user,) = configuration[f"{kind}_users"]
     assert user["default_hostgroup"] == 0
-    write, *rest = found[f"{kind}_query_rules"]
+    write, *rest = configuration[f"{kind}_query_rules"]
     assert write["destination_hostgroup"] == 1
     for statement, writes in (("INSERT INTO users", True), ("UPDATE users", True), ("SELECT * FROM users", False)):
         assert bool(re.match(write["match_digest"], statement)) is writes
@@ -134,21 +136,21 @@ def test_reads_go_to_all_replicas_alike_and_writes_to_the_first(dbms, kind):
 
 @pytest.mark.parametrize("dbms", ["mysql", "postgresql"])
 def test_only_the_clients_port_is_open_to_others(dbms):
-    found = rendered(dbms)
-    listening = [value for section in found.values() if isinstance(section, dict)
+    configuration = rendered(dbms)
+    listening = [value for section in configuration.values() if isinstance(section, dict)
                  for name, value in section.items() if name.endswith(("ifaces", "interfaces"))]  # fmt: skip
     assert len(listening) == len(set(listening)) == 4
     assert [at for at in listening if not at.startswith("127.0.0.1:")] == [
         f"198.18.3.1:{5432 if dbms == 'postgresql' else 3306}"
     ]
-    assert found["admin_variables"]["admin_credentials"] == "ntier_admin:q-w_e"
+    assert configuration["admin_variables"]["admin_credentials"] == "ntier_admin:q-w_e"
 
 
 @pytest.mark.parametrize(("dbms", "kind"), [("mysql", "mysql"), ("postgresql", "pgsql")])
 def test_one_replica_has_one_pool(dbms, kind):
-    found = rendered(dbms, replicas=1)
-    assert [(s["address"], s["hostgroup"]) for s in found[f"{kind}_servers"]] == [("198.18.4.1", 0)]
-    assert not any("destination_hostgroup" in rule for rule in found[f"{kind}_query_rules"])
+    configuration = rendered(dbms, replicas=1)
+    assert [(s["address"], s["hostgroup"]) for s in configuration[f"{kind}_servers"]] == [("198.18.4.1", 0)]
+    assert not any("destination_hostgroup" in rule for rule in configuration[f"{kind}_query_rules"])
 
 
 def test_a_client_does_not_stay_on_its_replica_after_an_insert():
@@ -253,13 +255,13 @@ def test_a_relative_path_of_the_program_is_one_of_the_checkout():
     defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
     environment.filters |= {"path_join": lambda parts: os.path.join(*parts), "realpath": os.path.realpath}
-    for given, found in (
+    for given, path in (
         ("build/p.deb", f"{ROLE.parents[2]}/build/p.deb"),
         ("/opt/proxysql", "/opt/proxysql"),
         ("", ""),
     ):
         template = environment.from_string(defaults["proxysql_binary"])
-        assert template.render(role_path=str(ROLE), proxysql_given=given) == found
+        assert template.render(role_path=str(ROLE), proxysql_given=given) == path
 
 
 def test_destroying_removes_the_units_of_the_middlewares_that_have_one_of_their_own():

@@ -170,19 +170,19 @@ def judged(name: str, case: Case, results: Path) -> dict:
         sys.exit(f"error: case {name} has no stored trial in {results}: what stopped it stands above")
     (sweep_name,) = stored
     asked = [program, "verdict", str(results / "store"), "--sweep", sweep_name, "--json"]
-    (found,) = orjson.loads(subprocess.run(asked, check=True, capture_output=True).stdout)["sweeps"]
-    return found
+    (verdict,) = orjson.loads(subprocess.run(asked, check=True, capture_output=True).stdout)["sweeps"]
+    return verdict
 
 
-def row(name: str, case: Case, found: dict) -> str:
-    named = {(b["tier"], b["resource"], tuple(b["nodes"])) for b in found["bottlenecks"]}
-    right = "yes" if (named == {case.truth} if case.truth else found["verdict"] == "hidden") else "no"
+def row(name: str, case: Case, verdict: dict) -> str:
+    named = {(b["tier"], b["resource"], tuple(b["nodes"])) for b in verdict["bottlenecks"]}
+    right = "yes" if (named == {case.truth} if case.truth else verdict["verdict"] == "hidden") else "no"
     truth = (
         "{} {} on {}".format(*case.truth[:2], ", ".join(case.truth[2])) if case.truth else "nothing that is measured"
     )
-    valid = sum(t["valid"] for t in found["trials"])
-    said = verdict_sentence(found, 1.0)
-    return f"| {name} | {truth} | {said} | {right} | {valid} of {len(found['trials'])} |"
+    valid = sum(t["valid"] for t in verdict["trials"])
+    said = verdict_sentence(verdict, 1.0)
+    return f"| {name} | {truth} | {said} | {right} | {valid} of {len(verdict['trials'])} |"
 
 
 def main() -> None:

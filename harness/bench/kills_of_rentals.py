@@ -34,7 +34,7 @@ WAIT_S = 300
 
 def children(pid: int) -> list[int]:
     """Processes below this one, nearest first."""
-    found, level = [], [pid]
+    processes, level = [], [pid]
     while level:
         below = []
         for parent in level:
@@ -43,20 +43,20 @@ def children(pid: int) -> list[int]:
             except OSError:
                 continue
             below += [int(p) for p in text.split()]
-        found += below
+        processes += below
         level = below
-    return found
+    return processes
 
 
 def named(pids: list[int], part: str) -> list[int]:
-    found = []
+    matching = []
     for pid in pids:
         try:
             if part in Path(f"/proc/{pid}/comm").read_text():
-                found.append(pid)
+                matching.append(pid)
         except OSError:
             continue
-    return found
+    return matching
 
 
 def kill(pid: int, who: str) -> str:
@@ -115,12 +115,14 @@ def main() -> int:
     bad, kinds, number = 0, collections.Counter(), 0
     while number < given.kills:
         with tempfile.TemporaryDirectory(prefix="nt-") as folder:
-            found = chain(random.Random(f"{given.seed}/{number}"), given.chain, given.topo, Path(folder) / "w")
-        wrong = bool(found["left"]) or found["code"] != 0 or found["noted"] < found["made"] or bool(found["open"])
+            outcome = chain(random.Random(f"{given.seed}/{number}"), given.chain, given.topo, Path(folder) / "w")
+        wrong = (
+            bool(outcome["left"]) or outcome["code"] != 0 or outcome["noted"] < outcome["made"] or bool(outcome["open"])
+        )
         bad += wrong
-        kinds.update(" ".join(k.split()[:3]) for k in found["kills"])
+        kinds.update(" ".join(k.split()[:3]) for k in outcome["kills"])
         number += given.chain
-        print(f"{number:>4}  {'BAD ' if wrong else 'ok  '} {found}", flush=True)
+        print(f"{number:>4}  {'BAD ' if wrong else 'ok  '} {outcome}", flush=True)
     print(f"{number} draws ({dict(kinds)}), then down: {bad} chains left something, failed, or forgot a machine")
     return int(bad > 0)
 

@@ -142,7 +142,7 @@ class FakeHcloud:
     def count(self) -> dict[str, int]:
         """What exists, without the kinds of which there is nothing."""
         with self._lock:
-            return {kind: len(found) for kind, found in self.resources.items() if found}
+            return {kind: len(things) for kind, things in self.resources.items() if things}
 
     def names(self, kind: str = "servers") -> list[str]:
         with self._lock:
@@ -216,16 +216,16 @@ class FakeHcloud:
         return paged("server_types", [self._type(n) for n in TYPES if name in (None, n)])
 
     def _list(self, kind: str, query: Any) -> dict[str, Any]:
-        found = list(self.resources[kind].values())
+        resources = list(self.resources[kind].values())
         if name := query.get("name", [None])[0]:
-            found = [r for r in found if r["name"] == name]
+            resources = [r for r in resources if r["name"] == name]
         if fingerprint := query.get("fingerprint", [None])[0]:
-            found = [r for r in found if r["fingerprint"] == fingerprint]
+            resources = [r for r in resources if r["fingerprint"] == fingerprint]
         for wanted in filter(None, query.get("label_selector", [""])[0].split(",")):
             key, _, value = wanted.partition("==" if "==" in wanted else "=")
-            found = [r for r in found if key in r["labels"] and value in ("", r["labels"][key])]
+            resources = [r for r in resources if key in r["labels"] and value in ("", r["labels"][key])]
         page, size = int(query.get("page", ["1"])[0]), int(query.get("per_page", ["25"])[0])
-        shown = [self._shown(kind, r) for r in found]
+        shown = [self._shown(kind, r) for r in resources]
         return paged(kind, shown, page, size)
 
     # ---- changes
@@ -415,8 +415,8 @@ def rule(asked: dict[str, Any]) -> dict[str, Any]:
     return {"source_ips": [], "destination_ips": [], "port": None, "description": None} | asked
 
 
-def paged(name: str, found: list[Any], page: int = 1, size: int = 25) -> dict[str, Any]:
-    last = max(1, -(-len(found) // size))
+def paged(name: str, items: list[Any], page: int = 1, size: int = 25) -> dict[str, Any]:
+    last = max(1, -(-len(items) // size))
     meta = {"page": page, "per_page": size, "previous_page": None, "next_page": page + 1 if page < last else None,
-            "last_page": last, "total_entries": len(found)}  # fmt: skip
-    return {name: found[(page - 1) * size : page * size], "meta": {"pagination": meta}}
+            "last_page": last, "total_entries": len(items)}  # fmt: skip
+    return {name: items[(page - 1) * size : page * size], "meta": {"pagination": meta}}

@@ -65,8 +65,8 @@ def check_records(verdict: Verdict, raw: Path) -> None:
             continue
         verdict.expect("I4", m.state in (State.COLLECTED, State.FAILED), f"{name} is {m.state} after the end")
         verdict.expect("I4", m.state is not State.FAILED or bool(m.failure), f"{name} failed without a reason")
-        found = {k: v for k, v in digests(directory).items() if k != "manifest.json"}
-        verdict.expect("I1", found == {f.path: f.sha256 for f in m.files}, f"{name}: files differ from the seal")
+        on_disk = {k: v for k, v in digests(directory).items() if k != "manifest.json"}
+        verdict.expect("I1", on_disk == {f.path: f.sha256 for f in m.files}, f"{name}: files differ from the seal")
         writable = [p for p in [directory, *directory.rglob("*")] if p.stat().st_mode & 0o222]
         verdict.expect("I1", not writable, f"{name} is not read-only")
 
@@ -84,9 +84,9 @@ def check_faults(verdict: Verdict, raw: Path, fault_times_s: Iterable[float]) ->
 def check_done(verdict: Verdict, raw: Path, sweep: str, trials: Iterable[str], code: int) -> None:
     """I5: the same command ended the sweep; I2 on raw: one valid attempt at most per trial."""
     verdict.expect("I5", code == 0, f"the same command ended with {code}")
-    found = ledger.attempts(raw / sweep)
+    by_trial = ledger.attempts(raw / sweep)
     for trial in trials:
-        valid = [a for a in found.get(trial, []) if a.outcome == "valid"]
+        valid = [a for a in by_trial.get(trial, []) if a.outcome == "valid"]
         verdict.expect("I5", bool(valid), f"{trial} has no valid attempt")
         verdict.expect("I2", len(valid) <= 1, f"{trial} counts {len(valid)} times")
 

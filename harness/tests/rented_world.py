@@ -28,7 +28,7 @@ VERSION = "1.58.0"
 
 
 @functools.cache
-def found() -> Path | None:
+def provider_folder() -> Path | None:
     """Folder with the provider: as `make providers` builds it, else from the registry, fetched once."""
     if not TERRAFORM:
         return None
@@ -50,7 +50,7 @@ def found() -> Path | None:
 
 def provider() -> Path:
     """Skips the test where there is none."""
-    folder = found()
+    folder = provider_folder()
     if folder is None:
         pytest.skip("no provider hcloud: the registry does not answer, and make providers was not run")
     return folder

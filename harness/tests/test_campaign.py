@@ -21,30 +21,30 @@ def parse(root):
     return lambda text, cores=2: campaign_spec.parse(text, "c.yaml", root, cores)
 
 
-def states(lab, found):
-    return campaign_ledger.data(lab, found)["states"]
+def states(lab, parsed):
+    return campaign_ledger.data(lab, parsed)["states"]
 
 
 # ---- the file ------------------------------------------------------------------------------------------------------
 
 
 def test_lists_are_crossed(parse):
-    found = parse("topologies: [1/1/1/1M, 1/2/1/2M]\nmixes: [browse_only, read_write]\nname: x\nreps: 2\n")
-    assert found.name == "x"
+    parsed = parse("topologies: [1/1/1/1M, 1/2/1/2M]\nmixes: [browse_only, read_write]\nname: x\nreps: 2\n")
+    assert parsed.name == "x"
     mixes = ("browse_only", "read_write")
     pairs = [(topology, mix) for topology in ("1/1/1/1M", "1/2/1/2M") for mix in mixes]
-    assert [(str(s.topology), s.mix.name) for s in found.sweeps] == pairs
-    assert {s.reps for s in found.sweeps} == {2}
+    assert [(str(s.topology), s.mix.name) for s in parsed.sweeps] == pairs
+    assert {s.reps for s in parsed.sweeps} == {2}
 
 
 def test_entries_may_be_left_out_and_added(parse):
-    found = parse(
+    parsed = parse(
         "topologies: [1/1/1/1M, 1/1/1/2M]\nmixes: [browse_only, read_write]\nusers: 1000\n"
         "exclude: [{topology: 1/1/1/2M, mix: read_write}]\n"
         "include: [{topology: 1/1/1/1M, set: {web_max_workers: 60}, users: [500, 1000]}]\n"
     )
-    assert len(found.sweeps) == 4
-    assert (found.sweeps[-1].users, found.sweeps[-1].settings) == ((500, 1000), {"web_max_workers": 60})
+    assert len(parsed.sweeps) == 4
+    assert (parsed.sweeps[-1].users, parsed.sweeps[-1].settings) == ((500, 1000), {"web_max_workers": 60})
 
 
 def test_values_are_texts_as_typed(parse):
@@ -53,9 +53,9 @@ def test_values_are_texts_as_typed(parse):
 
 
 def test_one_scale_for_all(parse):
-    found = parse("topologies: [1/1/1/1M, 1/2/1/9M]\n")
-    assert {s.scale for s in found.sweeps} == {0.1}
-    assert [s.name for s in found.sweeps] == ["s0_1", ""], "a sweep of the scale it has by itself keeps its trials"
+    parsed = parse("topologies: [1/1/1/1M, 1/2/1/9M]\n")
+    assert {s.scale for s in parsed.sweeps} == {0.1}
+    assert [s.name for s in parsed.sweeps] == ["s0_1", ""], "a sweep of the scale it has by itself keeps its trials"
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_images_are_those_of_the_sweeps():
     """What set-up makes; HAProxy's image was left out, and nobody found out before Terraform did."""
     named = {}
     for file in EXAMPLES.glob("*.yaml"):
-        found = example(file)
-        named[file.stem] = {image for spec in found.sweeps for image in spec.images}
+        parsed = example(file)
+        named[file.stem] = {image for spec in parsed.sweeps for image in spec.images}
     assert named["identical-pair"] == {"web", "app", "haproxy", "mysql-small", "client"}
     assert named["paper-mesh"] == {"web", "app", "shardingsphere", "mysql-small", "postgresql-small", "client"}
 
@@ -116,28 +116,28 @@ def test_images_are_those_of_the_sweeps():
 def test_a_campaign_on_hosts_has_its_laboratory_there(root, monkeypatch):
     """Target, inventory and scale come from the file; what this machine could carry is no matter."""
     text = TWO.replace("1/1/1/2M", "1/9/9/9M") + "target: hosts\nhosts: lab.yaml\n"
-    found = campaign_spec.parse(text, str(root / "c.yaml"), root, 2)
-    assert (found.target, found.hosts) == ("hosts", str(root / "lab.yaml"))
-    assert {(s.target, s.scale, s.images) for s in found.sweeps} == {("hosts", 1.0, ())}
+    parsed = campaign_spec.parse(text, str(root / "c.yaml"), root, 2)
+    assert (parsed.target, parsed.hosts) == ("hosts", str(root / "lab.yaml"))
+    assert {(s.target, s.scale, s.images) for s in parsed.sweeps} == {("hosts", 1.0, ())}
     (root / "c.yaml").write_text(text)
     (root / "lab.yaml").write_text("hosts:\n" + "".join(f"- address: 10.0.0.{i}\n" for i in range(1, 30)))
     monkeypatch.setenv("NTIER_ROOT", str(root))
     monkeypatch.setenv("NTIER_STATE", str(root / "state"))
     monkeypatch.setattr("ntier_harness.runner.Runner.has", lambda self, name: True)
     used = []
-    monkeypatch.setattr(campaign, "run", lambda lab, found, file: used.append(lab) or 0)
+    monkeypatch.setattr(campaign, "run", lambda lab, parsed, file: used.append(lab) or 0)
     with pytest.raises(SystemExit, match="0"):
         cli.cli.main(["campaign", "--spec", str(root / "c.yaml")], standalone_mode=False)
     (machine,) = used
     assert (machine.target.name, machine.paths.target) == ("hosts", "hosts")
-    campaign.check(machine, found)
-    assert set(machine.target.assignment(found.sweeps[0])) == {"web1", "app1", "middleware1", "db1", "client1"}
+    campaign.check(machine, parsed)
+    assert set(machine.target.assignment(parsed.sweeps[0])) == {"web1", "app1", "middleware1", "db1", "client1"}
     monkeypatch.setattr("ntier_harness.runner.Runner.has", lambda self, name: name != "mvn")
     with pytest.raises(RequestError, match="hosts: mvn is missing here; apt-get install maven"):
-        campaign.check(machine, found)
+        campaign.check(machine, parsed)
     (root / "lab.yaml").write_text("hosts:\n- address: 10.0.0.1\n")
     with pytest.raises(RequestError, match="app needs 1"):
-        campaign.check(machine, found)
+        campaign.check(machine, parsed)
 
 
 # ---- order ---------------------------------------------------------------------------------------------------------
@@ -145,21 +145,21 @@ def test_a_campaign_on_hosts_has_its_laboratory_there(root, monkeypatch):
 
 def test_blocks_are_complete_and_the_first_covers_the_range_early(parse):
     topologies = [f"1/1/1/{n}M" for n in range(1, 9)]
-    found = parse(f"topologies: [{', '.join(topologies)}]\nreps: 3\n", cores=16)
-    made = [[s.topology.counts["db"] for s in block] for block in campaign_spec.blocks(found)]
+    parsed = parse(f"topologies: [{', '.join(topologies)}]\nreps: 3\n", cores=16)
+    made = [[s.topology.counts["db"] for s in block] for block in campaign_spec.blocks(parsed)]
     assert all(sorted(b) == list(range(1, 9)) for b in made)
     assert made[0][:4] == [1, 5, 3, 7]
     assert made[1] == [8, 7, 6, 5, 4, 3, 2, 1], "neighbours share nodes"
     assert made[2] == made[1][::-1], "time does not go along with size"
-    assert [[s.reps for s in b] for b in campaign_spec.blocks(found)] == [[r] * 8 for r in (1, 2, 3)]
+    assert [[s.reps for s in b] for b in campaign_spec.blocks(parsed)] == [[r] * 8 for r in (1, 2, 3)]
 
 
 def test_sweeps_of_one_topology_are_run_in_turns(parse):
-    found = parse(
+    parsed = parse(
         "users: [1000]\nreps: 4\ninclude: [{topology: 1/1/1/1M, name: left}, {topology: 1/1/1/1M, name: right}]\n"
     )
-    assert [s.sweep.rpartition(".")[2] for s in found.sweeps] == ["left", "right"]
-    assert "".join(s.name[0] for block in campaign_spec.blocks(found) for s in block) == "lrrllrrl"
+    assert [s.sweep.rpartition(".")[2] for s in parsed.sweeps] == ["left", "right"]
+    assert "".join(s.name[0] for block in campaign_spec.blocks(parsed) for s in block) == "lrrllrrl"
 
 
 def test_what_a_switch_costs(parse):
@@ -174,57 +174,57 @@ def test_what_a_switch_costs(parse):
 
 
 def test_a_campaign_runs_all_and_again_nothing(lab, parse):
-    machine, found = lab(), parse(TWO + "reps: 2\n")
-    assert states(machine, found) == {"planned": 8, "running": 0, "done": 0, "invalid": 0, "failed": 0}
-    assert campaign.run(machine, found, "c.yaml") == 0
-    assert states(machine, found) == {"planned": 0, "running": 0, "done": 8, "invalid": 0, "failed": 0}
-    began = [m["steps"][0]["t_s"] for s in found.sweeps for m in manifests(machine, s)]
+    machine, parsed = lab(), parse(TWO + "reps: 2\n")
+    assert states(machine, parsed) == {"planned": 8, "running": 0, "done": 0, "invalid": 0, "failed": 0}
+    assert campaign.run(machine, parsed, "c.yaml") == 0
+    assert states(machine, parsed) == {"planned": 0, "running": 0, "done": 8, "invalid": 0, "failed": 0}
+    began = [m["steps"][0]["t_s"] for s in parsed.sweeps for m in manifests(machine, s)]
     assert [r for _, r in sorted(zip(began, [1, 1, 2, 2] * 2, strict=True))] == [1] * 4 + [2] * 4
     before = promises.digests(machine.paths.results)
     again = lab()
-    assert campaign.run(again, found, "c.yaml") == 0
+    assert campaign.run(again, parsed, "c.yaml") == 0
     assert promises.digests(again.paths.results) == before
     assert not any("run-jmeter" in c for c in again.runner.ran)
 
 
 def manifests(machine, spec):
     """By repetition, then by load."""
-    found = [a.manifest.model_dump() for v in ledger.attempts(machine.paths.raw / spec.sweep).values() for a in v]
-    return sorted(found, key=lambda m: (m["rep"], m["users"]))
+    records = [a.manifest.model_dump() for v in ledger.attempts(machine.paths.raw / spec.sweep).values() for a in v]
+    return sorted(records, key=lambda m: (m["rep"], m["users"]))
 
 
 def test_an_interrupted_campaign_goes_on(lab, parse):
-    machine, found = lab(), parse(TWO)
+    machine, parsed = lab(), parse(TWO)
     machine.runner.stop_at_s = machine.runner.now() + 200
     with pytest.raises(Interrupted):
-        campaign.run(machine, found, "c.yaml")
-    done = states(machine, found)["done"]
+        campaign.run(machine, parsed, "c.yaml")
+    done = states(machine, parsed)["done"]
     assert 0 < done < 4
     sealed = promises.sealed_valid(machine.paths.raw)
     again = lab()
-    assert campaign.run(again, found, "c.yaml") == 0
+    assert campaign.run(again, parsed, "c.yaml") == 0
     assert promises.sealed_valid(again.paths.raw).items() >= sealed.items()
     assert sum("run-jmeter" in c for c in again.runner.ran if "warm-up" not in c) == 4 - done
 
 
 def test_a_sweep_that_cannot_go_on_is_recorded_and_the_next_one_runs(lab, parse):
-    machine, found = lab(), parse(TWO + "search: capacity\n")
-    folder = machine.paths.raw / found.sweeps[0].sweep
+    machine, parsed = lab(), parse(TWO + "search: capacity\n")
+    folder = machine.paths.raw / parsed.sweeps[0].sweep
     folder.mkdir(parents=True)
     (folder / "search.json").write_text("{")
-    assert campaign.run(machine, found, "c.yaml") == 1
-    row, other = campaign_ledger.data(machine, found)["sweeps"]
+    assert campaign.run(machine, parsed, "c.yaml") == 1
+    row, other = campaign_ledger.data(machine, parsed)["sweeps"]
     assert "not the record of a search" in row["error"]
     assert (other["done"], other["error"]) == (3, "")
     (folder / "search.json").unlink()
-    assert campaign.run(lab(), found, "c.yaml") == 0
-    assert [r["error"] for r in campaign_ledger.data(machine, found)["sweeps"]] == ["", ""]
+    assert campaign.run(lab(), parsed, "c.yaml") == 0
+    assert [r["error"] for r in campaign_ledger.data(machine, parsed)["sweeps"]] == ["", ""]
 
 
 def test_out_of_attempts_is_kept_as_what_it_is(lab, parse):
-    machine, found = lab(invalid=["host_busy"] * 2), parse(TWO + "attempts: 2\n")
-    assert campaign.run(machine, found, "c.yaml") == 1
-    assert states(machine, found) == {"planned": 0, "running": 0, "done": 3, "invalid": 1, "failed": 0}
+    machine, parsed = lab(invalid=["host_busy"] * 2), parse(TWO + "attempts: 2\n")
+    assert campaign.run(machine, parsed, "c.yaml") == 1
+    assert states(machine, parsed) == {"planned": 0, "running": 0, "done": 3, "invalid": 1, "failed": 0}
     assert campaign.run(lab(), parse(TWO + "attempts: 3\n"), "c.yaml") == 0
 
 
@@ -241,12 +241,12 @@ def test_a_campaign_may_grow_and_nothing_else(lab, parse):
 
 
 def test_the_ledger_of_a_running_campaign(lab, parse, capsys):
-    machine, found = lab(), parse(TWO)
-    planned = campaign_ledger.data(machine, found)
+    machine, parsed = lab(), parse(TWO)
+    planned = campaign_ledger.data(machine, parsed)
     assert planned["left_s"] == pytest.approx(4 * (32 + 12) + 2 * (20 + 45 + 40 + 15) + 1, abs=1)
     machine.runner.stop_at_s = machine.runner.now() + 200
     with pytest.raises(Interrupted):
-        campaign.run(machine, found, "c.yaml")
+        campaign.run(machine, parsed, "c.yaml")
     machine = lab()
     node_commands.status(machine, as_json=True)
     (shown,) = json.loads(capsys.readouterr().out)["campaigns"]

@@ -140,7 +140,7 @@ def test_a_document_of_another_kind_is_refused(good, name, kind):
 @given(data=st.data())
 def test_a_spoilt_document_is_refused_or_taken(good, name, data):
     content = (good / DOORS[name].file).read_bytes()
-    other = doors.spoilt_document(yaml.safe_load(content)).map(lambda found: json.dumps(found).encode())
+    other = doors.spoilt_document(yaml.safe_load(content)).map(lambda document: json.dumps(document).encode())
     with spoilt(good, name, data.draw(st.one_of(other, other, doors.spoilt_bytes(content)))) as at:
         doors.orderly(ask(name, at), 0)
 

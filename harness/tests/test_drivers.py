@@ -54,23 +54,23 @@ def examine(
     command: list[str], model: str = "closed", last: str = "", **parameters: object
 ) -> dict[str, check.Finding]:
     """Findings by rule, up to the rule `last`."""
-    found = {}
+    findings = {}
 
     def show(finding: check.Finding) -> None:
-        found[finding.rule] = finding
+        findings[finding.rule] = finding
         if finding.rule == last:
             raise Enough
 
     with contextlib.suppress(Enough):
         check.check(command, {"parameters": PARAMETERS | parameters}, model, STARTER, show)
-    return found
+    return findings
 
 
 @pytest.mark.parametrize("model", ["closed", "open", "work"])
 def test_the_reference_driver_keeps_the_contract(quick, measured, model):
-    found = measured(lambda: examine(REFERENCE, model), lambda found: all(f.kept for f in found.values()))
-    assert not [finding for finding in found.values() if not finding.kept]
-    assert len(found) == 12
+    findings = measured(lambda: examine(REFERENCE, model), lambda findings: all(f.kept for f in findings.values()))
+    assert not [finding for finding in findings.values() if not finding.kept]
+    assert len(findings) == 12
 
 
 @pytest.mark.parametrize(
@@ -93,22 +93,22 @@ def test_the_reference_driver_keeps_the_contract(quick, measured, model):
 def test_each_fault_is_named(quick, monkeypatch, fault, rule, said):
     if fault == "never_ready":
         monkeypatch.setattr(check, "READY_S", 15.0)
-    found = examine(BROKEN, last=rule, fault=fault)
-    assert found[rule].kept is False, found
-    assert said in found[rule].said
+    findings = examine(BROKEN, last=rule, fault=fault)
+    assert findings[rule].kept is False, findings
+    assert said in findings[rule].said
 
 
 def test_whether_work_of_its_own_amount_can_be_ended_is_unknown(quick):
     """It is done before anybody could end it."""
     rule = "ends on SIGTERM"
-    found = examine(BROKEN, "work", last=rule, fault="own_amount")[rule]
-    assert found.kept is None
-    assert "ended by itself within 2.5 s of the start: exit code 0" in found.said
+    finding = examine(BROKEN, "work", last=rule, fault="own_amount")[rule]
+    assert finding.kept is None
+    assert "ended by itself within 2.5 s of the start: exit code 0" in finding.said
 
 
 def test_what_cannot_be_started_is_named(quick):
-    found = examine(["/no/such/driver"])
-    assert "exit code 127: run-driver: /no/such/driver cannot be started: No such file" in found["ready"].said
+    findings = examine(["/no/such/driver"])
+    assert "exit code 127: run-driver: /no/such/driver cannot be started: No such file" in findings["ready"].said
 
 
 def test_a_wrong_request_of_the_check_is_refused(tmp_path):
@@ -404,9 +404,9 @@ def test_a_driver_may_not_know_when_interactions_begin():
 def test_heartbeats_of_several_clients_are_one():
     fast = (Beat(11, 5, 90, 1, 10.0), Beat(10, 5, 0, 0, math.nan))
     slow = (Beat(11, 5, 10, 0, 110.0), Beat(10, 5, 0, 0, math.nan))
-    found = merged([fast, slow])
-    assert (found.users, found.completed, found.errors, found.t_s) == (10, 100, 1, 11)
-    assert found.response_time_ms == pytest.approx(20.0), "each interaction counts once, not each client"
+    heartbeat = merged([fast, slow])
+    assert (heartbeat.users, heartbeat.completed, heartbeat.errors, heartbeat.t_s) == (10, 100, 1, 11)
+    assert heartbeat.response_time_ms == pytest.approx(20.0), "each interaction counts once, not each client"
     assert math.isnan(merged([(fast[1], None)]).response_time_ms)
 
 

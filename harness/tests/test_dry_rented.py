@@ -65,8 +65,8 @@ def cost(lab: Lab) -> float:
 
 
 def valid(lab: Lab, spec: Spec) -> list[str]:
-    found = ledger.attempts(lab.paths.raw / spec.sweep)
-    return sorted(key for key, attempts in found.items() if any(a.outcome == "valid" for a in attempts))
+    by_trial = ledger.attempts(lab.paths.raw / spec.sweep)
+    return sorted(key for key, attempts in by_trial.items() if any(a.outcome == "valid" for a in attempts))
 
 
 def test_a_sweep_gives_back_what_it_rented(rented, spec) -> None:
@@ -172,19 +172,19 @@ CAMPAIGN = "topologies: [1/1/1/1M, 1/1/1/2M]\nusers: [1000, 2000]\nphases: 600/6
 
 
 def test_a_campaign_has_one_budget_and_gives_back_at_its_end(rented, root) -> None:
-    found = campaign_spec.parse(CAMPAIGN, "c.yaml", root, 2)
-    price = campaign_ledger.data(rented(), found)["price"]
+    parsed = campaign_spec.parse(CAMPAIGN, "c.yaml", root, 2)
+    price = campaign_ledger.data(rented(), parsed)["price"]
     assert price["per_hour"] == pytest.approx(HOUR + 0.0829)  # the dearer of the two, until the end
-    assert "price at most" in campaign_ledger.text(campaign_ledger.data(rented(), found))
+    assert "price at most" in campaign_ledger.text(campaign_ledger.data(rented(), parsed))
 
     lab = rented("0.6EUR")
-    assert campaign.run(lab, found, "c.yaml") == 1
+    assert campaign.run(lab, parsed, "c.yaml") == 1
     assert not lab.target.ledger.open()
     assert cost(lab) <= 0.6
-    assert sum(len(valid(lab, s)) for s in found.sweeps) == 2
+    assert sum(len(valid(lab, s)) for s in parsed.sweeps) == 2
 
     lab = rented("2EUR")
-    assert campaign.run(lab, found, "c.yaml") == 0
+    assert campaign.run(lab, parsed, "c.yaml") == 0
     assert not lab.target.ledger.open()
     assert cost(lab) <= 2
     assert {m.work for m in lab.target.ledger.machines()} == {"c"}

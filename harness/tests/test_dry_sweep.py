@@ -28,9 +28,12 @@ def run_bounds(manifest):
 def test_sweep_records_everything(lab, spec):
     s, machine = spec(), lab()
     assert sweep.run(machine, s) == 0
-    found = trials(machine, s)
-    assert {k: [a.outcome for a in v] for k, v in found.items()} == {"u01000.r01": ["valid"], "u03000.r01": ["valid"]}
-    m = found["u03000.r01"][0].manifest
+    by_trial = trials(machine, s)
+    assert {k: [a.outcome for a in v] for k, v in by_trial.items()} == {
+        "u01000.r01": ["valid"],
+        "u03000.r01": ["valid"],
+    }
+    m = by_trial["u03000.r01"][0].manifest
     assert m.users_real == round(3000 * s.scale)
     assert [p.end_s - p.start_s for p in m.phases] == [10, 20, 2]
     assert {q["moment"] for q in m.quota_readback} == {"ramp_up", "run", "end"}
@@ -106,10 +109,10 @@ def test_second_run_changes_nothing(lab, spec):
 def test_versions_are_those_of_what_runs(lab, spec):
     machine, s = lab(), spec()
     sweep.run(machine, s)
-    found = trials(machine, s)["u01000.r01"][0].manifest.versions
-    assert found["db.running.dbd"] == "1.0"
-    assert found["db.sysstat"] == "12.7.5"
-    assert found["db.kernel"] == "6.12.0"
+    versions = trials(machine, s)["u01000.r01"][0].manifest.versions
+    assert versions["db.running.dbd"] == "1.0"
+    assert versions["db.sysstat"] == "12.7.5"
+    assert versions["db.kernel"] == "6.12.0"
 
 
 def test_a_sweep_does_not_go_on_with_another_version(lab, spec):

@@ -77,8 +77,8 @@ def test_what_nobody_would_heed_is_refused(shop, tmp_path, old, new, says):
     text = files_shown()["systems/shop/system.yaml"]
     assert old in text
     (folder / "system.yaml").write_text(text.replace(old, new, 1))
-    found = [str(problem) for problem in examine(folder, ROOT / "ansible/roles")[1]]
-    assert any(says in line for line in found), found
+    problems = [str(problem) for problem in examine(folder, ROOT / "ansible/roles")[1]]
+    assert any(says in line for line in problems), problems
 
 
 def test_units_are_for_systems_that_run_already(tmp_path):

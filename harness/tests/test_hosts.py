@@ -70,13 +70,13 @@ def test_a_wrong_inventory_is_one_clear_error(inventory, text, says):
 
 
 def machines(*hosts: tuple[tuple[str, ...], str | None], network: str = "10.0.0.") -> Inventory:
-    found = (Host(f"{network}{i}", Access(f"{network}{i}", "-"), t, n) for i, (t, n) in enumerate(hosts, 1))
-    return Inventory(Path("lab.yaml"), tuple(found))
+    listed = (Host(f"{network}{i}", Access(f"{network}{i}", "-"), t, n) for i, (t, n) in enumerate(hosts, 1))
+    return Inventory(Path("lab.yaml"), tuple(listed))
 
 
 def test_hosts_are_taken_in_the_order_of_the_file_and_as_they_are_meant(spec):
-    found = assign(machines(((), None), (("client",), None), ((), None), (("db", "web"), None), ((), None)), spec())
-    addresses = {name: host.address[-1] for name, host in found.items()}
+    assigned = assign(machines(((), None), (("client",), None), ((), None), (("db", "web"), None), ((), None)), spec())
+    addresses = {name: host.address[-1] for name, host in assigned.items()}
     assert addresses == {"web1": "1", "app1": "3", "middleware1": "5", "db1": "4", "client1": "2"}
 
 
@@ -100,13 +100,13 @@ def test_an_assignment_is_found_whenever_there_is_one(tiers):
         for choice in itertools.permutations(lab.hosts, len(wanted))
     )
     try:
-        found = assign(lab, one)
+        assigned = assign(lab, one)
     except RequestError:
         assert not possible
         return
     assert possible
-    assert len({h.address for h in found.values()}) == len(wanted)
-    assert all(found[name].fits(tier, kind) for name, tier, kind in wanted)
+    assert len({h.address for h in assigned.values()}) == len(wanted)
+    assert all(assigned[name].fits(tier, kind) for name, tier, kind in wanted)
 
 
 def test_no_load_goes_to_the_internet_without_a_word(spec, inventory):
@@ -126,13 +126,13 @@ def test_whole_machines_are_not_scaled(spec):
 
 def test_host_keys_are_always_checked(tmp_path):
     paths = Paths(tmp_path, tmp_path, tmp_path, "hosts")
-    found = options(Access("pc1", "/home/me/.ssh/known_hosts", "me", 2222, "/key"), paths)
+    words = options(Access("pc1", "/home/me/.ssh/known_hosts", "me", 2222, "/key"), paths)
     assert {
         "-oStrictHostKeyChecking=yes",
         "-oUserKnownHostsFile=/home/me/.ssh/known_hosts",
         "-oIdentityFile=/key",
-    } <= set(found)
-    assert found[-2:] == ["-p", "2222"]
+    } <= set(words)
+    assert words[-2:] == ["-p", "2222"]
     assert not any(o.startswith("-oIdentity") for o in options(Access("pc1", "-"), paths))
 
 

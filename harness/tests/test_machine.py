@@ -53,9 +53,9 @@ def test_sysstats_collector_is_where_this_distribution_has_it(monkeypatch, tmp_p
 def test_doctor_asks_for_the_controllers_of_version_2(monkeypatch, tmp_path, present, level, detail):
     monkeypatch.setattr(sampler, "CGROUP", str(tmp_path))
     (tmp_path / "cgroup.controllers").write_text(present + "\n")
-    found = local_doctor.cgroups()
-    assert (found.level, found.detail) == (level, detail)
-    assert bool(found.mend) == (level == "fail")
+    finding = local_doctor.cgroups()
+    assert (finding.level, finding.detail) == (level, detail)
+    assert bool(finding.mend) == (level == "fail")
 
 
 def test_doctor_asks_for_the_controllers_of_version_1(monkeypatch, tmp_path):
@@ -75,10 +75,10 @@ def test_doctor_goes_on_when_a_program_does_not_answer(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(doctor, "ASK_S", 0.2)
     paths = Paths.find(str(tmp_path / "results"))
-    found = {f.what: f for f in doctor.examine(Lab(Runner(), paths, Local(Runner(), paths), Screen()))}
-    assert (found["incus"].level, found["incus"].mend) == ("warn", "make setup")
-    assert found["incus"].detail == "does not answer: no answer within 0.2 s"
-    assert {"cgroup", "network", "download"} <= set(found)
+    findings = {f.what: f for f in doctor.examine(Lab(Runner(), paths, Local(Runner(), paths), Screen()))}
+    assert (findings["incus"].level, findings["incus"].mend) == ("warn", "make setup")
+    assert findings["incus"].detail == "does not answer: no answer within 0.2 s"
+    assert {"cgroup", "network", "download"} <= set(findings)
 
 
 @needs_root
@@ -106,10 +106,10 @@ def test_doctor_without_proc(who):
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
     if "mount:" in done.stderr or "Permission denied" in done.stderr:
         pytest.skip(done.stderr)
-    found = {f["what"]: f for f in json.loads(done.stdout)}
-    assert "TARGET=hosts" in found["system"]["detail"]
-    assert found["memory"]["detail"].endswith("in all")
-    assert not {"cgroup", "incus", "host load", "apt"} & set(found)
+    findings = {f["what"]: f for f in json.loads(done.stdout)}
+    assert "TARGET=hosts" in findings["system"]["detail"]
+    assert findings["memory"]["detail"].endswith("in all")
+    assert not {"cgroup", "incus", "host load", "apt"} & set(findings)
 
 
 def test_the_environment_needs_neither_flock_nor_sha256sum(tmp_path):

@@ -145,10 +145,10 @@ def test_laboratory_and_request_are_of_one_target(lab, spec):
 def test_a_campaign_is_refused_as_a_whole(lab, root, monkeypatch):
     text = "topologies: [1/1/1/1M, 1/1/1/2M]\nusers: [1000]\nphases: smoke\n"
     monkeypatch.setattr(preflight, "disk_free", lambda paths: 102 * 10**6)  # enough for one of the two
-    dry, found = lab(), campaign_spec.parse(text, "c.yaml", root, 2)
-    preflight.check(dry, found.sweeps[0], 3)
+    dry, parsed = lab(), campaign_spec.parse(text, "c.yaml", root, 2)
+    preflight.check(dry, parsed.sweeps[0], 3)
     with pytest.raises(RequestError, match="are needed in"):
-        campaign.run(dry, found, "c.yaml")
+        campaign.run(dry, parsed, "c.yaml")
     assert not dry.runner.ran
     assert not dry.paths.results.exists()
 
@@ -164,7 +164,9 @@ def test_a_campaign_is_refused_as_a_whole(lab, root, monkeypatch):
     ],
 )
 def test_a_machine_that_cannot_make_nodes_is_told_what_to_do_instead(system, powers, can_have_incus, says):
-    found = machine.judge(system, powers, can_have_incus=can_have_incus)
-    assert says in found
-    assert bool(found) == bool(says)
-    assert not found or all(way in found for way in ("Docker is no substitute", "TARGET=hosts", "ntier-analysis demo"))
+    problem = machine.judge(system, powers, can_have_incus=can_have_incus)
+    assert says in problem
+    assert bool(problem) == bool(says)
+    assert not problem or all(
+        way in problem for way in ("Docker is no substitute", "TARGET=hosts", "ntier-analysis demo")
+    )

@@ -74,9 +74,9 @@ def test_started_hours_count_and_one_at_least() -> None:
 
 def test_the_price_of_a_topology_is_the_sum_of_its_machines() -> None:
     offer = read_offer(OFFER)
-    found = priced(offer, {"db1": "normal", "db2": "low_cost", "client1": "client"})
-    assert found["per_hour"] == pytest.approx(0.0829 + 0.0228 + 0.1649)
-    assert found["machines"] == {"ccx13": 1, "cpx12": 1, "ccx23": 1}
+    price = priced(offer, {"db1": "normal", "db2": "low_cost", "client1": "client"})
+    assert price["per_hour"] == pytest.approx(0.0829 + 0.0228 + 0.1649)
+    assert price["machines"] == {"ccx13": 1, "cpx12": 1, "ccx23": 1}
     with pytest.raises(RequestError, match="no machine for node type huge; there are: normal, low_cost, client"):
         offer.of("huge")
 
@@ -210,10 +210,10 @@ def test_purge_does_not_forget_machines_that_are_rented(tmp_path: Path) -> None:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch):
-    with FakeHcloud() as found:
+    with FakeHcloud() as cloud:
         monkeypatch.setenv("HCLOUD_TOKEN", TOKEN)
-        monkeypatch.setenv("HCLOUD_ENDPOINT", found.endpoint)
-        yield found
+        monkeypatch.setenv("HCLOUD_ENDPOINT", cloud.endpoint)
+        yield cloud
 
 
 def populate(fake: FakeHcloud, owner: str, machines: int) -> None:
@@ -238,13 +238,13 @@ def test_an_account_finds_and_removes_one_owners_things_over_several_pages(fake:
     populate(fake, "theirs", 1)
     waits: list[float] = []
     account = HcloudAccount(waits.append)
-    found = account.find("ours")
-    assert [t.kind for t in found[:1]] == ["machine"]
-    assert len(found) == 60 + 60 + 3
-    assert found[0].expires_s == 1000
-    account.remove(found)
+    things = account.find("ours")
+    assert [t.kind for t in things[:1]] == ["machine"]
+    assert len(things) == 60 + 60 + 3
+    assert things[0].expires_s == 1000
+    account.remove(things)
     assert fake.count() == {"servers": 1, "primary_ips": 1, "networks": 1, "firewalls": 1, "ssh_keys": 1}
-    account.remove(found)  # what is gone already is no error
+    account.remove(things)  # what is gone already is no error
     assert not waits
 
 
@@ -280,9 +280,9 @@ def test_a_provider_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyP
 
 
 def test_prices_of_today_are_with_the_address(fake: FakeHcloud) -> None:
-    found = HcloudAccount(lambda _: None).prices("fsn1")
-    assert found["ccx13"] == pytest.approx(TYPES["ccx13"][2] + ADDRESS_PRICE)
-    assert found == pytest.approx({t.type: t.price_per_hour for t in Offer.model_validate_json(OFFER.read_text())
+    per_hour = HcloudAccount(lambda _: None).prices("fsn1")
+    assert per_hour["ccx13"] == pytest.approx(TYPES["ccx13"][2] + ADDRESS_PRICE)
+    assert per_hour == pytest.approx({t.type: t.price_per_hour for t in Offer.model_validate_json(OFFER.read_text())
                                    .node_types.values()})  # fmt: skip
 
 
@@ -297,8 +297,8 @@ def machines(**of: dict[str, object]) -> dict[str, dict[str, object]]:
 def test_the_probe_runs_and_says_every_measure(tmp_path: Path) -> None:
     """On this machine, a twentieth as long, and one connection to itself."""
     text = calibration.LOCAL.replace(str(calibration.SECONDS), "0.05")
-    found = json.loads(subprocess.run([sys.executable, "-"], input=text, capture_output=True, text=True).stdout)
-    assert all(found[measure] > 0 for measure in calibration.MEASURES if measure != "network_bits_s")
+    measured = json.loads(subprocess.run([sys.executable, "-"], input=text, capture_output=True, text=True).stdout)
+    assert all(measured[measure] > 0 for measure in calibration.MEASURES if measure != "network_bits_s")
     receive = calibration.RECEIVE.replace(str(calibration.PORT), "0").replace(
         'print("ready"', 'print("ready", s.getsockname()[1]'
     )
@@ -310,21 +310,21 @@ def test_the_probe_runs_and_says_every_measure(tmp_path: Path) -> None:
 
 
 def test_a_slow_twin_is_named_with_what_is_slow() -> None:
-    found = machines(db1={}, db2={"cpu_all_per_s": 1700}, db3={}, client1={"cpu_all_per_s": 4000})
+    measured = machines(db1={}, db2={"cpu_all_per_s": 1700}, db3={}, client1={"cpu_all_per_s": 4000})
     types = {"db1": "ccx13", "db2": "ccx13", "db3": "ccx13", "client1": "ccx23"}
-    assert unequal(found, types) == ["db2 is a ccx13 like 2 others, but its all cores does 85 % of their median"]
+    assert unequal(measured, types) == ["db2 is a ccx13 like 2 others, but its all cores does 85 % of their median"]
     assert unequal(machines(db1={}, db2={"cpu_all_per_s": 1900}, db3={}), types) == []
 
 
 def test_of_two_that_differ_neither_is_the_right_one() -> None:
-    found = machines(app1={"memory_bytes_s": 5e9}, app2={"cpu_model": "Xeon"})
-    assert unequal(found, {"app1": "ccx13", "app2": "ccx13"}) == [
+    measured = machines(app1={"memory_bytes_s": 5e9}, app2={"cpu_model": "Xeon"})
+    assert unequal(measured, {"app1": "ccx13", "app2": "ccx13"}) == [
         "app1 and app2 are both ccx13 but unequal: memory of app1 does 50 % of the other's",
         "machines of type ccx13 have different CPUs: EPYC, Xeon",
     ]
 
 
 def test_what_was_not_measured_is_compared_with_nothing() -> None:
-    found = machines(db1={"network_bits_s": None}, db2={"network_bits_s": 1e9})
-    assert unequal(found, {"db1": "ccx13", "db2": "ccx13"}) == []
+    measured = machines(db1={"network_bits_s": None}, db2={"network_bits_s": 1e9})
+    assert unequal(measured, {"db1": "ccx13", "db2": "ccx13"}) == []
     assert unequal({}, {}) == []

@@ -235,13 +235,13 @@ def test_leftovers_are_found_and_others_are_left_alone(rental: Rental, capsys: p
         labels = {"ntier-owner": owner, "ntier-work": "x", "ntier-expires": expires}
         rental.fake.answer("POST", "/v1/networks", f"Bearer {TOKEN}", {"name": name, "ip_range": "10.0.0.0/8",
                                                                        "labels": labels})  # fmt: skip
-    found = {"remove": False, "owner": None, "as_json": False}
-    assert node_commands.leftovers(rental.lab(), **found) == 1
+    options = {"remove": False, "owner": None, "as_json": False}
+    assert node_commands.leftovers(rental.lab(), **options) == 1
     lines = capsys.readouterr().out.splitlines()
     assert ["ours, left over" in lines[0], "of theirs, not ours" in lines[1], "left over, past its time" in lines[2]]
-    assert node_commands.leftovers(rental.lab(), **found | {"remove": True}) == 0
+    assert node_commands.leftovers(rental.lab(), **options | {"remove": True}) == 0
     assert rental.fake.names("networks") == ["b"]
-    assert node_commands.leftovers(rental.lab(), **found | {"remove": True, "owner": "theirs"}) == 0
+    assert node_commands.leftovers(rental.lab(), **options | {"remove": True, "owner": "theirs"}) == 0
     assert rental.fake.count() == {}
 
 

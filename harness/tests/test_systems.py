@@ -117,9 +117,9 @@ def test_a_small_system_is_right(tmp_path):
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_place(tmp_path, old, new, says):
-    found = said(tmp_path, SMALL.replace(old, new, 1))
-    assert any(says in line for line in found), found
-    assert not any("\n" in line for line in found)
+    problems = said(tmp_path, SMALL.replace(old, new, 1))
+    assert any(says in line for line in problems), problems
+    assert not any("\n" in line for line in problems)
 
 
 def test_any_check_can_be_off(tmp_path):
@@ -191,8 +191,8 @@ def test_any_number_may_be_the_factor(plan):
     ],
 )  # fmt: skip
 def test_only_who_asks_a_tier_may_connect_and_only_where_it_serves(system, topo, opened):
-    found = services(make_spec({"system": system, "topo": topo}, ROOT, 2))
-    assert {tier: [f"{s['from']} {s['port']}" for s in served] for tier, served in found.items()} == opened
+    by_tier = services(make_spec({"system": system, "topo": topo}, ROOT, 2))
+    assert {tier: [f"{s['from']} {s['port']}" for s in served] for tier, served in by_tier.items()} == opened
 
 
 def test_clients_reach_what_verifies_too(plan):
@@ -276,14 +276,14 @@ def test_a_change_of_a_system_s_own_role_is_installed_anew(plan, lab):
     machine.paths.install_digests.write_text(json.dumps(known))
     tasks = spec.system.folder / "roles" / "web" / "tasks"
     tasks.mkdir(parents=True)
-    found = []
+    installed = []
     for text in ("[]", "[]", "[{}]"):
         (tasks / "install.yml").write_text(text)
-        found.append(installs(machine, spec)["ntier_install_digests"])
-    assert found[0] == found[1]
-    assert found[0]["web"] != found[2]["web"]
-    assert {digests["postgresql"] for digests in found} == {"two"}
-    assert "one" not in {digests["web"] for digests in found}
+        installed.append(installs(machine, spec)["ntier_install_digests"])
+    assert installed[0] == installed[1]
+    assert installed[0]["web"] != installed[2]["web"]
+    assert {digests["postgresql"] for digests in installed} == {"two"}
+    assert "one" not in {digests["web"] for digests in installed}
 
 
 def test_a_role_that_does_not_say_what_it_leaves_does_not_come_to_machines_of_others(plan, root, tmp_path):
@@ -309,13 +309,13 @@ def test_no_module_knows_a_system_by_name():
         known |= {definition.name, *definition.tier_names, *definition.interactions, *definition.settings, *choices}
     quoted = re.compile(rf"""["'/]({"|".join(map(re.escape, sorted(known - {"middleware", "Read"})))})["'/]""")
     sources = (ROOT / "harness/src").rglob("*.py")
-    found = [
+    places = [
         f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
         for file in [*sources, *(ROOT / "terraform/modules/topology").glob("*.tf")]
         for number, line in enumerate(file.read_text().splitlines(), 1)
         if quoted.search(line)
     ]
-    assert found == []
+    assert places == []
 
 
 def test_interactions_are_the_plans():

@@ -156,9 +156,9 @@ def test_several_clients_share_the_users(spec):
 def test_terraform_or_opentofu(monkeypatch):
     monkeypatch.delenv("TERRAFORM", raising=False)
     runner = Runner()
-    for installed, found in (({"terraform", "tofu"}, "terraform"), ({"tofu"}, "tofu"), (set(), "terraform")):
+    for installed, expected in (({"terraform", "tofu"}, "terraform"), ({"tofu"}, "tofu"), (set(), "terraform")):
         monkeypatch.setattr(runner, "has", lambda name, there=installed: name in there)
-        assert program(runner) == found
+        assert program(runner) == expected
     monkeypatch.setenv("TERRAFORM", "/opt/tofu")
     assert program(runner) == "/opt/tofu"
 

@@ -27,12 +27,14 @@ def test_lock_names_no_registry_and_has_hashes():
 
 def asked() -> dict[str, list[str]]:
     """File -> names of what it asks for."""
-    found = {"requirements.in": re.findall(r"^[a-z][a-z0-9._-]*", (ROOT / "requirements.in").read_text(), re.MULTILINE)}
+    requirements = {
+        "requirements.in": re.findall(r"^[a-z][a-z0-9._-]*", (ROOT / "requirements.in").read_text(), re.MULTILINE)
+    }
     for name in ("analysis", "harness"):
         project = tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"]
         lines = [*project["dependencies"], *chain(*project.get("optional-dependencies", {}).values())]
-        found[name] = [re.match(r"[a-z][a-z0-9._-]*", line)[0] for line in lines]
-    return found
+        requirements[name] = [re.match(r"[a-z][a-z0-9._-]*", line)[0] for line in lines]
+    return requirements
 
 
 def test_lock_has_every_requirement():
@@ -43,9 +45,9 @@ def test_lock_has_every_requirement():
 
 
 def test_what_a_package_of_ours_imports_is_asked_for_by_it_alone():
-    found = asked()
-    own = set(found["analysis"]) | set(found["harness"])
-    assert not own & set(found["requirements.in"])
+    requirements = asked()
+    own = set(requirements["analysis"]) | set(requirements["harness"])
+    assert not own & set(requirements["requirements.in"])
 
 
 def test_lock_is_what_the_three_files_ask_for(tmp_path):

@@ -87,14 +87,14 @@ def step(images, name, needs=(), is_image=True, make=None):
 
 @pytest.fixture
 def steps(images):
-    found = [
+    parts = [
         step(images, "base"),
         step(images, "jar", is_image=False),
         step(images, "app", ["base", "jar"]),
         step(images, "web", ["base"]),
         step(images, "data", ["app", "jar"]),
     ]
-    return {s.name: s for s in found}
+    return {s.name: s for s in parts}
 
 
 def have(monkeypatch, steps, *names):

@@ -42,13 +42,13 @@ def settings(kind: str, folder: Path) -> dict[str, object]:
 @pytest.mark.parametrize("kind", ["plug-in", "own"])
 def test_jmeter_keeps_the_contract(environment, tmp_path, kind):
     command, more = [str(WORKLOADS / "bin/run-jmeter")], {"jmeter": settings(kind, tmp_path)}
-    found = check.check(command, more, "closed", WORKLOADS / "bin/run-driver", lambda _: None)
-    broken = [finding for finding in found if finding.kept is False]
+    findings = check.check(command, more, "closed", WORKLOADS / "bin/run-driver", lambda _: None)
+    broken = [finding for finding in findings if finding.kept is False]
     if kind == "own":  # it draws nothing, so that another seed changes nothing
         assert [finding.rule for finding in broken] == ["the seed counts"]
     else:
         assert not broken
-    assert len(found) == 12
+    assert len(findings) == 12
 
 
 def test_a_plan_of_its_own_thread_group_starts_and_ends_when_it_is_told(java, jmeter_home, board, tmp_path):

@@ -28,13 +28,13 @@ def test_users_seconds_add_up(board, run_jmeter, measured, tmp_path):
         assert exit_code(trial) == 0
         return trial, ledger([trial])
 
-    trial, found = measured(run, lambda run: abs(run[1].unaccounted_share) < 0.01)
-    assert found.errors == 0
-    assert found.not_started_share == 0
-    assert abs(found.unaccounted_share) < 0.01, found
+    trial, figures = measured(run, lambda run: abs(run[1].unaccounted_share) < 0.01)
+    assert figures.errors == 0
+    assert figures.not_started_share == 0
+    assert abs(figures.unaccounted_share) < 0.01, figures
     # 300 users at 7 s: about 1,700 interactions; the rate has 2.4 % sampling noise, so 10 % is four standard errors
-    expected = 300 / (6.9965 + found.response_time_mean_ms / 1000)
-    assert found.throughput_per_s == pytest.approx(expected, rel=0.1)
+    expected = 300 / (6.9965 + figures.response_time_mean_ms / 1000)
+    assert figures.throughput_per_s == pytest.approx(expected, rel=0.1)
     lives = rows(trial / "users.csv")
     assert sorted(int(r["user"]) for r in lives) == list(range(300))
     beats = rows(trial / "progress.csv")
@@ -124,8 +124,8 @@ def test_an_error_page_is_a_failed_sample_although_its_status_is_200(board, run_
     trial = run_jmeter(port=board("insert=ERROR"), **SHORT)
     records = rows(trial / "interactions.jtl.csv")
     assert records
-    found = {(r["success"], r["failureMessage"], r["responseCode"]) for r in records}
-    assert found == {("false", "ERROR page", "200")}
+    outcomes = {(r["success"], r["failureMessage"], r["responseCode"]) for r in records}
+    assert outcomes == {("false", "ERROR page", "200")}
     assert {r["label"] for r in records} == {"StoriesOfTheDay"}, "an error leads home"
     assert len(rows(trial / "thinks.csv")) == 0, "without a think"
 
@@ -181,11 +181,11 @@ def test_both_kinds_of_threads_give_the_same_load(board, run_jmeter, threads, ja
 
 def draws(*trials: Path) -> dict[int, list[tuple[str, str]]]:
     """What each user drew, in order: transitions and think times, by the user's number among all clients."""
-    found: dict[int, list[tuple[str, str]]] = {}
+    by_user: dict[int, list[tuple[str, str]]] = {}
     for trial in trials:
         for r in sorted(rows(trial / "thinks.csv"), key=lambda r: float(r["t_start_ms"])):
-            found.setdefault(int(r["user"]), []).append((r["state"], r["drawn_ms"]))
-    return found
+            by_user.setdefault(int(r["user"]), []).append((r["state"], r["drawn_ms"]))
+    return by_user
 
 
 def roles(*trials: Path) -> dict[int, str]:

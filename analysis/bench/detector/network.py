@@ -83,8 +83,8 @@ class Network:
 
     def keys(self) -> list[tuple[str, str]]:
         """All (tier, resource) that could limit; pools as `pool:item`."""
-        found = [s.key for s in self.stations if s.width < DELAY_WIDTH] + [p.key for p in self.pools]
-        return list(dict.fromkeys(found))
+        keys = [s.key for s in self.stations if s.width < DELAY_WIDTH] + [p.key for p in self.pools]
+        return list(dict.fromkeys(keys))
 
 
 def _faster(s: Station, factor: float) -> Station:

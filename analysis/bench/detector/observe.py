@@ -113,13 +113,13 @@ def cpu(run: Run, row: int, s: Station, at: np.ndarray, view: View, rng: np.rand
     seconds = np.diff(at)
     capacity = s.width if s.quota is None else s.quota
     share = 100 * np.diff(used) / seconds / capacity + rng.normal(0, view.noise_pct, len(seconds))
-    found = {"utilization_pct": np.maximum(share, 0.0)}
+    columns = {"utilization_pct": np.maximum(share, 0.0)}
     if s.quota is not None:
         index = (at / CELL_S).astype(int)
         counted = np.concatenate([[0], np.cumsum(run.record.throttled[row])])
         periods = np.maximum(seconds / PERIOD_S - 1, 1)
-        found["throttled_pct"] = 100 * np.diff(counted[np.minimum(index, len(counted) - 1)]) / periods
-    return found
+        columns["throttled_pct"] = 100 * np.diff(counted[np.minimum(index, len(counted) - 1)]) / periods
+    return columns
 
 
 def device(run: Run, row: int, at: np.ndarray) -> dict[str, np.ndarray]:

@@ -25,10 +25,10 @@ def cases(folder: Path, seeds: str) -> tuple[list[dict], int]:
     return [x for x in lines if x["holds"]], sum(not x["holds"] for x in lines)
 
 
-def by_length(found: list[Judged]) -> list[str]:
+def by_length(cases: list[Judged]) -> list[str]:
     lines = ["| run | cases right | trials right |", "|---|---|---|"]
-    for seconds in sorted({j.line["run_s"] for j in found}):
-        some = [j for j in found if j.line["run_s"] == seconds]
+    for seconds in sorted({j.line["run_s"] for j in cases}):
+        some = [j for j in cases if j.line["run_s"] == seconds]
         at = [trial_right(j) for j in some]
         lines.append(
             f"| {seconds:.0f} s | {share_text(sum(j.right for j in some), len(some))} | "
@@ -39,7 +39,7 @@ def by_length(found: list[Judged]) -> list[str]:
 
 def trial_right(j: Judged) -> bool:
     """Whether the trial at the highest load alone was judged rightly (class and pairs)."""
-    _, v = j.found.trials[-1]
+    _, v = j.verdict.trials[-1]
     kind = v.kind if v.verdict == "multi" else v.verdict
     said = {(b.tier, b.resource + f":{b.item}" * (b.resource == "pool")) for b in v.bottlenecks}
     return kind == j.line["truth"] and said == {(t, r) for t, r, _ in j.line["claims"]}
@@ -48,10 +48,10 @@ def trial_right(j: Judged) -> bool:
 # ---- calibration ---------------------------------------------------------------------------------------------------
 
 
-def share_coverage(found: list[Judged]) -> list[str]:
+def share_coverage(cases: list[Judged]) -> list[str]:
     """95 % intervals of the saturation of each resource at the highest load, against the mean of runs alike."""
     rows = []
-    for j in found:
+    for j in cases:
         true = {(n, r, i): s for n, r, i, s in j.line["shares_alike"]}
         for seen in j.top.saturations:
             s = true[seen.key]
@@ -72,13 +72,13 @@ def share_coverage(found: list[Judged]) -> list[str]:
     return lines
 
 
-def maximum_coverage(found: list[Judged]) -> list[str]:
+def maximum_coverage(cases: list[Judged]) -> list[str]:
     """Interval of the maximum throughput, and the knee, against what runs alike give on average at the sweep's highest
     load, and against the long run. Systems that stop have no plateau, and no maximum."""
     limited = [
         j
-        for j in found
-        if j.line["truth"] != "none" and j.line["variant"] != "stops" and j.found.max_throughput is not None
+        for j in cases
+        if j.line["truth"] != "none" and j.line["variant"] != "stops" and j.verdict.max_throughput is not None
     ]
     lines = ["| | runs alike | long run | mean error | half-width |", "|---|---|---|---|---|"]
     for name, some in [
@@ -89,11 +89,11 @@ def maximum_coverage(found: list[Judged]) -> list[str]:
         *((k, [j for j in limited if j.line["variant"] == k]) for k in sorted({j.line["variant"] for j in limited})),
     ]:
         if some:
-            error = np.mean([j.found.max_throughput.value / j.line["x_alike"] - 1 for j in some])
-            width = np.median([j.found.max_throughput.half_width / j.found.max_throughput.value for j in some])
+            error = np.mean([j.verdict.max_throughput.value / j.line["x_alike"] - 1 for j in some])
+            width = np.median([j.verdict.max_throughput.half_width / j.verdict.max_throughput.value for j in some])
             held = " | ".join(share_text(_held(some, key), len(some)) for key in ("x_alike", "x_reference"))
             lines.append(f"| maximum throughput, {name} | {held} | {error:+.3f} | {width:.3f} |")
-    knees = [(j.found, j.line["x_alike"] * (THINK_S + j.line["base_s"]) / j.line["scale"]) for j in limited]
+    knees = [(j.verdict, j.line["x_alike"] * (THINK_S + j.line["base_s"]) / j.line["scale"]) for j in limited]
     if not knees:
         return lines
     errors = np.array([v.knee_users / k - 1 for v, k in knees])
@@ -106,27 +106,29 @@ def maximum_coverage(found: list[Judged]) -> list[str]:
 
 
 def _held(some: list[Judged], key: str) -> int:
-    return sum(j.found.max_throughput.low <= j.line[key] <= j.found.max_throughput.high for j in some)
+    return sum(j.verdict.max_throughput.low <= j.line[key] <= j.verdict.max_throughput.high for j in some)
 
 
 def main() -> None:
     folder, seeds = Path(sys.argv[1]), sys.argv[2]
     lines, left_out = cases(folder, seeds)
-    found = [judged(folder, line) for line in lines]
-    print(f"{len(found)} cases ({left_out} more were drawn whose label did not hold)\n")
+    judged_cases = [judged(folder, line) for line in lines]
+    print(f"{len(judged_cases)} cases ({left_out} more were drawn whose label did not hold)\n")
     for part in (confusion, per_class, by_variant, by_length):
-        print("\n".join(part(found)), end="\n\n")
-    fresh = [j for j in found if j.line.get("reference") == REFERENCE]
+        print("\n".join(part(judged_cases)), end="\n\n")
+    fresh = [j for j in judged_cases if j.line.get("reference") == REFERENCE]
     print(f"intervals of {len(fresh)} cases with references of version {REFERENCE}\n")
     print("\n".join([*share_coverage(fresh), "", *maximum_coverage(fresh)]))
     if "--wrong" in sys.argv:
-        for j in found:
+        for j in judged_cases:
             if not j.right:
-                print("\n##", j.line["name"], j.line["variant"], j.line["claims"], "->", j.outcome, j.found.bottlenecks)
-                print("\n".join(j.found.evidence))
-                for at, v in j.found.trials:
+                print(
+                    "\n##", j.line["name"], j.line["variant"], j.line["claims"], "->", j.outcome, j.verdict.bottlenecks
+                )
+                print("\n".join(j.verdict.evidence))
+                for at, v in j.verdict.trials:
                     print("  -", at.users_real, f"{at.throughput_per_s:.1f}/s lost {v.lost:.3f}", v.verdict, v.kind)
-                print("\n".join("    " + e for e in j.found.trials[-1][1].evidence))
+                print("\n".join("    " + e for e in j.verdict.trials[-1][1].evidence))
 
 
 if __name__ == "__main__":

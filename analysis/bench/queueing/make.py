@@ -22,18 +22,18 @@ from queueing.relief import label
 
 def make(folder: Path, case: Case) -> dict:
     """Labels and stores one case; returns its line of the list."""
-    found = label(case)
+    truth = label(case)
     trials, samples, interactions = observe.frames(case, sweep_runs(case))
     for name, frame in prepared(trials, samples, interactions)[case.name].items():
         write_table(folder / "store", name, case.name, frame)
-    claims = [[t, r, [observe.node_name(case, t, n) for n in nodes]] for (t, r), nodes in found.claims.items()]
+    claims = [[t, r, [observe.node_name(case, t, n) for n in nodes]] for (t, r), nodes in truth.claims.items()]
     return {
-        "name": case.name, "family": "queueing", "truth": found.truth, "actual": found.actual, "variant": case.variant,
-        "built_in": case.built.kind, "holds": not found.why, "borderline": bool(found.why), "why": found.why,
-        "claims": claims, "unseen": [list(k) for k in found.unseen], "gains": found.gains, "scale": case.scale,
+        "name": case.name, "family": "queueing", "truth": truth.truth, "actual": truth.actual, "variant": case.variant,
+        "built_in": case.built.kind, "holds": not truth.why, "borderline": bool(truth.why), "why": truth.why,
+        "claims": claims, "unseen": [list(k) for k in truth.unseen], "gains": truth.gains, "scale": case.scale,
         "run_s": case.run_s, "interactions": case.view.interactions, "tiers": list(case.system.tiers),
-        "think_s": case.system.think.mean_s, "users": case.users, "loads": case.loads, "x": found.base_x,
-        "r_s": found.base_r, "cpu_s": case.view.cpu_s,
+        "think_s": case.system.think.mean_s, "users": case.users, "loads": case.loads, "x": truth.base_x,
+        "r_s": truth.base_r, "cpu_s": case.view.cpu_s,
     }  # fmt: skip
 
 

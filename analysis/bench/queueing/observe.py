@@ -135,10 +135,10 @@ def cpu(case: Case, run: Run, row: int, shift_s: float, at: np.ndarray, rng: np.
     edges, total = node_use(part, log, shift_s, run.end_s)
     share = 100 * np.diff(np.interp(at, edges, total)) / np.diff(at)
     noise = rng.normal(0, case.view.noise_pct, len(share))
-    found = {"utilization_pct": np.maximum(share + noise, 0.0)}
+    columns = {"utilization_pct": np.maximum(share + noise, 0.0)}
     if case.view.cores and part.servers > 1:
-        found["core_max_pct"] = np.clip(busiest_core(run, row, share, at, rng) + noise, 0.0, 100.0)
-    return found
+        columns["core_max_pct"] = np.clip(busiest_core(run, row, share, at, rng) + noise, 0.0, 100.0)
+    return columns
 
 
 def busiest_core(run: Run, row: int, share: np.ndarray, at: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -162,15 +162,15 @@ def disk(case: Case, run: Run, row: int, shift_s: float, at: np.ndarray) -> dict
         other = np.concatenate([[0.0], np.cumsum(CELL_S * taken_by_another(part, shift_s, edges))])
         on = np.diff(np.interp(at, edges, other)) / seconds
         busy = on + (1 - on) * busy
-    found = {"utilization_pct": np.clip(100 * busy, 0.0, 100.0)}
+    columns = {"utilization_pct": np.clip(100 * busy, 0.0, 100.0)}
     if case.view.queues:
         inside = np.diff(elapsed(log.came, at) - elapsed(log.left, at)) / seconds
         total = np.concatenate([[0.0], np.cumsum(log.sojourn)])
         done = count(log.left, at)
         with np.errstate(invalid="ignore", divide="ignore"):
             wait = np.where(np.diff(done) > 0, 1000 * np.diff(total[done]) / np.diff(done), 0.0)
-        found |= {"queue": np.maximum(inside, 0.0), "wait_ms": wait}
-    return found
+        columns |= {"queue": np.maximum(inside, 0.0), "wait_ms": wait}
+    return columns
 
 
 def pool(part: Part, log: Log, at: np.ndarray) -> dict:

@@ -60,17 +60,17 @@ class _Bench:
         self.case, self.users, self.long_s = case, case.levels[-1], long_s
         self.keys = set(case.system.keys())
         self.base = self._run(case.system)
-        self.found: dict[str, float] = {}
+        self.gains: dict[str, float] = {}
         self.unsure: list[str] = []
 
     def _run(self, system: System):
         return self.case.run(system, self.users, RAMP_S, self.long_s, self.case.seed)
 
     def gain(self, name: str, keys: set[Key], but: tuple[Key, int] | None = None) -> float:
-        if name not in self.found:
+        if name not in self.gains:
             relieved = self.case.system.relieved(keys, FACTOR, but)
-            self.found[name] = self._run(relieved).throughput / self.base.throughput - 1 if keys else 0.0
-        return self.found[name]
+            self.gains[name] = self._run(relieved).throughput / self.base.throughput - 1 if keys else 0.0
+        return self.gains[name]
 
     def decides(self, name: str, value: float) -> bool:
         """Whether a gain counts; notes those that are near the limit."""
@@ -94,7 +94,7 @@ def label(case: Case, long_s: float = LONG_S) -> Label:
     others = bench.gain("others", bench.keys - limits)
     if bench.decides("others", others):
         bench.unsure.append(f"others gain {others:+.3f} too")
-    if len(alone) > 1 and bench.gain("claimed", limits) < max(bench.found[text(k)] for k in alone) + GAIN:
+    if len(alone) > 1 and bench.gain("claimed", limits) < max(bench.gains[text(k)] for k in alone) + GAIN:
         bench.unsure.append("both together gain little more than one")
     kind = "simultaneous" if not alone and len(limits) > 1 else ("single" if len(limits) == 1 else "alternating")
     return _named(case, bench, limits, kind)
@@ -184,4 +184,4 @@ def _named(case: Case, bench: _Bench, limits: set[Key], kind: str) -> Label:
         why = [*why, f"built in: {expected} {', '.join(text(k) for k in sorted(case.built.keys))}"]
     if truth == "hidden":
         claims = {}
-    return Label(truth, actual, claims, unseen, bench.found, bench.base.throughput, response, why)
+    return Label(truth, actual, claims, unseen, bench.gains, bench.base.throughput, response, why)

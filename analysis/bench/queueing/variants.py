@@ -387,8 +387,8 @@ def one_load_behind_a_lock(plan: Plan) -> Built:
     """The other twin: it waits for a lock."""
     for k in plan.busy:
         plan.busy[k] *= 0.5
-    found = lock(plan)
-    return replace(found, kind="unknown", loads="one high")
+    locked = lock(plan)
+    return replace(locked, kind="unknown", loads="one high")
 
 
 def blind_cpu(plan: Plan) -> Built:

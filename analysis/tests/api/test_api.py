@@ -39,10 +39,10 @@ def sweep(store) -> na.Sweep:
 
 def docstrings(module) -> list[str]:
     """Of a module, its classes, and their members (doctest's own finder does not see cached properties)."""
-    found = [module.__doc__]
+    texts = [module.__doc__]
     for cls in (c for c in vars(module).values() if inspect.isclass(c) and c.__module__ == module.__name__):
-        found += [cls.__doc__, *(getattr(member, "__doc__", None) for member in vars(cls).values())]
-    return [inspect.cleandoc(text) for text in found if isinstance(text, str)]
+        texts += [cls.__doc__, *(getattr(member, "__doc__", None) for member in vars(cls).values())]
+    return [inspect.cleandoc(text) for text in texts if isinstance(text, str)]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -56,9 +56,9 @@ def test_examples_of_the_docstrings_run(name):
 
 
 def test_each_class_has_an_example():
-    found = [c for c in (getattr(na, n) for n in na.__all__) if c not in (na.DataError, na.Bottleneck)]
-    assert all(">>> " in inspect.getdoc(c) for c in found)
-    public = [m for c in found for n, m in vars(c).items() if not n.startswith("_") and not n.endswith("_pct")]
+    classes = [c for c in (getattr(na, n) for n in na.__all__) if c not in (na.DataError, na.Bottleneck)]
+    assert all(">>> " in inspect.getdoc(c) for c in classes)
+    public = [m for c in classes for n, m in vars(c).items() if not n.startswith("_") and not n.endswith("_pct")]
     documented = [m for m in public if callable(m) or hasattr(m, "__get__")]
     assert len(documented) > 30
 
@@ -136,9 +136,9 @@ def test_a_density_has_the_integral_1_and_its_shares_are_counted(sweep):
 
 
 def test_every_utilization_that_was_judged_has_a_density(sweep):
-    found = sweep.saturation[["node", "resource", "item"]].drop_duplicates()
-    assert set(found["resource"]) > {"cpu"}
-    for node, resource, item in found.itertuples(index=False):
+    judged = sweep.saturation[["node", "resource", "item"]].drop_duplicates()
+    assert set(judged["resource"]) > {"cpu"}
+    for node, resource, item in judged.itertuples(index=False):
         assert len(sweep.density(node, resource, item).users)
 
 

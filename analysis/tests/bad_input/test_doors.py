@@ -256,7 +256,7 @@ def test_a_spoilt_text_is_refused_or_taken(good, name, data):
 def test_a_spoilt_json_is_refused_or_taken(good, name, data):
     door = DOORS[name]
     content = (good / door.file).read_bytes()
-    other = doors.spoilt_document(json.loads(content)).map(lambda found: json.dumps(found).encode())
+    other = doors.spoilt_document(json.loads(content)).map(lambda spoilt: json.dumps(spoilt).encode())
     with copied(good, door, data.draw(st.one_of(other, doors.spoilt_bytes(content)))) as at:
         doors.orderly(door.call(at), 0, *door.others)
 
@@ -268,7 +268,7 @@ def test_spoilt_expectations_are_refused_or_judged(good, data):
     import yaml
 
     content = (good / door.file).read_bytes()
-    other = doors.spoilt_document(yaml.safe_load(content)).map(lambda found: yaml.safe_dump(found).encode())
+    other = doors.spoilt_document(yaml.safe_load(content)).map(lambda spoilt: yaml.safe_dump(spoilt).encode())
     with copied(good, door, data.draw(st.one_of(other, doors.spoilt_bytes(content)))) as at:
         doors.orderly(door.call(at), 0, 3)
 
@@ -506,9 +506,9 @@ def test_each_raw_file_is_read_or_refused(trial):
         kinds = {**doors.NO_FILES, **{k: make(good) for k, make in doors.NO_TEXTS.items()}}
         for kind, content in kinds.items():
             cases += 1
-            with spoilt_trial(trial, relative, content) as found, doors.within(doors.LIMIT_S):
+            with spoilt_trial(trial, relative, content) as folder, doors.within(doors.LIMIT_S):
                 try:
-                    reader(found)
+                    reader(folder)
                 except DataError as error:
                     assert Path(relative).name in str(error), (relative, kind)
                     assert len(str(error)) < 1000, (relative, kind)
@@ -528,10 +528,10 @@ def test_a_spoilt_raw_file_is_read_or_refused(trial, data):
     if relative.endswith(".csv"):
         kinds.append(doors.spoilt_csv(good))
     if relative.endswith(".json"):
-        kinds.append(doors.spoilt_document(json.loads(good)).map(lambda found: json.dumps(found).encode()))
-    with spoilt_trial(trial, relative, data.draw(st.one_of(kinds))) as found, doors.within(doors.LIMIT_S):
+        kinds.append(doors.spoilt_document(json.loads(good)).map(lambda spoilt: json.dumps(spoilt).encode()))
+    with spoilt_trial(trial, relative, data.draw(st.one_of(kinds))) as spoilt, doors.within(doors.LIMIT_S):
         try:
-            parts[relative](found)
+            parts[relative](spoilt)
         except DataError as error:
             assert str(trial.name) in str(error)
 

@@ -56,9 +56,9 @@ WORK = {
 def test_an_open_system_is_judged_by_its_backlog(name):
     system, rates, truth = OPEN[name]
     made = case("open", system, rates)
-    found, said = label(made, LONG_S), judged(made, runs_of(made))
-    assert found.truth == truth
-    assert outcome(found, said) == "right", said.evidence
+    labelled, said = label(made, LONG_S), judged(made, runs_of(made))
+    assert labelled.truth == truth
+    assert outcome(labelled, said) == "right", said.evidence
     assert "backlog" in said.reasoning
     assert "N/(Z+R" not in "".join(said.evidence)
     if truth == "single" and name == "front":
@@ -70,9 +70,9 @@ def test_an_open_system_is_judged_by_its_backlog(name):
 def test_a_fixed_amount_of_work_is_judged_by_its_workers(name):
     system, workers, truth = WORK[name]
     made = case("work", system, workers)
-    found, said = label(made, LONG_S), judged(made, runs_of(made))
-    assert found.truth == truth
-    assert outcome(found, said) == "right", said.evidence
+    labelled, said = label(made, LONG_S), judged(made, runs_of(made))
+    assert labelled.truth == truth
+    assert outcome(labelled, said) == "right", said.evidence
     assert "time to completion" in said.reasoning
     assert "Z " not in "".join(v.evidence[0] for _, v in said.trials)
 

@@ -40,8 +40,8 @@ def seen_as(network: System, users: list[int], **given) -> Case:
 def test_throughput_is_that_of_exact_mva_whatever_the_shape_of_the_think_time(users):
     exact = solve([Station("f", 0.12, 3), Station("c", 0.03), Station("d", 0.02)], 3.0, users)
     for law in ("exponential", "lognormal"):
-        found = np.mean([simulate(system(Think(3.0, law)), users, 30, 400, seed).throughput for seed in (1, 2)])
-        assert found == pytest.approx(exact.throughput_per_s[0], rel=0.02), law
+        simulated = np.mean([simulate(system(Think(3.0, law)), users, 30, 400, seed).throughput for seed in (1, 2)])
+        assert simulated == pytest.approx(exact.throughput_per_s[0], rel=0.02), law
 
 
 def test_both_families_simulate_the_same_simple_network_alike():
@@ -112,18 +112,18 @@ def test_users_in_waves_have_one_think_time_for_the_sweep():
 def test_a_case_of_the_first_family_that_relief_contradicts_gets_the_label_of_relief():
     case = kernel_case("simultaneous", "scoring", 0)
     a, b = (" ".join(key) for key in case.claims)
-    found = by_relief(case, {"claimed": 0.3, "others": 0.0, a: 0.09, b: 0.01})
-    assert found == ("single", {tuple(a.split())})
+    relabelled = by_relief(case, {"claimed": 0.3, "others": 0.0, a: 0.09, b: 0.01})
+    assert relabelled == ("single", {tuple(a.split())})
     assert by_relief(case, {"claimed": 0.3, "others": 0.06, a: 0.0, b: 0.0})[0] == ""
 
 
 def test_a_part_without_a_collector_is_hidden_and_two_equal_ones_are_simultaneous():
     unseen = tuple(replace(p, measured=p.tier != "front") for p in STATIONS)
-    found = label(seen_as(system(Think(3.0), parts=unseen), [20, 200]), LONG_S)
-    assert (found.truth, found.unseen, found.claims) == ("hidden", [("front", "cpu")], {})
+    truth = label(seen_as(system(Think(3.0), parts=unseen), [20, 200]), LONG_S)
+    assert (truth.truth, truth.unseen, truth.claims) == ("hidden", [("front", "cpu")], {})
     equal = tuple(replace(p, servers=4) if p.tier == "front" else p for p in STATIONS)
-    found = label(seen_as(system(Think(3.0), parts=equal), [20, 250]), LONG_S)
-    assert (found.truth, set(found.claims)) == ("simultaneous", {("front", "cpu"), ("back", "cpu")})
+    truth = label(seen_as(system(Think(3.0), parts=equal), [20, 250]), LONG_S)
+    assert (truth.truth, set(truth.claims)) == ("simultaneous", {("front", "cpu"), ("back", "cpu")})
 
 
 def test_a_case_is_the_same_each_time_and_is_read_and_judged(tmp_path: Path):
@@ -135,4 +135,4 @@ def test_a_case_is_the_same_each_time_and_is_read_and_judged(tmp_path: Path):
     (judged,) = family.sharp + family.borderline
     assert judged.line["name"] == first.name
     assert not family.failed
-    assert len(judged.found.trials) == len(first.users)
+    assert len(judged.verdict.trials) == len(first.users)

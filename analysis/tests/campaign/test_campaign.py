@@ -28,30 +28,30 @@ def store(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(store) -> Campaign:
+def measured(store) -> Campaign:
     return read_campaign(store)
 
 
-def cells(found: Campaign, kind: str, middleware: str = "shardingsphere") -> dict[str, Cell]:
-    return {str(c.topology): c for c in found.cells if c.map_key.dbms == kind and c.map_key.middleware == middleware}
+def cells(measured: Campaign, kind: str, middleware: str = "shardingsphere") -> dict[str, Cell]:
+    return {str(c.topology): c for c in measured.cells if c.map_key.dbms == kind and c.map_key.middleware == middleware}
 
 
-def test_each_cell_has_the_truth(found):
-    for name, cell in (cells(found, "M") | cells(found, "P")).items():
+def test_each_cell_has_the_truth(measured):
+    for name, cell in (cells(measured, "M") | cells(measured, "P")).items():
         truth = mesh.capacity_per_s(name)
         assert cell.max_per_s == pytest.approx(truth, rel=0.05), name
         limit = min(mesh.stations(cell.topology), key=lambda s: s.capacity_per_s).name
         assert (limit, "cpu") in cell.bottlenecks, name
 
 
-def test_maps_are_those_conditions_that_were_measured(found):
-    assert {c.slug for c in found.maps} == {
+def test_maps_are_those_conditions_that_were_measured(measured):
+    assert {c.slug for c in measured.maps} == {
         "M.browse_only.shardingsphere.1-1",
         "M.browse_only.haproxy.1-1",
         "P.browse_only.shardingsphere.1-1",
     }
-    assert "1/2/1/2M" not in cells(found, "M")
-    assert any("Measured only once" in w for w in found.warnings)
+    assert "1/2/1/2M" not in cells(measured, "M")
+    assert any("Measured only once" in w for w in measured.warnings)
 
 
 def test_versions_that_differ_between_sweeps_are_a_warning(store, tmp_path):
@@ -73,16 +73,16 @@ def test_versions_that_differ_between_sweeps_are_a_warning(store, tmp_path):
     assert warning.startswith(told)
 
 
-def test_groups_are_the_regions_of_the_truth(found):
+def test_groups_are_the_regions_of_the_truth(measured):
     """1/1/1/1M and 1/2/1/1M: one database; 1/1/1/2M and 1/1/1/4M: one application server; 1/2/1/4M: the middleware."""
-    mysql = cells(found, "M")
+    mysql = cells(measured, "M")
     letter = groups(list(mysql.values())).letters
     of = {name: letter.get(c.sweep, "") for name, c in mysql.items()}
     assert of == {"1/1/1/1M": "b", "1/2/1/1M": "b", "1/1/1/2M": "a", "1/1/1/4M": "a", "1/2/1/4M": ""}
 
 
-def test_steps_say_what_the_next_node_adds(found):
-    mysql = cells(found, "M")
+def test_steps_say_what_the_next_node_adds(measured):
+    mysql = cells(measured, "M")
     name = {c.sweep: k for k, c in mysql.items()}
     steps = {(name[p.b], name[p.a]): p for p in groups(list(mysql.values())).steps}
     assert set(steps) == {
@@ -97,8 +97,8 @@ def test_steps_say_what_the_next_node_adds(found):
     assert steps["1/1/1/2M", "1/1/1/4M"].relation == "same"
 
 
-def test_ratios_between_maps_that_differ_in_one_thing(found):
-    compared = {(r.aspect, r.other.slug): r for r in ratios(found)}
+def test_ratios_between_maps_that_differ_in_one_thing(measured):
+    compared = {(r.aspect, r.other.slug): r for r in ratios(measured)}
     assert set(compared) == {
         ("dbms", "P.browse_only.shardingsphere.1-1"),
         ("middleware", "M.browse_only.shardingsphere.1-1"),
@@ -111,8 +111,8 @@ def test_ratios_between_maps_that_differ_in_one_thing(found):
     assert compared["middleware", "M.browse_only.shardingsphere.1-1"].pairs[1, 1].relation in ("same", "undecided")
 
 
-def test_scale_out_rows_need_three_points(found):
-    rows = scale_outs(list(cells(found, "M").values()))
+def test_scale_out_rows_need_three_points(measured):
+    rows = scale_outs(list(cells(measured, "M").values()))
     assert [r.app for r in rows] == [1]  # the second row has a hole
     # a plateau of the application server is no law of scaling, and three points test one law only
     assert "Amdahl's law does not fit" in rows[0].words
@@ -122,30 +122,30 @@ def test_scale_out_rows_need_three_points(found):
 def test_lower_bounds_are_not_compared(tmp_path):
     mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(500, 1000, 1500))
     mesh.write_sweep(tmp_path, "1/1/1/2M", loads=(500, 1000, 1500))
-    found = read_campaign(tmp_path)
-    assert {c.limit for c in found.cells} == {"no limit yet"}
-    assert all(c.at_least and c.estimate is None for c in found.cells)
-    assert groups(found.cells).letters == {}
+    measured = read_campaign(tmp_path)
+    assert {c.limit for c in measured.cells} == {"no limit yet"}
+    assert all(c.at_least and c.estimate is None for c in measured.cells)
+    assert groups(measured.cells).letters == {}
 
 
 def test_scales_that_differ_are_nominal_and_said(store, tmp_path):
     one = mesh.write_sweep(tmp_path, "1/1/1/1M", scale=0.1)
     other = mesh.write_sweep(tmp_path, "1/1/1/2M", scale=0.2)
-    found = read_campaign(tmp_path, [one, other])
-    assert any("Scales differ (0.1, 0.2)" in w for w in found.warnings)
-    assert cells(found, "M")["1/1/1/1M"].max_per_s == pytest.approx(mesh.capacity_per_s("1/1/1/1M"), rel=0.05)
+    measured = read_campaign(tmp_path, [one, other])
+    assert any("Scales differ (0.1, 0.2)" in w for w in measured.warnings)
+    assert cells(measured, "M")["1/1/1/1M"].max_per_s == pytest.approx(mesh.capacity_per_s("1/1/1/1M"), rel=0.05)
 
 
-def test_of_two_in_one_place_the_one_with_more_valid_trials_counts(found):
-    cell = found.cells[0]
+def test_of_two_in_one_place_the_one_with_more_valid_trials_counts(measured):
+    cell = measured.cells[0]
     other = replace(cell, sweep="imported", valid=cell.valid - 1)
     kept = campaign([other, cell])
     assert [c.sweep for c in kept.cells] == [cell.sweep]
     assert "imported is left out" in kept.warnings[0]
 
 
-def test_sweeps_with_names_of_their_own_share_a_map_if_wanted(found):
-    first, second = cells(found, "M")["1/1/1/1M"], cells(found, "M")["1/1/1/2M"]
+def test_sweeps_with_names_of_their_own_share_a_map_if_wanted(measured):
+    first, second = cells(measured, "M")["1/1/1/1M"], cells(measured, "M")["1/1/1/2M"]
     named = replace(second, map_key=replace(second.map_key, variant="quiet"))
     assert len(campaign([first, named]).maps) == 2
     joined = campaign([first, named], join_names=True)
@@ -160,19 +160,19 @@ def test_sweeps_on_other_data_are_in_a_map_of_their_own_and_not_compared(tmp_pat
         if kind == "P":
             trials = read_table(tmp_path, "trials", name).assign(data_profile="large")
             write_table(tmp_path, "trials", name, trials)
-    found = read_campaign(tmp_path)
-    assert sorted(len(cells) for cells in found.maps.values()) == [1, 1, 2]
-    assert any("data_profile" in w and "not compared" in w for w in found.warnings)
-    assert any("data_profile large" in c.label for c in found.maps)
-    (one,) = ratios(found)
+    measured = read_campaign(tmp_path)
+    assert sorted(len(cells) for cells in measured.maps.values()) == [1, 1, 2]
+    assert any("data_profile" in w and "not compared" in w for w in measured.warnings)
+    assert any("data_profile large" in c.label for c in measured.maps)
+    (one,) = ratios(measured)
     assert list(one.pairs) == [(1, 1)]
 
 
 PRICES = Prices({"normal": 1.0, "low_cost": 0.3}, "EUR", "test")
 
 
-def test_the_cheapest_is_measured_sure_and_within_the_objective(found):
-    mysql = list(cells(found, "M").values())
+def test_the_cheapest_is_measured_sure_and_within_the_objective(measured):
+    mysql = list(cells(measured, "M").values())
     # 1/1/1/2M reaches 625/s, but beyond 3,000 users not within a second
     for wanted, topology, price in ((400, "1/1/1/1M", 4.0), (560, "1/2/1/4M", 8.0)):
         rows = cheapest(mysql, PRICES, wanted, 1000)
@@ -187,12 +187,12 @@ def test_the_cheapest_is_measured_sure_and_within_the_objective(found):
     assert within(mysql[0], 0.001) is None
 
 
-def test_answers_across_mixes_or_with_nonsense_are_refused(found):
+def test_answers_across_mixes_or_with_nonsense_are_refused(measured):
     with pytest.raises(DataError, match="--throughput is -1"):
-        answer(found, PRICES, -1, None)
-    other = replace(found.cells[0], map_key=replace(found.cells[0].map_key, mix="read_write"))
+        answer(measured, PRICES, -1, None)
+    other = replace(measured.cells[0], map_key=replace(measured.cells[0].map_key, mix="read_write"))
     with pytest.raises(DataError, match="different mixes"):
-        answer(campaign([found.cells[1], other]), PRICES, 100, None)
+        answer(campaign([measured.cells[1], other]), PRICES, 100, None)
 
 
 @pytest.mark.parametrize(
@@ -206,16 +206,16 @@ def test_prices_that_are_wrong_are_named(tmp_path, text, words):
         read_prices(path)
 
 
-def test_a_node_type_without_a_price_is_named(found):
+def test_a_node_type_without_a_price_is_named(measured):
     with pytest.raises(DataError, match="none for node type 'normal'"):
-        Prices({"huge": 1.0}, "EUR", "test").of(found.cells[0])
+        Prices({"huge": 1.0}, "EUR", "test").of(measured.cells[0])
 
 
 def test_what_is_rented_has_its_prices_in_its_own_file():
-    found = read_prices(Path(__file__).resolve().parents[3] / "terraform/targets/hcloud/machines.json")
-    assert set(found.per_hour) == {"normal", "low_cost", "client"}
-    assert found.currency == "EUR"
-    assert "2026" in found.source
+    prices = read_prices(Path(__file__).resolve().parents[3] / "terraform/targets/hcloud/machines.json")
+    assert set(prices.per_hour) == {"normal", "low_cost", "client"}
+    assert prices.currency == "EUR"
+    assert "2026" in prices.source
 
 
 def test_the_example_prices_say_that_they_are_one():

@@ -71,8 +71,8 @@ def write_sweep(
         write_table(store, table_name, name, frame)
 
 
-def row(found, scope, metric, tier="", users=None):
-    return next(r for r in found.rows if (r.scope, r.metric, r.tier, r.users) == (scope, metric, tier, users))
+def row(comparison, scope, metric, tier="", users=None):
+    return next(r for r in comparison.rows if (r.scope, r.metric, r.tier, r.users) == (scope, metric, tier, users))
 
 
 @pytest.fixture(scope="module")
@@ -111,25 +111,25 @@ def test_a_machine_whose_speed_wanders_is_taken_out_by_the_tiers_that_do_not_lim
     assert row(same, "beyond the knees", "cpu_ms_per_s", "app").outcome == "same"
     assert "undecided; at equal speed of the machine (measured by the CPU of app) " in conclusion(same)
     assert conclusion(same).endswith("same within 5 %")
-    found = row(less, "beyond the knees", "cpu_ms_per_s", "app")
-    assert found.outcome == "different"
-    assert found.ratio.value == pytest.approx(0.9, rel=0.02)
+    app_demand = row(less, "beyond the knees", "cpu_ms_per_s", "app")
+    assert app_demand.outcome == "different"
+    assert app_demand.ratio.value == pytest.approx(0.9, rel=0.02)
 
 
 def test_repetitions_that_were_not_interleaved_are_not_paired(tmp_path):
     write_sweep(tmp_path, "a", reps=3, seed=1)
     write_sweep(tmp_path, "b", reps=3, seed=2, order=500_000)
-    found = compare("a", "b", tmp_path)
-    assert row(found, "beyond the knees", "throughput_per_s").basis == "3 repetitions, not interleaved"
-    assert any("were not interleaved" in text for text in found.warnings)
+    comparison = compare("a", "b", tmp_path)
+    assert row(comparison, "beyond the knees", "throughput_per_s").basis == "3 repetitions, not interleaved"
+    assert any("were not interleaved" in text for text in comparison.warnings)
 
 
 def test_without_repetitions_the_missing_variance_is_said(tmp_path):
     write_sweep(tmp_path, "a", seed=1)
     write_sweep(tmp_path, "b", seed=2)
-    found = compare("a", "b", tmp_path)
-    assert any("lack the variance between runs" in text for text in found.warnings)
-    assert row(found, "load", "throughput_per_s", users=1000).basis == "batches of one trial each"
+    comparison = compare("a", "b", tmp_path)
+    assert any("lack the variance between runs" in text for text in comparison.warnings)
+    assert row(comparison, "load", "throughput_per_s", users=1000).basis == "batches of one trial each"
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,9 @@ def test_phases_and_commits_that_differ_are_a_warning(tmp_path):
     trials = read_table(tmp_path, "trials", "b")
     trials["run_end_s"] = trials["run_start_s"] + 30
     write_table(tmp_path, "trials", "b", trials)
-    found = compare("a", "b", tmp_path).warnings
-    assert "the run phase is 60 s and 30 s long" in found
-    assert "git_commit is aaaaaaa and bbbbbbb" in found
+    warnings = compare("a", "b", tmp_path).warnings
+    assert "the run phase is 60 s and 30 s long" in warnings
+    assert "git_commit is aaaaaaa and bbbbbbb" in warnings
 
 
 def test_hosts_that_differ_are_a_warning(demo, tmp_path):
@@ -193,8 +193,8 @@ def test_hosts_that_differ_are_a_warning(demo, tmp_path):
         manifest = json.loads(path.read_text())
         manifest["host"]["cores"] = 64
         path.write_text(json.dumps(manifest))
-    found = compare(SWEEP, f"{other}/store:{SWEEP}", demo)
-    assert "the host's cores is 2 and 64" in found.warnings
+    comparison = compare(SWEEP, f"{other}/store:{SWEEP}", demo)
+    assert "the host's cores is 2 and 64" in comparison.warnings
 
 
 def test_unknown_sweeps_and_margins(demo, tmp_path):
@@ -206,21 +206,21 @@ def test_unknown_sweeps_and_margins(demo, tmp_path):
 
 def test_measured_mysql_and_postgresql(demo):
     """The study's finding: PostgreSQL reaches about half of MySQL."""
-    found = compare(SWEEP, POSTGRESQL, demo)
-    top = row(found, "maximum", "throughput_per_s")
+    comparison = compare(SWEEP, POSTGRESQL, demo)
+    top = row(comparison, "maximum", "throughput_per_s")
     assert top.outcome == "different"
     assert 0.4 < top.ratio.low < top.ratio.value < top.ratio.high < 0.65
-    assert row(found, "all loads", "demand_ms", "db").outcome == "different"
-    text = comparison_text(found)
+    assert row(comparison, "all loads", "demand_ms", "db").outcome == "different"
+    text = comparison_text(comparison)
     assert "its maximum is a lower bound" in text
     assert text.splitlines()[-1].endswith(": different")
 
 
 def test_json_is_json_and_has_every_row(demo):
-    found = compare(SWEEP, POSTGRESQL, demo)
-    document = json.loads(json.dumps(as_json(found)))
+    comparison = compare(SWEEP, POSTGRESQL, demo)
+    document = json.loads(json.dumps(as_json(comparison)))
     assert document["outcome"] == "different"
-    assert len(document["rows"]) == len(found.rows) == len(table(found))
+    assert len(document["rows"]) == len(comparison.rows) == len(table(comparison))
     assert document["rows"][0]["ratio"] == pytest.approx(0.51, abs=0.05)
 
 

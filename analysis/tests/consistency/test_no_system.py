@@ -36,22 +36,22 @@ and never comes back."""
 
 def interactions() -> set[str]:
     """States of the mixes, by the tables of the workloads."""
-    found = set()
+    names = set()
     for path in (PROJECT / "workloads" / "mixes").rglob("*.csv"):
         lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
-        found |= {row["from"] for row in csv.DictReader(lines)}
-    return found
+        names |= {row["from"] for row in csv.DictReader(lines)}
+    return names
 
 
 def known_by_heart(path: Path, names: set[str]) -> list[str]:
     """Names of a system, a tier or an interaction in a module, with their lines."""
     source = path.read_text()
-    found = [f"{n}: {word}" for n, line in enumerate(source.splitlines(), 1) for word in SYSTEMS.findall(line)]
+    places = [f"{n}: {word}" for n, line in enumerate(source.splitlines(), 1) for word in SYSTEMS.findall(line)]
     banned = (TIERS | names) - ({FIELD} if path.relative_to(PACKAGE).as_posix() in FIELDS else set())
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and node.value in banned:
-            found.append(f"{node.lineno}: {node.value!r}")
-    return found
+            places.append(f"{node.lineno}: {node.value!r}")
+    return places
 
 
 def modules() -> list[str]:
@@ -61,16 +61,16 @@ def modules() -> list[str]:
 
 @pytest.fixture(scope="module")
 def names() -> set[str]:
-    found = interactions()
-    if not found:
+    words = interactions()
+    if not words:
         pytest.skip("the workloads are not beside the analysis")
-    assert "StoriesOfTheDay" in found
-    return found
+    assert "StoriesOfTheDay" in words
+    return words
 
 
 def test_no_module_knows_a_system_a_tier_or_an_interaction(names):
-    found = {module: known_by_heart(PACKAGE / module, names) for module in modules() if module not in LEFT}
-    assert {module: words for module, words in found.items() if words} == {}
+    known = {module: known_by_heart(PACKAGE / module, names) for module in modules() if module not in LEFT}
+    assert {module: words for module, words in known.items() if words} == {}
 
 
 def test_a_module_that_knows_none_any_more_leaves_the_list(names):

@@ -82,8 +82,8 @@ def command(*arguments):
     ],
 )
 def test_the_interval_decides(store, facts, text, outcome):
-    found = evaluate(text, facts[SWEEP], store)
-    assert found.outcome == outcome, found.text
+    evaluation = evaluate(text, facts[SWEEP], store)
+    assert evaluation.outcome == outcome, evaluation.text
 
 
 def test_a_lower_bound_is_no_upper_bound(store, facts):
@@ -94,9 +94,9 @@ def test_a_lower_bound_is_no_upper_bound(store, facts):
 
 
 def test_too_few_samples_are_undecided(store, facts):
-    found = evaluate("p99(100) <= 99999", facts[DEFAULT], store)
-    assert found.outcome == "undecided"
-    assert "too few interactions" in found.text
+    evaluation = evaluate("p99(100) <= 99999", facts[DEFAULT], store)
+    assert evaluation.outcome == "undecided"
+    assert "too few interactions" in evaluation.text
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,10 @@ def test_what_cannot_be_read_is_named(store, facts, text, message):
 def test_a_file_for_one_sweep_and_for_all(store, tmp_path):
     path = tmp_path / "expected.yml"
     path.write_text(f"all:\n  - verdict == single db cpu\n{SWEEP}:\n  - max_throughput >= 100\n  - knee_users < 5000\n")
-    found = check(store, [], path)
-    assert len(found) == 3 + 2
-    assert {r.outcome for r in found} == {"holds"}
-    assert {r.sweep for r in found} == {SWEEP, DEFAULT, POSTGRESQL}
+    results = check(store, [], path)
+    assert len(results) == 3 + 2
+    assert {r.outcome for r in results} == {"holds"}
+    assert {r.sweep for r in results} == {SWEEP, DEFAULT, POSTGRESQL}
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def without_maximum(facts):
 )
 def test_nothing_holds_of_invalid_trials(store, facts, name, op):
     for bound in ("0", "1"):
-        found = evaluate(f"{name} {op} {bound}", without_maximum(facts[SWEEP]), store)
-        assert found.outcome == "undecided", found.text
+        evaluation = evaluate(f"{name} {op} {bound}", without_maximum(facts[SWEEP]), store)
+        assert evaluation.outcome == "undecided", evaluation.text
 
 
 @pytest.mark.parametrize("tier", ["web", "app", "db"])
@@ -205,9 +205,9 @@ def test_a_saturation_is_measured_whatever_the_verdict_says(store, facts, tier, 
 
 @pytest.mark.parametrize("op", OPERATORS)
 def test_a_resource_that_was_not_measured_is_undecided(store, facts, op):
-    found = evaluate(f"saturation(web lock) {op} 50 %", facts[SWEEP], store)
-    assert found.outcome == "undecided"
-    assert "not measured; measured are app cpu" in found.seen
+    evaluation = evaluate(f"saturation(web lock) {op} 50 %", facts[SWEEP], store)
+    assert evaluation.outcome == "undecided"
+    assert "not measured; measured are app cpu" in evaluation.seen
 
 
 def test_a_node_that_was_not_measured_may_be_saturated(store, facts):
@@ -225,8 +225,8 @@ def test_samples_that_are_missing_may_have_been_anything(missing):
     row = {"trial": "a", "node": "db1", "tier": "db", "resource": "cpu", "item": "", "threshold_pct": 95.0}
     row |= {"saturation": 0.0, "saturation_low": 0.0, "saturation_high": 0.0}
     table = pd.DataFrame([row | {"n": round(n * (1 - missing)), "n_missing": round(n * missing)}])
-    found = saturation("db cpu", table, {"db": 1}, ["a"], "", "")
-    assert (found.low, found.high) == pytest.approx((0, missing))
+    share = saturation("db cpu", table, {"db": 1}, ["a"], "", "")
+    assert (share.low, share.high) == pytest.approx((0, missing))
     half = saturation("db cpu", table, {"db": 1}, ["a", "b"], "", "")  # nothing is known of the second trial
     assert half.high == pytest.approx((1 + missing) / 2)
 
@@ -234,10 +234,10 @@ def test_samples_that_are_missing_may_have_been_anything(missing):
 @pytest.mark.parametrize("op", ["==", "!="])
 @pytest.mark.parametrize("bound", ["none", "hidden", "single", "single db cpu", "multi alternating", "multi web cpu"])
 def test_an_unknown_verdict_is_no_other(store, facts, op, bound):
-    found = evaluate(f"verdict {op} {bound}", unknown(facts[SWEEP]), store)
-    assert found.outcome == "undecided"
-    assert set(found.evidence) == set(facts[SWEEP].verdict["evidence"])
-    assert found.evidence[0] in found.text
+    evaluation = evaluate(f"verdict {op} {bound}", unknown(facts[SWEEP]), store)
+    assert evaluation.outcome == "undecided"
+    assert set(evaluation.evidence) == set(facts[SWEEP].verdict["evidence"])
+    assert evaluation.evidence[0] in evaluation.text
     outcome = {"==": "holds", "!=": "does not hold"}[op]
     assert evaluate(f"verdict {op} unknown", unknown(facts[SWEEP]), store).outcome == outcome
 
@@ -245,10 +245,10 @@ def test_an_unknown_verdict_is_no_other(store, facts, op, bound):
 @pytest.mark.parametrize("name", ["max_throughput", "knee_users"])
 @pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2.0])
 def test_a_lower_bound_decides_nothing_above_it(store, facts, name, factor):
-    found = facts[DEFAULT]
+    whole = facts[DEFAULT]
     key = {"max_throughput": "max_throughput_interval", "knee_users": "knee_interval"}[name]
-    low = found.verdict[key][0]
-    outcomes = {op: evaluate(f"{name} {op} {factor * low}", found, store).outcome for op in OPERATORS}
+    low = whole.verdict[key][0]
+    outcomes = {op: evaluate(f"{name} {op} {factor * low}", whole, store).outcome for op in OPERATORS}
     if factor < 1:
         assert outcomes["<="] == outcomes["<"] == outcomes["=="] == "does not hold"
         assert outcomes[">="] == outcomes[">"] == outcomes["!="] == "holds"
@@ -272,9 +272,9 @@ def test_a_ratio_with_a_sweep_without_valid_trials_is_undecided(store, facts, tm
     copy = Path(shutil.copytree(store, tmp_path / "store"))
     trials = read_table(copy, "trials", POSTGRESQL)
     write_table(copy, "trials", POSTGRESQL, trials.assign(valid=False))
-    found = evaluate(f"ratio({POSTGRESQL}, {SWEEP}) >= 0", facts[SWEEP], copy)
-    assert found.outcome == "undecided"
-    assert f"{POSTGRESQL} has no valid trial" in found.seen
+    evaluation = evaluate(f"ratio({POSTGRESQL}, {SWEEP}) >= 0", facts[SWEEP], copy)
+    assert evaluation.outcome == "undecided"
+    assert f"{POSTGRESQL} has no valid trial" in evaluation.seen
 
 
 def test_the_interval_of_a_percentile_covers_it():

@@ -31,12 +31,12 @@ def test_the_json_is_the_verdict_and_fits_its_schema(store):
     done = call(store, "--json")
     assert done.code == 0, done
     document = json.loads(done.out)
-    found = Export.model_validate(document)
-    assert (found.verdict, found.bottlenecks[0].nodes, found.bottlenecks[0].resource) == ("single", ["db1"], "cpu")
-    assert [t.users for t in found.trials] == [200, 1000, 1400]
-    assert found.trials[0].response_time_mean_ms == pytest.approx(5, rel=0.01)
-    assert {check.id for check in found.trials[0].checks} >= {"I1", "I3", "I8"}
-    assert "whether users were late" in found.trials[0].not_validated
+    export = Export.model_validate(document)
+    assert (export.verdict, export.bottlenecks[0].nodes, export.bottlenecks[0].resource) == ("single", ["db1"], "cpu")
+    assert [t.users for t in export.trials] == [200, 1000, 1400]
+    assert export.trials[0].response_time_mean_ms == pytest.approx(5, rel=0.01)
+    assert {check.id for check in export.trials[0].checks} >= {"I1", "I3", "I8"}
+    assert "whether users were late" in export.trials[0].not_validated
 
 
 def test_the_published_schema_is_that_of_the_program():
@@ -61,9 +61,9 @@ def test_openmetrics_is_well_formed_and_says_the_verdict(store):
 
 
 def test_odd_characters_are_escaped(store):
-    found = exported(store, "s").model_copy(update={"topology": 'a"b\\c\nd\x00'})
-    assert r'topology="a\"b\\c\nd' in to_openmetrics(found)
-    named = found.model_copy(update={"sweep": "a<&\x00"})
+    export = exported(store, "s").model_copy(update={"topology": 'a"b\\c\nd\x00'})
+    assert r'topology="a\"b\\c\nd' in to_openmetrics(export)
+    named = export.model_copy(update={"sweep": "a<&\x00"})
     root = ElementTree.fromstring(to_junit(named, []).split("\n", 1)[1])
     assert root[0].get("name").startswith("a<&?.")
 

@@ -96,8 +96,8 @@ def test_statements_of_several_middlewares_are_added_and_a_lost_second_is_a_gap(
         for i in (1, 2)
     ]
     told[1] = told[1].drop(told[1].index[2])
-    found = {s.measure.name: s for s in course.of_node(pd.concat(told, ignore_index=True), "db1")}
-    values = found["executed"].value
+    by_measure = {s.measure.name: s for s in course.of_node(pd.concat(told, ignore_index=True), "db1")}
+    values = by_measure["executed"].value
     assert list(values[[0, 1, 3, 4]]) == [30.0] * 4
     assert np.isnan(values[2])
 
@@ -126,8 +126,8 @@ def test_what_a_node_does_not_measure_is_said():
 def test_a_long_run_shows_the_stretch_in_which_the_disk_is_used_most():
     busy = np.zeros(600)
     busy[400:500] = 100.0
-    found = {"db1": course.of_node(series("db1", "disk", "utilization_pct", busy, source="cgroup"), "db1")}
-    begin, end = course.stretch_of(found, (START_S, START_S + 600))
+    by_node = {"db1": course.of_node(series("db1", "disk", "utilization_pct", busy, source="cgroup"), "db1")}
+    begin, end = course.stretch_of(by_node, (START_S, START_S + 600))
     assert end - begin == course.STRETCH_S
     assert begin <= 400
     assert end >= 500
@@ -144,10 +144,10 @@ def interactions(n: int = 3000) -> pd.DataFrame:
 
 
 def test_events_are_marked_where_they_were_and_zeros_are_none():
-    found = events.events(samples())
-    assert set(found["what"]) == {"garbage collection"}
-    assert list(found["t_s"] - START_S) == [8, 28, 48]
-    drawing = timeline.timeline(interactions(), trials(), found)
+    marked = events.events(samples())
+    assert set(marked["what"]) == {"garbage collection"}
+    assert list(marked["t_s"] - START_S) == [8, 28, 48]
+    drawing = timeline.timeline(interactions(), trials(), marked)
     lanes = drawing.figure.axes[1]
     marks = [segment[0][0] for collection in lanes.collections for segment in collection.get_segments()]
     assert marks == pytest.approx([8, 28, 48])
@@ -162,8 +162,8 @@ def test_a_timeline_without_events_has_no_lanes():
 def test_segments_that_were_repeated_without_need_are_no_events_where_lost_ones_are_counted():
     needless = [series(node, "network", "tcp_retransmits_per_s", [2.0, 2.0]) for node in ("db1", "db2")]
     counted = series("db1", "network", "tcp_lost_per_s", [0.0, 1.0])
-    found = events.events(pd.concat([*needless, counted], ignore_index=True))
-    assert found[["node", "what", "value"]].values.tolist() == [
+    marked = events.events(pd.concat([*needless, counted], ignore_index=True))
+    assert marked[["node", "what", "value"]].values.tolist() == [
         ["db1", "lost segments", 1.0], ["db2", "retransmits", 2.0], ["db2", "retransmits", 2.0],
     ]  # fmt: skip
 
@@ -236,8 +236,8 @@ def in_use(web: bool = True, statements: bool = True) -> pd.DataFrame:
 
 
 def test_the_tiers_add_up_to_the_response_time():
-    found = tiers.segments(tiers.levels(trial(), in_use(), None)).set_index("segment")["ms"]
-    assert found.sum() == pytest.approx(200.0)
+    segments_ms = tiers.segments(tiers.levels(trial(), in_use(), None)).set_index("segment")["ms"]
+    assert segments_ms.sum() == pytest.approx(200.0)
     expected = {
         "before the web server": 20,
         "web": 20,
@@ -246,14 +246,14 @@ def test_the_tiers_add_up_to_the_response_time():
         "middleware": 40,
         "db": 60,
     }
-    assert found.to_dict() == pytest.approx(expected)
+    assert segments_ms.to_dict() == pytest.approx(expected)
 
 
 def test_the_web_servers_log_goes_before_readings_of_its_workers():
     levels = tiers.levels(trial(), in_use(), 170.0)
     assert "web_workers" not in set(levels["level"])
-    found = tiers.segments(levels).set_index("segment")["ms"]
-    assert found["before the web server"] == pytest.approx(30.0)
+    segments_ms = tiers.segments(levels).set_index("segment")["ms"]
+    assert segments_ms["before the web server"] == pytest.approx(30.0)
 
 
 def test_what_is_not_measured_apart_is_said():

@@ -49,8 +49,8 @@ def outcome(contents: good.Files) -> tuple[str, list[str]]:
             assert not store.exists()
             return "error", []
         trials = read_table(store, "trials")
-        (found,) = verdicts(store, list(trials["sweep"].unique()))
-        said = " ".join([found.verdict, *(f"{b.tier} {b.resource}" for b in found.bottlenecks)])
+        (verdict,) = verdicts(store, list(trials["sweep"].unique()))
+        said = " ".join([verdict.verdict, *(f"{b.tier} {b.resource}" for b in verdict.bottlenecks)])
         return said, trials.loc[trials["valid"], "trial"].tolist()
 
 

@@ -29,13 +29,13 @@ def files() -> good.Files:
 def cell(file: str, column: str, value, row: int = 0):
     """Puts a value (as text) into one cell; the column may be new."""
 
-    def change(found: good.Files) -> None:
+    def change(tables: good.Files) -> None:
         column_ = (
-            found[file][column].astype(object) if column in found[file] else pd.Series("", index=found[file].index)
+            tables[file][column].astype(object) if column in tables[file] else pd.Series("", index=tables[file].index)
         )
         column_ = column_.astype(object)
         column_.iloc[row] = value
-        found[file][column] = column_
+        tables[file][column] = column_
 
     return change
 
@@ -43,32 +43,32 @@ def cell(file: str, column: str, value, row: int = 0):
 def column(file: str, name: str, of):
     """Changes a whole column; of: column -> column."""
 
-    def change(found: good.Files) -> None:
-        found[file][name] = of(found[file].get(name))
+    def change(tables: good.Files) -> None:
+        tables[file][name] = of(tables[file].get(name))
 
     return change
 
 
 def without(file: str, name: str):
-    return lambda found: found.__setitem__(file, found[file].drop(columns=name))
+    return lambda tables: tables.__setitem__(file, tables[file].drop(columns=name))
 
 
 def rows(file: str, keep):
-    return lambda found: found.__setitem__(file, found[file][keep(found[file])])
+    return lambda tables: tables.__setitem__(file, tables[file][keep(tables[file])])
 
 
 def of_node(node: str, column_: str, of):
     """Changes a column of one node's samples."""
 
-    def change(found: good.Files) -> None:
-        frame = found["samples"]
+    def change(tables: good.Files) -> None:
+        frame = tables["samples"]
         frame[column_] = frame[column_].where(frame["node"] != node, of(frame[column_]))
 
     return change
 
 
 def both(*changes):
-    return lambda found: [change(found) for change in changes]
+    return lambda tables: [change(tables) for change in changes]
 
 
 T, S, I = "trials", "samples", "interactions"  # noqa: E741
@@ -231,8 +231,8 @@ TEXTS = [
 def test_the_good_import_is_good(tmp_path):
     notices = import_folder(good.write(tmp_path / "f", files()), tmp_path / "store")
     assert "s: 3 trials, 3 valid, 900 samples" in notices
-    (found,) = verdicts(tmp_path / "store", [])
-    assert (found.verdict, [(b.tier, b.resource) for b in found.bottlenecks]) == ("single", [("db", "cpu")])
+    (verdict,) = verdicts(tmp_path / "store", [])
+    assert (verdict.verdict, [(b.tier, b.resource) for b in verdict.bottlenecks]) == ("single", [("db", "cpu")])
 
 
 def number(rows_: list) -> list:
@@ -241,10 +241,10 @@ def number(rows_: list) -> list:
 
 @pytest.mark.parametrize(("change", "message"), number(ERRORS))
 def test_what_cannot_be_true_is_an_error_that_names_the_place(tmp_path, change, message):
-    found = files()
-    change(found)
+    tables = files()
+    change(tables)
     with pytest.raises(DataError, match=message):
-        import_folder(good.write(tmp_path / "f", found), tmp_path / "store")
+        import_folder(good.write(tmp_path / "f", tables), tmp_path / "store")
     assert not (tmp_path / "store").exists()
 
 
@@ -259,9 +259,9 @@ def test_what_is_no_such_file_is_an_error_that_names_it(tmp_path, file, change, 
 
 @pytest.mark.parametrize(("change", "reason", "detail"), number(INVALID))
 def test_what_does_not_fit_together_does_not_count(tmp_path, change, reason, detail):
-    found = files()
-    del found[I]
-    spoilt(tmp_path, found, change, reason, detail)
+    tables = files()
+    del tables[I]
+    spoilt(tmp_path, tables, change, reason, detail)
 
 
 @pytest.mark.parametrize(("change", "reason", "detail"), number(DIFFERING))
@@ -269,9 +269,9 @@ def test_files_that_contradict_each_other_do_not_count(tmp_path, change, reason,
     spoilt(tmp_path, files(), change, reason, detail)
 
 
-def spoilt(folder: Path, found: good.Files, change, reason: str, detail: str) -> None:
-    change(found)
-    notices = import_folder(good.write(folder / "f", found), folder / "store")
+def spoilt(folder: Path, tables: good.Files, change, reason: str, detail: str) -> None:
+    change(tables)
+    notices = import_folder(good.write(folder / "f", tables), folder / "store")
     trials = read_table(folder / "store", "trials").set_index("trial")
     if not reason:
         assert trials["valid"].all()
@@ -286,9 +286,9 @@ def spoilt(folder: Path, found: good.Files, change, reason: str, detail: str) ->
 
 
 def test_a_byte_order_mark_and_quotes_and_spaces_are_harmless(tmp_path):
-    found = files()
-    found.pop(I)
-    folder = good.write(tmp_path / "f", found)
+    tables = files()
+    tables.pop(I)
+    folder = good.write(tmp_path / "f", tables)
     path = folder / "trials.csv"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"sweep,trial", b'"sweep", trial'))
     import_folder(folder, tmp_path / "store")
@@ -296,15 +296,15 @@ def test_a_byte_order_mark_and_quotes_and_spaces_are_harmless(tmp_path):
 
 
 def test_other_contents_under_an_old_name_must_be_asked_for(tmp_path):
-    found = files()
-    found.pop(I)
+    tables = files()
+    tables.pop(I)
     store = tmp_path / "store"
     for _ in range(2):
-        import_folder(good.write(tmp_path / "f", found), store)
+        import_folder(good.write(tmp_path / "f", tables), store)
     before = {p: p.read_bytes() for p in store.rglob("*.parquet")}
-    found[S]["value"] = found[S]["value"] * 0.99
+    tables[S]["value"] = tables[S]["value"] * 0.99
     with pytest.raises(DataError, match="sweep s is already stored with other contents; --replace"):
-        import_folder(good.write(tmp_path / "f", found), store)
+        import_folder(good.write(tmp_path / "f", tables), store)
     assert {p: p.read_bytes() for p in store.rglob("*.parquet")} == before
     import_folder(tmp_path / "f", store, replace=True)
     assert read_table(store, "samples")["value"].max() < 99.5
@@ -314,24 +314,24 @@ def test_a_measured_sweep_is_never_replaced(tmp_path):
     from ntier_analysis.demo import SWEEP, unpack
 
     store = unpack(tmp_path)
-    found = files()
-    for frame in found.values():
+    tables = files()
+    for frame in tables.values():
         frame["sweep"] = SWEEP
     with pytest.raises(DataError, match="was not made by this import"):
-        import_folder(good.write(tmp_path / "f", found), store, replace=True)
+        import_folder(good.write(tmp_path / "f", tables), store, replace=True)
 
 
 def test_tiers_of_any_name_are_kept_with_their_order(tmp_path):
     names = {"web": "frontend", "app": "backend", "middleware": "cache", "db": "postgres", "client": "client"}
-    found = files()
-    found.pop(I)
-    found[S]["tier"] = found[S]["tier"].map(names)
-    found[T]["topology"] = "blue cluster"
-    notices = import_folder(good.write(tmp_path / "f", found), tmp_path / "unordered")
+    tables = files()
+    tables.pop(I)
+    tables[S]["tier"] = tables[S]["tier"].map(names)
+    tables[T]["topology"] = "blue cluster"
+    notices = import_folder(good.write(tmp_path / "f", tables), tmp_path / "unordered")
     assert any("the order of the tiers frontend, backend, cache, postgres is unknown" in n for n in notices)
     assert read_table(tmp_path / "unordered", "trials")["tiers"].isna().all()
-    found[T]["tiers"] = "frontend,backend,cache,postgres,archive"
-    notices = import_folder(good.write(tmp_path / "f", found), tmp_path / "store")
+    tables[T]["tiers"] = "frontend,backend,cache,postgres,archive"
+    notices = import_folder(good.write(tmp_path / "f", tables), tmp_path / "store")
     assert "s: nodes without any sample: archive1" in notices
     trials = read_table(tmp_path / "store", "trials")
     assert set(trials["tiers"]) == {"frontend,backend,cache,postgres,archive"}
@@ -341,23 +341,23 @@ def test_tiers_of_any_name_are_kept_with_their_order(tmp_path):
 
 
 def test_what_was_not_validated_is_kept(tmp_path):
-    found = files()
-    found.pop(I)
-    notices = import_folder(good.write(tmp_path / "f", found), tmp_path / "store")
+    tables = files()
+    tables.pop(I)
+    notices = import_folder(good.write(tmp_path / "f", tables), tmp_path / "store")
     (text,) = read_table(tmp_path / "store", "trials")["not_validated"].unique()
     for part in ("generator lag", "clocks", "the mix", "single interactions", "errors", "the host's CPU"):
         assert part in text
     assert "the client's CPU" not in text
     assert f"s: not validated, because it was measured elsewhere: {text}" in notices
-    without(T, "think_time_s")(found)
-    import_folder(good.write(tmp_path / "g", found), tmp_path / "other")
+    without(T, "think_time_s")(tables)
+    import_folder(good.write(tmp_path / "g", tables), tmp_path / "other")
     assert "the think time (7 s assumed)" in read_table(tmp_path / "other", "trials")["not_validated"].iloc[0]
 
 
 def test_exit_code_2_and_no_traceback(tmp_path):
-    found = files()
-    cell(T, "users", "-5")(found)
-    folder = good.write(tmp_path / "f", found)
+    tables = files()
+    cell(T, "users", "-5")(tables)
+    folder = good.write(tmp_path / "f", tables)
     done = subprocess.run(
         [PROGRAM, "import", folder, "--store", tmp_path / "store"], capture_output=True, text=True, check=False
     )

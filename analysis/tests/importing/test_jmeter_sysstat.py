@@ -45,12 +45,12 @@ def test_runs_of_known_truth_get_the_right_verdict(raw, tmp_path):
         import_runs([a_run(raw, users)], tmp_path)
     notices = import_runs([a_run(raw, users) for users in (1000, 1100)], tmp_path)
     assert notices[-1].startswith("1-1-1-1M.imported: 5 trials")
-    found = verdicts(tmp_path, [])[0]
-    assert found.verdict == "single"
-    assert [(b.tier, b.resource, b.nodes) for b in found.bottlenecks] == [("db", "cpu", ("db1",))]
-    assert found.max_throughput.value == pytest.approx(100, rel=0.05)
-    assert [v.verdict for _, v in found.trials] == ["none", "none", "single", "single", "single"]
-    assert any("utilization law: db1 needs 10." in text or "db1 needs 9." in text for text in found.evidence)
+    verdict = verdicts(tmp_path, [])[0]
+    assert verdict.verdict == "single"
+    assert [(b.tier, b.resource, b.nodes) for b in verdict.bottlenecks] == [("db", "cpu", ("db1",))]
+    assert verdict.max_throughput.value == pytest.approx(100, rel=0.05)
+    assert [v.verdict for _, v in verdict.trials] == ["none", "none", "single", "single", "single"]
+    assert any("utilization law: db1 needs 10." in text or "db1 needs 9." in text for text in verdict.evidence)
 
 
 def test_a_run_of_the_same_name_is_replaced(raw, tmp_path):
@@ -87,8 +87,8 @@ def test_nodes_without_a_file_make_the_verdict_unknown_not_hidden(raw, tmp_path)
     web = tuple(f for f in sa if f.tier == "web")
     notices = import_runs([a_run(raw, 1000, sa=web), a_run(raw, 300, sa=tuple(files_of(raw, 300)[1][:1]))], tmp_path)
     assert any("nodes without a sysstat file: app1, middleware1, db1" in text for text in notices)
-    found = verdicts(tmp_path, [])[0]
-    assert found.verdict == "unknown"
+    verdict = verdicts(tmp_path, [])[0]
+    assert verdict.verdict == "unknown"
 
 
 def test_wrong_users_or_think_time_do_not_count(raw, tmp_path):

@@ -36,11 +36,11 @@ def test_a_test_of_several_loads_gets_the_right_verdict(scrapes, tmp_path, kind)
     assert trials["valid"].all(), notices
     assert trials["think_time_s"].to_numpy() == pytest.approx([7.0] * 3, rel=0.02)
     assert "the think time (7" in trials["not_validated"].iloc[0]
-    found = verdicts(tmp_path / "store", [])[0]
-    assert found.verdict == "single"
-    assert [(b.tier, b.resource, b.nodes) for b in found.bottlenecks] == [("db", "cpu", ("db1",))]
-    assert found.max_throughput.value == pytest.approx(100, rel=0.02)
-    assert any("N/X - R at the lowest load" in text for text in found.evidence)
+    verdict = verdicts(tmp_path / "store", [])[0]
+    assert verdict.verdict == "single"
+    assert [(b.tier, b.resource, b.nodes) for b in verdict.bottlenecks] == [("db", "cpu", ("db1",))]
+    assert verdict.max_throughput.value == pytest.approx(100, rel=0.02)
+    assert any("N/X - R at the lowest load" in text for text in verdict.evidence)
 
 
 def test_parts_that_a_file_names_are_the_trials(scrapes, tmp_path):
@@ -63,8 +63,8 @@ def test_without_a_generator_the_file_of_loads_tells_the_figures(scrapes, tmp_pa
     )
     run = Run(prometheus=str(scrapes), topology="1/1/1/1M", loads=loads, think_time_s=7.0)
     import_runs([run], tmp_path / "store")
-    found = verdicts(tmp_path / "store", [])[0]
-    assert (found.verdict, found.bottlenecks[0].nodes) == ("single", ("db1",))
+    verdict = verdicts(tmp_path / "store", [])[0]
+    assert (verdict.verdict, verdict.bottlenecks[0].nodes) == ("single", ("db1",))
     loads.write_text("start,end,users\n1790000000,1790000060,200\n")
     with pytest.raises(DataError, match="each load needs throughput_per_s and response_time_mean_ms"):
         import_runs([run], tmp_path / "other")
@@ -101,8 +101,8 @@ def of_seconds(users: list[int]) -> pd.DataFrame:
 
 def test_ramps_and_short_stays_are_no_plateaus():
     users = [*range(20), *[20] * 30, *range(21, 40), *[40] * 9, *[60] * 20]
-    found = plateaus(of_seconds(users))
-    assert [(p.users, p.start_s, p.end_s) for p in found] == [(20, 1023.0, 1050.0), (60, 1080.0, 1098.0)]
+    stays = plateaus(of_seconds(users))
+    assert [(p.users, p.start_s, p.end_s) for p in stays] == [(20, 1023.0, 1050.0), (60, 1080.0, 1098.0)]
 
 
 def test_a_slow_ramp_has_no_plateau():
@@ -144,12 +144,12 @@ def test_real_k6_csv_and_json_agree():
     """One run of k6, both outputs: CSV has whole seconds."""
     table, points = k6(DATA / "k6.csv.zst"), k6(DATA / "k6.json.zst")
     assert len(table.requests) == len(points.requests) == 650
-    for found in (table, points):
-        assert found.requests["interaction"].value_counts().to_dict() == {"Home": 323, "Story": 323, "Missing": 4}
-        assert (found.requests.loc[found.requests["interaction"] == "Missing", "ok"] == False).all()  # noqa: E712
-        assert found.requests.loc[found.requests["interaction"] == "Home", "ok"].all()
-        assert found.think_s == pytest.approx(0.5, abs=0.01)  # sleep(0.5)
-        assert [p.users for p in plateaus(found.users)] == [4, 10, 24]
+    for run in (table, points):
+        assert run.requests["interaction"].value_counts().to_dict() == {"Home": 323, "Story": 323, "Missing": 4}
+        assert (run.requests.loc[run.requests["interaction"] == "Missing", "ok"] == False).all()  # noqa: E712
+        assert run.requests.loc[run.requests["interaction"] == "Home", "ok"].all()
+        assert run.think_s == pytest.approx(0.5, abs=0.01)  # sleep(0.5)
+        assert [p.users for p in plateaus(run.users)] == [4, 10, 24]
     assert np.abs(table.requests["t_s"] - points.requests["t_s"]).max() < 1
     assert any("times within a second" in note for note in table.notes)
     assert not any("times within a second" in note for note in points.notes)
@@ -170,13 +170,13 @@ def test_real_locust_tables_agree():
 
 
 def test_real_gatling_log():
-    found = gatling(DATA / "simulation.log.zst")
-    names = found.requests["interaction"].unique().tolist()
+    run = gatling(DATA / "simulation.log.zst")
+    names = run.requests["interaction"].unique().tolist()
     assert sorted(names) == ["Home", "Missing", "Stories/Story"]
-    assert len(found.requests) == 495
-    assert set(found.requests.loc[~found.requests["ok"], "interaction"]) == {"Missing"}
-    assert found.users["users"].max() <= 30
-    assert found.users["users"].iloc[-1] == 0
+    assert len(run.requests) == 495
+    assert set(run.requests.loc[~run.requests["ok"], "interaction"]) == {"Missing"}
+    assert run.users["users"].max() <= 30
+    assert run.users["users"].iloc[-1] == 0
 
 
 def test_gatlings_binary_log_is_refused(tmp_path):

@@ -38,14 +38,14 @@ def cpu(instance: str, times: np.ndarray, busy: float = 0.25) -> dict[str, list[
 
 
 def read(path: Path | str, *nodes: str, start: float = T0, end: float = T0 + 60, mapping: Path | None = None):
-    found = read_mapping(mapping)
+    known = read_mapping(mapping)
     named = [node_name(text) for text in nodes]
-    found = found.model_copy(update={"nodes": [*named, *found.nodes]})
-    return scraped(str(path), found, start, end, containers=False, offset_s=0.0)
+    known = known.model_copy(update={"nodes": [*named, *known.nodes]})
+    return scraped(str(path), known, start, end, containers=False, offset_s=0.0)
 
 
-def utilization(found, node: str = "db1"):
-    rows = found.samples.query("node == @node and metric == 'utilization_pct' and resource == 'cpu'")
+def utilization(metrics, node: str = "db1"):
+    rows = metrics.samples.query("node == @node and metric == 'utilization_pct' and resource == 'cpu'")
     return rows.set_index("t_s")["value"]
 
 
@@ -53,25 +53,25 @@ SECONDS = T0 + np.arange(0.0, 61.0)
 
 
 def test_rates_are_those_of_the_counters(tmp_path):
-    found = read(dump(tmp_path / "d", cpu("db1:9100", SECONDS) | cpu("web1:9100", SECONDS, 0.5)))
-    assert utilization(found).tolist() == pytest.approx([25.0] * 60)
-    assert utilization(found, "web1").tolist() == pytest.approx([50.0] * 60)
-    assert found.tiers == {"db1": "db", "web1": "web"}
-    assert found.cores == {"db1": 1.0, "web1": 1.0}
-    assert found.notices == []
-    assert any("less than the scrapes' interval of 1 s" in text for text in found.unknown)
+    metrics = read(dump(tmp_path / "d", cpu("db1:9100", SECONDS) | cpu("web1:9100", SECONDS, 0.5)))
+    assert utilization(metrics).tolist() == pytest.approx([25.0] * 60)
+    assert utilization(metrics, "web1").tolist() == pytest.approx([50.0] * 60)
+    assert metrics.tiers == {"db1": "db", "web1": "web"}
+    assert metrics.cores == {"db1": 1.0, "web1": 1.0}
+    assert metrics.notices == []
+    assert any("less than the scrapes' interval of 1 s" in text for text in metrics.unknown)
 
 
 def test_a_counter_that_begins_anew_has_no_value_there(tmp_path):
     series = cpu("db1:9100", SECONDS)
     for points in series.values():
         points[30:] = [(t, v - points[30][1]) for t, v in points[30:]]
-    found = read(dump(tmp_path / "d", series))
-    values = utilization(found)
+    metrics = read(dump(tmp_path / "d", series))
+    values = utilization(metrics)
     assert values.isna().sum() == 1
     assert np.isnan(values[T0 + 30])
     assert values.dropna().tolist() == pytest.approx([25.0] * 59)
-    assert any(f"db1: counter {CPU} began anew or ran backwards at 14:13:50" in text for text in found.notices)
+    assert any(f"db1: counter {CPU} began anew or ran backwards at 14:13:50" in text for text in metrics.notices)
 
 
 def test_a_restart_is_seen_where_the_counter_is_beyond_its_old_value(tmp_path):
@@ -82,24 +82,24 @@ def test_a_restart_is_seen_where_the_counter_is_beyond_its_old_value(tmp_path):
     series['node_boot_time_seconds{instance="db1:9100"}'] = [
         (t, T0 - 5e5 if t < T0 + 30 else T0 - 3e5) for t in SECONDS
     ]
-    found = read(dump(tmp_path / "d", series))
-    assert np.isnan(utilization(found)[T0 + 30])
-    assert any("db1 (node_exporter) was restarted, seen at 14:13:50" in text for text in found.notices)
+    metrics = read(dump(tmp_path / "d", series))
+    assert np.isnan(utilization(metrics)[T0 + 30])
+    assert any("db1 (node_exporter) was restarted, seen at 14:13:50" in text for text in metrics.notices)
 
 
 def test_missing_scrapes_are_said_and_have_no_value(tmp_path):
     times = np.delete(SECONDS, slice(20, 25))
-    found = read(dump(tmp_path / "d", cpu("db1:9100", times)))
-    values = utilization(found)
+    metrics = read(dump(tmp_path / "d", cpu("db1:9100", times)))
+    values = utilization(metrics)
     assert np.isnan(values[T0 + 25])
     assert values.dropna().tolist() == pytest.approx([25.0] * 54)
-    assert any("db1: 5 scrapes of node_exporter missing (14:13:39 to 14:13:45; every 1 s" in t for t in found.notices)
+    assert any("db1: 5 scrapes of node_exporter missing (14:13:39 to 14:13:45; every 1 s" in t for t in metrics.notices)
 
 
 def test_a_single_missing_scrape_is_no_long_interval(tmp_path):
-    found = read(dump(tmp_path / "d", cpu("db1:9100", np.delete(SECONDS, 20))))
-    assert np.isnan(utilization(found)[T0 + 21])
-    assert any("1 scrape of node_exporter missing" in text for text in found.notices)
+    metrics = read(dump(tmp_path / "d", cpu("db1:9100", np.delete(SECONDS, 20))))
+    assert np.isnan(utilization(metrics)[T0 + 21])
+    assert any("1 scrape of node_exporter missing" in text for text in metrics.notices)
 
 
 def test_a_renamed_instance_is_said_and_can_be_joined(tmp_path):
@@ -127,9 +127,9 @@ def test_instances_without_a_tier_must_be_named(tmp_path):
 
 
 def test_a_slow_scrape_interval_is_said(tmp_path):
-    found = read(dump(tmp_path / "d", cpu("db1:9100", SECONDS[::15])))
-    assert any("interval of 15 s" in text for text in found.unknown)
-    assert utilization(found).tolist() == pytest.approx([25.0] * 4)
+    metrics = read(dump(tmp_path / "d", cpu("db1:9100", SECONDS[::15])))
+    assert any("interval of 15 s" in text for text in metrics.unknown)
+    assert utilization(metrics).tolist() == pytest.approx([25.0] * 4)
 
 
 def test_pools_disks_and_containers_by_the_default_mapping(tmp_path):
@@ -157,15 +157,15 @@ def test_pools_disks_and_containers_by_the_default_mapping(tmp_path):
         "container_cpu_cfs_periods_total" + box: counter(10.0),
         'container_cpu_usage_seconds_total{id="/",instance="cadvisor:8080"}': counter(7.0),
     }
-    found = read(dump(tmp_path / "d", series))
-    means = found.samples.groupby(["node", "resource", "item", "metric"])["value"].mean().round(6).to_dict()
+    metrics = read(dump(tmp_path / "d", series))
+    means = metrics.samples.groupby(["node", "resource", "item", "metric"])["value"].mean().round(6).to_dict()
     assert means["db1", "pool", "max_connections", "utilization_pct"] == 75
     assert means["db1", "disk", "vda", "utilization_pct"] == 50
     assert means["db1", "disk", "vda", "queue"] == 2
     assert means["db1", "disk", "vda", "wait_ms"] == 10
     assert means["app1", "cpu", "", "utilization_pct"] == 75
     assert means["app1", "cpu", "", "throttled_pct"] == 30
-    assert found.cores == {"app1": 2.0}
+    assert metrics.cores == {"app1": 2.0}
 
 
 def test_a_mapping_of_ones_own(tmp_path):
@@ -181,9 +181,9 @@ def test_a_mapping_of_ones_own(tmp_path):
         'busy{pod="shop-7f",kind="job",pool="a"}': [(t, 9.0) for t in SECONDS],
         'size{pod="shop-7f",pool="a"}': [(t, 4.0) for t in SECONDS],
     }
-    found = read(dump(tmp_path / "d", series), mapping=mapping)
-    assert set(found.samples["value"]) == {75.0}
-    assert found.samples[["node", "tier", "item", "source"]].drop_duplicates().values.tolist() == [
+    metrics = read(dump(tmp_path / "d", series), mapping=mapping)
+    assert set(metrics.samples["value"]) == {75.0}
+    assert metrics.samples[["node", "tier", "item", "source"]].drop_duplicates().values.tolist() == [
         ["shop", "app", "a", "mine"]
     ]
 
@@ -209,15 +209,15 @@ def test_a_bad_mapping_is_an_error_with_its_line(tmp_path, content, message):
 
 
 def test_the_default_mapping_is_sound():
-    found = read_mapping(None)
-    assert list(found.exporters) == [
+    mapping = read_mapping(None)
+    assert list(mapping.exporters) == [
         "node_exporter",
         "cadvisor",
         "mysqld_exporter",
         "postgres_exporter",
         "jmx_exporter",
     ]
-    keys = [(r.resource, r.metric, r.item or r.named) for e in found.exporters.values() for r in e.series]
+    keys = [(r.resource, r.metric, r.item or r.named) for e in mapping.exporters.values() for r in e.series]
     assert len(keys) > 40
     assert DEFAULT.name == "prometheus.yaml"
 
@@ -264,9 +264,9 @@ def test_a_long_time_is_asked_for_in_pages(server):
     times = T0 + np.arange(0.0, 1501.0, 2.5)
     Answers.stored = cpu("db1:9100", times)
     Answers.asked = []
-    found = read(server, end=T0 + 1500)
-    assert utilization(found).tolist() == pytest.approx([25.0] * 600)
-    assert found.notices == []
+    metrics = read(server, end=T0 + 1500)
+    assert utilization(metrics).tolist() == pytest.approx([25.0] * 600)
+    assert metrics.notices == []
     assert sum(text.startswith(CPU + "{") for text in Answers.asked) == 3
 
 
@@ -290,15 +290,15 @@ def everything(_: str) -> bool:
 
 def test_a_real_dump_tells_of_the_exporter_that_was_stopped():
     start, end = 1_795_451_830, 1_795_451_872
-    found = read(DATA / "prometheus.dump.zst", start=start, end=end)
-    assert found.tiers == {"web1": "web"}
-    assert any("web1: 5 scrapes of node_exporter missing (16:37:27 to 16:37:33" in text for text in found.notices)
-    assert found.cores == {"web1": 2.0}
-    values = utilization(found, "web1").dropna()
+    metrics = read(DATA / "prometheus.dump.zst", start=start, end=end)
+    assert metrics.tiers == {"web1": "web"}
+    assert any("web1: 5 scrapes of node_exporter missing (16:37:27 to 16:37:33" in text for text in metrics.notices)
+    assert metrics.cores == {"web1": 2.0}
+    values = utilization(metrics, "web1").dropna()
     assert values.between(0, 103).all()
-    kinds = set(found.samples["resource"])
+    kinds = set(metrics.samples["resource"])
     assert {"cpu", "disk", "network", "memory", "queue"} <= kinds
-    speeds = found.samples.query("resource == 'network' and metric == 'utilization_pct'")
+    speeds = metrics.samples.query("resource == 'network' and metric == 'utilization_pct'")
     assert "eth0" not in set(speeds["item"])  # its speed is unknown
 
 
@@ -311,11 +311,11 @@ def test_the_grid_of_query_range_is_thinned_to_its_scrapes():
     assert raw_grid
     assert len(grid[0].t) > 3.5 * len(raw[0].t)
     start, end = 1_795_451_830, 1_795_451_872
-    found = read(DATA / "query_range.json.zst", start=start, end=end)
-    assert any("interval of 1 s" in text for text in found.unknown)
-    assert any("5 scrapes of node_exporter missing (16:37:2" in text for text in found.notices)
+    metrics = read(DATA / "query_range.json.zst", start=start, end=end)
+    assert any("interval of 1 s" in text for text in metrics.unknown)
+    assert any("5 scrapes of node_exporter missing (16:37:2" in text for text in metrics.notices)
     exact = read(DATA / "query.json.zst", start=start, end=end)
-    assert utilization(exact, "web1").isna().sum() == utilization(found, "web1").isna().sum() == 1
+    assert utilization(exact, "web1").isna().sum() == utilization(metrics, "web1").isna().sum() == 1
 
 
 TEXTS = [
@@ -346,9 +346,9 @@ def test_what_prometheus_never_wrote_is_an_error(tmp_path, content, message):
 
 def test_labels_may_hold_anything(tmp_path):
     (tmp_path / "d").write_text('a{b="x} 1 2\\"\\n\\\\",c=""} 3 1790000000.5\n{__name__="n",b="y"} 4 1790000000500\n')
-    found, grid = snapshot(tmp_path / "d", everything)
+    series, grid = snapshot(tmp_path / "d", everything)
     assert not grid
-    assert [(s.name, s.labels, s.t.tolist(), s.v.tolist()) for s in found] == [
+    assert [(s.name, s.labels, s.t.tolist(), s.v.tolist()) for s in series] == [
         ("a", {"b": 'x} 1 2"\n\\', "c": ""}, [1_790_000_000.5], [3.0]),
         ("n", {"b": "y"}, [1_790_000_000.5], [4.0]),
     ]
@@ -356,7 +356,7 @@ def test_labels_may_hold_anything(tmp_path):
 
 def test_the_truth_of_a_sweep_comes_back(tmp_path):
     path = load_files.openmetrics(tmp_path / "d")
-    found = read(path, start=1_790_000_000, end=1_790_002_060)
-    db = utilization(found)
+    metrics = read(path, start=1_790_000_000, end=1_790_002_060)
+    db = utilization(metrics)
     assert db[(db.index > 1_790_002_001) & (db.index < 1_790_002_060)].mean() > 97
-    assert found.cores == dict.fromkeys(load_files.NODES, 2.0)
+    assert metrics.cores == dict.fromkeys(load_files.NODES, 2.0)

@@ -60,23 +60,23 @@ def test_errors_are_told_apart_by_what_was_fitted(document):
 
 
 def test_one_more_database_moves_the_bottleneck_to_the_application(document):
-    (found,) = document["what_if"]
-    assert found["bottleneck"] == "app"
-    assert found["max_throughput_per_s"] == pytest.approx(0.2 * mesh.capacity_per_s("1/1/1/2M"), rel=0.05)
-    assert found["ratio"] == pytest.approx(mesh.capacity_per_s("1/1/1/2M") / mesh.capacity_per_s("1/1/1/1M"), rel=0.05)
-    assert found["utilization"]["db"] == pytest.approx(0.594, rel=0.06)
+    (answer,) = document["what_if"]
+    assert answer["bottleneck"] == "app"
+    assert answer["max_throughput_per_s"] == pytest.approx(0.2 * mesh.capacity_per_s("1/1/1/2M"), rel=0.05)
+    assert answer["ratio"] == pytest.approx(mesh.capacity_per_s("1/1/1/2M") / mesh.capacity_per_s("1/1/1/1M"), rel=0.05)
+    assert answer["utilization"]["db"] == pytest.approx(0.594, rel=0.06)
 
 
 def test_another_node_type_takes_its_capacity_from_the_store(store):
-    (found,) = predicted(store, SWEEP, "1/1/1/1ML", [], None)["what_if"]
-    assert found["max_throughput_per_s"] == pytest.approx(0.2 * mesh.capacity_per_s("1/1/1/1ML"), rel=0.06)
+    (answer,) = predicted(store, SWEEP, "1/1/1/1ML", [], None)["what_if"]
+    assert answer["max_throughput_per_s"] == pytest.approx(0.2 * mesh.capacity_per_s("1/1/1/1ML"), rel=0.06)
 
 
 def tiers(nodes: int = 1) -> list[TierDemand]:
     def tier(name: str, demand_s: float, count: int = 1) -> TierDemand:
-        found = Demand(0.001 * count, demand_s, 0.02 * demand_s, 0.5, 20, 1e-6, 0.0)
+        demand = Demand(0.001 * count, demand_s, 0.02 * demand_s, 0.5, 20, 1e-6, 0.0)
         replicas = Replicas.ALL_WRITE if name == "db" else Replicas.BALANCED
-        return TierDemand(name, count, 0.2, found, ("a", "b"), replicas)
+        return TierDemand(name, count, 0.2, demand, ("a", "b"), replicas)
 
     return [tier("app", 0.001), tier("middleware", 0.0008), tier("db", 0.004 * nodes, nodes)]
 
@@ -98,18 +98,18 @@ def test_writes_are_not_divided_among_replicas():
 
 def test_a_node_of_several_cores_serves_several_at_once():
     tier = TierDemand("db", 2, 2.5, Demand(0.0, 0.01, 0.0, 1.0, 5), (), Replicas.ALL_WRITE)
-    found = station(tier, 0.0, 0.01)
-    assert (found.servers, found.queues, found.demand_s) == (5.0, 1, 0.01)
+    node = station(tier, 0.0, 0.01)
+    assert (node.servers, node.queues, node.demand_s) == (5.0, 1, 0.01)
     other = station(TierDemand("app", 2, 0.2, Demand(0.0, 0.01, 0.0, 1.0, 5), ()), 0.0, 0.01)
     assert (other.servers, other.queues) == (1.0, 2)
     assert other.demand_s == pytest.approx(0.05)
 
 
 def test_bands_hold_the_point_and_widen_with_the_demands():
-    found = predict(tiers(), 7.0, [50, 200, 2000])
-    assert (found.throughput.low <= found.throughput.value).all()
-    assert (found.throughput.value <= found.throughput.high).all()
-    relative = (found.throughput.high - found.throughput.low) / found.throughput.value
+    prediction = predict(tiers(), 7.0, [50, 200, 2000])
+    assert (prediction.throughput.low <= prediction.throughput.value).all()
+    assert (prediction.throughput.value <= prediction.throughput.high).all()
+    relative = (prediction.throughput.high - prediction.throughput.low) / prediction.throughput.value
     assert relative[0] < 0.01 < relative[2]
     assert predict(tiers(), 7.0, [2000], {"db": Change(5, 0.2)}).maximum.tier == "app"
 
@@ -133,8 +133,8 @@ def test_a_node_type_that_is_nowhere_is_asked_for(tmp_path):
     mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 3000))
     with pytest.raises(DataError, match="give --cores low_cost=CORES"):
         predicted(tmp_path, SWEEP, "1/1/1/1ML", [], None)
-    (found,) = predicted(tmp_path, SWEEP, "1/1/1/1ML", ["low_cost=0.06"], None)["what_if"]
-    assert found["bottleneck"] == "db"
+    (answer,) = predicted(tmp_path, SWEEP, "1/1/1/1ML", ["low_cost=0.06"], None)["what_if"]
+    assert answer["bottleneck"] == "db"
 
 
 def test_a_sweep_that_is_saturated_from_its_first_load_is_refused_by_name_of_the_tier(tmp_path):
@@ -156,10 +156,10 @@ def test_a_node_that_was_not_measured_takes_its_trial_out_of_the_fit():
         for s in range(1, 61)
         if (t, n) != ("c", "db2")
     ]
-    (found,) = tier_demands(trials, pd.DataFrame(samples), nodes)
-    assert found.trials == ("a", "b")
-    assert found.demand.demand_s == pytest.approx(0.002)
-    assert found.idle_cores == pytest.approx(0.0, abs=1e-9)
+    (tier,) = tier_demands(trials, pd.DataFrame(samples), nodes)
+    assert tier.trials == ("a", "b")
+    assert tier.demand.demand_s == pytest.approx(0.002)
+    assert tier.idle_cores == pytest.approx(0.0, abs=1e-9)
 
 
 def test_text_says_how_far_off_it_is(document):

@@ -23,12 +23,12 @@ def summary(trace: pd.DataFrame, start_s: float = 999.0, end_s: float = 1e6) -> 
 
 
 def test_a_perfect_balancer_has_no_regret_and_saw_what_was_there():
-    found = summary(simulate("least_pending"))
-    assert found["choices"] == 4000
-    assert found["least"] == 1.0
-    assert found["first_of_least"] == 1.0
-    assert found["regret_max"] == 0
-    assert found["seen_confirmed"] == 1.0
+    figures = summary(simulate("least_pending"))
+    assert figures["choices"] == 4000
+    assert figures["least"] == 1.0
+    assert figures["first_of_least"] == 1.0
+    assert figures["regret_max"] == 0
+    assert figures["seen_confirmed"] == 1.0
 
 
 def test_policies_that_do_not_look_regret_it():
@@ -42,28 +42,28 @@ def test_policies_that_do_not_look_regret_it():
 def test_the_race_between_choice_and_count_shows_only_if_those_waiting_count():
     """5 ms from choice to count, a choice every 2.5 ms: the policy keeps its word by what it counts, and is often
     beaten by what it does not know."""
-    found = summary(simulate("least_pending", load=4.0, delay_s=0.005))
-    assert found["least"] == 1.0
-    assert 0.3 < found["least_waiting"] < 0.9
+    figures = summary(simulate("least_pending", load=4.0, delay_s=0.005))
+    assert figures["least"] == 1.0
+    assert 0.3 < figures["least_waiting"] < 0.9
 
 
 def test_the_rebuilt_vector_is_that_of_a_plain_count():
     trace = simulate("random", n=300, load=5.0, delay_s=0.001)
-    found, chose = rebuild(trace, DBS, 0, 2**62)
+    rebuilt, chose = rebuild(trace, DBS, 0, 2**62)
     for i in (0, 17, 150, 299):
         at = chose["choice_ns"].iloc[i]
         for r, name in enumerate(DBS):
             rows = trace[trace["replica"] == name]
-            assert found.pending[i, r] == int(((rows["begin_ns"] < at) & (at <= rows["end_ns"])).sum())
-    assert regret(found.pending, found.chosen).min() == 0
+            assert rebuilt.pending[i, r] == int(((rows["begin_ns"] < at) & (at <= rows["end_ns"])).sum())
+    assert regret(rebuilt.pending, rebuilt.chosen).min() == 0
 
 
 def test_statements_from_before_the_run_count_as_pending_and_their_choices_do_not():
     trace = simulate("least_pending", load=6.0)
     half = trace["choice_ns"].iloc[2000] / SECOND
-    found = summary(trace, half)
-    assert found["choices"] == pytest.approx(2000, abs=1)
-    assert found["least"] == 1.0
+    figures = summary(trace, half)
+    assert figures["choices"] == pytest.approx(2000, abs=1)
+    assert figures["least"] == 1.0
 
 
 def test_writes_are_pending_and_no_choices():
@@ -71,9 +71,9 @@ def test_writes_are_pending_and_no_choices():
     writes = reads.iloc[::10].assign(choice_ns=0, seen="", number=lambda f: f["number"] + 10_000)
     both = pd.concat([reads, writes], ignore_index=True)
     seen = np.vstack([seen_pending(reads["seen"], 3), np.full((len(writes), 3), np.nan)])
-    found = regret_summary(choice_table(both, DBS, seen, 0, 1e6))
-    assert found["choices"] == len(reads)
-    assert found["least"] < 1.0  # this policy did not count them
+    figures = regret_summary(choice_table(both, DBS, seen, 0, 1e6))
+    assert figures["choices"] == len(reads)
+    assert figures["least"] < 1.0  # this policy did not count them
 
 
 def test_lost_records_are_counted_by_their_numbers():
@@ -126,8 +126,8 @@ def test_shares_have_intervals_that_hold_the_truth():
         first = rng.binomial(40, 0.3, 60)
         t = np.tile(np.arange(60.0), 2)
         rates = pd.DataFrame({"t_s": t, "item": np.repeat(["db1", "db2"], 60), "value": np.r_[first, 40 - first]})
-        found = replica_shares(rates, 0.0, 60.0).set_index("item")
-        inside += found.loc["db1", "low"] <= 0.3 <= found.loc["db1", "high"]
-        assert found["share"].sum() == pytest.approx(1)
-        assert found["per_s"].sum() == pytest.approx(40)
+        shares = replica_shares(rates, 0.0, 60.0).set_index("item")
+        inside += shares.loc["db1", "low"] <= 0.3 <= shares.loc["db1", "high"]
+        assert shares["share"].sum() == pytest.approx(1)
+        assert shares["per_s"].sum() == pytest.approx(40)
     assert 0.90 <= inside / 200 <= 0.99

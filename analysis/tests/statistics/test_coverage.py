@@ -9,8 +9,8 @@ LEAST, MOST = 0.91, 0.985
 """95 % in 300 runs: three standard errors of 1.3 points; the goal is 93 to 97 %."""
 
 
-def share(found, truth):
-    return np.mean([i.low <= truth <= i.high for i in found])
+def share(intervals, truth):
+    return np.mean([i.low <= truth <= i.high for i in intervals])
 
 
 @pytest.mark.parametrize("trials", [3, 8])
@@ -39,15 +39,15 @@ def test_a_demand_holds_however_far_the_loads_are_from_the_law(loads, noise):
 @pytest.mark.parametrize("interval_s", [0.1, 1.0])
 @pytest.mark.parametrize("truth", [0.3, 0.8])
 def test_a_saturation_with_enough_changes_holds(interval_s, truth):
-    found = [s for s in interval_coverage.shares(truth, 1.0, 60.0, interval_s, 150) if s.enough_changes]
-    assert len(found) > 120
-    assert share(found, truth) >= LEAST
+    intervals = [s for s in interval_coverage.shares(truth, 1.0, 60.0, interval_s, 150) if s.enough_changes]
+    assert len(intervals) > 120
+    assert share(intervals, truth) >= LEAST
 
 
 def test_a_state_that_lasts_as_long_as_the_run_is_said_not_to_be_known():
     """Such an interval cannot hold: it must be wide, and the note must say so."""
-    found = interval_coverage.shares(0.5, 10.0, 60.0, 1.0, 100)
-    few = [s for s in found if not s.enough_changes]
+    intervals = interval_coverage.shares(0.5, 10.0, 60.0, 1.0, 100)
+    few = [s for s in intervals if not s.enough_changes]
     assert len(few) > 80
     assert all(s.note for s in few)
     assert np.median([s.high - s.low for s in few]) > 0.5

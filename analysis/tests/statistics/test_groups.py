@@ -36,9 +36,9 @@ def test_two_share_a_letter_exactly_if_they_are_the_same():
     for _ in range(50):
         names = [f"n{i}" for i in range(9)]
         equal = {frozenset(p) for p in itertools.combinations(names, 2) if rng.random() < 0.5}
-        found = letters(names, equal)
+        groups = letters(names, equal)
         for pair in itertools.combinations(names, 2):
-            assert bool(set(found[pair[0]]) & set(found[pair[1]])) == (frozenset(pair) in equal)
+            assert bool(set(groups[pair[0]]) & set(groups[pair[1]])) == (frozenset(pair) in equal)
 
 
 def test_more_groups_than_letters():
@@ -53,10 +53,10 @@ def estimate(values: np.ndarray) -> Interval:
 def test_a_family_is_corrected_for_its_size():
     """The same two estimates look less different among many pairs (Holm)."""
     rng = np.random.default_rng(3)
-    found = {n: of_trials(rng.normal(v, 2.0, 5)) for n, v in {"a": 100.0, "b": 106.0}.items()}
-    alone = compare_all(found)[0]
+    estimates = {n: of_trials(rng.normal(v, 2.0, 5)) for n, v in {"a": 100.0, "b": 106.0}.items()}
+    alone = compare_all(estimates)[0]
     others = {f"n{i}": of_trials(rng.normal(100.0, 2.0, 5)) for i in range(5)}
-    among = next(p for p in compare_all(found | others) if (p.a, p.b) == ("a", "b"))
+    among = next(p for p in compare_all(estimates | others) if (p.a, p.b) == ("a", "b"))
     assert among.ratio == alone.ratio
     assert alone.p_different < among.p_different <= 21 * alone.p_different
 
@@ -76,8 +76,8 @@ def test_error_rates():
     wrong_same = wrong_different = right = 0
     for _ in range(500):
         truth = {"a": 100.0, "b": 100 * 1.0501, "c": 100.0}
-        found = {n: estimate(rng.normal(v, 2.0, 5)) for n, v in truth.items()}
-        relation = {p.a + p.b: p.relation for p in compare_all(found)}
+        estimates = {n: estimate(rng.normal(v, 2.0, 5)) for n, v in truth.items()}
+        relation = {p.a + p.b: p.relation for p in compare_all(estimates)}
         wrong_same += "same" in (relation["ab"], relation["bc"])
         wrong_different += relation["ac"] in ("higher", "lower")
         right += relation["ac"] == "same"
@@ -87,8 +87,8 @@ def test_error_rates():
 
 
 def test_few_noisy_values_stay_undecided():
-    found = {"a": estimated(100, 5, 2, 3), "b": estimated(103, 5, 2, 3)}
-    pair = compare_pairs(found, [("a", "b")])[0]
+    estimates = {"a": estimated(100, 5, 2, 3), "b": estimated(103, 5, 2, 3)}
+    pair = compare_pairs(estimates, [("a", "b")])[0]
     assert pair.relation == "undecided"
     assert pair.ratio.low < 1 < pair.ratio.high
 

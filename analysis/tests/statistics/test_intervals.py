@@ -19,7 +19,7 @@ def batch_arrivals(rng, rate, seconds, size):
 @pytest.mark.parametrize("size", [1, 4])
 def test_throughput_interval_covers(size):
     rng = np.random.default_rng(1)
-    hits = [(found := throughput(batch_arrivals(rng, 40, 60, size), 0, 60)).low <= 40 <= found.high for _ in range(400)]
+    hits = [(rate := throughput(batch_arrivals(rng, 40, 60, size), 0, 60)).low <= 40 <= rate.high for _ in range(400)]
     assert 0.92 <= np.mean(hits) <= 0.98
 
 
@@ -70,8 +70,8 @@ def test_share_interval_covers_where_independent_samples_would_not(load):
     rng = np.random.default_rng(4)
     runs = [busy_line(rng, load, 60) for _ in range(200)]
     truth = float(np.mean([r.mean() for r in runs]))
-    found = [saturation_share(r, 0.1) for r in runs]
-    assert np.mean([s.low <= truth <= s.high for s in found]) >= 0.9
+    shares = [saturation_share(r, 0.1) for r in runs]
+    assert np.mean([s.low <= truth <= s.high for s in shares]) >= 0.9
     naive = [wilson(r.mean(), len(r), 1.96) for r in runs]
     assert np.mean([low <= truth <= high for low, high in naive]) < 0.8
 
@@ -87,8 +87,8 @@ def test_t22_constant_series():
 def test_t21_gap_is_no_zero():
     marks = np.ones(600)
     marks[100:200] = np.nan
-    found = saturation_share(marks, 0.1)
-    assert (found.value, found.n, found.missing) == (1.0, 500, 100)
+    share = saturation_share(marks, 0.1)
+    assert (share.value, share.n, share.missing) == (1.0, 500, 100)
     nothing = saturation_share(np.full(600, np.nan), 0.1)
     assert np.isnan(nothing.value)
     assert (nothing.low, nothing.high) == (0.0, 1.0)
@@ -129,9 +129,9 @@ def test_t19_pooled_plateau_covers_and_is_not_biased():
     hits, means, largest = [], [], []
     for _ in range(300):
         rates = [batch_rates(batch_arrivals(rng, 60, 40, 4), 0, 40) for _ in range(5)]
-        found, _ = laws.pool(rates)
-        hits.append(found.low <= 60 <= found.high)
-        means.append(found.value)
+        pooled, _ = laws.pool(rates)
+        hits.append(pooled.low <= 60 <= pooled.high)
+        means.append(pooled.value)
         largest.append(max(r.mean() for r in rates))
     assert 0.92 <= np.mean(hits) <= 0.98
     assert np.mean(means) == pytest.approx(60, rel=0.005)
@@ -161,10 +161,10 @@ def test_trials_that_agree_by_chance_are_no_surer_than_their_runs():
 
 def test_demand_is_recovered():
     x = np.array([10.0, 20, 30, 40])
-    found = laws.demand(x, 0.005 + 0.0015 * x, 0.02 * (0.005 + 0.0015 * x))
-    assert found.idle_cores == pytest.approx(0.005)
-    assert found.demand_s == pytest.approx(0.0015)
-    assert found.p > 0.9
+    fitted = laws.demand(x, 0.005 + 0.0015 * x, 0.02 * (0.005 + 0.0015 * x))
+    assert fitted.idle_cores == pytest.approx(0.005)
+    assert fitted.demand_s == pytest.approx(0.0015)
+    assert fitted.p > 0.9
     with pytest.raises(ValueError, match="two loads"):
         laws.demand(np.array([1.0, 1.0]), np.array([1.0, 1.0]), np.ones(2))
 
@@ -194,8 +194,8 @@ def test_dependence_tells_in_turn_from_unrelated():
     false_alarms = 0
     for _ in range(100):
         a, b = busy_line(rng, 0.8, 60), busy_line(rng, 0.8, 60)
-        found = laws.dependence(a, b, 0.1)
-        false_alarms += found.p_below < 0.01 and found.lift <= 0.5
+        dependence = laws.dependence(a, b, 0.1)
+        false_alarms += dependence.p_below < 0.01 and dependence.lift <= 0.5
     assert false_alarms <= 3
 
 
@@ -204,8 +204,8 @@ def test_t6_averages_hide_a_quick_alternation():
     turn = (np.arange(600) // 4 % 2).astype(float)
     seconds = turn.reshape(60, 10).mean(axis=1)
     assert seconds.max() <= 0.6
-    found = laws.dependence(turn, 1 - turn, 0.1)
-    assert (found.lift, found.union) == (0, 1)
+    dependence = laws.dependence(turn, 1 - turn, 0.1)
+    assert (dependence.lift, dependence.union) == (0, 1)
 
 
 @pytest.mark.parametrize("n", [1, 7.5, 40, 1234.5])

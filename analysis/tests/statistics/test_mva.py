@@ -45,16 +45,16 @@ def test_textbook_example():
     """Lazowska et al. 1984, section 6.4: Z = 15 s, demands 0.605, 2.1, 1.35 s, exact solution by MVA: with one user
     R is the sum of the demands, with many X is 1 / 2.1 s."""
     stations = [Station("cpu", 0.605), Station("disk1", 2.1), Station("disk2", 1.35)]
-    found = solve(stations, 15.0, [1, 2, 3, 200])
-    assert found.response_s[0] == pytest.approx(4.055)
+    solution = solve(stations, 15.0, [1, 2, 3, 200])
+    assert solution.response_s[0] == pytest.approx(4.055)
     # the recursion of the book by hand: R_k(N) = D_k (1 + Q_k(N - 1)), X = N / (Z + R), Q_k = X R_k
     queue, rates = np.zeros(3), []
     for n in (1, 2, 3):
         times = np.array([0.605, 2.1, 1.35]) * (1 + queue)
         rates.append(n / (15 + times.sum()))
         queue = rates[-1] * times
-    assert found.throughput_per_s[:3] == pytest.approx(rates)
-    assert found.throughput_per_s[3] == pytest.approx(1 / 2.1)
+    assert solution.throughput_per_s[:3] == pytest.approx(rates)
+    assert solution.throughput_per_s[3] == pytest.approx(1 / 2.1)
 
 
 def test_machine_repair():
@@ -78,9 +78,9 @@ def test_sizes_at_which_libraries_fail():
 def test_large_systems_stay_finite():
     stations = [Station("app", 0.2, 1, 99), Station("db", 0.5, 99), Station("web", 1e-6)]
     users = [1, 1000, 20_000]
-    found = solve(stations, 7.0, users)
-    assert np.isfinite(found.throughput_per_s).all()
-    assert found.throughput_per_s[-1] == pytest.approx(198, rel=1e-4)
+    solution = solve(stations, 7.0, users)
+    assert np.isfinite(solution.throughput_per_s).all()
+    assert solution.throughput_per_s[-1] == pytest.approx(198, rel=1e-4)
 
 
 STATIONS = st.lists(
@@ -116,13 +116,13 @@ def bounds(stations: list[Station], think_s: float, users: list[int]) -> tuple[n
 def test_between_the_bounds_and_growing(stations, think_s, users):
     stations = [Station(f"s{i}", s.demand_s, s.servers, s.queues) for i, s in enumerate(stations)]
     loads = sorted({1, 2, users // 2 or 1, users})
-    found = solve(stations, think_s, loads)
+    solution = solve(stations, think_s, loads)
     low, high = bounds(stations, think_s, loads)
-    assert (found.throughput_per_s <= high * (1 + 1e-9)).all()
-    assert (found.throughput_per_s >= low * (1 - 1e-9)).all()
-    assert (np.diff(found.throughput_per_s) >= -1e-9 * found.throughput_per_s[:-1]).all()
-    assert (np.diff(found.response_s) >= -1e-9).all()
-    assert all((u <= 1 + 1e-9).all() for u in found.utilization.values())
+    assert (solution.throughput_per_s <= high * (1 + 1e-9)).all()
+    assert (solution.throughput_per_s >= low * (1 - 1e-9)).all()
+    assert (np.diff(solution.throughput_per_s) >= -1e-9 * solution.throughput_per_s[:-1]).all()
+    assert (np.diff(solution.response_s) >= -1e-9).all()
+    assert all((u <= 1 + 1e-9).all() for u in solution.utilization.values())
 
 
 def simulated(policy: str, users: int, think_s: float, demand_s: float, nodes: int, seconds: float, seed: int = 3):
@@ -160,10 +160,12 @@ def test_which_form_fits_which_dispatcher():
     think_s, demand_s, nodes, users = 1.0, 0.06, 4, 55
     one = solve([Station("db", demand_s, nodes)], think_s, users)
     separate = solve([Station("db", demand_s, 1, nodes)], think_s, users)
-    found = {p: simulated(p, users, think_s, demand_s, nodes, 1500) for p in ("random", "round_robin", "least_pending")}
-    assert found["random"][1] == pytest.approx(separate.response_s[0], rel=0.05)
-    assert found["random"][0] == pytest.approx(separate.throughput_per_s[0], rel=0.01)
-    times = {p: r for p, (_, r) in found.items()}
+    by_policy = {
+        p: simulated(p, users, think_s, demand_s, nodes, 1500) for p in ("random", "round_robin", "least_pending")
+    }
+    assert by_policy["random"][1] == pytest.approx(separate.response_s[0], rel=0.05)
+    assert by_policy["random"][0] == pytest.approx(separate.throughput_per_s[0], rel=0.01)
+    times = {p: r for p, (_, r) in by_policy.items()}
     gap = separate.response_s[0] - one.response_s[0]
     assert one.response_s[0] < times["least_pending"] < one.response_s[0] + 0.5 * gap
     assert times["least_pending"] < times["round_robin"] < separate.response_s[0]

@@ -42,11 +42,11 @@ def closed_network(users: int, run_s: float, seed: int, warm_s: float = 60.0) ->
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.95, 0.99])
 def test_the_value_is_numpys_percentile_of_what_was_completed_in_the_window(share):
     times, responses = closed_network(300, 60.0, seed=1)
-    found = percentile_interval(responses, times, share, 10.0, 50.0)
+    interval = percentile_interval(responses, times, share, 10.0, 50.0)
     inside = responses[(times >= 10.0) & (times < 50.0)]
-    assert found.n == len(inside)
-    assert found.value == np.percentile(inside, 100 * share)
-    assert found.low <= found.value <= found.high
+    assert interval.n == len(inside)
+    assert interval.value == np.percentile(inside, 100 * share)
+    assert interval.low <= interval.value <= interval.high
 
 
 def test_the_order_of_the_values_does_not_matter():
@@ -68,8 +68,8 @@ def test_a_percentile_takes_ten_values_beyond_it(share, needed):
 
 def test_equal_values_have_an_interval_of_no_width():
     times = np.linspace(0, 10, 2000, endpoint=False)
-    found = percentile_interval(np.full(2000, 4.0), times, 0.95, 0.0, 10.0)
-    assert (found.value, found.low, found.high) == (4.0, 4.0, 4.0)
+    interval = percentile_interval(np.full(2000, 4.0), times, 0.95, 0.0, 10.0)
+    assert (interval.value, interval.low, interval.high) == (4.0, 4.0, 4.0)
 
 
 def test_correlated_values_count_for_less_than_independent_ones():
@@ -99,10 +99,10 @@ def test_intervals_hold_as_often_as_they_say_below_the_knee():
     """Half of the capacity, 60 s. Nearer to the knee and with fewer seconds see `percentile_interval`."""
     truth = np.percentile(closed_network(350, 4000.0, seed=99)[1], 95)
     held = [
-        found.low <= truth <= found.high
+        interval.low <= truth <= interval.high
         for seed in range(120)
         for times, responses in [closed_network(350, 60.0, seed)]
-        for found in [percentile_interval(responses, times, 0.95, 0.0, 60.0)]
+        for interval in [percentile_interval(responses, times, 0.95, 0.0, 60.0)]
     ]
     assert 0.90 <= np.mean(held) <= 0.99  # 0.95 +- 2.5 standard errors of 120 runs
 

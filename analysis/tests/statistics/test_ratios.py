@@ -17,9 +17,9 @@ def share(outcomes):
 @pytest.mark.parametrize("test", [paired, unpaired])
 def test_intervals_hold_the_truth_in_95_of_100(test, n):
     rng = np.random.default_rng(n)
-    found = [test(rng.lognormal(0, 0.03, n), 1.2 * rng.lognormal(0, 0.05, n)) for _ in range(RUNS)]
+    ratios = [test(rng.lognormal(0, 0.03, n), 1.2 * rng.lognormal(0, 0.05, n)) for _ in range(RUNS)]
     # 400 runs of 95 %: standard error 1.1 points; Welch is a little off at n = 3
-    assert 0.91 <= share(r.low <= 1.2 <= r.high for r in found) <= 0.99
+    assert 0.91 <= share(r.low <= 1.2 <= r.high for r in ratios) <= 0.99
 
 
 def test_pairing_removes_what_both_have_in_common():
@@ -51,8 +51,8 @@ def test_estimates_by_the_delta_method():
     hits = []
     for _ in range(RUNS):
         x, y = 100 + rng.normal(0, 10, 10), 130 + rng.normal(0, 20, 10)
-        found = of_intervals(of_trials(x), of_trials(y))
-        hits.append(found.low <= 1.3 <= found.high)
+        ratio = of_intervals(of_trials(x), of_trials(y))
+        hits.append(ratio.low <= 1.3 <= ratio.high)
     assert 0.91 <= np.mean(hits) <= 0.99
 
 

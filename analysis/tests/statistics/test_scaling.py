@@ -32,8 +32,8 @@ def test_intervals_hold():
     """95 % intervals of sigma over 60 seeds: at least 51 hold (3 s.e. below 57)."""
     x, held = usl(N, 100.0, 0.1, 0.0), 0
     for seed in range(60):
-        found, _, _ = fit(N, np.random.default_rng(seed).normal(x, 0.02 * x), 0.02 * x, seed)
-        held += found.low[1] <= 0.1 <= found.high[1]
+        fitted, _, _ = fit(N, np.random.default_rng(seed).normal(x, 0.02 * x), 0.02 * x, seed)
+        held += fitted.low[1] <= 0.1 <= fitted.high[1]
     assert held >= 51
 
 

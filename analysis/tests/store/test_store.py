@@ -54,9 +54,9 @@ def frames(store: Path) -> dict[str, pd.DataFrame]:
 
 def test_every_table_has_the_schema_with_units(store):
     for name, schema in TABLES.items():
-        found = pq.read_schema(store / name / f"{SWEEP}.parquet")
-        assert found.names == schema.names
-        for field in found:
+        stored = pq.read_schema(store / name / f"{SWEEP}.parquet")
+        assert stored.names == schema.names
+        for field in stored:
             assert field.metadata[b"definition"].endswith(b".")
             assert b"unit" in field.metadata
 
@@ -103,8 +103,8 @@ def test_newest_attempt_counts(tmp_path):
     write_trial(tmp_path, Spec(300, TRUTH, **SHORT))
     write_trial(tmp_path, Spec(300, TRUTH, seed=2, attempt=2, **SHORT))
     write_trial(tmp_path, Spec(300, TRUTH, seed=3, attempt=10, **SHORT))
-    found = attempts(tmp_path / SWEEP)
-    assert [p.name for p in found["u00300.r01"]] == ["u00300.r01", "u00300.r01.a2", "u00300.r01.a10"]
+    by_trial = attempts(tmp_path / SWEEP)
+    assert [p.name for p in by_trial["u00300.r01"]] == ["u00300.r01", "u00300.r01.a2", "u00300.r01.a10"]
     assert ingest_sweep(tmp_path / SWEEP, tmp_path / "store").trials == 1
     trials = read_table(tmp_path / "store", "trials")
     assert trials[["seed", "attempt", "attempts"]].iloc[0].tolist() == [3, 10, 3]

@@ -46,7 +46,7 @@ def sadf(path: Path, program: str = "sadf") -> tuple[list[dict], str]:
 
 def printed(records: list[dict]) -> Printed:
     """{(interval, activity, item, column): text}; devices by their place, since their names are this machine's."""
-    found: Printed = {}
+    values: Printed = {}
     for number, record in enumerate(records):
         for name, content in _leaves(record):
             if name == "timestamp":
@@ -59,12 +59,12 @@ def printed(records: list[dict]) -> Printed:
                 for column, text in _flat(entry):
                     if name == "interrupts" and column not in ("intr", "value"):
                         key = item if column == "all" else f"{item}:{column}"
-                        found[number, name, key, "value"] = text
+                        values[number, name, key, "value"] = text
                     elif column != ITEM.get(name) and column not in (*NOT_COMPARED, *HEXADECIMAL) and _is_number(text):
-                        found[number, name, item, OTHER_NAME.get(column, column)] = text
+                        values[number, name, item, OTHER_NAME.get(column, column)] = text
                     elif column in HEXADECIMAL:
-                        found[number, name, item, column] = str(int(text, 16))
-    return found
+                        values[number, name, item, column] = str(int(text, 16))
+    return values
 
 
 def _leaves(record: dict):
@@ -94,7 +94,7 @@ def _is_number(text: object) -> bool:
 def ours(file: SaFile) -> dict[tuple[int, str, str, str], float]:
     """The same keys -> values."""
     interval = {int(record): i for i, record in enumerate(np.flatnonzero(file._records.follows))}
-    found = {}
+    cells = {}
     for name, table in file.tables().items():
         record = table.record
         items = np.array([*table.items, ""], dtype=object)[table.item]
@@ -103,8 +103,8 @@ def ours(file: SaFile) -> dict[tuple[int, str, str, str], float]:
             items = [str(i) for i in np.arange(len(record)) - first]
         for column, values in table.values.items():
             for r, item, value in zip(record.tolist(), items, values.tolist(), strict=True):
-                found[interval[r], name, item, column] = value
-    return found
+                cells[interval[r], name, item, column] = value
+    return cells
 
 
 def text_like(value: float, text: str) -> str:
@@ -116,18 +116,18 @@ def text_like(value: float, text: str) -> str:
 
 def differences(theirs: Printed, mine: dict[tuple[int, str, str, str], float], *, skip=()) -> list[str]:
     """One line for each value that differs, and for each that only one side has."""
-    found = []
+    lines = []
     for key, text in theirs.items():
         if key[1:4:2] in skip or key[1] in skip:
             continue
         value = mine.get(key)
         if value is None:
-            found.append(f"{key}: {text} only in sadf")
+            lines.append(f"{key}: {text} only in sadf")
         elif math.isnan(value):
             if not abs(float(text)) > WRAPPED:
-                found.append(f"{key}: sadf {text}, here no value")
+                lines.append(f"{key}: sadf {text}, here no value")
         elif text_like(value, text) != text.removeprefix("-" if float(text) == 0 else ""):
-            found.append(f"{key}: sadf {text}, here {value!r}")
+            lines.append(f"{key}: sadf {text}, here {value!r}")
     printed_rows = {key[:3] for key in theirs}
     extra = {key[:3] for key in mine if key[1] not in skip} - printed_rows
-    return found + [f"{key}: only here" for key in sorted(extra)]
+    return lines + [f"{key}: only here" for key in sorted(extra)]

@@ -76,9 +76,9 @@ def check(content: bytes) -> str:
     else:
         said = ""
     if said:
-        found = re.match(r"f\.sa: byte (\d+): ", said)
-        assert found, f"no place: {said}"
-        assert int(found[1]) <= len(content), f"place behind the end: {said}"
+        match = re.match(r"f\.sa: byte (\d+): ", said)
+        assert match, f"no place: {said}"
+        assert int(match[1]) <= len(content), f"place behind the end: {said}"
         return said
     for name, table in tables.items():
         rows = len(table.record)

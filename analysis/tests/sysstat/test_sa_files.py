@@ -133,9 +133,9 @@ def with_numbers(name: str, activity: str, form: str, field: int, *values: int) 
 def test_long_counter_that_wraps_goes_on_and_one_that_goes_back_has_no_value(name, form, bits):
     """By the size that a long has on the machine that wrote the file. sadf takes any to have 64 bits here."""
     file = with_numbers(name, "paging", form, 2, 2**bits - 100, 2**bits - 50, 250, 200)
-    found, interval = file.table("paging").of()["fault"], file.interval_s
-    assert found[:2] == pytest.approx([50 / interval[0], 300 / interval[1]])
-    assert np.isnan(found[2])
+    faults_per_s, interval = file.table("paging").of()["fault"], file.interval_s
+    assert faults_per_s[:2] == pytest.approx([50 / interval[0], 300 / interval[1]])
+    assert np.isnan(faults_per_s[2])
 
 
 def test_sum_of_devices_that_goes_back_is_zero_as_sysstat_has_it():

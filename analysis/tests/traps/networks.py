@@ -58,14 +58,14 @@ def whole_evidence(trials, samples, interactions) -> list[str]:
     return str(made["verdicts"]["evidence"].iloc[0]).split("\n")
 
 
-def named(found: SweepVerdict) -> list[tuple]:
-    return sorted((b.tier, b.resource, b.nodes) for b in found.bottlenecks)
+def named(verdict: SweepVerdict) -> list[tuple]:
+    return sorted((b.tier, b.resource, b.nodes) for b in verdict.bottlenecks)
 
 
 def throughput(network: Network, users: int = 250) -> float:
     return simulate(network, users, 20.0, 200.0, 9).throughput
 
 
-def said(found: SweepVerdict, text: str) -> bool:
+def said(verdict: SweepVerdict, text: str) -> bool:
     """Whether some sentence of the evidence, of the sweep or its highest load, has the text."""
-    return any(text in sentence for sentence in [*found.evidence, *found.trials[-1][1].evidence])
+    return any(text in sentence for sentence in [*verdict.evidence, *verdict.trials[-1][1].evidence])

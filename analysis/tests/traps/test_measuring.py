@@ -64,11 +64,11 @@ def test_t13_application_that_is_cold_at_first_is_no_bottleneck(tmp_path):
     users = [300, 400, 500, 600, 700, 800, 900, 1000]
     for name, truth in (("cold", cold), ("warm", warm)):
         ingest_sweep(write_sweep(tmp_path / name, truth, users), tmp_path / name / "store")
-    (found,), (without,) = (verdicts(tmp_path / name / "store", []) for name in ("cold", "warm"))
+    (verdict,), (without,) = (verdicts(tmp_path / name / "store", []) for name in ("cold", "warm"))
     assert without.verdict == "none"
-    assert (found.verdict, found.bottlenecks) == ("unknown", [])
-    assert any("the runs were not steady" in text for text in found.evidence)
-    assert any("more time to warm up" in text for text in found.next)
+    assert (verdict.verdict, verdict.bottlenecks) == ("unknown", [])
+    assert any("the runs were not steady" in text for text in verdict.evidence)
+    assert any("more time to warm up" in text for text in verdict.next)
 
 
 def test_t18_pegged_cpu_counted_in_ticks_is_saturated_throughout():
@@ -76,9 +76,9 @@ def test_t18_pegged_cpu_counted_in_ticks_is_saturated_throughout():
     assert (excess_moved(readings) == 100.0).all()
     assert (excess_moved(np.array([60.0, 100.0, 40.0])) == [60.0, 100.0, 40.0]).all()
     assert excess_moved(np.array([60.0, 110.0, 40.0])).mean() == pytest.approx(70.0)
-    found = judged(plan({DB: 1.0}, quota=None).build(), view=View(ticks=True))
-    assert named(found) == [("db", "cpu", ("db1",))]
-    assert found.bottlenecks[0].saturation > 0.97
+    verdict = judged(plan({DB: 1.0}, quota=None).build(), view=View(ticks=True))
+    assert named(verdict) == [("db", "cpu", ("db1",))]
+    assert verdict.bottlenecks[0].saturation > 0.97
 
 
 @pytest.mark.parametrize("quota", [0.1, 0.2, 0.3])
@@ -129,8 +129,8 @@ def test_t31_loads_in_order_of_their_size_cannot_tell_warming_up_from_load():
     for order, limits in ((WARMING, [("db", "cpu", ("db1",))]), (WARMING[::-1], [])):
         trials, samples, interactions = in_order(order)
         (tables,) = prepared(trials, samples, interactions).values()
-        found = sweep_checks(tables["trials"], tables["samples"], tables["nodes"], tables["interactions"])
-        by_id = {check.id: check for check in found}
+        checks = sweep_checks(tables["trials"], tables["samples"], tables["nodes"], tables["interactions"])
+        by_id = {check.id: check for check in checks}
         assert by_id["W5"].outcome.value == "undecidable"
         assert "warm-up and load cannot be told apart; run them at random" in by_id["W5"].detail
         judged_ = judged_frames(trials, samples, interactions)
@@ -150,8 +150,8 @@ def test_t31_warming_up_is_found_in_loads_at_random(tmp_path):
         rep = order[:i].count(users) + 1
         write_trial(tmp_path, Spec(users, truth, seed=i, rep=rep, start_s=1_790_000_000.0 + 200 * i))
     ingest_sweep(tmp_path / Spec(1, warm).sweep, tmp_path / "store")
-    (found,) = verdicts(tmp_path / "store", [])
-    assert any(text.startswith("check W8 fails") for text in found.evidence)
+    (verdict,) = verdicts(tmp_path / "store", [])
+    assert any(text.startswith("check W8 fails") for text in verdict.evidence)
 
 
 def test_t31_order_of_the_rows_changes_nothing():
@@ -177,9 +177,9 @@ def test_t32_node_that_was_renamed_between_two_trials_is_no_node_of_the_sweep(tm
         (folder / "manifest.json").write_text((folder / "manifest.json").read_text().replace('"db1"', '"db7"'))
 
     assert sweep_of_two(tmp_path / "same", lambda folder: None)["P1"].detail.startswith("same system")
-    found = sweep_of_two(tmp_path / "renamed", rename)["P1"]
-    assert (found.outcome.value, found.required) == ("fail", True)
-    assert "nodes (than in u00200.r01): start a sweep of its own" in found.detail
+    same_nodes = sweep_of_two(tmp_path / "renamed", rename)["P1"]
+    assert (same_nodes.outcome.value, same_nodes.required) == ("fail", True)
+    assert "nodes (than in u00200.r01): start a sweep of its own" in same_nodes.detail
 
 
 def test_t32_node_that_was_made_anew_under_its_name_is_told(tmp_path):
@@ -188,17 +188,17 @@ def test_t32_node_that_was_made_anew_under_its_name_is_told(tmp_path):
             path = folder / "nodes" / "db1" / f"facts_{moment}.json"
             path.write_text(json.dumps(json.loads(path.read_text()) | {"boot_id": "another"}))
 
-    found = sweep_of_two(tmp_path, anew)["P1"]
-    assert found.outcome.value == "undecidable"
-    assert found.detail.startswith("db1 started since u00200.r01")
+    same_nodes = sweep_of_two(tmp_path, anew)["P1"]
+    assert same_nodes.outcome.value == "undecidable"
+    assert same_nodes.detail.startswith("db1 started since u00200.r01")
 
 
 def test_t32_imported_samples_of_a_renamed_node_are_not_joined():
     trials, samples, interactions = frames(plan({DB: 1.0}).build())
     later = samples["trial"].isin(["u04", "u05"]) & (samples["node"] == "db1")
-    found = judged_frames(trials, samples.assign(node=samples["node"].mask(later, "db7")), interactions)
-    assert (found.verdict, found.bottlenecks) == ("unknown", [])
-    assert {load.invalid_reasons for load, _ in found.trials} == {"topology"}
+    verdict = judged_frames(trials, samples.assign(node=samples["node"].mask(later, "db7")), interactions)
+    assert (verdict.verdict, verdict.bottlenecks) == ("unknown", [])
+    assert {load.invalid_reasons for load, _ in verdict.trials} == {"topology"}
 
 
 SADF = shutil.which("sadf")

@@ -76,26 +76,26 @@ def _rate(record: np.ndarray, cells: np.ndarray) -> np.ndarray:
 def test_the_chain_of_long_reads_is_found_without_being_told():
     """disk up, queue up, statements down, CPU down, on databases whose CPU has room."""
     run = simulate(long_reads(0.006, "least_pending"), 330, 20.0, RUN_S, 3)
-    found = disk_chains(samples_of(run), [f"db{i + 1}" for i in range(4)], run.ramp_s, run.end_s)
-    assert len(found) >= 2
-    for one in found:
+    chains = disk_chains(samples_of(run), [f"db{i + 1}" for i in range(4)], run.ramp_s, run.end_s)
+    assert len(chains) >= 2
+    for one in chains:
         assert one.turned_away, one.text
         assert {s.name: s.sign for s in one.steps}.get("queue", 1) == 1, one.text
-    assert any("queue" in {s.name for s in one.steps} for one in found)
+    assert any("queue" in {s.name for s in one.steps} for one in chains)
 
 
 def test_where_there_is_one_database_no_balancer_turned_away():
     """The same signs, but nowhere to turn to."""
     run = simulate(long_reads(0.006, "least_pending"), 330, 20.0, RUN_S, 3)
     alone = [disk_chains(samples_of(run), [f"db{i + 1}"], run.ramp_s, run.end_s) for i in range(4)]
-    assert sum(len(found) for found in alone) >= 2
-    assert not any(one.turned_away for found in alone for one in found)
+    assert sum(len(chains) for chains in alone) >= 2
+    assert not any(one.turned_away for chains in alone for one in chains)
 
 
 def test_a_balancer_that_does_not_look_is_not_turned():
     run = simulate(long_reads(0.006, "round_robin"), 330, 20.0, RUN_S, 3)
-    found = disk_chains(samples_of(run), [f"db{i + 1}" for i in range(4)], run.ramp_s, run.end_s)
-    assert not any(one.turned_away for one in found), [one.text for one in found]
+    chains = disk_chains(samples_of(run), [f"db{i + 1}" for i in range(4)], run.ramp_s, run.end_s)
+    assert not any(one.turned_away for one in chains), [one.text for one in chains]
 
 
 def test_saturation_that_moves_between_nodes_within_a_trial_is_counted():
@@ -105,8 +105,8 @@ def test_saturation_that_moves_between_nodes_within_a_trial_is_counted():
     run = simulate(made.build(), 110, 20.0, RUN_S, 2)
     rows = observe.sample_rows(_case(run), 0, run, _case(run).view, 2).assign(source="import")
     begin = observe.start(0)
-    found = moves(saturations(rows, begin + run.ramp_s, begin + run.end_s))
-    counted = {(m.first, m.second): m.times for m in found}
+    moved = moves(saturations(rows, begin + run.ramp_s, begin + run.end_s))
+    counted = {(m.first, m.second): m.times for m in moved}
     assert counted["app1 cpu", "db1 cpu"] == pytest.approx(RUN_S / 10, abs=3)
     assert counted["db1 cpu", "app1 cpu"] == pytest.approx(RUN_S / 10, abs=3)
     steady = simulate(plan({DB: 1.0}).build(), 250, 20.0, 60.0, 2)
@@ -124,11 +124,11 @@ def test_the_tree_keeps_the_direct_links_only():
     queue = disk + 0.5 * rng.normal(size=400)
     statements = -queue + 0.5 * rng.normal(size=400)
     cpu = statements + 0.2 * rng.normal(size=400)
-    found = links({"disk": disk, "queue": queue, "statements": statements, "cpu": cpu, "flat": np.ones(400)}, 1.0)
-    assert len(found) == 6
-    assert len(tree(found)) == 3
-    assert [(s.name, s.sign) for s in chain(found, "disk")] == [("queue", 1), ("statements", -1), ("cpu", -1)]
-    assert chain(found, "flat") == []
+    network = links({"disk": disk, "queue": queue, "statements": statements, "cpu": cpu, "flat": np.ones(400)}, 1.0)
+    assert len(network) == 6
+    assert len(tree(network)) == 3
+    assert [(s.name, s.sign) for s in chain(network, "disk")] == [("queue", 1), ("statements", -1), ("cpu", -1)]
+    assert chain(network, "flat") == []
 
 
 def test_unrelated_series_have_no_links():
@@ -138,5 +138,5 @@ def test_unrelated_series_have_no_links():
 
 
 def test_chain_has_branches():
-    found = [Link("a", "b", 0.9, 0.0), Link("b", "c", -0.8, 0.0), Link("a", "d", 0.5, 0.0), Link("a", "c", -0.4, 0.0)]
-    assert chain(found, "a") == [Step("a", "b", 0.9, 1), Step("b", "c", -0.8, -1), Step("a", "d", 0.5, 1)]
+    network = [Link("a", "b", 0.9, 0.0), Link("b", "c", -0.8, 0.0), Link("a", "d", 0.5, 0.0), Link("a", "c", -0.4, 0.0)]
+    assert chain(network, "a") == [Step("a", "b", 0.9, 1), Step("b", "c", -0.8, -1), Step("a", "d", 0.5, 1)]

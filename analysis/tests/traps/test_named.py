@@ -10,7 +10,7 @@ NAMED = re.compile(r"([\w/]+\.py)|::(test_\w+\*?)")
 
 def test_every_test_that_the_list_of_traps_names_exists():
     text = (ROOT / "docs/wrong-bottlenecks.md").read_text()
-    missing, found = [], 0
+    missing, existing = [], 0
     for row in text.splitlines():
         source = ""
         for file, name in NAMED.findall(row):
@@ -21,6 +21,6 @@ def test_every_test_that_the_list_of_traps_names_exists():
             else:
                 pattern = rf"^def {name[:-1]}\w*\(" if name.endswith("*") else rf"^def {name}\("
                 missing += [name] * (not re.search(pattern, source, re.MULTILINE))
-                found += 1
+                existing += 1
     assert not missing
-    assert found > 100
+    assert existing > 100

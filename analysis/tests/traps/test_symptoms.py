@@ -25,25 +25,25 @@ def test_t4_pools_full_above_a_saturated_database_are_symptoms():
     network = plan({DB: 1.0}, connections=12, threads=20, workers=40).build()
     assert gain(network, DB) > HELPS
     assert gain(network, ("app", "pool:connections"), ("app", "pool:threads"), ("web", "pool:workers")) < NOTHING
-    found = judged(network)
-    assert (found.verdict, named(found)) == ("single", [("db", "cpu", ("db1",))])
-    assert said(found, "app1 pool (connections) was full")
-    assert said(found, "a symptom of db1 cpu")
+    verdict = judged(network)
+    assert (verdict.verdict, named(verdict)) == ("single", [("db", "cpu", ("db1",))])
+    assert said(verdict, "app1 pool (connections) was full")
+    assert said(verdict, "a symptom of db1 cpu")
 
 
 def test_t4_small_pool_limits_while_the_database_idles_and_raising_it_helps():
     network = plan({}, connections=3, inner_latency_s=0.14).build()
-    found = judged(network)
-    assert (found.verdict, named(found)) == ("single", [("app", "pool", ("app1",))])
+    verdict = judged(network)
+    assert (verdict.verdict, named(verdict)) == ("single", [("app", "pool", ("app1",))])
     assert throughput(network.relieved({("app", "pool:connections")}, 1.5)) > 1.15 * throughput(network)
 
 
 def test_t4_pools_full_above_a_lock_that_nobody_sees_are_symptoms_too():
     """A place is held many times as long as at low load: whoever holds it waits for something deeper."""
     network = plan({}, lock_s=1 / 20, connections=12, threads=25).build()
-    found = judged(network)
-    assert (found.verdict, found.bottlenecks) == ("hidden", [])
-    assert said(found, "times as long as at low load")
+    verdict = judged(network)
+    assert (verdict.verdict, verdict.bottlenecks) == ("hidden", [])
+    assert said(verdict, "times as long as at low load")
     assert throughput(network.relieved({("app", "pool:connections")}, 1.5)) < 1.05 * throughput(network)
 
 
@@ -51,9 +51,9 @@ def test_t9_the_hot_replica_is_named_and_the_balancer_with_it():
     balanced = {"db": ("random", (5.0, 1.0, 1.0))}
     network = plan({DB: 0.47}, nodes={"db": 3}, policies=balanced).build()
     assert throughput(replace(network, policies={})) > HELPS * throughput(network)
-    found = judged(network)
-    assert named(found) == [("db", "cpu", ("db1",))]
-    assert said(found, "imbalance: db1 saturates while db2")
+    verdict = judged(network)
+    assert named(verdict) == [("db", "cpu", ("db1",))]
+    assert said(verdict, "imbalance: db1 saturates while db2")
 
 
 def test_t10_host_and_client_that_are_full_leave_no_verdict():
@@ -67,9 +67,9 @@ def test_t10_host_and_client_that_are_full_leave_no_verdict():
     ]
     for node, tier, reason in (("host", "host", "host_saturated"), ("client1", "client", "generator_cpu")):
         full = pd.concat([samples, one.assign(node=node, tier=tier, value=100.0)], ignore_index=True)
-        found = judged_frames(trials, full, interactions)
-        assert (found.verdict, found.bottlenecks) == ("unknown", [])
-        assert all(load.invalid_reasons == reason and v.verdict == "unknown" for load, v in found.trials)
+        verdict = judged_frames(trials, full, interactions)
+        assert (verdict.verdict, verdict.bottlenecks) == ("unknown", [])
+        assert all(load.invalid_reasons == reason and v.verdict == "unknown" for load, v in verdict.trials)
     blind = judged_frames(trials, samples, interactions)
     assert any("not validated" in text and "the host's CPU" in text for text in blind.evidence)
 
@@ -78,8 +78,8 @@ def test_t14_disk_that_serves_many_at_a_time_reads_100_pct_and_limits_nothing():
     wide = plan({DISK: 8.0, DB: 1.0}, wide_disk=True).build()
     assert gain(wide, DISK) < NOTHING
     assert judged(wide, (40, 60, 80)).verdict == "none"
-    found = judged(wide)
-    assert (found.verdict, named(found)) == ("single", [("db", "cpu", ("db1",))])
+    verdict = judged(wide)
+    assert (verdict.verdict, named(verdict)) == ("single", [("db", "cpu", ("db1",))])
 
 
 @pytest.mark.parametrize("queues", [True, False])
@@ -90,11 +90,11 @@ def test_t14_wide_disk_at_95_pct_beside_a_lock_is_never_named(queues, users):
     network = plan({DISK: 20.0}, lock_s=1 / 20, **wide).build()
     assert gain(network, DISK) < NOTHING
     assert gain(network, LOCK) > HELPS
-    found = judged(network, users, view=View(queues=queues))
-    assert found.bottlenecks == []
-    assert found.verdict == ("hidden" if queues and users == LOADS else "unknown")
+    verdict = judged(network, users, view=View(queues=queues))
+    assert verdict.bottlenecks == []
+    assert verdict.verdict == ("hidden" if queues and users == LOADS else "unknown")
     if not queues:
-        assert any("sample queue and waiting time of the disk of db1" in text for text in found.next)
+        assert any("sample queue and waiting time of the disk of db1" in text for text in verdict.next)
 
 
 def test_t14_disk_of_one_place_that_is_full_is_named():
@@ -131,8 +131,8 @@ def test_t16_lock_in_the_database_with_its_cpu_at_30_pct_is_hidden_and_suspected
     assert gain(network, LOCK) > HELPS
     assert gain(network, DB, APP, WEB, DISK) < NOTHING
     trials, samples, interactions = frames(network)
-    found = judged_frames(trials, samples, interactions)
-    assert (found.verdict, found.bottlenecks) == ("hidden", [])
+    verdict = judged_frames(trials, samples, interactions)
+    assert (verdict.verdict, verdict.bottlenecks) == ("hidden", [])
     given = {"sweep": "trap", "node": "db1", "tier": "db", "resource": "lock", "item": ""}
     waits = lock_samples(network, LOADS, metric="innodb_row_lock_time_per_s", **given)
     suspects = [t for t in whole_evidence(trials, pd.concat([samples, waits]), interactions) if t.startswith("suspect")]
@@ -154,25 +154,25 @@ def test_bursts_of_a_resource_with_room_are_no_second_bottleneck(busy):
     """Used 75 %, a CPU is saturated in half of the samples of 100 ms."""
     network = plan({DB: 1.0, APP: busy}).build()
     assert gain(network, APP) < NOTHING
-    found = judged(network)
-    assert (found.verdict, named(found)) == ("single", [("db", "cpu", ("db1",))])
+    verdict = judged(network)
+    assert (verdict.verdict, named(verdict)) == ("single", [("db", "cpu", ("db1",))])
 
 
 def test_t24_second_database_without_statements_is_not_called_saturated():
     network = plan({DB: 0.5}, nodes={"db": 2}, policies={"db": ("random", (1.0, 1e-9))}).build()
     assert throughput(replace(network, policies={}), 400) > 1.5 * throughput(network, 400)
-    found = judged(network)
-    assert named(found) == [("db", "cpu", ("db1",))]
-    assert said(found, "imbalance: db1 saturates while db2 0 % has room")
+    verdict = judged(network)
+    assert named(verdict) == [("db", "cpu", ("db1",))]
+    assert said(verdict, "imbalance: db1 saturates while db2 0 % has room")
 
 
 def test_t25_two_equal_stations_in_series_are_simultaneous_never_alternating():
     network = plan({DB: 1.0, APP: 1.0}).build()
     assert max(gain(network, DB), gain(network, APP)) < HELPS < gain(network, DB, APP)
     for seed in (1, 2, 3):
-        found = judged(network, seed=seed)
-        assert (found.verdict, found.kind) == ("multi", "simultaneous"), found.evidence
-        assert all(v.kind != "alternating" for _, v in found.trials)
+        verdict = judged(network, seed=seed)
+        assert (verdict.verdict, verdict.kind) == ("multi", "simultaneous"), verdict.evidence
+        assert all(v.kind != "alternating" for _, v in verdict.trials)
 
 
 def in_turn(mean_s: float):
@@ -208,10 +208,10 @@ def test_t27_database_that_stands_still_now_and_then_is_hidden_not_none():
     network = made.build()
     moving = replace(network, stations=tuple(replace(s, stalls=False) for s in network.stations))
     assert throughput(moving, 300) > HELPS * throughput(network, 300)
-    found = judged(network, (100, 200, 300))
-    assert found.verdict == "hidden"
-    assert said(found, "it stood still in")
-    assert said(found, "the db tier did nothing then")
+    verdict = judged(network, (100, 200, 300))
+    assert verdict.verdict == "hidden"
+    assert said(verdict, "it stood still in")
+    assert said(verdict, "the db tier did nothing then")
 
 
 def test_t26_what_the_monitor_costs_changes_neither_verdict_nor_maximum_and_more_of_it_is_told():

@@ -18,8 +18,8 @@ SPEC = Spec(600, HONEST, phases=(20.0, 40.0, 5.0))
 
 
 def checks(folder: Path):
-    found = validate(RawTrial(folder))
-    return found, {c.id: c for c in found.checks}
+    validity = validate(RawTrial(folder))
+    return validity, {c.id: c for c in validity.checks}
 
 
 def rewrite(path: Path, change) -> None:
@@ -42,12 +42,12 @@ def honest(tmp_path_factory):
 
 
 def test_honest_trial_is_valid(honest):
-    found, by_id = checks(honest)
-    assert found.valid, found.reasons
-    assert found.reasons == []
+    validity, by_id = checks(honest)
+    assert validity.valid, validity.reasons
+    assert validity.reasons == []
     starred = "G1 G2 G3 G3.gc G4 E1 E2 H1 H2 H3 H4 H5 C1 C2 C3 C4 C5 O5 P1 P2"
-    assert set(starred.split()) <= {c.id for c in found.checks if c.required}
-    assert {"M2", "S1", "S2", "G5"} <= {c.id for c in found.checks if not c.required}
+    assert set(starred.split()) <= {c.id for c in validity.checks if c.required}
+    assert {"M2", "S1", "S2", "G5"} <= {c.id for c in validity.checks if not c.required}
     assert abs(by_id["G1"].value) < 0.1
     assert by_id["H2.pressure"].outcome is Outcome.UNDECIDABLE
 
@@ -71,19 +71,19 @@ def test_honest_trial_is_valid(honest):
     ],
 )
 def test_fault_is_found(tmp_path, truth, id_, reason):
-    found, by_id = checks(write_trial(tmp_path, replace(SPEC, truth=truth)))
+    validity, by_id = checks(write_trial(tmp_path, replace(SPEC, truth=truth)))
     assert by_id[id_].outcome is Outcome.FAIL, by_id[id_]
     assert by_id[id_].reason == reason
-    assert reason in found.reasons
-    assert not found.valid
+    assert reason in validity.reasons
+    assert not validity.valid
 
 
 def test_machine_whose_speed_changes_is_noticed_and_the_trial_counts(tmp_path):
-    found, by_id = checks(write_trial(tmp_path / "slowed", replace(SPEC, truth=replace(HONEST, slowed=1.5))))
+    validity, by_id = checks(write_trial(tmp_path / "slowed", replace(SPEC, truth=replace(HONEST, slowed=1.5))))
     assert by_id["H6"].outcome is Outcome.FAIL
     assert by_id["H6"].value == pytest.approx(50.0)
     assert "loop 300 to 450 us" in by_id["H6"].detail
-    assert found.valid
+    assert validity.valid
     _, by_id = checks(write_trial(tmp_path / "steady", SPEC))
     assert by_id["H6"].outcome is Outcome.PASS
 
@@ -99,11 +99,11 @@ def test_t1_generator_that_lags_is_seen_by_the_ledger(tmp_path):
         return "\n".join([lines[0], *honest]) + "\n"
 
     rewrite(folder / "clients/client1/thinks.csv.zst", forget)
-    found, by_id = checks(folder)
+    validity, by_id = checks(folder)
     assert by_id["G1"].outcome is Outcome.FAIL
     assert 3 < by_id["G1"].value < 5
     assert by_id["G2"].outcome is Outcome.PASS  # the generator's own records look clean
-    assert "generator_lag" in found.reasons
+    assert "generator_lag" in validity.reasons
 
 
 def test_t1_saturated_client(tmp_path):
@@ -111,23 +111,23 @@ def test_t1_saturated_client(tmp_path):
     manifest = Manifest.read(folder)
     nodes = [n.model_copy(update={"cpu_cores": 0.3}) if n.name == "client1" else n for n in manifest.nodes]
     change_manifest(folder, nodes=nodes)
-    found, by_id = checks(folder)
+    validity, by_id = checks(folder)
     assert by_id["G3"].outcome is Outcome.FAIL
-    assert "generator_saturated" in found.reasons
+    assert "generator_saturated" in validity.reasons
 
 
 def test_t2_fast_error_pages(tmp_path):
     """5 % of the answers are errors of 1 ms: throughput looks fine, the trial does not count."""
-    found, by_id = checks(write_trial(tmp_path, replace(SPEC, truth=replace(HONEST, error_share=0.05))))
+    validity, by_id = checks(write_trial(tmp_path, replace(SPEC, truth=replace(HONEST, error_share=0.05))))
     assert by_id["E1"].outcome is Outcome.FAIL
     assert by_id["E1"].value == pytest.approx(5, abs=2.5)
-    assert not found.valid
+    assert not validity.valid
 
 
 def test_one_error_in_many_is_no_fault(tmp_path):
-    found, by_id = checks(write_trial(tmp_path, replace(SPEC, truth=replace(HONEST, error_share=0.003))))
+    validity, by_id = checks(write_trial(tmp_path, replace(SPEC, truth=replace(HONEST, error_share=0.003))))
     assert by_id["E1"].outcome is Outcome.PASS
-    assert found.valid
+    assert validity.valid
 
 
 def test_missing_user(tmp_path):
@@ -142,11 +142,11 @@ def test_t21_silent_collector(tmp_path):
     """A collector that stood still for 10 s: a gap, not 10 s of zeros."""
     folder = write_trial(tmp_path, replace(SPEC, seal=False))
     rewrite(folder / "nodes/db1/cgroup_cpu.csv.zst", lambda t: "\n".join(drop(t.splitlines(), 400, 500)) + "\n")
-    found, by_id = checks(folder)
+    validity, by_id = checks(folder)
     assert by_id["C1"].outcome is Outcome.FAIL
     assert by_id["C1.gap"].outcome is Outcome.FAIL
     assert "cgroup_cpu of db1" in by_id["C1.gap"].detail
-    assert found.reasons.count("collector_gap") >= 1
+    assert validity.reasons.count("collector_gap") >= 1
 
 
 def drop(lines, first, last):
@@ -157,20 +157,20 @@ def test_collector_that_died(tmp_path):
     folder = write_trial(tmp_path, replace(SPEC, seal=False))
     end = {"collectors": {"mysql_status": {"state": "died", "exit_code": 137}}}
     (folder / "nodes/db1/end.json").write_text(json.dumps(end))
-    found, by_id = checks(folder)
+    validity, by_id = checks(folder)
     assert by_id["C1.end"].outcome is Outcome.FAIL
     assert "mysql_status of db1 (exit code 137)" in by_id["C1.end"].detail
-    assert not found.valid
+    assert not validity.valid
 
 
 def test_missing_file_is_undecidable_and_required(tmp_path):
     folder = write_trial(tmp_path, replace(SPEC, seal=False))
     (folder / "nodes/db1/sysstat.json.zst").unlink()
-    found, by_id = checks(folder)
+    validity, by_id = checks(folder)
     assert by_id["C1"].outcome is Outcome.UNDECIDABLE
     assert "nodes/db1/sysstat.json: file is missing" in by_id["C1"].detail
     assert by_id["P2"].outcome is Outcome.FAIL
-    assert not found.valid
+    assert not validity.valid
 
 
 def test_silent_restart(tmp_path):
@@ -179,10 +179,10 @@ def test_silent_restart(tmp_path):
     facts = json.loads(path.read_text())
     facts["services"][0] |= {"main_pid": 99, "n_restarts": 1}
     path.write_text(json.dumps(facts))
-    found, by_id = checks(folder)
+    validity, by_id = checks(folder)
     assert by_id["C3"].outcome is Outcome.FAIL
     assert "db1: mysql.service was restarted" in by_id["C3"].detail
-    assert "restarted" in found.reasons
+    assert "restarted" in validity.reasons
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_t12_clock_offset(honest, offset, trip, outcome):
     trial.manifest.clock_offsets_s["db1"] = {
         "offset_before": offset, "offset_after": offset, "rtt_before": trip, "rtt_after": trip,
     }  # fmt: skip
-    found = {c.id: c for c in validate(trial).checks}
-    assert found["C4"].outcome == outcome, found["C4"]
+    by_id = {c.id: c for c in validate(trial).checks}
+    assert by_id["C4"].outcome == outcome, by_id["C4"]
 
 
 def test_requests_missing_in_the_web_log(tmp_path):
@@ -254,8 +254,8 @@ def test_a_trial_on_postgresql_is_valid(tmp_path):
     collectors = Manifest.read(folder).collectors
     names = [c.replace("mysql", "postgresql") for c in collectors["db1"]]
     change_manifest(folder, collectors=collectors | {"db1": names})
-    found, _ = checks(folder)
-    assert found.valid, found.reasons
+    validity, _ = checks(folder)
+    assert validity.valid, validity.reasons
     trial = RawTrial(folder)
     assert ("db1", "postgresql_status") in trial.collectors()
     assert "threads_running" in set(trial.samples_of("db1", "postgresql_status")[0]["metric"])
@@ -285,10 +285,10 @@ def test_check_that_throws_does_not_decide(honest, monkeypatch):
     def throws(_trial):
         raise ZeroDivisionError("oops")
 
-    found, by_id = checks(honest)
+    validity, by_id = checks(honest)
     assert by_id["X1"].outcome is Outcome.UNDECIDABLE
     assert "ZeroDivisionError: oops" in by_id["X1"].detail
-    assert not found.valid
+    assert not validity.valid
 
 
 def test_manifest_that_is_torn_names_the_file(tmp_path):
@@ -314,6 +314,6 @@ def test_a_client_that_lags_does_not_hide_among_others(honest):
     thinks.loc[second, "actual_ms"] += 100
     late = RawTrial(honest)
     late.thinks = thinks
-    found = {c.id: c for c in validate(late).checks}["G2"]
-    assert (found.outcome, found.reason) == (Outcome.FAIL, "generator_lag")
-    assert found.value > 90
+    by_id = {c.id: c for c in validate(late).checks}["G2"]
+    assert (by_id.outcome, by_id.reason) == (Outcome.FAIL, "generator_lag")
+    assert by_id.value > 90

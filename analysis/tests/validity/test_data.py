@@ -51,9 +51,9 @@ def trial(tmp_path, after, writes=True, stored=5, moderated=2, failed=0, retries
 
 
 def test_every_confirmed_write_left_its_row(tmp_path):
-    found = trial(tmp_path, (12, 13, 12, 11))
-    assert (found["R1"].outcome, found["R2"].outcome) == (Outcome.PASS, Outcome.PASS), found["R1"]
-    assert found["R1"].n == 7
+    by_id = trial(tmp_path, (12, 13, 12, 11))
+    assert (by_id["R1"].outcome, by_id["R2"].outcome) == (Outcome.PASS, Outcome.PASS), by_id["R1"]
+    assert by_id["R1"].n == 7
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_replicas_that_differ_are_named(tmp_path):
 
 
 def test_a_mix_that_does_not_write_has_nothing_to_lose(tmp_path):
-    found = trial(tmp_path, None, writes=False)
-    assert {found[i].outcome for i in ("R1", "R2")} == {Outcome.PASS}
-    assert "does not write" in found["R1"].detail
+    by_id = trial(tmp_path, None, writes=False)
+    assert {by_id[i].outcome for i in ("R1", "R2")} == {Outcome.PASS}
+    assert "does not write" in by_id["R1"].detail
 
 
 def test_rows_that_were_not_counted_do_not_pass(tmp_path):
-    found = trial(tmp_path, None)
-    assert {found[i].outcome for i in ("R1", "R2")} == {Outcome.UNDECIDABLE}
-    assert all(found[i].required for i in ("R1", "R2"))
+    by_id = trial(tmp_path, None)
+    assert {by_id[i].outcome for i in ("R1", "R2")} == {Outcome.UNDECIDABLE}
+    assert all(by_id[i].required for i in ("R1", "R2"))

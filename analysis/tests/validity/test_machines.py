@@ -58,14 +58,14 @@ def trial(tmp_path):
 
 
 def checks(folder: Path):
-    found = validate(RawTrial(folder))
-    return found, {c.id: c for c in found.checks}
+    validity = validate(RawTrial(folder))
+    return validity, {c.id: c for c in validity.checks}
 
 
 def test_an_honest_trial_is_valid_and_says_what_does_not_apply(trial):
-    found, by_id = checks(as_machines(trial))
-    assert found.valid, [c for c in found.checks if c.required and c.outcome is not Outcome.PASS]
-    apply_not = [c.id for c in found.checks if c.detail.startswith("not applicable")]
+    validity, by_id = checks(as_machines(trial))
+    assert validity.valid, [c for c in validity.checks if c.required and c.outcome is not Outcome.PASS]
+    apply_not = [c.id for c in validity.checks if c.detail.startswith("not applicable")]
     assert apply_not == ["H1", "H1.mean", "H2.pressure", "H3", "H4", "H6"]
     assert by_id["H2"].value == 0.0
     assert by_id["H2"].n == 5 * 40
@@ -81,8 +81,8 @@ def test_an_honest_trial_is_valid_and_says_what_does_not_apply(trial):
     ],
 )
 def test_a_fault_of_one_machine_invalidates_the_trial(trial, fault, id_, says):
-    found, by_id = checks(as_machines(trial, **fault))
-    assert not found.valid
+    validity, by_id = checks(as_machines(trial, **fault))
+    assert not validity.valid
     assert by_id[id_].outcome is Outcome.FAIL
     assert says in by_id[id_].detail
 
@@ -90,8 +90,8 @@ def test_a_fault_of_one_machine_invalidates_the_trial(trial, fault, id_, says):
 def test_a_machine_without_its_samples_cannot_be_valid(trial):
     as_machines(trial)
     (trial / "nodes/db1/procstat.csv").unlink()
-    found, by_id = checks(trial)
-    assert not found.valid
+    validity, by_id = checks(trial)
+    assert not validity.valid
     assert by_id["H2"].outcome is Outcome.UNDECIDABLE
 
 

@@ -125,44 +125,44 @@ def outcomes(raw):
 
 def test_an_honest_walk_passes_though_pages_turn_choices_away(tmp_path):
     raw = trial(tmp_path)
-    found = outcomes(raw)
-    assert (found["M1"].outcome, found["M3"].outcome) == (Outcome.PASS, Outcome.PASS), (found["M1"], found["M3"])
+    by_id = outcomes(raw)
+    assert (by_id["M1"].outcome, by_id["M3"].outcome) == (Outcome.PASS, Outcome.PASS), (by_id["M1"], by_id["M3"])
     away = turned_away(raw)[USERS]
     assert away["ViewComment", "ViewComment"] == pytest.approx(LEAF, abs=0.05)
     assert set(away) == {("ViewComment", "ViewComment")}
 
 
 def test_users_of_another_table_are_found_out(tmp_path):
-    found = outcomes(trial(tmp_path, walked="browse_only_no_search"))
-    assert (found["M3"].outcome, found["M3"].reason) == (Outcome.FAIL, "mix")
+    by_id = outcomes(trial(tmp_path, walked="browse_only_no_search"))
+    assert (by_id["M3"].outcome, by_id["M3"].reason) == (Outcome.FAIL, "mix")
 
 
 def test_users_that_all_come_from_home_have_another_mix_though_each_draws_right(tmp_path):
     """What a short ramp-up does once replies take seconds: four pages per user are not the long-run mix."""
-    found = outcomes(trial(tmp_path, settled=False, steps=4, users=300))
-    assert found["M3"].outcome is not Outcome.FAIL, found["M3"]
-    assert found["M1"].value > 5, found["M1"]
-    assert "StoriesOfTheDay" in found["M1"].detail
+    by_id = outcomes(trial(tmp_path, settled=False, steps=4, users=300))
+    assert by_id["M3"].outcome is not Outcome.FAIL, by_id["M3"]
+    assert by_id["M1"].value > 5, by_id["M1"]
+    assert "StoriesOfTheDay" in by_id["M1"].detail
 
 
 def test_slow_interactions_that_wait_for_their_answer_are_no_fault_of_the_users(tmp_path):
     """Beyond the knee a backlog grows, and what is answered is another mix than what is asked."""
-    found = outcomes(raw := trial(tmp_path, steps=6, users=1200, slow=("ViewStory",)))
-    assert (found["M1"].outcome, found["M3"].outcome) == (Outcome.PASS, Outcome.PASS), (found["M1"], found["M3"])
-    assert "more requests had no answer before the end" in found["M1"].detail
+    by_id = outcomes(raw := trial(tmp_path, steps=6, users=1200, slow=("ViewStory",)))
+    assert (by_id["M1"].outcome, by_id["M3"].outcome) == (Outcome.PASS, Outcome.PASS), (by_id["M1"], by_id["M3"])
+    assert "more requests had no answer before the end" in by_id["M1"].detail
     share = raw.run_interactions["interaction"].eq("ViewStory").mean()
     assert share < expected_shares(raw)["ViewStory"] - 0.03, "of what was answered, as M1 would see it without them"
 
 
 def test_requests_without_an_answer_excuse_no_other_table(tmp_path):
-    found = outcomes(trial(tmp_path, walked="browse_only_no_search", steps=6, users=1200, slow=("ViewStory",)))
-    assert (found["M1"].outcome, found["M3"].outcome) == (Outcome.FAIL, Outcome.FAIL), (found["M1"], found["M3"])
+    by_id = outcomes(trial(tmp_path, walked="browse_only_no_search", steps=6, users=1200, slow=("ViewStory",)))
+    assert (by_id["M1"].outcome, by_id["M3"].outcome) == (Outcome.FAIL, Outcome.FAIL), (by_id["M1"], by_id["M3"])
 
 
 def test_a_few_choices_decide_nothing_and_invalidate_nothing(tmp_path):
-    found = outcomes(trial(tmp_path, steps=5))
-    assert {found[i].outcome for i in ("M1", "M3")} == {Outcome.UNDECIDABLE}
-    assert not any(found[i].required for i in ("M1", "M3"))
+    by_id = outcomes(trial(tmp_path, steps=5))
+    assert {by_id[i].outcome for i in ("M1", "M3")} == {Outcome.UNDECIDABLE}
+    assert not any(by_id[i].required for i in ("M1", "M3"))
 
 
 # ---- authors -------------------------------------------------------------------------------------------------------
@@ -170,8 +170,8 @@ def test_a_few_choices_decide_nothing_and_invalidate_nothing(tmp_path):
 
 def test_users_and_authors_who_walk_their_own_tables_pass(tmp_path):
     raw = trial_with_authors(tmp_path, (READ_WRITE, BY_AUTHORS), leaf=(LEAF, 0.8), every=4, users=120)
-    found = outcomes(raw)
-    assert {found[i].outcome for i in ("M1", "M2", "M3")} == {Outcome.PASS}, [found[i] for i in ("M1", "M2", "M3")]
+    by_id = outcomes(raw)
+    assert {by_id[i].outcome for i in ("M1", "M2", "M3")} == {Outcome.PASS}, [by_id[i] for i in ("M1", "M2", "M3")]
     assert {"ModerateComment", "RegisterUser"} <= set(expected_shares(raw))
     away = turned_away(raw)
     assert away[USERS]["ViewComment", "ViewComment"] == pytest.approx(LEAF, abs=0.1)
@@ -192,10 +192,10 @@ def test_a_table_of_authors_that_nobody_was_told_of_is_found_out(tmp_path):
     """Without `config/<mix>.authors.csv` all users have one table, whatever users.csv says of them."""
     raw = trial_with_authors(tmp_path, (READ_WRITE, BY_AUTHORS))
     (raw.folder / "config" / "read_write.authors.csv").unlink()
-    found = outcomes(raw)
-    assert found["M3"].outcome is Outcome.FAIL
-    assert ":" not in found["M3"].detail.removeprefix("not in the table: ")
-    assert "not in the mix: " in found["M2"].detail
+    by_id = outcomes(raw)
+    assert by_id["M3"].outcome is Outcome.FAIL
+    assert ":" not in by_id["M3"].detail.removeprefix("not in the table: ")
+    assert "not in the mix: " in by_id["M2"].detail
 
 
 def test_deviations_of_users_and_of_authors_do_not_cancel(tmp_path):
@@ -237,8 +237,8 @@ def test_failures_of_authors_send_no_user_home(tmp_path):
 def test_a_mix_with_authors_of_which_none_was_drawn(tmp_path):
     """Chance in a small trial: nothing of their table is expected then."""
     raw = trial_with_authors(tmp_path, (READ_WRITE, BY_AUTHORS), every=1000)
-    found = outcomes(raw)
-    assert {found[i].outcome for i in ("M1", "M2", "M3")} == {Outcome.PASS}, [found[i] for i in ("M1", "M2", "M3")]
+    by_id = outcomes(raw)
+    assert {by_id[i].outcome for i in ("M1", "M2", "M3")} == {Outcome.PASS}, [by_id[i] for i in ("M1", "M2", "M3")]
     assert "AuthorLogin" not in expected_shares(raw)
 
 
@@ -247,7 +247,7 @@ def test_users_of_unknown_kind_decide_nothing(tmp_path, change):
     raw = trial_with_authors(tmp_path, (READ_WRITE, BY_AUTHORS), steps=(20, 20))
     path = raw.folder / "clients" / "client2" / "users.csv"
     change(pd.read_csv(path)).to_csv(path, index=False)
-    found = outcomes(raw)
-    assert {found[i].outcome for i in ("M1", "M2", "M3")} == {Outcome.UNDECIDABLE}
-    assert found["M3"].required
-    assert found["M3"].detail == "clients/client2/users.csv: does not say whether user 35 is an author"
+    by_id = outcomes(raw)
+    assert {by_id[i].outcome for i in ("M1", "M2", "M3")} == {Outcome.UNDECIDABLE}
+    assert by_id["M3"].required
+    assert by_id["M3"].detail == "clients/client2/users.csv: does not say whether user 35 is an author"

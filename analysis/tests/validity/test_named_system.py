@@ -46,8 +46,8 @@ def rename(folder, system):
 
 
 def checks(folder):
-    found = validate(RawTrial(folder))
-    return found, {c.id: c for c in found.checks}
+    validity = validate(RawTrial(folder))
+    return validity, {c.id: c for c in validity.checks}
 
 
 def without(path, *columns):
@@ -71,8 +71,8 @@ def without_sent_to(path):
 
 def test_a_trial_of_a_named_system_is_valid(trial):
     told(trial, PLUG_IN)
-    found, _ = checks(trial)
-    assert found.valid, found.reasons
+    validity, _ = checks(trial)
+    assert validity.valid, validity.reasons
 
 
 FAULTS = {
@@ -93,10 +93,10 @@ def test_what_is_missing_invalidates(trial, fault, request_lost):
         told(trial, PLUG_IN)
     id_, remove = FAULTS[fault]
     remove(trial)
-    found, by_id = checks(trial)
+    validity, by_id = checks(trial)
     assert by_id[id_].required
     assert by_id[id_].outcome is not Outcome.PASS
-    assert not found.valid
+    assert not validity.valid
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -104,10 +104,10 @@ def test_the_same_faults_invalidate_a_trial_without_a_system(trial, fault):
     rename(trial, None)
     id_, remove = FAULTS[fault]
     remove(trial)
-    found, by_id = checks(trial)
+    validity, by_id = checks(trial)
     assert by_id[id_].required
     assert by_id[id_].outcome is not Outcome.PASS
-    assert not found.valid
+    assert not validity.valid
 
 
 def test_a_log_that_sends_nothing_on_is_told_as_without_a_system(trial):
@@ -143,10 +143,10 @@ def test_another_program_has_no_collector_of_garbage(trial):
 def test_users_who_walk_no_table_have_no_mix(trial):
     told(trial, OTHER)
     (trial / "config/browse_only.csv").unlink()
-    found, by_id = checks(trial)
+    validity, by_id = checks(trial)
     assert [by_id[i].outcome for i in ("M1", "M2", "M3")] == [Outcome.PASS] * 3
     assert "names no table" in by_id["M1"].detail
-    assert found.valid, found.reasons
+    assert validity.valid, validity.reasons
 
 
 def test_one_database_of_a_system_that_promises_no_rows_has_no_replicas(trial):
@@ -154,10 +154,10 @@ def test_one_database_of_a_system_that_promises_no_rows_has_no_replicas(trial):
     system = Manifest.read(trial).system
     rename(trial, system.model_copy(update={"interactions": [Interaction(name="StoriesOfTheDay", writes=True)]}))
     (trial / "config/browse_only.csv").unlink()
-    found, by_id = checks(trial)
+    validity, by_id = checks(trial)
     assert by_id["R2"].outcome is Outcome.PASS
     assert "one node" in by_id["R2"].detail
-    assert found.valid, found.reasons
+    assert validity.valid, validity.reasons
 
 
 def test_a_systems_own_collector_is_read_and_must_be_there(trial):
@@ -170,8 +170,8 @@ def test_a_systems_own_collector_is_read_and_must_be_there(trial):
     seconds = range(int(start) - 1, int(end) + 2)
     file = trial / "nodes/web1/till_status.csv"
     file.write_text("t_s,tills_used,tills_limit\n" + "".join(f"{t},2,4\n" for t in seconds))
-    found, _ = checks(trial)
-    assert found.valid, found.reasons
+    validity, _ = checks(trial)
+    assert validity.valid, validity.reasons
     file.write_text("t_s,tills_used,tills_limit\n" + "".join(f"{t},2,4\n" for t in seconds if t % 7))
     assert "collector_gap" in checks(trial)[0].reasons
 
@@ -200,8 +200,8 @@ def test_other_interactions_promise_no_picture(trial):
 @pytest.mark.parametrize("jmeter", [3, {"properties": []}])
 def test_a_request_that_is_no_request_decides_nothing(trial, jmeter):
     told(trial, {"jmeter": jmeter})
-    found, by_id = checks(trial)
-    assert not found.valid
+    validity, by_id = checks(trial)
+    assert not validity.valid
     assert "driver.json" in by_id["G3.gc"].detail
 
 

@@ -58,13 +58,13 @@ def column(text: str, name: str, change) -> str:
 
 def test_none_is_required_and_an_honest_trial_fails_none(folder):
     assert {c.id for c in registered()} >= NEW
-    found = {c.id: c for c in validate(RawTrial(folder)).checks}
-    assert not any(found[i].required for i in NEW)
-    assert {i for i in NEW if found[i].outcome is Outcome.FAIL} == set()
-    assert {i for i in NEW if found[i].outcome is Outcome.PASS} >= {"G6", "G6.connect", "E3", "O2"}
+    by_id = {c.id: c for c in validate(RawTrial(folder)).checks}
+    assert not any(by_id[i].required for i in NEW)
+    assert {i for i in NEW if by_id[i].outcome is Outcome.FAIL} == set()
+    assert {i for i in NEW if by_id[i].outcome is Outcome.PASS} >= {"G6", "G6.connect", "E3", "O2"}
     for id_ in ("E3.accept", "C6", "S3.cache", "S4", "H7"):
-        assert found[id_].outcome is Outcome.UNDECIDABLE
-        assert "not collected" in found[id_].detail
+        assert by_id[id_].outcome is Outcome.UNDECIDABLE
+        assert "not collected" in by_id[id_].detail
 
 
 def test_a_client_without_ports_is_exhausted(folder):
@@ -79,9 +79,9 @@ def test_a_client_without_ports_is_exhausted(folder):
         return "\n".join(lines) + "\n"
 
     rewrite(jtl, no_port)
-    found = check(folder, "G6")
-    assert found.outcome is Outcome.FAIL
-    assert found.value == 1
+    ports = check(folder, "G6")
+    assert ports.outcome is Outcome.FAIL
+    assert ports.value == 1
 
 
 def test_slow_connections_are_found_beyond_chance(folder):
@@ -109,9 +109,9 @@ def tcp(folder: Path, node: str, *, again: float = 0.0, drops: float = 0.0, twic
 
 def test_retransmissions_are_hidden_retries(folder):
     tcp(folder, "db1", again=1.0)
-    found = check(folder, "E3")
-    assert found.outcome is Outcome.FAIL
-    assert "most by db1" in found.detail
+    retries = check(folder, "E3")
+    assert retries.outcome is Outcome.FAIL
+    assert "most by db1" in retries.detail
     tcp(folder, "db1", again=0.1)  # four in the run: beyond a thousandth of the interactions, within chance
     assert check(folder, "E3").outcome is Outcome.UNDECIDABLE
 
@@ -128,9 +128,9 @@ def test_a_full_accept_queue_is_named_with_its_tier(folder):
         tcp(folder, node)
     assert check(folder, "E3.accept").outcome is Outcome.PASS
     tcp(folder, "web1", drops=0.2)
-    found = check(folder, "E3.accept")
-    assert found.outcome is Outcome.FAIL
-    assert "web1 (web)" in found.detail
+    queue = check(folder, "E3.accept")
+    assert queue.outcome is Outcome.FAIL
+    assert "web1 (web)" in queue.detail
 
 
 @pytest.mark.parametrize(("share", "outcome"), [(1.0, "pass"), (0.7, "fail")])
@@ -155,17 +155,17 @@ def test_a_log_with_wrong_durations_breaks_littles_law(folder):
         return "\n".join(out) + "\n"
 
     rewrite(log, longer)
-    found = check(folder, "O2")
-    assert abs(found.value) > found.limit
-    assert found.outcome in (Outcome.FAIL, Outcome.UNDECIDABLE)
+    littles_law = check(folder, "O2")
+    assert abs(littles_law.value) > littles_law.limit
+    assert littles_law.outcome in (Outcome.FAIL, Outcome.UNDECIDABLE)
 
 
 def test_an_application_that_still_compiles_is_not_warm(folder):
     status = folder / "nodes/app1/tomcat_status.csv"
     rewrite(status, lambda text: column(text, "jit_ms", lambda i, _: 10 * i))  # a tenth of its tenth of a core
-    found = check(folder, "S3")
-    assert found.outcome is Outcome.FAIL
-    assert found.value == pytest.approx(10, rel=0.05)
+    warm = check(folder, "S3")
+    assert warm.outcome is Outcome.FAIL
+    assert warm.value == pytest.approx(10, rel=0.05)
     rewrite(status, lambda text: column(text, "jit_ms", lambda i, _: 5))
     assert check(folder, "S3").outcome is Outcome.PASS
 
@@ -175,9 +175,9 @@ def test_a_cache_that_still_fills_is_not_stationary(folder):
     rewrite(status, lambda text: column(text, name, lambda i, _: 100 * i))
     assert check(folder, "S3.cache").outcome is Outcome.PASS
     rewrite(status, lambda text: column(text, name, lambda i, _: int(1e5 * (1 - 0.96**i))))
-    found = check(folder, "S3.cache")
-    assert found.outcome is Outcome.FAIL
-    assert found.value < -50
+    cache = check(folder, "S3.cache")
+    assert cache.outcome is Outcome.FAIL
+    assert cache.value < -50
     rewrite(status, lambda text: column(text, name, lambda i, _: i // 30))  # one page now and then
     assert check(folder, "S3.cache").outcome is Outcome.PASS
 
@@ -194,9 +194,9 @@ def test_other_events_of_the_run_are_listed_those_before_it_are_not(folder):
         (folder / f"nodes/{node}/logs/journal.log").write_text("")
     assert check(folder, "S4").outcome is Outcome.PASS
     (folder / "nodes/db1/logs/journal.log").write_text(JOURNAL.format(int(T0) + 5, int(T0) + 33))
-    found = check(folder, "S4")
-    assert found.outcome is Outcome.FAIL
-    assert found.detail == "package timer on db1 at second 13"
+    events = check(folder, "S4")
+    assert events.outcome is Outcome.FAIL
+    assert events.detail == "package timer on db1 at second 13"
 
 
 @pytest.mark.parametrize(("slower", "outcome"), [(1.0, "pass"), (0.8, "fail")])
@@ -212,9 +212,9 @@ def test_a_cpu_that_changes_its_frequency_is_told(folder, slower, outcome):
         return json.dumps(document)
 
     rewrite(path, clocked)
-    found = check(folder, "H7")
-    assert found.outcome.value == outcome
-    assert "MHz" in found.detail
+    frequency = check(folder, "H7")
+    assert frequency.outcome.value == outcome
+    assert "MHz" in frequency.detail
 
 
 def test_a_trial_of_a_few_interactions_is_undecidable(tmp_path):

@@ -27,14 +27,14 @@ def folder(original, tmp_path) -> Path:
 
 
 def checks(folder: Path):
-    found = validate(RawTrial(folder))
-    return found, {c.id: c for c in found.checks}
+    validity = validate(RawTrial(folder))
+    return validity, {c.id: c for c in validity.checks}
 
 
 def test_equal_shares_of_a_policy_that_promises_them_are_valid(folder):
     spread(folder, [50.0, 51.0])
-    found, by_id = checks(folder)
-    assert found.valid, found.reasons
+    validity, by_id = checks(folder)
+    assert validity.valid, validity.reasons
     assert by_id["O5.split"].value == pytest.approx(0.5, abs=0.05)
     assert by_id["O5.split"].n == pytest.approx(40 * 101, abs=101)
 
@@ -42,9 +42,9 @@ def test_equal_shares_of_a_policy_that_promises_them_are_valid(folder):
 def test_t24_a_pinned_connection_is_found(folder):
     """Every statement goes to db1 although the policy is round robin."""
     spread(folder, [100.0, 0.0])
-    found, by_id = checks(folder)
-    assert not found.valid
-    assert "topology_not_used" in found.reasons
+    validity, by_id = checks(folder)
+    assert not validity.valid
+    assert "topology_not_used" in validity.reasons
     assert by_id["O5"].detail.startswith("idle: db2; ")
     assert by_id["O5.split"].outcome is Outcome.FAIL
 
@@ -52,23 +52,23 @@ def test_t24_a_pinned_connection_is_found(folder):
 @pytest.mark.parametrize("rate", [0.2, 100.0])
 def test_t24_a_replica_that_the_middleware_does_not_know_is_found_at_any_load(folder, rate):
     spread(folder, [rate, 0.0], listed=1, **LEAST)
-    found, by_id = checks(folder)
-    assert "topology_not_used" in found.reasons
+    validity, by_id = checks(folder)
+    assert "topology_not_used" in validity.reasons
     assert "not in the middleware's list" in by_id["O5"].detail
 
 
 def test_t24_two_names_for_one_database_are_found_by_the_databases_own_counters(folder):
     spread(folder, [50.0, 50.0], own=[100.0, 0.0])
-    found, by_id = checks(folder)
-    assert {"topology_not_used", "counters_disagree"} <= set(found.reasons)
+    validity, by_id = checks(folder)
+    assert {"topology_not_used", "counters_disagree"} <= set(validity.reasons)
     assert by_id["O5"].detail.startswith("idle: db2; ")
     assert by_id["O5.split"].outcome is Outcome.PASS  # the middleware alone sees nothing wrong
 
 
 def test_least_pending_may_leave_the_second_replica_idle_while_the_first_is_never_found_busy(folder):
     spread(folder, [5.0, 0.0], busy_s=[0.0, 0.0], **LEAST)
-    found, by_id = checks(folder)
-    assert found.valid, found.reasons
+    validity, by_id = checks(folder)
+    assert validity.valid, validity.reasons
     assert (by_id["O5"].outcome, by_id["O5"].required) == (Outcome.UNDECIDABLE, False)
     assert "db2" in by_id["O5"].detail
 
@@ -76,15 +76,15 @@ def test_least_pending_may_leave_the_second_replica_idle_while_the_first_is_neve
 def test_least_pending_must_use_the_second_replica_once_the_first_was_found_busy(folder):
     """Half of 2,000 reads found db1 busy; at least 700 of them (lower end of Wilson's interval at 40 samples)."""
     spread(folder, [50.0, 0.0], busy_s=[5.0, 0.0], **LEAST)
-    found, by_id = checks(folder)
-    assert "topology_not_used" in found.reasons
+    validity, by_id = checks(folder)
+    assert "topology_not_used" in validity.reasons
     assert 600 < int(by_id["O5"].detail.partition("at least ")[2].split()[0]) < 1000
 
 
 def test_the_third_replica_is_due_only_when_both_before_it_are_busy(folder):
     spread(folder, [50.0, 20.0, 0.0], busy_s=[9.0, 0.0, 0.0], **LEAST)
-    found, by_id = checks(folder)
-    assert found.valid, found.reasons
+    validity, by_id = checks(folder)
+    assert validity.valid, validity.reasons
     assert "db3" in by_id["O5"].detail
     assert by_id["O5.split"].outcome is Outcome.PASS
 
@@ -106,16 +106,16 @@ def test_tie_at_random_promises_every_replica_its_part(folder):
 def test_a_split_off_the_equal_shares(folder, rates, policy, outcome):
     """10 points at 4,000 reads; 1.5 points; 8 points at 50 reads, whose standard error is 7."""
     spread(folder, rates, policy=policy)
-    found, by_id = checks(folder)
+    validity, by_id = checks(folder)
     assert by_id["O5.split"].outcome.value == outcome
-    assert ("split_off_policy" in found.reasons) == (outcome == "fail")
-    assert "topology_not_used" not in found.reasons
+    assert ("split_off_policy" in validity.reasons) == (outcome == "fail")
+    assert "topology_not_used" not in validity.reasons
 
 
 def test_statements_that_did_not_come_through_the_middleware_are_found(folder):
     spread(folder, [50.0, 50.0], own=[50.0, 60.0])
-    found, by_id = checks(folder)
-    assert "counters_disagree" in found.reasons
+    validity, by_id = checks(folder)
+    assert "counters_disagree" in validity.reasons
     assert by_id["O5.counters"].detail.startswith("db2: ")
 
 
@@ -125,8 +125,8 @@ def test_without_the_middlewares_counters_the_databases_own_tell(folder):
     manifest = Manifest.read(folder)
     collectors = {n: [c for c in names if c != "middleware_status"] for n, names in manifest.collectors.items()}
     manifest.model_copy(update={"collectors": collectors}).write(folder)
-    found, by_id = checks(folder)
-    assert "topology_not_used" in found.reasons
+    validity, by_id = checks(folder)
+    assert "topology_not_used" in validity.reasons
     assert by_id["O5.counters"].outcome is Outcome.UNDECIDABLE
 
 

@@ -32,8 +32,8 @@ class Sweep:
     interactions: pd.DataFrame
 
     def checks(self, **changes) -> dict[str, Check]:
-        found = {**self.__dict__, **changes}
-        listed = sweep_checks(found["trials"], found["samples"], found["nodes"], found.get("interactions"))
+        tables = {**self.__dict__, **changes}
+        listed = sweep_checks(tables["trials"], tables["samples"], tables["nodes"], tables.get("interactions"))
         return {check.id: check for check in listed}
 
     def scaled(self, factor: float, **where) -> pd.DataFrame:
@@ -87,58 +87,58 @@ def honest() -> Sweep:
     return simulated()
 
 
-def outcomes(found: dict[str, Check]) -> dict[str, str]:
-    return {name: check.outcome.value for name, check in found.items()}
+def outcomes(by_id: dict[str, Check]) -> dict[str, str]:
+    return {name: check.outcome.value for name, check in by_id.items()}
 
 
 def test_an_honest_sweep_passes(honest):
-    found = honest.checks()
-    assert {n for n, o in outcomes(found).items() if o == "fail"} == set()
+    checks = honest.checks()
+    assert {n for n, o in outcomes(checks).items() if o == "fail"} == set()
     decided = {"O3", "O4", "W2", "W6", "W6.retries", "W8", "H7.sweep"}
-    assert {n for n, o in outcomes(found).items() if o == "pass"} >= decided, found
-    assert not any(check.required for check in found.values())
-    assert all(check.reason == "" for check in found.values() if check.outcome is Outcome.PASS)
+    assert {n for n, o in outcomes(checks).items() if o == "pass"} >= decided, checks
+    assert not any(check.required for check in checks.values())
+    assert all(check.reason == "" for check in checks.values() if check.outcome is Outcome.PASS)
 
 
 @pytest.mark.parametrize("seed", range(2, 5))
 def test_honest_short_sweeps_never_fail(seed):
-    found = simulated(users=(1000, 2000, 3000, 5000), length_s=70.0, seed=seed).checks()
-    assert {n for n, o in outcomes(found).items() if o == "fail"} == set(), found
+    checks = simulated(users=(1000, 2000, 3000, 5000), length_s=70.0, seed=seed).checks()
+    assert {n for n, o in outcomes(checks).items() if o == "fail"} == set(), checks
 
 
 def test_work_that_does_not_grow_with_throughput_violates_the_law(honest):
     """A backup during one load: the node works, and serves no more."""
-    found = honest.checks(samples=honest.scaled(1.6, metric="used_cores", node="app1", trial="u02000.r01"))
-    assert found["O1"].outcome is Outcome.FAIL
-    assert "app1 in u02000.r01" in found["O1"].detail
-    assert found["W7"].outcome is Outcome.FAIL
-    assert found["W7"].detail.startswith("app1")
+    checks = honest.checks(samples=honest.scaled(1.6, metric="used_cores", node="app1", trial="u02000.r01"))
+    assert checks["O1"].outcome is Outcome.FAIL
+    assert "app1 in u02000.r01" in checks["O1"].detail
+    assert checks["W7"].outcome is Outcome.FAIL
+    assert checks["W7"].detail.startswith("app1")
 
 
 def test_throughput_beyond_what_the_demands_allow_is_impossible(honest):
     trials = honest.trials.copy()
     full = trials["users"] == 5000
     trials.loc[full, "throughput_per_s"] *= 1.3
-    found = honest.checks(trials=trials)
-    assert found["O3"].outcome is Outcome.FAIL
-    assert found["O3"].value > 20
+    checks = honest.checks(trials=trials)
+    assert checks["O3"].outcome is Outcome.FAIL
+    assert checks["O3"].value > 20
 
 
 def test_more_throughput_than_users_can_ask_for_is_impossible(honest):
     """Half of the users, as if their number was told for the other half of the clients."""
     trials = honest.trials.assign(users_real=honest.trials["users_real"] / 2)
-    found = honest.checks(trials=trials)
-    assert found["O3"].outcome is Outcome.FAIL
-    assert found["W2"].outcome is Outcome.FAIL
-    assert found["W2"].value == pytest.approx(100, abs=5)
+    checks = honest.checks(trials=trials)
+    assert checks["O3"].outcome is Outcome.FAIL
+    assert checks["W2"].outcome is Outcome.FAIL
+    assert checks["W2"].value == pytest.approx(100, abs=5)
 
 
 def test_fewer_statements_per_interaction_at_one_load_break_the_forced_flow(honest):
-    found = honest.checks(
+    checks = honest.checks(
         samples=honest.scaled(0.7, metric=["statements_per_s", "questions_per_s"], trial="u03000.r01")
     )
-    assert found["O4"].outcome is Outcome.FAIL
-    assert "u03000.r01" in found["O4"].detail
+    assert checks["O4"].outcome is Outcome.FAIL
+    assert "u03000.r01" in checks["O4"].detail
 
 
 def test_a_constant_beside_the_work_is_no_violation(honest):
@@ -151,32 +151,32 @@ def test_a_constant_beside_the_work_is_no_violation(honest):
 def test_a_machine_that_becomes_slower_shows_in_the_order_of_execution(honest):
     trials = honest.trials.sort_values("run_start_s").reset_index(drop=True)
     trials["throughput_per_s"] *= np.linspace(1.0, 0.6, len(trials))
-    found = honest.checks(trials=trials)
-    assert found["W5"].outcome is Outcome.FAIL
-    assert found["W5"].value < -20
+    checks = honest.checks(trials=trials)
+    assert checks["W5"].outcome is Outcome.FAIL
+    assert checks["W5"].value < -20
 
 
 def test_loads_on_a_line_show_no_order(honest):
-    found = honest.checks(trials=honest.trials.assign(throughput_per_s=0.02 * honest.trials["users"]))
-    assert found["W5"].outcome is Outcome.PASS
+    checks = honest.checks(trials=honest.trials.assign(throughput_per_s=0.02 * honest.trials["users"]))
+    assert checks["W5"].outcome is Outcome.PASS
 
 
 def test_loads_in_order_of_size_cannot_tell_load_from_warm_up(honest):
     ordered = honest.trials.sort_values("users")
     begins = np.sort(ordered["run_start_s"].to_numpy())
     trials = ordered.assign(run_start_s=begins, run_end_s=begins + LENGTH_S)
-    found = honest.checks(trials=trials)
-    assert found["W5"].outcome is Outcome.UNDECIDABLE
-    assert "in order of their size" in found["W5"].detail
+    checks = honest.checks(trials=trials)
+    assert checks["W5"].outcome is Outcome.UNDECIDABLE
+    assert "in order of their size" in checks["W5"].detail
 
 
 def test_invalid_loads_and_retries_are_counted(honest):
     trials = honest.trials.assign(attempts=[1, 4, *[1] * (len(USERS) - 2)], valid=[False, *[True] * (len(USERS) - 1)])
-    found = honest.checks(trials=trials)
-    assert found["W6"].outcome is Outcome.FAIL
-    assert "not 500" in found["W6"].detail
-    assert found["W6.retries"].outcome is Outcome.FAIL
-    assert "u01000.r01 valid after 4" in found["W6.retries"].detail
+    checks = honest.checks(trials=trials)
+    assert checks["W6"].outcome is Outcome.FAIL
+    assert "not 500" in checks["W6"].detail
+    assert checks["W6.retries"].outcome is Outcome.FAIL
+    assert "u01000.r01 valid after 4" in checks["W6.retries"].detail
 
 
 @pytest.mark.parametrize(("factor", "outcome"), [(1.0, "pass"), (0.8, "fail")])
@@ -188,11 +188,11 @@ def test_a_load_that_is_run_again_must_give_the_same(honest, factor, outcome):
                           run_end_s=T0 + 1e6 + LENGTH_S)  # fmt: skip
     trials = honest.trials.assign(throughput_low_per_s=np.nan, throughput_high_per_s=np.nan)
     trials.loc[middle.index, list(ends)] = middle.assign(**ends)[list(ends)]
-    found = honest.checks(trials=pd.concat([trials, again], ignore_index=True))
-    assert found["W8"].outcome.value == outcome
+    checks = honest.checks(trials=pd.concat([trials, again], ignore_index=True))
+    assert checks["W8"].outcome.value == outcome
     noisy = trials.assign(throughput_low_per_s=np.nan)
-    found = honest.checks(trials=pd.concat([noisy, again.assign(throughput_low_per_s=1.0)], ignore_index=True))
-    assert found["W8"].outcome is Outcome.UNDECIDABLE
+    checks = honest.checks(trials=pd.concat([noisy, again.assign(throughput_low_per_s=1.0)], ignore_index=True))
+    assert checks["W8"].outcome is Outcome.UNDECIDABLE
 
 
 def test_a_canary_that_becomes_slower_tells_of_the_machine(honest):
@@ -214,18 +214,18 @@ def warming(sweep: Sweep, missing: float) -> pd.DataFrame:
 
 
 def test_small_drifts_of_one_sign_are_found_in_all_trials_together(honest):
-    found = honest.checks(interactions=warming(honest, 0.2))
-    assert found["S1.sweep"].outcome is Outcome.FAIL
-    assert found["S1.sweep"].value == pytest.approx(22, abs=6)
-    assert steady(found.values()) == "not_steady"
-    assert "were not steady" in steadiness(found.values())
-    assert f"{len(USERS)} of the trials up" in steadiness(found.values())
+    checks = honest.checks(interactions=warming(honest, 0.2))
+    assert checks["S1.sweep"].outcome is Outcome.FAIL
+    assert checks["S1.sweep"].value == pytest.approx(22, abs=6)
+    assert steady(checks.values()) == "not_steady"
+    assert "were not steady" in steadiness(checks.values())
+    assert f"{len(USERS)} of the trials up" in steadiness(checks.values())
 
 
 def test_few_short_trials_cannot_tell_steadiness():
-    found = simulated(users=(1000, 3000), length_s=70.0).checks()
-    assert steady(found.values()) == "undecidable"
-    assert "cannot be told" in steadiness(found.values())
+    checks = simulated(users=(1000, 3000), length_s=70.0).checks()
+    assert steady(checks.values()) == "undecidable"
+    assert "cannot be told" in steadiness(checks.values())
 
 
 def made(**outcome: str) -> list[Check]:
@@ -253,15 +253,15 @@ def test_an_import_is_checked_with_what_it_has(honest):
     trials = honest.trials[names].assign(users=honest.trials["users_real"])
     cpu = honest.samples[honest.samples["metric"] == "used_cores"]
     samples = cpu.assign(metric="utilization_pct", value=100 * cpu["value"] / NETWORK.cores).drop(columns="source")
-    found = honest.checks(trials=trials, samples=samples, nodes=honest.nodes.iloc[:0], interactions=None)
-    assert found["O3"].outcome is Outcome.PASS
-    assert found["W2"].outcome is not Outcome.FAIL  # within the chance of the think times
-    assert abs(found["W2"].value) < 5
-    assert "not measured" in found["W2"].detail
-    assert found["O4"].outcome is Outcome.UNDECIDABLE
-    assert "not collected" in found["O4"].detail
-    assert found["W6.retries"].detail.startswith("not applicable")
-    assert found["S1.sweep"].outcome is Outcome.UNDECIDABLE
+    checks = honest.checks(trials=trials, samples=samples, nodes=honest.nodes.iloc[:0], interactions=None)
+    assert checks["O3"].outcome is Outcome.PASS
+    assert checks["W2"].outcome is not Outcome.FAIL  # within the chance of the think times
+    assert abs(checks["W2"].value) < 5
+    assert "not measured" in checks["W2"].detail
+    assert checks["O4"].outcome is Outcome.UNDECIDABLE
+    assert "not collected" in checks["O4"].detail
+    assert checks["W6.retries"].detail.startswith("not applicable")
+    assert checks["S1.sweep"].outcome is Outcome.UNDECIDABLE
     nominal = trials.assign(users=5 * trials["users"])  # users told at full scale, throughput at a fifth of it
     told_wrong = honest.checks(trials=nominal, samples=samples, nodes=honest.nodes.iloc[:0], interactions=None)
     assert told_wrong["W2"].outcome is Outcome.FAIL
@@ -269,18 +269,18 @@ def test_an_import_is_checked_with_what_it_has(honest):
 
 def test_nothing_at_all_is_undecidable_not_an_error(honest):
     empty = {k: v.iloc[:0] for k, v in honest.__dict__.items()}
-    found = honest.checks(**empty)
-    assert "the check itself failed" not in " ".join(check.detail for check in found.values())
-    assert {check.outcome for check in found.values()} <= {Outcome.UNDECIDABLE, Outcome.PASS}
+    checks = honest.checks(**empty)
+    assert "the check itself failed" not in " ".join(check.detail for check in checks.values())
+    assert {check.outcome for check in checks.values()} <= {Outcome.UNDECIDABLE, Outcome.PASS}
 
 
 def test_drifts_come_from_the_trials_own_checks_without_single_interactions(honest):
     rows = [
         {"trial": t, "id": i, "value": 8.0 + k / 10} for k, t in enumerate(honest.trials["trial"]) for i in ("S1", "S2")
     ]
-    found = {c.id: c for c in sweep_checks(honest.trials, honest.samples, honest.nodes, None, pd.DataFrame(rows))}
-    assert found["S1.sweep"].outcome is Outcome.FAIL
-    assert found["S1.sweep"].n == len(USERS)
+    by_id = {c.id: c for c in sweep_checks(honest.trials, honest.samples, honest.nodes, None, pd.DataFrame(rows))}
+    assert by_id["S1.sweep"].outcome is Outcome.FAIL
+    assert by_id["S1.sweep"].n == len(USERS)
 
 
 def test_the_table_is_what_the_store_holds(honest, tmp_path):

@@ -30,6 +30,6 @@ def test_another_version_is_another_experiment(tmp_path, then, now, says):
         manifest = Manifest.read(folder)
         manifest.versions, manifest.state, manifest.validity = versions, State.COLLECTED, Validity(valid=True)
         manifest.write(folder)
-    found = same_system(RawTrial(second))
-    assert (found.outcome is Outcome.FAIL) == bool(says), found
-    assert (says or "") in found.detail
+    same = same_system(RawTrial(second))
+    assert (same.outcome is Outcome.FAIL) == bool(says), same
+    assert (says or "") in same.detail

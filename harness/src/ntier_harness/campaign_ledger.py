@@ -155,12 +155,12 @@ def data(lab: Lab, campaign: Campaign) -> dict[str, Any]:
     }
 
 
-def price(lab: Lab, campaign: Campaign, found: list[Row], left: float) -> dict[str, Any] | None:
+def price(lab: Lab, campaign: Campaign, rows: list[Row], left: float) -> dict[str, Any] | None:
     """What rented machines cost at most: those of the dearest topology that has trials left, until the end. None:
     nothing is paid for. `left`: seconds."""
     if lab.target.name != campaign.target:
         return None
-    prices = [p for r in found if r.left_s and (p := lab.target.price(r.spec, left))]
+    prices = [p for r in rows if r.left_s and (p := lab.target.price(r.spec, left))]
     return max(prices, key=lambda p: p["expected"], default=None)
 
 

@@ -82,6 +82,6 @@ def may_hold_containers(status: str) -> bool:
 
 
 if __name__ == "__main__":
-    if found := obstacle():
-        print(f"error: target {found}", file=sys.stderr)
+    if problem := obstacle():
+        print(f"error: target {problem}", file=sys.stderr)
         sys.exit(2)

@@ -106,18 +106,18 @@ def leftovers(lab: Lab, *, remove: bool, owner: str | None, as_json: bool) -> in
         raise RequestError(f"target: {lab.target.name} rents no machines; give --target {able('rents')}")
     lab.target.require_privileges()
     with sweep.locked(lab):
-        found = lab.target.leftovers()
-        stray = [f for f in found if f["owner"] == owner or (not f["in_use"] and (f["ours"] or f["expired"]))]
+        things = lab.target.leftovers()
+        stray = [f for f in things if f["owner"] == owner or (not f["in_use"] and (f["ours"] or f["expired"]))]
         if remove and stray:
             lab.target.remove_leftovers(stray)
     if as_json:
-        click.echo(json.dumps(found, indent=1))
-    for f in [] if as_json else found:
+        click.echo(json.dumps(things, indent=1))
+    for f in [] if as_json else things:
         whose = "ours" if f["ours"] else f"of {f['owner']}"
         state = "in use" if f["in_use"] else "not ours" if f not in stray else "removed" if remove else "left over"
         late = ", past its time" if f["expired"] else ""
         click.echo(f"{f['kind']:<8} {f['name']:<40} {f['detail']:<16} {whose}, {state}{late}; for {f['work'] or '-'}")
-    if not as_json and not found:
+    if not as_json and not things:
         click.echo("the account holds nothing with a label of this project")
     return int(bool(stray) and not remove)
 

@@ -113,12 +113,12 @@ def owner() -> Iterator[Owner]:
     if os.geteuid() != 0:
         pytest.skip("needs root to make the machines")
     folder = Path(tempfile.mkdtemp(prefix="nt-"))  # short: the path of an SSH connection's socket has 108 bytes
-    found = Owner(folder)
+    the_owner = Owner(folder)
     try:
-        found.create()
-        yield found
+        the_owner.create()
+        yield the_owner
     finally:
-        found.delete()
+        the_owner.delete()
         shutil.rmtree(folder)
 
 

@@ -86,12 +86,12 @@ def machines() -> Iterator[Machines]:
     if os.geteuid() != 0:
         pytest.skip("needs root to make the machines")
     folder = Path(tempfile.mkdtemp(prefix="nt-"))  # short: the path of an SSH connection's socket has 108 bytes
-    found = Machines(folder)
+    the_machines = Machines(folder)
     try:
-        found.create()
-        yield found
+        the_machines.create()
+        yield the_machines
     finally:
-        found.delete()
+        the_machines.delete()
         shutil.rmtree(folder)
 
 
@@ -298,11 +298,11 @@ def test_a_campaign_on_hosts(machines: Machines, tmp_path: Path) -> None:
     argv = [NTIER, "campaign", "--spec", str(spec), "--results", str(tmp_path / "results")]
     done = subprocess.run(argv, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=3 * DEADLINE_S)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
-    found = [Manifest.read(file.parent) for file in (tmp_path / "results/raw").glob("*/*/manifest.json")]
-    assert sorted((m.middleware, m.users_real) for m in found if m.valid) == [
+    manifests = [Manifest.read(file.parent) for file in (tmp_path / "results/raw").glob("*/*/manifest.json")]
+    assert sorted((m.middleware, m.users_real) for m in manifests if m.valid) == [
         (name, users) for name in ("pgpool", "shardingsphere") for users in (100, 200)
     ]
-    assert {m.target for m in found} == {"hosts"}
+    assert {m.target for m in manifests} == {"hosts"}
     down = subprocess.run(
         [NTIER, "down", "--target", "hosts"], env=environment, cwd=ROOT, capture_output=True, text=True
     )

@@ -66,6 +66,6 @@ def test_t24_a_replica_that_gets_nothing_makes_the_trial_invalid(wrong: bool, tm
     assert done.returncode in (0, 1), done.stderr
     (attempt,) = ledger.attempts(tmp_path / "raw/1-1-1-2M.browse_only.shardingsphere.pinned")["u01000.r01"]
     assert attempt.outcome == "invalid", done.stderr[-3000:]
-    found = {c.id: c for c in attempt.manifest.validity.checks}
-    assert "topology_not_used" in attempt.manifest.validity.reasons, found["O5"]
-    assert found["O5"].detail.startswith("idle: db2; ")
+    by_id = {c.id: c for c in attempt.manifest.validity.checks}
+    assert "topology_not_used" in attempt.manifest.validity.reasons, by_id["O5"]
+    assert by_id["O5"].detail.startswith("idle: db2; ")

@@ -31,26 +31,26 @@ def rounds(_=0):
     while time.perf_counter() < end:
         hashlib.sha256(block).digest(); n += 1
     return n / {SECONDS}
-found = {{"cpu_one_per_s": rounds()}}
+measured = {{"cpu_one_per_s": rounds()}}
 with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
-    found["cpu_all_per_s"] = sum(pool.map(rounds, range(os.cpu_count())))
+    measured["cpu_all_per_s"] = sum(pool.map(rounds, range(os.cpu_count())))
 source, n, began = bytearray(64 << 20), 0, time.perf_counter()
 while time.perf_counter() - began < {SECONDS}:
     bytes(source); n += 2 * len(source)
-found["memory_bytes_s"] = n / (time.perf_counter() - began)
+measured["memory_bytes_s"] = n / (time.perf_counter() - began)
 name, block, n, began = "/var/tmp/ntier-probe", os.urandom(4 << 20), 0, time.perf_counter()
 try:
     with open(name, "wb", buffering=0) as file:
         while time.perf_counter() - began < {SECONDS}:
             file.write(block); os.fsync(file.fileno()); n += len(block)
-    found["disk_bytes_s"] = n / (time.perf_counter() - began)
+    measured["disk_bytes_s"] = n / (time.perf_counter() - began)
 finally:
     os.path.exists(name) and os.unlink(name)
 cpu = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
-found["cpu_model"] = cpu[0] if cpu else "unknown"
+measured["cpu_model"] = cpu[0] if cpu else "unknown"
 fields = [int(v) for v in open("/proc/stat").readline().split()[1:9]]
-found["steal_pct"] = round(100 * fields[7] / max(1, sum(fields)), 3)
-print(json.dumps(found))
+measured["steal_pct"] = round(100 * fields[7] / max(1, sum(fields)), 3)
+print(json.dumps(measured))
 """
 RECEIVE = f"""
 import socket, time
@@ -71,12 +71,12 @@ def probe(nodes: Nodes, which: list[Node]) -> dict[str, dict[str, Any]]:
     """Node -> what it was found to do. Raises WorkError if a machine cannot be probed."""
     runner = nodes.runner
     outs = runner.parallel(lambda n: nodes.call(n, "python3 -", input=LOCAL, timeout=60).out, which)
-    found = {n.name: _read(n, out) | {"at_s": runner.now()} for n, out in zip(which, outs, strict=True)}
+    measured = {n.name: _read(n, out) | {"at_s": runner.now()} for n, out in zip(which, outs, strict=True)}
     for node in which:
         other = next((n for n in nodes.all if n.name != node.name), None)
         if other:
-            found[node.name]["network_bits_s"] = _network(nodes, other, node)
-    return {name: {k: round(v, 1) if isinstance(v, float) else v for k, v in m.items()} for name, m in found.items()}
+            measured[node.name]["network_bits_s"] = _network(nodes, other, node)
+    return {name: {k: round(v, 1) if isinstance(v, float) else v for k, v in m.items()} for name, m in measured.items()}
 
 
 def _read(node: Node, out: str) -> dict[str, Any]:
@@ -113,14 +113,14 @@ def _network(nodes: Nodes, sender: Node, receiver: Node) -> float | None:
         log.unlink(missing_ok=True)
 
 
-def unequal(found: dict[str, dict[str, Any]], types: dict[str, str]) -> list[str]:
+def unequal(measured: dict[str, dict[str, Any]], types: dict[str, str]) -> list[str]:
     """A sentence for every machine that does less than the others of its type. `types`: node -> machine type. Two
     machines that differ are both named, since neither is known to be the right one."""
     said = []
     for type_ in dict.fromkeys(types.values()):
-        twins = [name for name in found if types.get(name) == type_]
+        twins = [name for name in measured if types.get(name) == type_]
         for measure, (title, limit) in MEASURES.items():
-            values = {name: v for name in twins if isinstance(v := found[name].get(measure), int | float)}
+            values = {name: v for name in twins if isinstance(v := measured[name].get(measure), int | float)}
             if len(values) < 2:
                 continue
             middle = max(values.values()) if len(values) == 2 else statistics.median(values.values())
@@ -132,7 +132,7 @@ def unequal(found: dict[str, dict[str, Any]], types: dict[str, str]) -> list[str
             elif slow:
                 like = f"is a {type_} like {len(values) - 1} others, but its {title} does"
                 said += [f"{name} {like} {100 * share:.0f} % of their median" for name, share in slow.items()]
-        models = {found[name].get("cpu_model") for name in twins} - {None, "unknown"}
+        models = {measured[name].get("cpu_model") for name in twins} - {None, "unknown"}
         if len(models) > 1:
             said.append(f"machines of type {type_} have different CPUs: {', '.join(sorted(map(str, models)))}")
     return said

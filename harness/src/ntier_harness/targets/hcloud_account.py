@@ -47,12 +47,12 @@ class HcloudAccount:
     def prices(self, location: str) -> dict[str, float]:
         """With VAT, as the account pays it; the public address, which is priced by itself, is added."""
         address = self._address_price(location)
-        found = {}
+        per_hour = {}
         for type_ in self._list("server_types"):
             for price in type_.get("prices", []):
                 if price.get("location") == location:
-                    found[type_["name"]] = float(price["price_hourly"]["gross"]) + address
-        return found
+                    per_hour[type_["name"]] = float(price["price_hourly"]["gross"]) + address
+        return per_hour
 
     def _address_price(self, location: str) -> float:
         pricing = self._ask("GET", "/pricing")["pricing"]
@@ -60,14 +60,14 @@ class HcloudAccount:
         return next((float(p["price_hourly"]["gross"]) for p in ipv4["prices"] if p.get("location") == location), 0.0)
 
     def _list(self, kind: str, **query: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        things: list[dict[str, Any]] = []
         page: int | None = 1
         while page:
             text = urllib.parse.urlencode(query | {"page": page, "per_page": 50})
             answer = self._ask("GET", f"/{kind}?{text}")
-            found += answer[kind]
+            things += answer[kind]
             page = answer["meta"]["pagination"]["next_page"]
-        return found
+        return things
 
     def _ask(self, method: str, path: str, *, gone_is_fine: bool = False) -> dict[str, Any]:
         """Tries again while the API is busy or broken. Raises WorkError with what it said last."""

@@ -46,21 +46,21 @@ class Paying:
 
     def node_types(self, spec: Spec) -> dict[str, str]:
         """Node -> node type. Raises RequestError for a type that is not offered."""
-        found = {name: node_type for name, _, node_type in wanted_nodes(spec)}
-        for node_type in found.values():
+        node_types = {name: node_type for name, _, node_type in wanted_nodes(spec)}
+        for node_type in node_types.values():
             self.offer.of(node_type)
-        return found
+        return node_types
 
     # ---- before
 
     def price(self, spec: Spec, seconds: float) -> dict[str, Any] | None:
         """`seconds`: of the sweep itself. {currency, per_hour, machines, hours, expected, budget, spent, date, ...}"""
-        found = priced(self.offer, self.node_types(spec))
+        prices = priced(self.offer, self.node_types(spec))
         paid = hours(seconds + INSTALL_S + DOWN_S)
         spent = self.ledger.spent(self.runner.now(), self.work or spec.sweep)
-        return found | {
+        return prices | {
             "hours": paid,
-            "expected": round(paid * found["per_hour"], 2),
+            "expected": round(paid * prices["per_hour"], 2),
             "budget": self.budget,
             "spent": round(spent, 4),
         }

@@ -70,12 +70,12 @@ def read_offer(file: Path) -> Offer:
 
 def parse_budget(text: str, currency: str) -> float:
     """`5EUR` or `5`. Raises RequestError for another currency than the offer's."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?\s*", text)
-    if not found or not float(found[1]) > 0:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?\s*", text)
+    if not match or not float(match[1]) > 0:
         raise RequestError(f"budget: {text!r}: expected an amount above 0, for example 5{currency}")
-    if found[2] and found[2].upper() != currency:
+    if match[2] and match[2].upper() != currency:
         raise RequestError(f"budget: {text!r}: prices are in {currency}")
-    return float(found[1])
+    return float(match[1])
 
 
 def hours(seconds: float) -> int:

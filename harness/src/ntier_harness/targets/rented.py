@@ -125,19 +125,19 @@ class Rented(Paying, Hosts):
     def doctor(self, lab: Lab) -> list[Finding]:
         from ntier_harness.doctor import Finding
 
-        found = super().doctor(lab)
+        findings = super().doctor(lab)
         for name in self.secrets:
             there = bool(os.environ.get(name))
             mend = "" if there else f"export {name}=... (docs/targets.md)"
-            found.append(Finding(name, "ok" if there else "fail", "set" if there else "not set", mend))
-        return found
+            findings.append(Finding(name, "ok" if there else "fail", "set" if there else "not set", mend))
+        return findings
 
     def inventory(self, spec: Spec) -> Inventory:
         return Inventory(self.offer_file, ())
 
     def assignment(self, spec: Spec) -> dict[str, str]:
-        found = {name: self.offer.of(node_type) for name, node_type in self.node_types(spec).items()}
-        return {name: f"a {t.type}, {t.price_per_hour:g} {self.offer.currency} per hour" for name, t in found.items()}
+        types = {name: self.offer.of(node_type) for name, node_type in self.node_types(spec).items()}
+        return {name: f"a {t.type}, {t.price_per_hour:g} {self.offer.currency} per hour" for name, t in types.items()}
 
     # ---- up -----------------------------------------------------------------------------------------------------
 
@@ -303,12 +303,12 @@ class Rented(Paying, Hosts):
 
     def _settle(self, spec: Spec, log: Path, nodes: list[Node], surveys: dict[str, Survey]) -> list[Node]:
         """Once the machines have said what they are, and from where they hear us, that is applied too."""
-        found = {name: {"cores": s.cores, "memory_bytes": s.memory_bytes} for name, s in surveys.items()}
+        sizes = {name: {"cores": s.cores, "memory_bytes": s.memory_bytes} for name, s in surveys.items()}
         durable.write(self._surveys_file, json.dumps({n: s.cores for n, s in surveys.items()}))
         applied = self._read("applied.json", {})
-        wanted = {"surveyed": found, "controllers": self._controllers()}
+        wanted = {"surveyed": sizes, "controllers": self._controllers()}
         if applied != wanted:
-            durable.write(self.paths.place / "surveyed.json", json.dumps(found))
+            durable.write(self.paths.place / "surveyed.json", json.dumps(sizes))
             nodes = self._apply(spec, log)
             durable.write(self.paths.place / "applied.json", json.dumps(wanted))
         return nodes
@@ -380,8 +380,8 @@ class Rented(Paying, Hosts):
                 with contextlib.suppress(WorkError):
                     left = max(2.0 * CONNECT_S, end - self.runner.monotonic())
                     done = self.runner.run([*argv, BOOTED], check=False, timeout=left)
-                    if done.code == 0 and (found := re.search(r"^from=(\S+)$", done.out, re.M)):
-                        return found[1]
+                    if done.code == 0 and (match := re.search(r"^from=(\S+)$", done.out, re.M)):
+                        return match[1]
                 if self.runner.monotonic() >= end:
                     return None
                 self.runner.sleep(2.0)
@@ -417,8 +417,8 @@ class Rented(Paying, Hosts):
         new = [n for n in nodes.all if known.get(n.name, {}).get("machine") != machines[n.name]]
         if new:
             probed = calibration.probe(nodes, new)
-            kept = {name: found for name, found in known.items() if machines.get(name) == found.get("machine")}
-            known = kept | {name: found | {"machine": machines[name]} for name, found in probed.items()}
+            kept = {name: measures for name, measures in known.items() if machines.get(name) == measures.get("machine")}
+            known = kept | {name: measures | {"machine": machines[name]} for name, measures in probed.items()}
             durable.write(self.paths.place / "calibration.json", json.dumps(known, indent=1))
 
     def remarks(self) -> list[str]:
@@ -508,9 +508,9 @@ class Rented(Paying, Hosts):
             for t in self.account.find()
         ]
 
-    def remove_leftovers(self, found: list[dict[str, Any]]) -> None:
+    def remove_leftovers(self, leftovers: list[dict[str, Any]]) -> None:
         """Removes these, and notes it in the ledger. Raises WorkError if one cannot be removed."""
-        ids = {(f["kind"], f["id"]) for f in found}
+        ids = {(f["kind"], f["id"]) for f in leftovers}
         self.account.remove([t for t in self.account.find() if (t.kind, t.id) in ids])
         self.runner.sleep(SETTLE_S)
         left = [t for t in self.account.find() if (t.kind, t.id) in ids]

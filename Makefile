@@ -80,7 +80,7 @@ help: ## this page
 # ---- set-up -------------------------------------------------------------------------------------------------------
 
 .PHONY: setup venv doctor purge lock providers
-setup: venv ## installs all that the others need (TOPO=...: that this sweep needs); takes seconds when all is there
+setup: venv ## installs what the other goals need (TOPO=...: only what this sweep needs); takes seconds when all is there
 	@$(if $(TOPO),$(call prepare,up $(OPTIONS)),$(if $(filter-out local,$(TARGET)),,setup/setup.sh $(call option,DATA,data) $(call option,MIDDLEWARE,middleware)))
 
 venv:
@@ -127,7 +127,7 @@ status: venv ## what runs, and how far the sweeps and campaigns are
 down: venv ## destroys the nodes (TARGET=hosts: undoes what it made on the machines, which stay)
 	@$(NTIER) down $(call option,TARGET,target)
 
-leftovers: venv ## what crashed runs left at a provider, from which machines are rented (REMOVE=1: removes it)
+leftovers: venv ## what crashed runs left in the account from which machines are rented (REMOVE=1: removes it)
 	@$(NTIER) leftovers $(call option,TARGET,target) $(if $(REMOVE),--remove) $(if $(JSON),--json)
 
 SMOKE = --topo 1/1/1/1M --users 1000,3000 --phases smoke --name smoke $(OPTIONS)

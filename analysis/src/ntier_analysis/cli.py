@@ -118,7 +118,7 @@ def verdict(
     sweep: Annotated[list[str] | None, typer.Option(help="Only this sweep (may be repeated).")] = None,
     json: AsJson = False,
 ) -> None:
-    """Says what limits each sweep's throughput, how sure that is, and why."""
+    """Says what limits each sweep, how sure that is, and why."""
     from ntier_analysis.verdict.store import verdicts
 
     place, names = _placed(store, arguments)
@@ -487,7 +487,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("ntier-demo"),
     all_: Annotated[bool, typer.Option("--all", help="Reports of all three sweeps.")] = False,
 ) -> None:
-    """Writes the report of a measured sweep that comes with the package.
+    """Writes the report of the measured sweep in the package.
 
     Needs no root, no nodes, no network."""
     from ntier_analysis.demo.command import run

@@ -27,7 +27,7 @@ def data(store):
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        (Request("density-surface", ("web1",), "pool", "workers"), "The pool workers of web1"),
+        (Request("density-surface", ("web1",), "pool", "workers"), 'The pool "workers" of web1'),
         (Request("density-map", ("db1",), "network"), "The network eth0 of db1"),
         (Request("course", ("db1", "app1"), trial="u05000.r01", stretch=(5.0, 15.0)), "db1 from 5 s to 15 s"),
         (Request("timeline", trial="u05000.r01"), "5,000 users"),

@@ -238,8 +238,8 @@ def sweep(as_json: bool, results: str, attempts: int, needs: bool, **options: An
 @click.option("--spec", "file", metavar="FILE", help="Plan this campaign instead of a sweep.")
 @click.pass_context
 def plan(ctx: click.Context, as_json: bool, results: str, attempts: int, file: str | None, **options: Any) -> None:
-    """Shows what a sweep (with --spec: a campaign) would do: nodes, trials, time, disk, memory. Refuses the same
-    requests as a sweep. Touches nothing."""
+    """Shows what a sweep would do; touches nothing. Prints nodes, trials, time, disk and memory, with --spec those of a
+    campaign. Refuses the same requests as a sweep."""
     if file:
         plan_campaign(ctx, file, results, as_json=as_json)
         return
@@ -287,8 +287,8 @@ def up(as_json: bool, results: str, needs: bool, **options: Any) -> None:
 @click.option("--check", is_flag=True, help="Ansible's check mode: says what would change, changes nothing.")
 @NEEDS
 def deploy(as_json: bool, results: str, check: bool, needs: bool, **options: Any) -> None:
-    """Installs, configures, starts and verifies the system on the nodes that are up. Without options it takes those of
-    the last `ntier up` or sweep."""
+    """Installs, configures, starts and verifies the system. It does so on the nodes that are up; without options it takes
+    the system and settings of the last `ntier up` or sweep."""
     from ntier_harness import node_commands
 
     lab = lab_of(results, as_json, options)
@@ -316,8 +316,8 @@ def down(target: str) -> None:
 @click.option("--owner", metavar="OWNER", help="With --remove: also all that has this owner's label.")
 @JSON
 def leftovers(target: str, remove: bool, owner: str | None, as_json: bool) -> None:
-    """Lists what the provider's account holds of this project: machines, addresses, disks, networks, keys. Exit code 1
-    if something is left over that no deployment uses."""
+    """Lists what this project has in the provider's account. That is machines, addresses, disks, networks and keys. Exit
+    code 1 if something is left over that no deployment uses."""
     from ntier_harness import node_commands
 
     sys.exit(node_commands.leftovers(make_lab(target=target), remove=remove, owner=owner, as_json=as_json))
@@ -338,8 +338,8 @@ def status(target: str, results: str, as_json: bool) -> None:
 @TARGET
 @JSON
 def doctor(target: str, as_json: bool) -> None:
-    """Lists what this machine has and lacks, with a command for each fault. Exit code 1 if something needed is
-    missing."""
+    """Lists what this machine has and lacks. Each fault comes with the command that mends it. Exit code 1 if something
+    needed is missing."""
     from ntier_harness import doctor
 
     findings = doctor.examine(make_lab(as_json=as_json, target=target))
@@ -352,7 +352,7 @@ def doctor(target: str, as_json: bool) -> None:
 @click.argument("node")
 @click.argument("command", nargs=-1)
 def shell(target: str, node: str, command: tuple[str, ...]) -> None:
-    """Opens a shell on a node, or runs COMMAND there: ntier shell db1."""
+    """Opens a shell on a node: ntier shell db1. With COMMAND, runs that command there instead."""
     from ntier_harness import node_commands
 
     node_commands.shell(make_lab(target=target), node, list(command))
@@ -378,7 +378,8 @@ def logs(target: str, node: str, follow: bool) -> None:
 @JSON
 @NEEDS
 def campaign(file: str, machines: str | None, budget: str | None, results: str, as_json: bool, needs: bool) -> None:
-    """Runs several sweeps as one: topologies x mixes x middlewares x repetitions. Goes on where it stopped."""
+    """Runs several sweeps as one; goes on where it stopped. The sweeps are topologies x mixes x middlewares, each with
+    its repetitions."""
     planned = read_campaign(file)
     lab = make_lab(
         results, as_json=as_json, target=planned.target, hosts=planned.hosts, machines=machines, budget=budget
@@ -407,8 +408,8 @@ def driver() -> None:
 def driver_check(
     model: str, config: str | None, values: tuple[str, ...], as_json: bool, command: tuple[str, ...]
 ) -> None:
-    """Runs COMMAND against a small web server on this machine and says which rules of the drivers' contract it breaks.
-    Takes less than a minute. Exit code 1 if it breaks one."""
+    """Says which rules of the drivers' contract COMMAND breaks. Runs it against a small web server on this machine, in
+    less than a minute. Exit code 1 if it breaks a rule."""
     from ntier_harness.drivers import check
     from ntier_harness.paths import Paths
 
@@ -424,7 +425,8 @@ def driver_check(
 @JSON
 @click.pass_context
 def systems(ctx: click.Context, as_json: bool) -> None:
-    """Lists the systems that can be deployed and driven (systems/<name>/system.yaml); `check DIR` checks one."""
+    """Lists the systems that can be deployed and driven. Each is a folder with a system.yaml in systems/; `check DIR`
+    checks one."""
     from ntier_harness.paths import Paths
     from ntier_harness.systems import find, names
     from ntier_harness.systems.listing import text
@@ -460,7 +462,7 @@ def check(folder: str) -> None:
 
 @systems.command()
 def schema() -> None:
-    """Prints the JSON Schema of system.yaml (systems/system.schema.json)."""
+    """Prints the JSON Schema of system.yaml. The same is in systems/system.schema.json."""
     from ntier_harness.systems.definition import schema
 
     click.echo(json.dumps(schema(), indent=1))

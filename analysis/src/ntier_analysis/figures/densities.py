@@ -219,7 +219,7 @@ def _finding(shares: pd.DataFrame, node: str, resource: str, item: str) -> str:
     usable = shares[shares["valid"]] if shares["valid"].any() else shares
     top = usable.loc[usable["saturation"].idxmax()]
     interval = f"{top.saturation:.2f} [{top.saturation_low:.2f}, {top.saturation_high:.2f}]"
-    name, full = f"The {resource_name(resource, item)}", _full(resource)
+    name, full = f"The {_quoted(resource, item)}", _full(resource)
     if top.saturation < 0.01:
         return f"{name} of {node} is hardly ever {full} (share {interval})."
     half = usable[usable["saturation"] >= 0.5]
@@ -233,10 +233,15 @@ def _finding(shares: pd.DataFrame, node: str, resource: str, item: str) -> str:
     )
 
 
+def _quoted(resource: str, item: str) -> str:
+    """A pool's name in a sentence: `pool "workers"`, since names of pools are words of their own."""
+    return f'pool "{item}"' if resource == "pool" and item else resource_name(resource, item)
+
+
 def _measured(resource: str, item: str) -> str:
     """A pool does no work: its places are in use."""
     if resource == "pool":
-        return f"the share of places in use in the pool {item}"
+        return f"the share of places in use in the {_quoted(resource, item)}"
     return f"the {resource_name(resource, item)} utilization"
 
 

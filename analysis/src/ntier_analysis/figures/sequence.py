@@ -69,16 +69,16 @@ def load_throughput(sources: list[Source], scale: float) -> Drawing:
         if any(len(x) for x, _, _ in curves.values()):
             figure.legend(handles=[mean], loc="outside lower center")
     data = pd.concat([s.windows.assign(node=s.node, window_s=s.width_s, source=s.where) for s in ordered])
-    said = "; ".join(f"{s.node}: {s.where}, windows of {_length(s.width_s)}, n = {len(s.windows):,}" for s in ordered)
+    said = "; ".join(f"{s.node} ({s.where}, windows of {_length(s.width_s)}, n = {len(s.windows):,})" for s in ordered)
     caption = (
         "Each dot is a window of the run phase: how many requests were in progress in it, and how many were completed "
         "in it per second. The line (the main sequence) is the mean over windows of similar load; each of its points "
         "stands for equally many windows. Some windows with a rate beyond the axis are not shown. Where the line "
-        f"bends, further requests only wait. Requests are not weighted by their demand. {said}; scale {scale:g}."
+        f"bends, further requests only wait. Requests are not weighted by their demand. Shown: {said}; scale {scale:g}."
     )
     bare = [s.node for s in ordered if not len(curves[s.node][0])]
     if bare:
-        caption += f" No line for {', '.join(bare)}: a window holds less than one completion in the mean."
+        caption += f" No line for {', '.join(bare)}: a window holds less than one completion on average."
     return Drawing("load-throughput", figure, _finding(ordered, curves), caption, data)
 
 

@@ -108,7 +108,7 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown:
         parser.error(f"unknown notebook {unknown[0]!r}; there are: {', '.join(known)}")
     if not (options.store / "trials").is_dir():
-        parser.error(f"{options.store}: not a store; make one with: make ingest")
+        parser.error(f"{options.store}: not a store; name another with --store, or make one with: make ingest")
     failed = 0
     for name in options.names or known:
         try:

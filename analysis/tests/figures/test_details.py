@@ -280,7 +280,7 @@ def test_load_against_throughput_names_its_source_and_window():
     ]
     drawing = sequence.load_throughput(sources, 0.1)
     assert "windows of 100 ms, n = 600" in drawing.caption
-    assert "db1: readings of each second, windows of 1 s, n = 60" in drawing.caption
+    assert "db1 (readings of each second, windows of 1 s, n = 60)" in drawing.caption
     assert "reaches 90 % of its maximum (50/s) with about 9.7 requests" in drawing.finding
     assert {"in progress", "completions/s"} <= set(axis_labels(drawing.figure))
     assert svg(drawing, ORIGIN)

@@ -287,8 +287,8 @@ def up(as_json: bool, results: str, needs: bool, **options: Any) -> None:
 @click.option("--check", is_flag=True, help="Ansible's check mode: says what would change, changes nothing.")
 @NEEDS
 def deploy(as_json: bool, results: str, check: bool, needs: bool, **options: Any) -> None:
-    """Installs, configures, starts and verifies the system. It does so on the nodes that are up; without options it takes
-    the system and settings of the last `ntier up` or sweep."""
+    """Installs, configures, starts and verifies the system. It does so on the nodes that are up. Without options it
+    takes those of the last `ntier up` or sweep."""
     from ntier_harness import node_commands
 
     lab = lab_of(results, as_json, options)
@@ -316,8 +316,8 @@ def down(target: str) -> None:
 @click.option("--owner", metavar="OWNER", help="With --remove: also all that has this owner's label.")
 @JSON
 def leftovers(target: str, remove: bool, owner: str | None, as_json: bool) -> None:
-    """Lists what this project has in the provider's account. That is machines, addresses, disks, networks and keys. Exit
-    code 1 if something is left over that no deployment uses."""
+    """Lists what this project has in the provider's account. These are machines, addresses, disks, networks and keys.
+    Exit code 1 if something is left over that no deployment uses."""
     from ntier_harness import node_commands
 
     sys.exit(node_commands.leftovers(make_lab(target=target), remove=remove, owner=owner, as_json=as_json))

@@ -17,7 +17,7 @@ def run(out: Path, *, everything: bool) -> None:
     """Prints the verdict of each sweep and the path of its report; progress goes to stderr."""
     store = unpack(out)
     judge_again(store, [])  # the package's tables are of the program that measured
-    print(f"data: {store}; drawing (some seconds) ...", file=sys.stderr, flush=True)
+    print(f"data: {store}; drawing the report (about half a minute) ...", file=sys.stderr, flush=True)
     for name in sweeps(store) if everything else [SWEEP]:
         scale = float(read_table(store, "trials", name)["scale"].iloc[0])
         print(verdict_sentence(as_json(verdicts(store, [name])[0]), scale), flush=True)

@@ -28,7 +28,7 @@ TOP_POINTS = 5
 """The highest points whose mean is the top of a curve: a single one is high by chance."""
 NEAR_TOP = 0.9
 LEAST_DONE = 1.0
-"""Completions that a window must hold in the mean for a line. With fewer, a window without a completion has a whole
+"""Completions that a window must hold on average for a line. With fewer, a window without a completion has a whole
 number in progress and one with a completion a broken number, and the line goes to and fro between the two."""
 
 

@@ -116,7 +116,10 @@ def sweeps(store: Path) -> list[str]:
     """Names of the sweeps that the store holds, sorted. Raises DataError if there is no store."""
     folder = store / "trials"
     if not folder.is_dir():
-        raise DataError(f"{store}: not a store (no folder trials in it); make one with: ntier-analysis ingest")
+        raise DataError(
+            f"{store}: not a store (no folder trials in it); name another with --store, or make one with: "
+            "ntier-analysis ingest"
+        )
     return sorted(p.stem for p in folder.glob("*.parquet"))
 
 

@@ -370,7 +370,7 @@ def logs(target: str, node: str, follow: bool) -> None:
     node_commands.shell(make_lab(target=target), node, journal)
 
 
-@cli.command()
+@cli.command(short_help="Runs several sweeps as one; goes on where it stopped.")
 @click.option("--spec", "file", metavar="FILE", required=True, help="YAML: topologies, mixes, middlewares, users, ...")
 @click.option("--machines", metavar="FILE", help="What is rented, and its prices; default: that of the target.")
 @click.option("--budget", metavar="5EUR", help="What rented machines may cost for the whole campaign.")
@@ -378,8 +378,7 @@ def logs(target: str, node: str, follow: bool) -> None:
 @JSON
 @NEEDS
 def campaign(file: str, machines: str | None, budget: str | None, results: str, as_json: bool, needs: bool) -> None:
-    """Runs several sweeps as one; goes on where it stopped. The sweeps are topologies x mixes x middlewares, each with
-    its repetitions."""
+    """Runs several sweeps as one: topologies x mixes x middlewares x repetitions. Goes on where it stopped."""
     planned = read_campaign(file)
     lab = make_lab(
         results, as_json=as_json, target=planned.target, hosts=planned.hosts, machines=machines, budget=budget

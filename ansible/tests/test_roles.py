@@ -53,6 +53,19 @@ def test_a_stated_default_is_the_default(role):
             assert defaults[name] == option["default"], name
 
 
+@pytest.mark.parametrize("system", ["rubbos", "mediawiki", "toy"])
+def test_a_setting_has_its_default_in_the_system_alone(system):
+    """Roles take its value; at most they say that there is none, in a system that does not have the setting."""
+    settings = yaml.safe_load((ANSIBLE.parent / "systems" / system / "system.yaml").read_text())["settings"]
+    for role in sorted(HOMES):
+        specs = read(role, "meta/argument_specs.yml").get("argument_specs", {})
+        optional = {n for n, o in specs.get("main", {}).get("options", {}).items() if not o.get("required")}
+        assert not optional & set(settings), role
+        for name, value in read(role, "defaults/main.yml").items():
+            assert name not in settings, role
+            assert not re.search(rf"\b({'|'.join(settings)}) *\| *default\((?!''\))", str(value)), (role, name)
+
+
 # machine is for what no image is made for
 @pytest.mark.parametrize("role", sorted({*ROLES, "mediawiki_app", "memcached"} - {"machine"}))
 def test_an_image_holds_no_peer_no_address_and_no_secret(role):

@@ -24,6 +24,7 @@ from ntier_harness.systems.notation import parse
 from ntier_harness.systems.reading import examine
 from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.terraform import common_variables
+from ntier_harness.trial import described
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = ROOT / "ansible" / "roles"
@@ -110,6 +111,10 @@ def test_a_small_system_is_right(tmp_path):
         ("name: back", "name: client", "line 10: tiers.1.name: client is taken"),
         ("default_workload: reads", "default_workload: read", "load.default_workload: workload: 'read' is unknown"),
         ("verify:", "checks: {off: {G3.: never}}\nverify:", "checks.off.G3.: String should match pattern"),
+        ("verify:", "checks: {own: {a: {title: A, expect: total(back reads) == 0}}}\nverify:",
+         "checks.own.a: total counts events; reads does not end with _per_s"),
+        ("verify:", "checks: {own: {a: {title: A, expect: total(cache reads_per_s) == 0}}}\nverify:",
+         "checks.own.a.expect: tier: 'cache' is unknown"),
         ("notation:",
          "variants: {v: {title: V, tier: back, default: a, choices: {a: {ports: {back: [81]}}}}}\nnotation:",
          "variants.v.choices.a.ports.back.0: port: '81' is unknown; allowed are none"),
@@ -163,6 +168,17 @@ def test_another_system_has_its_name_in_its_keys(plan):
     assert (spec.data_profile, spec.middleware) == ("none", "none")
     described = [(t["name"], t["count"], t["role"]) for t in common_variables(spec)["tiers"]]
     assert described == [("front", 1, "web"), ("back", 2, "postgresql"), ("client", 1, "client")]
+
+
+@pytest.mark.parametrize(
+    ("topo", "known"),
+    [("1/2/1M", ["pages_computed"]), ("1/2/1/1M", ["cache_evicted", "cache_refused", "pages_computed"])],
+)
+def test_a_trial_records_the_checks_of_its_tiers(topo, known):
+    spec = make_spec({"system": "mediawiki", "topo": topo}, ROOT, 2)
+    told = described(spec, order(spec)[0])
+    assert sorted(told.checks_own) == known
+    assert told.checks_own["pages_computed"].wanted.bound == 0.9
 
 
 def test_any_number_may_be_the_factor(plan):

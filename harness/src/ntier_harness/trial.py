@@ -94,6 +94,7 @@ def described(spec: Spec, trial: Trial) -> System:
             for n, r in d.resources.items() if r.tier in counts
         ],
         checks_off=d.checks.off,
+        checks_own={n: check for n, check in d.checks.own.items() if check.wanted.tier in counts},
     )  # fmt: skip
 
 

@@ -5,6 +5,8 @@ the users inwards: a cause is attributed to the deepest tier that has it."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -79,6 +81,63 @@ class Resource(_Part):
     """One sentence: what its utilization of 100 % means."""
 
 
+@dataclass(frozen=True)
+class Expectation:
+    """`total(cache evictions_per_s) == 0`: what a measured quantity of a tier must be in the run phase of a trial."""
+
+    function: str
+    tier: str
+    metric: str
+    """As in the store: a counter `x_total` of a collector of the system's own is `x_per_s` there."""
+    operator: str
+    bound: float
+
+    FUNCTIONS = ("total", "per_interaction", "highest", "lowest")
+    OPERATORS = ("==", "<=", ">=", "<", ">")
+    _FORM = re.compile(r"([a-z_]+)\(\s*([a-z][a-z0-9_]*)\s+([A-Za-z]\w*)\s*\)\s*(==|<=|>=|<|>)\s*([0-9.eE+-]+)")
+
+    def __str__(self) -> str:
+        return f"{self.function}({self.tier} {self.metric}) {self.operator} {self.bound:g}"
+
+    @classmethod
+    def parse(cls, text: str) -> Expectation:
+        """Raises ValueError that names what is allowed."""
+        match = cls._FORM.fullmatch(text.strip())
+        try:
+            if match and match[1] in cls.FUNCTIONS:
+                return cls(match[1], match[2], match[3], match[4], float(match[5]))
+        except ValueError:  # a number like 1.2.3
+            pass
+        raise ValueError(
+            f"{text!r}: expected FUNCTION(TIER METRIC) OPERATOR NUMBER, for example total(db deadlocks_per_s) == 0; "
+            f"functions are {', '.join(cls.FUNCTIONS)}, operators {' '.join(cls.OPERATORS)}"
+        )
+
+
+class OwnCheck(_Part):
+    """A validity check that a system brings along."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    title: Text
+    expect: Text
+    """What must hold in the run phase: FUNCTION(TIER METRIC) OPERATOR NUMBER. `total` and `per_interaction` count the
+    events of a rate (METRIC ends with _per_s; of the tier's nodes together), `highest` and `lowest` are readings."""
+    required: bool = True
+    """Whether a trial that fails it is invalid. If not, the report warns."""
+
+    @model_validator(mode="after")
+    def _readable(self) -> OwnCheck:
+        wanted = self.wanted
+        if wanted.function in ("total", "per_interaction") and not wanted.metric.endswith("_per_s"):
+            raise ValueError(f"{wanted.function} counts events; {wanted.metric} does not end with _per_s")
+        return self
+
+    @property
+    def wanted(self) -> Expectation:
+        return Expectation.parse(self.expect)
+
+
 class System(_Part):
     """One system under one load, as `Manifest.system`."""
 
@@ -96,6 +155,8 @@ class System(_Part):
     resources: list[Resource] = Field(default_factory=list)
     checks_off: dict[str, Text] = Field(default_factory=dict)
     """Validity checks that do not apply to this system, with the reason; the report shows both."""
+    checks_own: dict[Name, OwnCheck] = Field(default_factory=dict)
+    """Validity checks of the system's own; their ids are `S.` and the name."""
 
     @model_validator(mode="after")
     def _names(self) -> System:
@@ -107,6 +168,9 @@ class System(_Part):
         for resource in self.resources:
             if resource.tier not in tiers:
                 raise ValueError(f"resources.{resource.name}: tier {resource.tier!r} is none of {', '.join(tiers)}")
+        for name, check in self.checks_own.items():
+            if check.wanted.tier not in tiers:
+                raise ValueError(f"checks_own.{name}: tier {check.wanted.tier!r} is none of {', '.join(tiers)}")
         return self
 
     @property

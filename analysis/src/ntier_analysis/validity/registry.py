@@ -6,9 +6,10 @@ import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ntier_analysis.contracts import Check, Outcome, Validity
-from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.contracts.system import LoadModel, System
 from ntier_analysis.errors import DataError
 from ntier_analysis.trial import RawTrial
 
@@ -122,9 +123,19 @@ def switched_off(check: Check, why: str) -> Check:
 def validate(trial: RawTrial) -> Validity:
     """Runs all checks but those that the system switches off. One that throws is undecidable, with the error in its
     detail."""
-    off = trial.system.checks_off
-    checks = [_skipped(entry, off[entry.id]) if entry.id in off else _run(entry, trial) for entry in registered()]
+    off, every = trial.system.checks_off, [*registered(), *_own(trial.system)]
+    checks = [_skipped(entry, off[entry.id]) if entry.id in off else _run(entry, trial) for entry in every]
     return Validity(valid=all(c.outcome is Outcome.PASS for c in checks if c.required), checks=checks)
+
+
+def _own(system: System) -> list[_Registered]:
+    """Checks that the system brings along."""
+    from ntier_analysis.validity import own
+
+    return [
+        _Registered(f"S.{name}", check.title, check.required, name, partial(own.finding, wanted=check.wanted))
+        for name, check in system.checks_own.items()
+    ]
 
 
 def _skipped(entry: _Registered, why: str) -> Check:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from ntier_analysis.contracts.system import LoadModel, Replicas
+from ntier_analysis.contracts.system import LoadModel, OwnCheck, Replicas
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
@@ -358,6 +358,8 @@ class Checks(Part):
 
     off: dict[Annotated[str, Field(pattern=r"^[A-Z]\d{1,2}(\.[a-z0-9]{1,20})?$")], Text] = Field(default_factory=dict)
     """Validity check (`E2`, `G3.gc`) that does not apply -> the reason. Every report shows both."""
+    own: dict[Word, OwnCheck] = Field(default_factory=dict)
+    """Validity checks of the system's own, by their names: what the counters of its tiers must say in each trial."""
 
 
 class Request(Part):

@@ -314,6 +314,8 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
         yield ("load", "parameters", name), "is a setting already"
     for name, resource in d.resources.items():
         yield from _among(("resources", name, "tier"), resource.tier, tiers, "tier")
+    for name, check in d.checks.own.items():
+        yield from _among(("checks", "own", name, "expect"), check.wanted.tier, tiers, "tier")
     for i, request in enumerate(d.verify.requests):
         yield from _among(("verify", "requests", i, "tier"), request.tier, tiers, "tier")
     for i, reset in enumerate(d.reset):

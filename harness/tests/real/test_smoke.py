@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from ntier_analysis.contracts import Manifest
 from ntier_analysis.contracts.files import read_bytes
 
 from .. import promises
@@ -95,22 +96,16 @@ def lines_of(path: Path) -> list[str]:
 
 @pytest.mark.nodes("2/2/2/2M")
 def test_every_node_of_every_tier_is_used(tmp_path: Path) -> None:
-    """Users take turns over the web nodes, connections over the middleware nodes."""
-    request = [
-        "--topo",
-        "2/2/2/2M",
-        "--users",
-        "3000",
-        "--phases",
-        "smoke",
-        "--name",
-        "all",
-        "--results",
-        str(tmp_path),
-    ]
+    """Users take turns over the web nodes, connections over the middleware nodes; two clients share the users."""
+    request = ["--topo", "2/2/2/2M", "--clients", "2", "--users", "3000", "--phases", "smoke", "--name", "all"]
+    request += ["--results", str(tmp_path)]
     done = subprocess.run([NTIER, "sweep", *request], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    nodes = last_attempt(tmp_path, "2-2-2-2M.*/u03000.r01*") / "nodes"
+    trial = last_attempt(tmp_path, "2-2-2-2M.*/u03000.r01*")
+    nodes = trial / "nodes"
+    users = [[int(row.split(",")[0]) for row in lines_of(trial / f"clients/client{n}/users.csv")[1:]] for n in (1, 2)]
+    assert sorted(users[0] + users[1]) == list(range(Manifest.read(trial).users_real))
+    assert abs(len(users[0]) - len(users[1])) <= 1
     for web in ("web1", "web2"):
         lines = lines_of(nodes / web / "logs/access.log")
         routes = Counter(line.split()[4] for line in lines if "/servlet/" in line)

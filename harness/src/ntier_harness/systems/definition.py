@@ -285,7 +285,7 @@ class Parameter(Part):
 
 
 class Workload(Part):
-    """What the users do; for RUBBoS: a mix."""
+    """What the users do."""
 
     title: Text
     think_time_s: Positive | None = None

@@ -318,12 +318,12 @@ def test_a_role_that_does_not_say_what_it_leaves_does_not_come_to_machines_of_ot
 
 def test_no_module_knows_a_system_by_name():
     """Names of systems, tiers, interactions, programs and settings are in `systems/` alone. `middleware` is a field of
-    the manifest and an option, too; `Read` is a word of the kernel's (blkio)."""
+    the manifest and an option, too; `Read` is a word of the kernel's (blkio), `node` one of ours."""
     known = set()
     for definition in (find(ROOT, name).definition for name in names(ROOT)):
         choices = [c for v in definition.variants.values() for c in v.choices]
         known |= {definition.name, *definition.tier_names, *definition.interactions, *definition.settings, *choices}
-    quoted = re.compile(rf"""["'/]({"|".join(map(re.escape, sorted(known - {"middleware", "Read"})))})["'/]""")
+    quoted = re.compile(rf"""["'/]({"|".join(map(re.escape, sorted(known - {"middleware", "Read", "node"})))})["'/]""")
     sources = (ROOT / "harness/src").rglob("*.py")
     places = [
         f"{file.relative_to(ROOT)}:{number}: {line.strip()}"

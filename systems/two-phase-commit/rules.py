@@ -1,0 +1,27 @@
+"""What data cannot say: two-phase commit needs a place for the transaction of each thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ntier_harness.systems.rules import Request
+
+THREADS = 8  # alter_threads, unless it is given
+
+
+class Rules:
+    def defaults(self, request: Request) -> dict[str, Any]:
+        threads = request.given.get("alter_threads", THREADS)
+        usual = request.values["node_max_prepared_transactions"]
+        return {"node_max_prepared_transactions": max(usual, threads)}
+
+    def check(self, request: Request) -> None:
+        """Raises ValueError if some thread could never prepare, or would wait for another one's transaction to end."""
+        threads = request.given.get("alter_threads", THREADS)
+        places = request.given.get("node_max_prepared_transactions")
+        if request.workload == "acid" and places is not None and places < threads:
+            raise ValueError(
+                f"set node_max_prepared_transactions: {places}; two-phase commit with {threads} alter threads needs "
+                f"{threads} or more, or the workload base"
+            )

@@ -1,0 +1,386 @@
+"""The coordinator and its driver on real PostgreSQL of this machine: what a run leaves, what is refused, kills."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "load")]
+
+import crash_matrix  # noqa: E402
+import psycopg  # noqa: E402
+from clusters import CONNINFO, Cluster, alive, clusters, free_port  # noqa: E402
+from twophase.base import Delivery, commit  # noqa: E402
+from twophase.changes import Change, draw  # noqa: E402
+from twophase.decisions import DecisionLog, LogError  # noqa: E402
+from twophase.places import places  # noqa: E402
+
+COORDINATOR = HERE.parent / "load/coordinator.py"
+KILLS, SEED = 8, 20  # of the fast subset; crash_matrix.py --kills 100 is the whole
+SELECTS = 60
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A folder that the databases' user may enter; pytest's own it may not."""
+    with tempfile.TemporaryDirectory(prefix="two-phase-") as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def pair(place: Path) -> Iterator[list[Cluster]]:
+    """Two nodes."""
+    with clusters(place / "pair", 2) as made:
+        yield made
+
+
+@pytest.fixture
+def two(pair: list[Cluster]) -> list[Cluster]:
+    """The two nodes with fresh data."""
+    for node in pair:
+        node.load(200)
+    return pair
+
+
+class Trial:
+    """One run of the driver in a folder of its own."""
+
+    def __init__(self, folder: Path, nodes: list[Cluster], mode: str, **parameters: Any) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        usual = {
+            "mode": mode, "amount": SELECTS, "alter_threads": 4, "sleep_s": 0.02, "select_sleep_s": 0.05,
+            "transfers": 3, "note_bytes": 10, "select_rows": 50, "balance": "turns", "conninfo": CONNINFO,
+            "nodes": ",".join(node.end for node in nodes), "state": str(folder.parent / "state"),
+        }  # fmt: skip
+        told = {
+            "contract": 1, "load_model": "work", "workload": mode, "client": 0, "clients": 1, "workers": 4,
+            "first_worker": 0, "workers_total": 4, "seed": 7, "think_time_s": None,
+            "phases": {"ramp_up_s": 0, "run_s": 120, "ramp_down_s": 0}, "targets": {},
+            "entry": {"addresses": [], "port": 5432, "path": ""}, "parameters": usual | parameters,
+        }  # fmt: skip
+        (folder / "driver.json").write_text(json.dumps(told))
+        self.process = subprocess.Popen(
+            [sys.executable, COORDINATOR, "drive", folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def begin(self) -> None:
+        while self.process.poll() is None and len(self.lines("progress.csv")) < 1:
+            time.sleep(0.02)
+        (self.folder / "start.new").write_text(f"{round(1000 * time.time() + 200)}\n")
+        (self.folder / "start.new").rename(self.folder / "start")
+
+    def end(self) -> tuple[int, str]:
+        said = self.process.communicate(timeout=120)[0]
+        return self.process.returncode, said
+
+    def lines(self, name: str) -> list[dict[str, str]]:
+        file = self.folder / name
+        return list(csv.DictReader(file.open())) if file.exists() else []
+
+    @property
+    def work(self) -> dict[str, Any]:
+        return json.loads((self.folder / "work.json").read_text())
+
+
+def program(command: str, nodes: list[Cluster], *more: object) -> subprocess.CompletedProcess[str]:
+    words = ["--nodes", ",".join(node.end for node in nodes), "--conninfo", CONNINFO, *map(str, more)]
+    return subprocess.run([sys.executable, COORDINATOR, command, *words], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("mode", ["acid", "base"])
+def test_a_run_does_all_selects_in_turns_and_the_nodes_agree_afterwards(two, tmp_path, mode):
+    trial = Trial(tmp_path / "run", two, mode)
+    trial.begin()
+    assert trial.end() == (0, "")
+    done, last = trial.lines("interactions.jtl.csv"), trial.lines("progress.csv")[-1]
+    labels = [row["label"] for row in done]
+    assert labels.count("select") == SELECTS == trial.work["selects"] == int(last["selects"])
+    assert labels.count("alter") == trial.work["alters"] == int(last["alters"]) > 10
+    assert len(done) == int(last["completed"]) == int(last["started"])
+    assert {row["success"] for row in done} == {"true"}
+    assert trial.work["state"]["converged"]
+    assert trial.work["state"]["orders"] == trial.work["alters"]
+    assert trial.work["statements"] == 7 * trial.work["alters"]
+    if mode == "acid":
+        assert trial.work["state"]["atomic"]
+        assert trial.lines("applied.csv") == []
+    else:
+        sent = sum(int(row["changes"]) for row in trial.lines("applied.csv"))
+        assert sent == trial.work["alters"]  # each to the one other node
+    assert program("check", two).returncode == 0
+
+
+def test_it_ends_on_sigterm_and_leaves_nothing_in_doubt(two, tmp_path):
+    trial = Trial(tmp_path / "run", two, "acid", amount=100_000)
+    trial.begin()
+    while not trial.lines("progress.csv") or int(trial.lines("progress.csv")[-1]["alters"]) < 5:
+        assert trial.process.poll() is None
+        time.sleep(0.1)
+    trial.process.send_signal(signal.SIGTERM)
+    assert trial.end() == (0, "")
+    assert program("recover", two, "--state", tmp_path / "state/client1").stdout.startswith("0 in doubt committed, 0 ")
+    assert program("check", two).returncode == 0
+
+
+def test_draws_of_a_thread_do_not_depend_on_the_clients():
+    one = draw(random.Random("7:alter:3"), "a", 3, 200, 10)
+    assert one == draw(random.Random("7:alter:3"), "a", 3, 200, 10) != draw(random.Random("7:alter:2"), "a", 3, 200, 10)
+    assert sum(pieces for _, pieces in one.moves) == 0
+    assert [item for item, _ in one.moves] == sorted({item for item, _ in one.moves})
+
+
+# ---- what is refused before anything is measured -------------------------------------------------------------------
+
+
+def refused(trial: Trial) -> str:
+    """The one line that it prints."""
+    code, said = trial.end()
+    assert (code, said.count("\n")) == (2, 1), said
+    assert not trial.lines("progress.csv")
+    return said.strip()
+
+
+def test_a_node_that_cannot_prepare_is_named(two, tmp_path):
+    two[1].restart(max_prepared_transactions=0)
+    try:
+        said = refused(Trial(tmp_path / "acid", two, "acid"))
+        assert "node2" in said
+        assert "max_prepared_transactions is 0; two-phase commit with 4 alter threads needs 4 or more" in said
+        trial = Trial(tmp_path / "base", two, "base", amount=4)
+        trial.begin()
+        assert trial.end()[0] == 0  # needs none
+    finally:
+        two[1].restart(max_prepared_transactions=32)
+
+
+def test_a_node_that_is_missing_is_named(two, tmp_path):
+    nobody = Cluster(two[0].bin, two[0].folder, free_port())
+    said = refused(Trial(tmp_path / "run", [*two, nobody], "base"))
+    assert f"node3 (127.0.0.1:{nobody.port}): cannot connect" in said
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("ALTER TABLE items ADD colour text", "node2 (END): table public.items has columns (id integer, stock "),
+        ("DROP TABLE replication.positions", "node2 (END): table replication.positions has columns (none); expected"),
+        ("DELETE FROM items WHERE id > 150", "different numbers of items: node1 (ONE): 200, node2 (END): "),
+    ],
+    ids=["column", "table", "rows"],
+)  # fmt: skip
+def test_a_node_with_other_tables_is_named(two, tmp_path, statement, says):
+    with psycopg.connect(two[1].conninfo, autocommit=True) as connection:
+        connection.execute(statement)
+    assert says.replace("END", two[1].end).replace("ONE", two[0].end) in refused(Trial(tmp_path / "run", two, "base"))
+
+
+def test_transactions_of_another_coordinator_are_not_touched(two, tmp_path):
+    with contextlib.closing(psycopg.connect(two[0].conninfo)) as connection:
+        connection.tpc_begin("somebody else's")
+        connection.execute("UPDATE items SET note = 'x' WHERE id = 1")
+        connection.tpc_prepare()
+    try:
+        assert "node1" in (said := refused(Trial(tmp_path / "run", two, "base")))
+        assert "1 prepared transactions of another coordinator" in said
+    finally:
+        with psycopg.connect(two[0].conninfo, autocommit=True) as connection:
+            connection.tpc_rollback(connection.tpc_recover()[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [("balance", "any", "balance: 'any'; allowed are turns, least_pending"),
+     ("sleep_s", -1, "sleep_s: -1; allowed are numbers from 0"),
+     ("transfers", 101, "transfers: 101 need 202 items; the nodes hold 200")],
+)  # fmt: skip
+def test_a_wrong_parameter_is_named(two, tmp_path, name, value, says):
+    assert says in refused(Trial(tmp_path / "run", two, "base", **{name: value}))
+
+
+def test_a_plan_without_places_for_prepared_transactions_is_refused():
+    argv = ["plan", "--system", "two-phase-commit", "--topo", "2", "--set", "node_max_prepared_transactions=0"]
+    ntier = Path(sys.executable).with_name("ntier")
+    done = subprocess.run([ntier, *argv], capture_output=True, text=True, cwd=HERE)
+    assert done.returncode == 2
+    assert "two-phase commit with 8 alter threads needs 8 or more, or the workload base" in done.stderr
+    assert subprocess.run([ntier, *argv, "--mix", "base"], capture_output=True, cwd=HERE).returncode == 0
+
+
+# ---- the decision log ----------------------------------------------------------------------------------------------
+
+
+def decided(folder: Path, *names: int) -> list[str]:
+    """A run of a coordinator that decides these; -> their names."""
+    log = DecisionLog(folder)
+
+    async def main() -> list[str]:
+        with log.locked():
+            log.begin()
+            await asyncio.gather(*(log.decide(log.name(n)) for n in names))
+            return [log.name(n) for n in names]
+
+    return asyncio.run(main())
+
+
+def test_decisions_are_there_after_a_crash_and_names_are_never_used_twice(tmp_path):
+    first = decided(tmp_path, 1, 2, 3)
+    with DecisionLog(tmp_path).locked() as log:
+        assert log.decided == set(first)
+    assert not set(decided(tmp_path, 1, 2, 3)) & set(first)
+
+
+def test_a_record_that_was_cut_off_was_not_decided_and_a_broken_one_is_an_error(tmp_path):
+    first = decided(tmp_path, 1, 2)
+    file = tmp_path / "decisions.log"
+    whole = file.read_text()
+    file.write_text(whole[:-3])
+    with DecisionLog(tmp_path).locked() as log:
+        assert len(log.decided) == 1
+    file.write_text(whole.replace(first[0], first[0] + "0"))
+    with pytest.raises(LogError, match=r"decisions.log, line 2: the record is broken"), DecisionLog(tmp_path).locked():
+        pass
+
+
+def test_a_second_coordinator_is_kept_out(tmp_path):
+    with DecisionLog(tmp_path).locked(), pytest.raises(LogError, match="another coordinator uses"):  # noqa: SIM117
+        with DecisionLog(tmp_path).locked():
+            pass
+
+
+# ---- BASE: order and conflicts -------------------------------------------------------------------------------------
+
+
+def on_each(nodes: list[Cluster], query: str) -> list[tuple[Any, ...]]:
+    found = []
+    for node in nodes:
+        with psycopg.connect(node.conninfo, autocommit=True) as connection:
+            found.append(connection.execute(query).fetchone())
+    return found
+
+
+def change(node: Cluster, number: int, name: str, note: str) -> None:
+    """Of item 1, on one node; it stays in the queue."""
+
+    async def main() -> None:
+        place = places([node.conninfo], "test")[0]
+        place.number = number
+        async with place.pool(1, autocommit=False) as pool:
+            await commit(pool, place, Change(name, ((1, -1), (2, 1)), note))
+
+    asyncio.run(main())
+
+
+def deliver(nodes: list[Cluster]) -> None:
+    async def main() -> None:
+        delivery = Delivery(places([node.conninfo for node in nodes], "test"), lambda _: None)
+        task = asyncio.create_task(delivery.run())
+        assert await delivery.drained(30)
+        task.cancel()
+
+    asyncio.run(main())
+
+
+NOTE = "SELECT note FROM items WHERE id = 1"
+
+
+def test_the_later_writer_wins_on_both_nodes(two):
+    change(two[1], 1, "first", "early")
+    time.sleep(0.01)
+    change(two[0], 0, "second", "late")
+    deliver(two)
+    assert on_each(two, NOTE) == [("late",)] * 2
+    assert on_each(two, "SELECT count(*) FROM orders") == [(2,)] * 2
+
+
+def test_a_change_that_saw_another_is_later_whatever_the_clocks_say(two):
+    """Node 1 is an hour ahead: its row has such a clock. Node 2 has the row, and changes it by its own, right clock."""
+    change(two[0], 0, "first", "ahead")
+    with psycopg.connect(two[0].conninfo) as connection:
+        connection.execute("UPDATE items SET hlc = hlc + (3600000::bigint << 16) WHERE id = 1")
+        connection.execute("UPDATE replication.outbox SET changes = jsonb_set(changes, '{rows,0,3}', to_jsonb("
+                           "(changes->'rows'->0->>3)::bigint + (3600000::bigint << 16)))")  # fmt: skip
+    deliver(two)
+    change(two[1], 1, "second", "right")
+    deliver(two)
+    assert on_each(two, NOTE) == [("right",)] * 2
+
+
+def test_a_change_is_not_passed_by_while_it_is_committed_late(two):
+    """By the number in the queue alone the late one would be left out for ever."""
+    with psycopg.connect(two[0].conninfo) as late:
+        late.execute('INSERT INTO replication.outbox (changes) VALUES (\'{"order": "late", "moves": [], "rows": []}\')')
+        change(two[0], 0, "early", "x")
+        seconds = time.monotonic() + 1
+        while time.monotonic() < seconds:
+            asyncio.run(briefly(two))
+        late.commit()
+    deliver(two)
+    assert on_each(two, "SELECT count(*) FROM orders WHERE id IN ('late', 'early')")[1] == (2,)
+
+
+async def briefly(nodes: list[Cluster]) -> None:
+    delivery = Delivery(places([node.conninfo for node in nodes], "test"), lambda _: None)
+    task = asyncio.create_task(delivery.run())
+    await asyncio.sleep(0.3)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_the_program_that_verifies_a_deployment(two):
+    done = program("verify", two)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 nodes, 2 orders, the same on all nodes; 0 changes on their way" in done.stdout
+    with psycopg.connect(two[1].conninfo) as connection:
+        connection.execute("UPDATE items SET stock = stock + 1 WHERE id = 5")
+    assert program("check", two).returncode == 1
+
+
+# ---- kills ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_violated_by_a_kill(place):
+    kills, broken = crash_matrix.matrix(KILLS, SEED, place / "kills")
+    assert broken == []
+    assert {kill.mode for kill in kills} == {"acid", "base"}
+    assert {kill.victim < 0 for kill in kills} == {True, False}
+
+
+def test_a_lost_decision_is_seen(two, tmp_path):
+    """One node was told to commit when the coordinator is killed; without its log the other one rolls back."""
+    kill = crash_matrix.Kill(1, "acid", "commit", 6, -1)  # every second time the second node is next
+    run = crash_matrix.Run(kill, [node.conninfo for node in two], [node.pid for node in two], str(tmp_path))
+    process = crash_matrix.start(run)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    log = tmp_path / "log/decisions.log"
+    log.write_text(log.read_text().split("\n")[0] + "\n")
+    crash_matrix.after(kill, two, tmp_path)
+    found = asyncio.run(crash_matrix.violations(kill, places([node.conninfo for node in two], "check"), tmp_path))
+    assert any("differ" in text for text in found), found
+
+
+def test_processes_of_the_databases_are_gone_when_they_are_killed(two):
+    pid = two[1].pid
+    two[1].kill()
+    assert not alive(pid)
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(two[1].conninfo)
+    two[1].start()
+    os.kill(two[1].pid, 0)

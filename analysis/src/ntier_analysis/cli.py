@@ -455,6 +455,25 @@ def check(
 
 
 @app.command()
+def claims(
+    file: Annotated[Path, typer.Argument(help="YAML: {claim: {says, place, paper, sweep, expect}}.")],
+    store: Store = STORE,
+    json: AsJson = False,
+) -> None:
+    """Which claims of a paper hold in a store, as a table.
+
+    ntier-analysis claims studies/two-phase-commit/claims.yaml --store results/store"""
+    from dataclasses import asdict
+
+    import orjson
+
+    from ntier_analysis.expectation.claims import judge, read, table
+
+    judged = judge(read(file), store)
+    print(orjson.dumps([asdict(c) for c in judged], option=orjson.OPT_INDENT_2).decode() if json else table(judged))
+
+
+@app.command()
 def export(
     sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
     openmetrics: Annotated[bool, typer.Option("--openmetrics", help="Verdict and key figures as OpenMetrics.")] = False,

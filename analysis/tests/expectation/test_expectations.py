@@ -70,6 +70,13 @@ def command(*arguments):
         ("errors(4000) == 0", "holds"),
         ("invalid_trials == 0", "holds"),
         (f"ratio({SWEEP}, {SWEEP}) within 5%", "holds"),
+        ("throughput(1000 ViewStory) <= 10", "holds"),
+        ("throughput(1000 ViewStory) >= 10", "does not hold"),
+        ("p95(8000 ViewStory) <= 2000", "does not hold"),
+        (f"ratio(throughput(4000) of {SWEEP}, throughput(1000) of {SWEEP}) >= 3", "holds"),
+        (f"ratio(throughput(1000) of {SWEEP}, throughput(4000) of {SWEEP}) >= 3", "does not hold"),
+        (f"ratio(throughput(5000) of {SWEEP}, throughput(8000) of {SWEEP}) within 30 %", "holds"),
+        (f"ratio(throughput(4000) of {SWEEP}, throughput(1000) of {SWEEP}) within 30 %", "does not hold"),
         # PostgreSQL: 59 [56, 63] at least, 0.51 times as much
         (f"ratio({POSTGRESQL}, {SWEEP}) >= 0.4", "holds"),
         (f"ratio({POSTGRESQL}, {SWEEP}) >= 0.6", "undecided"),

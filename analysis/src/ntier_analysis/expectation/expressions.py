@@ -14,8 +14,8 @@ from pathlib import Path
 from ntier_analysis.comparison import Comparison, compare
 from ntier_analysis.comparison.values import METRICS, has_valid_trial
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, quantity
-from ntier_analysis.expectation.quantity import Quantity
+from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, quantity, read_facts
+from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import named
 from ntier_analysis.statistics.values import Ratio
 
@@ -46,7 +46,7 @@ _FORM = re.compile(r"(?P<name>[a-z_0-9]+)\s*(?:\((?P<args>.*)\))?\s*(?P<op><=|>=
 _NUMBER = re.compile(r"([0-9.eE+-]+)\s*(%?)")
 VERDICTS = ("none", "single", "multi", "hidden", "unknown")
 KINDS = ("stable", "simultaneous", "alternating")
-_ALLOWED = f"verdict, {', '.join(ALLOWED)}, ratio(B, A)"
+_ALLOWED = f"verdict, {', '.join(ALLOWED)}, ratio(B, A), ratio(X of B, Y of A)"
 
 
 def evaluate(text: str, facts: Facts, store: Path) -> Result:
@@ -145,8 +145,10 @@ def _wanted(text: str, bound: str, tiers: tuple[str, ...]) -> _Wanted:
 
 def _ratio(text: str, args: str | None, op: str, bound: str, store: Path) -> tuple[Outcome, str]:
     names = [a.strip() for a in (args or "").split(",")]
+    if len(names) == 2 and all(" of " in name for name in names):
+        return _ratio_of(text, names, op, bound, store)
     if len(names) not in (2, 3):
-        raise DataError(f"expectation {text!r}: expected ratio(B, A) or ratio(B, A, METRIC)")
+        raise DataError(f"expectation {text!r}: expected ratio(B, A), ratio(B, A, METRIC) or ratio(X of B, Y of A)")
     limit = _number(text, bound, share=False) if op != "within" else _margin(text, bound)
     metric, _, tier = names[2].partition(" ") if len(names) == 3 else ("", "", "")
     if metric and metric not in METRICS:
@@ -174,6 +176,30 @@ def _ratio(text: str, args: str | None, op: str, bound: str, store: Path) -> tup
         outside = low > 1 + limit or high < 1 - limit
         return (Outcome.FAILS if outside else Outcome.UNDECIDED), seen
     return _bounded(Quantity(ratio.value, low, high), op, limit), seen
+
+
+_PART = re.compile(r"(?P<name>[a-z_0-9]+)\s*(?:\((?P<args>[^()]*)\))?\s+of\s+(?P<sweep>\S+)")
+
+
+def _ratio_of(text: str, names: list[str], op: str, bound: str, store: Path) -> tuple[Outcome, str]:
+    """`ratio(throughput(0.1 alter) of B, throughput(1 alter) of A)`: any two numbers of two sweeps, or of one."""
+    limit = _margin(text, bound) if op == "within" else _number(text, bound, share=False)
+    parts = []
+    for name in names:
+        match = _PART.fullmatch(name)
+        if not match or match["name"] not in NAMES:
+            raise DataError(f"expectation {text!r}: {name!r}: expected NAME(ARGUMENT) of SWEEP; names are {', '.join(NAMES)}")
+        if not has_valid_trial(match["sweep"], store):
+            return Outcome.UNDECIDED, f"{match['sweep']} has no valid trial"
+        facts = read_facts(store, [match["sweep"]])[match["sweep"]]
+        parts.append(quantity(match["name"], match["args"], facts, text))
+    ratio = quotient(*parts)
+    if op != "within":
+        return _bounded(ratio, op, limit), ratio.text
+    if ratio.low is None or ratio.high is None:
+        return Outcome.UNDECIDED, ratio.text
+    inside, outside = 1 - limit <= ratio.low and ratio.high <= 1 + limit, ratio.low > 1 + limit or ratio.high < 1 - limit
+    return (Outcome.HOLDS if inside else Outcome.FAILS if outside else Outcome.UNDECIDED), ratio.text
 
 
 def _open_ends(comparison: Comparison, ratio: Ratio) -> tuple[float, float, str]:

@@ -1,4 +1,5 @@
-"""What was measured at one load: `p95(4000) <= 2000`."""
+"""What was measured at one load: `p95(4000) <= 2000`, or of one interaction there: `p95(4000 Search) <= 2000`. The load
+is a value of what the sweep varies: users, or another factor."""
 
 from __future__ import annotations
 
@@ -34,12 +35,20 @@ def at_load(
 ) -> Quantity:
     """Of the valid trials at a load: over repetitions if there are several, else within the one. Raises DataError where
     the load was not measured."""
-    loads = sorted(trials["users"].unique().tolist())
-    if args is None or not args.strip().isdigit() or int(args) not in loads:
-        raise DataError(f"expectation {text!r}: {name} needs a load that was measured: {', '.join(map(str, loads))}")
-    rows = trials[(trials["users"] == int(args)) & trials["valid"].fillna(False).astype(bool)]
+    asked, _, label = (args or "").strip().partition(" ")
+    level = _levels(trials)
+    try:
+        here = level == float(asked)
+    except ValueError:
+        here = level.isna()
+    if not here.any():
+        loads = ", ".join(f"{at:g}" for at in sorted(set(level)))
+        raise DataError(f"expectation {text!r}: {name} needs a load that was measured: {loads}")
+    rows = trials[here & trials["valid"].fillna(False).astype(bool)]
     if rows.empty:
         return Quantity(math.nan, *UNKNOWN, "no valid trial at this load")
+    if label:
+        return _of_interaction(name, label.strip(), rows, interactions(), text)
     values = rows[AT_LOAD[name]].astype(float)
     if values.isna().any():
         return Quantity(
@@ -60,6 +69,41 @@ def at_load(
     return Quantity(float(values.iloc[0]), low, high, "one trial" if low is not None else "one trial, no interval")
 
 
+def _levels(trials: pd.DataFrame) -> pd.Series:
+    """The factor's value of each trial: users, where it names no other."""
+    if "factor_value" not in trials:
+        return trials["users"].astype(float)
+    return trials["factor_value"].astype(float).fillna(trials["users"].astype(float))
+
+
+def _of_interaction(name: str, label: str, rows: pd.DataFrame, done: pd.DataFrame, text: str) -> Quantity:
+    """Raises DataError for an interaction that was not done, and for a quantity that is not known of one."""
+    if name not in ("throughput", "response_time", *_PERCENTILES):
+        raise DataError(f"expectation {text!r}: {name} is not known of one interaction")
+    done = done[done["trial"].isin(rows["trial"])]
+    if label not in (known := sorted(set(done["interaction"]))):
+        raise DataError(f"expectation {text!r}: interaction {label!r}; there are: {', '.join(known)}")
+    mine = done[(done["interaction"] == label) & done["ok"].astype(bool)]
+    parts = {row["trial"]: mine[mine["trial"] == row["trial"]] for _, row in rows.iterrows()}
+    values = [_value(name, row, parts[row["trial"]]) for _, row in rows.iterrows()]
+    if len(values) > 1:
+        mean = of_batches(np.array(values), len(values))
+        return Quantity(mean.value, mean.low, mean.high, f"{len(values)} repetitions")
+    row = rows.iloc[0]
+    low, high = _within(name, row, parts[row["trial"]])
+    return Quantity(values[0], low, high, "one trial" if low is not None else "one trial, no interval")
+
+
+def _value(name: str, trial: pd.Series, done: pd.DataFrame) -> float:
+    start, end = trial["run_start_s"], trial["run_end_s"]
+    response = done.loc[done["t_s"].between(start, end, inclusive="left"), "response_time_ms"].to_numpy(dtype=float)
+    if name == "throughput":
+        return len(response) / float(end - start)
+    if not len(response):
+        return math.nan
+    return float(np.percentile(response, 100 * _PERCENTILES[name]) if name in _PERCENTILES else response.mean())
+
+
 def _why(name: str) -> str:
     return "too few interactions" if name in _PERCENTILES else "not measured"
 
@@ -78,6 +122,9 @@ def _within(name: str, trial: pd.Series, done: pd.DataFrame) -> tuple[float | No
         return _percentile(parts, _PERCENTILES[name])
     if name == "response_time":
         return _ratio(np.array([p.sum() for p in parts]), np.array([float(len(p)) for p in parts]))
+    if name == "throughput":
+        interval = of_batches(np.array([len(p) for p in parts]) / np.diff(edges), len(response))
+        return max(0.0, interval.low), interval.high
     slo = trial["slo_ms"]
     good = np.array([(p <= slo).sum() if pd.notna(slo) else len(p) for p in parts]) / np.diff(edges)
     interval = of_batches(good, len(response))

@@ -25,5 +25,19 @@ class Quantity:
         return f"{_short(self.value)}{ends}{f', {self.note}' if self.note else ''}"
 
 
+def quotient(upper: Quantity, lower: Quantity) -> Quantity:
+    """upper / lower of two positive quantities. Their errors are independent; each end of the interval joins the ends
+    of both as logarithms. Unknown where an interval is, or reaches 0."""
+    note = f"{upper.text} by {lower.text}"
+    ends = (upper.low, upper.high, lower.low, lower.high)
+    if not all(end is not None and 0 < end < math.inf for end in ends) or not lower.value > 0 or not upper.value > 0:
+        value = upper.value / lower.value if lower.value else math.nan
+        return Quantity(value, *UNKNOWN, note)
+    value = upper.value / lower.value
+    down = math.hypot(math.log(upper.value / upper.low), math.log(lower.high / lower.value))
+    up = math.hypot(math.log(upper.high / upper.value), math.log(lower.value / lower.low))
+    return Quantity(value, value * math.exp(-down), value * math.exp(up), note)
+
+
 def _short(value: float | None) -> str:
     return "unknown" if value is None or math.isnan(value) else f"{value:.4g}"

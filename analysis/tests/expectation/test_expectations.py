@@ -1,6 +1,7 @@
 """`ntier-analysis check`: expectations hold, do not hold, or cannot be decided."""
 
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,10 @@ import pandas as pd
 import pytest
 from ntier_analysis.demo import SWEEP, unpack
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation import check, files, loads
+from ntier_analysis.expectation import check, claims, files, loads
 from ntier_analysis.expectation.expressions import evaluate
 from ntier_analysis.expectation.quantities import read_facts
+from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import saturation
 from ntier_analysis.store.tables import read_table, write_table
 from ntier_analysis.verdict.store import judge_again
@@ -131,6 +133,9 @@ def test_too_few_samples_are_undecided(store, facts):
         (f"ratio({SWEEP}, {SWEEP}) within -5 %", "is not a share"),
         (f"ratio({SWEEP}, {SWEEP}) within 0 %", "is not a margin"),
         (f"ratio({SWEEP}) within 5 %", r"expected ratio\(B, A\)"),
+        ("goodput(1000 ViewStory) >= 1", "goodput is not known of one interaction"),
+        ("throughput(1000 Nothing) >= 1", "interaction 'Nothing'; there are: Browse, BrowseCategories"),
+        (f"ratio(speed(1) of {SWEEP}, throughput(1000) of {SWEEP}) >= 1", r"expected NAME\(ARGUMENT\) of SWEEP"),
         (f"ratio(x, {SWEEP}) within 5 %", "no sweep 'x'"),
         (f"ratio({SWEEP}, {SWEEP}, colour) within 5 %", "unknown metric 'colour'; allowed are throughput_per_s"),
     ],
@@ -138,6 +143,69 @@ def test_too_few_samples_are_undecided(store, facts):
 def test_what_cannot_be_read_is_named(store, facts, text, message):
     with pytest.raises(DataError, match=message):
         evaluate(text, facts[SWEEP], store)
+
+
+def test_the_load_is_a_value_of_what_the_sweep_varies(facts):
+    trials = facts[SWEEP].trials.copy()
+    trials["factor_value"] = trials["users"] / 10_000
+    wanted = loads.at_load("throughput", "1000", facts[SWEEP].trials, pd.DataFrame, "")
+    assert loads.at_load("throughput", "0.1", trials, pd.DataFrame, "") == wanted
+    with pytest.raises(DataError, match=r"needs a load that was measured: 0\.1, 0\.2"):
+        loads.at_load("throughput", "1000", trials, pd.DataFrame, "")
+
+
+def test_interactions_add_up_to_all_of_them(facts):
+    trials, done = facts[SWEEP].trials, facts[SWEEP].table("interactions")
+    names = set(done["interaction"])
+    parts = [loads.at_load("throughput", f"4000 {name}", trials, lambda: done, "") for name in names]
+    whole = loads.at_load("throughput", "4000", trials, lambda: done, "")
+    assert sum(p.value for p in parts) == pytest.approx(whole.value, rel=1e-6)
+    assert all(p.low <= p.value <= p.high for p in parts if p.low is not None)
+
+
+def test_a_ratio_of_two_numbers_has_the_errors_of_both():
+    same = quotient(Quantity(20.0, 16.0, 25.0), Quantity(10.0, 10.0, 10.0))
+    assert (same.value, same.low, same.high) == pytest.approx((2.0, 1.6, 2.5))
+    both = quotient(Quantity(20.0, 16.0, 25.0), Quantity(10.0, 8.0, 12.5))
+    reach = math.exp(math.sqrt(2) * math.log(1.25))
+    assert (both.low, both.high) == pytest.approx((2.0 / reach, 2.0 * reach))
+    assert quotient(Quantity(20.0, 0.0, 25.0), Quantity(10.0, 8.0, 12.5)).low is None
+    assert quotient(Quantity(20.0, 16.0, 25.0), Quantity(10.0, None, None)).low is None
+
+
+# ---- claims of a paper -----------------------------------------------------------------------------------------------
+
+CLAIMS = f"""
+holds: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: max_throughput >= 100}}
+differs: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: max_throughput >= 130}}
+undecided: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: max_throughput >= 115}}
+not measured: {{says: s, place: p, paper: "1", sweep: nosuch, expect: max_throughput >= 115}}
+also not measured: {{says: s, place: p, paper: "1", sweep: {SWEEP},
+  expect: "ratio(throughput(1000) of {SWEEP}, throughput(1000) of nosuch) >= 1"}}
+"""
+
+
+def test_claims_are_judged(store, tmp_path):
+    file = tmp_path / "claims.yaml"
+    file.write_text(CLAIMS)
+    judged = claims.judge(claims.read(file), store)
+    assert [c.judged for c in judged] == [c.name.removeprefix("also ") for c in judged]
+    assert "115.7 [112" in judged[0].seen
+    assert judged[-1].seen == "no valid trial of nosuch"
+    argv = [sys.executable, "-m", "ntier_analysis.cli", "claims", file, "--store", store]
+    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    assert said == claims.table(judged) + "\n"
+    assert len(json.loads(subprocess.run([*argv, "--json"], capture_output=True, text=True, check=True).stdout)) == 5
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "a: {says: x}", "a: [1]", "a: {says: 1, place: p, paper: q, sweep: s, expect: e}"], ids=str
+)
+def test_a_wrong_file_of_claims_is_refused(tmp_path, text):
+    file = tmp_path / "claims.yaml"
+    file.write_text(text)
+    with pytest.raises(DataError, match=r"claims.yaml: .*expected"):
+        claims.read(file)
 
 
 def test_a_file_for_one_sweep_and_for_all(store, tmp_path):

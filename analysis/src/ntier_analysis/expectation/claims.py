@@ -48,7 +48,11 @@ def read(file: Path) -> list[Claim]:
         raise DataError(f"{file}: expected {{claim: {{{', '.join(KEYS)}}}}}")
     claims = []
     for name, parts in document.items():
-        if not isinstance(parts, dict) or set(parts) != set(KEYS) or not all(isinstance(v, str) for v in parts.values()):
+        if (
+            not isinstance(parts, dict)
+            or set(parts) != set(KEYS)
+            or not all(isinstance(v, str) for v in parts.values())
+        ):
             raise DataError(f"{file}: {name}: expected these keys, each with a text: {', '.join(KEYS)}")
         claims.append(Claim(str(name), **parts))
     return claims

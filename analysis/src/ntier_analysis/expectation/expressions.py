@@ -188,7 +188,9 @@ def _ratio_of(text: str, names: list[str], op: str, bound: str, store: Path) -> 
     for name in names:
         match = _PART.fullmatch(name)
         if not match or match["name"] not in NAMES:
-            raise DataError(f"expectation {text!r}: {name!r}: expected NAME(ARGUMENT) of SWEEP; names are {', '.join(NAMES)}")
+            raise DataError(
+                f"expectation {text!r}: {name!r}: expected NAME(ARGUMENT) of SWEEP; names are {', '.join(NAMES)}"
+            )
         if not has_valid_trial(match["sweep"], store):
             return Outcome.UNDECIDED, f"{match['sweep']} has no valid trial"
         facts = read_facts(store, [match["sweep"]])[match["sweep"]]
@@ -198,7 +200,10 @@ def _ratio_of(text: str, names: list[str], op: str, bound: str, store: Path) -> 
         return _bounded(ratio, op, limit), ratio.text
     if ratio.low is None or ratio.high is None:
         return Outcome.UNDECIDED, ratio.text
-    inside, outside = 1 - limit <= ratio.low and ratio.high <= 1 + limit, ratio.low > 1 + limit or ratio.high < 1 - limit
+    inside, outside = (
+        1 - limit <= ratio.low and ratio.high <= 1 + limit,
+        ratio.low > 1 + limit or ratio.high < 1 - limit,
+    )
     return (Outcome.HOLDS if inside else Outcome.FAILS if outside else Outcome.UNDECIDED), ratio.text
 
 

@@ -15,11 +15,11 @@ EXPERIMENT := SYSTEM TOPO USERS FACTOR MIX PHASES REPS MIDDLEWARE TARGET HOSTS M
 PLACE      := RESULTS JSON
 # What each goal takes on its command line. Those of EVERYWHERE are also taken from the shell's environment.
 takes_plan      := $(EXPERIMENT) ATTEMPTS SPEC $(PLACE)
-takes_sweep     := $(EXPERIMENT) ATTEMPTS $(PLACE)
+takes_sweep     := $(EXPERIMENT) ATTEMPTS METRICS $(PLACE)
 takes_up        := $(EXPERIMENT) $(PLACE)
 takes_deploy    := $(EXPERIMENT) $(PLACE)
 takes_setup     := $(EXPERIMENT)
-takes_campaign  := SPEC MACHINES BUDGET $(PLACE)
+takes_campaign  := SPEC MACHINES BUDGET METRICS $(PLACE)
 takes_smoke     := $(PLACE)
 takes_status    := TARGET $(PLACE)
 takes_doctor    := TARGET JSON
@@ -105,13 +105,13 @@ plan: venv ## what a sweep (SPEC=file.yaml: a campaign) would do (nodes, trials,
 	@$(NTIER) plan $(OPTIONS) $(call option,ATTEMPTS,attempts) $(call option,SPEC,spec)
 
 sweep: venv ## up, deploy, all trials, collect, ingest, report; goes on with a sweep that was interrupted
-	@$(call prepare,sweep $(OPTIONS) $(call option,ATTEMPTS,attempts))
-	@$(NTIER) sweep $(OPTIONS) $(call option,ATTEMPTS,attempts)
+	@$(call prepare,sweep $(OPTIONS) $(call option,ATTEMPTS,attempts) $(call option,METRICS,metrics))
+	@$(NTIER) sweep $(OPTIONS) $(call option,ATTEMPTS,attempts) $(call option,METRICS,metrics)
 
 campaign: venv ## SPEC=file.yaml: several sweeps (topologies x mixes x middlewares) as one resumable ledger
 	@$(if $(SPEC),,echo 'error: SPEC is missing; for example: make campaign SPEC=workloads/campaigns/smoke.yaml' >&2; exit 2)
-	@$(call prepare,campaign $(call option,SPEC,spec) $(OPTIONS))
-	@$(NTIER) campaign $(call option,SPEC,spec) $(OPTIONS)
+	@$(call prepare,campaign $(call option,SPEC,spec) $(call option,METRICS,metrics) $(OPTIONS))
+	@$(NTIER) campaign $(call option,SPEC,spec) $(call option,METRICS,metrics) $(OPTIONS)
 
 up: venv ## provisions the nodes
 	@$(call prepare,up $(OPTIONS))

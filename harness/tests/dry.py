@@ -156,6 +156,7 @@ class DryRunner(Runner):
         self.world = World(folder)
         self.stop_at_s = stop_at_s
         self.invalid = list(invalid)
+        self.sampler: dict[str, Any] | None = None  # the newest one that was started
         self.jit_cpu_s: dict[str, list[float]] = {}  # by tier, before the warm-up and after each round; 0 afterwards
         self.ran: list[str] = []
 
@@ -173,6 +174,7 @@ class DryRunner(Runner):
             self.stop_at_s = None
             self.stop.check()
         self.world.advance(max(0.0, seconds))
+        self._publish()
 
     def has(self, program: str) -> bool:
         return True
@@ -226,6 +228,7 @@ class DryRunner(Runner):
 
         self.spawned.append(DrySpawned(self, entry, progress if argv[0] == "ssh" else list))
         if any("sampler.py" in a for a in argv):
+            self.sampler = entry
             self._sample(Path(argv[3]), [a.split("=")[0] for a in argv[4:]])
         if Path(argv[0]).name == "sadc":
             Path(argv[-1]).write_bytes(b"sa" * 100)
@@ -472,7 +475,18 @@ class DryRunner(Runner):
         for name in nodes:
             (out / name).mkdir(parents=True, exist_ok=True)
             (out / name / "cgroup_cpu.csv").write_text("t_s,usage_ns\n1,2\n")
-        (out / "latest.json").write_text(json.dumps({"busy": {nodes[-1]: 0.5}}))
+        self._publish()
+
+    def _publish(self) -> None:
+        """As the sampler: the database works for each interaction of the simulated bottleneck, the others half as
+        much."""
+        if self.sampler not in self.world.state["spawned"]:
+            return
+        argv = self.sampler["argv"]
+        loads = [n["jmeter"] for n in self.world.state["nodes"].values() if n.get("jmeter")]
+        work = min(1.0, sum(SERVICE_S * m["users"] / (m["think_time_s"] + SERVICE_S) for m in loads))
+        busy = {name: work if name.startswith("db") else work / 2 for name in (a.split("=")[0] for a in argv[4:])}
+        (Path(argv[3]) / "latest.json").write_text(json.dumps({"t_s": self.world.now, "busy": busy}))
 
 
 def store_of(raw: Path) -> dict[str, Any]:

@@ -121,6 +121,11 @@ ATTEMPTS = click.option(
 NEEDS = click.option(
     "--needs", is_flag=True, hidden=True, help="Checks the request, prints the images that it needs, and ends."
 )
+METRICS = click.option(
+    "--metrics",
+    metavar="[ADDRESS:]PORT",
+    help="While it runs, serve its progress as metrics for Prometheus on this port (of 127.0.0.1, if without address).",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 
 
@@ -216,20 +221,23 @@ def lab_of(results: str, as_json: bool, options: dict[str, Any]) -> Lab:
 @cli.command()
 @spec_options
 @ATTEMPTS
+@METRICS
 @NEEDS
-def sweep(as_json: bool, results: str, attempts: int, needs: bool, **options: Any) -> None:
+def sweep(as_json: bool, results: str, attempts: int, metrics: str | None, needs: bool, **options: Any) -> None:
     """Up, deploy, all trials, collect, ingest, report. Goes on with a sweep that was interrupted."""
+    from ntier_harness import live, plan_view, preflight, sweep
+
+    place = live.parse(metrics)
     spec = read_spec(options)
     lab = lab_of(results, as_json, options)
-    from ntier_harness import plan_view, preflight, sweep
-
-    preflight.check(lab, spec, attempts)
-    if needs:
-        lab.target.require_privileges()
-        announce_needs(lab, [spec])
-        return
-    plan_view.before_work(lab, spec, attempts)
-    sys.exit(sweep.run(lab, spec, attempts, options))
+    with live.served(lab.live, place):
+        preflight.check(lab, spec, attempts)
+        if needs:
+            lab.target.require_privileges()
+            announce_needs(lab, [spec])
+            return
+        plan_view.before_work(lab, spec, attempts)
+        sys.exit(sweep.run(lab, spec, attempts, options))
 
 
 @cli.command()
@@ -374,23 +382,34 @@ def logs(target: str, node: str, follow: bool) -> None:
 @click.option("--spec", "file", metavar="FILE", required=True, help="YAML: topologies, mixes, middlewares, users, ...")
 @click.option("--machines", metavar="FILE", help="What is rented, and its prices; default: that of the target.")
 @click.option("--budget", metavar="5EUR", help="What rented machines may cost for the whole campaign.")
+@METRICS
 @RESULTS
 @JSON
 @NEEDS
-def campaign(file: str, machines: str | None, budget: str | None, results: str, as_json: bool, needs: bool) -> None:
+def campaign(
+    file: str,
+    machines: str | None,
+    budget: str | None,
+    metrics: str | None,
+    results: str,
+    as_json: bool,
+    needs: bool,
+) -> None:
     """Runs several sweeps as one: topologies x mixes x middlewares x repetitions. Goes on where it stopped."""
+    from ntier_harness import campaign, live
+
+    place = live.parse(metrics)
     planned = read_campaign(file)
     lab = make_lab(
         results, as_json=as_json, target=planned.target, hosts=planned.hosts, machines=machines, budget=budget
     )
-    from ntier_harness import campaign
-
-    if needs:
-        campaign.check(lab, planned)
-        lab.target.require_privileges()
-        announce_needs(lab, planned.sweeps)
-        return
-    sys.exit(campaign.run(lab, planned, file))
+    with live.served(lab.live, place):
+        if needs:
+            campaign.check(lab, planned)
+            lab.target.require_privileges()
+            announce_needs(lab, planned.sweeps)
+            return
+        sys.exit(campaign.run(lab, planned, file))
 
 
 @cli.group()

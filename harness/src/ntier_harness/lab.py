@@ -13,6 +13,7 @@ from ntier_analysis.contracts.manifest import Host
 from ntier_analysis.contracts.nodes import read_nodes
 
 from ntier_harness.errors import WorkError
+from ntier_harness.live import Live
 from ntier_harness.machine import cpu_model, memory_info
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
@@ -37,6 +38,7 @@ class Lab:
     commit: str | None = None
     clean: bool | None = None
     versions: dict[str, str] = field(default_factory=dict)
+    live: Live = field(default_factory=Live)
     _nodes: Nodes | None = None
 
     @property

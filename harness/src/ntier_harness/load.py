@@ -30,7 +30,8 @@ CLOCKS_APART_S = 0.05  # as check C4 (docs/validity.md): clients start by their 
 
 @dataclass
 class Progress:
-    """The newest heartbeat of all clients together. `errors`: failed interactions."""
+    """The newest heartbeat of all clients together. `errors`: failed interactions. `in_flight`: None if a driver does
+    not know it."""
 
     users: int = 0
     completed: int = 0
@@ -38,6 +39,7 @@ class Progress:
     response_time_ms: float = 0.0
     t_s: float = 0.0
     throughput_per_s: float = 0.0
+    in_flight: int | None = None
 
 
 def merged(beats: list[tuple[Beat, Beat | None]]) -> Progress:
@@ -49,7 +51,9 @@ def merged(beats: list[tuple[Beat, Beat | None]]) -> Progress:
     done = [(n, mean) for n, mean in done if n and not math.isnan(mean)]
     mean = sum(n * mean for n, mean in done) / sum(n for n, _ in done) if done else math.nan
     users, completed, failed = (sum(getattr(new, k) for new, _ in beats) for k in ("users", "completed", "failed"))
-    return Progress(users, completed, failed, mean, max(new.t_s for new, _ in beats))
+    waiting = [new.in_flight for new, _ in beats]
+    in_flight = None if None in waiting else sum(waiting)
+    return Progress(users, completed, failed, mean, max(new.t_s for new, _ in beats), in_flight=in_flight)
 
 
 def compare_clocks(offsets: Mapping[str, Mapping[str, float]], clients: list[Node]) -> None:

@@ -36,6 +36,11 @@ def size(n: float) -> str:
     return f"{n:.1f} TB"
 
 
+def outcome(manifest: Manifest) -> str:
+    """How an attempt ended: valid, invalid or failed."""
+    return "valid" if manifest.valid else "invalid" if manifest.validity else "failed"
+
+
 class Screen:
     """Plain lines; `LiveScreen` adds one line that changes in place. `events` is where `--json` lines go, or None."""
 
@@ -92,12 +97,12 @@ class Screen:
     def ended(self, manifest: Manifest, overhead_s: float | None) -> None:
         """`overhead_s`: time that the trial took in addition to its phases; None if it was cut short."""
         reasons = manifest.validity.reasons if manifest.validity else []
-        outcome = "valid" if manifest.valid else "invalid" if manifest.validity else "failed"
-        self.event("trial_end", trial=manifest.trial, attempt=manifest.attempt, outcome=outcome, reasons=reasons,
+        how = outcome(manifest)
+        self.event("trial_end", trial=manifest.trial, attempt=manifest.attempt, outcome=how, reasons=reasons,
                    failure=manifest.failure, overhead_s=overhead_s and round(overhead_s, 1))  # fmt: skip
-        why = f": {manifest.failure or ', '.join(reasons)}" if outcome != "valid" else ""
+        why = f": {manifest.failure or ', '.join(reasons)}" if how != "valid" else ""
         took = f"  (overhead {overhead_s:.1f} s)" if overhead_s is not None else ""
-        self.say(f"{self.label}  {outcome}{why}{took}")
+        self.say(f"{self.label}  {how}{why}{took}")
 
     def close(self) -> None:
         """Ends what changes in place."""

@@ -21,6 +21,7 @@ from ntier_harness.node_state import LOADED, in_force, keep, reset, restore
 from ntier_harness.plan import Trial
 from ntier_harness.schedule import Schedule, to_come
 from ntier_harness.schedule import make as make_schedule
+from ntier_harness.screen import outcome
 from ntier_harness.spec import Spec
 from ntier_harness.trial import Attempt, planned
 
@@ -155,6 +156,7 @@ def carry_out(
 ) -> int:
     """What `run` does, for a caller that holds the lock. `brief`: prints only the verdict's sentence of the result."""
     sweep_dir, soft_resources = lab.paths.raw / spec.sweep, settings.values(spec)
+    lab.live.begin(spec)
     preflight.check(lab, spec, attempts)
     schedule = make_schedule(lab, spec, attempts)
     if schedule.next() is not None:
@@ -213,8 +215,10 @@ def run_trials(
                 began = lab.runner.monotonic()
             number, of = schedule.trials().index(trial) + 1, schedule.at_most()
             lab.screen.trial(trial, attempt, number, of, (of - number + 1) * plan.trial_duration_s(spec))
+            lab.live.trial(trial, attempt, number, of, spec.real_users(trial.users))
             done = one_attempt(lab, spec, soft_resources, trial, attempt, sweep_dir, warm)
             manifest = done.manifest
+            lab.live.trial_ended(outcome(manifest))
             lab.screen.close()
             doubt = not manifest.valid
             whole = manifest.phases[-1].end_s is not None and not manifest.failure

@@ -9,11 +9,16 @@ from ntier_analysis.contracts.manifest import Manifest, Phase
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import Generator
-from ntier_harness.targets import Observation
+from ntier_harness.targets import Observation, Reading
 
 POLL_S = 1.0
 SILENT_S = 5.0  # collectors write every second: a dead one is noticed within this time
 LOOK_EVERY_S = 2.0
+
+
+def hottest(readings: dict[str, Reading]) -> tuple[str, float] | None:
+    """Node with the largest share of its capacity in use lately, and that share (0..1)."""
+    return max(((name, r.share) for name, r in readings.items()), key=lambda item: item[1], default=None)
 
 
 @dataclass
@@ -39,12 +44,9 @@ class Watch:
             if self.generator.finished_s is not None:
                 return
             self.check_collectors()
-            self.lab.screen.tick(phase, progress, self.hottest(), runner.now())
-
-    def hottest(self) -> tuple[str, float] | None:
-        """Node with the largest share of its capacity in use lately, and that share (0..1)."""
-        busy = self.observation.busy()
-        return max(busy.items(), key=lambda item: item[1]) if busy else None
+            readings = self.observation.busy()
+            self.lab.live.tick(phase, progress, readings, runner.now())
+            self.lab.screen.tick(phase, progress, hottest(readings), runner.now())
 
     def check_collectors(self) -> None:
         """Raises WorkError if a node is gone or a collector has not written for SILENT_S."""

@@ -11,9 +11,9 @@ GOALS = {
     ),
     "campaign": ("SPEC", "MACHINES", "BUDGET"),
 }  # fmt: skip
-"""Variables of the Makefile's goals that are options of `ntier` (a test compares them). RESULTS and JSON say where
-results go and how they are printed: they change nothing that is measured."""
-LEFT_OUT = {"--json": 0, "--results": 1}
+"""Variables of the Makefile's goals that are options of `ntier` (a test compares them). RESULTS, JSON and METRICS say
+where results and progress go and how they are printed: they change nothing that is measured."""
+LEFT_OUT = {"--json": 0, "--results": 1, "--metrics": 1}
 """How many values each takes."""
 
 

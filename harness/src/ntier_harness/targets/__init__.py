@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,6 +23,15 @@ NAMES = ("local", "hosts", "hcloud")
 """The first one is the default."""
 
 
+@dataclass(frozen=True)
+class Reading:
+    """CPU of a node since the reading before. `t_s`: when it was taken (epoch); `share`: of its capacity, 0..1, by
+    rounding and timing at times a little more."""
+
+    t_s: float
+    share: float
+
+
 class Observation(Protocol):
     """Watches the nodes from this machine while a trial runs."""
 
@@ -31,8 +41,8 @@ class Observation(Protocol):
     def problem(self) -> str | None:
         """Why the observation cannot go on; None if it can."""
 
-    def busy(self) -> dict[str, float]:
-        """Share of its capacity that each node used lately, 0..1, as far as it is known."""
+    def busy(self) -> dict[str, Reading]:
+        """The newest reading of each node of which there is one. Never older than a few seconds."""
 
     def stop(self) -> None:
         """Ends its programs; may be called twice."""

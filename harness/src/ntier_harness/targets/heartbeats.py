@@ -11,6 +11,7 @@ from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness.runner import Runner, Spawned
 from ntier_harness.ssh import Nodes
+from ntier_harness.targets import Reading
 
 EVERY_S = 2
 FRESH_S = 6.0  # three heartbeats; after that the node is asked
@@ -67,8 +68,9 @@ class Heartbeats:
         beat = self._read(node.name)
         return {file: beat.heard_s - age for file, age in beat.ages_s.items()} if beat and self.fresh(node) else None
 
-    def busy(self) -> dict[str, float]:
-        return {name: b.busy for name in self._tails if (b := self._read(name)) and b.busy is not None}
+    def busy(self) -> dict[str, Reading]:
+        beats = {name: self._read(name) for name in self._tails}
+        return {name: Reading(b.heard_s, b.busy) for name, b in beats.items() if b and b.busy is not None}
 
     def stop(self) -> None:
         for name, tail in self._tails.items():

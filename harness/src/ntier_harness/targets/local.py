@@ -19,6 +19,7 @@ from ntier_harness.sampler import find_group, is_v2
 from ntier_harness.screen import size
 from ntier_harness.spec import CLIENT, Spec
 from ntier_harness.ssh import Nodes
+from ntier_harness.targets import Reading
 from ntier_harness.targets.free import Free
 from ntier_harness.targets.terraform import Terraform, common_variables
 
@@ -77,9 +78,10 @@ class HostSampling:
         ended = self.sampler.poll() is not None
         return f"collector_dead: the sampler on the host ended (see {self.log})" if ended else None
 
-    def busy(self) -> dict[str, float]:
+    def busy(self) -> dict[str, Reading]:
         try:
-            return json.loads((self.out / "latest.json").read_text())["busy"]
+            latest = json.loads((self.out / "latest.json").read_text())
+            return {node: Reading(latest["t_s"], share) for node, share in latest["busy"].items()}
         except (OSError, ValueError, KeyError):
             return {}
 

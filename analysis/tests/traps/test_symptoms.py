@@ -141,6 +141,37 @@ def test_t16_lock_in_the_database_with_its_cpu_at_30_pct_is_hidden_and_suspected
     assert not any("row locks" in t for t in healthy)
 
 
+def places_taken(samples, **sizes):
+    """What programs tell of their pools beside the share: the number of places that are taken."""
+    share = samples[(samples["resource"] == "pool") & (samples["metric"] == "utilization_pct")]
+    value = share["value"] * share["item"].map(sizes) / 100
+    return pd.concat([samples, share.assign(metric="active", value=value)], ignore_index=True)
+
+
+def test_t16_locked_tables_fill_the_pools_above_and_are_hidden_not_a_pool():
+    """Tables are locked for 3 s of 6 s: all places of the pools are held meanwhile, so that no tier sends anything.
+    More places bring nothing. Without their number the pool may be one of two places, and the verdict is unknown; both
+    times the advice leads to the lock."""
+    sizes, users = {"connections": 13, "threads": 15, "workers": 14}, (30, 110, 150, 190)
+    made = plan({DB: 1.0, APP: 0.5, ("middleware", "cpu"): 0.7}, **sizes)
+    (times,) = turns(made, 3.0, (0.5,), True)
+    made.options[DB] = {"stalls": True, "switches": times}
+    network = made.build()
+    moving = replace(network, stations=tuple(replace(s, switches=()) if s.stalls else s for s in network.stations))
+    assert throughput(moving, 190) > 1.5 * throughput(network, 190)
+    larger = replace(network, pools=tuple(replace(p, size=4 * p.size) for p in network.pools))
+    assert throughput(larger, 190) < NOTHING * throughput(network, 190)
+    trials, samples, interactions = frames(network, users, 40.0)
+    found = judged_frames(trials, places_taken(samples, **sizes), interactions)
+    assert (found.verdict, found.bottlenecks) == ("hidden", [])
+    assert said(found, "is full: a symptom, since those that hold its places wait while it stands still")
+    assert said(found, "between the stops db1 cpu was saturated")
+    assert "locks of tables" in found.next[0]
+    untold = judged_frames(trials, samples, interactions)
+    assert untold.verdict == "unknown"
+    assert "locks of tables" in untold.next[0]
+
+
 def test_t17_spare_cpu_that_something_else_uses_up_is_no_limit():
     options = {WEB: {"competitor": 0.4, "switches": (0.0,)}}
     network = plan({DB: 1.0, WEB: 0.15}, options=options).build()

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ntier_analysis.verdict.stops import pauses_behind, pauses_between, pauses_in_use, stopped_tier
+from ntier_analysis.verdict.context import Context
+from ntier_analysis.verdict.stops import held_behind, pauses_behind, pauses_between, pauses_in_use, stopped_tier
 from ntier_analysis.verdict.trial import judge_trial
 
 from .test_rules import NODES, load, saturation
@@ -109,3 +110,51 @@ def test_a_stop_behind_a_cache_shows_in_idle_spans_that_are_no_chance(seed):
         assert not len(pauses_behind([*before, visited(seed, per_s, False)], 15.0, 0.0, order))
     full = used("cache1", 40, 100, saturated=True)
     assert not len(pauses_behind([before[0], full, visited(seed, 5.0, True)], 15.0, 0.0, order))
+
+
+def stopped_below_a_pool(places, in_pauses=0, resource="cpu"):
+    """The database stops; the application's connections are all taken throughout, so that nothing is sent before it."""
+    pool = saturation("app1", 1.0, resource="pool", item="connections", mean=100.0)
+    pool = replace(pool, places=places, values=np.full(600, 100.0))
+    db = used("db1", 50, in_pauses) if resource == "cpu" else used("db1", 50, 0)
+    more = [used("db1", 60, in_pauses, resource=resource)] if resource != "cpu" else []
+    return [pool, used("web1", 30, 5), used("app1", 40, 2), used("middleware1", 50, 0), db, *more]
+
+
+@pytest.mark.parametrize(("places", "verdict"), [(60.0, "hidden"), (2.0, "unknown"), (float("nan"), "unknown")])
+def test_a_pool_stops_nobody_who_has_a_place_in_it(places, verdict):
+    """All of 60 holders wait at once: something behind stopped. Two may each wait for a call of its own, and more
+    places would help. How many places a pool has must be known."""
+    v = judge_trial(load(pauses=PAUSES), stopped_below_a_pool(places), NODES, 0.05)
+    assert v.verdict == verdict
+    assert v.stopped == ("middleware", "db")
+    assert any("app1 pool (connections) was full then, and nothing was done behind it" in text for text in v.evidence)
+
+
+def test_a_pool_whose_places_are_held_as_briefly_as_at_low_load_limits_beside_stops():
+    context = Context(held_longer={("app1", "pool", "connections"): 1.0})
+    v = judge_trial(load(pauses=PAUSES), stopped_below_a_pool(60.0), NODES, 0.05, context)
+    assert (v.verdict, [b.resource for b in v.bottlenecks]) == ("single", ["pool"])
+
+
+@pytest.mark.parametrize("works", [{"in_pauses": 40}, {"in_pauses": 60, "resource": "disk"}])
+def test_holders_of_a_pool_that_something_deeper_works_for_are_not_stopped(works):
+    assert held_behind(PAUSES, stopped_below_a_pool(60.0), 0.0) is not None
+    assert held_behind(PAUSES, stopped_below_a_pool(60.0, **works), 0.0) is None
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.9, True), (0.5, False)])
+def test_what_is_full_between_the_stops_is_told(share, said):
+    """A database that works off for 6 s what a lock held up for 4 limits in that time."""
+    pool, *rest, db = stopped_below_a_pool(60.0)
+    marks = (~STILL & (np.arange(600) % 10 < 10 * share)).astype(float)
+    v = judge_trial(load(pauses=PAUSES), [pool, *rest, replace(db, indicator=marks)], NODES, 0.05)
+    assert v.verdict == "hidden"
+    assert any(text.startswith("between the stops db1 cpu was saturated in 90 %") for text in v.evidence) == said
+
+
+def test_a_full_pool_shows_that_someone_waits_where_no_tier_sends():
+    found = [each_second(n, 40, 0) for n in ("web1", "app1")] + [each_second("db1", 60, 0)]
+    pool = replace(saturation("app1", 1.0, resource="pool", mean=100.0), places=60.0, values=np.full(600, 100.0))
+    assert not len(pauses_in_use(found, 20.0, 0.0, ("web", "app", "db")))
+    assert len(pauses_in_use([*found, pool], 20.0, 0.0, ("web", "app", "db"))) == len(PAUSES)

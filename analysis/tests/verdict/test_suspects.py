@@ -77,6 +77,8 @@ def test_a_healthy_system_has_no_suspects_at_any_load():
         ({"app1__jvm__jit_pct": 80.0}, "compilation", "app1 spends 10 % of its CPU on compiling"),
         ({"db1__lock__innodb_row_lock_time_per_s": 9000.0}, "lock waits", "9.0 statements wait for row locks on db1"),
         ({"db1__lock__lock_waiting": 6.0}, "lock waits", "6.0 statements wait for locks on db1"),
+        ({"db1__queue__threads_running": np.arange(SECONDS) % 2 * 20.0 + 1.0}, "statements that wait",
+         "10.0 statements are under way on db1 on average while its CPU and disks are used less than half"),
         ({"db1__network__tcp_retransmits_per_s": 20.0}, "retransmits", "db1 sends 20.0 TCP segments per second again"),
         ({"db1__network__tcp_listen_drops_per_s": 0.1}, "connections turned away", "its accept queue was full"),
         ({"db1__query__connection_errors_max_connections_per_s": 0.1}, "connections turned away", "max_connections"),
@@ -166,3 +168,11 @@ def test_gaps_and_missing_columns_are_no_suspects():
     assert suspects(run, LOW, MACHINES) == []
     assert suspects(run.iloc[:0], LOW, MACHINES) == []
     assert suspects(run.astype({"item": "category", "node": "category"}), None, MACHINES.iloc[:0]) == []
+
+
+@pytest.mark.parametrize("busy", [{"db1__cpu__utilization_pct": 90.0}, {"db1__disk__utilization_pct__vda": 90.0}])
+def test_statements_on_hardware_that_is_busy_are_no_suspects(busy):
+    """They wait for what is full, which the verdict sees; and two daemons that always run wait for nothing."""
+    run = {"db1__queue__threads_running": np.arange(SECONDS) % 2 * 20.0 + 1.0} | busy
+    assert suspects(frame(**healthy(3, **run)), LOW, MACHINES) == []
+    assert suspects(frame(**healthy(3, db1__queue__threads_running=3.0)), LOW, MACHINES) == []

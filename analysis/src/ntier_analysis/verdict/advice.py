@@ -48,7 +48,20 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     texts = texts or _two_full(some)
     if not texts and all(t.load.spans is None for t in some):
         texts.append("record single interactions: they tell when users wait, and so what limits then")
-    return texts or ["repeat the loads beyond the knee (REPS=3)"]
+    return [*_stopped(result, some), *(texts or ["repeat the loads beyond the knee (REPS=3)"])]
+
+
+def _stopped(result: SweepVerdict, some: list[TrialData]) -> list[str]:
+    """Where to look in a system that stands still at times."""
+    names = {t.load.trial for t in some}
+    tiers = {tier for load, v in result.trials if load.trial in names for tier in v.stopped}
+    if not tiers:
+        return []
+    order = sorted(tiers, key=lambda tier: -depth(tier, some[0].order))
+    return [
+        f"look at what {' and '.join(order)} wait{'s' if len(order) == 1 else ''} for when all stands still (list the "
+        "statements and threads that run then): locks of tables or rows, checkpoints, garbage collections"
+    ]
 
 
 def _another_load(load: Load) -> str:
@@ -93,7 +106,7 @@ def _doubtful(s, disks: dict) -> bool:
 
 
 def _hidden(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
-    texts = []
+    texts = _stopped(result, members or valid)
     last = members[-1] if members else valid[-1]
     seen: dict[str, set[str]] = {}
     for s in last.saturations:

@@ -157,7 +157,8 @@ class Bottleneck:
 @dataclass
 class Verdict:
     """`verdict`: none, single, multi, hidden or unknown; `kind`: stable, simultaneous, alternating or ''; `explained`:
-    share of the time in which users waited that had one of the bottlenecks saturated."""
+    share of the time in which users waited that had one of the bottlenecks saturated; `stopped`: tiers that stood still
+    at times."""
 
     verdict: str
     kind: str = ""
@@ -165,6 +166,7 @@ class Verdict:
     evidence: list[str] = field(default_factory=list)
     lost: float = float("nan")
     explained: float = float("nan")
+    stopped: tuple[str, ...] = ()
 
 
 def is_server(tier: str) -> bool:

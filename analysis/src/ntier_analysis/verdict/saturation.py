@@ -15,10 +15,12 @@ THRESHOLDS = (90.0, 95.0, 99.0)
 THRESHOLD = 95.0
 PREFERRED = ("cgroup", "procstat", "host_stat")
 """Sources of CPU utilization in order of trust; then any other."""
-METRICS = ("utilization_pct", "throttled_pct", "waiting", "queue", "wait_ms")
+METRICS = ("utilization_pct", "throttled_pct", "waiting", "active", "queue", "wait_ms")
 """What a saturation is judged by. `waiting`: requests that wait for a place in a pool, whatever its mean occupancy (a
-pool may be the sum of several); `queue`, `wait_ms`: requests that a disk has, and how long it takes for one, waiting
-included."""
+pool may be the sum of several); `active`: places that are taken; `queue`, `wait_ms`: requests that a disk has, and how
+long it takes for one, waiting included."""
+BESIDE = {"active", "queue", "wait_ms"}
+"""Those that alone are no utilization."""
 GRID_S = 0.1
 THROTTLED_SLACK_PCT = 5.0
 """CPU with a quota is judged by its throttled periods: one that was throttled used all of its quota and wanted more.
@@ -37,7 +39,7 @@ class Saturation:
     """One resource of one node. `shares`: threshold -> share; `indicator`: (n,) of 1, 0, NaN on a grid of `interval_s`
     from the start of the run, `values` (n,) the utilizations in % on the same (may be empty). `by_throttling`: CPU with
     a quota, judged by throttled periods. `queue`, `wait_ms`: mean number of requests, and mean time of one;
-    NaN if it was not measured."""
+    `places`: of a pool; NaN if it was not measured."""
 
     node: str
     tier: str
@@ -53,6 +55,7 @@ class Saturation:
     values: np.ndarray = field(default_factory=lambda: np.array([]), repr=False)
     queue: float = float("nan")
     wait_ms: float = float("nan")
+    places: float = float("nan")
 
     @property
     def share(self) -> Share:
@@ -90,7 +93,7 @@ def saturations(samples: pd.DataFrame, start: float, end: float) -> list[Saturat
         parts.setdefault(tuple(key), {})[str(metric)] = (ordered["t_s"].to_numpy(dtype=float), values)
         tiers[key[0]] = str(ordered["tier"].iloc[0])
     chosen: dict[tuple, tuple] = {}
-    for key in (k for k, series in parts.items() if not set(series) <= {"queue", "wait_ms"}):
+    for key in (k for k, series in parts.items() if not set(series) <= BESIDE):
         best = chosen.get(key[:3])
         if best is None or _rank(key[3]) < _rank(best[3]):
             chosen[key[:3]] = key
@@ -147,7 +150,14 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start
         values=_on_grid(t, value, start, end, interval),
         queue=float(np.nanmean(queues)) if np.isfinite(queues).any() else float("nan"),
         wait_ms=float(waits[waits > 0].mean()) if (waits > 0).any() else float("nan"),  # 0: there was no request
+        places=_places(_at(series, "active", t), value),
     )
+
+
+def _places(taken: np.ndarray, used_pct: np.ndarray) -> float:
+    """Of a pool, by the readings (n,) of places taken and of the share that they are."""
+    known = (taken > 0) & (used_pct > 0)
+    return float(np.median(100 * taken[known] / used_pct[known])) if known.any() else float("nan")
 
 
 def mean_use(s: Saturation) -> Interval:

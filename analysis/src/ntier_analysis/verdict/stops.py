@@ -4,6 +4,10 @@ A tier that stops (a lock, a collector, a frozen machine) uses nothing while it 
 held up passes in a burst afterwards and saturates other tiers for a while. The tier that stopped is the first one,
 from the client inwards, that does nothing although the tier before it goes on sending.
 
+Where that tier lets in no more than a pool holds, the pool fills up, and then the tiers before it do nothing either. A
+pool makes others wait for a place, and never those that have one: if all places are taken, and nothing deeper does
+anything, its holders wait for what stopped.
+
 Where a cache answers for it, interactions are completed all the time. Then the tier's own idle spans show the stop:
 those between the visits of many users are exponential, so one of ten times their mean is no chance."""
 
@@ -13,7 +17,7 @@ import math
 
 import numpy as np
 
-from ntier_analysis.verdict.load import NO_PAUSES, TIERS
+from ntier_analysis.verdict.load import NO_PAUSES, TIERS, depth
 from ntier_analysis.verdict.saturation import Saturation
 
 PAUSE_S, PAUSE_N = 1.0, 10
@@ -29,7 +33,13 @@ SLACK_S = 0.05
 MIN_USE_PCT = 3.0
 """Mean use of a tier from which on a second of nothing is no chance."""
 EXPLAINED = 0.5
-"""Share of the pauses in which something saturated explains them."""
+"""Share of the pauses in which something saturated explains them, or a pool is full."""
+MANY_HOLDERS = 10
+"""Requests that hold a place in a pool, from which on it is no chance that all of them wait through a pause. If each
+waited on its own (for another company's server, say), all would do so in 5 % of the run only if each waited that long
+in 0.05 ** (1 / 10) = 74 % of its time; of two, 22 % are enough. Then more places help, and nothing has stopped."""
+MOST_OF_REST = 0.75
+"""Share of the time between the pauses in which a resource must be saturated to be said to limit then."""
 
 
 def pauses_between(done_s: np.ndarray, start: float, end: float, spans: np.ndarray | None = None) -> np.ndarray:
@@ -69,7 +79,8 @@ def pauses_in_use(
             if behind and not usual:
                 return NO_PAUSES  # how often the tier is visited is not known
             long = lengths - interval >= max(PAUSE_S, PAUSE_N / load_per_s, PAUSE_N * usual) - SLACK_S
-            return spans[long] if _someone_sends(spans[long], found, start, order) else NO_PAUSES
+            waits = _someone_sends(spans[long], found, start, order) or held_through(spans[long], found, start)
+            return spans[long] if waits else NO_PAUSES
     return NO_PAUSES
 
 
@@ -122,6 +133,58 @@ def stopped_tier(
     return None
 
 
+def full_pools(pauses: np.ndarray, found: list[Saturation], start: float) -> list[Saturation]:
+    """The pools all of whose places were taken in most of the pauses."""
+    return [s for s in found if s.resource == "pool" and _saturated(s, pauses, start) >= EXPLAINED]
+
+
+def held_through(pauses: np.ndarray, found: list[Saturation], start: float) -> list[Saturation]:
+    """Those of them with so many places that chance does not hold all of them through the pauses."""
+    full = full_pools(pauses, found, start)
+    return [s for s in full if _used(s, pauses, start) / 100 * s.places >= MANY_HOLDERS]
+
+
+def held_behind(
+    pauses: np.ndarray, found: list[Saturation], start: float, order: tuple[str, ...] = TIERS
+) -> tuple[Saturation, tuple[str, ...]] | None:
+    """The deepest pool that was full in the pauses, and the tiers behind it, if these did nothing then; None if there
+    is no such pool, or something works or is saturated meanwhile."""
+    pools = [s for s in full_pools(pauses, found, start) if s.tier in order]
+    if not pools or explained(pauses, found, start):
+        return None
+    deepest = max(pools, key=lambda s: depth(s.tier, order))
+    behind = order[order.index(deepest.tier) + 1 :] or (deepest.tier,)
+    shares = {}
+    for tier in behind:
+        use, interval = _use(found, tier)
+        if len(use) and np.nanmean(use) >= MIN_USE_PCT:
+            shares[tier] = _idle_share(use, _inside(pauses, len(use), interval, start))
+    devices = [s for s in found if s.tier in behind and s.resource not in ("pool", "cpu") and len(s.values)]
+    if any(_used(s, pauses, start) >= BUSY_PCT for s in devices):
+        return None
+    return (deepest, tuple(shares)) if shares and all(share <= IDLE for share in shares.values()) else None
+
+
+def _used(s: Saturation, pauses: np.ndarray, start: float) -> float:
+    """Mean utilization in the pauses, %; NaN if it is not known."""
+    values = s.values[_inside(pauses, len(s.values), s.interval_s, start)]
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _saturated(s: Saturation, pauses: np.ndarray, start: float, *, within: bool = True) -> float:
+    """Share of the pauses (or of the rest) in which a resource was saturated; NaN if it is not known."""
+    marks = s.indicator[_inside(pauses, len(s.indicator), s.interval_s, start) == within]
+    known = marks[~np.isnan(marks)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def full_between(pauses: np.ndarray, found: list[Saturation], start: float) -> dict[str, float]:
+    """Hardware that is saturated in MOST_OF_REST of the time between the pauses or more -> that share."""
+    shares = {s.name: _saturated(s, pauses, start, within=False) for s in found if s.resource != "pool"}
+    return {name: share for name, share in shares.items() if share >= MOST_OF_REST}
+
+
 def _use(found: list[Saturation], tier: str) -> tuple[np.ndarray, float]:
     """Mean CPU use (n,) of a tier's nodes in %, and its interval, s."""
     cpus = [s for s in found if s.tier == tier and s.resource == "cpu" and len(s.values)]
@@ -143,9 +206,4 @@ def _inside(pauses: np.ndarray, n: int, interval: float, start: float) -> np.nda
 def explained(pauses: np.ndarray, found: list[Saturation], start: float) -> bool:
     """Whether a resource (a pool is none: it fills up above what stops) was saturated meanwhile: then that one held up
     what stood still."""
-    for s in found:
-        if s.resource != "pool" and len(s.indicator):
-            inside = _inside(pauses, len(s.indicator), s.interval_s, start)
-            if inside.any() and np.nanmean(s.indicator[inside]) >= EXPLAINED:
-                return True
-    return False
+    return any(s.resource != "pool" and _saturated(s, pauses, start) >= EXPLAINED for s in found)

@@ -93,6 +93,12 @@ class View:
         own = ("throttled_pct", "busy_pct")  # by the control group; by a sysstat that is known to be in a container
         return {node for (resource, metric, node, _) in self._values if resource == "cpu" and metric in own}
 
+    def by_second(self, resource: str, metric: str, node: str) -> pd.Series:
+        """Second -> the highest value of the node in it (of several disks, say)."""
+        seen = self.samples[(self.samples["resource"] == resource) & (self.samples["metric"] == metric)]
+        seen = seen[seen["node"].astype(str) == node].dropna(subset="value")
+        return seen["value"].groupby(np.floor(seen["t_s"])).max()
+
     @cached_property
     def busiest_cores(self) -> dict[str, np.ndarray]:
         """Of each node, 1-s means of its busiest core's utilization."""
@@ -229,6 +235,36 @@ def locks(pair: Pair) -> list[Suspect]:
             limit = MATTERS * pair.run.in_service
             found += pair.suspect(node, "lock waits", metric, waiting, limit, low, pair.run.waiting(waiting), text)
     return found
+
+
+def statements(pair: Pair) -> list[Suspect]:
+    """Statements under way on a database whose CPU and disks have room: they wait inside it, for locks of tables or
+    metadata, which no counter shows."""
+    found = []
+    for node, _ in pair.run.of("queue", "threads_running"):
+        waiting, low = (_under_way(view, node) for view in (pair.run, pair.low))
+        text = (
+            f"{waiting:.1f} statements are under way on {node} on average while its CPU and disks are used less than "
+            f"half{_low(low, '{:.1f}')}: they wait for something else, as for locks of tables"
+        )
+        limit, held = MATTERS * pair.run.in_service, pair.run.waiting(waiting)
+        found += pair.suspect(
+            node, "statements that wait", "threads_running", waiting, limit, low, held, text, grows=False
+        )
+    return found
+
+
+def _under_way(view: View | None, node: str) -> float:
+    """Mean over the run, counted in the seconds in which the hardware has room. What always runs (the collector's own
+    statement, daemons) is left out."""
+    running = view.by_second("queue", "threads_running", node) if view is not None else pd.Series(dtype=float)
+    if view is None or running.empty:
+        return float("nan")
+    busy = view.by_second("cpu", "utilization_pct", node)
+    if node not in view.containers:
+        busy = pd.concat([busy, view.by_second("disk", "utilization_pct", node)]).groupby(level=0).max()
+    room = busy.reindex(running.index) < SPARE_PCT
+    return float(((running - running.min()) * room).mean())
 
 
 def retransmits(pair: Pair) -> list[Suspect]:
@@ -380,6 +416,7 @@ JUDGES: tuple[Callable[[Pair], list[Suspect]], ...] = (
     collections,
     compilation,
     locks,
+    statements,
     retransmits,
     turned_away,
     connections,

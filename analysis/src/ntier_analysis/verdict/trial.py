@@ -20,7 +20,7 @@ from ntier_analysis.verdict.moves import moves
 from ntier_analysis.verdict.reasoning import law, nobody_waits, not_hidden, untold
 from ntier_analysis.verdict.relief import limiting_replicas
 from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Group, Saturation, mean_use
-from ntier_analysis.verdict.stops import explained, stopped_tier
+from ntier_analysis.verdict.stops import explained, full_between, held_behind, held_through, stopped_tier
 from ntier_analysis.wording import counted
 
 HIDDEN = 0.10
@@ -65,9 +65,9 @@ def judge_trial(
     seen = causes(load, servers, context, waits, lost)
     evidence += [_said(s) for s in sorted(seen.named, key=lambda s: -s.share.value)]
     evidence += seen.notes
-    stops = Stops.NONE
+    stops, stopped = Stops.NONE, ()
     if load.paused >= LIMITED:
-        stops, named, texts = _stops(load, servers, seen.named, context)
+        stops, stopped, named, texts = _stops(load, servers, seen, context)
         seen = replace(seen, named=named)
         evidence += texts
     held_up = load.paused >= LIMITED and bool(seen.named)  # by what saturates then
@@ -76,8 +76,10 @@ def judge_trial(
             evidence.append("it saturates, but throughput still follows the law: not (yet) a limit")
         return Verdict("none", evidence=evidence, lost=lost)
     if not seen.named:
-        return _without_cause(load, servers, nodes, lost, evidence, context, stops, base_s)
-    return _with_causes(load, seen, servers, nodes, lost, evidence, context, waits)
+        judged = _without_cause(load, servers, nodes, lost, evidence, context, stops, base_s)
+    else:
+        judged = _with_causes(load, seen, servers, nodes, lost, evidence, context, waits)
+    return replace(judged, stopped=stopped)
 
 
 class Stops(Enum):
@@ -89,24 +91,43 @@ class Stops(Enum):
 
 
 def _stops(
-    load: Load, found: list[Saturation], named: list[Saturation], context: Context
-) -> tuple[Stops, list[Saturation], list[str]]:
-    """What of the causes is left in a system that stood still at times, and why."""
+    load: Load, found: list[Saturation], seen: Causes, context: Context
+) -> tuple[Stops, tuple[str, ...], list[Saturation], list[str]]:
+    """What the pauses tell, the tiers that perhaps stopped, what of the causes is left beside the stops, and why."""
     text = f"it stood still in {100 * load.paused:.0f} % of the run ({counted(len(load.pauses), 'time')})"
-    if explained(load.pauses, found, load.start_s):
-        return Stops.NONE, named, [f"{text}: something was saturated then"]
-    tier = stopped_tier(load.pauses, found, load.start_s, context.order)
-    if tier is None:
-        return Stops.UNTOLD, named, [text]
-    text += f": the {tier} tier did nothing then, and nothing that was measured of it or before it was saturated"
-    kept = [s for s in named if s.utilization_mean_pct >= FULL_PCT]
-    notes = [
+    pauses, start, order = load.pauses, load.start_s, context.order
+    if explained(pauses, found, start):
+        return Stops.NONE, (), seen.named, [f"{text}: something was saturated then"]
+    tier, behind = stopped_tier(pauses, found, start, order), held_behind(pauses, found, start, order)
+    many = {s.key for s in held_through(pauses, found, start)}
+    if behind and (tier is None or order.index(tier) <= order.index(behind[0].tier)):
+        pool, stopped = behind
+        text += f": {pool.name} was full then, and nothing was done behind it ({', '.join(stopped)})"
+        if tier is None and pool.key not in many:
+            return Stops.UNTOLD, stopped, seen.named, [text]
+    elif tier is not None:
+        stopped = (tier,)
+        text += f": the {tier} tier did nothing then, and nothing that was measured of it or before it was saturated"
+    else:
+        return Stops.UNTOLD, (), seen.named, [text]
+    symptoms = many & set(seen.unproved)
+    kept = [s for s in seen.named if s.utilization_mean_pct >= FULL_PCT and s.key not in symptoms]
+    notes = [_beside_stops(s, s.key in symptoms) for s in seen.named if s not in kept]
+    if not kept:
+        notes += [
+            f"between the stops {name} was saturated in {100 * share:.0f} % of the time: it limits then"
+            for name, share in full_between(pauses, found, start).items()
+        ]
+    return Stops.SEEN, stopped, kept, [text, *notes]
+
+
+def _beside_stops(s: Saturation, symptom: bool) -> str:
+    if symptom:
+        return f"{s.name} is full: a symptom, since those that hold its places wait while it stands still"
+    return (
         f"{s.name} is used {s.utilization_mean_pct:.0f} %: it limits less than the stops, after which all requests "
         "come at once"
-        for s in named
-        if s not in kept
-    ]
-    return Stops.SEEN, kept, [text, *notes]
+    )
 
 
 def _law(load: Load, base_s: float, lost: float) -> str:

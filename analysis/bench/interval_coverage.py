@@ -25,7 +25,7 @@ from ntier_analysis.statistics.values import Interval, Ratio
 RUNS = 400
 BATCH_NOISE = 0.04
 BETWEEN = (0.0, 0.03, 0.05, 0.10)
-TRIALS = (1, 3, 5, 8)
+TRIALS = (1, 2, 3, 5, 8)
 SHARES = (0.1, 0.3, 0.5, 0.8, 0.95)
 CORRELATIONS_S = (0.3, 1.0, 3.0, 10.0)
 

@@ -284,6 +284,10 @@ def test_load_against_throughput_names_its_source_and_window():
     assert "reaches 90 % of its maximum (50/s) with about 9.7 requests" in drawing.finding
     assert {"in progress", "completions/s"} <= set(axis_labels(drawing.figure))
     assert svg(drawing, ORIGIN)
+    assert "Not shown" not in drawing.caption
+    frame.loc[:2, "rate"] = 500.0
+    drawing = sequence.load_throughput([sequence.Source("db1", "db", "its log", 0.1, frame)], 0.1)
+    assert "Not shown: 3 windows with a rate beyond the axis." in drawing.caption
 
 
 def test_without_a_completion_per_window_no_line_is_drawn():

@@ -139,6 +139,18 @@ def test_the_main_sequence_bends_where_the_server_is_full():
     assert y[straight] == pytest.approx(3.0 * np.minimum(x[straight], 20.0), abs=2.0)
 
 
+def test_at_a_full_pool_completions_are_not_taken_for_load():
+    """All of 60 workers are taken: each completion frees one for 20 ms. The more is completed in a window, the fewer
+    are in progress on average, at one and the same load."""
+    rng = np.random.default_rng(8)
+    done = rng.poisson(5.0, 400)
+    load, rate = (rng.uniform(1, 20, 200), 60 - 0.2 * done), (np.full(200, 30.0), 10.0 * done)
+    x, y, n = main_sequence(np.concatenate(load), np.concatenate(rate))
+    assert (x > 20).sum() == 1
+    assert y[-1] == pytest.approx(50.0, abs=3.0)
+    assert n[-1] == 400
+
+
 def test_the_main_sequence_leaves_out_windows_without_a_value():
     x, y, n = main_sequence([1.0, np.nan, 2.0, 3.0] * 5, [1.0, 5.0, np.nan, 3.0] * 5)
     assert n.sum() == 10

@@ -269,12 +269,14 @@ def test_an_added_node_that_refutes_a_verdict_makes_it_unknown():
     assert idle.verdict == "unknown"
 
 
-@pytest.mark.parametrize("verdict", ["none", "hidden", "single"])
+@pytest.mark.parametrize("verdict", ["none", "hidden", "single", "multi", "unknown"])
 def test_every_verdict_says_what_to_measure_next(verdict):
     found = {
         "none": judge_sweep("s", "1/1/1/1M", [trial(n, n / 7.02, 0.02) for n in (30, 60)]),
         "hidden": limited(),
         "single": limited(resource("db1", np.ones(CELLS), 100)),
+        "multi": limited(*(resource(n, np.ones(CELLS), 100) for n in ("app1", "db1"))),
+        "unknown": limited(disk(99), low=(disk(70),)),
     }[verdict]
     assert found.verdict == verdict
     assert found.next

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.markers import CARETRIGHTBASE
-from matplotlib.ticker import FuncFormatter, LogFormatter
+from matplotlib.ticker import FuncFormatter
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.loads import OPEN_REACH
@@ -18,6 +18,8 @@ SHARES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 LOOKS = {"p50": ("#6baed6", "^"), "p90": ("#4292c6", "o"), "p95": ("#2171b5", "s"), "p99": ("#08306b", "v")}
 """The colours of the response-time figure: the higher the percentile, the darker."""
 WITH_INTERVAL = ("p95", "p99")
+LABELLED = ((10.0, "2357"), (40.0, "25"))
+"""Ratio of the axis' ends up to which ticks between powers of ten have labels, and the first digits of these."""
 
 
 def by_interaction(done: pd.DataFrame, start_s: float, end_s: float) -> pd.DataFrame:
@@ -82,12 +84,18 @@ def percentiles(done: pd.DataFrame, trial) -> Drawing:
         axes.set(xscale="log", xlabel="response time [ms]", ylim=(-0.6, len(order) - 0.4))
         _counts(axes, frame, order)
         axes.grid(True, axis="x", which="both", linewidth=0.3)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:,.10g}"))
-        axes.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))  # for less than a decade
+        axes.xaxis.set_major_formatter(FuncFormatter(_milliseconds))
+        low, high = axes.get_xlim()
+        labelled = next((digits for most, digits in LABELLED if high < most * low), "")
+        axes.xaxis.set_minor_formatter(
+            FuncFormatter(lambda ms, _: _milliseconds(ms) if f"{ms:e}"[0] in [*labelled] else "")
+        )
         title = f"{trial.trial}: {trial.users:,} users"
         axes.set_title(title if trial.valid else f"{title}, INVALID ({trial.invalid_reasons})", loc="left",
                        color="black" if trial.valid else INVALID_COLOR)  # fmt: skip
-        figure.legend(loc="outside lower center", ncols=len(LOOKS))
+        shown = [label for label in LOOKS if frame.loc[frame["percentile"] == label, "value_ms"].notna().any()]
+        marks = dict(zip(LOOKS, axes.get_legend_handles_labels()[0], strict=True))
+        figure.legend([marks[label] for label in shown], shown, loc="outside lower center", ncols=max(1, len(shown)))
     caption = (
         f"Response time of the successful interactions of {trial.trial} ({trial.users:,} users) in the run phase, as "
         f"the client sees it; the bars are 95 % intervals of the 95th and 99th percentile that allow for the "
@@ -96,6 +104,10 @@ def percentiles(done: pd.DataFrame, trial) -> Drawing:
         f"{required_n(0.99):,}; scale {trial.scale:g}."
     )
     return Drawing(f"percentiles-{trial.trial}", figure, _finding(frame), caption, frame.assign(trial=trial.trial))
+
+
+def _milliseconds(ms: float, _=None) -> str:
+    return f"{ms:,.10g}"
 
 
 def _counts(axes, frame: pd.DataFrame, order: list[str]) -> None:

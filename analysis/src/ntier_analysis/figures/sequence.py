@@ -17,12 +17,15 @@ from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.style import COLUMN_IN, DENSITY_MAP, PAGE_IN, styled, tier_order, users_ticks
 from ntier_analysis.statistics.in_progress import main_sequence
+from ntier_analysis.wording import counted
 
 WINDOW_S = 0.1
 """Of the 50 to 100 ms that Wang et al. (ICDCS 2013) use, the longer one: a scaled model completes few in 50 ms."""
 ACROSS = 3
 LINEAR_BELOW = 1.0
 """Requests in progress: linear below, logarithmic above, since beyond the knee nearly all users are waiting."""
+LINEAR_UP_TO = 20.0
+"""If no window has more, all of the axis is linear: a logarithmic one would have two ticks."""
 
 TOP_POINTS = 5
 """The highest points whose mean is the top of a curve: a single one is high by chance."""
@@ -73,9 +76,12 @@ def load_throughput(sources: list[Source], scale: float) -> Drawing:
     caption = (
         "Each dot is a window of the run phase: how many requests were in progress in it, and how many were completed "
         "in it per second. The line (the main sequence) is the mean over windows of similar load; each of its points "
-        "stands for equally many windows. Some windows with a rate beyond the axis are not shown. Where the line "
-        f"bends, further requests only wait. Requests are not weighted by their demand. Shown: {said}; scale {scale:g}."
+        "stands for equally many windows. Where the line bends, further requests only wait. Requests are not weighted "
+        f"by their demand. Shown: {said}; scale {scale:g}."
     )
+    beyond = sum(int((s.windows["rate"] > _top(s, curves[s.node])).sum()) for s in ordered)
+    if beyond:
+        caption += f" Not shown: {counted(beyond, 'window')} with a rate beyond the axis."
     bare = [s.node for s in ordered if not len(curves[s.node][0])]
     if bare:
         caption += f" No line for {', '.join(bare)}: a window holds less than one completion on average."
@@ -96,11 +102,15 @@ def _panel(axes, source: Source, shade: ScalarMappable, curve) -> None:
     axes.plot(x, y, color="white", linewidth=2.8)
     axes.plot(x, y, color="black", marker="o", markersize=2.6, linewidth=1.2)
     axes.set_title(f"{source.node} ({_length(source.width_s)})", loc="left")
-    axes.set_xscale("symlog", linthresh=LINEAR_BELOW)
-    # single windows far above the others would press the curve to the bottom
-    top = 1.3 * max(float(np.quantile(rows["rate"], 0.99)), float(max(y, default=0.0)), 1e-9)
-    axes.set(xlabel="in progress", ylabel="completions/s", xlim=(0, None), ylim=(0, top))
+    if rows["load"].max() > LINEAR_UP_TO:
+        axes.set_xscale("symlog", linthresh=LINEAR_BELOW)
+    axes.set(xlabel="in progress", ylabel="completions/s", xlim=(0, None), ylim=(0, _top(source, curve)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.10g}"))
+
+
+def _top(source: Source, curve) -> float:
+    """Of the axis: single windows far above the others would press the curve to the bottom."""
+    return 1.3 * max(float(np.quantile(source.windows["rate"], 0.99)), float(max(curve[1], default=0.0)), 1e-9)
 
 
 def _length(seconds: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.load_axis import axis_label
@@ -118,6 +119,7 @@ def per_tier(levels: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
             axes.set_xlabel(axis_label())
             axes.grid(False, axis="x")
         left.set_ylabel("mean time per interaction [ms]")
+        left.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:,.10g}"))
         right.set(ylabel="share of the response time [%]", ylim=(0, 100))
         handles, labels = left.get_legend_handles_labels()
         figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=min(len(names), 3))

@@ -9,6 +9,11 @@ Array = npt.NDArray[np.float64]
 
 MIN_WINDOWS = 5
 """Windows that a point of the main sequence stands for at least."""
+ALIKE = 0.05
+"""Relative difference of two mean loads below which they are the same. Where all of 60 workers are taken, each
+completion frees one for a moment: windows with 59.5 and 59.9 in progress differ by what was completed, not by load."""
+JUMP = 1.5
+"""Ratio of neighbouring loads from which on they are never in one group: no window lies between."""
 
 
 def windows(
@@ -42,7 +47,7 @@ def main_sequence(load: npt.ArrayLike, rate: npt.ArrayLike, points: int = 25) ->
     of at most `points` groups.
 
     The groups are of like size, not of like width as in the paper: over several loads of a closed system the numbers
-    in progress span three orders of magnitude. Equal loads are never in two groups (readings are whole numbers).
+    in progress span three orders of magnitude. Equal loads are never in two groups.
     Windows without a value are left out."""
     x, y = np.asarray(load, dtype=float), np.asarray(rate, dtype=float)
     known = np.isfinite(x) & np.isfinite(y)
@@ -50,11 +55,21 @@ def main_sequence(load: npt.ArrayLike, rate: npt.ArrayLike, points: int = 25) ->
     x, y = x[known][order], y[known][order]
     size = max(MIN_WINDOWS, -(-len(x) // points))
     group = np.searchsorted(x, x) // size  # by how many windows have less in progress
-    first = np.flatnonzero(np.diff(group, prepend=-1))
+    jump = np.concatenate([[False], x[1:] > JUMP * np.maximum(x[:-1], 1.0)])[: len(x)]
+    first = np.flatnonzero((np.diff(group, prepend=-1) > 0) | jump)
     n = np.diff(np.append(first, len(x)))
     enough = (n >= MIN_WINDOWS) | (first == 0)  # smaller groups join the one before
-    first = first[enough]
+    first = _apart(x, first[enough])
     n = np.diff(np.append(first, len(x))).astype(float)
     if not len(first):
         return np.array([]), np.array([]), np.array([])
     return np.add.reduceat(x, first) / n, np.add.reduceat(y, first) / n, n
+
+
+def _apart(x: Array, first: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Beginnings of the groups of sorted loads, without those whose mean is that of the group before."""
+    kept: list[int] = []
+    for begin, end in zip(first, [*first[1:], len(x)][: len(first)], strict=True):
+        if not kept or x[begin:end].mean() > (1 + ALIKE) * x[kept[-1] : begin].mean():
+            kept.append(int(begin))
+    return np.array(kept, dtype=np.intp)

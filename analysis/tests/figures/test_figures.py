@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import zlib
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from fontTools import subset
+from fontTools.ttLib import TTFont
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from ntier_analysis.density import GRID_PCT
 from ntier_analysis.figures import densities, loads, timeline
-from ntier_analysis.figures.drawing import Origin, placed, save, svg, write_csv
+from ntier_analysis.figures.drawing import FONT_LAYOUT, Origin, placed, save, svg, write_csv
 from ntier_analysis.figures.style import TIERS
 from PIL import Image
 
@@ -183,7 +189,7 @@ def test_the_knee_is_named_and_no_legend_covers_data(knee, side):
         assert len(shown.figure.legends) == 1
 
 
-def test_a_figure_is_drawn_once_per_file_and_once_for_its_layout(tmp_path, monkeypatch):
+def test_a_figure_is_drawn_once_per_file_and_its_layout_is_made_without_drawing(tmp_path, monkeypatch):
     drawn = []
     draw = Figure.draw
     monkeypatch.setattr(Figure, "draw", lambda figure, renderer: drawn.append(renderer) or draw(figure, renderer))
@@ -192,7 +198,7 @@ def test_a_figure_is_drawn_once_per_file_and_once_for_its_layout(tmp_path, monke
     with placed(drawing.figure):
         save(drawing, ORIGIN, tmp_path / "together")
         assert svg(drawing, ORIGIN)
-    assert len(drawn) == 4  # PNG, PDF, SVG
+    assert len(drawn) == 3  # PNG, PDF, SVG
     assert drawing.figure.get_layout_engine() is engine
     save(loads.throughput(trials(), None), ORIGIN, tmp_path / "alone")
     for name in ("throughput.png", "throughput.pdf"):
@@ -250,6 +256,32 @@ def test_files_carry_their_origin_and_their_data(tmp_path):
     areas = table.groupby("users").apply(lambda g: np.trapezoid(g["density"], g["utilization_pct"]))
     assert areas.to_numpy() == pytest.approx(np.ones(len(USERS)), abs=1e-3)
     assert set(table["bandwidth_pct"]) == {2.0}
+
+
+def pdf_streams(content: bytes) -> list[bytes]:
+    """What a PDF holds, unpacked."""
+    packed = re.findall(rb"/FlateDecode >>\nstream\n(.*?)\nendstream", content, re.DOTALL)
+    return [zlib.decompress(stream) for stream in packed]
+
+
+def test_fonts_of_a_pdf_are_small_and_all_else_is_as_matplotlib_writes_it(tmp_path):
+    drawing = loads.throughput(trials(), None)
+    before = subset.Options().drop_tables
+    _, pdf, _ = save(drawing, ORIGIN, tmp_path)
+    assert subset.Options().drop_tables == before, "other figures of the same program are left alone"
+    plain = io.BytesIO()
+    with mpl.rc_context({"pdf.fonttype": 42}), placed(drawing.figure):
+        drawing.figure.savefig(plain, format="pdf")
+    ours, theirs = pdf_streams(pdf.read_bytes()), pdf_streams(plain.getvalue())
+    differ = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+    fonts = [(TTFont(io.BytesIO(a)), TTFont(io.BytesIO(b))) for a, b in differ if a[:4] == b[:4] == b"\0\1\0\0"]
+    assert fonts
+    for small, whole in fonts:
+        assert not set(FONT_LAYOUT) & set(small.keys())
+        assert set(FONT_LAYOUT) & set(whole.keys())
+        assert set(small.getBestCmap().items()) <= set(whole.getBestCmap().items())
+    rest = [a for a, _ in differ if a[:4] != b"\0\1\0\0"]
+    assert all(b"\0" in a for a in rest), "tables of glyph numbers; what is drawn is the same"
 
 
 def test_equal_data_give_equal_files(tmp_path):

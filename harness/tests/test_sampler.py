@@ -117,6 +117,19 @@ def test_memory_and_disk_of_version_2(unified):
     }
 
 
+# Read on Debian 13 from a node whose pool is a file: 7:0 is the loop device, 98:0 the disk that holds the file.
+IO_STAT = """98:0 rbytes=27578368 wbytes=35176448 rios=392 wios=1454 dbytes=0 dios=0
+7:0 rbytes=27496448 wbytes=35176448 rios=218 wios=2132 dbytes=0 dios=0
+"""
+
+
+def test_version_2_counts_a_pool_in_a_file_once(unified):
+    (unified / "io.stat").write_text(IO_STAT)
+    assert sampler.V2("ntier_db1").memory_row()[-2:] == ["27578368", "35176448"]
+    (unified / "io.stat").write_text("7:0 \n")
+    assert sampler.V2("ntier_db1").memory_row()[-2:] == ["0", "0"], "a device without a count"
+
+
 def test_the_canary_tells_the_cpu_time_of_its_work():
     rows = [[float(v) for v in sampler.canary_row()] for _ in range(20)]
     assert all(loop > 0 and pages > 0 for loop, pages in rows)

@@ -186,12 +186,17 @@ class V2:
         ]
 
     def memory_row(self) -> list[str]:
-        read = write = 0
-        for part in self.io.text().split():
-            read += int(part[7:]) if part.startswith("rbytes=") else 0
-            write += int(part[7:]) if part.startswith("wbytes=") else 0
+        # The pool is a file: each byte is counted at its loop device, and again at the disk beneath. The sum would be
+        # twice the truth (seen on Debian 13), so the device with most of it counts.
+        io_stat = self.io.text()
+        read, written = (max(counted(io_stat, key), default=0) for key in ("rbytes", "wbytes"))
         cache, oom = self.memory_stat.table().get("file", BLANK), self.events.table().get("oom_kill", BLANK)
-        return [self.memory.number(), cache, oom, self.swap.number(), str(read), str(write)]
+        return [self.memory.number(), cache, oom, self.swap.number(), str(read), str(written)]
+
+
+def counted(io_stat: str, key: str) -> list[int]:
+    """A counter of `io.stat`, of each device that has it."""
+    return [int(value) for name, _, value in (part.partition("=") for part in io_stat.split()) if name == key]
 
 
 class Host:

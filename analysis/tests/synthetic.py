@@ -290,12 +290,17 @@ JTL = (
 )
 
 
+def address(number: int) -> str:
+    """Of the page of the n-th interaction; the same one comes again and again, as for stories that many read."""
+    return f"/rubbos/servlet/x?a={number % 97}"
+
+
 def _client(folder: Path, spec: Spec, run: Run) -> None:
     rng = np.random.default_rng(spec.seed + 7)
     t0, end = spec.start_s, sum(spec.phases)
     users = round(spec.users * spec.scale)
     rows = []
-    for begun, response, user in run.interactions:
+    for number, (begun, response, user) in enumerate(run.interactions):
         failed = rng.random() < spec.truth.error_share
         code, ok, why = ("500", "false", "ERROR page") if failed else ("200", "true", "")
         elapsed = 1 if failed else round(1000 * response)
@@ -303,7 +308,7 @@ def _client(folder: Path, spec: Spec, run: Run) -> None:
             (
                 round(1000 * (t0 + begun)), elapsed, "StoriesOfTheDay", code, "OK", f"Users 1-{user + 1}", ok, why,
                 5000, 200,
-                users, users, "http://198.18.0.10/rubbos/", elapsed, 0, 0,
+                users, users, f"http://198.18.0.10{address(number)}", elapsed, 0, 0,
             )
         )  # fmt: skip
     _csv(folder / "interactions.jtl.csv.zst", JTL, rows)
@@ -420,8 +425,8 @@ def _services(folder: Path, spec: Spec, run: Run, node: Node, t: np.ndarray) -> 
         rows = [(s, min(i, 300), 300 - min(i, 300), 2 * d) for s, i, d in zip(stamp, inside, done, strict=True)]
         _csv(folder / "apache_status.csv", "t_s,busy_workers,idle_workers,total_accesses", rows)
         lines = [
-            f'{spec.start_s + b:.3f} {int(1e6 * r)} 200 5000 app1 "GET /rubbos/servlet/x?a=1 HTTP/1.1"'
-            for b, r, _ in run.interactions
+            f'{spec.start_s + b:.3f} {int(1e6 * r)} 200 5000 app1 "GET {address(number)} HTTP/1.1"'
+            for number, (b, r, _) in enumerate(run.interactions)
         ]
         lines += [
             f'{spec.start_s + b + r:.3f} 100 200 900 - "GET /rubbos/logo.gif HTTP/1.1"' for b, r, _ in run.interactions

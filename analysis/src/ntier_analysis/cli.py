@@ -85,17 +85,22 @@ def ingest(
         bool,
         typer.Option("--revalidate", help="Run the validity checks again, even if the manifest has their outcome."),
     ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes that read sweeps at the same time.")] = 1,
 ) -> None:
     """Reads raw trials into the store.
 
     Exit code 1 if a file could not be read; the other trials are stored."""
+    from functools import partial
+
     from ntier_analysis.contracts.files import check_folder
     from ntier_analysis.ingest import ingest_sweep, sweep_folders
+    from ntier_analysis.jobs import in_processes, shown
 
     check_folder(store, "--store")
     problems = 0
-    for folder in sweep_folders(raw, sweeps or []):
-        done = ingest_sweep(folder, store, force=force, revalidate=revalidate)
+    folders = sweep_folders(raw, sweeps or [])
+    work = partial(ingest_sweep, store=store, force=force, revalidate=revalidate)
+    for done in shown(in_processes(work, folders, jobs), len(folders), "ingest"):
         same = "unchanged, judged again by newer rules" if done.judged_again else "unchanged"
         state = same if done.unchanged else f"{counted(done.trials, 'trial')}, {done.valid} valid"
         print(f"{done.sweep}: {state}")
@@ -419,6 +424,30 @@ def sql(
     print(formatted(run(store, query), "csv" if csv else "json" if json else "table"), end="")
 
 
+store_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(store_app, name="store", help="What a store holds and what it takes.")
+
+
+@store_app.command()
+def info(store: Store = STORE, json: AsJson = False) -> None:
+    """Lists tables, files, rows, bytes, and the schema's version.
+
+    Reads the files' footers only. Exit code 1 if a file could not be read."""
+    from ntier_analysis.store.info import examine
+
+    found = examine(store)
+    if json:
+        import orjson
+
+        print(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode())
+    else:
+        print(found.text())
+    for problem in found.unreadable:
+        print(f"error: {problem}", file=sys.stderr)
+    if found.unreadable:
+        raise typer.Exit(1)
+
+
 @app.command()
 def check(
     arguments: Annotated[
@@ -575,6 +604,26 @@ def figure(
 
     request = Request(kind, tuple(node or ()), resource, item, trial, (from_, to))
     print(run(store, sweep, request, out))
+
+
+@app.command()
+def slow(
+    sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
+    trial: Annotated[str, typer.Option(help="Trial; default: the one nearest to the knee.")] = "",
+    top: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 10,
+    raw: Annotated[
+        Path | None, typer.Option(help="Folder of the raw results.", show_default="raw, beside the store")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Also draw them: *.png, *.pdf or *.svg.")] = None,
+    store: Store = STORE,
+    json: AsJson = False,
+) -> None:
+    """Lists the slowest interactions of a trial.
+
+    With the parts of their time, and what was full meanwhile."""
+    from ntier_analysis.ondemand.slow import run
+
+    print(run(store, sweep, trial, top, raw, out, json=json))
 
 
 @app.command()

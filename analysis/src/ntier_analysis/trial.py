@@ -165,7 +165,7 @@ class RawTrial:
             raise DataError(f"{self.folder / relative}: file is missing")
         return path
 
-    def _of_clients(self, name: str, parser) -> pd.DataFrame:
+    def of_clients(self, name: str, parser) -> pd.DataFrame:
         if not self.clients:
             raise DataError(f"{self.folder / 'clients'}: no client wrote anything")
         parts = [parser(self.required(f"clients/{c}/{name}")).assign(client=c) for c in self.clients]
@@ -192,7 +192,7 @@ class RawTrial:
 
     @cached_property
     def interactions(self) -> pd.DataFrame:
-        return self._of_clients("interactions.jtl.csv", client.interactions)
+        return self.of_clients("interactions.jtl.csv", client.interactions)
 
     @cached_property
     def run_interactions(self) -> pd.DataFrame:
@@ -202,15 +202,15 @@ class RawTrial:
 
     @cached_property
     def thinks(self) -> pd.DataFrame:
-        return self._of_clients("thinks.csv", client.thinks)
+        return self.of_clients("thinks.csv", client.thinks)
 
     @cached_property
     def users(self) -> pd.DataFrame:
-        return self._of_clients("users.csv", client.users)
+        return self.of_clients("users.csv", client.users)
 
     @cached_property
     def progress(self) -> pd.DataFrame:
-        return self._of_clients("progress.csv", client.progress)
+        return self.of_clients("progress.csv", client.progress)
 
     @cached_property
     def _sources(self) -> dict[tuple[str, str], tuple[pd.DataFrame, int]]:

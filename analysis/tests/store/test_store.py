@@ -14,7 +14,7 @@ from ntier_analysis.contracts import Manifest, State, implied
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing import import_folder
 from ntier_analysis.ingest import attempts, ingest_sweep, sweep_folders
-from ntier_analysis.store import query
+from ntier_analysis.store import query, tables
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, sweeps, write_table
 from ntier_analysis.verdict.store import verdicts
@@ -365,3 +365,84 @@ def test_where_users_are_not_scaled_no_figure_is_nominal(raw, tmp_path):
     trials = read_table(tmp_path / "store", "trials", SWEEP)
     assert list(trials["scale"]) == [1.0, 1.0]
     assert list(trials["users"]) == list(trials["users_real"]) == [30, 100]
+
+
+# ---- a store of many sweeps ----------------------------------------------------------------------------------------
+
+OTHERS = [f"{n}-{n}-1-1M.browse_only.shardingsphere" for n in (2, 3, 4)]
+"""Topologies that are no witnesses of SWEEP: they differ from it in two tiers."""
+
+
+@pytest.fixture
+def many(store, tmp_path):
+    """SWEEP and three others."""
+    for table in TABLES:
+        (tmp_path / table).mkdir()
+        frame = read_table(store, table, SWEEP)
+        shutil.copy(store / table / f"{SWEEP}.parquet", tmp_path / table)
+        for name in OTHERS:
+            renamed = {"sweep": name, "topology": name.split(".")[0].replace("-", "/")}
+            write_table(tmp_path, table, name, frame.assign(**{k: v for k, v in renamed.items() if k in frame}))
+    return tmp_path
+
+
+def test_the_verdict_of_one_sweep_reads_one_small_table_of_the_others(many, monkeypatch):
+    opened = []
+    checked = tables.check_table
+    monkeypatch.setattr(tables, "check_table", lambda path: (opened.append(path), checked(path)))
+    for table in set(TABLES) - {"trials"}:
+        for name in OTHERS:
+            (many / table / f"{name}.parquet").write_text("torn: who reads it fails")
+    (judged,) = verdicts(many, [SWEEP])
+    assert judged.verdict == "single"
+    own, others = ([p.parent.name for p in opened if (p.stem == SWEEP) is mine] for mine in (True, False))
+    assert set(own) == {"trials", "verdicts"}
+    assert others == ["trials"] * 3, "their topologies say whether they are witnesses"
+
+
+def test_writing_a_sweep_leaves_the_files_of_the_others(many, raw):
+    before = {p: p.stat().st_mtime_ns for p in many.rglob("*.parquet") if p.stem != SWEEP}
+    assert len(before) == 3 * len(TABLES)
+    ingest_sweep(raw / SWEEP, many, force=True)
+    assert {p: p.stat().st_mtime_ns for p in before} == before
+
+
+def test_info_counts_what_is_there(many):
+    done = command("store", "info", "--store", many, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["sweeps"], told["schema_versions"]) == (4, {"1": 4 * len(TABLES)})
+    assert {t["table"]: t["rows"] for t in told["tables"]} == {name: len(read_table(many, name)) for name in TABLES}
+    files = list(many.rglob("*.parquet"))
+    assert told["bytes"] == sum(p.stat().st_size for p in files)
+    samples = sum(p.stat().st_size for p in files if p.parent.name == "samples")
+    assert told["bytes_per_value"] == samples / len(read_table(many, "samples"))
+    said = command("store", "info", "--store", many).stdout
+    assert "bytes a value" in said.splitlines()[-1]
+    assert said.splitlines()[0] == f"{many}: 4 sweeps"
+
+
+def test_info_names_a_file_that_cannot_be_read(many):
+    (many / "samples" / f"{OTHERS[0]}.parquet").write_text("torn")
+    done = command("store", "info", "--store", many, "--json")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {many}/samples/{OTHERS[0]}.parquet: not readable as Parquet")
+    samples = next(t for t in json.loads(done.stdout)["tables"] if t["table"] == "samples")
+    assert samples["files"] == 3
+    assert command("store", "info", "--store", many / "nothing").returncode == 2
+
+
+@pytest.mark.parametrize(("version", "age"), [(b"0", "an earlier"), (b"2", "a later")])
+def test_a_store_of_another_version_is_refused_and_made_anew_by_ingest(raw, store, tmp_path, version, age):
+    for path in store.rglob("*.parquet"):
+        made = pq.read_table(path)
+        (tmp_path / path.parent.name).mkdir()
+        metadata = made.schema.metadata | {b"ntier_store_schema": version}
+        pq.write_table(made.replace_schema_metadata(metadata), tmp_path / path.parent.name / path.name)
+    with pytest.raises(DataError, match=rf"trials.*: of {age} version of the store \({version.decode()}, here 1\); ma"):
+        verdicts(tmp_path, [SWEEP])
+    with pytest.raises(DataError, match=f"samples.*: of {age} version"):
+        read_table(tmp_path, "samples")
+    assert not ingest_sweep(raw / SWEEP, tmp_path).unchanged
+    for name in TABLES:
+        pd.testing.assert_frame_equal(read_table(tmp_path, name), read_table(store, name))

@@ -92,7 +92,7 @@ def density_map(data: SweepData, request: Request) -> Drawing:
 
 
 def node_course(data: SweepData, request: Request) -> Drawing:
-    trial = _trial(data, request.trial, data.cpu["trial"])
+    trial = of_trial(data, request.trial, data.cpu["trial"])
     samples = drawings.course_samples(data, trial.trial)
     tier = samples.drop_duplicates("node").set_index("node")["tier"]
     if request.nodes:
@@ -135,7 +135,7 @@ def load_throughput(data: SweepData, request: Request) -> Drawing:
 
 
 def of_interactions(data: SweepData, request: Request) -> Drawing:
-    trial = _trial(data, request.trial, data.interactions["trial"])
+    trial = of_trial(data, request.trial, data.interactions["trial"])
     return percentiles.percentiles(data.interactions[data.interactions["trial"] == trial.trial], trial)
 
 
@@ -156,7 +156,7 @@ KINDS: dict[str, Callable[[SweepData, Request], Drawing]] = {
 }
 
 
-def _trial(data: SweepData, name: str, known: pd.Series) -> tuple:
+def of_trial(data: SweepData, name: str, known: pd.Series) -> tuple:
     """The named trial, else the one next to the knee."""
     if name:
         rows = data.trials[data.trials["trial"] == _known(name, known, "--trial")]

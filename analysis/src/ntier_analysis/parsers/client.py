@@ -26,12 +26,13 @@ JTL = {
 }
 
 
-def interactions(path: Path) -> pd.DataFrame:
+def interactions(path: Path, *, addresses: bool = False) -> pd.DataFrame:
     """JMeter's JTL -> `start_s, t_s` (completion), `page_s` (first byte of the page), `interaction, response_time_ms,
     ok, bytes, connect_ms, code, failure, user`; one row per interaction, in order of completion. Times: epoch s; JMeter
     writes the start (sampleresult.timestamp.start=true). `user` counts from 0 within the client (the end of the
-    thread's name; -1 where it has no number). Raises DataError naming the line."""
-    raw = read_csv(path, JTL)
+    thread's name; -1 where it has no number). `addresses`: also `url`, the page's path and query, empty where the file
+    does not have it. Raises DataError naming the line."""
+    raw = read_csv(path, JTL, optional={"URL": "text"} if addresses else None)
     success = raw["success"].str.lower()
     odd = ~success.isin(["true", "false"])
     if odd.any():
@@ -56,6 +57,9 @@ def interactions(path: Path) -> pd.DataFrame:
             "user": raw["threadName"].str.extract(r"-(\d+)$")[0].fillna(0).astype(int) - 1,
         }
     )
+    if addresses:
+        urls = raw["URL"] if "URL" in raw else pd.Series("", index=raw.index)
+        frame["url"] = urls.fillna("").str.replace(r"^[a-z]+://[^/]*", "", regex=True)
     frame = frame.sort_values("t_s", kind="stable", ignore_index=True)
     frame.attrs["torn_lines"] = raw.attrs["torn_lines"]
     return frame

@@ -15,12 +15,13 @@ _LINE = re.compile(rb'^(\d+\.\d+) (\d+) (\d{3}) (\d+|-) (\S+) "([A-Z]+) (\S+)[^"
 _IMAGES = (b".gif", b".png", b".jpg", b".jpeg", b".svg", b".ico")
 
 
-def access_log(path: Path) -> pd.DataFrame:
-    """-> `start_s, t_s` (completion), `status, bytes, app_node, image` (flag), in the file's order.
+def access_log(path: Path, *, addresses: bool = False) -> pd.DataFrame:
+    """-> `start_s, t_s` (completion), `status, bytes, app_node, image` (flag), in the file's order. `addresses`: also
+    `url`, path and query.
 
     Lines that do not follow the format are counted in `frame.attrs["garbled_lines"]` (their numbers), never dropped
     silently: the check of completeness (C5) fails on them."""
-    start, duration, status, size, nodes, image, garbled = [], [], [], [], [], [], []
+    start, duration, status, size, nodes, image, garbled, urls = [], [], [], [], [], [], [], []
     for number, line in enumerate(lines(path), start=1):
         match = _LINE.match(line)
         if not match:
@@ -32,6 +33,8 @@ def access_log(path: Path) -> pd.DataFrame:
         size.append(0 if match[4] == b"-" else int(match[4]))
         nodes.append(match[5].decode())
         image.append(match[7].partition(b"?")[0].lower().endswith(_IMAGES))
+        if addresses:
+            urls.append(match[7].decode(errors="replace"))
     begun = np.array(start, dtype=float)
     frame = pd.DataFrame(
         {
@@ -43,5 +46,7 @@ def access_log(path: Path) -> pd.DataFrame:
             "image": np.array(image, dtype=bool),
         }
     )
+    if addresses:
+        frame["url"] = pd.Series(urls, dtype="str")
     frame.attrs["garbled_lines"] = garbled
     return frame

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     import pandera.pandas as pandera
 
 STORE_SCHEMA = 1
-"""Written into each file's metadata as `ntier_store_schema`; a reader refuses a higher one."""
+"""Written into each file's metadata as `ntier_store_schema`. Raised when a column changes its meaning or goes away;
+readers then refuse what is there, and `ingest` makes it anew. New columns and tables do not raise it: where a file
+lacks them, they are null or empty."""
 
 PHASES = ("ramp_up", "run", "ramp_down", "outside")
 """Values of `phase`; `outside` = before the first or after the last phase."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ntier_analysis.contracts.files import STREAM_BYTES, check_folder, opened, r
 from ntier_analysis.errors import DataError
 from ntier_analysis.store.schema import LATER_TABLES, NEEDED, SORT_BY, STORE_SCHEMA, TABLES, validated
 
+MADE_ANEW = "make it anew: ntier-analysis ingest (what was imported: import it again into another --store)"
 LOCK_S = 20.0
 """How long a program waits for another one that writes; writing takes seconds."""
 MAX_ROWS = 2**25
@@ -67,6 +68,7 @@ def table_inputs(store: Path, name: str, sweep: str) -> str:
         metadata = pq.read_schema(path).metadata or {}
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
+    _check_version(path, metadata)
     return metadata.get(b"ntier_inputs", b"").decode()
 
 
@@ -173,9 +175,7 @@ def _from_before(store: Path, name: str, sweep: str) -> bool:
 def _read(path: Path, columns: list[str] | None, filters: list | None) -> pd.DataFrame:
     check_table(path)
     try:
-        version = (_opened(path).schema_arrow.metadata or {}).get(b"ntier_store_schema", b"1")
-        if not version.isdigit() or int(version) > STORE_SCHEMA:
-            raise DataError(f"{path}: written by a later version of the store; ingest again with this one")
+        _opened(path)
         _check_columns(path)
         data = pq.read_table(path, columns=columns, filters=filters)
     except (pa.ArrowException, OSError) as error:
@@ -196,8 +196,25 @@ def check_table(path: Path) -> None:
     opened(path, STREAM_BYTES).close()
 
 
+def schema_version(path: Path, metadata: Mapping[bytes, bytes] | None) -> int:
+    """Version of the store's schema that a file was written by. Raises DataError if it is no number."""
+    text = (metadata or {}).get(b"ntier_store_schema", b"1")
+    if not text.isdigit():
+        raise DataError(f"{path}: schema version {text.decode(errors='replace')!r}, expected a number; {MADE_ANEW}")
+    return int(text)
+
+
+def _check_version(path: Path, metadata: Mapping[bytes, bytes] | None) -> None:
+    """Within a version the schema only grows; what another version's columns mean is not known here."""
+    version = schema_version(path, metadata)
+    if version != STORE_SCHEMA:
+        age = "a later" if version > STORE_SCHEMA else "an earlier"
+        raise DataError(f"{path}: of {age} version of the store ({version}, here {STORE_SCHEMA}); {MADE_ANEW}")
+
+
 def _opened(path: Path) -> pq.ParquetFile:
     file = pq.ParquetFile(path)
+    _check_version(path, file.schema_arrow.metadata)
     if file.metadata.num_rows > MAX_ROWS:
         raise DataError(f"{path}: {file.metadata.num_rows:,} rows, allowed are at most {MAX_ROWS:,}")
     return file

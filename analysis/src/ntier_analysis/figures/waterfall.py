@@ -1,0 +1,46 @@
+"""Single interactions as bars, with the parts of their time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.style import PAGE_IN, styled, tier_look
+from ntier_analysis.figures.tiers import BEFORE
+from ntier_analysis.wording import counted
+
+PARTS = {
+    "before": (BEFORE, "#dddddd", "...."),
+    "within": ("web server and all behind it", tier_look("app").color, "////"),
+    "after": ("after the page: its pictures, the way back", tier_look("web").color, ""),
+    "unknown": ("request not known", "white", "xxxx"),
+}
+
+
+def waterfall(rows: pd.DataFrame, told: str, caption: str) -> Drawing:
+    """rows: the slowest first, with `interaction, user, response_time_ms, before, within, after` (ms; NaN: unknown) and
+    `meanwhile`, a few words for the end of the bar. told: the finding."""
+    parts = rows[["before", "within", "after"]].astype(float)
+    parts = parts.assign(unknown=np.where(parts["within"].isna(), rows["response_time_ms"], 0.0)).fillna(0.0)
+    with styled():
+        figure = Figure(figsize=(PAGE_IN, 1.1 + 0.24 * len(rows)))
+        axes = figure.subplots()
+        place, begin = np.arange(len(rows)), np.zeros(len(rows))
+        for name, (label, color, hatch) in PARTS.items():
+            width = parts[name].to_numpy() / 1000
+            some = width > 0
+            if some.any():
+                edge = "0.4" if name == "unknown" else "white"
+                look = {"color": color, "hatch": hatch, "edgecolor": edge, "linewidth": 0.4}
+                axes.barh(place[some], width[some], left=begin[some], height=0.75, label=label, **look)
+            begin = begin + width
+        for at, end, text in zip(place, begin, rows["meanwhile"], strict=True):
+            axes.annotate(text, (end, at), xytext=(3, 0), textcoords="offset points", va="center", fontsize=6)
+        axes.set_yticks(place, [f"{r.interaction}, {r.user}" for r in rows.itertuples()], fontsize=7)
+        axes.invert_yaxis()
+        axes.set(xlabel="time since the user clicked [s]", xlim=(0, 1.6 * begin.max()))
+        axes.grid(False, axis="y")
+        figure.legend(loc="outside lower center", ncols=2)
+    return Drawing("slowest", figure, told, f"The {counted(len(rows), 'slowest interaction')}. {caption}", rows)

@@ -25,10 +25,12 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "load")]
 import crash_matrix  # noqa: E402
 import psycopg  # noqa: E402
 from clusters import CONNINFO, Cluster, alive, clusters, free_port  # noqa: E402
+from twophase.acid import Refused, TwoPhase  # noqa: E402
 from twophase.base import Delivery, commit  # noqa: E402
 from twophase.changes import Change, draw  # noqa: E402
 from twophase.decisions import DecisionLog, LogError  # noqa: E402
 from twophase.places import places  # noqa: E402
+from twophase.recovery import check  # noqa: E402
 
 COORDINATOR = HERE.parent / "load/coordinator.py"
 KILLS, SEED = 8, 20  # of the fast subset; crash_matrix.py --kills 100 is the whole
@@ -350,6 +352,73 @@ def test_the_program_that_verifies_a_deployment(two):
     with psycopg.connect(two[1].conninfo) as connection:
         connection.execute("UPDATE items SET stock = stock + 1 WHERE id = 5")
     assert program("check", two).returncode == 1
+
+
+# ---- a link that is cut ----------------------------------------------------------------------------------------------
+
+
+class Link:
+    """A way to a node that can be cut: nothing goes through, and nobody is told."""
+
+    def __init__(self, node: Cluster) -> None:
+        self.node, self.whole = node, asyncio.Event()
+        self.whole.set()
+
+    async def open(self) -> Cluster:
+        self.server = await asyncio.start_server(self._forward, "127.0.0.1", 0)
+        return Cluster(self.node.bin, self.node.folder, self.server.sockets[0].getsockname()[1])
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self.node.port)
+
+        async def one_way(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(OSError):
+                while data := await source.read(65536):
+                    await self.whole.wait()
+                    target.write(data)
+            target.close()
+
+        await asyncio.gather(one_way(reader, back), one_way(there, writer))
+
+
+@pytest.mark.parametrize(("step", "committed"), [("work", False), ("prepare", False), ("commit", True)])
+def test_a_cut_link_delays_and_refuses_but_breaks_nothing(two, tmp_path, step, committed):
+    """The second node's link is cut when the step is reached, and mended after the change was made or refused."""
+
+    async def main() -> tuple[bool, int]:
+        link, cut = Link(two[1]), [False]
+        nodes = places([two[0].conninfo, (await link.open()).conninfo], "test", lock_timeout_s=1)
+
+        def reached(now: str, node: int) -> None:
+            if (now, node) == (step, 0) and not cut[0]:
+                cut[0] = True
+                link.whole.clear()
+
+        async with contextlib.AsyncExitStack() as opened:
+            pools = [await opened.enter_async_context(node.pool(1, autocommit=False)) for node in nodes]
+            with (log := DecisionLog(tmp_path)).locked():
+                log.begin()
+                two_phase = TwoPhase(nodes, pools, log, reached, vote_s=1)
+                try:
+                    await two_phase.run(Change("cut", ((1, -1), (2, 1)), ""))
+                    made = True
+                except Refused:
+                    made = False
+                untold = len(two_phase.untold)
+                link.whole.set()
+                task = asyncio.create_task(two_phase.tell_outcomes())
+                while two_phase.untold:
+                    await asyncio.sleep(0.05)
+                await two_phase.run(Change("after", ((1, -1), (2, 1)), ""))
+                task.cancel()
+        return made, untold
+
+    assert asyncio.run(main()) == (committed, 1)
+    assert (
+        on_each(two, "SELECT string_agg(id, ' ' ORDER BY id) FROM orders")
+        == [("after cut" if committed else "after",)] * 2
+    )
+    assert asyncio.run(check(places([node.conninfo for node in two], "check"))).atomic
 
 
 # ---- kills ---------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from ntier_analysis.comparison.values import has_valid_trial
 from ntier_analysis.contracts.files import read_yaml
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.expressions import Outcome, evaluate
+from ntier_analysis.expectation.loads import NO_TRIAL
 from ntier_analysis.expectation.quantities import read_facts
 
 KEYS = ("says", "place", "paper", "sweep", "expect")
@@ -69,7 +70,8 @@ def judge(claims: list[Claim], store: Path) -> list[Claim]:
             judged.append(_with(claim, Judged.NOT_MEASURED, f"no valid trial of {', '.join(missing)}"))
             continue
         result = evaluate(claim.expect, read_facts(store, [claim.sweep])[claim.sweep], store)
-        judged.append(_with(claim, _OF[result.outcome], result.seen))
+        measured = NO_TRIAL not in result.seen
+        judged.append(_with(claim, _OF[result.outcome] if measured else Judged.NOT_MEASURED, result.seen))
     return judged
 
 

@@ -195,6 +195,9 @@ def _ratio_of(text: str, names: list[str], op: str, bound: str, store: Path) -> 
             return Outcome.UNDECIDED, f"{match['sweep']} has no valid trial"
         facts = read_facts(store, [match["sweep"]])[match["sweep"]]
         parts.append(quantity(match["name"], match["args"], facts, text))
+    for name, part in zip(names, parts, strict=True):
+        if math.isnan(part.value):
+            return Outcome.UNDECIDED, f"{name}: {part.note}"
     ratio = quotient(*parts)
     if op != "within":
         return _bounded(ratio, op, limit), ratio.text

@@ -26,6 +26,7 @@ AT_LOAD = {
 }
 """Name -> column of the table `trials`."""
 _PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+NO_TRIAL = "no valid trial at this load"
 DRAWS = 1000
 """Draws of the bootstrap: the ends of its interval are then known to a twentieth of its width."""
 
@@ -46,7 +47,7 @@ def at_load(
         raise DataError(f"expectation {text!r}: {name} needs a load that was measured: {loads}")
     rows = trials[here & trials["valid"].fillna(False).astype(bool)]
     if rows.empty:
-        return Quantity(math.nan, *UNKNOWN, "no valid trial at this load")
+        return Quantity(math.nan, *UNKNOWN, NO_TRIAL)
     if label:
         return _of_interaction(name, label.strip(), rows, interactions(), text)
     values = rows[AT_LOAD[name]].astype(float)

@@ -20,6 +20,8 @@ class Quantity:
 
     @property
     def text(self) -> str:
+        if math.isnan(self.value):
+            return self.note or "unknown"
         exact = self.low == self.high == self.value
         ends = "" if exact else f" [{_short(self.low)}, {_short(self.high)}]"
         return f"{_short(self.value)}{ends}{f', {self.note}' if self.note else ''}"

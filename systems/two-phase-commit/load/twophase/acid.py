@@ -6,13 +6,18 @@
 3. The decision to commit goes to the disk. From here on the transaction is committed, whatever happens.
 4. Every node commits. What a node could not be told is told as soon as it answers again.
 
+A node that does not answer within `vote_s` counts as one that refused.
+
 `reached(step, node)` is called at each step; it is how tests stop a coordinator or a node at exactly this place."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+import os
+import socket
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +30,7 @@ from twophase.decisions import DecisionLog
 from twophase.places import UNREACHABLE, Place, first_line
 
 FORMAT = 22_100  # of the transactions' names (X/Open XA): tells ours from those of others
+VOTE_S = 15.0  # more than the 10 s that a node waits for a lock
 AGAIN_S = 0.2  # between two attempts to tell a node the outcome
 Connection = psycopg.AsyncConnection[Any]
 Reached = Callable[[str, int], None]
@@ -53,9 +59,9 @@ class TwoPhase:
 
     def __init__(
         self, nodes: Sequence[Place], pools: Sequence[AsyncConnectionPool[Any]], log: DecisionLog,
-        reached: Reached = lambda _step, _node: None,
+        reached: Reached = lambda _step, _node: None, vote_s: float = VOTE_S,
     ) -> None:  # fmt: skip
-        self.nodes, self.pools, self.log, self.reached = nodes, pools, log, reached
+        self.nodes, self.pools, self.log, self.reached, self.vote_s = nodes, pools, log, reached, vote_s
         self.untold: list[Untold] = []
         self._numbers = itertools.count(1)
 
@@ -85,10 +91,23 @@ class TwoPhase:
         _raise_first(await asyncio.gather(*done, return_exceptions=True))
 
     async def _change(self, connection: Connection, name: str, change: Change) -> None:
-        await connection.tpc_begin(xid(connection, name))
-        async with connection.cursor() as cursor:
-            await cursor.executemany(MOVE, change.rows)
-            await cursor.execute(ORDER, [change.order, psycopg.types.json.Jsonb(change.moves)])
+        async def statements() -> None:
+            await connection.tpc_begin(xid(connection, name))
+            async with connection.cursor() as cursor:
+                await cursor.executemany(MOVE, change.rows)
+                await cursor.execute(ORDER, [change.order, psycopg.types.json.Jsonb(change.moves)])
+
+        await self._answer(connection, statements())
+
+    async def _answer(self, connection: Connection, request: Coroutine[Any, Any, None]) -> None:
+        """Raises psycopg.OperationalError if there is none in time. The connection is then cut, so that nothing waits
+        for it: to cancel the request would mean to ask the node that does not answer."""
+        task = asyncio.ensure_future(request)
+        done, _ = await asyncio.wait({task}, timeout=self.vote_s)
+        if not done:
+            with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as line:
+                line.shutdown(socket.SHUT_RDWR)
+        await task
 
     async def _all(self, step: Callable[..., Any], connections: Sequence[Connection], *more: Any) -> None:
         """One step on all nodes at once. Waits for all of them, also if one fails; then raises the first error."""
@@ -96,21 +115,23 @@ class TwoPhase:
         _raise_first(await asyncio.gather(*done, return_exceptions=True))
 
     async def _prepare(self, node: Place, connection: Connection) -> None:
-        self.reached("prepare", node.number)
-        await connection.tpc_prepare()
+        await self._answer(connection, self._asked("prepare", node, connection.tpc_prepare))
         self.reached("prepared", node.number)
 
+    async def _asked(self, step: str, node: Place, request: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.reached(step, node.number)
+        await request()
+
     async def _commit(self, node: Place, connection: Connection, name: str) -> None:
-        self.reached("commit", node.number)
         try:
-            await connection.tpc_commit()
+            await self._answer(connection, self._asked("commit", node, connection.tpc_commit))
             self.reached("committed", node.number)
         except psycopg.Error:
             await self._leave(node, connection, name, commits=True)
 
     async def _undo(self, node: Place, connection: Connection, name: str) -> None:
         try:
-            await connection.tpc_rollback()
+            await self._answer(connection, connection.tpc_rollback())
         except psycopg.errors.UndefinedObject:
             await connection.close()  # rolled back already; the connection does not know
         except psycopg.ProgrammingError:

@@ -54,7 +54,8 @@ class Place:
     @property
     def options(self) -> dict[str, Any]:
         waits = f"-c lock_timeout={round(1000 * self.lock_timeout_s)}"
-        return {"connect_timeout": ATTEMPT_S, "tcp_user_timeout": 10_000, "options": waits}
+        alive = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
+        return {"connect_timeout": ATTEMPT_S, "options": waits, **alive}
 
     async def prepare(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """A name of its own for each session. It has no name until here, but it has done nothing either."""

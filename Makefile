@@ -156,21 +156,31 @@ site: venv ## the documentation as a site: build/site/index.html
 
 # ---- tests --------------------------------------------------------------------------------------------------------
 
-.PHONY: test test-fast test-nodes test-faults lint bench
-# Four at a time on two cores, since half of them wait; first those that wait.
+.PHONY: test test-without test-fast test-whole test-tools test-nodes test-faults lint bench
+# Whole programs run four at a time on two cores, since half of them wait; first those that wait.
 WITH_NODES := $(wildcard harness/tests ansible/tests setup/tests systems/*/tests rubbos-app/tests middleware/*/tests)
-PARALLEL   := -n 4 --dist worksteal --durations=20
+# $(call without_nodes, and more,PROCESSES)
+without_nodes = $(VENV)/pytest -m 'not nodes and not alone$(1)' -n $(2) --dist worksteal --durations=20 workloads/tests $(WITH_NODES) notebooks/tests analysis/tests
 test test-nodes: MIDDLEWARE := shardingsphere,haproxy,pgpool# those of which the tests need images
 
-test: setup test-fast test-nodes ## all tests, the smoke experiment included
+test: setup test-without test-nodes ## all tests, the smoke experiment included
 
-test-fast: lint ## the tests that need no nodes
+test-without: lint test-tools
+	$(call without_nodes,,4)
+	$(VENV)/pytest -m alone workloads/tests
+
+test-fast: lint ## the tests of a change: no nodes, no whole programs
+	$(call without_nodes, and not whole,2)
+
+test-whole: test-tools ## reports, notebooks, browser, JMeter, Maven, Terraform, the site, every door with bad input; no nodes
+	$(call without_nodes, and whole,4)
+	$(VENV)/pytest -m alone workloads/tests
+
+test-tools: venv
 	$(VENV)/python setup/build.py
 	terraform=$${TERRAFORM:-$$(command -v terraform || command -v tofu)}; for module in modules/topology modules/first_boot targets/local targets/hosts; do \
 	  $$terraform -chdir=terraform/$$module init -input=false >/dev/null; $$terraform -chdir=terraform/$$module test; done
 	mvn -B -q verify
-	$(VENV)/pytest -m 'not nodes and not alone' $(PARALLEL) workloads/tests $(WITH_NODES) notebooks/tests analysis/tests
-	$(VENV)/pytest -m alone workloads/tests
 
 test-nodes: setup ## the experiments on real nodes
 	$(VENV)/pytest -m 'nodes and not faults' --durations=20 $(WITH_NODES)

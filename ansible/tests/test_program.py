@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
 ANSIBLE = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 SYSTEMCTL = """#!/bin/sh

@@ -14,6 +14,8 @@ from ntier_harness.errors import Interrupted
 from . import promises
 from .dry import store_of
 
+pytestmark = pytest.mark.whole
+
 CRASHED = 137
 PARTS = 4  # of the crash points, which can be tried beside each other
 

@@ -22,6 +22,8 @@ from ntier_harness import cli
 
 from .checkout import add_systems
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[2]
 MIX = (ROOT / "workloads/mixes/browse_only.csv").read_text()
 CAMPAIGN = {

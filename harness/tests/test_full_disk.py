@@ -15,6 +15,8 @@ from ntier_harness.errors import WorkError
 from . import promises
 from .test_crash_points import check_resumed, in_child, leftovers, total_steps
 
+pytestmark = pytest.mark.whole
+
 SIZE = "512k"
 PARTS = 4  # that can run beside each other
 TOLD = 3  # exit code of a child whose sweep ended in one clear error

@@ -32,6 +32,7 @@ def text(page: Path) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", article))
 
 
+@pytest.mark.whole
 def test_every_page_is_there_and_fetches_nothing_from_elsewhere(site):
     pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     written = {path.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for path in ROOT.glob("docs/**/*.md")}
@@ -40,6 +41,7 @@ def test_every_page_is_there_and_fetches_nothing_from_elsewhere(site):
     assert not [page for page in site.rglob("*.html") if re.search(fetched, page.read_text())]
 
 
+@pytest.mark.whole
 def test_the_reference_is_that_of_the_programs(site):
     from ntier_analysis.cli import app
     from ntier_harness.cli import cli

@@ -12,6 +12,8 @@ from driver_runs import WORKLOADS, start_driver, told, wait_for_end
 from ledger import rows
 from ntier_harness.drivers import check
 
+pytestmark = pytest.mark.whole
+
 PLANS = Path(__file__).parent / "plans"
 OWN = {
     "visitors": "{workers}",

@@ -7,7 +7,10 @@ import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
 
+import pytest
 from ledger import rows
+
+pytestmark = pytest.mark.whole
 
 PLUGIN = Path(__file__).parents[1] / "jmeter-plugin"
 VERSION = ET.parse(PLUGIN / "pom.xml").find("{*}version").text

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from ledger import Ledger, ledger, rows
 
+pytestmark = pytest.mark.whole
+
 SHORT = {"users": 20, "ramp_up_s": 2, "run_s": 6, "ramp_down_s": 1, "think_mean_ms": 300}
 
 

@@ -33,6 +33,8 @@ from ntier_analysis.store.tables import MAX_ROWS, locked
 from ntier_analysis.trial import RawTrial
 from synthetic import T0, Spec, Truth, sysstat_json, write_trial
 
+pytestmark = pytest.mark.whole
+
 PEAK_BYTES = {"zst": 0.75 * GIB, "json": 2.5 * GIB}
 """No refusal takes more memory: 0.4 GB were seen for tables, of which the program itself takes 0.25, and 2.3 GB for 60
 MiB of JSON, which become 20 million objects."""

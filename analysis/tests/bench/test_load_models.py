@@ -15,6 +15,8 @@ from queueing.model import Part, Step, System, Think
 from queueing.relief import label
 from queueing.variants import built
 
+pytestmark = pytest.mark.whole
+
 STATIONS = (Part("front", 0, "cpu", servers=3), Part("back", 0, "cpu"), Part("back", 0, "disk"))
 LONG_S = 60.0
 

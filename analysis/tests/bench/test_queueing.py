@@ -16,6 +16,8 @@ from queueing.model import Part, Step, System, Think, simulate
 from queueing.relief import FACTOR, label, tells_growth
 from queueing.variants import built
 
+pytestmark = pytest.mark.whole
+
 TIERS = ("front", "back")
 STATIONS = (Part("front", 0, "cpu", servers=3), Part("back", 0, "cpu"), Part("back", 0, "disk"))
 LONG_S = 60.0

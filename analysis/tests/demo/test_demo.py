@@ -69,6 +69,7 @@ def alone(program: Path, *arguments, cwd: Path) -> subprocess.CompletedProcess:
     return subprocess.run([program, *arguments], cwd=cwd, env=bare, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.whole
 def test_the_package_alone_writes_the_full_report(program, tmp_path):
     where = subprocess.run(
         [program.with_name("python"), "-c", "import ntier_analysis as n; print(n.__file__)"],
@@ -94,6 +95,7 @@ def test_the_package_alone_writes_the_full_report(program, tmp_path):
     assert record["terminal"](record["COMMAND"], printed) == (ROOT.parent / "docs/figures/terminal.svg").read_text()
 
 
+@pytest.mark.whole
 def test_the_package_alone_gates(program, tmp_path):
     store = unpack(tmp_path)
     arguments = ("check", str(store), "--sweep", SWEEP, "--expect")
@@ -115,6 +117,7 @@ def test_all_that_is_imported_is_declared():
     assert {"pyyaml" if p == "yaml" else p.lower() for p in packages} <= declared
 
 
+@pytest.mark.whole
 def test_no_harness_is_needed(program, tmp_path):
     code = "import importlib.util, sys; sys.exit(importlib.util.find_spec('ntier_harness') is not None)"
     assert alone(program.with_name("python"), "-c", code, cwd=tmp_path).returncode == 0

@@ -17,6 +17,8 @@ from ntier_analysis.importing import import_folder
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 
+pytestmark = pytest.mark.whole
+
 PROGRAM = Path(sys.executable).with_name("ntier-analysis")
 BASE = good.files()
 LAST = BASE["trials"]["trial"].iloc[-1]

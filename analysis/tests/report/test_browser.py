@@ -7,9 +7,10 @@ import base64
 import browser
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    browser.PROGRAM is None, reason="no Chromium on this machine (apt-get install chromium)"
-)
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.skipif(browser.PROGRAM is None, reason="no Chromium on this machine (apt-get install chromium)"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -62,6 +62,7 @@ def test_a_line_becomes_a_sentence_and_names_keep_their_letters():
     ]
 
 
+@pytest.mark.whole
 def test_meaning_advice_warnings_and_evidence_come_in_this_order_and_the_evidence_is_folded(report):
     html = report.html
     marks = ["<h1>", ">What it means<", ">What to do next<", ">Before you use a number<", '<details id="evidence">']

@@ -10,6 +10,8 @@ from ntier_analysis import cli, digests
 from ntier_analysis.report import kept_report, record
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def copied(report, tmp_path) -> tuple[Path, Path]:

@@ -12,6 +12,8 @@ from ntier_analysis.store.tables import read_table
 from replicas import give_trace, simulate, spread
 from synthetic import Spec, Truth, write_trial
 
+pytestmark = pytest.mark.whole
+
 TRUTH = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0012})
 SPLITS = {"least_pending": [60.0, 30.0, 10.0], "round_robin": [33.0, 33.0, 33.0], "random": [34.0, 32.0, 33.0]}
 

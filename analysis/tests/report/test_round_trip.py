@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
+
+pytestmark = pytest.mark.whole
 
 PROGRAM = Path(sys.executable).with_name("ntier-analysis")
 

@@ -16,6 +16,8 @@ from ntier_analysis.verdict.tables import as_json
 from ntier_analysis.wording import counted, some_are
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def found(report) -> dict:

@@ -4,6 +4,8 @@ import interval_coverage
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.whole
+
 RUNS = 300
 LEAST, MOST = 0.91, 0.985
 """95 % in 300 runs: three standard errors of 1.3 points; the goal is 93 to 97 %."""

@@ -33,6 +33,8 @@ from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
 from synthetic import Spec, Truth, sysstat_json, write_sweep, write_trial
 
+pytestmark = pytest.mark.whole
+
 DB, APP = ("db", "cpu"), ("app", "cpu")
 
 

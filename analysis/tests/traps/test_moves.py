@@ -13,6 +13,8 @@ from ntier_analysis.statistics.chains import Link, Step, chain, links, tree
 from ntier_analysis.verdict.moves import disk_chains, moves
 from ntier_analysis.verdict.saturation import saturations
 
+pytestmark = pytest.mark.whole
+
 DB, APP = ("db", "cpu"), ("app", "cpu")
 RUN_S = 180.0
 

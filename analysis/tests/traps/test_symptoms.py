@@ -11,6 +11,8 @@ from detector.observe import start, trial_name
 from detector.plan import View, turns
 from networks import LOADS, case_of, frames, judged, judged_frames, named, plan, said, throughput, whole_evidence
 
+pytestmark = pytest.mark.whole
+
 DB, APP, WEB, DISK, LOCK = ("db", "cpu"), ("app", "cpu"), ("web", "cpu"), ("db", "disk"), ("db", "lock")
 HELPS, NOTHING = 1.1, 1.05
 """Of the throughput with half as much capacity again; a limit that is relieved gives up to 1.5."""

@@ -13,6 +13,8 @@ from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
 from synthetic import Spec, Truth, simulate, write_sweep, write_trial
 
+pytestmark = pytest.mark.whole
+
 IDLE = {"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0005}
 LOADS = [200, 400, 800, 1000, 1200]  # nominal; scale 0.1; 10 interactions/s saturate at 700
 

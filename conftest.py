@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from filelock import FileLock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "setup"))
 
@@ -36,6 +38,27 @@ def topology(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one deployment follow each other, so that it is made once."""
     items.sort(key=lambda item: TOPOLOGIES.index(topology(item)))
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """made_once(name, make): a folder that make(folder) has filled, once for all processes of this run of the tests.
+    Nobody writes into it: a test that changes what is there takes a copy."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "made_once"
+    shared.mkdir(exist_ok=True)
+
+    def made_once(name: str, make: Callable[[Path], object]) -> Path:
+        folder, done = shared / name, shared / f"{name}.done"
+        with FileLock(shared / f"{name}.lock"):
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # another process failed in the middle
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return made_once
 
 
 @pytest.fixture(scope="session")

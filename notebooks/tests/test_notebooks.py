@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -24,22 +23,23 @@ import ntier_analysis as na  # noqa: E402
 from ntier_analysis.demo import unpack  # noqa: E402
 from ntier_analysis.verdict.store import judge_again  # noqa: E402
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Path:
+def store(made_once) -> Path:
     """The measured sweeps that come with the analysis: MySQL and PostgreSQL, one node per tier."""
-    folder = unpack(tmp_path_factory.mktemp("notebooks"))
-    judge_again(folder, [])
-    return folder
+    return made_once("demo", lambda folder: judge_again(unpack(folder), [])) / "store"
 
 
 @pytest.fixture(scope="module")
-def executed(store, tmp_path_factory) -> Callable[[str], Path]:
+def executed(store, made_once) -> Callable[[str], Path]:
     """The executed notebook of this name; each takes seconds, so it is executed once."""
 
-    @cache
     def execute(name: str) -> Path:
-        return runner.execute(runner.notebooks()[name], tmp_path_factory.mktemp(name), {"STORE": str(store)})
+        source = runner.notebooks()[name]
+        made = made_once(name, lambda folder: runner.execute(source, folder, {"STORE": str(store)}))
+        return made / f"{name}.ipynb"
 
     return execute
 

@@ -18,13 +18,16 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.store.tables import read_table, sweeps, write_table
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("campaign") / "store"
-    mesh.write_mesh(folder, databases=(1, 2, 4), apps=(1, 2), kinds=("M", "P"))
-    mesh.write_sweep(folder, "1/1/1/1M", middleware="haproxy")
-    return folder
+def store(made_once) -> Path:
+    def make(folder: Path) -> None:
+        mesh.write_mesh(folder, databases=(1, 2, 4), apps=(1, 2), kinds=("M", "P"))
+        mesh.write_sweep(folder, "1/1/1/1M", middleware="haproxy")
+
+    return made_once("campaign", make)
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from ntier_analysis import cli
-from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
-from ntier_analysis.verdict.store import judge_again
 from ntier_analysis.verdict.stored import analysis_version
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -16,11 +16,9 @@ from typer.testing import CliRunner
 HOLDS = "verdict == single db cpu"
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Path:
-    folder = unpack(tmp_path_factory.mktemp("demo"))
-    judge_again(folder, [SWEEP])
-    return folder
+@pytest.fixture
+def store(demo) -> Path:
+    return demo
 
 
 def said(*arguments: object) -> str:
@@ -59,8 +57,9 @@ def test_a_check_takes_its_file_behind_the_store_or_alone(store, tmp_path):
         said("check", "--store", store, "a", "b")
 
 
-def test_a_sweep_is_judged_again_with_the_store_as_option(store):
-    assert said("judge", "--store", store, SWEEP).startswith(f"{SWEEP}: single, judged by the rules of ")
+def test_a_sweep_is_judged_again_with_the_store_as_option(store, tmp_path):
+    own = shutil.copytree(store, tmp_path / "store")
+    assert said("judge", "--store", own, SWEEP).startswith(f"{SWEEP}: single, judged by the rules of ")
 
 
 def test_version_and_help():

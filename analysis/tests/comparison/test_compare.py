@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from ntier_analysis.comparison import compare
 from ntier_analysis.comparison.texts import as_json, comparison_text, conclusion, table
-from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import known_tier_demands
 from ntier_analysis.setting import MUST_EQUAL
@@ -73,11 +73,6 @@ def write_sweep(
 
 def row(comparison, scope, metric, tier="", users=None):
     return next(r for r in comparison.rows if (r.scope, r.metric, r.tier, r.users) == (scope, metric, tier, users))
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory) -> Path:
-    return unpack(tmp_path_factory.mktemp("demo"))
 
 
 def test_equal_systems_are_the_same_and_a_tenth_more_is_not(tmp_path):

@@ -14,6 +14,8 @@ from ntier_analysis.figures import loads
 from ntier_analysis.report.data import read_sweep
 from typer.testing import CliRunner
 
+pytestmark = pytest.mark.whole
+
 A, B = "1-1-1-1M.browse_only.shardingsphere", "1-1-1-1P.browse_only.shardingsphere"
 LOADS = (500, *mesh.LOADS)
 """Two below the saturation of the slower database too: only then is there a demand of both to compare."""
@@ -22,11 +24,12 @@ DIGITS = 1e-5
 
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["once", "three times"])
-def store(request, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("one") / "store"
-    for topology in ("1/1/1/1M", "1/1/1/1P"):
-        mesh.write_sweep(folder, topology, reps=request.param, loads=LOADS)
-    return folder
+def store(request, made_once) -> Path:
+    def make(folder: Path) -> None:
+        for topology in ("1/1/1/1M", "1/1/1/1P"):
+            mesh.write_sweep(folder, topology, reps=request.param, loads=LOADS)
+
+    return made_once(f"one-number-{request.param}", make)
 
 
 def run(*words: object) -> str:
@@ -53,11 +56,16 @@ def row_of(compared: pd.DataFrame, scope: str, metric: str, tier: str = "") -> p
 
 
 @pytest.fixture(scope="module")
-def drawn(store, tmp_path_factory) -> Path:
+def drawn(store, made_once) -> Path:
     """Tables of the map."""
-    out = tmp_path_factory.mktemp("map")
-    run("map", "--store", store, "--out", out)
-    return out
+    return made_once(f"map-of-{store.name}", lambda out: run("map", "--store", store, "--out", out))
+
+
+@pytest.fixture(scope="module")
+def reported(store, made_once) -> Path:
+    """Tables of the report."""
+    out = made_once(f"report-of-{store.name}", lambda out: run("report", A, "--store", store, "--out", out))
+    return out / A / "tables"
 
 
 def csv(path: Path) -> pd.DataFrame:
@@ -102,11 +110,10 @@ def _text(value: float, ends: list[float]) -> str:
     return f"{value:.4g} [{ends[0]:.4g}, {ends[1]:.4g}]"
 
 
-def test_demand(store, compared, verdicts, tmp_path):
+def test_demand(store, compared, verdicts, reported):
     listed = pd.DataFrame(json.loads(run("demands", A, "--store", store, "--json"))).set_index("node")
     predicted = {d["tier"]: d for d in json.loads(run("predict", A, "--store", store, "--json"))["demands"]}
-    run("report", A, "--store", store, "--out", tmp_path)
-    table = csv(next(tmp_path.rglob("tables/demands.csv"))).set_index("node")
+    table = csv(reported / "demands.csv").set_index("node")
     for node in listed.index:  # one node a tier: the node's demand is the tier's
         one = listed.loc[node]
         tier = predicted[one["tier"]]
@@ -132,9 +139,8 @@ def test_throughput_at_a_load(store):
         assert _text(0.2 * mine["throughput_per_s"], [0.2 * mine["low_per_s"], 0.2 * mine["high_per_s"]]) in shown
 
 
-def test_tables_keep_every_digit(store, tmp_path):
-    run("report", A, "--store", store, "--out", tmp_path)
-    table, data = csv(next(tmp_path.rglob("tables/trials.csv"))), read_sweep(store, A)
+def test_tables_keep_every_digit(store, reported):
+    table, data = csv(reported / "trials.csv"), read_sweep(store, A)
     assert (table["run_start_s"].to_numpy() == data.trials["run_start_s"].to_numpy()).all()
     assert (table["throughput_per_s"].to_numpy() == data.trials["throughput_per_s"].to_numpy()).all()
 

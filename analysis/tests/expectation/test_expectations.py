@@ -8,10 +8,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import doors
 import numpy as np
 import pandas as pd
 import pytest
-from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis import cli
+from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation import check, claims, files, loads
 from ntier_analysis.expectation.expressions import evaluate
@@ -19,18 +21,14 @@ from ntier_analysis.expectation.quantities import read_facts
 from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import saturation
 from ntier_analysis.store.tables import read_table, write_table
-from ntier_analysis.verdict.store import judge_again
 
-PROGRAM = [sys.executable, "-m", "ntier_analysis.cli"]
 DEFAULT = SWEEP.replace("1M", "1P")
 POSTGRESQL = f"{DEFAULT}.xd86811"
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Path:
-    folder = unpack(tmp_path_factory.mktemp("demo"))
-    judge_again(folder, [])
-    return folder
+def store(demo) -> Path:
+    return demo
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +36,8 @@ def facts(store):
     return read_facts(store, [SWEEP, DEFAULT])
 
 
-def command(*arguments):
-    return subprocess.run([*PROGRAM, "check", *map(str, arguments)], capture_output=True, text=True, check=False)
+def command(*arguments) -> doors.Done:
+    return doors.call(cli.main, "check", *arguments)
 
 
 @pytest.mark.parametrize(
@@ -395,21 +393,21 @@ def test_a_key_of_an_unknown_verdict_is_undecided(facts, key, expected):
 def test_exit_codes(store):
     good, open_, bad = "max_throughput >= 100", "max_throughput >= 115", "max_throughput >= 130"
     one = ("--sweep", SWEEP)
-    assert command(store, *one, "--expect", good).returncode == 0
+    assert command(store, *one, "--expect", good).code == 0
     failed = command(store, *one, "--expect", good, "--expect", bad)
-    assert failed.returncode == 3
-    assert failed.stderr == "1 expectation not met\n"
-    assert "does not hold: " in failed.stdout
-    assert command(store, *one, "--expect", open_).returncode == 3
-    assert command(store, *one, "--expect", open_, "--allow-undecided").returncode == 0
-    assert command(store, *one, "--expect", "nonsense").returncode == 2
+    assert failed.code == 3
+    assert failed.err == "1 expectation not met\n"
+    assert "does not hold: " in failed.out
+    assert command(store, *one, "--expect", open_).code == 3
+    assert command(store, *one, "--expect", open_, "--allow-undecided").code == 0
+    assert command(store, *one, "--expect", "nonsense").code == 2
     nothing = command(store)
-    assert nothing.returncode == 2
-    assert "there is nothing to check" in nothing.stderr
+    assert nothing.code == 2
+    assert "there is nothing to check" in nothing.err
 
 
 def test_json(store):
     done = command(store, "--sweep", SWEEP, "--expect", "max_throughput >= 130", "--json")
-    document = json.loads(done.stdout)
+    document = json.loads(done.out)
     assert document["met"] is False
     assert document["expectations"][0]["outcome"] == "does not hold"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from ntier_analysis.cli import app
-from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
 from ntier_analysis.ondemand.command import KINDS, Request, write
 from ntier_analysis.report.data import read_sweep
@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return unpack(tmp_path_factory.mktemp("demo"))
+def store(demo):
+    return demo
 
 
 @pytest.fixture(scope="module")

@@ -57,9 +57,21 @@ def _judged(folder: Path, users: int) -> None:
 
 
 @pytest.fixture(scope="session")
-def report(tmp_path_factory) -> Written:
+def report(made_once) -> Written:
     """The report of a synthetic sweep, from raw files through the store."""
-    base = tmp_path_factory.mktemp("sweep")
+    base = made_once("report", _made)
+    (page,) = base.glob("reports/*/report.html")
+    return Written(base / "store", page.parent.name, page)
+
+
+@pytest.fixture
+def page_alone(monkeypatch) -> None:
+    """For tests of what a page says. The figures are drawn, once each, into the page; not again into files of their
+    own, which `report` has and other tests look at."""
+    monkeypatch.setattr("ntier_analysis.report.page.save", lambda drawing, origin, folder: [])
+
+
+def _made(base: Path) -> None:
     for number, users in enumerate(LOADS):
         truth = synthetic.Truth(demand_s=DEMANDS_S)
         start_s = synthetic.T0 + 120.0 * number
@@ -69,4 +81,4 @@ def report(tmp_path_factory) -> Written:
         _judged(synthetic.write_trial(base / "raw", spec), users)
     found = ingest_sweep(base / "raw" / spec.sweep, base / "store")
     assert found.problems == []
-    return Written(base / "store", found.sweep, write_report(base / "store", found.sweep, base / "reports"))
+    write_report(base / "store", found.sweep, base / "reports")

@@ -16,12 +16,13 @@ from ntier_analysis.campaign.store import read_campaign
 from ntier_analysis.figures import maps, surfaces
 from ntier_analysis.report.maps import sentence, write_map
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory) -> Campaign:
-    store = tmp_path_factory.mktemp("map") / "store"
-    mesh.write_mesh(store, databases=(1, 2, 4), apps=(1, 2), kinds=("M", "ML"))
-    return read_campaign(store)
+def found(made_once) -> Campaign:
+    kinds = ("M", "ML")
+    return read_campaign(made_once("map", lambda s: mesh.write_mesh(s, databases=(1, 2, 4), apps=(1, 2), kinds=kinds)))
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,8 @@ from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
 from synthetic import Spec, Truth, write_trial
 
+pytestmark = pytest.mark.whole
+
 MAX_BYTES = 3_000_000
 
 
@@ -91,6 +93,7 @@ def test_checks_of_the_sweep_are_listed_failed_ones_first(report):
     assert "checks of the whole sweep" in report.html
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_a_store_without_checks_of_the_sweep_says_nothing_of_them(report, tmp_path):
     store = tmp_path / "store"
     shutil.copytree(report.store, store)
@@ -212,6 +215,7 @@ def test_the_model_is_drawn_beside_the_measurement_with_its_error(report, elemen
     assert "closed model" in [trace["name"] for trace in plot["data"]]
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_text_from_the_data_is_escaped(report, tmp_path):
     """The detail of the failed check holds markup; an interaction and a reason hold worse."""
     assert "the host was &lt;b&gt;97 % busy&lt;/b&gt;" in report.html
@@ -239,6 +243,7 @@ def test_interactive_figures_are_valid_for_the_shipped_plotly(elements):
     assert plotly.offline.get_plotlyjs_version() == shell.PLOTLY_JS
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_a_store_without_raw_files_and_optional_columns_gives_a_report(report, tmp_path):
     """As imported data: the columns that the contract requires, nothing else."""
     kept = {
@@ -260,6 +265,7 @@ def test_a_store_without_raw_files_and_optional_columns_gives_a_report(report, t
     assert "at scale" not in Elements(html).text("h1")[0][1]
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_a_single_trial_gives_a_report(report, tmp_path):
     for name in [t for t in TABLES if t != "verdicts"]:  # made of all trials: it is made again
         frame = read_table(report.store, name, report.sweep)
@@ -285,6 +291,7 @@ def test_targets_of_a_mix_with_authors_though_the_first_trial_failed(tmp_path):
     assert targets == pytest.approx({"StoriesOfTheDay": 0.95, "AuthorLogin": 0.05}, abs=0.02)
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_no_valid_trial_gives_a_report_that_says_so(report, tmp_path):
     for name in [t for t in TABLES if t != "verdicts"]:  # made of valid trials: it is made again
         frame = read_table(report.store, name, report.sweep)
@@ -395,6 +402,7 @@ def test_a_machine_whose_speed_varied_is_warned_of(report):
     assert told(speed.iloc[1:]) == []
 
 
+@pytest.mark.usefixtures("page_alone")
 def test_a_sweep_that_has_measured_nothing_gives_a_report(report, tmp_path):
     """Its only trial failed or still runs: there are no rows but its own."""
     for name in [t for t in TABLES if t != "verdicts"]:  # made of valid trials: it is made again

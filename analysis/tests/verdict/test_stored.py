@@ -38,17 +38,9 @@ def command(*arguments):
     return subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False)
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory) -> Path:
-    """The measured store with its verdicts in it."""
-    folder = unpack(tmp_path_factory.mktemp("stored"))
-    judge_again(folder, [])
-    return folder
-
-
 @pytest.fixture
-def store(judged, tmp_path) -> Path:
-    return Path(shutil.copytree(judged, tmp_path / "store"))
+def store(demo, tmp_path) -> Path:
+    return Path(shutil.copytree(demo, tmp_path / "store"))
 
 
 def same(a, b) -> bool:

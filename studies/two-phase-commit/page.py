@@ -111,7 +111,11 @@ def draw() -> None:
         axes = figure.add_subplot(1, 2, place)
         for (nodes, mode), sleeps in sorted(cells.items()):
             at = sorted(sleeps)
-            style = {"marker": "o" if mode == "base" else "x", "color": f"C{(1, 2, 4).index(nodes)}", "linestyle": "-" if mode == "base" else "--"}
+            style = {
+                "marker": "o" if mode == "base" else "x",
+                "color": f"C{(1, 2, 4).index(nodes)}",
+                "linestyle": "-" if mode == "base" else "--",
+            }
             axes.plot(at, [mean(sleeps[s], "queries_per_s") for s in at], label=label(nodes, mode), **style)
         axes.set(title=title, xlabel="sleep between alters, s", ylabel="queries/s", xlim=(0, 2.1))
         axes.set_ylim(bottom=0)

@@ -168,6 +168,69 @@ def test_pools_disks_and_containers_by_the_default_mapping(tmp_path):
     assert metrics.cores == {"app1": 2.0}
 
 
+def test_databases_and_jvms_by_the_default_mapping(tmp_path):
+    """By the names that the exporters' users and examples have; made-up values."""
+
+    def gauge(value):
+        return [(t, value) for t in SECONDS]
+
+    def counter(per_s):
+        return [(t, 5 + per_s * (t - T0)) for t in SECONDS]
+
+    def activity(state):
+        return f'pg_stat_activity_count{{datname="rubbos",instance="db2:9187",state="{state}"}}'
+
+    pg, my, jvm, spring = (f'instance="{i}"' for i in ("db2:9187", "db1:9104", "app1:9404", "app2:8080"))
+    series = {
+        activity("active"): gauge(30.0),
+        activity("idle"): gauge(15.0),
+        activity("idle in transaction"): gauge(5.0),
+        f'pg_settings_max_connections{{{pg},server="db2:5432"}}': gauge(100.0),
+        f'pg_postmaster_start_time_seconds{{{pg},server="db2:5432"}}': gauge(T0 - 900),
+        f'pg_stat_database_xact_commit{{datid="5",datname="rubbos",{pg}}}': counter(40.0),
+        f'pg_stat_database_blks_read{{datid="5",datname="rubbos",{pg}}}': counter(7.0),
+        f'pg_stat_database_deadlocks{{datid="5",datname="rubbos",{pg}}}': counter(0.5),
+        f"mysql_global_status_uptime{{{my}}}": counter(1.0),
+        f"mysql_global_status_threads_running{{{my}}}": gauge(12.0),
+        f"mysql_global_status_questions{{{my}}}": counter(500.0),
+        f"mysql_global_status_innodb_row_lock_current_waits{{{my}}}": gauge(3.0),
+        f"process_start_time_seconds{{{jvm}}}": gauge(T0 - 900),
+        f'jvm_gc_collection_seconds_sum{{gc="G1 Young Generation",{jvm}}}': counter(0.02),
+        f'jvm_memory_used_bytes{{area="heap",{jvm}}}': gauge(3e8),
+        f'jvm_memory_max_bytes{{area="heap",{jvm}}}': gauge(4e8),
+        f'jvm_memory_used_bytes{{area="nonheap",{jvm}}}': gauge(9e8),
+        f'tomcat_threadpool_currentThreadsBusy{{port="8080",protocol="http-nio",{jvm}}}': gauge(45.0),
+        f'tomcat_threadpool_maxThreads{{port="8080",protocol="http-nio",{jvm}}}': gauge(50.0),
+        f'tomcat_threads_busy_threads{{name="http-nio-8080",{spring}}}': gauge(20.0),
+        f'tomcat_threads_config_max_threads{{name="http-nio-8080",{spring}}}': gauge(200.0),
+        f'hikaricp_connections_active{{pool="main",{spring}}}': gauge(9.0),
+        f'hikaricp_connections_max{{pool="main",{spring}}}': gauge(10.0),
+        f'hikaricp_connections_pending{{pool="main",{spring}}}': gauge(4.0),
+    }
+    metrics = read(dump(tmp_path / "d", series))
+    means = metrics.samples.groupby(["node", "resource", "item", "metric"])["value"].mean().round(6).to_dict()
+    assert means == {
+        ("db2", "pool", "max_connections", "utilization_pct"): 50,
+        ("db2", "pool", "", "connections"): 50,
+        ("db2", "pool", "", "idle_in_transaction"): 5,
+        ("db2", "queue", "", "threads_running"): 30,
+        ("db2", "query", "", "xact_commit_per_s"): 40,
+        ("db2", "memory", "", "blks_read_per_s"): 7,
+        ("db2", "lock", "", "deadlocks_per_s"): 0.5,
+        ("db1", "queue", "", "threads_running"): 12,
+        ("db1", "query", "", "questions_per_s"): 500,
+        ("db1", "lock", "", "row_lock_waiting"): 3,
+        ("app1", "jvm", "", "gc_pct"): 2,
+        ("app1", "memory", "", "heap_used_pct"): 75,
+        ("app1", "pool", "threads", "utilization_pct"): 90,
+        ("app1", "pool", "threads", "active"): 45,
+        ("app2", "pool", "threads", "utilization_pct"): 10,
+        ("app2", "pool", "threads", "active"): 20,
+        ("app2", "pool", "main", "utilization_pct"): 90,
+        ("app2", "pool", "main", "waiting"): 4,
+    }
+
+
 def test_a_mapping_of_ones_own(tmp_path):
     mapping = tmp_path / "m.yaml"
     mapping.write_text(

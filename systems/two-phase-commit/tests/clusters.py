@@ -19,6 +19,7 @@ SCHEMA = SYSTEM / "load/twophase/schema.sql"
 CONNINFO = "dbname=postgres user=tester"
 SETTINGS = """
 listen_addresses = '127.0.0.1'
+unix_socket_directories = ''
 fsync = on
 shared_buffers = 16MB
 max_connections = 60
@@ -82,9 +83,21 @@ class Cluster:
         if settings:
             with (self.folder / "postgresql.auto.conf").open("a") as file:
                 file.writelines(f"{name} = {value}\n" for name, value in settings.items())
+        while any(map(alive, self.processes())):  # a server does not start beside one of the last one's processes
+            time.sleep(0.02)
+        # The dead one may still have its number, until its parent asks for it; PostgreSQL takes it for alive then.
+        (self.folder / "postmaster.pid").unlink(missing_ok=True)
         log = self.folder.with_suffix(".log")
-        options = f"-p {self.port} -k {self.folder}"
-        call(self.bin / "pg_ctl", "start", "-D", self.folder, "-l", log, "-o", options, "-w", "-t", 60)
+        call(self.bin / "pg_ctl", "start", "-D", self.folder, "-l", log, "-o", f"-p {self.port}", "-w", "-t", 60)
+
+    def processes(self) -> list[int]:
+        """Those of its server, by the folder that they work in."""
+        there = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if os.readlink(process / "cwd") == str(self.folder):
+                    there.append(int(process.name))
+        return there
 
     def stop(self, how: str = "immediate") -> None:
         with contextlib.suppress(RuntimeError):

@@ -28,7 +28,7 @@ from clusters import CONNINFO, Cluster, alive, clusters, free_port  # noqa: E402
 from twophase.acid import Refused, TwoPhase  # noqa: E402
 from twophase.base import Delivery, commit  # noqa: E402
 from twophase.changes import Change, draw  # noqa: E402
-from twophase.decisions import DecisionLog, LogError  # noqa: E402
+from twophase.decisions import DecisionLog, LogError, LogLost  # noqa: E402
 from twophase.places import places  # noqa: E402
 from twophase.recovery import check  # noqa: E402
 
@@ -258,6 +258,28 @@ def test_a_record_that_was_cut_off_was_not_decided_and_a_broken_one_is_an_error(
     file.write_text(whole.replace(first[0], first[0] + "0"))
     with pytest.raises(LogError, match=r"decisions.log, line 2: the record is broken"), DecisionLog(tmp_path).locked():
         pass
+
+
+def test_a_disk_that_fails_lets_nobody_go_on(tmp_path, monkeypatch):
+    """Neither the one whose flush failed nor those who came after it, though the disk would take theirs."""
+    fails = iter([OSError(28, "No space left on device")])
+
+    def flush(_descriptor: int) -> None:
+        if error := next(fails, None):
+            time.sleep(0.1)  # the others come meanwhile
+            raise error
+
+    monkeypatch.setattr(os, "fdatasync", flush)
+
+    async def main() -> list[BaseException | None]:
+        with (log := DecisionLog(tmp_path)).locked():
+            log.begin()
+            first = asyncio.gather(*(log.decide(log.name(n)) for n in (1, 2)), return_exceptions=True)
+            await asyncio.sleep(0.05)
+            later = asyncio.gather(log.decide(log.name(3)), return_exceptions=True)
+            return [*await first, *await later]
+
+    assert {type(told) for told in asyncio.run(main())} == {LogLost}
 
 
 def test_a_second_coordinator_is_kept_out(tmp_path):

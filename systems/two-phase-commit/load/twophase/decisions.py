@@ -53,6 +53,7 @@ class DecisionLog:
         self._waiting: list[tuple[str, asyncio.Future[None]]] = []
         self._one_flush = asyncio.Lock()
         self._descriptor = -1
+        self._lost: LogLost | None = None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[DecisionLog]:
@@ -96,13 +97,26 @@ class DecisionLog:
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((transaction, done))
         async with self._one_flush:
-            if done.done():
-                return
-            batch, self._waiting = self._waiting, []
-            await asyncio.to_thread(self._flush, [name for name, _ in batch])
-            for name, told in batch:
-                self.decided.add(name)
-                told.set_result(None)
+            if not done.done():
+                await self._flush_all()
+        done.result()
+
+    async def _flush_all(self) -> None:
+        """All that wait are told, also that the disk failed. Nothing is written after that: a record that was cut off is
+        allowed only at the end."""
+        batch, self._waiting = self._waiting, []
+        try:
+            if not self._lost:
+                await asyncio.to_thread(self._flush, [name for name, _ in batch])
+        except LogLost as error:
+            self._lost = error
+        if self._lost:
+            for _, told in batch:
+                told.set_exception(self._lost)
+            return
+        for name, told in batch:
+            self.decided.add(name)
+            told.set_result(None)
 
     def _flush(self, names: list[str]) -> None:
         try:

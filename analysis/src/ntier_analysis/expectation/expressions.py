@@ -62,7 +62,7 @@ def evaluate(text: str, facts: Facts, store: Path) -> Result:
         outcome, seen = _verdict(text, facts, op, bound)
         evidence = tuple(facts.verdict["evidence"])
     elif name == "ratio":
-        outcome, seen = _ratio(text, args, op, bound, store)
+        outcome, seen = _ratio(text, args, op, bound, store, facts)
     elif name in NAMES:
         limit = _number(text, bound, share=name == "saturation")
         measured = quantity(name, args, facts, text)
@@ -143,10 +143,10 @@ def _wanted(text: str, bound: str, tiers: tuple[str, ...]) -> _Wanted:
     return _Wanted(words[0], kind, frozenset(named(part, text, tiers=tiers) for part in parts))
 
 
-def _ratio(text: str, args: str | None, op: str, bound: str, store: Path) -> tuple[Outcome, str]:
+def _ratio(text: str, args: str | None, op: str, bound: str, store: Path, facts: Facts) -> tuple[Outcome, str]:
     names = [a.strip() for a in (args or "").split(",")]
     if len(names) == 2 and all(" of " in name for name in names):
-        return _ratio_of(text, names, op, bound, store)
+        return _ratio_of(text, names, op, bound, store, facts)
     if len(names) not in (2, 3):
         raise DataError(f"expectation {text!r}: expected ratio(B, A), ratio(B, A, METRIC) or ratio(X of B, Y of A)")
     limit = _number(text, bound, share=False) if op != "within" else _margin(text, bound)
@@ -181,7 +181,7 @@ def _ratio(text: str, args: str | None, op: str, bound: str, store: Path) -> tup
 _PART = re.compile(r"(?P<name>[a-z_0-9]+)\s*(?:\((?P<args>[^()]*)\))?\s+of\s+(?P<sweep>\S+)")
 
 
-def _ratio_of(text: str, names: list[str], op: str, bound: str, store: Path) -> tuple[Outcome, str]:
+def _ratio_of(text: str, names: list[str], op: str, bound: str, store: Path, known: Facts) -> tuple[Outcome, str]:
     """`ratio(throughput(0.1 alter) of B, throughput(1 alter) of A)`: any two numbers of two sweeps, or of one."""
     limit = _margin(text, bound) if op == "within" else _number(text, bound, share=False)
     parts = []
@@ -193,7 +193,8 @@ def _ratio_of(text: str, names: list[str], op: str, bound: str, store: Path) -> 
             )
         if not has_valid_trial(match["sweep"], store):
             return Outcome.UNDECIDED, f"{match['sweep']} has no valid trial"
-        facts = read_facts(store, [match["sweep"]])[match["sweep"]]
+        sweep = match["sweep"]
+        facts = known if sweep == known.sweep else read_facts(store, [sweep])[sweep]
         parts.append(quantity(match["name"], match["args"], facts, text))
     for name, part in zip(names, parts, strict=True):
         if math.isnan(part.value):
@@ -203,11 +204,10 @@ def _ratio_of(text: str, names: list[str], op: str, bound: str, store: Path) -> 
         return _bounded(ratio, op, limit), ratio.text
     if ratio.low is None or ratio.high is None:
         return Outcome.UNDECIDED, ratio.text
-    inside, outside = (
-        1 - limit <= ratio.low and ratio.high <= 1 + limit,
-        ratio.low > 1 + limit or ratio.high < 1 - limit,
-    )
-    return (Outcome.HOLDS if inside else Outcome.FAILS if outside else Outcome.UNDECIDED), ratio.text
+    if 1 - limit <= ratio.low and ratio.high <= 1 + limit:
+        return Outcome.HOLDS, ratio.text
+    outside = ratio.low > 1 + limit or ratio.high < 1 - limit
+    return (Outcome.FAILS if outside else Outcome.UNDECIDED), ratio.text
 
 
 def _open_ends(comparison: Comparison, ratio: Ratio) -> tuple[float, float, str]:

@@ -102,8 +102,8 @@ class DecisionLog:
         done.result()
 
     async def _flush_all(self) -> None:
-        """All that wait are told, also that the disk failed. Nothing is written after that: a record that was cut off is
-        allowed only at the end."""
+        """All that wait are told, also that the disk failed. Nothing is written after that: only the last record may be
+        cut off."""
         batch, self._waiting = self._waiting, []
         try:
             if not self._lost:

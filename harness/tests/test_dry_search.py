@@ -85,7 +85,9 @@ def test_a_torn_record_is_an_error_that_names_it(lab, spec):
 
 def test_the_plan_says_how_many_at_most(lab, spec):
     data = plan_view.plan_data(lab(), spec(users="1000:13000:1000", search="capacity"))
-    assert data["search"] == {"name": "capacity", "precision": 0.05, "precision_given": False, "at_most": 4, "grid": 13}
+    assert data["search"] == {
+        "name": "capacity", "precision": 0.05, "precision_given": False, "by_minutes": False, "at_most": 4, "grid": 13
+    }  # fmt: skip
     assert "4 trials at most instead of 13" in plan_view.plan_text(data)
 
 

@@ -197,6 +197,35 @@ def search(
 
 
 @app.command()
+def foresee(
+    sweep: Annotated[str, typer.Argument(help="Name of the sweep; it need not be in the store yet.")],
+    topology: Annotated[str, typer.Option(help="Its topology: another sweep of it tells as well.")],
+    scale: Annotated[float, typer.Option(help="Its scale.")],
+    run_s: Annotated[float, typer.Option(help="Length of its runs, s.", min=1)],
+    store: Store = STORE,
+    most: Annotated[int, typer.Option(help="Largest number of trials beyond the knee.", min=2, max=1000)] = 30,
+    json: AsJson = False,
+) -> None:
+    """Says how narrow the maximum's interval will be.
+
+    From the trials beyond the knee that the store holds of this topology."""
+    import orjson
+
+    from ntier_analysis.verdict.foresight import as_json, foresight
+
+    told = as_json(foresight(store, sweep, topology, scale), run_s, most)
+    if json:
+        print(orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS).decode())
+        return
+    if told["source"] is None:
+        print("not known: the store has no two valid trials beyond the knee of this topology")
+        return
+    print(f"from {counted(told['trials_n'], 'trial')} of {told['source']}")
+    for n, (middle, low, high) in told["half_widths"].items():
+        print(f"{n:4d} trials  +-{100 * middle:.1f} %  (8 times in 10: {100 * low:.1f} to {100 * high:.1f} %)")
+
+
+@app.command()
 def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -> None:
     """Prints the CPU that an interaction needs on each node, in ms.
 

@@ -79,3 +79,30 @@ def test_the_command_prints_a_decision(folder):
     wrong = subprocess.run([*command[:-1], "a,b"], capture_output=True, text=True)
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("error: users: 'a,b': expected whole numbers")
+
+
+def foreseen(made, sweep, topology="1/1/1/1M", scale="1"):
+    program = Path(sys.executable).with_name("ntier-analysis")
+    command = [program, "foresee", sweep, "--store", made / "store", "--topology", topology, "--scale", scale]
+    done = subprocess.run([*command, "--run-s", "60", "--most", "12", "--json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_trials_beyond_the_knee_foresee_the_width_of_the_interval(folder):
+    made, sweep = folder
+    trials = read_table(made / "store", "trials")
+    topology, scale = trials["topology"].iloc[0], f"{trials['scale'].iloc[0]:g}"
+    own = foreseen(made, sweep.name, topology, scale)
+    assert own["source"] == sweep.name
+    assert own["trials_n"] == 3
+    assert own["throughput_per_s"] == pytest.approx(10, rel=0.1)
+    assert 700 < own["plateau_users"] < 900
+    found = verdicts(made / "store", [sweep.name])[0].max_throughput
+    # The very trials that it was seen in: their own interval, but for the runs' lengths.
+    assert own["half_widths"]["3"][0] == pytest.approx(found.half_width / found.value, rel=0.5)
+    assert own["half_widths"]["12"][0] < own["half_widths"]["3"][0]
+    other = foreseen(made, "not-yet", topology, scale)
+    assert (other["source"], other["half_widths"]) == (sweep.name, own["half_widths"])
+    assert foreseen(made, "not-yet", "1/2/1/1M", scale) == {"source": None}
+    assert foreseen(made, "not-yet", topology, "0.35") == {"source": None}

@@ -91,6 +91,11 @@ SPEC_OPTIONS = [
         metavar="P",
         help="Interval that --search capacity aims at (0.05 is +-5 %), with up to six loads instead of four.",
     ),
+    click.option(
+        "--minutes",
+        metavar="M",
+        help="Time for --search capacity: loads and repetitions that fit. The other end of --precision.",
+    ),
     click.option("--seed", metavar="N", help="Seed of all random choices. Default 1."),
     click.option(
         "--name",
@@ -156,9 +161,11 @@ def read_spec(options: dict[str, Any]) -> Spec:
     import os
 
     from ntier_harness.paths import Paths
+    from ntier_harness.plan import within
     from ntier_harness.spec import make_spec
 
-    return make_spec(options, Paths.find().root, os.cpu_count() or 1)
+    spec = make_spec(options, Paths.find().root, os.cpu_count() or 1)
+    return within(spec, options.get("minutes"), spec.reps if options.get("reps") else None)
 
 
 def read_campaign(file: str) -> Campaign:
@@ -253,10 +260,10 @@ def plan(ctx: click.Context, as_json: bool, results: str, attempts: int, file: s
         return
     spec = read_spec(options)
     lab = lab_of(results, as_json, options)
-    from ntier_harness import plan_view, preflight
+    from ntier_harness import foresight, plan_view, preflight
 
     preflight.check(lab, spec, attempts)
-    data = plan_view.plan_data(lab, spec, attempts)
+    data = plan_view.plan_data(lab, spec, attempts) | {"foreseen": foresight.foreseen(lab, spec)}
     click.echo(json.dumps(data, indent=1) if as_json else plan_view.plan_text(data))
 
 

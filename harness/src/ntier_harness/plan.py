@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from dataclasses import dataclass, replace
 
 from ntier_analysis.wording import counted
 
-from ntier_harness.spec import USERS, Spec
+from ntier_harness.errors import RequestError
+from ntier_harness.spec import SEARCH_LEAST, SEARCH_MOST, USERS, Spec
 
 OVERHEAD_S = 12.0  # per trial beside its phases; promised: below 15
 UP_S, DEPLOY_S, WARM_UP_S, REPORT_S = 20.0, 45.0, 40.0, 15.0
+FROM_NOTHING_S = UP_S + DEPLOY_S + WARM_UP_S
+MINUTES = (1, 10_000)  # a week
 NODE_S = 1.0  # a further node, up with SSH: five are up in 3 to 4 s
 # Bytes per second, compressed: sysstat's own file 240 and its JSON 430, cgroup samples 10 Hz 300, status counters 100.
 NODE_BYTES_PER_S = 1_100
@@ -101,8 +105,41 @@ def trial_duration_s(spec: Spec) -> float:
 
 def sweep_duration_s(spec: Spec, trials_left: int, *, deployed: bool) -> float:
     """Expected wall time, s; retries are not in it."""
-    start = 0.0 if deployed or not trials_left else UP_S + DEPLOY_S + WARM_UP_S
+    start = 0.0 if deployed or not trials_left else FROM_NOTHING_S
     return start + trials_left * trial_duration_s(spec) + REPORT_S
+
+
+def within(spec: Spec, text: str | None, reps: int | None = None) -> Spec:
+    """The search that ends in so many minutes (as typed; None: no limit), from nodes that are not yet up: as many
+    trials as fit, with more loads rather than more repetitions. `reps`: asked for. Raises RequestError."""
+    if not text:
+        return spec
+    minutes = _minutes(text)
+    if spec.search != "capacity":
+        raise RequestError("minutes: only a search uses them; give them with --search capacity")
+    trials = int((60 * minutes - FROM_NOTHING_S - REPORT_S) // trial_duration_s(spec))
+    pairs = [(n, r) for r in ([reps] if reps else range(1, 100)) for n in range(SEARCH_LEAST, SEARCH_MOST + 1)]
+    fitting = [(n, r) for n, r in pairs if n * r <= trials]
+    if not fitting:
+        least = math.ceil(sweep_duration_s(spec, SEARCH_LEAST * (reps or 1), deployed=False) / 60)
+        times = f", {reps} times each," if reps and reps > 1 else ""
+        raise RequestError(
+            f"minutes: {minutes:g} are too few: {SEARCH_LEAST} loads{times} take about {least}; shorter --phases take "
+            "less"
+        )
+    loads, reps = max(fitting, key=lambda pair: (pair[0] * pair[1], pair[0]))
+    return replace(spec, asked_loads=loads, reps=reps)
+
+
+def _minutes(text: str) -> float:
+    low, high = MINUTES
+    try:
+        value = float(text)
+    except ValueError:
+        raise RequestError(f"minutes: {text!r} is not a number; allowed are {low}..{high}") from None
+    if not low <= value <= high:
+        raise RequestError(f"minutes: {value:g} is out of range; allowed are {low}..{high}")
+    return value
 
 
 def disk_bytes(spec: Spec, trials: list[Trial]) -> int:

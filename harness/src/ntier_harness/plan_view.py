@@ -7,7 +7,7 @@ from typing import Any
 
 from ntier_analysis.wording import counted
 
-from ntier_harness import existing, plan, preflight, schedule, settings, sweep
+from ntier_harness import existing, foresight, plan, preflight, schedule, settings, sweep
 from ntier_harness.deploy import playbooks
 from ntier_harness.errors import RequestError
 from ntier_harness.lab import Lab
@@ -90,7 +90,8 @@ def search_data(spec: Spec) -> dict[str, Any]:
         return {"name": "grid"}
     counts = {"at_most": spec.most_loads * spec.reps, "grid": len(spec.users) * spec.reps}
     given = spec.asked_precision is not None
-    return {"name": spec.search, "precision": spec.precision, "precision_given": given, **counts}
+    return {"name": spec.search, "precision": spec.precision, "precision_given": given,
+            "by_minutes": spec.asked_loads is not None and not given, **counts}  # fmt: skip
 
 
 def steps(lab: Lab, spec: Spec) -> list[str]:
@@ -191,9 +192,10 @@ def plan_text(data: dict[str, Any]) -> str:
     )
     count = f"{len(left)} of {counted(len(trials), 'trial')} to run; expected duration"
     if how["name"] == "capacity":
-        more = "" if how["precision_given"] else f" (PRECISION=...: up to {SEARCH_MOST} loads)"
+        more = "" if how["precision_given"] or how["by_minutes"] else f" (PRECISION=...: up to {SEARCH_MOST} loads)"
+        until = f"until the maximum is known to +-{100 * how['precision']:g} %"
         text = (
-            f"Loads are searched until the maximum is known to +-{100 * how['precision']:g} %: "
+            f"Loads are searched {'as long as the minutes last' if how['by_minutes'] else until}: "
             f"{counted(how['at_most'], 'trial')} at most instead of {how['grid']}{more}."
         )
         count = f"{len(trials)} chosen so far, {len(left)} of them to run; expected duration at most"
@@ -202,6 +204,7 @@ def plan_text(data: dict[str, Any]) -> str:
         text,
         f"{count} {duration(data['duration_s'])} (with all installed and nodes not yet up)",
         "",
+        *([*foresight.lines(data["foreseen"]), ""] if "foreseen" in data else []),
         *(f"will run  {s}" for s in data["steps"]),
         *(f"warning   {p}" for p in data["problems"]),
     ]

@@ -52,6 +52,8 @@ class Spec:
     """`capacity`: the loads are chosen between the lowest and the highest of `users`."""
     asked_precision: float | None = None
     """Half-width of the maximum's 95 % interval, relative, that a search for the capacity is to reach."""
+    asked_loads: int | None = None
+    """Loads that a search for the capacity may try, by the minutes it was given."""
     settings: dict[str, Any] = field(default_factory=dict)
     clients: int = 1
     """Load generators; they share the users."""
@@ -74,12 +76,15 @@ class Spec:
 
     @property
     def precision(self) -> float:
-        return self.asked_precision or DEFAULT_PRECISION
+        """With minutes to use, and no precision asked for, the search goes on as long as they last."""
+        return self.asked_precision or (PRECISIONS[0] if self.asked_loads else DEFAULT_PRECISION)
 
     @property
     def most_loads(self) -> int:
         """Loads that a search may try: a third of the grid's, or more if a precision is asked for; but enough for a
         knee and a plateau."""
+        if self.asked_loads:
+            return self.asked_loads
         asked = len(self.users) if self.asked_precision else len(self.users) // 3
         return min(SEARCH_MOST, max(SEARCH_LEAST, asked))
 

@@ -7,7 +7,8 @@ import shlex
 GOALS = {
     "sweep": (
         "SYSTEM", "TOPO", "VARIANT", "USERS", "FACTOR", "MIX", "PHASES", "REPS", "MIDDLEWARE", "TARGET", "HOSTS",
-        "MACHINES", "BUDGET", "SCALE", "SEARCH", "PRECISION", "SEED", "NAME", "DATA", "CLIENTS", "SET", "ATTEMPTS",
+        "MACHINES", "BUDGET", "SCALE", "SEARCH", "PRECISION", "MINUTES", "SEED", "NAME", "DATA", "CLIENTS", "SET",
+        "ATTEMPTS",
     ),
     "campaign": ("SPEC", "MACHINES", "BUDGET"),
 }  # fmt: skip

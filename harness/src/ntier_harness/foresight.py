@@ -1,0 +1,87 @@
+"""What minutes buy: how narrow the interval of the maximum will be after so many trials, as earlier ones tell."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ntier_analysis.wording import counted
+
+from ntier_harness import plan
+from ntier_harness.errors import WorkError
+from ntier_harness.lab import Lab
+from ntier_harness.screen import duration
+from ntier_harness.spec import SEARCH_LEAST, SEARCH_MOST, Spec
+
+BELOW = 1
+"""Loads of a search below the knee: the lowest one."""
+REPS = (1, 2, 3)
+ENOUGH = 99
+"""Repetitions after which a precision counts as out of reach."""
+
+
+def foreseen(lab: Lab, spec: Spec) -> dict[str, Any] | None:
+    """Source and `offers`: [{loads, reps, seconds, half_width: [expected, least, most]}], the last one for the
+    precision asked for, if it needs more than the others. None if the store has no trials beyond the knee of this
+    topology."""
+    store = lab.paths.results / "store"
+    if not (store / "trials").is_dir():
+        return None
+    program = str(Path(sys.executable).with_name("ntier-analysis"))
+    done = lab.runner.run(
+        [program, "foresee", "--json", "--store", str(store), "--topology", str(spec.topology), "--scale",
+         f"{spec.scale:g}", "--run-s", f"{spec.phases.run_s:g}", "--most", str(ENOUGH * SEARCH_MOST), spec.sweep],
+        timeout=60,
+    )  # fmt: skip
+    try:
+        told = json.loads(done.out)
+        if told["source"] is None:
+            return None
+        widths = {int(n): ends for n, ends in told["half_widths"].items()}
+        kept = ("source", "trials_n", "throughput_per_s", "total", "within", "run_s")
+        return {k: told[k] for k in kept} | {"offers": list(offers(spec, told["plateau_users"], widths))}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise WorkError(f"plan: {program} printed no half-widths: {done.out[:200]!r}") from None
+
+
+def offers(spec: Spec, plateau_users: float, widths: dict[int, list[float]]) -> list[dict[str, Any]]:
+    """`widths`: of the mean of so many trials beyond the knee."""
+    if spec.search == "grid":
+        sizes = [(len(spec.users), sum(u >= plateau_users for u in spec.users))]
+    else:
+        sizes = [(n, n - BELOW) for n in sorted({SEARCH_LEAST, spec.most_loads, SEARCH_MOST})]
+
+    def offer(loads: int, above: int, reps: int) -> dict[str, Any] | None:
+        seconds = plan.sweep_duration_s(spec, loads * reps, deployed=False)
+        width = widths.get(above * reps)
+        return width and {"loads": loads, "reps": reps, "seconds": seconds, "half_width": width}
+
+    found = [offer(*size, reps) for size in sizes for reps in sorted({*REPS, spec.reps})]
+    found = sorted(filter(None, found), key=lambda o: o["seconds"])
+    if spec.asked_precision and not any(o["half_width"][0] <= spec.asked_precision for o in found):
+        more = (offer(*sizes[-1], reps) for reps in range(1, ENOUGH + 1))
+        found += [o for o in more if o and o["half_width"][0] <= spec.asked_precision][:1]
+    return found
+
+
+def lines(told: dict[str, Any] | None) -> list[str]:
+    if told is None:
+        return [
+            "precision of the maximum: not known before trials of this topology; then this says what more minutes buy"
+        ]
+    trials = counted(told["trials_n"], "trial")
+    text = [
+        f"precision of the maximum, as {trials} of {told['source']} foresee it (they differ by "
+        f"{100 * told['total']:.1f} %; a run of {told['run_s']:g} s knows its own throughput to "
+        f"{100 * told['within']:.1f} %, one standard deviation each):"
+    ]
+    for o in told["offers"]:
+        middle, low, high = (100 * w for w in o["half_width"])
+        times = f", {o['reps']} times each" if o["reps"] > 1 else ""
+        text.append(
+            f"  {counted(o['loads'], 'load') + times:<24} {duration(o['seconds']):>12}   +-{middle:.1f} %  "
+            f"(8 times in 10 between {low:.1f} and {high:.1f} %)"
+        )
+    return text

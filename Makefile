@@ -177,6 +177,7 @@ test-whole: test-tools ## reports, notebooks, browser, JMeter, Maven, Terraform,
 	$(VENV)/pytest -m alone workloads/tests
 
 test-tools: venv
+	setup/test_programs.sh
 	$(VENV)/python setup/build.py
 	terraform=$${TERRAFORM:-$$(command -v terraform || command -v tofu)}; for module in modules/topology modules/first_boot targets/local targets/hosts; do \
 	  $$terraform -chdir=terraform/$$module init -input=false >/dev/null; $$terraform -chdir=terraform/$$module test; done

@@ -32,6 +32,7 @@ from twophase.decisions import DecisionLog, LogError, LogLost  # noqa: E402
 from twophase.places import places  # noqa: E402
 from twophase.recovery import check  # noqa: E402
 
+pytestmark = pytest.mark.whole
 COORDINATOR = HERE.parent / "load/coordinator.py"
 KILLS, SEED = 8, 20  # of the fast subset; crash_matrix.py --kills 100 is the whole
 SELECTS = 60

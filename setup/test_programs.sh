@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Programs that only tests need: PostgreSQL's, of which the tests of systems/two-phase-commit start servers of their own, on
+# loopback ports and in temporary folders. Does nothing where they are. Without root it says what is missing.
+set -euo pipefail
+state=${NTIER_STATE:-/var/lib/ntier}
+
+compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null && exit 0
+if [[ $EUID != 0 ]] || ! command -v apt-get >/dev/null; then
+  echo "setup: PostgreSQL's programs are missing, so tests of systems/two-phase-commit fail; Debian: apt-get install postgresql" >&2
+  exit 0
+fi
+echo 'setup: PostgreSQL, for tests'
+no_server=/etc/postgresql-common/createcluster.d/ntier.conf # the package would make a server of its own and start it
+trap 'rm -f "$no_server"' EXIT
+install -D -m 644 /dev/stdin "$no_server" <<<'create_main_cluster = false'
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -yqq --no-install-recommends -o DPkg::Lock::Timeout=300 postgresql >/dev/null
+[[ ! -d $state ]] || echo postgresql >>"$state/packages"

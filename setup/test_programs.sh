@@ -12,7 +12,8 @@ fi
 echo 'setup: PostgreSQL, for tests'
 no_server=/etc/postgresql-common/createcluster.d/ntier.conf # the package would make a server of its own and start it
 trap 'rm -f "$no_server"' EXIT
-install -D -m 644 /dev/stdin "$no_server" <<<'create_main_cluster = false'
+mkdir -p "$(dirname "$no_server")"
+echo 'create_main_cluster = false' >"$no_server"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
 apt-get install -yqq --no-install-recommends -o DPkg::Lock::Timeout=300 postgresql >/dev/null

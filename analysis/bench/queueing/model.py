@@ -160,7 +160,7 @@ class _World:
         self.env = simpy.Environment()
         self.index = {tier: i for i, tier in enumerate(system.tiers)}
         self.logs: list[parts.Log | None] = [parts.Log() if record else None for _ in system.parts]
-        self.objects: dict[tuple[str, str, int], object] = {}
+        self.at_place: dict[tuple[str, str, int], object] = {}
         self.objects = [self._part(p, log, shift_s) for p, log in zip(system.parts, self.logs, strict=True)]
         for p in system.parts:
             if p.remade is not None:
@@ -175,7 +175,7 @@ class _World:
     def _part(self, p: Part, log: parts.Log | None, shift_s: float):
         env = self.env
         if p.resource == "stop":
-            station = self.objects[p.tier, "cpu", p.node]
+            station = self.at_place[p.tier, "cpu", p.node]
             station.stop_factor = p.stop_factor
             env.process(parts.standstill(env, station, _shifted(p.stops, shift_s)))
             return station
@@ -191,12 +191,12 @@ class _World:
             made = parts.Places(env, p.servers, p.factor, log)
         else:
             made = parts.SharedLock(env, p.factor)
-        self.objects[p.tier, p.resource, p.node] = made
+        self.at_place[p.tier, p.resource, p.node] = made
         return made
 
     def _break(self, p: Part, shift_s: float):
         """All connections of a pool break at once, again and again."""
-        pool, (period, _, _) = self.objects[p.tier, p.resource, p.node], p.remade
+        pool, (period, _, _) = self.at_place[p.tier, p.resource, p.node], p.remade
         yield self.env.timeout(period - shift_s % period)
         while True:
             pool.stale = pool.size
@@ -205,7 +205,7 @@ class _World:
     def _operation(self, s: Step) -> tuple:
         tier = self.index.get(s.tier, -1)
         nodes = self.system.nodes.get(s.tier, 0)
-        objects = [self.objects.get((s.tier, s.resource, n)) for n in range(nodes)]
+        objects = [self.at_place.get((s.tier, s.resource, n)) for n in range(nodes)]
         draw = sampler(s.law, s.mean) if s.operation in WORKS else None
         only = {"": -1, "read": 0, "write": 1}[s.only]
         remade = [p.remade for p in self.system.parts if p.key == (s.tier, s.resource) and p.remade]
@@ -248,7 +248,7 @@ class _World:
                     yield waits
                 if extra is not None and places.stale:
                     places.stale -= 1
-                    cpu = self.objects[extra[2], "cpu", at[self.index[extra[2]]]]
+                    cpu = self.at_place[extra[2], "cpu", at[self.index[extra[2]]]]
                     yield cpu.serve(extra[1])
             elif operation == "give":
                 objects[at[tier]].give(write)
@@ -275,7 +275,7 @@ class _World:
         if operation == "serial":
             yield self.env.timeout(work / lock.factor)
         else:
-            cpu = self.objects[tier, "cpu", node]
+            cpu = self.at_place[tier, "cpu", node]
             yield cpu.serve(work / lock.factor)
             if cpu.residual:
                 yield self.env.timeout(work / lock.factor * cpu.residual)

@@ -246,12 +246,12 @@ def test_no_module_that_judges_is_left_out():
     assert len(judging) > 8
 
 
-def test_replacing_keeps_the_version(judged):
-    (found,) = verdicts(judged, [SWEEP])
+def test_replacing_keeps_the_version(demo):
+    (found,) = verdicts(demo, [SWEEP])
     assert replace(found, evidence=[]).analysis_version == analysis_version()
 
 
-def test_an_unknown_sweep_names_what_there_is(judged):
+def test_an_unknown_sweep_names_what_there_is(demo):
     for work in (verdicts, judge_again):
         with pytest.raises(DataError, match=f"no sweep 'nope'.*{SWEEP}"):
-            work(judged, ["nope"])
+            work(demo, ["nope"])

@@ -7,14 +7,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
-from ntier_analysis.figures.style import PAGE_IN, styled, tier_look
+from ntier_analysis.figures.style import IN_ORDER, PAGE_IN, styled
 from ntier_analysis.figures.tiers import BEFORE
 from ntier_analysis.wording import counted
 
 PARTS = {
     "before": (BEFORE, "#dddddd", "...."),
-    "within": ("web server and all behind it", tier_look("app").color, "////"),
-    "after": ("after the page: its pictures, the way back", tier_look("web").color, ""),
+    "within": ("web server and all behind it", IN_ORDER[1].color, "////"),
+    "after": ("after the page: its pictures, the way back", IN_ORDER[0].color, ""),
     "unknown": ("request not known", "white", "xxxx"),
 }
 

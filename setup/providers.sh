@@ -10,11 +10,13 @@ trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 
 build() { # module version registry-name
   local name=${3##*/} platform; platform="$(go env GOOS)_$(go env GOARCH)"
-  local program="terraform-provider-${name}_v$2" folder
+  local program="terraform-provider-${name}_v$2" folder source
   folder="build/providers/registry.terraform.io/$3/$2/$platform"
   if [[ -x $folder/$program ]]; then return; fi
   echo "provider $3 $2: building" >&2
-  cp -r "$(go mod download -json "$1@v$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')" "$work/$name"
+  source=$(go mod download -json "$1@v$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p') || true
+  [[ -n $source ]] || { echo "error: $1@v$2 cannot be downloaded: go mod download $1@v$2 says why (GOSUMDB=off, if only Go's database of checksums cannot be reached)" >&2; exit 1; }
+  cp -r "$source" "$work/$name"
   chmod -R u+w "$work/$name"
   (cd "$work/$name" && go build -o "$work/$program" .)
   mkdir -p "$folder"
@@ -24,3 +26,4 @@ build() { # module version registry-name
 }
 
 build github.com/hetznercloud/terraform-provider-hcloud 1.58.0 hetznercloud/hcloud
+build github.com/terraform-provider-openstack/terraform-provider-openstack/v3 3.4.0 terraform-provider-openstack/openstack

@@ -1,19 +1,14 @@
-"""A server that answers as Hetzner Cloud's API does, as far as the provider and the harness use it. It keeps in memory
-what exists and counts it, checks the token, and fails as it is told to (`Fault`)."""
+"""A server that answers as Hetzner Cloud's API does, as far as the provider and the harness use it."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-import json
-import re
-import threading
-import time
-import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
+
+from .fake_cloud import FakeCloud, Refused, now
+from .fake_snapshots import BASE, GB_MONTH, Snapshots
 
 TOKEN = "fake" * 16  # 64 characters, as the provider demands
 KINDS = {
@@ -28,167 +23,112 @@ KINDS = {
 LOCATIONS = {"fsn1": "eu-central", "nbg1": "eu-central", "hel1": "eu-central"}
 ADDRESS_PRICE = 0.001
 TYPES = {"ccx13": (2, 8, 0.0819), "cpx12": (1, 2, 0.0218), "ccx23": (4, 16, 0.1639)}  # cores, GB, gross price
+DISKS_GB = {"ccx13": 80, "cpx12": 40, "ccx23": 160}
 GROUP_MOST = 10
 
 
 @dataclass
-class Fault:
-    """What goes wrong with requests of `method` whose path matches, `times` times after `skip` that go well. `kind`:
-
-    * quota: refused, the account's limit is reached
-    * rate: 429
-    * error: 500, nothing is done
-    * error_after: 500, but it is done
-    * capacity: no machine is free in `location`
-    * slow: answered after `seconds`
-    """
-
-    kind: str
-    method: str = "POST"
-    path: str = "/servers$"
-    times: int = 1
-    skip: int = 0
-    location: str | None = None
-    seconds: float = 0.0
-
-    def takes(self, method: str, path: str, body: dict[str, Any]) -> bool:
-        if method != self.method or not re.search(self.path, path):
-            return False
-        if self.location and body.get("location") != self.location:
-            return False
-        if self.skip:
-            self.skip -= 1
-            return False
-        self.times -= 1
-        return self.times >= 0
-
-
-class Refused(Exception):
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.code = status, code
-
-
-@dataclass
-class FakeHcloud:
-    """The account. `addresses`: of the servers, in this order, each free again once its server is gone.
-    `created`, `deleted`: called with a server's record (bench/rented_local.py lets real nodes stand for servers)."""
-
-    addresses: Callable[[int], str] = lambda i: f"203.0.113.{i + 1}"
-    address_of: Callable[[str], str] | None = None
-    """The address of this name instead."""
-    created: Callable[[dict[str, Any]], None] = lambda _: None
-    deleted: Callable[[dict[str, Any]], None] = lambda _: None
-    faults: list[Fault] = field(default_factory=list)
-    resources: dict[str, dict[int, dict[str, Any]]] = field(default_factory=lambda: {k: {} for k in KINDS})
-    requests: list[str] = field(default_factory=list)
+class FakeHcloud(Snapshots, FakeCloud):
     address_price: float = ADDRESS_PRICE
-    made: int = 0
-    """Servers that were ever made."""
-    most: int = 0
-    """Servers that there were at once."""
-    user_data: dict[str, str] = field(default_factory=dict)
+    stopped: Callable[[dict[str, Any]], None] = lambda _: None
+    taken: Callable[[dict[str, Any], dict[str, Any]], None] = lambda _, __: None
+    dropped: Callable[[dict[str, Any]], None] = lambda _: None
+    snapshots: dict[int, dict[str, Any]] = field(default_factory=dict)
+    snapshot_s: float = 0.0
+    spoilt: int = 0
 
-    def __post_init__(self) -> None:
-        self._ids = itertools.count(1000)
-        self._lock = threading.RLock()
-        self._server: ThreadingHTTPServer | None = None
-
-    # ---- as a server
-
-    def __enter__(self) -> FakeHcloud:
-        fake = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_: Any) -> None:
-                """Quiet."""
-
-            def handle_one(self) -> None:
-                length = int(self.headers.get("Content-Length") or 0)
-                body = json.loads(self.rfile.read(length) or b"{}")
-                status, answer = fake.answer(self.command, self.path, self.headers.get("Authorization"), body)
-                data = b"" if answer is None else json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_GET = do_POST = do_PUT = do_DELETE = handle_one
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 64
-
-            def handle_error(self, *_: Any) -> None:
-                """A client that was killed is no error of ours."""
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        assert self._server is not None
-        self._server.shutdown()
-        self._server.server_close()
+    target = "hcloud"
+    provider = "hetznercloud/hcloud"
+    version = "1.58.0"
+    secrets = (TOKEN,)
+    kinds = tuple(KINDS)
+    things: ClassVar = {"machine": "/servers", "network": "/networks", "filter": "/firewalls",
+                        "address": "/primary_ips", "snapshot": "/create_image", "shutdown": "/shutdown"}  # fmt: skip
+    errors: ClassVar = {
+        "quota": (403, "resource_limit_exceeded", "server limit reached"),
+        "rate": (429, "rate_limit_exceeded", "limit of requests per hour reached"),
+        "error": (500, "server_error", "something went wrong"),
+        "capacity": (412, "resource_unavailable", "error during placement"),
+    }
+    locations = ("fsn1", "nbg1")
+    offer: ClassVar = {"options": {"poll_interval": "50ms"}}
 
     @property
     def endpoint(self) -> str:
-        assert self._server is not None
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"{self.url}/v1"
 
-    def count(self) -> dict[str, int]:
-        """What exists, without the kinds of which there is nothing."""
-        with self._lock:
-            return {kind: len(things) for kind, things in self.resources.items() if things}
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"HCLOUD_TOKEN": TOKEN, "HCLOUD_ENDPOINT": self.endpoint}
 
-    def names(self, kind: str = "servers") -> list[str]:
-        with self._lock:
-            return sorted(r["name"] for r in self.resources[kind].values())
+    # ---- what tests do to it
+
+    def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        status, answer = self.answer(method, f"/v1/{path}", f"Bearer {TOKEN}", body or {})
+        assert status < 300, answer
+        return answer
+
+    def switch_off(self, machine: dict[str, Any]) -> None:
+        machine["status"] = "off"
+
+    def where(self, machine: dict[str, Any]) -> str:
+        return machine["location"]
+
+    def take_away(self, machine: dict[str, Any]) -> None:
+        self.ask("DELETE", f"servers/{machine['id']}")
+
+    def add_network(self, name: str, labels: dict[str, str]) -> None:
+        self.ask("POST", "networks", {"name": name, "ip_range": "10.0.0.0/8", "labels": labels})
+
+    def let_in(self) -> list[list[str]]:
+        return [r["source_ips"] for f in self.resources["firewalls"].values() for r in f["rules"] if r["port"] == "22"]
+
+    def expected(self, machines: int) -> dict[str, int]:
+        return {"servers": machines, "primary_ips": machines, "networks": 1, "firewalls": 1, "placement_groups": 1,
+                "ssh_keys": 1}  # fmt: skip
+
+    def populate(self, owner: str, machines: int) -> int:
+        labels = {"ntier-owner": owner, "ntier-work": "x", "ntier-expires": "1000"}
+
+        def make(kind: str, **body: object) -> int:
+            return self.ask("POST", kind, {"labels": labels, **body})[kind[:-1]]["id"]
+
+        make("ssh_keys", name=owner, public_key=owner)
+        make("networks", name=owner, ip_range="10.0.0.0/8")
+        firewall = make("firewalls", name=owner)
+        for i in range(machines):
+            address = make("primary_ips", name=f"{owner}-{i}", auto_delete=False, location="fsn1")
+            make("servers", name=f"{owner}-{i}", server_type="ccx13", image="debian-13", location="fsn1",
+                 firewalls=[{"firewall": firewall}], public_net={"ipv4": address})  # fmt: skip
+        return 2 * machines + 3
 
     # ---- requests
 
-    def answer(self, method: str, url: str, token: str | None, body: dict[str, Any]) -> tuple[int, Any]:
-        parsed = urllib.parse.urlparse(url)
-        path, query = parsed.path.removeprefix("/v1"), urllib.parse.parse_qs(parsed.query)
-        with self._lock:
-            self.requests.append(f"{method} {path}")
-            fault = next((f for f in self.faults if f.takes(method, path, body)), None)
-        if fault and fault.kind == "slow":
-            time.sleep(fault.seconds)
-        try:
-            if token != f"Bearer {TOKEN}":
-                raise Refused(401, "unauthorized", "unable to authenticate")
-            if fault:
-                self._before(fault)
-            with self._lock:
-                status, answer = self._route(method, path, query, body)
-            if fault and fault.kind == "error_after":
-                raise Refused(500, "server_error", "something went wrong")
-            return status, answer
-        except Refused as refused:
-            return refused.status, {"error": {"code": refused.code, "message": str(refused), "details": {}}}
+    def shortened(self, path: str) -> str:
+        return path.removeprefix("/v1")
 
-    def _before(self, fault: Fault) -> None:
-        errors = {
-            "quota": Refused(403, "resource_limit_exceeded", "server limit reached"),
-            "rate": Refused(429, "rate_limit_exceeded", "limit of requests per hour reached"),
-            "error": Refused(500, "server_error", "something went wrong"),
-            "capacity": Refused(412, "resource_unavailable", "error during placement"),
-        }
-        if fault.kind in errors:
-            raise errors[fault.kind]
+    def place(self, body: dict[str, Any]) -> str | None:
+        return body.get("location")
+
+    def check_token(self, _path: str, token: str | None, _body: dict[str, Any]) -> None:
+        if token != f"Bearer {TOKEN}":
+            raise Refused(401, "unauthorized", "unable to authenticate")
+
+    def told(self, _path: str, refused: Refused) -> dict[str, Any]:
+        return {"error": {"code": refused.code, "message": str(refused), "details": {}}}
 
     def _route(self, method: str, path: str, query: Any, body: Any) -> tuple[int, Any]:
         if path == "/pricing":
             prices = [{"location": n, "price_hourly": {"gross": f"{self.address_price:.10f}"}} for n in LOCATIONS]
-            return 200, {"pricing": {"currency": "EUR", "primary_ips": [{"type": "ipv4", "prices": prices}]}}
+            image = {"price_per_gb_month": {"gross": f"{GB_MONTH:.10f}"}}
+            addresses = [{"type": "ipv4", "prices": prices}]
+            return 200, {"pricing": {"currency": "EUR", "primary_ips": addresses, "image": image}}
         if path in ("/server_types", "/images", "/locations", "/actions"):
             return 200, self._catalogue(path, query)
         parts = path.strip("/").split("/")
         kind = parts[0]
+        if kind == "images" and len(parts) == 2:
+            return self._one_image(method, int(parts[1]))
         if kind not in KINDS:
             raise Refused(404, "not_found", f"no such thing: {path}")
         if len(parts) == 1:
@@ -206,6 +146,8 @@ class FakeHcloud:
 
     def _catalogue(self, path: str, query: Any) -> dict[str, Any]:
         name = query.get("name", [None])[0]
+        if path == "/images" and query.get("type") == ["snapshot"]:
+            return paged("images", labelled([self.shown_image(i) for i in self.snapshots.values()], query))
         if path == "/images":
             image = self._image(name or "debian-13")
             return paged("images", [image] if image["name"] == "debian-13" else [])
@@ -215,15 +157,23 @@ class FakeHcloud:
             return paged("actions", [action(int(i)) for i in query.get("id", [])])
         return paged("server_types", [self._type(n) for n in TYPES if name in (None, n)])
 
+    def _one_image(self, method: str, number: int) -> tuple[int, Any]:
+        if number == BASE:
+            return 200, {"image": self._image("debian-13")}
+        if number not in self.snapshots:
+            raise Refused(404, "not_found", f"image with ID '{number}' not found")
+        if method == "DELETE":
+            self.dropped(self.snapshots.pop(number))
+            return 204, None
+        return 200, {"image": self.shown_image(self.snapshots[number])}
+
     def _list(self, kind: str, query: Any) -> dict[str, Any]:
         resources = list(self.resources[kind].values())
         if name := query.get("name", [None])[0]:
             resources = [r for r in resources if r["name"] == name]
         if fingerprint := query.get("fingerprint", [None])[0]:
             resources = [r for r in resources if r["fingerprint"] == fingerprint]
-        for wanted in filter(None, query.get("label_selector", [""])[0].split(",")):
-            key, _, value = wanted.partition("==" if "==" in wanted else "=")
-            resources = [r for r in resources if key in r["labels"] and value in ("", r["labels"][key])]
+        resources = labelled(resources, query)
         page, size = int(query.get("page", ["1"])[0]), int(query.get("per_page", ["25"])[0])
         shown = [self._shown(kind, r) for r in resources]
         return paged(kind, shown, page, size)
@@ -271,8 +221,7 @@ class FakeHcloud:
 
     def _new_primary_ip(self, common: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         taken = {ip["ip"] for ip in self.resources["primary_ips"].values()}
-        address = next(a for i in itertools.count() if (a := self.addresses(i)) not in taken)
-        address = self.address_of(common["name"]) if self.address_of else address
+        address = self.next_address(common["name"], taken)
         return common | {"ip": address, "type": "ipv4", "assignee_id": None, "assignee_type": "server",
                          "auto_delete": body["auto_delete"], "location": self._location(body["location"]),
                          "dns_ptr": [], "blocked": False, "protection": {"delete": False}}  # fmt: skip
@@ -284,6 +233,7 @@ class FakeHcloud:
             raise Refused(412, "placement_error", "the placement group is full")
         if type_ not in TYPES or body["location"] not in LOCATIONS:
             raise Refused(422, "invalid_input", "invalid input")
+        self._check_image(str(body["image"]), type_)
         given = (body.get("public_net") or {}).get("ipv4")
         if not given:  # an address of its own, without labels
             named = {"id": next(self._ids), "name": f"primary_ip-{common['id']}", "labels": {}, "created": now()}
@@ -300,6 +250,15 @@ class FakeHcloud:
             "private": [],
         }  # fmt: skip
 
+    def _check_image(self, image: str, type_: str) -> None:
+        if not image.isdigit() or int(image) == BASE:
+            return
+        snapshot = self.snapshots.get(int(image))
+        if snapshot is None or self.image_ready(snapshot)["status"] != "available":
+            raise Refused(404, "not_found", f"image with ID '{image}' not found")
+        if snapshot["disk_size"] > DISKS_GB[type_]:
+            raise Refused(422, "invalid_input", "image disk is bigger than server type disk")
+
     def _act(self, kind: str, resource: dict[str, Any], name: str, body: dict[str, Any]) -> dict[str, Any]:
         if kind == "networks" and name == "add_subnet":
             resource["subnets"].append(body | {"gateway": "10.98.0.1"})
@@ -313,7 +272,15 @@ class FakeHcloud:
                 raise Refused(412, "no_subnet_available", "no subnet")
             resource["private"].append({"network": body["network"], "ip": body.get("ip"), "alias_ips": [],
                                         "mac_address": f"86:00:00:00:{resource['id'] // 256:02x}:00"})  # fmt: skip
+        elif kind == "servers" and name == "create_image":
+            if self.is_locked(resource):
+                raise Refused(423, "locked", "server is locked")
+            image = self.new_snapshot(next(self._ids), resource, body, DISKS_GB[resource["type"]])
+            self.taken(resource, image)
+            return {"image": self.shown_image(image), "action": action(next(self._ids))}
         elif kind == "servers" and name in ("poweron", "poweroff", "shutdown"):
+            if name != "poweron":
+                self.stopped(resource)
             resource["status"] = "running" if name == "poweron" else "off"
         elif kind == "firewalls" and name == "set_rules":
             resource["rules"] = [rule(r) for r in body["rules"]]
@@ -327,6 +294,8 @@ class FakeHcloud:
         return {"actions": [made]} if kind == "firewalls" else {"action": made}
 
     def _delete(self, kind: str, resource: dict[str, Any]) -> tuple[int, Any]:
+        if kind == "servers" and self.is_locked(resource):
+            raise Refused(423, "locked", "server is locked")
         used = [s for s in self.resources["servers"].values() if resource["id"] in s["firewalls"]]
         if kind == "firewalls" and used:
             raise Refused(422, "resource_in_use", "firewall is still in use")
@@ -366,7 +335,7 @@ class FakeHcloud:
         kept = ("id", "name", "labels", "created", "protection", "status")
         return {k: r[k] for k in kept} | {
             "server_type": self._type(r["type"]),
-            "image": self._image("debian-13"),
+            "image": self._shown_image_of(str(r["image"])),
             "location": self._location(r["location"]),
             "public_net": {
                 "ipv4": {"id": r["ip_id"], "ip": r["ip"], "blocked": False, "dns_ptr": ""},
@@ -385,11 +354,18 @@ class FakeHcloud:
             "placement_group": self._shown("placement_groups", group) if group else None,
         }
 
+    def _shown_image_of(self, image: str) -> dict[str, Any] | None:
+        """None: it was a snapshot that is gone."""
+        if not image.isdigit() or int(image) == BASE:
+            return self._image("debian-13")
+        snapshot = self.snapshots.get(int(image))
+        return self.shown_image(snapshot) if snapshot else None
+
     def _location(self, name: str) -> dict[str, Any]:
         return {"id": 1 + list(LOCATIONS).index(name), "name": name, "network_zone": LOCATIONS[name], "country": "DE"}
 
     def _image(self, name: str) -> dict[str, Any]:
-        return {"id": 7, "name": name, "status": "available", "type": "system", "architecture": "x86",
+        return {"id": BASE, "name": name, "status": "available", "type": "system", "architecture": "x86",
                 "description": name, "os_flavor": "debian", "os_version": "13", "disk_size": 5, "labels": {},
                 "created": now(), "protection": {"delete": False}}  # fmt: skip
 
@@ -398,17 +374,22 @@ class FakeHcloud:
         amount = {"net": f"{price / 1.19:.10f}", "gross": f"{price:.10f}"}
         prices = [{"location": n, "price_hourly": amount, "price_monthly": amount} for n in LOCATIONS]
         return {"id": 1 + list(TYPES).index(name), "name": name, "description": name, "cores": cores, "memory": memory,
-                "disk": 80, "storage_type": "local", "cpu_type": "dedicated", "architecture": "x86", "prices": prices,
-                "deprecated": False, "locations": [{"id": 1, "name": n} for n in LOCATIONS]}  # fmt: skip
-
-
-def now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+                "disk": DISKS_GB[name], "storage_type": "local", "cpu_type": "dedicated", "architecture": "x86",
+                "prices": prices, "deprecated": False,
+                "locations": [{"id": 1, "name": n} for n in LOCATIONS]}  # fmt: skip
 
 
 def action(id_: int) -> dict[str, Any]:
     return {"id": id_, "status": "success", "command": "x", "progress": 100, "started": now(), "finished": now(),
             "error": None, "resources": []}  # fmt: skip
+
+
+def labelled(things: list[dict[str, Any]], query: Any) -> list[dict[str, Any]]:
+    """Those that a request's `label_selector` means."""
+    for wanted in filter(None, query.get("label_selector", [""])[0].split(",")):
+        key, _, value = wanted.partition("==" if "==" in wanted else "=")
+        things = [r for r in things if key in r["labels"] and value in ("", r["labels"][key])]
+    return things
 
 
 def rule(asked: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ record."""
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from ntier_harness.targets.paying import Paying
 
 from .conftest import QuietScreen
 from .dry import DryRunner, DryTarget
+from .test_crash_points import CRASHED, in_child, total_steps
 
 OFFER = Path(__file__).resolve().parents[2] / "terraform/targets/hcloud/machines.json"
 HOUR = 4 * 0.0829 + 0.1649  # 1/1/1/1M and its client
@@ -75,7 +77,7 @@ def test_a_sweep_gives_back_what_it_rented(rented, spec) -> None:
     assert not lab.target.ledger.open()
     assert not lab.target.instances()
     assert cost(lab) == pytest.approx(HOUR)
-    assert "nothing is left of them, says the provider" in lab.screen.said
+    assert "the provider says that nothing is left of them" in lab.screen.said
     assert lab.target.still_rented() == ""
 
 
@@ -113,7 +115,7 @@ def test_the_budget_ends_the_sweep_cleanly_and_more_of_it_goes_on(rented, spec) 
     assert any("no valid attempt in 2 of 4 trials" in s for s in lab.screen.said)
     assert (lab.paths.results / "store").exists()  # what there is was reported
 
-    with pytest.raises(RequestError, match=r"0.50 EUR do not last for one trial .* needs 0.99 EUR \(0.50 EUR of it"):
+    with pytest.raises(RequestError, match=r"0.50 EUR do not cover one trial .* needs 0.99 EUR \(0.50 EUR of it"):
         sweep.run(rented("0.5EUR"), asked)
     lab = rented("1EUR")
     assert sweep.run(lab, asked) == 0
@@ -168,6 +170,44 @@ def test_manifests_say_what_was_rented(rented, spec) -> None:
         assert set(rent["since_s"]) == {"web1", "app1", "middleware1", "db1", "client1"}
 
 
+def test_the_token_is_in_no_result(rented, spec, root, monkeypatch) -> None:
+    """For the state and the logs of what was really rented: test_rented.py."""
+    token = "secret" * 10 + "1234"
+    monkeypatch.setenv("HCLOUD_TOKEN", token)
+    lab, asked = rented("5EUR"), spec()
+    assert sweep.run(lab, asked) == 0
+    files = [f for f in lab.paths.results.rglob("*") if f.is_file()]
+    files += [f for f in lab.paths.state.rglob("*") if f.is_file()]
+    assert any(f.name == "manifest.json" for f in files)
+    assert [f for f in files if token.encode() in f.read_bytes()] == []
+
+
+@pytest.mark.whole
+def test_a_crash_anywhere_keeps_the_budget_and_leaves_nothing(rented, spec, root, monkeypatch) -> None:
+    """In the middle of renting, deploying, warming up or a trial: then `down`, or the same command once more."""
+    asked, budget = spec(users="1000", phases="2/5/1"), "0.6EUR"
+
+    def ended(crash_at: int) -> int:
+        monkeypatch.setenv("NTIER_CRASH_AT", str(crash_at))
+        return in_child(lambda: sweep.run(rented(budget), asked))
+
+    n_steps = total_steps(lambda: rented(budget), asked)
+    assert n_steps > 60
+    for at in range(2, n_steps, 5):
+        for folder in ("state", "results", "world"):
+            shutil.rmtree(root / folder, ignore_errors=True)
+        assert ended(at) == CRASHED
+        if at % 2:
+            monkeypatch.delenv("NTIER_CRASH_AT")
+            node_commands.down(rented())
+        else:
+            assert ended(0) == 0
+        lab = rented()
+        assert not lab.target.ledger.open(), at
+        assert not lab.target.instances(), at
+        assert cost(lab) <= 0.6, at
+
+
 CAMPAIGN = "topologies: [1/1/1/1M, 1/1/1/2M]\nusers: [1000, 2000]\nphases: 600/600/10\n"
 
 
@@ -198,5 +238,5 @@ def test_the_plan_says_the_price(rented, lab, spec) -> None:
     assert data["price"]["expected"] == round(hours * HOUR, 2)
     text = plan_text(data)
     assert f"price     about {hours * HOUR:.2f} EUR: {hours} hours of 4 ccx13, 1 ccx23 (0.50 EUR per hour)" in text
-    assert "budget    20 EUR: the sweep ends, and the machines go, before that" in text
+    assert "budget    20 EUR: before that the sweep ends and gives the machines back" in text
     assert plan_data(lab(), asked)["price"] is None

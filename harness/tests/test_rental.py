@@ -12,24 +12,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ntier_harness.errors import BudgetReached, RequestError, WorkError
-from ntier_harness.targets import calibration, kind, make_target
+from ntier_harness.plan_view import price_lines
+from ntier_harness.targets import calibration, kind, make_target, openstack_account
 from ntier_harness.targets.calibration import unequal
 from ntier_harness.targets.hcloud_account import HcloudAccount
+from ntier_harness.targets.openstack_account import OpenstackAccount
 from ntier_harness.targets.paying import DOWN_S, Paying, last_moment
 from ntier_harness.targets.rental import Ledger, MachineType, Offer, hours, parse_budget, priced, read_offer
 
-from .fake_hcloud import ADDRESS_PRICE, TOKEN, TYPES, FakeHcloud, Fault
+from .fake_cloud import FakeCloud, Fault
+from .fake_hcloud import ADDRESS_PRICE, TYPES, FakeHcloud
+from .fake_openstack import PASSWORD, FakeOpenstack
 
 ROOT = Path(__file__).resolve().parents[2]
 OFFER = ROOT / "terraform/targets/hcloud/machines.json"
 SMALL = MachineType(type="s", cores=1, memory_bytes=1, price_per_hour=0.5)
 
 
-def test_the_offer_has_all_node_types_and_says_where_its_prices_come_from() -> None:
-    offer = read_offer(OFFER)
+@pytest.mark.parametrize("target", ["hcloud", "openstack"])
+def test_the_offer_has_all_node_types_and_says_where_its_prices_come_from(target: str) -> None:
+    offer = read_offer(ROOT / "terraform/targets" / target / "machines.json")
     assert set(offer.node_types) == {"normal", "low_cost", "client"}
     assert offer.source
-    assert offer.date >= "2026-06-15"  # prices rose two- to threefold on that day
+    assert offer.date >= "2026-06-15"  # Hetzner's prices rose two- to threefold on that day
 
 
 def test_the_page_says_what_topologies_cost_by_these_prices() -> None:
@@ -41,6 +46,7 @@ def test_the_page_says_what_topologies_cost_by_these_prices() -> None:
     ("change", "says"),
     [
         ({"currency": "Euro"}, "currency: String should match pattern"),
+        ({"currency": "S"}, "currency: String should match pattern"),
         ({"node_types": {}}, "node_types: Dictionary should have at least 1 item"),
         ({"locations": {}}, "locations"),
         ({"apt": {"x": {"source": "deb http://x", "keyid": "8D3785C", "roles": []}}}, "apt.x.keyid"),
@@ -161,9 +167,7 @@ def test_a_trial_that_would_exceed_the_budget_is_not_begun(tmp_path: Path) -> No
 
 def test_a_budget_that_lasts_for_no_trial_is_refused_before_anything_is_rented(tmp_path: Path, spec) -> None:
     asked = spec(target="hcloud", phases="smoke")
-    with pytest.raises(
-        RequestError, match=r"0.30 EUR do not last for one trial of .*: that needs 0.50 EUR; nothing was"
-    ):
+    with pytest.raises(RequestError, match=r"0.30 EUR do not cover one trial of .*, which needs 0.50 EUR; nothing was"):
         Payer(tmp_path, "0.3EUR").check_budget(asked)
     Payer(tmp_path, "0.5EUR").check_budget(asked)
     price = Payer(tmp_path, "2EUR").price(asked, 3000)
@@ -183,11 +187,24 @@ def test_machines_go_with_the_work_that_they_were_rented_for(tmp_path: Path) -> 
 def test_only_a_target_that_rents_takes_a_budget(lab) -> None:
     machine = lab()
     for option in ("machines", "budget"):
-        with pytest.raises(RequestError, match=f"{option}: target local rents no machines; give --target hcloud"):
+        says = f"{option}: target local rents no machines; give --target hcloud or openstack"
+        with pytest.raises(RequestError, match=says):
             make_target("local", machine.runner, machine.paths, None, **{option: "5EUR"})
     assert kind("hcloud").rents
     with pytest.raises(RequestError, match=r"scale: 0.2: target hcloud has whole machines"):
         kind("hcloud").parse_scale("0.2", 2, 1.0)
+
+
+def test_where_there_are_no_prices_a_budget_is_refused_and_none_is_told(tmp_path: Path, spec) -> None:
+    file = ROOT / "terraform/targets/openstack/machines.json"
+    payer = Payer(tmp_path, None)
+    payer.set_terms(file, None)
+    payer.ledger.rent({"db1": payer.offer.of("normal")}, "", 0)
+    assert payer.still_rented() == "1 rented machines stay until: ntier down --target hcloud"
+    price = payer.price(spec(target="openstack", phases="smoke"), 3000)
+    assert price_lines(price)[0].startswith("price     not known: 4 m1.medium, 1 m1.large; most clouds of universities")
+    with pytest.raises(RequestError, match=r"budget: .*machines.json has no prices, so a budget would never be"):
+        payer.set_terms(file, "5EUR")
 
 
 def test_purge_does_not_forget_machines_that_are_rented(tmp_path: Path) -> None:
@@ -208,78 +225,118 @@ def test_purge_does_not_forget_machines_that_are_rented(tmp_path: Path) -> None:
 # ---- account
 
 
-@pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch):
-    with FakeHcloud() as cloud:
-        monkeypatch.setenv("HCLOUD_TOKEN", TOKEN)
-        monkeypatch.setenv("HCLOUD_ENDPOINT", cloud.endpoint)
+ACCOUNTS = {FakeHcloud: HcloudAccount, FakeOpenstack: OpenstackAccount}
+
+
+@pytest.fixture(params=list(ACCOUNTS), ids=lambda fake: fake.target)
+def fake(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+    with request.param() as cloud:
+        for name, value in cloud.environment.items():
+            monkeypatch.setenv(name, value)
         yield cloud
 
 
-def populate(fake: FakeHcloud, owner: str, machines: int) -> None:
-    labels = {"ntier-owner": owner, "ntier-work": "x", "ntier-expires": "1000"}
-
-    def make(kind: str, **body: object) -> int:
-        status, answer = fake.answer("POST", f"/v1/{kind}", f"Bearer {TOKEN}", {"labels": labels, **body})
-        assert status == 201, answer
-        return answer[kind[:-1]]["id"]
-
-    make("ssh_keys", name=owner, public_key=owner)
-    make("networks", name=owner, ip_range="10.0.0.0/8")
-    firewall = make("firewalls", name=owner)
-    for i in range(machines):
-        address = make("primary_ips", name=f"{owner}-{i}", auto_delete=False, location="fsn1")
-        make("servers", name=f"{owner}-{i}", server_type="ccx13", image="debian-13", location="fsn1",
-             firewalls=[{"firewall": firewall}], public_net={"ipv4": address})  # fmt: skip
+@pytest.fixture
+def hetzner(monkeypatch: pytest.MonkeyPatch):
+    with FakeHcloud() as cloud:
+        for name, value in cloud.environment.items():
+            monkeypatch.setenv(name, value)
+        yield cloud
 
 
-def test_an_account_finds_and_removes_one_owners_things_over_several_pages(fake: FakeHcloud) -> None:
-    populate(fake, "ours", 60)
-    populate(fake, "theirs", 1)
+def account(fake: FakeCloud, waits: list[float] | None = None) -> HcloudAccount | OpenstackAccount:
+    return ACCOUNTS[type(fake)]((waits if waits is not None else []).append)
+
+
+def test_an_account_finds_and_removes_one_owners_things_over_several_pages(fake: FakeCloud) -> None:
+    fake.populate("theirs", 1)
+    theirs = fake.count()
+    number = fake.populate("ours", 60)
     waits: list[float] = []
-    account = HcloudAccount(waits.append)
-    things = account.find("ours")
+    things = account(fake).find("ours")
     assert [t.kind for t in things[:1]] == ["machine"]
-    assert len(things) == 60 + 60 + 3
-    assert things[0].expires_s == 1000
-    account.remove(things)
-    assert fake.count() == {"servers": 1, "primary_ips": 1, "networks": 1, "firewalls": 1, "ssh_keys": 1}
-    account.remove(things)  # what is gone already is no error
+    assert len(things) == number
+    assert {t.expires_s for t in things} == {1000}  # also of what has no labels of its own
+    assert {t.owner for t in account(fake).find()} == {"ours", "theirs"}
+    account(fake, waits).remove(things)
+    assert fake.count() == theirs
+    account(fake).remove(things)  # what is gone already is no error
     assert not waits
 
 
 @pytest.mark.parametrize("kind_", ["rate", "error"])
-def test_an_account_waits_while_the_provider_is_busy_or_broken(fake: FakeHcloud, kind_: str) -> None:
-    populate(fake, "ours", 1)
+def test_an_account_waits_while_the_provider_is_busy_or_broken(fake: FakeCloud, kind_: str) -> None:
+    fake.populate("ours", 1)
     waits: list[float] = []
-    fake.faults = [Fault(kind_, "GET", "/servers", times=2), Fault(kind_, "DELETE", "/servers", times=3)]
-    account = HcloudAccount(waits.append)
-    account.remove(account.find("ours"))
+    fake.faults = [Fault(kind_, "GET", times=2), Fault(kind_, "DELETE", times=3)]
+    ours = account(fake, waits)
+    ours.remove(ours.find())
     assert fake.count() == {}
     assert waits == [0.5, 1, 0.5, 1, 2]
 
 
-def test_an_account_that_stays_broken_is_an_error_without_a_secret(fake: FakeHcloud) -> None:
-    fake.faults = [Fault("error", "GET", "/servers", times=99)]
+def test_an_account_that_stays_broken_is_an_error_without_a_secret(fake: FakeCloud) -> None:
+    fake.faults = [Fault("error", "GET", times=99)]
     with pytest.raises(WorkError) as error:
-        HcloudAccount(lambda _: None).find()
-    assert str(error.value) == "hcloud: GET /servers: 500 something went wrong (server_error)"
+        account(fake).find()
+    assert str(error.value) == {
+        "hcloud": "hcloud: GET /servers: 500 something went wrong (server_error)",
+        "openstack": "openstack: GET compute/servers/detail: 500 Unexpected API Error.",
+    }[fake.target]  # fmt: skip
 
 
-def test_a_wrong_token_is_named_as_the_likely_cause_and_not_shown(fake, monkeypatch) -> None:
-    monkeypatch.setenv("HCLOUD_TOKEN", "secret" * 10)
-    with pytest.raises(WorkError, match=r"401 unable to authenticate \(unauthorized\); is HCLOUD_TOKEN right") as error:
-        HcloudAccount(lambda _: None).find()
+@pytest.mark.parametrize(
+    ("fake", "variable", "says"),
+    [
+        (FakeHcloud, "HCLOUD_TOKEN", r"401 unable to authenticate \(unauthorized\); is HCLOUD_TOKEN right"),
+        (FakeOpenstack, "OS_PASSWORD", r"401 The request you have made requires authentication.*; are the credentials"),
+    ],
+    indirect=["fake"],
+)
+def test_wrong_credentials_are_named_as_the_likely_cause_and_not_shown(fake, variable, says, monkeypatch) -> None:
+    monkeypatch.setenv(variable, "secret" * 10)
+    with pytest.raises(WorkError, match=says) as error:
+        account(fake).find()
     assert "secret" not in str(error.value)
 
 
-def test_a_provider_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HCLOUD_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(WorkError, match=r"hcloud: GET /servers: .*refused"):
-        HcloudAccount(lambda _: None).find()
+@pytest.mark.parametrize(
+    ("fake", "variable"), [(FakeHcloud, "HCLOUD_ENDPOINT"), (FakeOpenstack, "OS_AUTH_URL")], indirect=["fake"]
+)
+def test_a_provider_that_does_not_answer_is_an_error(fake, variable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "http://127.0.0.1:9/v3")
+    with pytest.raises(WorkError, match=rf"{fake.target}: GET .*servers.*: .*(refused|[Uu]nable)"):
+        account(fake).find()
 
 
-def test_prices_of_today_are_with_the_address(fake: FakeHcloud) -> None:
+def test_a_cloud_of_clouds_yaml_is_found_and_one_that_is_not_there_is_named(tmp_path, monkeypatch) -> None:
+    with FakeOpenstack() as cloud:
+        cloud.populate("ours", 1)
+        given = cloud.environment
+        auth = {"auth_url": given["OS_AUTH_URL"], "username": "ann", "password": PASSWORD, "project_name": "lab",
+                "user_domain_name": "Default", "project_domain_name": "Default"}  # fmt: skip
+        clouds = {"clouds": {"lab": {"auth": auth, "region_name": "RegionOne"}}}
+        (tmp_path / "clouds.yaml").write_text(json.dumps(clouds))
+        monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(tmp_path / "clouds.yaml"))
+        monkeypatch.setenv("OS_CLOUD", "lab")
+        assert openstack_account.missing() == []
+        assert {t.owner for t in OpenstackAccount(lambda _: None).find()} == {"ours"}
+        monkeypatch.setenv("OS_CLOUD", "another")
+        with pytest.raises(WorkError, match="openstack: Cloud another was not found"):
+            OpenstackAccount(lambda _: None).find()
+
+
+def test_what_the_environment_lacks_of_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OS_CLOUD", "OS_AUTH_URL", *openstack_account.WHO):
+        monkeypatch.delenv(name, raising=False)
+    assert openstack_account.missing() == ["OS_CLOUD"]
+    monkeypatch.setenv("OS_AUTH_URL", "http://x/v3")
+    assert openstack_account.missing() == ["OS_APPLICATION_CREDENTIAL_ID"]
+    monkeypatch.setenv("OS_USERNAME", "ann")
+    assert openstack_account.missing() == []
+
+
+def test_prices_of_today_are_with_the_address(hetzner: FakeHcloud) -> None:
     per_hour = HcloudAccount(lambda _: None).prices("fsn1")
     assert per_hour["ccx13"] == pytest.approx(TYPES["ccx13"][2] + ADDRESS_PRICE)
     assert per_hour == pytest.approx({t.type: t.price_per_hour for t in Offer.model_validate_json(OFFER.read_text())

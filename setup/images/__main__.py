@@ -255,12 +255,12 @@ def main() -> int:
     if names:
         with (golden.STATE / "setup.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # a second set-up waits, then finds everything done
-            names = stale(steps, given.names, given.rebuild)
-            base.remove_leftovers()
-            screen = Screen()
-            screen.say(f"images to build: {', '.join(name for name in names if steps[name].is_image)}")
-            screen.say(f"packages: {origin(spec['bases'], pinned)}")
-            failed = make_all(steps, names, screen)
+            if names := stale(steps, given.names, given.rebuild):
+                base.remove_leftovers()
+                screen = Screen()
+                screen.say(f"images to build: {', '.join(name for name in names if steps[name].is_image)}")
+                screen.say(f"packages: {origin(spec['bases'], pinned)}")
+                failed = make_all(steps, names, screen)
     note(spec)
     if failed:
         print(f"error: not built: {', '.join(failed)} (logs: {golden.STATE}/logs/setup-*.log)", file=sys.stderr)

@@ -9,7 +9,7 @@ module "topology" {
 
 module "first_boot" {
   source         = "../../modules/first_boot"
-  nodes          = module.topology.nodes
+  nodes          = local.made
   system         = var.system
   host_keys      = var.host_keys
   public_key     = var.public_key
@@ -19,8 +19,9 @@ module "first_boot" {
 }
 
 locals {
-  nodes = { for node in module.topology.nodes : node.name => node }
-  order = { for i, node in module.topology.nodes : node.name => i }
+  made  = [for node in module.topology.nodes : node if var.only == null ? true : contains(var.only, node.tier)]
+  nodes = { for node in local.made : node.name => node }
+  order = { for i, node in local.made : node.name => i }
   used  = length(local.nodes) > 0 ? 1 : 0
   # A group holds at most 10 servers, each on a host of its own. Hetzner has no placement that brings machines close together.
   groups = ceil(length(local.nodes) / 10)
@@ -86,7 +87,7 @@ resource "hcloud_server" "node" {
   depends_on         = [hcloud_network_subnet.nodes]
   name               = "${var.prefix}-${each.key}"
   server_type        = var.machines[each.value.node_type].type
-  image              = var.image
+  image              = lookup(var.images, each.value.tier, var.image)
   location           = var.location
   user_data          = module.first_boot.user_data[each.key]
   ssh_keys           = [hcloud_ssh_key.controller[0].id]
@@ -104,5 +105,10 @@ resource "hcloud_server" "node" {
     network_id = hcloud_network.nodes[0].id
     ip         = each.value.address
     alias_ips  = []
+  }
+
+  # A machine stays what it is when there is a newer snapshot, and also when its own is deleted: the API then says that it has no image.
+  lifecycle {
+    ignore_changes = [image]
   }
 }

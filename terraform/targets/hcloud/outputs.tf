@@ -1,7 +1,7 @@
 output "nodes" {
   description = "What Ansible and the harness get to see, as from target hosts: name, tier, index, node_type, address, role, image (its data, if it holds some), cpu_cores (null: there is no quota), memory_bytes, cores."
   value = [
-    for node in module.topology.nodes : {
+    for node in local.made : {
       name         = node.name
       tier         = node.tier
       index        = node.index

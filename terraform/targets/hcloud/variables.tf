@@ -53,9 +53,21 @@ variable "zone" {
 }
 
 variable "image" {
-  description = "Image of the machines."
+  description = "Image of the machines that are made from now on."
   type        = string
   default     = "debian-13"
+}
+
+variable "images" {
+  description = "Tier -> number of the snapshot that its machines are made from, instead of the image. Machines that are there stay as they are."
+  type        = map(string)
+  default     = {}
+}
+
+variable "only" {
+  description = "Tiers whose machines are made, each with its usual address; null: all."
+  type        = list(string)
+  default     = null
 }
 
 variable "network" {

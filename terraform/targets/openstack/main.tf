@@ -16,13 +16,14 @@ module "first_boot" {
   public_key     = var.public_key
   silent_s       = var.silent_s
   apt            = var.apt
-  root_may_login = false
+  root_may_login = true
 }
 
 locals {
   nodes = { for node in module.topology.nodes : node.name => node }
   used  = length(local.nodes) > 0 ? 1 : 0
-  tags  = [for key, value in var.labels : "${key}=${value}"]
+  # Tags are set by a request of their own, and after a crash in between nobody would know whose a thing is.
+  labels = join(" ", [for key, value in var.labels : "${key}=${value}"])
 }
 
 resource "openstack_compute_keypair_v2" "controller" {
@@ -35,28 +36,35 @@ resource "openstack_networking_network_v2" "nodes" {
   count          = local.used
   name           = var.prefix
   admin_state_up = true
-  tags           = local.tags
+  description    = local.labels
 }
 
 resource "openstack_networking_subnet_v2" "nodes" {
-  count      = local.used
-  name       = var.prefix
-  network_id = openstack_networking_network_v2.nodes[0].id
-  cidr       = var.network
-  ip_version = 4
-  tags       = local.tags
+  count       = local.used
+  name        = var.prefix
+  network_id  = openstack_networking_network_v2.nodes[0].id
+  cidr        = var.network
+  ip_version  = 4
+  description = local.labels
+
+  # What the cloud itself puts into the network (DHCP) gets none of the nodes' addresses.
+  allocation_pool {
+    start = cidrhost(var.network, 2)
+    end   = cidrhost(var.network, 254)
+  }
 }
 
 data "openstack_networking_network_v2" "outside" {
-  count = local.used
-  name  = var.outside
+  count    = local.used
+  name     = var.zone
+  external = true
 }
 
 resource "openstack_networking_router_v2" "nodes" {
   count               = local.used
   name                = var.prefix
   external_network_id = data.openstack_networking_network_v2.outside[0].id
-  tags                = local.tags
+  description         = local.labels
 }
 
 resource "openstack_networking_router_interface_v2" "nodes" {
@@ -66,9 +74,9 @@ resource "openstack_networking_router_interface_v2" "nodes" {
 }
 
 resource "openstack_networking_secgroup_v2" "nodes" {
-  count = local.used
-  name  = var.prefix
-  tags  = local.tags
+  count       = local.used
+  name        = var.prefix
+  description = local.labels
 }
 
 resource "openstack_networking_secgroup_rule_v2" "ssh" {
@@ -105,7 +113,7 @@ resource "openstack_networking_port_v2" "node" {
   network_id         = openstack_networking_network_v2.nodes[0].id
   admin_state_up     = true
   security_group_ids = [openstack_networking_secgroup_v2.nodes[0].id]
-  tags               = local.tags
+  description        = "${local.labels} ntier-node=${each.key}"
 
   fixed_ip {
     subnet_id  = openstack_networking_subnet_v2.nodes[0].id
@@ -116,18 +124,18 @@ resource "openstack_networking_port_v2" "node" {
 resource "openstack_networking_floatingip_v2" "node" {
   for_each    = local.nodes
   depends_on  = [openstack_networking_router_interface_v2.nodes]
-  pool        = var.outside
+  pool        = var.zone
   port_id     = openstack_networking_port_v2.node[each.key].id
-  description = "${var.prefix}-${each.key}"
-  tags        = local.tags
+  description = "${local.labels} ntier-node=${each.key}"
 }
 
 resource "openstack_compute_instance_v2" "node" {
   for_each          = local.nodes
+  depends_on        = [openstack_networking_router_interface_v2.nodes] # a first boot needs the metadata service
   name              = "${var.prefix}-${each.key}"
   flavor_name       = var.machines[each.value.node_type].type
   image_name        = var.image
-  availability_zone = var.location == "" ? null : var.location
+  availability_zone = var.location == "any" ? null : var.location
   key_pair          = openstack_compute_keypair_v2.controller[0].name
   user_data         = module.first_boot.user_data[each.key]
   metadata          = merge(var.labels, { "ntier-node" = each.key })

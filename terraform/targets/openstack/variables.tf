@@ -29,7 +29,7 @@ variable "scale" {
 }
 
 variable "machines" {
-  description = "What each node type is: flavor, cores, memory."
+  description = "What each node type is: flavor, cores, memory. ntier takes it from machines.json."
   type        = map(object({ type = string, cores = number, memory_bytes = number }))
   default     = {}
 }
@@ -41,12 +41,12 @@ variable "surveyed" {
 }
 
 variable "location" {
-  description = "Availability zone of all machines; empty: the cloud's choice."
+  description = "Availability zone of all machines; any: the cloud's choice."
   type        = string
-  default     = ""
+  default     = "any"
 }
 
-variable "outside" {
+variable "zone" {
   description = "Network of the cloud that floating addresses come from."
   type        = string
   default     = "public"
@@ -55,7 +55,7 @@ variable "outside" {
 variable "image" {
   description = "Image of the machines."
   type        = string
-  default     = "Debian 13"
+  default     = "debian-13"
 }
 
 variable "network" {

@@ -12,4 +12,6 @@ terraform {
 }
 
 # The cloud and who we are come from the environment (OS_CLOUD, or OS_AUTH_URL and the like) and are in no file.
-provider "openstack" {}
+provider "openstack" {
+  max_retries = 5 # after a broken connection, and after an answer 429, which says how long to wait
+}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ntier_harness.spec import Spec
     from ntier_harness.ssh import Nodes
 
-NAMES = ("local", "hosts", "hcloud")
+NAMES = ("local", "hosts", "hcloud", "openstack")
 """The first one is the default."""
 
 
@@ -42,7 +42,7 @@ class Observation(Protocol):
         """Why the observation cannot go on; None if it can."""
 
     def busy(self) -> dict[str, Reading]:
-        """The newest reading of each node of which there is one. Never older than a few seconds."""
+        """The newest reading of each node that has one. Never older than a few seconds."""
 
     def stop(self) -> None:
         """Ends its programs; may be called twice."""
@@ -97,6 +97,8 @@ class Target(Protocol):
 
     rents: bool
     """Whether its machines are rented."""
+    keeps_snapshots: bool
+    """Whether snapshots of them can be made."""
 
     def price(self, spec: Spec, seconds: float) -> dict[str, Any] | None: ...
 
@@ -113,6 +115,8 @@ class Target(Protocol):
     def still_rented(self) -> str: ...
 
     def give_back(self) -> bool: ...
+
+    def kept(self) -> str: ...
 
     # ---- what there is
 
@@ -135,8 +139,8 @@ class Target(Protocol):
         """Cores of the machine, or of the largest one: what the warm-up must be able to fill."""
 
     def cpu_ticks(self, nodes: Nodes) -> dict[str, list[int]]:
-        """Machine -> ticks of all its cores since boot: user, nice, system, idle, iowait, irq, softirq, steal. Of the
-        machines of which check H2 looks at the stolen time."""
+        """Machine -> ticks of all its cores since boot: user, nice, system, idle, iowait, irq, softirq, steal. It
+        covers the machines whose stolen time check H2 examines."""
 
     def guard(self, address: str, nodes: list[Node]) -> None:
         """Raises WorkError unless load may be sent to this address."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ntier_harness.targets.rental import Offer
+
 OWNER, WORK, EXPIRES, NODE = "ntier-owner", "ntier-work", "ntier-expires", "ntier-node"
 """Labels on everything that is rented."""
+OFF = ("off", "stopping", "deleting", "error", "unknown")
+"""Status of a machine that is of no use any more."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,8 @@ class Thing:
     detail: str = ""
     """Type or address, for a person."""
     status: str = ""
+    fault: str = ""
+    """What the provider says went wrong with it."""
 
     @property
     def owner(self) -> str:
@@ -46,3 +52,45 @@ class Account(Protocol):
 
     def prices(self, location: str) -> dict[str, float]:
         """Machine type -> what an hour costs today, as the provider itself says; empty if it does not."""
+
+    def lacks(self, offer: Offer) -> list[str]:
+        """What the offer names and the provider does not have, each with what there is; empty if nothing, or if
+        Terraform's provider says it just as well."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The disk of a machine, kept by the provider with our label. `disk_gb`: of the machine that it was taken from; no
+    smaller one can be made from it. `price_per_month`: in the account's currency; None while its size is not known."""
+
+    id: str
+    name: str
+    labels: dict[str, str]
+    status: str
+    """`available`, `creating`, or what went wrong."""
+    disk_gb: float
+    size_gb: float | None = None
+    price_per_month: float | None = None
+
+    @property
+    def owner(self) -> str:
+        return self.labels.get(OWNER, "")
+
+
+class KeepsSnapshots(Account, Protocol):
+    """An account that can make snapshots of machines. They are in no answer of `find`: they outlive `down`."""
+
+    def snapshots(self, owner: str | None = None) -> list[Snapshot]:
+        """Those with our label, or with this owner's."""
+
+    def shut_down(self, machine: Thing, *, at_once: bool = False) -> None:
+        """Asks the machine to end; `at_once`: ends it. It is off when `find` says so."""
+
+    def take_snapshot(self, machine: Thing, name: str, labels: dict[str, str]) -> None:
+        """Asks for it, once: after an error it may be there all the same."""
+
+    def remove_snapshots(self, snapshots: list[Snapshot]) -> None:
+        """What is gone already is no error."""
+
+    def disks_gb(self) -> dict[str, float]:
+        """Machine type -> size of its disk."""

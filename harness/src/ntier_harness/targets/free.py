@@ -11,6 +11,7 @@ class Free:
     """A target that rents nothing."""
 
     rents = False
+    keeps_snapshots = False
 
     def price(self, _spec: Spec, _seconds: float) -> dict[str, Any] | None:
         """What `seconds` of these nodes cost, for the plan; None: nothing."""
@@ -41,3 +42,7 @@ class Free:
     def give_back(self) -> bool:
         """Whether the machines were rented for this work alone, so that they go with it."""
         return False
+
+    def kept(self) -> str:
+        """A sentence on what goes on costing money after `down`; empty: nothing does."""
+        return ""

@@ -11,6 +11,7 @@ from ntier_harness.targets.rented import Rented
 class Hcloud(Rented):
     name = "hcloud"
     secrets = ("HCLOUD_TOKEN",)
+    keeps_snapshots = True
     machine_address = 'hcloud_server.node["{name}"]'
     permanent = re.compile(
         r"\((resource_limit_exceeded|forbidden|unauthorized|token_readonly|invalid_input|invalid_server_type)\b"

@@ -8,11 +8,10 @@ import os
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
 from typing import Any
 
-from ntier_harness.errors import WorkError
-from ntier_harness.targets.account import OWNER, Thing
+from ntier_harness.targets.account import OWNER, Snapshot, Thing
+from ntier_harness.targets.asking import Answer, HttpAccount
 
 ENDPOINT = "https://api.hetzner.cloud/v1"
 KINDS = {
@@ -25,24 +24,20 @@ KINDS = {
     "ssh_keys": "key",
 }
 """In the order in which they can be deleted."""
-TRIES, FIRST_WAIT_S = 7, 0.5  # 0.5 + 1 + 2 + ... = 31 s in all
-BUSY = (409, 422, 423, 429)  # changed meanwhile, still in use, locked, too many requests
 
 
-class HcloudAccount:
-    """`sleep`: waits so many seconds."""
-
-    def __init__(self, sleep: Callable[[float], None]) -> None:
-        self._sleep = sleep
+class HcloudAccount(HttpAccount):
+    name = "hcloud"
+    hint = "is HCLOUD_TOKEN right, and may it write?"
+    kinds = tuple(KINDS.values())
 
     def find(self, owner: str | None = None) -> list[Thing]:
         selector = f"{OWNER}={owner}" if owner else OWNER
         return [_thing(kind, r) for kind in KINDS for r in self._list(kind, label_selector=selector)]
 
-    def remove(self, things: list[Thing]) -> None:
-        for path, kind in KINDS.items():
-            for thing in (t for t in things if t.kind == kind):
-                self._ask("DELETE", f"/{path}/{thing.id}", gone_is_fine=True)
+    def delete(self, thing: Thing) -> None:
+        path = next(path for path, kind in KINDS.items() if kind == thing.kind)
+        self.ask("DELETE", f"/{path}/{thing.id}", gone_is_fine=True)
 
     def prices(self, location: str) -> dict[str, float]:
         """With VAT, as the account pays it; the public address, which is priced by itself, is added."""
@@ -54,8 +49,36 @@ class HcloudAccount:
                     per_hour[type_["name"]] = float(price["price_hourly"]["gross"]) + address
         return per_hour
 
+    # ---- snapshots, which the API calls images ------------------------------------------------------------------
+
+    def snapshots(self, owner: str | None = None) -> list[Snapshot]:
+        selector = f"{OWNER}={owner}" if owner else OWNER
+        found = self._list("images", type="snapshot", label_selector=selector)
+        price = self._snapshot_price() if found else 0.0
+        return [_snapshot(r, price) for r in found]
+
+    def shut_down(self, machine: Thing, *, at_once: bool = False) -> None:
+        self.ask("POST", f"/servers/{machine.id}/actions/{'poweroff' if at_once else 'shutdown'}", {})
+
+    def take_snapshot(self, machine: Thing, name: str, labels: dict[str, str]) -> None:
+        body = {"type": "snapshot", "description": name, "labels": labels}
+        self.ask("POST", f"/servers/{machine.id}/actions/create_image", body, tries=1)
+
+    def remove_snapshots(self, snapshots: list[Snapshot]) -> None:
+        for snapshot in snapshots:
+            self.ask("DELETE", f"/images/{snapshot.id}", gone_is_fine=True)
+
+    def disks_gb(self) -> dict[str, float]:
+        return {type_["name"]: float(type_["disk"]) for type_ in self._list("server_types")}
+
+    def _snapshot_price(self) -> float:
+        """Of a GB and month, with VAT."""
+        return float(self.ask("GET", "/pricing")["pricing"]["image"]["price_per_gb_month"]["gross"])
+
+    # ---- requests -----------------------------------------------------------------------------------------------
+
     def _address_price(self, location: str) -> float:
-        pricing = self._ask("GET", "/pricing")["pricing"]
+        pricing = self.ask("GET", "/pricing")["pricing"]
         ipv4 = next((p for p in pricing.get("primary_ips", []) if p.get("type") == "ipv4"), {"prices": []})
         return next((float(p["price_hourly"]["gross"]) for p in ipv4["prices"] if p.get("location") == location), 0.0)
 
@@ -64,38 +87,26 @@ class HcloudAccount:
         page: int | None = 1
         while page:
             text = urllib.parse.urlencode(query | {"page": page, "per_page": 50})
-            answer = self._ask("GET", f"/{kind}?{text}")
+            answer = self.ask("GET", f"/{kind}?{text}")
             things += answer[kind]
             page = answer["meta"]["pagination"]["next_page"]
         return things
 
-    def _ask(self, method: str, path: str, *, gone_is_fine: bool = False) -> dict[str, Any]:
-        """Tries again while the API is busy or broken. Raises WorkError with what it said last."""
-        for number in range(TRIES):
-            status, answer, said = self._once(method, path)
-            if 0 < status < 300 or (status == 404 and gone_is_fine):
-                return answer
-            if status and status not in BUSY and status < 500:
-                break
-            if number + 1 < TRIES:
-                self._sleep(FIRST_WAIT_S * 2**number)
-        hint = "; is HCLOUD_TOKEN right, and may it write?" if status in (401, 403) else ""
-        raise WorkError(f"hcloud: {method} {path.partition('?')[0]}: {said}{hint}")
-
-    def _once(self, method: str, path: str) -> tuple[int, dict[str, Any], str]:
-        """(HTTP status or 0, answer, what went wrong)."""
+    def once(self, method: str, path: str, body: dict[str, Any] | None) -> Answer:
         endpoint = os.environ.get("HCLOUD_ENDPOINT") or ENDPOINT
+        headers = {"Authorization": f"Bearer {os.environ.get('HCLOUD_TOKEN', '')}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(  # noqa: S310 (the endpoint is the provider's, or the person's own)
-            endpoint + path, method=method, headers={"Authorization": f"Bearer {os.environ.get('HCLOUD_TOKEN', '')}"}
+            endpoint + path, method=method, data=data, headers=headers
         )
         try:
             with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
                 text = response.read()
-                return response.status, json.loads(text) if text else {}, ""
+                return Answer(response.status, json.loads(text) if text else {})
         except urllib.error.HTTPError as error:
-            return error.code, {}, f"{error.code} {_message(error)}"
+            return Answer(error.code, said=f"{error.code} {_message(error)}")
         except (OSError, ValueError, http.client.HTTPException) as error:
-            return 0, {}, str(getattr(error, "reason", error)) or type(error).__name__
+            return Answer(0, said=str(getattr(error, "reason", error)) or type(error).__name__)
 
 
 def _message(error: urllib.error.HTTPError) -> str:
@@ -113,3 +124,10 @@ def _thing(kind: str, r: dict[str, Any]) -> Thing:
         "networks": lambda: r["ip_range"],
     }.get(kind, lambda: "")()
     return Thing(KINDS[kind], str(r["id"]), r["name"], r.get("labels") or {}, detail, r.get("status", ""))
+
+
+def _snapshot(r: dict[str, Any], gb_month: float) -> Snapshot:
+    size = r.get("image_size")
+    price = None if size is None else round(size * gb_month, 4)
+    name = r.get("description") or f"snapshot {r['id']}"
+    return Snapshot(str(r["id"]), name, r.get("labels") or {}, r["status"], float(r["disk_size"]), size, price)

@@ -44,7 +44,7 @@ def quota_ms(cpu_cores: float) -> tuple[int, int]:
         quota = round(cpu_cores * period)
         if quota and abs(quota / period / cpu_cores - 1) <= (ROUNDING if quota == 1 else 1e-6):
             return quota, period
-    raise RequestError(f"scale: {cpu_cores} cores are no whole milliseconds in any period up to {PERIODS_MS[-1]} ms")
+    raise RequestError(f"scale: {cpu_cores} cores are no whole number of ms in any period up to {PERIODS_MS[-1]} ms")
 
 
 def granted(node: Node) -> Node:

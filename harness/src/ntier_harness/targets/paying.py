@@ -36,7 +36,14 @@ class Paying:
         self.offer_file = file or self.root / "machines.json"
         self.offer: Offer = read_offer(self.offer_file)
         self.budget = parse_budget(budget, self.offer.currency) if budget else None
+        if budget and not any(t.price_per_hour for t in self.offer.node_types.values()):
+            raise RequestError(
+                f"budget: {self.offer_file} has no prices, so a budget would never be reached; give a file that has "
+                "them as --machines, or no budget"
+            )
         self.work: str = ""
+        self.work_s: float | None = None
+        """The least of it that is of use; None: a trial."""
         self._timer: threading.Timer | None = None
         self._over = False
 
@@ -66,24 +73,37 @@ class Paying:
         }
 
     def check_budget(self, spec: Spec) -> None:
-        """Raises RequestError unless the budget lasts for one trial: else money would be spent for nothing."""
+        """Raises RequestError unless the budget lasts for one trial, with the machines that lack for it: else money
+        would be spent for nothing."""
         if self.budget is None:
             return
-        least = INSTALL_S + plan.trial_duration_s(spec) + DOWN_S
-        needed = priced(self.offer, self.node_types(spec))["per_hour"] * hours(least)
+        there = {m.node for m in self.ledger.open()}
+        lacking = [t for name, t in self.node_types(spec).items() if name not in there]
+        work_s = plan.trial_duration_s(spec) if self.work_s is None else self.work_s
+        least = (INSTALL_S if lacking else 0.0) + work_s + DOWN_S
         now, work = self.runner.now(), self.work or spec.sweep
-        if self.ledger.open():
-            needed = self.ledger.spent(now + plan.trial_duration_s(spec) + DOWN_S, work)
-        else:
-            needed += self.ledger.spent(now, work)
+        needed = self.ledger.spent(now + least, work)
+        needed += sum(self.offer.of(t).price_per_hour for t in lacking) * hours(least)
         if needed > self.budget:
             currency = self.offer.currency
             spent = self.ledger.spent(now, work)
             before = f" ({money(spent, currency)} of it are spent already)" if spent else ""
+            what = f"one trial of {spec.sweep}, which needs"
+            what = what if self.work_s is None else f"the images of {spec.topology}, which need"
             raise RequestError(
-                f"budget: {money(self.budget, currency)} do not last for one trial of {spec.sweep}: that needs "
+                f"budget: {money(self.budget, currency)} do not cover {what} "
                 f"{money(needed, currency)}{before}; {self.still_rented() or 'nothing was rented'}"
             )
+
+    def check_new(self, spec: Spec) -> None:
+        """The same before machines are rented beside others of this work, which then go: a budget that ends it."""
+        try:
+            self.check_budget(spec)
+        except RequestError as error:
+            if not (self.work and self.ledger.open()):
+                raise
+            self._over = True
+            raise BudgetReached(str(error)) from None
 
     # ---- meanwhile
 
@@ -159,8 +179,9 @@ class Paying:
         there = self.ledger.open()
         if not there:
             return ""
-        per_hour = money(sum(m.price_per_hour for m in there), self.offer.currency)
-        return f"{len(there)} rented machines cost {per_hour} per hour until: ntier down --target {self.name}"
+        per_hour = sum(m.price_per_hour for m in there)
+        go_on = f"cost {money(per_hour, self.offer.currency)} per hour" if per_hour else "stay"
+        return f"{len(there)} rented machines {go_on} until: ntier down --target {self.name}"
 
     def give_back(self) -> bool:
         """They go with the work that they were rented for; those of `ntier up` stay until `ntier down`."""

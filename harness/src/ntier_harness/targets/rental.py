@@ -21,7 +21,8 @@ HOUR_S = 3600.0
 
 
 class MachineType(Document):
-    """One of the provider's types. `price_per_hour`: in the offer's currency, all that an hour of it costs."""
+    """One of the provider's types. `price_per_hour`: in the offer's currency, all that an hour of it costs; 0: nothing,
+    or nobody knows."""
 
     type: str
     cores: Annotated[int, Field(ge=1)]
@@ -41,7 +42,8 @@ class Offer(Document):
     """A file `machines.json`: which machine becomes a node of each type, and its price. `locations`: name -> network
     zone, in the order in which they are tried. `apt`: sources of packages that Debian does not have."""
 
-    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{2,3}$")]
+    """Or what else the provider counts in, such as SU (service units)."""
     date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     source: str
     note: str = ""
@@ -70,7 +72,7 @@ def read_offer(file: Path) -> Offer:
 
 def parse_budget(text: str, currency: str) -> float:
     """`5EUR` or `5`. Raises RequestError for another currency than the offer's."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?\s*", text)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{2,3})?\s*", text)
     if not match or not float(match[1]) > 0:
         raise RequestError(f"budget: {text!r}: expected an amount above 0, for example 5{currency}")
     if match[2] and match[2].upper() != currency:
@@ -147,7 +149,7 @@ class Ledger:
             self._write(known)
 
     def spent(self, at_s: float, work: str | None = None) -> float:
-        """Cost until then. `work`: what was rented for it, and what is open, whoever rented it; None: all."""
+        """Cost until then. `work`: only rentals for it, and open rentals of any work; None: all."""
         return sum(m.cost(at_s) for m in self.machines() if work is None or m.work == work or m.until_s is None)
 
     def _write(self, machines: list[Rented]) -> None:

@@ -42,8 +42,8 @@ class Expected(Protocol):
 
 @dataclass(frozen=True)
 class Strangers:
-    """Of a machine on which the system is to be installed: whose presence shows that it serves somebody else. Programs,
-    whoever listens on the system's ports, files that would hold the node's data."""
+    """For a machine on which the system is to be installed: signs that it serves somebody else. They are programs,
+    listeners on the system's ports, and files that would hold the node's data."""
 
     services: tuple[str, ...]
     ports: set[int]
@@ -65,8 +65,8 @@ PATHS = "PATH=/usr/libexec/sysstat:/usr/lib/sysstat:$PATH"
 
 @dataclass(frozen=True)
 class Serving:
-    """Of a machine on which a part of the system runs already (`deploy: none`): what must run there, and what measuring
-    and driving need, which is never installed. `programs`: of the driver."""
+    """For a machine on which a part of the system runs already (`deploy: none`): programs that must run there, and
+    programs that measuring and driving need, which are never installed. `programs`: those of the driver."""
 
     services: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()

@@ -16,6 +16,11 @@ from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.spec import CLIENT, Spec
 
+RUN_S = 1800.0
+DESTROY_S = 300.0
+"""Of what is rented: fourteen machines take 10 s against an API that answers at once. A provider may wait for hours for
+what holds a network; what is left after this time is removed by the API."""
+
 
 def common_variables(spec: Spec) -> dict[str, Any]:
     """What every target's root takes: how many of what, clients last."""
@@ -36,7 +41,7 @@ def program(runner: Runner) -> str:
 
 
 class Failed(WorkError):
-    """`said`: the errors in full, for whoever knows the provider's codes."""
+    """`said`: the errors in full, with the provider's codes."""
 
     def __init__(self, message: str, said: str) -> None:
         super().__init__(message)
@@ -70,7 +75,7 @@ class Terraform:
 
     def ids(self) -> set[str] | None:
         """Ids of what the state has whole, without what the next apply would replace; None if the state cannot be read,
-        as after a crash in the midst of writing it."""
+        as after a crash that interrupted writing it."""
         if not self._state.exists():
             return set()
         try:
@@ -122,7 +127,8 @@ class Terraform:
         tail: list[str] = []
         before = os.umask(0o077) if self.private else None
         try:
-            code = self.runner.lines(argv, tail.append, log=log, env=self.env)
+            limit = DESTROY_S if self.private and command == "destroy" else RUN_S
+            code = self.runner.lines(argv, tail.append, log=log, env=self.env, timeout=limit)
         finally:
             if before is not None:
                 os.umask(before)

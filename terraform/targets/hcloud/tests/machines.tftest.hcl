@@ -64,6 +64,40 @@ run "the_contract" {
   }
 }
 
+run "machines_that_are_there_stay_as_they_are" {
+  command = apply
+  variables {
+    images = { db = "4711" }
+    only   = ["web", "db"]
+  }
+  assert {
+    condition     = hcloud_server.node["db9"].image == "debian-13" && length(hcloud_server.node) == 10
+    error_message = "a newer snapshot makes no machine anew; those of other tiers go"
+  }
+  assert {
+    condition     = [for n in output.nodes : n.address if n.name == "db9"] == ["10.98.4.9"] && tolist(keys(output.ssh)) == sort(output.nodes[*].name)
+    error_message = "the tiers that are made have their usual addresses"
+  }
+}
+
+run "only_the_web_server" {
+  command = apply
+  variables { only = ["web"] }
+  assert {
+    condition     = keys(hcloud_server.node) == ["web1"]
+    error_message = "one tier alone"
+  }
+}
+
+run "new_machines_are_made_from_snapshots" {
+  command = plan
+  variables { images = { db = "4711" } }
+  assert {
+    condition     = hcloud_server.node["db9"].image == "4711" && hcloud_server.node["client1"].image == "debian-13"
+    error_message = "a tier with a snapshot has it, the others the image"
+  }
+}
+
 run "nothing_for_nobody" {
   command = plan
   variables { tiers = [] }

@@ -1,0 +1,98 @@
+"""The part of a target that rents machines which sees to it that nothing is left: it asks the provider, not
+Terraform's state."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Any
+
+from ntier_harness.errors import WorkError
+from ntier_harness.paths import Paths
+from ntier_harness.runner import Runner
+from ntier_harness.targets.account import NODE, OFF, WORK, Account, Thing
+from ntier_harness.targets.rental import Ledger
+from ntier_harness.targets.terraform import Terraform
+
+ROUNDS = 20
+"""How often `down` looks whether anything is left, SETTLE_S apart."""
+SETTLE_S = 2.0
+"""A machine that was requested just before a crash may appear this much later. So the API must show nothing twice, this
+far apart."""
+
+
+class Clearing:
+    name: str
+    owner: str
+    runner: Runner
+    paths: Paths
+    ledger: Ledger
+    _terraform: Terraform
+
+    @property
+    def account(self) -> Account:
+        raise NotImplementedError
+
+    @property
+    def owner_label(self) -> str:
+        """The owner as labels and names of machines may be: letters, digits and -. The drawn part is at its end."""
+        return re.sub(r"[^A-Za-z0-9]", "-", self.owner)[-30:].strip("-").lower()
+
+    def clear_strays(self) -> None:
+        """Removes what is ours and in no state: what a crash made without noting it; and machines that are off."""
+        known = self._terraform.ids()
+        things = self.account.find(self.owner_label)
+        off = {t.id for t in things if t.kind == "machine" and t.status in OFF}
+        strays = [t for t in things if known is None or t.id not in known or t.id in off]
+        if strays:
+            self.account.remove(strays)
+        stay = {t.labels.get(NODE) for t in things if t.kind == "machine" and t not in strays}
+        gone = {m.node for m in self.ledger.open()} - stay
+        if gone:  # what is made in their place costs an hour of its own
+            self.ledger.give_back(self.runner.now(), gone)
+        if known is None:
+            self._terraform.forget()
+
+    def remove_all(self) -> list[Thing]:
+        """Removes what has our label until two looks, SETTLE_S apart, find nothing. Returns what is left."""
+        empty = 0
+        left: list[Thing] = []
+        for _ in range(ROUNDS):
+            left = self.account.find(self.owner_label)
+            empty = 0 if left else empty + 1
+            if empty == 2:
+                return []
+            if left:
+                with contextlib.suppress(WorkError):
+                    self.account.remove(left)
+            self.runner.sleep(SETTLE_S)
+        return left or self.account.find(self.owner_label)
+
+    def leftovers(self) -> list[dict[str, Any]]:
+        """Everything with a label of this project in the account: {thing, owner, work, ours, in_use, expired}."""
+        now, ours = self.runner.now(), self.owner_label
+        return [
+            {
+                "kind": t.kind,
+                "name": t.name,
+                "id": t.id,
+                "detail": t.detail,
+                "owner": t.owner,
+                "work": t.labels.get(WORK, ""),
+                "ours": t.owner == ours,
+                "in_use": t.owner == ours and self.paths.nodes.exists(),
+                "expired": t.expires_s is not None and t.expires_s < now,
+            }
+            for t in self.account.find()
+        ]
+
+    def remove_leftovers(self, leftovers: list[dict[str, Any]]) -> None:
+        """Removes these, and notes it in the ledger. Raises WorkError if one cannot be removed."""
+        ids = {(f["kind"], f["id"]) for f in leftovers}
+        self.account.remove([t for t in self.account.find() if (t.kind, t.id) in ids])
+        self.runner.sleep(SETTLE_S)
+        left = [t for t in self.account.find() if (t.kind, t.id) in ids]
+        if left:
+            raise WorkError(f"{self.name}: still there: {', '.join(map(str, left))}")
+        if not self.account.find(self.owner_label):
+            self.ledger.give_back(self.runner.now())

@@ -1,4 +1,5 @@
-"""What data cannot say: two-phase commit needs a place for the transaction of each thread."""
+"""What data cannot say: two-phase commit needs a place for the transaction of each thread, and PostgreSQL's own
+replication a node to replicate to."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ if TYPE_CHECKING:
     from ntier_harness.systems.rules import Request
 
 THREADS = 8  # alter_threads, unless it is given
+REPLICATED = ("logical", "quorum")  # workloads
 
 
 class Rules:
@@ -17,7 +19,13 @@ class Rules:
         return {"node_max_prepared_transactions": max(usual, threads)}
 
     def check(self, request: Request) -> None:
-        """Raises ValueError if some thread could never prepare, or would wait for another one's transaction to end."""
+        """Raises ValueError if some thread could never prepare, or would wait for another one's transaction to end; and
+        if there are too few nodes to replicate to."""
+        nodes, standbys = request.counts["node"], request.given.get("standbys", 0)
+        if request.workload in REPLICATED and nodes < 2:
+            raise ValueError(f"topo: {nodes}; workload {request.workload} needs 2 nodes or more")
+        if request.workload == "quorum" and standbys >= nodes:
+            raise ValueError(f"set standbys: {standbys}; with {nodes} nodes allowed are 0 to {nodes - 1}")
         threads = request.given.get("alter_threads", THREADS)
         places = request.given.get("node_max_prepared_transactions")
         if request.workload == "acid" and places is not None and places < threads:

@@ -2,8 +2,8 @@
 """Coordinator of transactions on several PostgreSQL nodes that hold the same data.
 
 coordinator.py drive DIR     the load of one trial (docs/drivers.md); DIR holds driver.json
-coordinator.py recover       ends what a coordinator left in doubt, by its decision log
-coordinator.py check         whether the nodes agree and no change is there by half; exit code 1 if not
+coordinator.py recover       ends what a coordinator left: transactions in doubt, by its decision log; replication
+coordinator.py check         whether the nodes hold what a mode promises; exit code 1 if not
 coordinator.py verify        a change made on each node is read on all of them
 """
 
@@ -19,11 +19,12 @@ from pathlib import Path
 import psycopg
 from twophase.acid import Refused
 from twophase.base import Delivery, commit
+from twophase.builtin import end
 from twophase.changes import draw
 from twophase.decisions import DecisionLog, LogError
 from twophase.drive import Work
 from twophase.places import Place, Unfit, examine, first_line, places
-from twophase.recovery import State, check, recover
+from twophase.recovery import PROMISES, State, check, recover
 
 WRONG, NOT_RIGHT = 2, 1
 DRAIN_S = 20.0
@@ -32,16 +33,20 @@ DRAIN_S = 20.0
 async def recovered(nodes: list[Place], folder: Path) -> int:
     with DecisionLog(folder).locked() as log:
         print(await recover(nodes, log))
+        await end(nodes)
     return 0
 
 
-async def checked(nodes: list[Place]) -> int:
+async def checked(nodes: list[Place], mode: str) -> int:
     state = await check(nodes)
     print(said(state))
-    return 0 if state.converged and not state.prepared else NOT_RIGHT
+    if broken := state.broken(mode):
+        print(f"{mode} promises: {PROMISES[mode]}; but {'; '.join(broken)}")
+    return NOT_RIGHT if broken else 0
 
 
 async def verified(nodes: list[Place], items: int) -> int:
+    await end(nodes)
     delivery, before = Delivery(nodes, lambda _: None), await check(nodes)
     task = asyncio.create_task(delivery.run())
     for node in nodes:
@@ -75,6 +80,8 @@ def arguments() -> argparse.Namespace:
         command.add_argument("--conninfo", required=True, help="how to connect: dbname=shop user=... passfile=...")
         if name == "recover":
             command.add_argument("--state", type=Path, required=True, help="folder of the decision log")
+        if name == "check":
+            command.add_argument("--mode", choices=PROMISES, default="base", help="whose promise (base)")
     return parser.parse_args()
 
 
@@ -87,7 +94,7 @@ async def main(told: argparse.Namespace) -> int:
     if told.command == "recover":
         return await recovered(nodes, told.state)
     items = await examine(nodes, prepared=0)
-    return await checked(nodes) if told.command == "check" else await verified(nodes, items)
+    return await checked(nodes, told.mode) if told.command == "check" else await verified(nodes, items)
 
 
 if __name__ == "__main__":

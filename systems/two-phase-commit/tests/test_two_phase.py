@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import csv
-import json
 import os
 import random
 import signal
@@ -15,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,18 +21,17 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "load")]
 
 import crash_matrix  # noqa: E402
 import psycopg  # noqa: E402
-from clusters import CONNINFO, Cluster, alive, clusters, free_port  # noqa: E402
+from clusters import Cluster, alive, clusters, free_port  # noqa: E402
+from trials import SELECTS, Trial, on_each, program, refused  # noqa: E402
 from twophase.acid import Refused, TwoPhase  # noqa: E402
-from twophase.base import Delivery, commit  # noqa: E402
+from twophase.base import Applied, Delivery, commit  # noqa: E402
 from twophase.changes import Change, draw  # noqa: E402
 from twophase.decisions import DecisionLog, LogError, LogLost  # noqa: E402
 from twophase.places import places  # noqa: E402
 from twophase.recovery import check  # noqa: E402
 
 pytestmark = pytest.mark.whole
-COORDINATOR = HERE.parent / "load/coordinator.py"
 KILLS, SEED = 8, 20  # of the fast subset; crash_matrix.py --kills 100 is the whole
-SELECTS = 60
 
 
 @pytest.fixture(scope="module")
@@ -59,52 +55,6 @@ def two(pair: list[Cluster]) -> list[Cluster]:
     for node in pair:
         node.load(200)
     return pair
-
-
-class Trial:
-    """One run of the driver in a folder of its own."""
-
-    def __init__(self, folder: Path, nodes: list[Cluster], mode: str, **parameters: Any) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True)
-        usual = {
-            "mode": mode, "amount": SELECTS, "alter_threads": 4, "sleep_s": 0.02, "select_sleep_s": 0.05,
-            "transfers": 3, "note_bytes": 10, "select_rows": 50, "balance": "turns", "conninfo": CONNINFO,
-            "nodes": ",".join(node.end for node in nodes), "state": str(folder.parent / "state"),
-        }  # fmt: skip
-        told = {
-            "contract": 1, "load_model": "work", "workload": mode, "client": 0, "clients": 1, "workers": 4,
-            "first_worker": 0, "workers_total": 4, "seed": 7, "think_time_s": None,
-            "phases": {"ramp_up_s": 0, "run_s": 120, "ramp_down_s": 0}, "targets": {},
-            "entry": {"addresses": [], "port": 5432, "path": ""}, "parameters": usual | parameters,
-        }  # fmt: skip
-        (folder / "driver.json").write_text(json.dumps(told))
-        self.process = subprocess.Popen(
-            [sys.executable, COORDINATOR, "drive", folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-
-    def begin(self) -> None:
-        while self.process.poll() is None and len(self.lines("progress.csv")) < 1:
-            time.sleep(0.02)
-        (self.folder / "start.new").write_text(f"{round(1000 * time.time() + 200)}\n")
-        (self.folder / "start.new").rename(self.folder / "start")
-
-    def end(self) -> tuple[int, str]:
-        said = self.process.communicate(timeout=120)[0]
-        return self.process.returncode, said
-
-    def lines(self, name: str) -> list[dict[str, str]]:
-        file = self.folder / name
-        return list(csv.DictReader(file.open())) if file.exists() else []
-
-    @property
-    def work(self) -> dict[str, Any]:
-        return json.loads((self.folder / "work.json").read_text())
-
-
-def program(command: str, nodes: list[Cluster], *more: object) -> subprocess.CompletedProcess[str]:
-    words = ["--nodes", ",".join(node.end for node in nodes), "--conninfo", CONNINFO, *map(str, more)]
-    return subprocess.run([sys.executable, COORDINATOR, command, *words], capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("mode", ["acid", "base"])
@@ -150,14 +100,6 @@ def test_draws_of_a_thread_do_not_depend_on_the_clients():
 
 
 # ---- what is refused before anything is measured -------------------------------------------------------------------
-
-
-def refused(trial: Trial) -> str:
-    """The one line that it prints."""
-    code, said = trial.end()
-    assert (code, said.count("\n")) == (2, 1), said
-    assert not trial.lines("progress.csv")
-    return said.strip()
 
 
 def test_a_node_that_cannot_prepare_is_named(two, tmp_path):
@@ -292,14 +234,6 @@ def test_a_second_coordinator_is_kept_out(tmp_path):
 # ---- BASE: order and conflicts -------------------------------------------------------------------------------------
 
 
-def on_each(nodes: list[Cluster], query: str) -> list[tuple[Any, ...]]:
-    found = []
-    for node in nodes:
-        with psycopg.connect(node.conninfo, autocommit=True) as connection:
-            found.append(connection.execute(query).fetchone())
-    return found
-
-
 def change(node: Cluster, number: int, name: str, note: str) -> None:
     """Of item 1, on one node; it stays in the queue."""
 
@@ -312,14 +246,18 @@ def change(node: Cluster, number: int, name: str, note: str) -> None:
     asyncio.run(main())
 
 
-def deliver(nodes: list[Cluster]) -> None:
+def deliver(nodes: list[Cluster]) -> int:
+    """-> rows that came late."""
+    done: list[Applied] = []
+
     async def main() -> None:
-        delivery = Delivery(places([node.conninfo for node in nodes], "test"), lambda _: None)
+        delivery = Delivery(places([node.conninfo for node in nodes], "test"), done.append)
         task = asyncio.create_task(delivery.run())
         assert await delivery.drained(30)
         task.cancel()
 
     asyncio.run(main())
+    return sum(each.late for each in done)
 
 
 NOTE = "SELECT note FROM items WHERE id = 1"
@@ -329,7 +267,7 @@ def test_the_later_writer_wins_on_both_nodes(two):
     change(two[1], 1, "first", "early")
     time.sleep(0.01)
     change(two[0], 0, "second", "late")
-    deliver(two)
+    assert deliver(two) == 2, "both rows of the early one"
     assert on_each(two, NOTE) == [("late",)] * 2
     assert on_each(two, "SELECT count(*) FROM orders") == [(2,)] * 2
 

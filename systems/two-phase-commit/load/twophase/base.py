@@ -56,20 +56,23 @@ AGAIN_S = 0.5  # after a node could not be reached
 
 @dataclass(frozen=True)
 class Applied:
-    """One transaction of a deliverer: `changes` of node `origin` are now on `peer`; the oldest waited `oldest_s`."""
+    """One transaction of a deliverer: `changes` of node `origin` are now on `peer`; the oldest waited `oldest_s`.
+    `late`: rows that `peer` has as a later writer left them."""
 
     t_s: float
     origin: int
     peer: int
     changes: int
     oldest_s: float
+    late: int
 
 
 async def commit(
-    pool: AsyncConnectionPool[Any], node: Place, change: Change, reached: Reached = lambda _step, _node: None
-) -> None:
+    pool: AsyncConnectionPool[Any], node: Place, change: Change, reached: Reached = lambda _step, _node: None, *,
+    queued: bool = True,
+) -> None:  # fmt: skip
     """Raises Refused; if the node died during the commit, nobody knows whether the change was made. Returns when the
-    change is committed on its node."""
+    change is committed on its node. `queued`: for the deliverers; the server itself replicates what is not."""
     try:
         async with pool.connection() as connection:
             async with connection.cursor() as cursor:
@@ -77,7 +80,8 @@ async def commit(
                 await cursor.executemany(MOVE, rows)
                 moves = Jsonb(change.moves)
                 await cursor.execute(ORDER, [change.order, moves])
-                await cursor.execute(QUEUE, [change.order, moves, [item for item, _ in change.moves]])
+                if queued:
+                    await cursor.execute(QUEUE, [change.order, moves, [item for item, _ in change.moves]])
             reached("queued", node.number)
     except (psycopg.Error, *UNREACHABLE) as error:
         raise Refused(first_line(error)) from None
@@ -138,16 +142,17 @@ class Delivery:
             return position, False
         self.reached("taken", peer.number)
         began = time.monotonic()
-        await self._apply(origin, target, taken)
+        late = await self._apply(origin, target, taken)
         self.reached("applied", peer.number)
         oldest_s = max(waited for *_, waited in taken) + time.monotonic() - began
-        self.told(Applied(time.time(), origin.number, peer.number, len(taken), oldest_s))
+        self.told(Applied(time.time(), origin.number, peer.number, len(taken), oldest_s, late))
         position = taken[-1][:2]
         self._positions[origin.number, peer.number] = position
         await self._forget(origin, source)
         return position, len(taken) == MOST
 
-    async def _apply(self, origin: Place, target: Any, taken: Sequence[Any]) -> None:
+    async def _apply(self, origin: Place, target: Any, taken: Sequence[Any]) -> int:
+        """-> rows that were not applied, since the node has later ones."""
         latest: dict[int, list[Any]] = {}
         for _, _, changes, _ in taken:
             for row in changes["rows"]:
@@ -156,10 +161,11 @@ class Delivery:
         orders = [[changes["order"], changes["moves"]] for _, _, changes, _ in taken]
         async with target.pipeline():
             await target.execute(LOCK, [sorted(latest)])
-            await target.execute(APPLY, [Jsonb(list(latest.values()))])
+            applied = await target.execute(APPLY, [Jsonb(list(latest.values()))])
             await target.execute(ORDERS, [Jsonb(orders)])
             await target.execute(REACHED, [origin.number, *taken[-1][:2]])
             await target.commit()
+        return len(latest) - applied.rowcount
 
     async def _forget(self, origin: Place, source: Any) -> None:
         """Removes from the queue what every other node has; with no hurry, since doing it twice does no harm."""

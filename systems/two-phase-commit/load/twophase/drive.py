@@ -10,6 +10,7 @@ import json
 import random
 import signal
 import time
+import zlib
 from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import asdict
@@ -20,19 +21,23 @@ import psycopg
 
 from twophase.acid import Refused, TwoPhase
 from twophase.base import Applied, Delivery, commit
-from twophase.changes import draw
+from twophase.builtin import OLDEST, BuiltIn, Lag, end
+from twophase.builtin import commit as commit_with_quorum
+from twophase.changes import Change, draw
 from twophase.decisions import DecisionLog
 from twophase.places import UNREACHABLE, Place, Unfit, examine, first_line, places
-from twophase.recovery import Foreign, check, recover
+from twophase.recovery import PROMISES, Foreign, check, recover
 
 HEARTBEAT = "t_s,users,started,completed,failed,in_flight,response_time_mean_ms,selects,alters,untold\n"
-RESULTS = "timeStamp,elapsed,label,responseCode,threadName,success,failureMessage,bytes,Latency,Connect\n"
-APPLIED = "t_s,origin,peer,changes,oldest_ms\n"
+RESULTS = "timeStamp,elapsed,label,responseCode,threadName,success,failureMessage,bytes,Latency,Connect,drawn\n"
+APPLIED = "t_s,origin,peer,changes,oldest_ms,late\n"
+LAG = "t_s,origin,peer,behind_bytes,lag_ms\n"
 SELECT = "SELECT id, stock FROM items WHERE id BETWEEN %s AND %s ORDER BY stock, id LIMIT 10"
 ATTEMPTS = 10  # to find nothing in doubt, s
 END_S = 2.0  # for alters that are under way when the time is over
 CHECK_S = 3.0  # for the checker after the end; the harness takes 5 s without a heartbeat for a driver that hangs
 DELIVERY_S = 1.0  # for changes that are still on their way then
+COUNT_S = 0.5  # for counting conflicts of PostgreSQL's own replication
 
 
 class Work:
@@ -41,11 +46,12 @@ class Work:
     def __init__(self, folder: Path) -> None:
         self.folder, self.told = folder, json.loads((folder / "driver.json").read_text())
         p = self.told["parameters"]
-        self.mode, self.amount = one_of(p, "mode", ("acid", "base")), number(p, "amount", 1)
+        self.mode, self.amount = one_of(p, "mode", tuple(PROMISES)), number(p, "amount", 1)
         self.alter_threads, self.sleep_s = number(p, "alter_threads", 0), float(number(p, "sleep_s", 0, whole=False))
         self.select_sleep_s = float(number(p, "select_sleep_s", 0, whole=False))
         self.transfers, self.note_bytes = number(p, "transfers", 1), number(p, "note_bytes", 0)
         self.select_rows, self.balance = number(p, "select_rows", 1), one_of(p, "balance", ("turns", "least_pending"))
+        self.standbys = number(p, "standbys", 0)
         if self.told["load_model"] != "work":
             raise ValueError(f"load_model: {self.told['load_model']!r}; this driver does a fixed amount of work only")
         self.total, first = self.told["workers_total"], self.told["first_worker"]
@@ -57,10 +63,19 @@ class Work:
         self.items = self.active = self.started = self.completed = self.failed = 0
         self.done, self.pending = Counter[str](), Counter[int]()
         self.lately: list[float] = []
+        self.took: dict[str, list[float]] = {"select": [], "alter": []}  # of those that succeeded, ms
+        self.stale: list[float] = []  # how old what reached another node was, ms
+        self.late: int | None = 0  # rows that reached a node which had later ones; None: not known
+        self.builtin: BuiltIn | None = None
         self.over = asyncio.Event()
         self.files = {
             name: self._open(name, head)
-            for name, head in (("interactions.jtl.csv", RESULTS), ("applied.csv", APPLIED), ("progress.csv", ""))
+            for name, head in (
+                ("interactions.jtl.csv", RESULTS),
+                ("applied.csv", APPLIED),
+                ("lag.csv", LAG),
+                ("progress.csv", ""),
+            )
         }
 
     def _open(self, name: str, head: str) -> Any:
@@ -86,9 +101,19 @@ class Work:
             self.items = await examine(self.nodes, prepared=self.alter_threads if self.mode == "acid" else 0)
             if self.items < 2 * self.transfers:
                 raise Unfit(f"transfers: {self.transfers} need {2 * self.transfers} items; the nodes hold {self.items}")
+            await self._replicate()
             await self._recover()
             self.log.begin()
             await self._with_connections()
+
+    async def _replicate(self) -> None:
+        """The first client takes away what an earlier run left of PostgreSQL's own replication, and sets up its own."""
+        if self.told["client"] == 0:
+            await end(self.nodes)
+        if self.mode in OLDEST:
+            self.builtin = BuiltIn(self.nodes, self.mode, self.standbys)
+            if self.told["client"] == 0:
+                await self.builtin.begin()
 
     async def _recover(self) -> None:
         """What is in doubt because of another client's coordinator, that one recovers at the same moment."""
@@ -105,15 +130,14 @@ class Work:
         async with contextlib.AsyncExitStack() as opened:
             selecting, altering = len(self.workers), max(1, len(self.alterers))
             self.readers = [node.pool(selecting, autocommit=True) for node in self.nodes]
-            self.writers = [node.pool(altering, autocommit=False) for node in self.nodes]
+            waits = {"synchronous_commit": "remote_apply"} if self.mode == "quorum" else {}
+            self.writers = [node.pool(altering, autocommit=False, **waits) for node in self.nodes]
             for pool in (*self.readers, *self.writers):
                 await opened.enter_async_context(pool)
                 await pool.wait(timeout=30)
             self.two_phase = TwoPhase(self.nodes, self.writers, self.log)
             self.delivery = Delivery(self.nodes, self._applied)
-            delivers = self.mode == "base" and self.told["client"] == 0
-            beside = [self.delivery.run()] if delivers else [self.two_phase.tell_outcomes()]
-            tasks = [asyncio.create_task(job) for job in (self._beats(), *beside)]
+            tasks = [asyncio.create_task(job) for job in (self._beats(), self._beside())]
             try:
                 await first_of(self._work(), *tasks)
             finally:
@@ -122,6 +146,14 @@ class Work:
                 await asyncio.gather(*tasks, return_exceptions=True)
                 for file in self.files.values():
                     file.close()
+
+    def _beside(self) -> Coroutine[Any, Any, None]:
+        """What runs beside the load; deliveries and readings of lags on the first client."""
+        if self.told["client"] == 0 and self.builtin:
+            return self.builtin.watch(self._lag)
+        if self.told["client"] == 0 and self.mode == "base":
+            return self.delivery.run()
+        return self.two_phase.tell_outcomes()
 
     async def _work(self) -> None:
         """Waits for the common start; ends when the selects are done, the time is over, or SIGTERM has come."""
@@ -154,19 +186,35 @@ class Work:
 
     async def _conclude(self, seconds: float, *, cut_off: bool) -> None:
         """Without a heartbeat, since the work is done; the contract allows 5 s."""
-        drained = self.mode == "acid" or (not cut_off and await self.delivery.drained(DELIVERY_S))
+        drained = await self._drained(cut_off=cut_off)
         state: dict[str, Any] = {}
         if not cut_off:
             with contextlib.suppress(TimeoutError, *UNREACHABLE):
                 found = await asyncio.wait_for(check(self.nodes), CHECK_S)
-                state = asdict(found) | {"atomic": found.atomic, "converged": found.converged}
+                told = {"atomic": found.atomic, "converged": found.converged, "broken": found.broken(self.mode)}
+                state = asdict(found) | told
         statements = self.done["alter"] * (2 * self.transfers + 1)
         summary = {
             "mode": self.mode, "seconds": round(seconds, 3), "selects": self.done["select"], "of": self.amount,
             "alters": self.done["alter"], "statements": statements, "failed": self.failed, "drained": drained,
-            "queries_per_s": round((self.done["select"] + statements) / seconds, 2), "state": state,
+            "queries_per_s": round((self.done["select"] + statements) / seconds, 2), "promise": PROMISES[self.mode],
+            "select_ms": spread(self.took["select"]), "alter_ms": spread(self.took["alter"]),
+            "stale_ms": spread(self.stale), "late": self.late, "state": state,
         }  # fmt: skip
         (self.folder / "work.json").write_text(json.dumps(summary, indent=1) + "\n")
+
+    async def _drained(self, *, cut_off: bool) -> bool:
+        """Whether all changes have reached all nodes."""
+        if self.mode == "acid":
+            return True
+        if cut_off:
+            return False
+        if self.builtin is None:
+            return await self.delivery.drained(DELIVERY_S)
+        drained, self.late = await self.builtin.caught_up(DELIVERY_S), None
+        with contextlib.suppress(TimeoutError, Unfit):
+            self.late = await asyncio.wait_for(self.builtin.late(), COUNT_S)
+        return drained
 
     # ---- threads ----------------------------------------------------------------------------------------------------
 
@@ -179,13 +227,13 @@ class Work:
         for piece in range(worker, self.amount, self.total):
             if self.over.is_set():
                 break
-            await self._timed("select", worker, self._select(piece))
+            first = self.stream("select", piece).randint(1, max(1, self.items - self.select_rows + 1))
+            await self._timed("select", "select", worker, self._select(piece, first), str(first))
             await self._pause(self.select_sleep_s)
         self.active -= 1
 
-    async def _select(self, piece: int) -> None:
-        node, draws = self._turn(piece), self.stream("select", piece)
-        first = draws.randint(1, max(1, self.items - self.select_rows + 1))
+    async def _select(self, piece: int, first: int) -> None:
+        node = self._turn(piece)
         self.pending[node] += 1
         try:
             async with self.readers[node].connection() as connection:
@@ -212,14 +260,20 @@ class Work:
             order = f"{self.log.name(alterer)}.{number_}"
             change = draw(draws, order, self.transfers, self.items, self.note_bytes)
             node = draws.randrange(len(self.nodes))
-            job = self.two_phase.run(change) if self.mode == "acid" else self._base(node, change)
-            await self._timed("alter", alterer % self.total, job)
+            drawn = f"{node}:{zlib.crc32(repr(change.moves).encode()):08x}"
+            await self._timed("alter", f"alter{alterer}", alterer % self.total, self._alter(node, change), drawn)
             await self._pause(self.sleep_s)
         self.active -= 1
 
-    async def _base(self, node: int, change: Any) -> None:
-        await commit(self.writers[node], self.nodes[node], change)
-        self.delivery.hint(self.nodes[node])
+    async def _alter(self, node: int, change: Change) -> None:
+        """`node`: where it is made, by the modes that let every node write."""
+        if self.mode == "acid":
+            await self.two_phase.run(change)
+        elif self.mode == "quorum":
+            await commit_with_quorum(self.writers[0], change)
+        else:
+            await commit(self.writers[node], self.nodes[node], change, queued=self.mode == "base")
+            self.delivery.hint(self.nodes[node])
 
     async def _pause(self, seconds: float) -> None:
         """Ends early when the run does."""
@@ -227,9 +281,9 @@ class Work:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.over.wait(), seconds)
 
-    async def _timed(self, label: str, worker: int, job: Coroutine[Any, Any, None]) -> None:
+    async def _timed(self, label: str, thread: str, worker: int, job: Coroutine[Any, Any, None], drawn: str) -> None:
         """One interaction and its line. Alter thread A counts as worker A, modulo the workers. What a node refuses is a
-        failed interaction, not an error of ours."""
+        failed interaction, not an error of ours. `drawn`: tells what was drawn for it."""
         begin_s, code, message = time.time(), "200", ""
         self.started += 1
         try:
@@ -240,13 +294,24 @@ class Work:
         self.failed, self.completed = self.failed + (not ok), self.completed + 1
         self.done[label] += ok
         self.lately.append(ms)
-        name = f"{label}-{worker - self.workers.start + 1}"
-        row = [round(1000 * begin_s), round(ms), label, code, name, str(ok).lower(), message, 0, 0, 0]
+        if ok:
+            self.took[label].append(ms)
+        name = f"{thread}-{worker - self.workers.start + 1}"
+        row = [round(1000 * begin_s), round(ms), label, code, name, str(ok).lower(), message, 0, 0, 0, drawn]
         csv.writer(self.files["interactions.jtl.csv"], lineterminator="\n").writerow(row)
 
     def _applied(self, done: Applied) -> None:
+        self.stale.append(1000 * done.oldest_s)
+        self.late = (self.late or 0) + done.late
         self.files["applied.csv"].write(
-            f"{done.t_s:.3f},{done.origin + 1},{done.peer + 1},{done.changes},{1000 * done.oldest_s:.1f}\n"
+            f"{done.t_s:.3f},{done.origin + 1},{done.peer + 1},{done.changes},{1000 * done.oldest_s:.1f},{done.late}\n"
+        )
+
+    def _lag(self, seen: Lag) -> None:
+        self.stale.append(1000 * seen.lag_s)
+        behind = "" if seen.behind_bytes is None else seen.behind_bytes
+        self.files["lag.csv"].write(
+            f"{seen.t_s:.3f},{seen.origin + 1},{seen.peer + 1},{behind},{1000 * seen.lag_s:.1f}\n"
         )
 
     # ---- heartbeat --------------------------------------------------------------------------------------------------
@@ -267,6 +332,14 @@ class Work:
         self.files["progress.csv"].write(",".join(map(str, row)) + "\n")
         for file in self.files.values():
             file.flush()
+
+
+def spread(ms: list[float]) -> dict[str, float]:
+    """Median and 99th percentile, ms; nothing of nothing."""
+    if not ms:
+        return {}
+    ordered = sorted(ms)
+    return {"median": round(ordered[len(ordered) // 2], 1), "p99": round(ordered[int(0.99 * len(ordered))], 1)}
 
 
 def number(parameters: dict[str, Any], name: str, least: float, *, whole: bool = True) -> Any:

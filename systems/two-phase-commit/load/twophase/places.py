@@ -66,10 +66,13 @@ class Place:
         await connection.set_autocommit(before)
         self.sessions[connection] = name
 
-    def pool(self, size: int, *, autocommit: bool) -> AsyncConnectionPool[Any]:
+    def pool(self, size: int, *, autocommit: bool, **settings: str) -> AsyncConnectionPool[Any]:
+        """`settings`: of the sessions, as PostgreSQL names them."""
+        options = self.options
+        options["options"] += "".join(f" -c {name}={value}" for name, value in settings.items())
         return AsyncConnectionPool(
             self.conninfo, min_size=size, max_size=size, open=False, timeout=ATTEMPT_S, configure=self.prepare,
-            kwargs={"autocommit": autocommit, **self.options}, reconnect_timeout=86_400,
+            kwargs={"autocommit": autocommit, **options}, reconnect_timeout=86_400,
         )  # fmt: skip
 
 

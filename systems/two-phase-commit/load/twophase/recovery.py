@@ -26,6 +26,17 @@ DIGESTS = {
 }
 
 
+ONE_ORDER = ("acid", "quorum")
+_EACH_OTHER = "in the end all nodes hold the same; where two changed one row at once, the later writer stands"
+PROMISES = {
+    "acid": "a committed alter is on all nodes, as a whole; one that was refused is on none",
+    "base": _EACH_OTHER,
+    "logical": _EACH_OTHER,
+    "quorum": "a committed alter is on the first node and as many others as asked for; in the end on all, as a whole",
+}
+"""Mode -> what the checker holds it to."""
+
+
 class Foreign(Unfit):
     """A node holds prepared transactions of another coordinator."""
 
@@ -90,6 +101,16 @@ class State:
     @property
     def atomic(self) -> bool:
         return self.converged and not self.prepared and not self.stray and not self.stock
+
+    def broken(self, mode: str) -> list[str]:
+        """What is not as `mode` promises (PROMISES), after the last change has arrived."""
+        found = [f"{self.waiting} changes are on their way"] if self.waiting else []
+        found += [f"{table} differ between the nodes" for table in self.differ]
+        found += [f"{self.prepared} transactions are in doubt"] if self.prepared else []
+        if mode in ONE_ORDER:
+            found += [f"{self.stray} items are changed by half or twice"] if self.stray else []
+            found += [f"{self.stock} pieces of stock were won or lost"] if self.stock else []
+        return found
 
 
 async def check(nodes: Sequence[Place]) -> State:

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""The study's page from its data.
+
+page.py          maxima.csv, outcomes.csv, data/ -> README.md (between its marks), claims.md, figures/
+page.py RESULTS  before that: what its store/ holds of the study -> these three. What they have of other sweeps stays,
+                 so that the study can be measured block by block, on several days and machines"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import sys
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import figures as drawn
+from ntier_analysis.comparison.values import has_valid_trial
+from ntier_analysis.expectation.claims import (
+    Claim,
+    Judged,
+    alternatives,
+    anchors,
+    filled,
+    judge,
+    read,
+    read_parts,
+    table,
+    write_parts,
+)
+from ntier_analysis.expectation.quantities import Facts, mean_throughput, read_facts
+from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.store.tables import sweeps
+from ntier_analysis.wording import counted
+
+HERE = Path(__file__).resolve().parent
+CLAIMS, OUTCOMES = HERE / "claims.yaml", HERE / "outcomes.csv"
+SCALE = 0.2  # of all campaigns
+ROWS, DATABASES = (1, 2, 3), (1, 2, 3, 4, 6, 9)
+PROXY = "shardingsphere"
+SERIES = (
+    ("MySQL, normal nodes (Figures 2(a), 3(a))", "M", PROXY),
+    ("PostgreSQL, normal nodes (Figures 2(b), 3(b))", "P", PROXY),
+    ("MySQL, low-cost nodes (Figures 2(c), 3(c))", "ML", PROXY),
+    ("MySQL, normal nodes, behind HAProxy", "M", "haproxy"),
+)
+MESH = "1-{1,2,3}-1-{1,2,3,4,6,9}"
+ALL, LONG, LONG_8000 = drawn.ALL, drawn.LONG, drawn.LONG_8000
+DENSITY = "figure {} --kind density-surface --node"
+FIGURES = (
+    ("1(a)", "density of the database's CPU over the users, one database", f"1-1-1-1M.{ALL}.s0_2", f"{DENSITY} db1"),
+    ("1(b)", "the same, two databases", f"1-1-1-2M.{ALL}.s0_2", f"{DENSITY} db1"),
+    ("2(a), 3(a)", "what limits, and maximum throughput: MySQL", f"{MESH}M.{ALL}.s0_2", "map"),
+    ("2(b), 3(b)", "the same, PostgreSQL", f"{MESH}P.{ALL}.s0_2", "map"),
+    ("2(c), 3(c)", "the same, MySQL on low-cost nodes", f"{MESH}ML.{ALL}.s0_2", "map"),
+    ("2(d), 3(d), 3(e)", "the same, MySQL Cluster", "1-{1,2}-{1,2,4}-{2,4}C.browse_only", ""),
+    ("4(a)", "density of the first database's disk", LONG, f"{DENSITY} db1 --resource disk"),
+    ("4(b)", "density of the middleware's CPU", LONG, f"{DENSITY} middleware1"),
+    ("5", "disk, running and executed statements, CPU by the second", LONG_8000, "figure {} --kind course --node db1"),
+    ("5", "which of these move together, found without being told", LONG_8000, "chains {}"),
+)
+"""Figure of the paper, what it shows, the sweeps that it needs here, the command that makes it."""
+COLUMNS = ("sweep", "limits", "max_per_s", "low", "high", "at_least", "knee_users", "trials", "day",
+           "anchor_per_s")  # fmt: skip
+
+
+def collect(store: Path) -> None:
+    """Sweeps of the study with a valid trial -> maxima.csv, beside those that it has already."""
+    beside = anchors(CLAIMS)
+    wanted = {*beside, *beside.values(), *(sweep for claim in read(CLAIMS) for sweep in claim.sweeps)}
+    names = [name for name in sweeps(store) if name in wanted and has_valid_trial(name, store)]
+    facts = read_facts(store, names) if names else {}
+    made = {name: _row(facts[name], facts.get(beside.get(name, ""))) for name in names}
+    kept = {name: row for name, row in rows().items() if name in wanted}
+    with (HERE / "maxima.csv").open("w", newline="") as out:
+        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(row for _, row in sorted((kept | made).items()))
+
+
+def _row(cell: Facts, anchor: Facts | None) -> dict[str, object]:
+    """Interactions per second are measured, not nominal."""
+    verdict = cell.verdict
+    low, high = verdict["max_throughput_interval"]
+    unit = mean_throughput(anchor.trials).value if anchor else math.nan
+    return {
+        "sweep": cell.sweep, "limits": cell.named, "max_per_s": verdict["max_throughput_per_s"], "low": low,
+        "high": high, "at_least": int(verdict["max_throughput_at_least"]), "knee_users": verdict["knee_users"],
+        "trials": int(cell.trials["valid"].fillna(False).sum()), "day": _day(cell),
+        "anchor_per_s": "" if math.isnan(unit) else round(unit, 3),
+    }  # fmt: skip
+
+
+def _day(cell: Facts) -> str:
+    """Of the last trial, UTC."""
+    return datetime.fromtimestamp(cell.trials["run_end_s"].max(), UTC).date().isoformat()
+
+
+def rows() -> dict[str, dict[str, str]]:
+    with (HERE / "maxima.csv").open(newline="") as file:
+        return {row["sweep"]: row for row in csv.DictReader(file)}
+
+
+def paper() -> dict[tuple[str, int, int], str]:
+    """What limits in the paper, by its text: letters, application servers, databases -> tier and resource."""
+    with (HERE / "paper.csv").open(newline="") as file:
+        found = csv.DictReader(file)
+        return {(r["letters"], int(r["application_servers"]), int(r["databases"])): r["limits"] for r in found}
+
+
+def figures() -> str:
+    """The paper's figures, the command that draws ours, and how many of its sweeps were measured."""
+    there = rows()
+    lines = ["| paper | shows | here: `.venv/bin/ntier-analysis ...` | measured |", "|---|---|---|---|"]
+    for name, shows, pattern, command in FIGURES:
+        named = alternatives(pattern)
+        measured = sum(sweep in there for sweep in named)
+        said = "not measured yet" if not measured else f"{measured} of {counted(len(named), 'sweep')}"
+        drawn = f"{command.format(named[0])}{' --out FILE' if command.startswith('figure') else ''}"
+        lines.append(f"| {name} | {shows} | {f'`{drawn}`' if command else 'cannot be deployed yet'} | {said} |")
+    return "\n".join(lines)
+
+
+def pictures(drawings: dict[str, Drawing]) -> str:
+    """Each drawn figure with what is to be seen in it."""
+    parts = [
+        f"**Figure {paper}.** {drawing.finding} {drawing.caption}\n\n![Figure {paper}](figures/{drawn.picture(paper)})"
+        for paper, drawing in drawings.items()
+    ]
+    return "\n\n".join(parts) or "None yet."
+
+
+def maps() -> None:
+    """The paper's maps beside ours -> figures/maps.png."""
+    there, theirs = rows(), paper()
+
+    def of_paper(letters: str, row: int, databases: int) -> tuple[str, str]:
+        return theirs[letters, row, databases], ""
+
+    def here(letters: str, row: int, databases: int) -> tuple[str, str]:
+        found = there.get(f"1-{row}-1-{databases}{letters}.{ALL}.s0_2")
+        if found is None or not found["max_per_s"]:
+            return "", ""
+        least = "≥ " if found["at_least"] == "1" else ""
+        return found["limits"].removeprefix("single "), f"{least}{float(found['max_per_s']) / SCALE:.0f}"
+
+    series = [(title, letters) for title, letters, middleware in SERIES if middleware == PROXY]
+    drawn.draw_maps(series, ROWS, DATABASES, of_paper, here)
+
+
+def mesh() -> str:
+    """A table for each series: databases across, application servers down; what limits in the paper in italics."""
+    there, theirs, parts = rows(), paper(), []
+    for title, letters, middleware in SERIES:
+        lines = [
+            f"**{title}**\n",
+            f"| application servers | {' | '.join(f'{d} databases' if d > 1 else '1 database' for d in DATABASES)} |",
+            f"|--:|{'---|' * len(DATABASES)}",
+        ]
+        for row in ROWS:
+            cells = []
+            for d in DATABASES:
+                said = f"*{theirs[letters, row, d]}*; " if middleware == PROXY else ""
+                cells.append(said + cell(there.get(f"1-{row}-1-{d}{letters}.browse_only.{middleware}.s0_2")))
+            lines.append(f"| {row} | {' | '.join(cells)} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def cell(row: dict[str, str] | None) -> str:
+    """`db cpu: 577 [557, 597], 1.02 anchors`; throughput nominal."""
+    if row is None or not row["max_per_s"]:
+        return "not measured yet"
+    value = float(row["max_per_s"])
+    ends = f" [{', '.join(f'{float(row[end]) / SCALE:.0f}' for end in ('low', 'high'))}]" if row["low"] else ""
+    unit = f", {value / float(row['anchor_per_s']):.2f} anchors" if row["anchor_per_s"] else ""
+    least = "at least " if row["at_least"] == "1" else ""
+    return f"{row['limits'].removeprefix('single ')}: {least}{value / SCALE:.0f}{ends}{unit}"
+
+
+def claims() -> str:
+    """How many came out how, then the table."""
+    text = (HERE / "claims.md").read_text().rstrip()
+    counts = Counter(re.findall(r"\*\*([a-z ]+)\*\* \|$", text, re.MULTILINE))
+    told = ", ".join(f"{judged} {counts[judged]}" for judged in Judged if counts[judged])
+    return f"{counts.total()} claims: {told}.\n\n{text}"
+
+
+def page() -> str:
+    """README.md with its made parts made anew."""
+    made = {"figures": figures(), "pictures": pictures(drawn.drawings()), "mesh": mesh(), "claims": claims()}
+    return filled((HERE / "README.md").read_text(), made)
+
+
+def judged(store: Path) -> list[Claim]:
+    """By the store, and where it lacks a sweep by what another one said."""
+    return judge(read(CLAIMS), store, read_parts(OUTCOMES))
+
+
+def main(arguments: list[str]) -> None:
+    if arguments:
+        store = Path(arguments[0]) / "store"
+        collect(store)
+        found = judged(store)
+        write_parts(found, OUTCOMES)
+        (HERE / "claims.md").write_text(table(found) + "\n")
+        drawn.keep(store)
+    drawn.save(drawn.drawings())
+    maps()
+    (HERE / "README.md").write_text(page())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

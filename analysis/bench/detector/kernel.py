@@ -68,7 +68,8 @@ class Record(NamedTuple):
 
 class Walk(NamedTuple):
     """Steps (K,): operation, first station or pool (or tier of CHOOSE, LEAVE), tier whose chosen node counts (-1: one
-    for all), coefficient of variation of the work; `work` (C, K) mean core-seconds; `share` (C,) cumulated."""
+    for all), coefficient of variation of the work; `work` (C, K) mean core-seconds; `share` (C,) cumulated; `paced`
+    (K,) whether the machine's speed changes the work."""
 
     operation: np.ndarray
     target: np.ndarray
@@ -76,6 +77,7 @@ class Walk(NamedTuple):
     variation: np.ndarray
     work: np.ndarray
     share: np.ndarray
+    paced: np.ndarray
 
 
 @njit(cache=True, inline="always")
@@ -249,9 +251,12 @@ def snapshot(state, record, taken, waiting, filled, now):
 
 
 @njit(cache=True)
-def run(seed, users, ramp_s, end_s, think_s, walk, fixed, state, record, places, policy, weights, finished):
-    """Simulates until `end_s`; fills `record` and `finished` (begun, response, class) and returns their number."""
+def run(seed, starts, leaves, pace, end_s, think_s, walk, fixed, state, record, places, policy, weights, finished):
+    """Simulates until `end_s`; fills `record` and `finished` (begun, response, class) and returns their number. A user
+    comes at `starts` and goes at `leaves` (s, one per user), or with the answer after that. `pace`: factor of the work
+    on CPUs in each second."""
     np.random.seed(seed)
+    users = starts.shape[0]
     stations, pools, steps = fixed.width.shape[0], places.shape[0], walk.operation.shape[0]
     thinking = stations
     step, kind, begun = np.zeros(users, np.int64), np.zeros(users, np.int64), np.zeros(users)
@@ -261,7 +266,7 @@ def run(seed, users, ramp_s, end_s, think_s, walk, fixed, state, record, places,
     queue, head = np.zeros((pools, users), np.int64), np.zeros(pools, np.int64)
     ready, todo = np.zeros(users, np.int64), np.zeros(users, np.int64)
     for user in range(users):
-        push(state, thinking, ramp_s * user / users + np.random.exponential(think_s), user)
+        push(state, thinking, min(starts[user] + np.random.exponential(think_s), leaves[user]), user)
     for s in range(stations):
         schedule(fixed, state, s, 0.0)
     completed = filled = 0
@@ -277,7 +282,7 @@ def run(seed, users, ramp_s, end_s, think_s, walk, fixed, state, record, places,
             user = pop(state, thinking)
             step[user], begun[user] = 0, now
             kind[user] = np.searchsorted(walk.share, np.random.random())
-            todo[0], left = user, 1
+            todo[0], left = user, 1 if now < leaves[user] else 0
         else:
             left = attend(fixed, state, record, s, now, ready)
             for i in range(left):
@@ -293,13 +298,15 @@ def run(seed, users, ramp_s, end_s, think_s, walk, fixed, state, record, places,
                     finished[completed, 2] = kind[user]
                     completed += 1
                     think = min(np.random.exponential(think_s), THINK_CAP * think_s)
-                    push(state, thinking, now + think, user)
+                    push(state, thinking, min(now + think, max(now, leaves[user])), user)
                     break
                 tier = walk.tier[k]
                 target = walk.target[k] + (node[user, tier] if tier >= 0 else 0)
                 operation = walk.operation[k]
                 if operation == SERVE:
                     work = draw(walk.work[kind[user], k], walk.variation[k])
+                    if walk.paced[k]:
+                        work *= pace[int(now)]
                     if work > 0:
                         advance(fixed, state, record, target, now)
                         if np.isfinite(fixed.quota[target]):

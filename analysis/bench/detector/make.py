@@ -2,6 +2,7 @@
 
     python analysis/bench/detector/make.py FOLDER tuning|scoring CLASS FIRST LAST [--labels]
     python analysis/bench/detector/make.py FOLDER tuning|scoring again      # references only
+    python analysis/bench/detector/make.py FOLDER tuning|scoring shares     # of the references, the saturations only
 
 Resumable: a case that is in FOLDER/<set>.<class>.jsonl is not made again. Cases whose counterfactuals contradict the
 label get that of the counterfactuals; if these do not tell one, the case is written down and left out. `--labels`:
@@ -79,13 +80,20 @@ def shares(case: Case, runs: list[Run], seed: int) -> list[list]:
 
 def alike(case: Case, users: int) -> dict:
     """Mean throughput and shares of runs that differ from the sweep's trial at the highest load by the seed only."""
-    n = int(np.ceil(ALIKE_S / case.run_s))
-    more = n * (HEAVY if heavy(case) else 1)
+    runs = runs_alike(case, users, HEAVY if heavy(case) else 1)
+    mean = float(np.mean([run.throughput for run in runs]))
+    return {"x_alike": mean} | shares_alike(case, runs)
+
+
+def shares_alike(case: Case, runs: list[Run]) -> dict:
+    return {"shares_alike": shares(case, runs[: int(np.ceil(ALIKE_S / case.run_s))], case.seed + 2000)}
+
+
+def runs_alike(case: Case, users: int, times: int) -> list[Run]:
+    more = times * int(np.ceil(ALIKE_S / case.run_s))
     shifts = np.random.default_rng(case.seed).uniform(0, LONG_S / 2, more)
     protocol = (users, truth.SWEEP_RAMP_S, case.run_s)
-    runs = [simulate(case.network, *protocol, case.seed + 2000 + i, x) for i, x in enumerate(shifts)]
-    mean = float(np.mean([run.throughput for run in runs]))
-    return {"x_alike": mean, "shares_alike": shares(case, runs[:n], case.seed + 2000)}
+    return [simulate(case.network, *protocol, case.seed + 2000 + i, x) for i, x in enumerate(shifts)]
 
 
 def heavy(case: Case) -> bool:
@@ -102,14 +110,20 @@ def long_throughput(case: Case, users: int) -> float:
     return float(np.mean([simulate(network, users, truth.RAMP_S, X_REFERENCE_S, seed).throughput for seed in seeds]))
 
 
-def again(folder: Path, seeds: str) -> None:
-    """Makes the references of all cases again: after a change of what counts as saturated."""
+def again(folder: Path, seeds: str, *, shares_only: bool = False) -> None:
+    """Makes the references of all cases again: after a change of what counts as saturated. `shares_only`: the
+    saturations of cases that have none."""
     for path in sorted(folder.glob(f"{seeds}.*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         for line in lines:
-            if line["holds"] and line.get("reference") != REFERENCE:
+            made = "shares_alike" in line if shares_only else line.get("reference") == REFERENCE
+            if line["holds"] and not made:
                 _, kind, number = line["name"].split(".")
-                line |= reference(draw(kind, seeds, int(number)), line["users_reference"]) | {"reference": REFERENCE}
+                case, users = draw(kind, seeds, int(number)), line["users_reference"]
+                if shares_only:
+                    line |= shares_alike(case, runs_alike(case, users, 1))
+                else:
+                    line |= reference(case, users) | {"reference": REFERENCE}
                 path.write_text("".join(json.dumps(x) + "\n" for x in lines))
 
 
@@ -122,8 +136,8 @@ def _store(store: Path, case: Case, runs: list) -> None:
 
 
 def main() -> None:
-    if sys.argv[3] == "again":
-        again(Path(sys.argv[1]), sys.argv[2])
+    if sys.argv[3] in ("again", "shares"):
+        again(Path(sys.argv[1]), sys.argv[2], shares_only=sys.argv[3] == "shares")
         return
     folder, seeds, kind = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     folder.mkdir(parents=True, exist_ok=True)

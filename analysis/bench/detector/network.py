@@ -119,18 +119,22 @@ class Run:
         return float(answered[:, 1].mean()) if len(answered) else float("nan")
 
 
-def simulate(network: Network, users: int, ramp_s: float, run_s: float, seed: int, shift_s: float = 0.0) -> Run:
+def simulate(network: Network, users: int, ramp_s: float, run_s: float, seed: int, shift_s: float = 0.0,
+             stay: tuple[np.ndarray, np.ndarray] | None = None, pace: np.ndarray | None = None) -> Run:  # fmt: skip
     """Times in s from the start of the ramp-up, in which the users start one after the other. `shift_s`: how far the
-    competitors' schedules have got by then."""
+    competitors' schedules have got by then. `stay`: when each user comes and goes instead (inf: never). `pace`: factor
+    of the work on CPUs in each second, as a machine of varying speed makes it."""
     end = ramp_s + run_s
+    starts, leaves = stay or (ramp_s * np.arange(users) / users, np.full(users, np.inf))
+    pace = np.ones(int(end) + 2) if pace is None else pace
     fixed = _fixed(network, shift_s)
     state = _state(fixed, users, seed)
     record = _record(len(network.stations), len(network.pools), end)
     policy, weights = _balancing(network)
     finished = np.zeros((int(users * end / 3) + 1000, 3))
     places = np.array([p.size for p in network.pools], np.int64)
-    arguments = (users, ramp_s, end, THINK_S, _walk(network), fixed, state, record, places, policy, weights, finished)
-    n = kernel.run(seed, *arguments)
+    arguments = (end, THINK_S, _walk(network), fixed, state, record, places, policy, weights, finished)
+    n = kernel.run(seed, starts, leaves, pace, *arguments)
     run = Run(network, finished[:n].copy(), record, ramp_s, end, users)
     run.pending = users - int(state.size[-1])
     return run
@@ -227,4 +231,5 @@ def _walk(network: Network) -> kernel.Walk:
         variation=np.array([s.variation for s in network.steps]),
         work=work,
         share=np.minimum(np.cumsum(network.shares) / sum(network.shares), 1.0),
+        paced=np.array([s.operation == "serve" and s.target[1] == "cpu" for s in network.steps]),
     )

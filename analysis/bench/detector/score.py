@@ -78,7 +78,10 @@ def maximum_coverage(cases: list[Judged]) -> list[str]:
     limited = [
         j
         for j in cases
-        if j.line["truth"] != "none" and j.line["variant"] != "stops" and j.verdict.max_throughput is not None
+        if j.line["truth"] != "none"
+        and j.line["variant"] != "stops"
+        and j.verdict.max_throughput is not None
+        and np.isfinite(j.verdict.max_throughput.low)
     ]
     lines = ["| | runs alike | long run | mean error | half-width |", "|---|---|---|---|---|"]
     for name, some in [
@@ -116,9 +119,12 @@ def main() -> None:
     print(f"{len(judged_cases)} cases ({left_out} more were drawn whose label did not hold)\n")
     for part in (confusion, per_class, by_variant, by_length):
         print("\n".join(part(judged_cases)), end="\n\n")
+    alike = [j for j in judged_cases if "shares_alike" in j.line]
+    print(f"saturations of {len(alike)} cases with runs alike\n")
+    print("\n".join(share_coverage(alike)), end="\n\n")
     fresh = [j for j in judged_cases if j.line.get("reference") == REFERENCE]
-    print(f"intervals of {len(fresh)} cases with references of version {REFERENCE}\n")
-    print("\n".join([*share_coverage(fresh), "", *maximum_coverage(fresh)]))
+    print(f"maxima of {len(fresh)} cases with references of version {REFERENCE}\n")
+    print("\n".join(maximum_coverage(fresh)))
     if "--wrong" in sys.argv:
         for j in judged_cases:
             if not j.right:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -20,7 +21,8 @@ class Part:
     """One resource of one node. `kind`: station, places or shared; `servers`: those of a station, places of a pool.
     `share`: what something else takes of a station between odd and even `switches` (s). `pause`: (after how many
     services, s) all servers stop. `batch`: (period s, work s, piece s) of a periodic job. `stops`: no service begins
-    between odd and even times. `remade`: (period s, work s, tier): connections break and cost that tier CPU once."""
+    between odd and even times. `remade`: (period s, work s, tier): connections break and cost that tier CPU once.
+    `falls`: how much longer a service of a station takes for each request that waits (0.05: 20 waiting double it)."""
 
     tier: str
     node: int
@@ -36,6 +38,7 @@ class Part:
     stops: tuple[float, ...] = ()
     stop_factor: float = 1.0
     remade: tuple[float, float, str] | None = None
+    falls: float = 0.0
 
     @property
     def key(self) -> Key:
@@ -181,6 +184,7 @@ class _World:
             return station
         if p.kind == "station":
             made = parts.Station(env, p.servers, p.factor, log)
+            made.falls = p.falls
             if p.switches:
                 env.process(parts.competitor(env, made, p.share, _shifted(p.switches, shift_s)))
             if p.pause is not None:
@@ -193,6 +197,12 @@ class _World:
             made = parts.SharedLock(env, p.factor)
         self.at_place[p.tier, p.resource, p.node] = made
         return made
+
+    def slow(self, pace: list[float]) -> None:
+        """All CPUs work at the pace of the machine."""
+        for (_, resource, _), made in self.at_place.items():
+            if resource == "cpu":
+                made.pace = pace
 
     def _break(self, p: Part, shift_s: float):
         """All connections of a pool break at once, again and again."""
@@ -283,14 +293,17 @@ class _World:
         if lock.residual:
             yield self.env.timeout(work * lock.residual)
 
-    def user(self, number: int, first_s: float):
+    def user(self, number: int, first_s: float, leaves_s: float = math.inf):
         env, think = self.env, self.system.think
         rng = Random(self.seed * 1_000_003 + number)
         length = sampler(think.law, think.mean_s)
         writes = self.system.write_share
         yield env.timeout(first_s)
         while True:
-            yield env.timeout(think.ends(env._now, length(rng)) - env._now)
+            until = min(think.ends(env._now, length(rng)), max(env._now, leaves_s))
+            yield env.timeout(until - env._now)
+            if env._now >= leaves_s:
+                return
             if self.system.amount:
                 if not self.left:
                     return
@@ -334,12 +347,20 @@ def _shifted(switches: tuple[float, ...], shift_s: float) -> tuple[float, ...]:
 
 
 def simulate(
-    system: System, users: int, ramp_s: float, run_s: float, seed: int, shift_s: float = 0.0, record: bool = False
-) -> Run:
+    system: System, users: int, ramp_s: float, run_s: float, seed: int, shift_s: float = 0.0, record: bool = False,
+    stay: tuple[np.ndarray, np.ndarray] | None = None, pace: np.ndarray | None = None,
+) -> Run:  # fmt: skip
     """Times in s from the start of the ramp-up, in which the users start one after the other. `shift_s`: how far all
-    schedules have got by then."""
+    schedules have got by then. `stay`: when each user comes and goes instead (inf: never). `pace`: factor of the work
+    on CPUs in each second, as a machine of varying speed makes it."""
     world = _World(system, seed, shift_s, record)
-    each = [world.env.process(world.user(number, ramp_s * number / users)) for number in range(users)]
+    if pace is not None:
+        world.slow(pace.tolist())
+    if stay is None:
+        each = [world.env.process(world.user(number, ramp_s * number / users)) for number in range(users)]
+    else:
+        come = [(i, float(a), float(b)) for i, (a, b) in enumerate(zip(*stay, strict=True)) if math.isfinite(a)]
+        each = [world.env.process(world.user(*one)) for one in come]
     if system.open_per_s:
         world.env.process(world.others(None if users else world.noted))
     world.env.run(until=simpy.AllOf(world.env, each) if system.amount else ramp_s + run_s)

@@ -26,7 +26,8 @@ class Log:
 
 
 class Station:
-    """`servers` that work at speed `factor` (relief) x `rate` (1, less while something else has a share).
+    """`servers` that work at speed `factor` (relief) x `rate` (1, less while something else has a share). `pace`:
+    factor of the length of a service in each second of the simulation; `falls`: see Part.
 
     A relief is more capacity, not a shorter service: the server is free again after work / factor, and `residual` of
     the work is then spent without it. So a relief takes away waiting only, as more cores or replicas do."""
@@ -36,6 +37,8 @@ class Station:
         self.free = self.servers = servers
         self.residual = 1 - 1 / factor
         self.rate = 1.0
+        self.pace: list[float] | None = None
+        self.falls = 0.0
         self.stopped = False
         self.queues: tuple[deque[Event], deque[Event]] = (deque(), deque())
         self.every, self.pause_s, self.until_pause, self.pending_pause = 0, 0.0, 0, False
@@ -63,6 +66,10 @@ class Station:
     def _begin(self, event: Event) -> None:
         self.free -= 1
         length = event.work / (self.factor * self.rate)
+        if self.pace is not None:
+            length *= self.pace[int(self.env._now)]
+        if self.falls:
+            length *= 1 + self.falls * len(self.queues[1])
         self.busy_s += length
         event._ok, event._value = True, None
         self.env.schedule(event, NORMAL, length)

@@ -181,7 +181,7 @@ def test_t32_node_that_was_renamed_between_two_trials_is_no_node_of_the_sweep(tm
     assert sweep_of_two(tmp_path / "same", lambda folder: None)["P1"].detail.startswith("same system")
     same_nodes = sweep_of_two(tmp_path / "renamed", rename)["P1"]
     assert (same_nodes.outcome.value, same_nodes.required) == ("fail", True)
-    assert "nodes (than in u00200.r01): start a sweep of its own" in same_nodes.detail
+    assert "nodes (compared with u00200.r01): start another sweep" in same_nodes.detail
 
 
 def test_t32_node_that_was_made_anew_under_its_name_is_told(tmp_path):

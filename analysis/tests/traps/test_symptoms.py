@@ -166,7 +166,7 @@ def test_t16_locked_tables_fill_the_pools_above_and_are_hidden_not_a_pool():
     trials, samples, interactions = frames(network, users, 40.0)
     found = judged_frames(trials, places_taken(samples, **sizes), interactions)
     assert (found.verdict, found.bottlenecks) == ("hidden", [])
-    assert said(found, "is full: a symptom, since those that hold its places wait while it stands still")
+    assert said(found, "is full: a symptom, since the holders of its places wait while the system stands still")
     assert said(found, "between the stops db1 cpu was saturated")
     assert "locks of tables" in found.next[0]
     untold = judged_frames(trials, samples, interactions)

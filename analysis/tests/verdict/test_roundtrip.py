@@ -163,7 +163,7 @@ def test_t4_pool_full_above_a_lock_is_never_named(tmp_path, pool):
     assert any("times as long as at low load" in text for text in found.trials[-1][1].evidence)
     blind = judged(tmp_path / "high", replace(LOCK, db_pool=pool), [1000, 1200])
     assert (blind.verdict, blind.bottlenecks) == ("unknown", [])
-    assert any("no low load tells how long a place is held" in text for text in blind.trials[-1][1].evidence)
+    assert any("no low load shows how long a place is held" in text for text in blind.trials[-1][1].evidence)
     assert any("raise the connections of app by a step" in text for text in blind.next)
 
 

@@ -136,6 +136,21 @@ def test_few_loads_beyond_the_knee_give_at_least():
     assert found.verdict == "single"
 
 
+def test_two_trials_that_differ_much_give_the_maximum_no_interval():
+    """By Student's t with one degree of freedom 1.6 and 2.05/s would give 0.00 to 4.68: that bounds nothing. A third
+    trial does."""
+    free = trial(40, 0.55, 0.05, None)
+    two = [trial(200, 2.05, 2.8, "app1"), trial(300, 1.6, 11.8, "app1")]
+    found = judge_sweep("s", "1/1/1/1M", [free, *two], 0.1)
+    assert found.at_least
+    assert np.isnan([found.max_throughput.low, found.max_throughput.high, *found.knee_interval]).all()
+    assert any("differ too much to bound the maximum" in text for text in found.evidence)
+    assert any(text.startswith("repeat the loads beyond the knee (REPS=3): 2 trials") for text in found.next)
+    more = judge_sweep("s", "1/1/1/1M", [free, *two, trial(250, 1.8, 6.9, "app1")], 0.1)
+    assert 0 < more.max_throughput.low < 1.8 < more.max_throughput.high
+    assert not any("differ too much" in text for text in more.evidence)
+
+
 def test_migration_from_app_to_db():
     trials = [
         trial(400, 5.6, 0.1, None),
@@ -153,6 +168,30 @@ def test_migration_from_app_to_db():
         }
     ]
     assert migrations([]) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "names"),
+    [
+        ((1.0, 0.1), (1.0, 1.0), ("app", "db")),
+        ((1.0, 1.0), (0.1, 1.0), ("app", "db")),
+        ((1.0, 0.1), (0.5, 1.0), ("app", "app db")),
+    ],
+)
+def test_a_bottleneck_moves_only_if_what_limited_no_longer_does_and_something_else_now_does(before, after, names):
+    """Shares of application and database at two loads, and what is named at each: chance names the other of two that
+    are full alike; and what limits beside another has not moved."""
+    limited = []
+    for users, shares, named in zip((1000, 1200), (before, after), names, strict=True):
+        found = [saturation(n, share) for n, share in zip(("app1", "db1"), shares, strict=True)]
+        bottlenecks = [
+            Bottleneck(s.tier, "cpu", (s.node,), s.share.value, s.share.low, s.share.high)
+            for s in found
+            if s.tier in named
+        ]
+        at = replace(trial(users, 10.0, users / 100 - 7, None), saturations=found)
+        limited.append((at, Verdict("single" if len(bottlenecks) == 1 else "multi", "stable", bottlenecks)))
+    assert migrations(limited) == []
 
 
 @pytest.mark.parametrize(("highest", "one"), [((1000,), True), ((1000, 1400, 1800), False)])
@@ -227,9 +266,20 @@ def test_one_trial_that_says_something_else_counts_unless_most_others_agree(agre
     """By Wilson's interval, 3 of 4 and 6 of 7 may be a half, 7 of 8 are more."""
     two = [Bottleneck(tier, "cpu", (f"{tier}1",), 0.95, 0.9, 1.0) for tier in ("app", "db")]
     result = SweepVerdict("s", "1/1/1/1M", "unknown")
-    combine(result, [*[Verdict("multi", "simultaneous", two)] * agree, Verdict("single", "stable", two[:1])])
+    other = replace(two[0], saturation=0.2, low=0.1, high=0.3)
+    combine(result, [*[Verdict("multi", "simultaneous", two)] * agree, Verdict("single", "stable", [other])])
     assert result.verdict == said
+    assert all(b.saturation == pytest.approx(0.95) for b in result.bottlenecks), "only of those that agree"
     assert {b.tier for b in result.bottlenecks} == ({"app", "db"} if said == "multi" else set())
+
+
+def test_the_saturation_of_a_sweep_has_the_error_that_its_trials_show():
+    """Each says +- 0.05, and they differ by 0.2: t(2) of 0.5, 0.7 and 0.9 is +- 0.5."""
+    result = SweepVerdict("s", "1/1/1/1M", "unknown")
+    each = [Bottleneck("db", "cpu", ("db1",), s, s - 0.05, s + 0.05) for s in (0.5, 0.7, 0.9)]
+    combine(result, [Verdict("single", "stable", [b]) for b in each])
+    (pooled,) = result.bottlenecks
+    assert (pooled.saturation, pooled.low, pooled.high) == pytest.approx((0.7, 0.203, 1.0), abs=0.01)
 
 
 def test_a_load_whose_answers_do_not_account_for_the_users_has_no_say():
@@ -258,10 +308,13 @@ def test_a_hot_replica_is_compared_by_its_own_use():
 
 
 def test_a_replica_that_half_of_the_trials_name_is_named():
-    result = SweepVerdict("s", "1/1/1/2M", "unknown")
-    named = [("db1", "db2"), ("db1",)]
-    combine(result, [Verdict("single", "stable", [Bottleneck("db", "cpu", n, 0.95, 0.9, 1.0)]) for n in named])
-    assert [b.nodes for b in result.bottlenecks] == [("db1", "db2")]
+    named = [("db1", "db2"), ("db1",), ("db1",)]
+    for trials, nodes in ((2, ("db1", "db2")), (3, ("db1",))):
+        result = SweepVerdict("s", "1/1/1/2M", "unknown")
+        combine(
+            result, [Verdict("single", "stable", [Bottleneck("db", "cpu", n, 0.95, 0.9, 1.0)]) for n in named[:trials]]
+        )
+        assert [b.nodes for b in result.bottlenecks] == [nodes]
 
 
 def full_beside(second, third=20.0):

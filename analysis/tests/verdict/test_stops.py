@@ -128,7 +128,9 @@ def test_a_pool_stops_nobody_who_has_a_place_in_it(places, verdict):
     v = judge_trial(load(pauses=PAUSES), stopped_below_a_pool(places), NODES, 0.05)
     assert v.verdict == verdict
     assert v.stopped == ("middleware", "db")
-    assert any("app1 pool (connections) was full then, and nothing was done behind it" in text for text in v.evidence)
+    assert any(
+        "app1 pool (connections) was full then, and the tiers behind it did nothing" in text for text in v.evidence
+    )
 
 
 def test_a_pool_whose_places_are_held_as_briefly_as_at_low_load_limits_beside_stops():
@@ -158,3 +160,71 @@ def test_a_full_pool_shows_that_someone_waits_where_no_tier_sends():
     pool = replace(saturation("app1", 1.0, resource="pool", mean=100.0), places=60.0, values=np.full(600, 100.0))
     assert not len(pauses_in_use(found, 20.0, 0.0, ("web", "app", "db")))
     assert len(pauses_in_use([*found, pool], 20.0, 0.0, ("web", "app", "db"))) == len(PAUSES)
+
+
+# ---- what holds up the others by its own work ----------------------------------------------------------------------
+
+LATE = ((T[:, None] >= PAUSES.mean(axis=1)) & (T[:, None] < PAUSES[:, 1])).any(axis=1)
+
+
+def collects(between, first, second, mean=80.0):
+    """The application stops all others: two of its four cores end what they serve in the first half of each pause, and
+    collect in the second. The database gets nothing meanwhile."""
+    values = np.where(LATE, second, np.where(STILL, first, between)).astype(float)
+    app = replace(saturation("app1", 0.0, mean=mean), values=values, indicator=np.zeros(600))
+    return [used("web1", 30, 20), app, used("middleware1", 50, 5), used("db1", 60, 0)]
+
+
+@pytest.mark.parametrize(
+    ("between", "first", "second", "verdict"),
+    [(85.0, 40.0, 100.0, "single"), (85.0, 70.0, 30.0, "unknown"), (60.0, 40.0, 60.0, "hidden")],
+)
+def test_a_cpu_that_works_to_the_end_of_the_pauses_holds_up_the_others(between, first, second, verdict):
+    """Pauses are 18 % of the run. If they count as use, it is used 88 %: it limits if it does not do less and less. At
+    67 % it has room even so, and only sends."""
+    v = judge_trial(load(pauses=PAUSES), collects(between, first, second), NODES, 0.05)
+    assert (v.verdict, [(b.tier, b.nodes) for b in v.bottlenecks]) == (
+        verdict,
+        [("app", ("app1",))] if verdict == "single" else [],
+    )
+    said = "app1 cpu worked then while nothing behind did; if the pauses count as use, app1 cpu is used 88 %"
+    assert any(said in text for text in v.evidence) == (verdict != "hidden")
+    assert v.stopped == (("middleware",) if verdict == "hidden" else ())
+
+
+def test_few_users_who_wait_for_one_long_request_are_no_limit():
+    web, app, *rest = collects(85.0, 100.0, 100.0)
+    app = replace(app, indicator=STILL.astype(float))
+    v = judge_trial(load(pauses=PAUSES, response_s=0.1), [web, app, *rest], NODES, 0.1)
+    assert v.verdict == "none"
+
+
+@pytest.mark.parametrize(("pct", "verdict"), [(90.0, "single"), (5.0, "unknown")])
+def test_collections_that_one_of_many_cores_makes_are_seen_by_their_own_counter(pct, verdict):
+    """A serial collection uses a quarter of four cores. So the CPU reads 25 % in the pauses, as if it only sent."""
+    web, app, *rest = collects(93.0, 27.0, 25.0)
+    still = STILL.reshape(60, 10).all(axis=1)
+    app = replace(app, collections=np.where(still, pct, 1.0))
+    v = judge_trial(load(pauses=PAUSES), [web, app, *rest], NODES, 0.05)
+    assert v.verdict == verdict
+
+
+@pytest.mark.parametrize(("pct", "verdict"), [(12.0, "unknown"), (2.0, "hidden")])
+def test_nothing_is_hidden_while_use_and_collections_leave_no_room(pct, verdict):
+    """Used 80 %, and stopped for 12 % of the run in collections that are too short to stand out."""
+    app = replace(saturation("app1", 0.0, mean=80.0), values=np.full(600, 80.0), collections=np.full(60, pct))
+    found = [app, *(saturation(n, 0.0, mean=20.0) for n in NODES if n != "app1")]
+    v = judge_trial(load(), found, NODES, 0.05)
+    assert v.verdict == verdict
+    assert any("garbage collections stop it in 12 % of the run" in text for text in v.evidence) == (pct > 10)
+
+
+def test_what_stands_still_for_most_of_the_pauses_holds_up_nobody_by_its_work():
+    """The database is locked for six tenths of each pause, and then works off what waits, at 100 % until the next."""
+    last = np.zeros(600, bool)
+    for begin, end in PAUSES:
+        last |= (begin + 0.6 * (end - begin) <= T) & (end > T)
+    db = replace(used("db1", 98, 0), values=np.where(last, 100.0, np.where(STILL, 0.0, 98.0)))
+    v = judge_trial(load(pauses=PAUSES), [*tiers(db)[:3], replace(db, indicator=last.astype(float))], NODES, 0.05)
+    assert v.bottlenecks == []
+    assert v.verdict == "hidden"

@@ -55,6 +55,14 @@ def test_a_store_of_before_and_one_that_says_so_have_the_same_verdict(old):
     assert verdict(said) == verdict(old)
 
 
+@pytest.mark.parametrize(("most", "advice"), [(1, "repeat with a larger db node"), (9, "repeat with one more db node")])
+def test_nobody_is_told_to_add_a_node_that_the_system_does_not_allow(old, most, advice):
+    tiers = [t.model_copy(update={"most": most if t.name == "db" else None}) for t in implied.system(1).tiers]
+    system = implied.system(1).model_copy(update={"tiers": tiers})
+    said = verdict(old | {"trials": described(old["trials"], system)})
+    assert any(text.startswith(advice) for text in said["next"])
+
+
 def test_tiers_of_any_name_have_the_same_verdict(old):
     tiers = [Tier(name=NAMES[t.name], title=t.title, replicas=t.replicas) for t in implied.system(1).tiers]
     system = implied.system(1).model_copy(update={"name": "shop", "tiers": tiers})

@@ -1,20 +1,33 @@
-"""The claims of a paper, as data, judged by a store: each holds, differs, is undecided, or was not measured."""
+"""The claims of a paper, as data, judged by a store: each holds, differs, is undecided, or was not measured. What no
+measurement of ours can tell stands there too, with the reason."""
 
 from __future__ import annotations
 
+import csv
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from ntier_analysis.comparison.values import has_valid_trial
 from ntier_analysis.contracts.files import read_yaml
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation.expressions import Outcome, evaluate
-from ntier_analysis.expectation.loads import NO_TRIAL
-from ntier_analysis.expectation.quantities import read_facts
+from ntier_analysis.expectation.expressions import Others, Outcome, evaluate
+from ntier_analysis.expectation.loads import NO_TRIAL, NotMeasured
+from ntier_analysis.expectation.quantities import NAMES, Facts, read_facts
 
-KEYS = ("says", "place", "paper", "sweep", "expect")
+TEXTS = ("says", "place", "paper")
+FORMS = ({"sweep", "expect"}, {"expect"}, {"unjudged"})
+_KEYS = f"these keys, each with a text: {', '.join(TEXTS)}, sweep, expect"
+_OTHER = (
+    "expect may be a list, all of which must hold; without sweep, a map {sweep: expectation}; instead of both, "
+    "unjudged: WHY"
+)
+ANCHORS = "anchors"
+"""Key beside the claims: {anchor: sweep}, or {anchor: [sweep, ...]}."""
 
 
 class Judged(StrEnum):
@@ -22,57 +35,126 @@ class Judged(StrEnum):
     DIFFERS = "differs"
     UNDECIDED = "undecided"
     NOT_MEASURED = "not measured"
+    NOT_JUDGED = "not judged"
 
+
+Part = tuple[str, str, str]
+"""Claim, sweep, expectation."""
+PART_COLUMNS = ("claim", "sweep", "expectation", "outcome", "seen")
 
 _OF = {Outcome.HOLDS: Judged.HOLDS, Outcome.FAILS: Judged.DIFFERS, Outcome.UNDECIDED: Judged.UNDECIDED}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """`says`: the sentence and `place` where it stands; `paper`: the value there; `expect`: what must hold for it, in
-    the language of `check`, of `sweep`; `seen` and `judged`: by the store."""
+    """`says`: the sentence and `place` where it stands; `paper`: the value there; `parts`: sweeps and what must hold of
+    each, in the language of `check`, all of them together; `unjudged`: why there are none; `anchors`: sweep -> its
+    anchor, of those that it names; `seen` and `judged`: by the store; `found`: the same of each part."""
 
     name: str
     says: str
     place: str
     paper: str
-    sweep: str
-    expect: str
+    parts: tuple[tuple[str, str], ...] = ()
+    unjudged: str = ""
+    anchors: dict[str, str] = field(default_factory=dict)
     judged: Judged = Judged.NOT_MEASURED
     seen: str = ""
+    found: tuple[tuple[Judged, str], ...] = ()
+
+    @property
+    def sweeps(self) -> list[str]:
+        """All that must have been measured, anchors too."""
+        return list(dict.fromkeys(name for sweep, text in self.parts for name in self.needed(sweep, text)))
+
+    def needed(self, sweep: str, text: str) -> list[str]:
+        """Sweeps of one part."""
+        names = [sweep, *re.findall(r"\bof\s+([^\s,()]+)", text)]
+        if plain := re.match(r"ratio\(\s*([^\s,()]+)\s*,\s*([^\s,()]+)\s*[,)]", text.strip()):
+            names += [name for name in plain.groups() if name not in NAMES]
+        anchored = [self.anchors[name] for name in names if name in self.anchors] if "in anchors" in text else []
+        return list(dict.fromkeys([*names, *anchored]))
 
 
 def read(file: Path) -> list[Claim]:
     """Raises DataError naming the file, the claim and what is allowed."""
-    document, _ = read_yaml(file)
-    if not isinstance(document, dict) or not document:
-        raise DataError(f"{file}: expected {{claim: {{{', '.join(KEYS)}}}}}")
+    document = _document(file)
+    units = _anchors(document.pop(ANCHORS, {}), file)
     claims = []
-    for name, parts in document.items():
+    for name, given in document.items():
+        place = f"{file}: {name}"
         if (
-            not isinstance(parts, dict)
-            or set(parts) != set(KEYS)
-            or not all(isinstance(v, str) for v in parts.values())
+            not isinstance(given, dict)
+            or not set(TEXTS) <= set(given)
+            or set(given) - set(TEXTS) not in FORMS
+            or not all(isinstance(given.get(key, ""), str) for key in (*TEXTS, "sweep", "unjudged"))
         ):
-            raise DataError(f"{file}: {name}: expected these keys, each with a text: {', '.join(KEYS)}")
-        claims.append(Claim(str(name), **parts))
+            raise DataError(f"{place}: expected {_KEYS}; {_OTHER}")
+        texts = {key: given[key] for key in TEXTS}
+        claim = Claim(str(name), **texts, parts=_parts(given, place), unjudged=given.get("unjudged", ""))
+        named = {s for sweep, text in claim.parts for s in claim.needed(sweep, text)}
+        claims.append(replace(claim, anchors={s: a for s, a in units.items() if s in named}))
     return claims
 
 
-def judge(claims: list[Claim], store: Path) -> list[Claim]:
-    """The claims with what the store says of them. A sweep that is not there was not measured."""
+def anchors(file: Path) -> dict[str, str]:
+    """Sweep -> its anchor, of all that the file names. Raises DataError as `read` does."""
+    return _anchors(_document(file).get(ANCHORS, {}), file)
+
+
+def _document(file: Path) -> dict[Any, Any]:
+    document, _ = read_yaml(file)
+    if not isinstance(document, dict) or not document:
+        raise DataError(f"{file}: expected {{claim: {{{', '.join(TEXTS)}, sweep, expect}}}}")
+    return document
+
+
+def _parts(given: dict[str, Any], place: str) -> tuple[tuple[str, str], ...]:
+    if "unjudged" in given:
+        return ()
+    expected = {given["sweep"]: given["expect"]} if "sweep" in given else given["expect"]
+    if not isinstance(expected, dict) or not expected:
+        raise DataError(f"{place}: expected sweep: NAME beside expect, or expect: {{sweep: expectation}}")
+    parts = []
+    for sweeps, texts in expected.items():
+        listed = texts if isinstance(texts, list) else [texts]
+        if not listed or not all(isinstance(text, str) for text in listed):
+            raise DataError(f"{place}: {sweeps}: expected an expectation, or a list of them; {texts!r} is none")
+        parts += [(sweep, text) for sweep in alternatives(str(sweeps)) for text in listed]
+    return tuple(parts)
+
+
+def _anchors(given: Any, file: Path) -> dict[str, str]:
+    """Sweep -> its anchor."""
+    if not isinstance(given, dict):
+        raise DataError(f"{file}: {ANCHORS}: expected {{anchor: sweep}}, or {{anchor: [sweep, ...]}}")
+    found = {}
+    for anchor, sweeps in given.items():
+        listed = sweeps if isinstance(sweeps, list) else [sweeps]
+        if not all(isinstance(text, str) for text in listed):
+            raise DataError(f"{file}: {ANCHORS}: {anchor}: expected a sweep, or a list of them")
+        found |= {sweep: str(anchor) for text in listed for sweep in alternatives(text)}
+    return found
+
+
+def alternatives(pattern: str) -> list[str]:
+    """`1-{1,2}-1-{3,4}M` -> the four sweeps, as a shell would."""
+    match = re.search(r"\{([^{}]*)\}", pattern)
+    if not match:
+        return [pattern]
+    before, after = pattern[: match.start()], pattern[match.end() :]
+    return [sweep for part in match[1].split(",") for sweep in alternatives(f"{before}{part.strip()}{after}")]
+
+
+def judge(claims: list[Claim], store: Path, kept: Mapping[Part, tuple[Judged, str]] | None = None) -> list[Claim]:
+    """The claims with what the store says of them. A sweep that is not there was not measured; `kept` says what another
+    store, perhaps of another machine, said of such a part (`read_parts`)."""
     if not store.is_dir():
         raise DataError(f"{store}: there is no store")
-    judged = []
-    for claim in claims:
-        sweeps = dict.fromkeys([claim.sweep, *re.findall(r"\bof\s+([^\s,()]+)", claim.expect)])
-        if missing := [sweep for sweep in sweeps if not _measured(sweep, store)]:
-            judged.append(_with(claim, Judged.NOT_MEASURED, f"no valid trial of {', '.join(missing)}"))
-            continue
-        result = evaluate(claim.expect, read_facts(store, [claim.sweep])[claim.sweep], store)
-        measured = NO_TRIAL not in result.seen
-        judged.append(_with(claim, _OF[result.outcome] if measured else Judged.NOT_MEASURED, result.seen))
-    return judged
+    named = dict.fromkeys(sweep for claim in claims for sweep in claim.sweeps)
+    measured = [sweep for sweep in named if _measured(sweep, store)]
+    known = read_facts(store, measured) if measured else {}
+    return [_judged(claim, known, store, kept or {}) for claim in claims]
 
 
 def _measured(sweep: str, store: Path) -> bool:
@@ -82,8 +164,73 @@ def _measured(sweep: str, store: Path) -> bool:
         return False
 
 
-def _with(claim: Claim, judged: Judged, seen: str) -> Claim:
-    return Claim(claim.name, claim.says, claim.place, claim.paper, claim.sweep, claim.expect, judged, seen)
+def _judged(claim: Claim, known: dict[str, Facts], store: Path, kept: Mapping[Part, tuple[Judged, str]]) -> Claim:
+    """Differs if one part does; holds if all do."""
+    if not claim.parts:
+        return replace(claim, judged=Judged.NOT_JUDGED, seen=claim.unjudged)
+    here = [_part(claim, sweep, text, known, store) for sweep, text in claim.parts]
+    found = [
+        part if part[0] is not Judged.NOT_MEASURED else kept.get((claim.name, *named), part)
+        for named, part in zip(claim.parts, here, strict=True)
+    ]
+    outcomes = [judged for judged, _ in found]
+    order = (Judged.DIFFERS, Judged.NOT_MEASURED, Judged.UNDECIDED, Judged.HOLDS)
+    judged = next(outcome for outcome in order if outcome in outcomes)
+    seen = found[0][1] if len(found) == 1 else _seen(claim.parts, found)
+    return replace(claim, judged=judged, seen=seen, found=tuple(found))
+
+
+def _part(claim: Claim, sweep: str, text: str, known: dict[str, Facts], store: Path) -> tuple[Judged, str]:
+    if missing := [name for name in claim.needed(sweep, text) if name not in known]:
+        return Judged.NOT_MEASURED, f"no valid trial of {', '.join(missing)}"
+    try:
+        result = evaluate(text, known[sweep], store, Others(known, claim.anchors))
+    except NotMeasured as error:
+        return Judged.NOT_MEASURED, str(error)
+    return (_OF[result.outcome] if NO_TRIAL not in result.seen else Judged.NOT_MEASURED), result.seen
+
+
+def _seen(parts: tuple[tuple[str, str], ...], found: list[tuple[Judged, str]]) -> str:
+    """How many parts came out how, and what was seen of each that was measured. What all parts have in common, sweep or
+    expectation, is not repeated."""
+    counts = Counter(judged for judged, _ in found)
+    differ = [len({part[i] for part in parts}) > 1 for i in range(2)]
+    each = [
+        f"{', '.join(word for word, differs in zip(part, differ, strict=True) if differs)}: {seen} ({judged})"
+        for part, (judged, seen) in zip(parts, found, strict=True)
+        if judged is not Judged.NOT_MEASURED
+    ]
+    counted = ", ".join(f"{judged} {counts[judged]}" for judged in Judged if counts[judged])
+    return "; ".join([f"of {len(found)}: {counted}", *each])
+
+
+def write_parts(claims: list[Claim], file: Path) -> None:
+    """The parts that were measured, one a line: small enough to be kept beside the claims, while a store is not."""
+    with file.open("w", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(PART_COLUMNS)
+        for claim in claims:
+            for (sweep, text), (judged, seen) in zip(claim.parts, claim.found, strict=False):
+                if judged is not Judged.NOT_MEASURED:
+                    writer.writerow((claim.name, sweep, text, judged, seen))
+
+
+def read_parts(file: Path) -> dict[Part, tuple[Judged, str]]:
+    """Of `write_parts`; what an expectation that has changed since saw is not taken for the new one. Raises DataError
+    naming the file and the line."""
+    if not file.exists():
+        return {}
+    with file.open(newline="") as lines:
+        reader = csv.DictReader(lines)
+        if tuple(reader.fieldnames or ()) != PART_COLUMNS:
+            raise DataError(f"{file}: expected the columns {', '.join(PART_COLUMNS)}")
+        try:
+            return {
+                (row["claim"], row["sweep"], row["expectation"]): (Judged(row["outcome"]), row["seen"])
+                for row in reader
+            }
+        except ValueError as error:
+            raise DataError(f"{file}, line {reader.line_num}: {error}") from None
 
 
 def table(claims: list[Claim]) -> str:
@@ -91,3 +238,12 @@ def table(claims: list[Claim]) -> str:
     lines = ["| claim | where | the paper | here | outcome |", "|---|---|---|---|---|"]
     lines += [f"| {c.says} | {c.place} | {c.paper} | {c.seen} | **{c.judged}** |" for c in claims]
     return "\n".join(lines)
+
+
+def filled(text: str, made: dict[str, str]) -> str:
+    """A study's page with its made parts made anew: each stands between `<!-- NAME -->` and `<!-- end of NAME -->`."""
+    for name, part in made.items():
+        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}\n{part}\n{end}{rest.partition(end)[2]}"
+    return text

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
 from ntier_analysis.comparison import Comparison, compare
 from ntier_analysis.comparison.values import METRICS, has_valid_trial
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, quantity, read_facts
+from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, mean_throughput, quantity, read_facts
 from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import named
 from ntier_analysis.statistics.values import Ratio
@@ -49,7 +50,19 @@ KINDS = ("stable", "simultaneous", "alternating")
 _ALLOWED = f"verdict, {', '.join(ALLOWED)}, ratio(B, A), ratio(X of B, Y of A)"
 
 
-def evaluate(text: str, facts: Facts, store: Path) -> Result:
+@dataclass(frozen=True)
+class Others:
+    """What is known beside one sweep: `facts` of other sweeps, by name; `anchors`: sweep -> its anchor, the sweep that
+    was measured beside it and tells how fast the machine was then."""
+
+    facts: Mapping[str, Facts] = field(default_factory=dict)
+    anchors: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, sweep: str, store: Path) -> Facts:
+        return self.facts.get(sweep) or read_facts(store, [sweep])[sweep]
+
+
+def evaluate(text: str, facts: Facts, store: Path, others: Others | None = None) -> Result:
     """Raises DataError for an expectation that cannot be read, naming it and what is allowed."""
     match = _FORM.fullmatch(text.strip())
     if not match:
@@ -62,7 +75,7 @@ def evaluate(text: str, facts: Facts, store: Path) -> Result:
         outcome, seen = _verdict(text, facts, op, bound)
         evidence = tuple(facts.verdict["evidence"])
     elif name == "ratio":
-        outcome, seen = _ratio(text, args, op, bound, store, facts)
+        outcome, seen = _ratio(text, args, op, bound, store, facts, others or Others())
     elif name in NAMES:
         limit = _number(text, bound, share=name == "saturation")
         measured = quantity(name, args, facts, text)
@@ -143,10 +156,12 @@ def _wanted(text: str, bound: str, tiers: tuple[str, ...]) -> _Wanted:
     return _Wanted(words[0], kind, frozenset(named(part, text, tiers=tiers) for part in parts))
 
 
-def _ratio(text: str, args: str | None, op: str, bound: str, store: Path, facts: Facts) -> tuple[Outcome, str]:
+def _ratio(
+    text: str, args: str | None, op: str, bound: str, store: Path, facts: Facts, others: Others
+) -> tuple[Outcome, str]:
     names = [a.strip() for a in (args or "").split(",")]
-    if len(names) == 2 and all(" of " in name for name in names):
-        return _ratio_of(text, names, op, bound, store, facts)
+    if len(names) == 2 and any(" of " in name or re.split(r"[\s(]", name)[0] in NAMES for name in names):
+        return _ratio_of(text, names, op, bound, store, facts, others)
     if len(names) not in (2, 3):
         raise DataError(f"expectation {text!r}: expected ratio(B, A), ratio(B, A, METRIC) or ratio(X of B, Y of A)")
     limit = _number(text, bound, share=False) if op != "within" else _margin(text, bound)
@@ -178,11 +193,16 @@ def _ratio(text: str, args: str | None, op: str, bound: str, store: Path, facts:
     return _bounded(Quantity(ratio.value, low, high), op, limit), seen
 
 
-_PART = re.compile(r"(?P<name>[a-z_0-9]+)\s*(?:\((?P<args>[^()]*)\))?\s+of\s+(?P<sweep>\S+)")
+_PART = re.compile(
+    r"(?P<name>[a-z_0-9]+)\s*(?:\((?P<args>[^()]*)\))?(?P<anchored>\s+in\s+anchors)?(?:\s+of\s+(?P<sweep>\S+))?"
+)
 
 
-def _ratio_of(text: str, names: list[str], op: str, bound: str, store: Path, known: Facts) -> tuple[Outcome, str]:
-    """`ratio(throughput(0.1 alter) of B, throughput(1 alter) of A)`: any two numbers of two sweeps, or of one."""
+def _ratio_of(
+    text: str, names: list[str], op: str, bound: str, store: Path, known: Facts, others: Others
+) -> tuple[Outcome, str]:
+    """`ratio(throughput(0.1 alter) of B, throughput(1 alter) of A)`: any two numbers of two sweeps, or of one. Without
+    `of`: of the sweep that the expectation is of."""
     limit = _margin(text, bound) if op == "within" else _number(text, bound, share=False)
     parts = []
     for name in names:
@@ -191,11 +211,12 @@ def _ratio_of(text: str, names: list[str], op: str, bound: str, store: Path, kno
             raise DataError(
                 f"expectation {text!r}: {name!r}: expected NAME(ARGUMENT) of SWEEP; names are {', '.join(NAMES)}"
             )
-        if not has_valid_trial(match["sweep"], store):
-            return Outcome.UNDECIDED, f"{match['sweep']} has no valid trial"
-        sweep = match["sweep"]
-        facts = known if sweep == known.sweep else read_facts(store, [sweep])[sweep]
-        parts.append(quantity(match["name"], match["args"], facts, text))
+        sweep = match["sweep"] or known.sweep
+        if sweep != known.sweep and not has_valid_trial(sweep, store):
+            return Outcome.UNDECIDED, f"{sweep} has no valid trial"
+        facts = known if sweep == known.sweep else others.of(sweep, store)
+        part = quantity(match["name"], match["args"], facts, text)
+        parts.append(_in_anchors(part, sweep, store, others, text) if match["anchored"] else part)
     for name, part in zip(names, parts, strict=True):
         if math.isnan(part.value):
             return Outcome.UNDECIDED, f"{name}: {part.note}"
@@ -208,6 +229,16 @@ def _ratio_of(text: str, names: list[str], op: str, bound: str, store: Path, kno
         return Outcome.HOLDS, ratio.text
     outside = ratio.low > 1 + limit or ratio.high < 1 - limit
     return (Outcome.FAILS if outside else Outcome.UNDECIDED), ratio.text
+
+
+def _in_anchors(part: Quantity, sweep: str, store: Path, others: Others, text: str) -> Quantity:
+    """In units of what the sweep's anchor made at the same time: the machine's speed then is in both."""
+    anchor = others.anchors.get(sweep)
+    if anchor is None:
+        raise DataError(f"expectation {text!r}: {sweep} has no anchor; a file of claims names them under anchors:")
+    unit = mean_throughput(others.of(anchor, store).trials)
+    found = quotient(part, unit)
+    return replace(found, note=f"({part.text} by the anchor's {unit.text})")
 
 
 def _open_ends(comparison: Comparison, ratio: Ratio) -> tuple[float, float, str]:

@@ -27,6 +27,12 @@ AT_LOAD = {
 """Name -> column of the table `trials`."""
 _PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 NO_TRIAL = "no valid trial at this load"
+
+
+class NotMeasured(DataError):
+    """No trial of the sweep has this load, valid or not; or nobody asked for this interaction there."""
+
+
 DRAWS = 1000
 """Draws of the bootstrap: the ends of its interval are then known to a twentieth of its width."""
 
@@ -37,15 +43,7 @@ def at_load(
     """Of the valid trials at a load: over repetitions if there are several, else within the one. Raises DataError where
     the load was not measured."""
     asked, _, label = (args or "").strip().partition(" ")
-    level = _levels(trials)
-    try:
-        here = level == float(asked)
-    except ValueError:
-        here = level.isna()
-    if not here.any():
-        loads = ", ".join(f"{at:g}" for at in sorted(set(level)))
-        raise DataError(f"expectation {text!r}: {name} needs a load that was measured: {loads}")
-    rows = trials[here & trials["valid"].fillna(False).astype(bool)]
+    rows = trials_at(name, asked, trials, text)
     if rows.empty:
         return Quantity(math.nan, *UNKNOWN, NO_TRIAL)
     if label:
@@ -70,6 +68,20 @@ def at_load(
     return Quantity(float(values.iloc[0]), low, high, "one trial" if low is not None else "one trial, no interval")
 
 
+def trials_at(name: str, asked: str, trials: pd.DataFrame, text: str) -> pd.DataFrame:
+    """The valid trials at a load. Raises NotMeasured where it was not measured, DataError for a text that is none."""
+    level = _levels(trials)
+    loads = ", ".join(f"{at:g}" for at in sorted(set(level)))
+    message = f"expectation {text!r}: {name} needs a load that was measured: {loads}"
+    try:
+        here = level == float(asked)
+    except ValueError:
+        raise DataError(message) from None
+    if not here.any():
+        raise NotMeasured(message)
+    return trials[here & trials["valid"].fillna(False).astype(bool)]
+
+
 def _levels(trials: pd.DataFrame) -> pd.Series:
     """The factor's value of each trial: users, where it names no other."""
     if "factor_value" not in trials:
@@ -80,10 +92,10 @@ def _levels(trials: pd.DataFrame) -> pd.Series:
 def _of_interaction(name: str, label: str, rows: pd.DataFrame, done: pd.DataFrame, text: str) -> Quantity:
     """Raises DataError for an interaction that was not done, and for a quantity that is not known of one."""
     if name not in ("throughput", "response_time", *_PERCENTILES):
-        raise DataError(f"expectation {text!r}: {name} is not known of one interaction")
+        raise DataError(f"expectation {text!r}: {name} is not measured for a single interaction")
     done = done[done["trial"].isin(rows["trial"])]
     if label not in (known := sorted(set(done["interaction"]))):
-        raise DataError(f"expectation {text!r}: interaction {label!r}; there are: {', '.join(known)}")
+        raise NotMeasured(f"expectation {text!r}: interaction {label!r}; there are: {', '.join(known)}")
     mine = done[(done["interaction"] == label) & done["ok"].astype(bool)]
     parts = {row["trial"]: mine[mine["trial"] == row["trial"]] for _, row in rows.iterrows()}
     values = [_value(name, row, parts[row["trial"]]) for _, row in rows.iterrows()]
@@ -133,7 +145,7 @@ def _within(name: str, trial: pd.Series, done: pd.DataFrame) -> tuple[float | No
 
 
 def _ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
-    """Of the mean over all interactions, whose parts are not of one size: the ratio estimator's error."""
+    """Error of the mean over all interactions by the ratio estimator, since the parts differ in size."""
     mean = sums.sum() / counts.sum()
     error = np.sqrt(((sums - mean * counts) ** 2).sum() / (BATCHES * (BATCHES - 1))) / counts.mean()
     reach = float(stats.t.ppf(0.975, BATCHES - 1) * error)

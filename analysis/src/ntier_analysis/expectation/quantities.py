@@ -4,7 +4,8 @@ it then cannot make an expectation hold."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +14,25 @@ import pandas as pd
 from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.described import order_of
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation.loads import AT_LOAD, at_load
+from ntier_analysis.expectation.loads import AT_LOAD, NO_TRIAL, at_load, trials_at
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
 from ntier_analysis.expectation.saturations import saturation
+from ntier_analysis.expectation.with_disk import with_disk
+from ntier_analysis.statistics.throughput import of_trials
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
 from ntier_analysis.wording import counted
 
-ALLOWED = ("max_throughput", "knee_users", "saturation(db cpu)", "invalid_trials", *(f"{n}(USERS)" for n in AT_LOAD))
+ALLOWED = (
+    "max_throughput",
+    "knee_users",
+    "saturation(db cpu)",
+    "invalid_trials",
+    *(f"{n}(USERS)" for n in AT_LOAD),
+    "mean_throughput",
+    "with_disk(USERS queue up)",
+)
 NAMES = tuple(n.partition("(")[0] for n in ALLOWED)
 
 
@@ -74,13 +85,40 @@ def quantity(name: str, args: str | None, facts: Facts, text: str) -> Quantity:
     if name in AT_LOAD:
         return at_load(name, args, facts.trials, lambda: facts.table("interactions"), text)
     if name == "saturation":
-        trials, where = decisive_trials(facts)
-        return saturation(args, facts.table("saturation"), facts.servers(trials), trials, where, text, facts.order)
+        return _saturation(args, facts, text)
+    if name == "with_disk":
+        return with_disk(args, facts.trials, facts.store, facts.sweep, facts.order[-1], text)
     if args is not None:
         raise DataError(f"expectation {text!r}: {name} takes no argument")
     if name == "invalid_trials":
         return invalid_trials(facts.trials)
+    if name == "mean_throughput":
+        return mean_throughput(facts.trials)
     return maximum(facts.verdict) if name == "max_throughput" else knee(facts.verdict)
+
+
+def _saturation(args: str | None, facts: Facts, text: str) -> Quantity:
+    """`db cpu`: of the decisive trials; `4000 db cpu`: of those at one load."""
+    load, _, rest = (args or "").strip().partition(" ")
+    at_one = bool(re.fullmatch(r"[\d.]+", load))
+    if at_one:
+        rows = trials_at("saturation", load, facts.trials, text)
+        trials, where = [str(t) for t in rows["trial"]], f"{counted(len(rows), 'trial')} at {load}"
+    else:
+        (trials, where), rest = decisive_trials(facts), args or ""
+    found = saturation(rest, facts.table("saturation"), facts.servers(trials), trials, where, text, facts.order)
+    return replace(found, note=NO_TRIAL) if at_one and not trials else found
+
+
+def mean_throughput(trials: pd.DataFrame) -> Quantity:
+    """Of all valid trials of a sweep, whose loads must all lie on one side of the knee for it to mean something: an
+    anchor's all lie beyond. The trials are the sample."""
+    values = trials.loc[trials["valid"].fillna(False).astype(bool), "throughput_per_s"].dropna().to_numpy(dtype=float)
+    if not len(values):
+        return Quantity(math.nan, *UNKNOWN, "there is no valid trial")
+    found = of_trials(values)
+    ends = (found.low, found.high) if math.isfinite(found.low) else UNKNOWN
+    return Quantity(found.value, *ends, f"mean of {counted(len(values), 'trial')}")
 
 
 def invalid_trials(trials: pd.DataFrame) -> Quantity:

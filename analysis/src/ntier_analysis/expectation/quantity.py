@@ -29,10 +29,11 @@ class Quantity:
 
 def quotient(upper: Quantity, lower: Quantity) -> Quantity:
     """upper / lower of two positive quantities. Their errors are independent; each end of the interval joins the ends
-    of both as logarithms. Unknown where an interval is, or reaches 0."""
+    of both as logarithms. Unknown where an interval is, or reaches 0; a bound that is known on one side only leaves the
+    quotient open on one side."""
     note = f"{upper.text} by {lower.text}"
     ends = (upper.low, upper.high, lower.low, lower.high)
-    if not all(end is not None and 0 < end < math.inf for end in ends) or not lower.value > 0 or not upper.value > 0:
+    if not all(end is not None and end > 0 for end in ends) or not lower.value > 0 or not upper.value > 0:
         value = upper.value / lower.value if lower.value else math.nan
         return Quantity(value, *UNKNOWN, note)
     value = upper.value / lower.value

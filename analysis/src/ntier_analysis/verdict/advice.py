@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ntier_analysis.contracts.system import LoadModel
-from ntier_analysis.verdict.causes import FULL, NO_ROOM_PCT, SOFT
+from ntier_analysis.verdict.causes import FULL, SOFT
+from ntier_analysis.verdict.context import NO_ROOM_PCT, Context
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.disks import Room
-from ntier_analysis.verdict.load import Load, depth, is_server
+from ntier_analysis.verdict.load import Bottleneck, Load, depth, is_server
+from ntier_analysis.verdict.lowest import unproved
 from ntier_analysis.verdict.plateau import BELOW, FAR
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import COARSE_S, unmeasured
+from ntier_analysis.wording import node_of, resource
 
 MOST = 3
 """Sentences at most: the first are the most telling."""
@@ -19,35 +22,36 @@ WASTED = 0.1
 """Share of invalid trials from which on the measuring itself comes first."""
 
 
-def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
-    """`members`: the trials beyond the knee; `disks`: what is known of the room of each disk (disks.py)."""
+def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
+    """`members`: the trials beyond the knee; `context`: what the loads tell of each other."""
     if not valid:
         return ["repeat the sweep: no trial is valid; the reasons are listed"]
     invalid = [load for load, _ in result.trials if not load.valid]
     first = [f"repeat {', '.join(t.trial for t in invalid)}: invalid"] if len(invalid) > WASTED * len(valid) else []
     by_verdict = {"unknown": _unknown, "hidden": _hidden, "none": _none}
-    special = by_verdict.get(result.verdict, _named)(result, valid, members, disks)
-    return [*first, *special, *_loads(result, valid)][:MOST]
+    special = by_verdict.get(result.verdict, _named)(result, valid, members, context)
+    return [*first, *special, *_loads(result, valid), *_unbounded(result, members)][:MOST]
 
 
-def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
+def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
     some = members or valid
     texts = []
     missing = sorted({n for t in some for n in unmeasured([s for s in t.saturations if is_server(s.tier)], t.nodes)})
     if missing:
         texts.append(f"measure the CPU of {', '.join(missing)}")
-    texts += _queues(some, disks)
+    texts += _queues(some, context)
+    texts += _always_full(some, context)
     if len({t.load.level for t in valid}) < 2:
         texts.append(_another_load(valid[0].load))
     if not any(t.load.accounted for t in some):
-        texts.append("run the loads beyond the knee longer (PHASES=standard): in this time requests only pile up")
+        texts.append("run the loads beyond the knee longer (PHASES=standard): in so short a run requests only pile up")
     texts = texts or _full_pools(some)
     named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}
     if not texts and len(named) > 1:
         texts.append("repeat the loads beyond the knee (REPS=3) or run them longer (PHASES=standard): they disagree")
     texts = texts or _two_full(some)
     if not texts and all(t.load.spans is None for t in some):
-        texts.append("record single interactions: they tell when users wait, and so what limits then")
+        texts.append("record single interactions: they show when users wait and what limits then")
     return [*_stopped(result, some), *(texts or ["repeat the loads beyond the knee (REPS=3)"])]
 
 
@@ -59,8 +63,8 @@ def _stopped(result: SweepVerdict, some: list[TrialData]) -> list[str]:
         return []
     order = sorted(tiers, key=lambda tier: -depth(tier, some[0].order))
     return [
-        f"look at what {' and '.join(order)} wait{'s' if len(order) == 1 else ''} for when all stands still (list the "
-        "statements and threads that run then): locks of tables or rows, checkpoints, garbage collections"
+        f"find out what {' and '.join(order)} wait{'s' if len(order) == 1 else ''} for when everything stands still "
+        "(list the statements and threads that run then): locks of tables or rows, checkpoints, garbage collections"
     ]
 
 
@@ -72,8 +76,14 @@ def _another_load(load: Load) -> str:
     return f"add a load of {round(load.users / 3)} users: it tells service from waiting"
 
 
-def _queues(some: list[TrialData], disks: dict) -> list[str]:
-    open_ = sorted({s.node for t in some for s in t.saturations if _doubtful(s, disks)})
+def _always_full(some: list[TrialData], context: Context) -> list[str]:
+    """What reads full at loads that lose nothing, too."""
+    found = {s.name for t in some for s in t.saturations if _no_room(s) and context.is_always_full(s)}
+    return [f"find out what fills {' and '.join(sorted(found))} at low load, end it, and repeat"] if found else []
+
+
+def _queues(some: list[TrialData], context: Context) -> list[str]:
+    open_ = sorted({s.node for t in some for s in t.saturations if _doubtful(s, context.disks)})
     return [f"sample queue and waiting time of the disk of {', '.join(open_)} (iostat: aqu-sz, await)"] if open_ else []
 
 
@@ -87,7 +97,7 @@ def _full_pools(some: list[TrialData]) -> list[str]:
 
 
 def _two_full(some: list[TrialData]) -> list[str]:
-    """Of two that have no room in any of the trials, a longer run tells whether both limit."""
+    """If two resources have no room in any of the trials, a longer run shows whether both limit."""
     full = [{s.group for s in t.saturations if _no_room(s)} for t in some]
     both = sorted(set.intersection(*full))
     if len(both) < 2:
@@ -105,31 +115,49 @@ def _doubtful(s, disks: dict) -> bool:
     return known is not None and known.room in (Room.UNKNOWN, Room.PERHAPS) and s.utilization_mean_pct >= NO_ROOM_PCT
 
 
-def _hidden(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
+def _hidden(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
     texts = _stopped(result, members or valid)
     last = members[-1] if members else valid[-1]
     seen: dict[str, set[str]] = {}
     for s in last.saturations:
         seen.setdefault(s.node, set()).add(s.resource)
     servers = [n for n, tier in last.nodes.items() if is_server(tier)]
-    for resource in ("disk", "network"):
-        blind = [n for n in servers if resource not in seen.get(n, set())]
+    for wanted in ("disk", "network"):
+        blind = [n for n in servers if wanted not in seen.get(n, set())]
         if blind:
-            texts.append(f"sample the {resource} of {', '.join(blind)}")
+            texts.append(f"sample the {wanted} of {', '.join(blind)}")
     if any(s.interval_s > COARSE_S for s in last.saturations if s.resource == "cpu"):
         texts.append("sample the CPUs ten times a second: turns shorter than a second do not show")
-    return texts or ["look at what makes requests wait without using a resource: locks, pools that are not measured"]
+    return texts or [
+        "look for something that makes requests wait without using a resource: locks, pools that are not measured"
+    ]
 
 
-def _none(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
+def _none(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
     return [f"add loads above {valid[-1].load.named}, until throughput no longer grows"]
 
 
-def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], disks: dict) -> list[str]:
+def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
+    lower = [_lower(b, valid[0].load) for b in unproved(result, valid)]
+    return [*lower[:1], *_more_of(result, valid)]
+
+
+def _lower(b: Bottleneck, load: Load) -> str:
+    """Of what is full at every load."""
+    what = "a lower rate" if load.model is LoadModel.OPEN else f"a load of {_round(load.users / 3)} users"
+    if load.model is LoadModel.WORK:
+        what = "a load of fewer workers"
+    return f"add {what}: if the use of {b.tier} {resource(b.resource)} falls with the throughput, requests fill it"
+
+
+def _more_of(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
+    """What relieves the first that is named."""
     first = result.bottlenecks[0]
     if first.resource in SOFT:
         return [f"raise the {first.item or first.resource} of {first.tier} by a step: throughput grows if it limits"]
-    return [f"repeat with one more {first.tier} node: throughput grows if its {first.resource} limits"]
+    larger = first.tier in valid[0].complete  # the system allows no more of them
+    node = f"a larger {node_of(first.tier)}" if larger else f"one more {node_of(first.tier)}"
+    return [f"repeat with {node}: throughput grows if its {resource(first.resource)} limits"]
 
 
 def _loads(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
@@ -148,6 +176,14 @@ def _loads(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
         wanted += [f"{_round(f * knee)}" for f in (FAR, 1.7, 2.0)]
     who = "workers" if valid[0].load.model is LoadModel.WORK else "users"
     return [f"add loads of {', '.join(wanted)} {who}"] if wanted else []
+
+
+def _unbounded(result: SweepVerdict, members: list[TrialData]) -> list[str]:
+    """A maximum whose trials differ too much for an interval."""
+    found = result.max_throughput
+    if found is None or np.isfinite(found.low) or len(members) < 2:
+        return []
+    return [f"repeat the loads beyond the knee (REPS=3): {len(members)} trials give the maximum no interval"]
 
 
 def _round(users: float) -> int:

@@ -1,4 +1,4 @@
-"""What the trials of a plateau say together, and how the bottleneck moves from load to load."""
+"""The common verdict of the trials of a plateau, and the moves of the bottleneck from load to load."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from ntier_analysis.verdict.saturation import Group
 from ntier_analysis.wording import counted
 
 MOST, Z_95 = 0.5, 1.96
-"""Where some trials dissent, the lower end of the 95 % interval of the share that agrees must be above a half: 7 of 8,
+"""If some trials dissent, the lower end of the 95 % interval of the share that agrees must be above a half: 7 of 8,
 9 of 11."""
 
 
-def combine(result: SweepVerdict, verdicts: list[Verdict], *, settled: bool = True) -> None:
+def combine(result: SweepVerdict, verdicts: list[Verdict], settled: list[Verdict] | None = None) -> None:
     """What the plateau's trials say (which resources limit; of two or more, the most frequent kind); `unknown` where
     some say something else, unless so many agree that this is no chance. Bottlenecks with their mean saturation.
-    `settled`: whether the answers account for the users. If not, one of two may be full for a while only."""
+    `settled`: given if the answers do not account for the users. Then one of two may be full for a while only, unless
+    one of these loads, whose answers do, says the same."""
     # Of loads beyond the knee, one at which throughput still grows says nothing against those at which it does not.
     verdicts = [v for v in verdicts if v.verdict != "none"] or verdicts
     voted = Counter((v.verdict, _named(v)) for v in verdicts)
@@ -30,13 +31,16 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], *, settled: bool = Tr
     said = [v for v in verdicts if v.verdict != "unknown"]
     (name, keys), count = Counter((v.verdict, _named(v)) for v in said or verdicts).most_common(1)[0]
     dissent = count < len(said) and wilson(count / len(said), len(said), Z_95)[0] <= MOST
-    if dissent or 2 * len(said) < len(verdicts):
+    # Two that limit need more than one of several loads; the second one may lie below the plateau.
+    same = sum((v.verdict, _named(v)) == (name, keys) for load, v in result.trials if load.valid)
+    lonely = name == "multi" and len(said) == 1 < len(verdicts) and same < 2
+    if dissent or lonely or 2 * len(said) < len(verdicts):
         result.evidence.append(_disagreement(voted, verdicts))
         return
-    if name == "multi" and not settled:
+    if name == "multi" and settled is not None and (name, keys) not in [(v.verdict, _named(v)) for v in settled]:
         result.evidence.append(
             f"{' and '.join(' '.join(k) for k in keys)} are full, but the answers do not account for the users "
-            "(N/(Z+R)): requests pile up, and which of them limits in the long run is not known; run longer"
+            "(N/(Z+R)): requests pile up, and it is not known which of them limits in the long run; run longer"
         )
         return
     agree = [v for v in verdicts if (v.verdict, _named(v)) == (name, keys)]
@@ -50,12 +54,25 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], *, settled: bool = Tr
         )
 
 
+def stops_elsewhere(result: SweepVerdict) -> None:
+    """Of a sweep whose loads beyond the knee name no limit: a tier that stands still does so at any load, and is seen
+    to at some only (short runs, few users). Where two loads show it, it limits; where one does, it is not known."""
+    seen = sorted({load.level for load, v in result.trials if load.valid and v.verdict == "hidden" and v.stopped})
+    if result.verdict != "none" or not seen:
+        return
+    result.verdict = "hidden" if len(seen) > 1 else "unknown"
+    result.evidence.append(
+        f"at {counted(len(seen), 'other load')} a tier stood still, which no load relieves: that the highest loads do "
+        "not show it says little"
+    )
+
+
 def _times_named(verdicts: list[Verdict]) -> Counter[Group]:
     return Counter(key for v in verdicts for key in _named(v))
 
 
 def _mostly_named(verdicts: list[Verdict]) -> tuple[tuple[Group, ...], list[Verdict]]:
-    """What more than half of the trials name, and the trials that name any of it."""
+    """The (tier, resource) pairs that more than half of the trials name, and the trials that name any of them."""
     keys = tuple(sorted(key for key, n in _times_named(verdicts).items() if 2 * n > len(verdicts)))
     return keys, [v for v in verdicts if set(keys) & set(_named(v))]
 
@@ -72,8 +89,8 @@ def _disagreement(voted: Counter, verdicts: list[Verdict]) -> str:
     )
     silent = sum(v.verdict == "unknown" for v in verdicts)
     if silent == len(verdicts):
-        return f"no trial beyond the knee tells what limits ({len(verdicts)} x unknown)"
-    how = "mostly do not tell what limits" if 2 * silent > len(verdicts) else "disagree"
+        return f"no trial beyond the knee names a bottleneck ({len(verdicts)} x unknown)"
+    how = "mostly name no bottleneck" if 2 * silent > len(verdicts) else "disagree"
     text = f"the trials beyond the knee {how}: {seen}"
     times, (keys, _) = _times_named(verdicts), _mostly_named(verdicts)
     most = " and ".join(f"{' '.join(k)} ({times[k]} of {len(verdicts)})" for k in keys)

@@ -6,7 +6,8 @@ import numpy as np
 
 from ntier_analysis.statistics.laws import MIN_PLATEAU
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
-from ntier_analysis.verdict.plateau import DROP, pooled
+from ntier_analysis.verdict.load import COUNTS
+from ntier_analysis.verdict.plateau import pooled
 from ntier_analysis.verdict.reasoning import untold
 from ntier_analysis.wording import counted
 
@@ -15,13 +16,13 @@ def unlimited(result: SweepVerdict, valid: list[TrialData]) -> None:
     """The backlog grows at no load."""
     told = [t for t in valid if not untold(t.load)]
     if not told:
-        result.evidence.append(f"no load tells whether the backlog grows: {untold(valid[-1].load)}")
+        result.evidence.append(f"no load shows whether the backlog grows: {untold(valid[-1].load)}")
         return
     top = told[-1].load
     result.verdict = "none"
     result.max_throughput = pooled([told[-1]])[0]
     result.evidence.append(
-        f"all that is offered is completed up to the highest load ({top.named}: {top.offered_per_s:.1f}/s offered): "
+        f"everything offered is completed up to the highest load ({top.named}: {top.offered_per_s:.1f}/s offered): "
         "nothing limits yet, the maximum is at least this"
     )
 
@@ -41,13 +42,13 @@ def measure_capacity(result: SweepVerdict, valid: list[TrialData], limited: list
     width = f" (95 % interval {found.low:.1f} to {found.high:.1f})" if np.isfinite(found.low) else ""
     result.evidence.append(
         f"capacity {found.value:.1f}/s{width}: mean of {counted(len(members), 'trial')} whose backlog grows"
-        + (f"; {served:.1f}/s offered were still served" if free else "; no load was served whole: add a lower one")
+        + (f"; {served:.1f}/s offered were still served" if free else "; no load was served fully: add a lower one")
     )
     if retrograde is not None:
-        result.evidence.append(f"retrograde: from {retrograde.named} on throughput falls by more than {DROP:.0%}")
+        result.evidence.append(f"retrograde: from {retrograde.named} on throughput falls by more than {COUNTS:.0%}")
     return members
 
 
 def _falls(members: list[TrialData]) -> bool:
     rest = np.mean([t.load.throughput_per_s for t in members[:-1]])
-    return bool(members[-1].load.throughput_per_s < (1 - DROP) * rest)
+    return bool(members[-1].load.throughput_per_s < (1 - COUNTS) * rest)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ntier_analysis.verdict.causes import NO_ROOM_PCT, SOFT
-from ntier_analysis.verdict.context import OUTGROWN
+from ntier_analysis.verdict.causes import SOFT
+from ntier_analysis.verdict.context import NO_ROOM_PCT
 from ntier_analysis.verdict.data import TrialData
-from ntier_analysis.verdict.load import LIMITED, Load, is_server
+from ntier_analysis.verdict.disks import LOW_ENOUGH
+from ntier_analysis.verdict.load import COUNTS, Load, is_server
 
 MORE_USERS = 1.15
 """Loads that tell differ in users by this factor at least: with less, the growth drowns in the noise of the response
@@ -45,9 +46,9 @@ def base_response(valid: list[TrialData]) -> Base:
         level = _growth(lowest, response_s, more[0]) <= LEVEL
         most = max(t.load.throughput_per_s for t in valid)
         # Growth between loads that differ little may be chance: what is full must have been outgrown.
-        held = lowest.throughput_per_s > OUTGROWN * most and any(_full(t, "disk") for t in alike)
+        held = lowest.throughput_per_s > LOW_ENOUGH * most and any(_full(t, "disk") for t in alike)
         return Base(0.0 if level or held else response_s, True)
-    small = response_s < LIMITED * (lowest.think_s + response_s)
+    small = response_s < COUNTS * (lowest.think_s + response_s)
     return Base(response_s if small and not any(_full(t) for t in alike) else 0.0, False)
 
 

@@ -5,8 +5,8 @@ users' next requests fill its idle time. So a saturated resource is a cause only
 
 * it has no room while users wait: its mean utilization is near 100 % then (utilization law: X could grow to X / U
   before it limits);
-* it takes turns with others: one of them is saturated at every moment in which users wait, and each of them alone for a
-  part of it (coverage.py);
+* it takes turns with others, or with replicas of its tier: one of them is saturated at every moment in which users
+  wait, and each of them alone for a part of it (coverage.py);
 * where single interactions, and so the moments in which users wait, are not known: throughput is lower while it is
   saturated than while it is not, by as much as the users lose.
 
@@ -20,10 +20,19 @@ from itertools import combinations
 import numpy as np
 
 from ntier_analysis.statistics.laws import Dependence, dependence
-from ntier_analysis.verdict.context import HELD_LONGER, Context
-from ntier_analysis.verdict.coverage import GAIN, NO_GAPS, Turns, covered, in_turns, on_clock, pair, room_pct
+from ntier_analysis.verdict.context import HELD_LONGER, NO_ROOM_PCT, Context
+from ntier_analysis.verdict.coverage import (
+    NO_GAPS,
+    Turns,
+    covered,
+    in_turns,
+    on_clock,
+    pair,
+    replicas_in_turns,
+    room_pct,
+)
 from ntier_analysis.verdict.disks import Room
-from ntier_analysis.verdict.load import Load, depth
+from ntier_analysis.verdict.load import COUNTS, Load, depth
 from ntier_analysis.verdict.saturation import Group, Key, Saturation, aligned
 
 SOFT = ("pool",)
@@ -32,23 +41,19 @@ FULL = 0.5
 """A resource that is saturated at least half of the run."""
 PARTIAL = 0.2
 """A resource that is saturated in a part of the run, from which on it may be a cause."""
-NO_ROOM_PCT = 90.0
-"""Mean utilization from which on a resource has no room. At the knee itself a limiting resource of a small model is
-used 96 % (exact MVA, scale 0.1); a share of 5 % more throughput needs 5 % room."""
 SLOWER = 0.7
 """Throughput while a part-time cause is saturated against that while it is not, at most. Bursts of a resource that
 limits nothing give 0.9 to 1.3 (simulated: bench/detector, tuning seeds)."""
 MOST_OF_LOSS = 0.5
-"""What such a cause costs, against what waiting costs. If it alone limits, nobody waits while it is not saturated, and
-both are the same; a lock beside it goes on costing."""
+"""Least share of the waiting's cost that such a cause must cost. If it alone limits, nobody waits while it is not
+saturated, and both costs are equal; a lock beside it goes on costing."""
 MIN_SIDE_S = 2.0
 """Seconds that either side of that comparison needs."""
 WHOLE, MIN_SECONDS = 0.9, 5
 """A second saturated throughout, and how many of either kind the comparison by seconds needs."""
 EXPLAINS = 0.75
-"""Share of the run in which a cause must be saturated to explain a limit alone, where others are full anyway."""
-EXPLAINS_POOL = 0.7
-"""Share of the time in which a pool is full that something deeper must be saturated, to explain it."""
+"""Share of the time that a cause must be saturated to explain all of it: of the run, where others are full anyway; of
+the time in which a pool above it is full; of that in which users wait, beside a disk that may be full."""
 AS_LONG = 1.2
 """A place in a pool that is held at most this many times as long as at low load waits for nothing deeper: the pool
 limits. Simulated, 12 seeds each: pools of 2 and 3 that limit 0.87 to 1.24; of 2 and 3 above a lock 1.13 to 2.31, one of
@@ -56,13 +61,17 @@ limits. Simulated, 12 seeds each: pools of 2 and 3 that limit 0.87 to 1.24; of 2
 Between this and HELD_LONGER, or where no low load tells, what its holders wait for may limit as well: a pool of 20
 above a lock is as full as one that limits."""
 ALTERNATING_LIFT, ALTERNATING_P = 0.5, 0.01
+"""Joint share of two, against the product of their shares, up to which they take turns and from which on they are
+saturated together; and the chance of the permutation test that guards it. Unrelated ones have 1 (simulated:
+bench/detector, tuning seeds)."""
 COMPLETE = 0.9
 """One of the two is saturated nearly always. Shifting a periodic series by a period changes nothing, so the permutation
 test has no power then."""
-ALWAYS, ALWAYS_LIFT = 0.95, 0.75
-"""One of the two is saturated at every moment: then both work off each other's backlog for a while after each turn, and
-the overlap is larger. Two resources that have nothing to do with each other and together are saturated that often have
-lift 1 (of 71 simulated pairs, hidden and single, none below 0.71, and that one with 0.73 instead of 0.95)."""
+ALWAYS_LIFT = 0.75
+"""One of the two is saturated at every moment (NO_GAPS): then both work off each other's backlog for a while after each
+turn, and the overlap is larger. Two resources that have nothing to do with each other and together are saturated that
+often have lift 1 (of 71 simulated pairs, hidden and single, none below 0.71, and that one with 0.73 instead of 0.95).
+"""
 CLEAR_LIFT, MANY_TURNS = 0.25, 20
 """The same for short regular turns, between which samples of 100 ms see neither saturated. Unrelated series of 20 turns
 and more in 60 s: lift 1.0, none of 709 below 0.66 (simulated)."""
@@ -84,15 +93,18 @@ def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndar
     candidates = [s for s in found if s.share.n and s.share.value >= PARTIAL and s.share.low > 0.0]
     hard = [s for s in candidates if s.resource not in SOFT]
     found_turns = [pair(a, b, waits) for a, b in combinations(hard, 2) if in_turn(a, b, relation(a, b, load))]
-    found_turns = [t for t in found_turns if t.gain >= GAIN]
+    found_turns = [t for t in found_turns if t.gain >= COUNTS]
     turns = _keys(found_turns)
     solid, with_room = _without_roomy(hard, turns, context)
     full = {s.key for s in solid if room_pct(s, waits) >= NO_ROOM_PCT}
     alone = any(covered([s], waits) >= NO_GAPS for s in solid if s.key in full)
-    found_turns += [] if alone else in_turns(solid, waits)
+    tiers = [] if alone else replicas_in_turns([s for s in solid if s.key not in full], waits)
+    found_turns += [] if alone or tiers else in_turns(solid, waits)
     turns = _keys(found_turns)
-    hard, notes, partly = _hard(solid, full | turns, found, load, lost)
-    hard, left = _without_full_anyway(hard, context)
+    hard, notes, partly = _hard(solid, full | turns | {s.key for some in tiers for s in some}, found, load, lost)
+    notes += [_replicas_text(some) for some in tiers]
+    hard, left, anyway = _without_full_anyway(hard, context)
+    partly |= anyway
     pools, symptoms = _pools([s for s in candidates if s.resource in SOFT], hard, context)
     unknown = [s for s in hard if s.key not in turns and _room(s, context) is Room.UNKNOWN]
     unproved = partly | {
@@ -116,6 +128,11 @@ def _unproved_turns(found: Turns) -> str:
         f"one of {names} is saturated at every moment, but more of one of them could bring {100 * found.gain:.0f} % at "
         "most: they take turns, or one of them limits alone"
     )
+
+
+def _replicas_text(some: list[Saturation]) -> str:
+    names = " and ".join(s.name for s in some)
+    return f"one of {names} is saturated at every moment: the replicas limit one after the other, and so the tier does"
 
 
 def _room(s: Saturation, context: Context) -> Room:
@@ -170,7 +187,7 @@ def in_turn(a: Saturation, b: Saturation, found: Dependence) -> bool:
     anti-correlated by nature (53 % of 60 s windows would be significant)."""
     if a.group == b.group or found.union - found.joint < FULL:
         return False
-    if found.union >= ALWAYS and found.lift <= ALWAYS_LIFT:
+    if found.union >= NO_GAPS and found.lift <= ALWAYS_LIFT:
         return True
     if not found.lift <= ALTERNATING_LIFT:
         return False
@@ -227,16 +244,18 @@ def means(values: np.ndarray, cells: int) -> np.ndarray:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _without_full_anyway(some: list[Saturation], context: Context) -> tuple[list[Saturation], list[str]]:
-    """Drops what is full at any load, if another cause explains the limit nearly all of the time."""
+def _without_full_anyway(
+    some: list[Saturation], context: Context
+) -> tuple[list[Saturation], list[str], dict[Key, str]]:
+    """Drops what is full at low load, if another cause explains the limit nearly all of the time. Where none does, why
+    it is not known whether these limit: what fills them at each load that loses nothing may fill them at others."""
     anyway = [s for s in some if s.group in context.full_anyway]
     rest = [s for s in some if s.group not in context.full_anyway]
-    if not anyway or not any(s.share.value >= EXPLAINS for s in rest):
-        return some, []
-    return rest, [
-        f"{s.name} is full already at loads that lose nothing, and throughput has grown since: it does not limit"
-        for s in anyway
-    ]
+    text = "{} is already full at loads that lose nothing, and throughput grows beyond them: "
+    if not any(s.share.value >= EXPLAINS for s in rest):
+        doubt = text + "it may limit, or something that is not measured"
+        return some, [], {s.key: doubt.format(s.name) for s in anyway if context.is_always_full(s)}
+    return rest, [text.format(s.name) + "it does not limit" for s in anyway], {}
 
 
 def _union(some: list[Saturation]) -> float:
@@ -248,8 +267,8 @@ def _union(some: list[Saturation]) -> float:
 
 
 def _deeper(a: Saturation, b: Saturation, context: Context) -> bool:
-    """Whether `a` lies deeper than `b`. Where the order of the tiers is not known, hardware lies deeper than a pool: a
-    pool is full above what limits, and what lies above a pool that limits is not."""
+    """Whether `a` lies deeper than `b`. If the order of the tiers is not known, hardware lies deeper than a pool: a
+    pool above the bottleneck is full, and hardware above a pool that limits is not."""
     down = depth(a.tier, context.order) - depth(b.tier, context.order)
     return down > 0 or (np.isnan(down) and a.resource not in SOFT and a.tier != b.tier)
 
@@ -263,8 +282,8 @@ def _pools(pools: list[Saturation], hard: list[Saturation], context: Context) ->
             for o in [*hard, *pools]
             if o is not s and (_deeper(o, s, context) or (o.resource not in SOFT and o.tier == s.tier))
         ]
-        deeper = [o for o in below if o.share.value >= min(FULL, EXPLAINS_POOL * s.share.value)]
-        if not deeper and _union([o for o in below if o.resource not in SOFT]) >= EXPLAINS_POOL * s.share.value:
+        deeper = [o for o in below if o.share.value >= min(FULL, EXPLAINS * s.share.value)]
+        if not deeper and _union([o for o in below if o.resource not in SOFT]) >= EXPLAINS * s.share.value:
             deeper = [o for o in below if o.resource not in SOFT]
         text = f"{s.name} was full in {100 * s.share.value:.0f} % of the run: a symptom"
         longer = context.held_longer.get(s.key, 1.0)
@@ -284,8 +303,8 @@ def _unproved_pool(s: Saturation, context: Context) -> str:
     if longer is not None and longer <= AS_LONG:
         return ""
     why = (
-        "no low load tells how long a place is held where nothing waits"
+        "no low load shows how long a place is held if nothing waits"
         if longer is None
         else f"a place in it is held {longer:.1f} times as long as at low load"
     )
-    return f"{s.name} is full, but {why}: either it limits or what its holders wait for; raise it by a step to find out"
+    return f"{s.name} is full, but {why}: it limits, or something that its holders wait for; raise it by a step to see"

@@ -7,18 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ntier_analysis.verdict.disks import Disk, disks
+from ntier_analysis.verdict.disks import LOW_ENOUGH, NEARLY, Disk, disks
 from ntier_analysis.verdict.load import TIERS, Load
-from ntier_analysis.verdict.saturation import Group, Key, Saturation
+from ntier_analysis.verdict.saturation import Group, Key, Saturation, mean_use
 
-ANYWAY_PCT = 90.0
-"""Mean utilization at a load that lost nothing, from which on a resource was full anyway ..."""
-OUTGROWN = 0.6
-"""... if throughput was less than this share of the plateau's: by the utilization law the resource would be used
-150 % on the plateau, were the use of the requests' making. (At three quarters, 120 %, a resource with work of very
-different size may read 90 % in a short run by chance: simulated.)"""
-LOW = 0.75
-"""Throughput against the plateau's, up to which a load tells how long a place in a pool is held without waiting."""
+NO_ROOM_PCT = 90.0
+"""Mean utilization from which on a resource has no room. At the knee itself a limiting resource of a small model is
+used 96 % (exact MVA, scale 0.1); a share of 5 % more throughput needs 5 % room."""
 HELD_LONGER = 1.5
 """A place in a pool that is held this many times longer than at low load waits for something deeper: at least a third
 of the time is waiting. Half as many places again would give little more."""
@@ -27,20 +22,27 @@ of the time is waiting. Half as many places again would give little more."""
 @dataclass(frozen=True)
 class Context:
     """`full_anyway`: (tier, resource) of resources that were full where nothing was lost, and that throughput has
-    outgrown; `held_longer`: pools -> how many times longer a place is held on the plateau than at low load;
-    `used_pct`: resource of a node -> mean utilization over the plateau; `disks`: what is known of the room of those
-    that read full; `order`: tiers from the client inwards; `levels_off`: other loads show that throughput no longer
-    grows as the law says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d ln N from a lower
-    load; `cores`: node -> CPU capacity, where it is known."""
+    outgrown; `full_always`: those of them that were full at each such load; `held_longer`: pools -> how many times
+    longer a place is held on the plateau than at low load; `used_pct`: resource of a node -> mean utilization over the
+    plateau; `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the room of those that read full;
+    `order`: tiers from the client inwards; `levels_off`: other loads show that throughput no longer grows as the law
+    says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d ln N from a lower load; `cores`: node
+    -> CPU capacity, where it is known."""
 
     full_anyway: frozenset[Group] = frozenset()
+    full_always: frozenset[Group] = frozenset()
     held_longer: dict[Key, float] = field(default_factory=dict)
     used_pct: dict[Key, float] = field(default_factory=dict)
+    most_pct: dict[Key, float] = field(default_factory=dict)
     disks: dict[Key, Disk] = field(default_factory=dict)
     order: tuple[str, ...] = TIERS
     levels_off: bool = True
     growth: dict[str, float] = field(default_factory=dict)
     cores: dict[str, float] = field(default_factory=dict)
+
+    def is_always_full(self, s: Saturation) -> bool:
+        """Whether it was full at each load that loses nothing. (A disk is judged by who waits for it.)"""
+        return s.group in self.full_always and s.key not in self.disks
 
 
 NO_CONTEXT = Context()
@@ -53,10 +55,17 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
     if not plateau:
         return NO_CONTEXT
     level = float(np.mean([load.throughput_per_s for load, _ in plateau]))
-    outgrown = [(load, found) for load, found in free if load.throughput_per_s <= OUTGROWN * level]
-    low = [(load, found) for load, found in free if load.throughput_per_s <= LOW * level]
-    anyway = {group for trial in outgrown for group, pct in _used([trial], "group").items() if pct >= ANYWAY_PCT}
-    return Context(frozenset(anyway), _held_longer(low, plateau), _used(plateau, "key"), disks(free, plateau))
+    outgrown = [(load, found) for load, found in free if load.throughput_per_s <= LOW_ENOUGH * level]
+    low = [(load, found) for load, found in free if load.throughput_per_s <= NEARLY * level]
+    full = [{g for g, pct in _used([trial], "group").items() if pct >= NO_ROOM_PCT} for trial in outgrown] or [set()]
+    return Context(
+        frozenset(set.union(*full)),
+        frozenset(set.intersection(*full)),
+        _held_longer(low, plateau),
+        _used(plateau, "key"),
+        _most(plateau),
+        disks(free, plateau),
+    )
 
 
 def _used(trials: Trials, by: str) -> dict:
@@ -67,6 +76,18 @@ def _used(trials: Trials, by: str) -> dict:
             if np.isfinite(s.utilization_mean_pct):
                 used[getattr(s, by)].append(s.utilization_mean_pct)
     return {name: float(np.mean(values)) for name, values in used.items()}
+
+
+def _most(trials: Trials) -> dict[Key, float]:
+    """Upper end of the 95 % interval of a resource's mean utilization over the trials; left out where it has none.
+    Beyond the knee throughput is level, and by the utilization law so is the use: each run shows another stretch of
+    it."""
+    seen: dict[Key, list[Saturation]] = defaultdict(list)
+    for _, found in trials:
+        for s in found:
+            seen[s.key].append(s)
+    ends = {key: mean_use(*some).high for key, some in seen.items()}
+    return {key: high for key, high in ends.items() if np.isfinite(high)}
 
 
 def _held_longer(low: Trials, plateau: Trials) -> dict[Key, float]:

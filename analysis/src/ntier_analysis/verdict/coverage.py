@@ -11,6 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
+from ntier_analysis.verdict.load import COUNTS
 from ntier_analysis.verdict.saturation import Group, Saturation
 
 NO_GAPS = 0.95
@@ -20,12 +21,12 @@ NOT_BY_CHANCE = 0.5
 """Time that the set leaves uncovered, against that which unrelated resources with the same shares would leave. Users
 who wait are at one of the stations that limit, so if one is idle another is not; bursts of resources that limit
 nothing know nothing of each other (1.0)."""
-GAIN, SURE_GAIN = 0.05, 0.08
-"""What counts as a gain of throughput, and what is one for certain: each resource of a set must be able to bring as
-much. Of 24 pairs that took turns in truth, the one that could bring less could bring 9 to 25 % at most of the loads; of
-the four that did not, 5 to 7 % (simulated: bench/queueing)."""
+SURE_GAIN = 0.08
+"""Gain of throughput that counts for certain, where COUNTS may or may not: each resource of a set must be able to bring
+as much. In 24 pairs that truly took turns, the weaker resource could bring 9 to 25 % at most of the loads; in the four
+that did not, 5 to 7 % (simulated: bench/queueing)."""
 MORE = 0.5
-"""A relief: half as much capacity again. What it brings while the resource is saturated is no more than that."""
+"""A relief: half as much capacity again. While the resource is saturated, it brings no more than that."""
 LARGEST = 3
 """Resources in a set."""
 
@@ -68,8 +69,8 @@ class Turns:
 
 
 def in_turns(candidates: list[Saturation], waits: np.ndarray) -> list[Turns]:
-    """The smallest set of (tier, resource) that leaves no gap while users wait, of which each could bring a gain; of
-    several one that is sure, and of these the one with the smallest gap. Empty if there is none."""
+    """The smallest set of (tier, resource) that leaves no gap while users wait, and in which each could bring a gain.
+    If there are several, a sure one is preferred, then the one with the smallest gap. Empty if there is none."""
     groups: dict[Group, list[Saturation]] = {}
     for s in candidates:
         groups.setdefault(s.group, []).append(s)
@@ -80,12 +81,29 @@ def in_turns(candidates: list[Saturation], waits: np.ndarray) -> list[Turns]:
         for chosen in combinations(sorted(groups), size):
             seen = _known([marks[g] for g in chosen], [use[g] for g in chosen], waits)
             gap, gain = _gap(seen[0]), least_gain(*seen)
-            if np.isfinite(gap) and gain >= GAIN:
+            if np.isfinite(gap) and gain >= COUNTS:
                 fitting.append((gain < SURE_GAIN, gap, chosen, gain))
         if fitting:
             _, _, chosen, gain = min(fitting)
             return [Turns([groups[g] for g in chosen], gain)]
     return []
+
+
+def replicas_in_turns(candidates: list[Saturation], waits: np.ndarray) -> list[list[Saturation]]:
+    """The tiers whose replicas limit one after the other: together they leave no gap while users wait, as no chance
+    would, and each of them is saturated alone for as long as counts. More of the tier then brings something at every
+    moment, though each replica has room on average."""
+    groups: dict[Group, list[Saturation]] = {}
+    for s in candidates:
+        groups.setdefault(s.group, []).append(s)
+    found = []
+    for some in groups.values():
+        marks = np.array([on_clock(s, len(waits)) for s in some])
+        marks = marks[:, (waits > 0) & ~np.isnan(marks.sum(axis=0))]
+        alone = ((marks == 1) & (marks.sum(axis=0) == 1)).mean(axis=1) if marks.size else np.zeros(1)
+        if len(some) > 1 and np.isfinite(_gap(marks)) and alone.min() >= COUNTS:
+            found.append(some)
+    return found
 
 
 def pair(a: Saturation, b: Saturation, waits: np.ndarray) -> Turns:

@@ -53,3 +53,5 @@ class TrialData:
     capacity_cores: dict[str, float] = field(default_factory=dict)
     order: tuple[str, ...] = TIERS
     """Tiers from the client inwards, as far as they are known."""
+    complete: frozenset[str] = frozenset()
+    """Tiers that have as many nodes as the system allows."""

@@ -26,7 +26,7 @@ def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = Non
 def _unsaturated(valid: list[TrialData], name: str) -> list[tuple[float, float]]:
     """(throughput, cores used) of a node at the loads that do not saturate it."""
     capacity = valid[0].capacity_cores.get(name, 1.0)
-    points = [(t.load.throughput_per_s, used) for t in valid if (used := _used(t, name)) is not None]
+    points = [(t.load.throughput_per_s, used) for t in valid if (used := cpu_used(t, name)) is not None]
     return [(x, used) for x, used in points if 100 * used / capacity < UNSATURATED_PCT]
 
 
@@ -58,7 +58,7 @@ def first_to_saturate(valid: list[TrialData]) -> list[str]:
     ]
 
 
-def _used(t: TrialData, name: str) -> float | None:
+def cpu_used(t: TrialData, name: str) -> float | None:
     """CPU that a node uses, in cores; where its capacity is not known (imported data), as a share of that."""
     if name in t.capacity_cores:
         return t.used_cores.get(name)

@@ -15,9 +15,9 @@ import numpy as np
 from ntier_analysis.verdict.load import Load
 from ntier_analysis.verdict.saturation import Key, Saturation
 
-HERE, ELSEWHERE = 0.5, 0.2
-"""Share of the users who wait that the requests queueing at the disks account for, from which on they wait there, and
-up to which they wait somewhere else. Between the two its use decides."""
+HERE = 0.5
+"""Share of the users who wait that the requests queueing at the disks account for, from which on they wait there; with
+less, most of them wait somewhere else."""
 LONGER = 3.0
 """Time of a request against that at low load, from which on requests queue at the disk even if more users wait at
 another resource, as two of the same capacity share them. Places left: 1.0, give or take what few requests of very
@@ -26,8 +26,11 @@ OUTGROWN_PCT = 120.0
 """Use that the throughput of the plateau would need, extrapolated from a low load: beyond it, the disk serves several
 at a time. Idle floors and noise of the readings stay below (simulated: bench/detector, tuning seeds)."""
 LOW_ENOUGH, NEARLY = 0.6, 0.75
-"""Throughput of a load that tells, against the plateau's: at 0.6 a disk that serves many at a time and reads 95 % on
-the plateau reads 83 %, and the extrapolation is 138 %. At 0.75 that is 119 %: one at a time is proved only by ..."""
+"""Throughput of a load that tells, against the plateau's. At 0.6 what reads 90 % would be used 150 % on the plateau by
+the utilization law, were the use of the requests' making: it is full of something else. A disk that serves many at a
+time and reads 95 % on the plateau reads 83 % there, and the extrapolation is 138 %. At 0.75, these are 120 and 119 %,
+and with work of very different size a short run reads that by chance (simulated): such a load tells how long a place in
+a pool is held without waiting, and one at a time of a disk is proved only by ..."""
 IN_PROPORTION_PCT = 108.0
 """... an extrapolation of about 100 %."""
 KNOWN_LIMIT = ("cgroup",)
@@ -57,24 +60,27 @@ def disks(free: Trials, plateau: Trials) -> dict[Key, Disk]:
     level = float(np.mean([load.throughput_per_s for load, _ in plateau]))
     low = [(load, found) for load, found in free if load.throughput_per_s <= NEARLY * level]
     seen = {s.key: s for _, found in plateau for s in found if s.resource == "disk"}
-    return {key: _disk(s, low, plateau, level) for key, s in seen.items()}
+    return {key: _disk(s, low, free, plateau, level) for key, s in seen.items()}
 
 
-def _disk(s: Saturation, low: Trials, plateau: Trials, level: float) -> Disk:
+def _disk(s: Saturation, low: Trials, free: Trials, plateau: Trials, level: float) -> Disk:
     if s.source.startswith(KNOWN_LIMIT):
         return Disk(Room.NONE, "its use is a share of a known limit")
     share, longer, text = _waiting_here(s, low, plateau)
+    if not low and free:  # what users wait longer than at any lower load, they wait longer somewhere
+        share, longer, text = _waiting_here(s, free[:1], plateau)
+        share = share if share >= HERE else float("nan")  # a load that waits itself acquits no disk
     if share >= HERE or longer >= LONGER:
         return Disk(Room.NONE, text)
-    if share <= ELSEWHERE:
+    if share < HERE:
         return Disk(Room.SOME, text)
     expected = _expected(s.group, low, level, LOW_ENOUGH)
     limit = OUTGROWN_PCT
     if np.isnan(expected):
         expected, limit = _expected(s.group, low, level, NEARLY), IN_PROPORTION_PCT
     if np.isnan(expected) or limit < expected <= OUTGROWN_PCT:
-        return Disk(Room.UNKNOWN, text or "neither its queue nor a load that is low enough was measured")
-    text = f"at low load it is used so much that this throughput would need {expected:.0f} %"
+        return Disk(Room.UNKNOWN, "neither its queue nor a load that is low enough was measured")
+    text = f"by its use at low load, this throughput would need {expected:.0f} %"
     return Disk(Room.PERHAPS if expected > OUTGROWN_PCT else Room.NONE, text)
 
 
@@ -94,8 +100,8 @@ def _waiting_here(s: Saturation, low: Trials, plateau: Trials) -> tuple[float, f
     """Requests that wait for the disks of this tier, against the users who wait, and how many times longer than at low
     load a request takes; NaN if it was not measured.
 
-    Of the requests in the queue, those beyond what this rate of requests has at low load wait (Little's law: rate =
-    queue / time). Users who wait: X (R - R0)."""
+    Requests wait if they exceed the queue that this rate of requests has at low load (Little's law: rate = queue /
+    time). Users who wait: X (R - R0)."""
     before = _mean([o.wait_ms for _, found in low for o in found if o.group == s.group])
     if not before > 0:
         return float("nan"), float("nan"), ""

@@ -1,17 +1,15 @@
-"""What the resources that were measured would let through if nothing else held up the users.
+"""The throughput that the measured resources would allow if nothing else held up the users.
 
 Waiting at a resource that is used 75 % is normal and hides nothing: the exact model of a closed network says how much
-of it there is. Only what goes beyond that has a cause that nobody measured."""
+of it there is. Only waiting beyond that has a cause that nobody measured."""
 
 from __future__ import annotations
 
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.mva import Station, solve
 from ntier_analysis.verdict.causes import SOFT
-from ntier_analysis.verdict.load import LIMITED, Load
+from ntier_analysis.verdict.load import COUNTS, Load
 from ntier_analysis.verdict.saturation import Saturation
-
-MOST_PCT = 100.0
 
 
 def possible(load: Load, found: list[Saturation], base_s: float) -> float:
@@ -20,7 +18,7 @@ def possible(load: Load, found: list[Saturation], base_s: float) -> float:
     A node of several servers would let through more."""
     rate = load.throughput_per_s
     demands = {
-        s.key: min(s.utilization_mean_pct, MOST_PCT) / 100 / rate
+        s.key: min(s.utilization_mean_pct / 100, 1.0) / rate
         for s in found
         if s.resource not in SOFT and s.utilization_mean_pct > 0
     }
@@ -34,4 +32,4 @@ def as_expected(load: Load, found: list[Saturation], base_s: float) -> bool:
     the model says nothing."""
     if load.model is LoadModel.OPEN:
         return False
-    return load.throughput_per_s >= (1 - LIMITED) * possible(load, found, base_s)
+    return load.throughput_per_s >= (1 - COUNTS) * possible(load, found, base_s)

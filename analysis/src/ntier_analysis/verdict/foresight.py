@@ -1,4 +1,4 @@
-"""What a sweep's trials will tell of its maximum, foreseen from trials that the store holds."""
+"""Expected width of the interval of a sweep's maximum, foreseen from trials that the store holds."""
 
 from __future__ import annotations
 

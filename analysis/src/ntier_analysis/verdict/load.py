@@ -9,8 +9,10 @@ import numpy as np
 from ntier_analysis.contracts.implied import TIERS, USERS
 from ntier_analysis.contracts.system import NOT_TIERS, LoadModel
 
-LIMITED = 0.05
-"""Share of the throughput that waiting costs, from which on a trial counts as limited."""
+COUNTS = 0.05
+"""Share of the throughput that counts. Waiting or standing still that costs less is no limit; more of a resource that
+would bring less is no relief; a throughput that falls by less is level. The labels of both families of known truth ask
+for this gain (bench/detector/truth.py, bench/queueing/relief.py)."""
 
 SETTLES = 0.5
 """A load at which an interaction takes this share of the run or more, by Little's law N/X - Z, has not settled: most of
@@ -91,8 +93,8 @@ class Load:
     def lost(self, base_s: float) -> float:
         """Share of the throughput lost by waiting: 1 - (Z + R0) / (Z + R), R0 = response time at the lowest load.
 
-        By Little's law this is 1 - X / (N / (Z + R0)), but without the noise of the drawn think times. Of an open load
-        what is lost is what comes and is not served: the growth of the backlog."""
+        By Little's law this is 1 - X / (N / (Z + R0)), but without the noise of the drawn think times. An open load
+        loses the arrivals that are not served: the growth of the backlog."""
         if self.model is LoadModel.OPEN:
             return max(0.0, self.growth_per_s / self.offered_per_s) if self.offered_per_s > 0 else 0.0
         return max(0.0, (self.response_s - base_s) / (self.think_s + self.response_s))
@@ -102,6 +104,8 @@ class Load:
         """Whether the run is long enough for what it measures."""
         if self.model is LoadModel.OPEN:  # it never settles beyond the limit, and the backlog says so
             return True
+        if not self.throughput_per_s > 0:
+            return False
         answer_s = self.users_real / self.throughput_per_s - self.think_s
         return answer_s < SETTLES * (self.end_s - self.start_s)
 
@@ -113,6 +117,15 @@ class Load:
         return self.throughput_per_s * (self.think_s + self.response_s) > (1 - UNMET) * self.users_real
 
     @property
+    def piled_up(self) -> float:
+        """Interactions that were begun and not completed, against those completed in the run: the users whom the
+        answers do not account for."""
+        if self.model is not LoadModel.CLOSED or not self.throughput_per_s > 0:
+            return 0.0
+        missing = self.users_real - self.throughput_per_s * (self.think_s + self.response_s)
+        return max(0.0, missing / (self.throughput_per_s * (self.end_s - self.start_s)))
+
+    @property
     def paused(self) -> float:
         """Share of the run in pauses. A system that stands still now and then is as slow at the lowest load as at
         others: its response time there hides what is lost."""
@@ -120,7 +133,7 @@ class Load:
 
     def users_wait(self, base_s: float, cells: int) -> np.ndarray:
         """(cells,) of 1.0, 0.0 or NaN (unknown) over equal parts of the run: whether so many users wait that it costs
-        LIMITED of the throughput. Without single interactions, and where waiting is the rule, all 1.0.
+        COUNTS of the throughput. Without single interactions, and where waiting is the rule, all 1.0.
 
         By Little's law N R0 / (Z + R0) users are in the system if none waits; the others that are in it wait. Near the
         end of what is known, interactions that had not ended are missing: there it is unknown."""
@@ -133,14 +146,14 @@ class Load:
         known = at <= ended[-1] - UNFINISHED * self.response_s
         if known.mean() < MOSTLY:
             return np.ones(cells)
-        return np.where(known, (waiting >= LIMITED).astype(float), np.nan)
+        return np.where(known, (waiting >= COUNTS).astype(float), np.nan)
 
     def limited(self, base_s: float) -> bool:
         """Whether waiting or pauses cost enough of the throughput to ask for the cause. (What an open system stands
         still it may make good after.)"""
         if self.model is LoadModel.OPEN:
-            return self.lost(base_s) >= LIMITED
-        return max(self.lost(base_s), self.paused) >= LIMITED
+            return self.lost(base_s) >= COUNTS
+        return max(self.lost(base_s), self.paused) >= COUNTS
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,8 @@ def _per_second(rows: pd.DataFrame, start: float, cells: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Chain:
-    """What moves with the disk of `node`, one of `replicas`, from there outwards; `links`: all that correlate."""
+    """Series that move with the disk of `node`, one of `replicas`, from there outwards; `links`: all pairs that
+    correlate."""
 
     node: str
     steps: list[Step]

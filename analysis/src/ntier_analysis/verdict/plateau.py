@@ -7,12 +7,13 @@ import numpy as np
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users, pool
 from ntier_analysis.statistics.throughput import of_trials
-from ntier_analysis.statistics.values import Interval
+from ntier_analysis.statistics.values import Interval, above_zero
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
-from ntier_analysis.verdict.load import SETTLES
+from ntier_analysis.verdict.load import COUNTS, SETTLES
 from ntier_analysis.wording import counted
 
-BELOW, ABOVE = 0.8, 1.0
+BELOW = 0.8
+"""Loads that bracket the knee from below, in knees: nearer ones wait already."""
 ON_PLATEAU = 1.1
 """Loads from 1.1 times the knee on: below, a rounded knee still costs some per cent of the maximum."""
 FAR = 1.4
@@ -21,7 +22,8 @@ FAR = 1.4
 LOW_LOADS, LOW_LOADS_SEARCHED = 2, 1
 """Loads below BELOW knees that bracket it. A grid's may miss the knee by a step, so two must follow the law; a search
 places its loads around the knee that it measured, and needs the low one for R0 only."""
-DROP = 0.05
+DIFFER_P = 0.01
+"""Chance that trials of one throughput differ as much (analysis of variance), below which they differ."""
 LONG_RUN_PCT = 84
 """Share of the intervals of the maximum, from runs of 60 and 180 s, that held the mean of 2,400 s (bench/detector)."""
 
@@ -53,7 +55,7 @@ def pooled(trials: list[TrialData]) -> tuple[Interval, float]:
     rates = [t.load.rates for t in trials if t.load.rates is not None and len(t.load.rates) > 1]
     if len(rates) == len(trials):
         return pool(rates)
-    return of_trials(np.array([t.load.throughput_per_s for t in trials])), float("nan")
+    return above_zero(of_trials(np.array([t.load.throughput_per_s for t in trials]))), float("nan")
 
 
 def measure_plateau(
@@ -63,7 +65,7 @@ def measure_plateau(
     think_s = members[0].load.think_s
     found, p = pooled(members)
     retrograde = None
-    while len(members) > MIN_PLATEAU and p < 0.01 and _falls(members):
+    while len(members) > MIN_PLATEAU and p < DIFFER_P and _falls(members):
         retrograde, members = members[-1].load, members[:-1]
         found, p = pooled(members)
     result.plateau_users = tuple(t.load.users for t in members)
@@ -77,13 +79,13 @@ def measure_plateau(
     )
     _describe(result, valid, members, p, scale, low_loads)
     if retrograde is not None:
-        result.evidence.append(f"retrograde: from {retrograde.named} on throughput falls by more than {DROP:.0%}")
+        result.evidence.append(f"retrograde: from {retrograde.named} on throughput falls by more than {COUNTS:.0%}")
     return members
 
 
 def _falls(members: list[TrialData]) -> bool:
     rest = np.mean([t.load.throughput_per_s for t in members[:-1]])
-    return bool(members[-1].load.throughput_per_s < (1 - DROP) * rest)
+    return bool(members[-1].load.throughput_per_s < (1 - COUNTS) * rest)
 
 
 def _describe(
@@ -97,6 +99,8 @@ def _describe(
         f"maximum throughput {'at least ' if result.at_least else ''}{found.value:.1f}/s{width}: mean of "
         f"{counted(len(members), 'trial')} beyond the knee ({names} {_who(valid)})"
     )
+    if not width and len(members) > 1:
+        result.evidence.append(_no_interval([t.load.throughput_per_s for t in members]))
     if width and members[0].load.model is LoadModel.CLOSED:
         result.evidence.append(_holds(members))
     unsettled = sorted({t.load.users for t in valid if not t.load.settled})
@@ -107,10 +111,10 @@ def _describe(
             f"{SETTLES:.0%} of it or more (N/X - Z): "
             + (f"{kept} count nevertheless, since there are too few other loads" if kept else "they do not count")
         )
-    if np.isfinite(p) and p < 0.01:
+    if np.isfinite(p) and p < DIFFER_P:
         result.evidence.append(f"these trials differ by more than chance (p = {p:.2g}), so the interval is wider")
     users = np.array(sorted({t.load.users_real for t in valid}))
-    below, above = users[users <= BELOW * knee], users[users > ABOVE * knee]
+    below, above = users[users <= BELOW * knee], users[users > knee]
     near = (users[users > knee].min() - users[users <= knee].max()) if len(above) and (users <= knee).any() else np.inf
     law = "N/R0" if valid[0].load.model is LoadModel.WORK else "N/(Z+R0)"
     result.knee_bracketed = len(below) >= low_loads and len(above) >= MIN_PLATEAU
@@ -123,8 +127,15 @@ def _describe(
         result.evidence.append(f"the knee is not bracketed: {low_loads} below and {MIN_PLATEAU} above it are needed")
 
 
+def _no_interval(rates: list[float]) -> str:
+    return (
+        f"these {len(rates)} trials differ too much to bound the maximum ({min(rates):.3g} to {max(rates):.3g}/s): a "
+        "95 % interval would begin at 0"
+    )
+
+
 def _holds(members: list[TrialData]) -> str:
-    """What the interval of the maximum is about, where it is not 95 % of everything (docs/detector.md, Intervals)."""
+    """The limits of the maximum's interval, if it does not cover everything in 95 % (docs/detector.md, Intervals)."""
     run_s = float(np.mean([t.load.end_s - t.load.start_s for t in members]))
     text = (
         f"that interval is about runs as long as these ({run_s:.0f} s): beyond its knee a system takes minutes to "

@@ -1,9 +1,9 @@
 """Which reasoning a load allows. Users who think: N / (Z + R) says what would be reached if nothing limited. Arrivals
-at a rate: what comes and is not served piles up. A fixed amount of work: the workers never think, so throughput follows
-N / R, and what grows with their number is not limited.
+at a rate: arrivals that are not served pile up. A fixed amount of work: the workers never think, so throughput follows
+N / R, and a throughput that grows with their number is not limited.
 
-Where the factor changes something else than how much is asked (a size, a pause in the system), the loads are different
-conditions: each is judged by itself."""
+If the factor changes something other than the amount of load (a size, a pause in the system), the loads are different
+conditions, and each is judged by itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.verdict.data import TrialData
-from ntier_analysis.verdict.load import LIMITED, Load
+from ntier_analysis.verdict.load import COUNTS, Load
 from ntier_analysis.verdict.saturation import Saturation
 
 SURE = 2.0
@@ -24,9 +24,9 @@ errors of a Poisson number beside."""
 ALL_BUSY = 0.9
 """Share of the workers of an open load's driver that wait for an answer, from which on they may hold back arrivals."""
 LEVEL, IDLE_PCT = 0.3, 50.0
-"""Workers without think time in front of stations of which the busiest is used U: throughput grows with their number by
-d ln X / d ln N of 1 - U or more (balanced stations, exact). So where it grows by less than 0.3 and nothing that is
-measured is used by half, something that is not measured limits."""
+"""If workers without think time use the busiest station by U, throughput grows with their number by d ln X / d ln N of
+1 - U or more (balanced stations, exact). So if it grows by less than 0.3 and nothing measured is used by half,
+something that is not measured limits."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Reasoning:
 
 
 _SAID = {
-    LoadModel.CLOSED: "users who think: throughput is held against N/(Z+R)",
-    LoadModel.OPEN: "arrivals at a rate: what is completed is held against what is offered, and saturated is where the "
-    "backlog grows; think time plays no part",
-    LoadModel.WORK: "a fixed amount of work: its workers do not think, so throughput is held against N/R; what counts "
+    LoadModel.CLOSED: "users who think: throughput is compared with N/(Z+R)",
+    LoadModel.OPEN: "arrivals at a rate: completions are compared with the offered rate, and a trial is saturated if "
+    "its backlog grows; think time plays no part",
+    LoadModel.WORK: "a fixed amount of work: its workers do not think, so throughput is compared with N/R; the result "
     "is the time to completion",
 }
 
@@ -55,9 +55,9 @@ def reasoning(valid: list[TrialData]) -> Reasoning:
     one_by_one = not (first.by_users if first.model is not LoadModel.OPEN else _sets_the_rate(valid))
     text = f"reasoning: {_SAID[first.model]}"
     if one_by_one:
-        text += f"; {first.factor} changes something else than how much is asked, so each value is judged by itself"
+        text += f"; {first.factor} changes something other than the amount of load, so each value is judged by itself"
     elif first.model is LoadModel.OPEN and _falls([t.load for t in valid]):
-        text += f"; more is asked at smaller {first.factor}"
+        text += f"; smaller values of {first.factor} mean more load"
     return Reasoning(first.model, one_by_one, text)
 
 
@@ -88,18 +88,18 @@ def _falls(loads: list[Load]) -> bool:
 def untold(load: Load) -> str:
     """Why the load cannot be judged at all; '' if it can."""
     if load.model is LoadModel.CLOSED and not np.isfinite(load.think_s):
-        return "the users' think time is not known: N/(Z+R) cannot be told"
+        return "the users' think time is not known, so N/(Z+R) is unknown"
     if load.model is not LoadModel.OPEN:
         return ""
     if not (np.isfinite(load.offered_per_s) and np.isfinite(load.growth_per_s)):
         return "the heartbeat does not say how many interactions began (`started`), so the backlog is not known"
     share = load.growth_per_s / load.offered_per_s if load.offered_per_s > 0 else 0.0
-    if share >= LIMITED and load.growth_per_s < SURE * load.growth_error_per_s:
+    if share >= COUNTS and load.growth_per_s < SURE * load.growth_error_per_s:
         return (
             f"whether the backlog grows is not known: it grew by {load.growth_per_s:.2f} each second, s.e. "
             f"{load.growth_error_per_s:.2f}; run longer"
         )
-    if share < LIMITED and load.users_real > 1 and ALL_BUSY * load.users_real <= load.pending <= load.users_real:
+    if share < COUNTS and load.users_real > 1 and ALL_BUSY * load.users_real <= load.pending <= load.users_real:
         return (
             f"{load.pending} of the driver's {load.users_real:g} workers waited for an answer at the end: they may "
             "have held back arrivals; give it more workers"
@@ -119,7 +119,7 @@ def law(load: Load, base_s: float, lost: float) -> str:
     run_s = load.end_s - load.start_s
     text = (
         f"completed in {run_s:.1f} s by {load.users_real:g} workers: {x:.2f}/s, {1 / x:.4g} s per unit; a unit takes a "
-        f"worker {response_ms:.0f} ms in the mean"
+        f"worker {response_ms:.0f} ms on average"
     )
     if base_s > 0:
         text += f", {1000 * base_s:.0f} ms with the fewest workers: waiting costs {100 * lost:.1f} %"

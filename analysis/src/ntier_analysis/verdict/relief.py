@@ -5,8 +5,8 @@ no more than the others have room for; where they have little, they limit as wel
 
 from __future__ import annotations
 
-from ntier_analysis.verdict.causes import NO_ROOM_PCT, SOFT
-from ntier_analysis.verdict.context import Context
+from ntier_analysis.verdict.causes import SOFT
+from ntier_analysis.verdict.context import NO_ROOM_PCT, Context
 from ntier_analysis.verdict.coverage import MORE
 from ntier_analysis.verdict.saturation import Key, Saturation
 
@@ -16,8 +16,8 @@ the second family of truth (bench/queueing/relief.py)."""
 
 
 def limiting_replicas(named: list[Saturation], found: list[Saturation], context: Context) -> list[Saturation]:
-    """Of the resources `found` in the trial, those of the same tier that limit too, although they are not `named`. What
-    limits for a part of the time (none has no room) is left as it is: the mean use does not tell then."""
+    """The resources among `found` of the same tier that limit too, although they are not `named`. Resources that limit
+    for a part of the time (none has no room) are left as they are: their mean use does not show it."""
     group, keys = named[0].group, {s.key for s in named}
     used = {s.key: context.used_pct.get(s.key, s.utilization_mean_pct) for s in found if s.resource not in SOFT}
     most = max((used.get(key, 0.0) for key in keys), default=0.0)
@@ -34,6 +34,6 @@ def limiting_replicas(named: list[Saturation], found: list[Saturation], context:
 
 
 def _gain(used: dict[Key, float], relieved: set[Key]) -> float:
-    """What throughput could gain, as a share, if these had half as much capacity again. `used`: resource -> use against
+    """Gain of throughput, as a share, if these had half as much capacity again. `used`: resource -> use against
     that of the fullest."""
     return max(0.0, min((1 + MORE * (key in relieved)) / share for key, share in used.items()) - 1)

@@ -8,9 +8,8 @@ from itertools import permutations
 from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.statistics.ratios import of_intervals
 from ntier_analysis.verdict.data import SweepVerdict
+from ntier_analysis.verdict.load import COUNTS
 
-GAIN = 0.05
-"""Gain of the maximum throughput that counts as one."""
 REFUTES = 0.15
 """Gain from a tier that the verdict does not name, from which on it is refuted: the same sweep on another day differs
 by up to 10 % on a virtual machine (docs/decisions/speed-of-a-virtual-machine.md)."""
@@ -78,7 +77,7 @@ def gain(small: SweepVerdict, large: SweepVerdict, tier: str) -> Gain | None:
         f"this one"
     )
     named = {b.tier for b in small.bottlenecks}
-    if low > 1 + GAIN:
+    if low > 1 + COUNTS:
         if tier in named:
             return Gain(tier, f"{text}: confirms the verdict", False)
         claims = small.verdict in (
@@ -88,7 +87,7 @@ def gain(small: SweepVerdict, large: SweepVerdict, tier: str) -> Gain | None:
         )  # `hidden` and `unknown` name nothing that it could refute
         refuted = claims and low > 1 + REFUTES
         return Gain(tier, f"{text}: {'contradicts' if refuted else 'does not fit'} the verdict", refuted)
-    if high < 1 + GAIN and not large.at_least:
+    if high < 1 + COUNTS and not large.at_least:
         refuted = named == {tier} and small.verdict == "single"
         return Gain(tier, f"{text}: {'contradicts' if refuted else 'agrees with'} the verdict", refuted)
     return Gain(tier, f"{text}: undecided", False)

@@ -13,15 +13,18 @@ from ntier_analysis.statistics.values import Interval, estimated
 
 THRESHOLDS = (90.0, 95.0, 99.0)
 THRESHOLD = 95.0
+"""Utilization, %, from which on a sample is saturated: the definition (docs/glossary.md). Tables hold all."""
 PREFERRED = ("cgroup", "procstat", "host_stat")
 """Sources of CPU utilization in order of trust; then any other."""
-METRICS = ("utilization_pct", "throttled_pct", "waiting", "active", "queue", "wait_ms")
+COLLECTING = "gc_pct"
+METRICS = ("utilization_pct", "throttled_pct", "waiting", "active", "queue", "wait_ms", COLLECTING)
 """What a saturation is judged by. `waiting`: requests that wait for a place in a pool, whatever its mean occupancy (a
 pool may be the sum of several); `active`: places that are taken; `queue`, `wait_ms`: requests that a disk has, and how
-long it takes for one, waiting included."""
-BESIDE = {"active", "queue", "wait_ms"}
+long it takes for one, waiting included; `gc_pct`: share of the time in which garbage collections stop a program."""
+BESIDE = {"active", "queue", "wait_ms", COLLECTING}
 """Those that alone are no utilization."""
 GRID_S = 0.1
+"""Finest clock on which resources are compared: the interval of the collectors."""
 THROTTLED_SLACK_PCT = 5.0
 """CPU with a quota is judged by its throttled periods: one that was throttled used all of its quota and wanted more.
 Its utilization is not precise enough at 100 ms: the kernel accounts in slices, so that a pegged node with three busy
@@ -39,7 +42,8 @@ class Saturation:
     """One resource of one node. `shares`: threshold -> share; `indicator`: (n,) of 1, 0, NaN on a grid of `interval_s`
     from the start of the run, `values` (n,) the utilizations in % on the same (may be empty). `by_throttling`: CPU with
     a quota, judged by throttled periods. `queue`, `wait_ms`: mean number of requests, and mean time of one;
-    `places`: of a pool; NaN if it was not measured."""
+    `places`: of a pool; NaN if it was not measured. `collections`: of a CPU, share of the time, %, in which garbage
+    collections stopped a program of the node, in equal parts of the run; empty if they were not measured."""
 
     node: str
     tier: str
@@ -56,6 +60,13 @@ class Saturation:
     queue: float = float("nan")
     wait_ms: float = float("nan")
     places: float = float("nan")
+    collections: np.ndarray = field(default_factory=lambda: np.array([]), repr=False)
+
+    @property
+    def collected_pct(self) -> float:
+        """Mean share of the run in collections, %; 0 if they were not measured."""
+        known = self.collections[~np.isnan(self.collections)]
+        return float(known.mean()) if len(known) else 0.0
 
     @property
     def share(self) -> Share:
@@ -97,7 +108,23 @@ def saturations(samples: pd.DataFrame, start: float, end: float) -> list[Saturat
         best = chosen.get(key[:3])
         if best is None or _rank(key[3]) < _rank(best[3]):
             chosen[key[:3]] = key
-    return [_saturation(key, tiers[key[0]], parts[key], start, end) for key in chosen.values()]
+    stops = _collections(parts, start, end)
+    found = [_saturation(key, tiers[key[0]], parts[key], start, end) for key in chosen.values()]
+    return [replace(s, collections=stops[s.node]) if s.resource == "cpu" and s.node in stops else s for s in found]
+
+
+def _collections(parts: dict[tuple[str, str, str, str], Series], start: float, end: float) -> dict[str, np.ndarray]:
+    """Of each node that runs programs with collections, the share of the time in them; of several the longest. A
+    reading is about the interval before it."""
+    found: dict[str, np.ndarray] = {}
+    for (node, *_), series in parts.items():
+        t, value = series.get(COLLECTING, (np.array([]), np.array([])))
+        if len(t) > 1:
+            interval = float(np.median(np.diff(t)))
+            grid = _on_grid(t - interval / 2, value, start, end, interval)
+            known = found.get(node)
+            found[node] = np.fmax(known, grid) if known is not None and len(known) == len(grid) else grid
+    return found
 
 
 def _rank(source: str) -> int:
@@ -155,22 +182,24 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start
 
 
 def _places(taken: np.ndarray, used_pct: np.ndarray) -> float:
-    """Of a pool, by the readings (n,) of places taken and of the share that they are."""
+    """Saturation of a pool, by the readings (n,) of places taken and of their share of all places."""
     known = (taken > 0) & (used_pct > 0)
     return float(np.median(100 * taken[known] / used_pct[known])) if known.any() else float("nan")
 
 
-def mean_use(s: Saturation) -> Interval:
-    """Mean utilization in the run, %, with the interval of its batch means; NaN ends if there are too few samples."""
-    parts = [part[~np.isnan(part)] for part in np.array_split(s.values, BATCHES)]
+def mean_use(*runs: Saturation) -> Interval:
+    """Mean utilization of a resource in one run, or in several together, %, with the interval of the batch means; NaN
+    ends if there are too few samples."""
+    parts = [part[~np.isnan(part)] for s in runs for part in np.array_split(s.values, BATCHES)]
+    n = sum(s.share.n for s in runs)
     if not all(len(part) for part in parts):
-        return estimated(s.utilization_mean_pct, float("nan"), 0, s.share.n)
-    return of_batches(np.array([part.mean() for part in parts]), s.share.n)
+        return estimated(float(np.mean([s.utilization_mean_pct for s in runs])), float("nan"), 0, n)
+    return of_batches(np.array([part.mean() for part in parts]), n)
 
 
 def excess_moved(value: np.ndarray) -> np.ndarray:
-    """Utilizations (n,) in %, of which what is beyond 100 in a sample is counted to the one before it, then to the one
-    after it, as far as they have room.
+    """Utilizations (n,) in %. The part of a sample beyond 100 is added to the sample before it, then to the one after
+    it, as far as they have room.
 
     Nothing is used more than 100 %: a sample of 110 beside one of 90 is work that was counted late. A CPU counted in
     ticks of 10 ms reads 90, 110, 100, ... at 10 Hz when it is pegged, half of it below 95 %. The mean stays."""

@@ -9,8 +9,8 @@ The rule, stated before any trial runs (which makes the looks fixed ones):
    plateau, first far from those that are there.
 4. It looks whether to stop only when the plateau has MIN_PLATEAU loads, and after each further one: it stops when the
    half-width of the pooled interval is at most the stated precision, or when `most` loads were tried.
-Maximum, interval and knee are those of `judge_sweep`: a search and a grid are judged by the same program. What stopping
-by the width of the interval does to its coverage is measured by bench/capacity_search.py."""
+Maximum, interval and knee are those of `judge_sweep`: a search and a grid are judged by the same program.
+bench/capacity_search.py measures how stopping by the width of the interval changes its coverage."""
 
 from __future__ import annotations
 

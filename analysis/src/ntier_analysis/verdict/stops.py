@@ -1,15 +1,21 @@
 """A system that stands still now and then: when, which tier, and whether anything that was measured explains it.
 
-A tier that stops (a lock, a collector, a frozen machine) uses nothing while it stops, so its CPU reads low; what is
-held up passes in a burst afterwards and saturates other tiers for a while. The tier that stopped is the first one,
+A tier that stops (a lock, a collector, a frozen machine) uses nothing while it stops, so its CPU reads low; requests
+that it held up pass in a burst afterwards and saturate other tiers for a while. The tier that stopped is the first one,
 from the client inwards, that does nothing although the tier before it goes on sending.
 
-Where that tier lets in no more than a pool holds, the pool fills up, and then the tiers before it do nothing either. A
-pool makes others wait for a place, and never those that have one: if all places are taken, and nothing deeper does
+A tier may also hold all up by its own work, as in a garbage collection. It then works while nothing behind it does,
+like one that goes on sending. But users who wait send nothing, so what only sends does less and less in a pause. What
+holds up the others does not: what it serves ends, then it collects, and then it works off who came meanwhile. If it has
+room even if the pauses count as its use, it only sends.
+
+If a pool limits the requests in that tier, the pool fills up, and then the tiers before it do nothing either. A pool
+makes requests wait for a place, but never the holders of one: if all places are taken, and nothing deeper does
 anything, its holders wait for what stopped.
 
-Where a cache answers for it, interactions are completed all the time. Then the tier's own idle spans show the stop:
-those between the visits of many users are exponential, so one of ten times their mean is no chance."""
+If a cache answers in its place, interactions are completed all the time. Then the tier's own idle spans show the stop:
+idle spans between the visits of many users are exponential, so chance does not explain a span of ten times their
+mean."""
 
 from __future__ import annotations
 
@@ -131,6 +137,61 @@ def stopped_tier(
         if not share >= ACTIVE:
             return None
     return None
+
+
+def workers(
+    pauses: np.ndarray, found: list[Saturation], start: float, order: tuple[str, ...] = TIERS
+) -> tuple[list[Saturation], bool]:
+    """The CPUs whose own work, or whose collections, may hold up all others in the pauses, and whether they do: what is
+    saturated or collects in most of their time. Else those of the innermost tier that works in their second halves (in
+    the first, what was passed on ends) and that did not stop itself, being idle for most of the pauses; and whether one
+    of these is seldom idle in them, and does as much or more in the second halves as in the first."""
+    cpus = [s for s in found if s.resource == "cpu" and len(s.values)]
+    full = [s for s in cpus if _saturated(s, pauses, start) >= EXPLAINED and _idle(s, pauses, start) <= IDLE]
+    busy = full + [s for s in cpus if s not in full and _collects(s, pauses, start) >= EXPLAINED]
+    if busy:
+        return busy, True
+    middle = pauses.mean(axis=1)
+    early, late = np.column_stack([pauses[:, 0], middle]), np.column_stack([middle, pauses[:, 1]])
+    for tier in reversed(order):
+        use, interval = _use(found, tier)
+        if not len(use) or np.nanmean(use) < MIN_USE_PCT:
+            continue
+        if _against_rest(use, late, pauses, interval, start) >= ACTIVE:
+            here = [s for s in cpus if s.tier == tier and _idle(s, pauses, start) < EXPLAINED]
+            rising = [s for s in here if _used(s, late, start) >= _used(s, early, start)]
+            return here, any(_idle(s, pauses, start) <= IDLE for s in rising)
+    return [], False
+
+
+def _idle(s: Saturation, pauses: np.ndarray, start: float) -> float:
+    """Share of the pauses in which a CPU does nothing, against its use between them; NaN if it is not known."""
+    values = s.values[_inside(pauses, len(s.values), s.interval_s, start)]
+    known = values[~np.isnan(values)]
+    return float((known <= IDLE * used_between(s, pauses, start)).mean()) if len(known) else float("nan")
+
+
+def _against_rest(use: np.ndarray, part: np.ndarray, pauses: np.ndarray, interval: float, start: float) -> float:
+    """Mean use in a `part` (n, 2) of the pauses against that between them; NaN if there is none of either."""
+    inside, between = _inside(part, len(use), interval, start), ~_inside(pauses, len(use), interval, start)
+    if not inside.any() or not between.any():
+        return float("nan")
+    return float(np.nanmean(use[inside]) / max(np.nanmean(use[between]), 1e-9))
+
+
+def _collects(s: Saturation, pauses: np.ndarray, start: float) -> float:
+    """Share of the pauses in which collections stop a program; NaN if it is not known."""
+    interval = s.interval_s * len(s.values) / max(len(s.collections), 1)
+    inside = s.collections[_inside(pauses, len(s.collections), interval, start)]
+    known = inside[~np.isnan(inside)]
+    return float(known.mean()) / 100 if len(known) else float("nan")
+
+
+def used_between(s: Saturation, pauses: np.ndarray, start: float) -> float:
+    """Mean utilization between the pauses, %; NaN if it is not known."""
+    values = s.values[~_inside(pauses, len(s.values), s.interval_s, start)]
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def full_pools(pauses: np.ndarray, found: list[Saturation], start: float) -> list[Saturation]:

@@ -12,6 +12,7 @@ import pandas as pd
 from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.described import order_of
 from ntier_analysis.errors import DataError
+from ntier_analysis.places import table_file
 from ntier_analysis.setting import MUST_EQUAL, told
 from ntier_analysis.store.tables import locked, read_table, read_values, sweeps, table_inputs, write_tables
 from ntier_analysis.verdict.data import SweepVerdict
@@ -21,9 +22,10 @@ from ntier_analysis.verdict.search import Goal, Step, next_step
 from ntier_analysis.verdict.stored import from_text, made_elsewhere
 from ntier_analysis.verdict.tables import NEEDED_METRICS, judge, sweep_scale, sweep_verdict, trial_data
 
-IDLE_S = 3.0
-"""The connections and quota changes that begin a trial are over by then; measured: 0.006 cores on a MySQL node, as much
-as the utilization law's intercept over 13 loads."""
+IDLE_S = 1.0
+"""Between the moment when all is ready and the first user: nobody asks the nodes anything then, and each collector that
+reads once a second does so once. In the last 3 s, 0.006 cores were measured on a MySQL node, as much as the utilization
+law's intercept over 13 loads; since then trials begin sooner after the last question."""
 
 
 def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:
@@ -43,10 +45,27 @@ def judge_again(store: Path, names: list[str]) -> list[SweepVerdict]:
     the store. Raises DataError for an unknown sweep."""
     wanted = named(store, names)
     for name in wanted:
-        with locked(store):
-            inputs = table_inputs(store, "trials", name)
-            write_tables(store, name, judge(name, *_tables(store, name)), inputs=inputs)
+        while not _judged(store, name):
+            pass
     return verdicts(store, wanted)
+
+
+def _judged(store: Path, name: str) -> bool:
+    """Whether the tables that it judged are still those of the store; only then it writes. Judging a large sweep takes
+    longer than others wait for the lock, so it is not held meanwhile."""
+    before = _state(store, name)
+    made = judge(name, *_tables(store, name))
+    with locked(store):
+        if _state(store, name) != before:
+            return False
+        write_tables(store, name, made, inputs=before[0])
+    return True
+
+
+def _state(store: Path, name: str) -> tuple[str, int, int]:
+    """Differs after each ingest or import of the sweep: files are replaced, never changed."""
+    inputs, file = table_inputs(store, "trials", name), table_file(store, "trials", name).stat()
+    return inputs, file.st_ino, file.st_mtime_ns
 
 
 def judged_by(store: Path, name: str) -> str:
@@ -89,7 +108,7 @@ def _verdict(store: Path, name: str) -> SweepVerdict:
 
 def _stored(store: Path, name: str) -> SweepVerdict | None:
     """None if the sweep has no stored verdict, or one that was made of other tables than those that are there."""
-    if not (store / "verdicts" / f"{name}.parquet").exists():
+    if not table_file(store, "verdicts", name).exists():
         return None
     found, inputs = read_values(store, "verdicts", name, ["document"])
     text = next(filter(None, found["document"]), None)
@@ -108,7 +127,7 @@ def _tables(store: Path, name: str) -> tuple[pd.DataFrame | None, ...]:
 
 
 def chains(store: Path, name: str) -> dict[str, list[Chain]]:
-    """What moves with the disks of the databases in each valid trial of a sweep; trials without such a chain are left
+    """Series that move with the disks of the databases in each valid trial of a sweep; trials without a chain are left
     out."""
     trials = read_table(store, "trials", name).sort_values(["users", "trial"])
     nodes = read_table(store, "nodes", name)
@@ -133,7 +152,7 @@ def searched(store: Path, name: str, goal: Goal, without: Iterable[str] = ()) ->
     not finished."""
     if os.path.lexists(store) and not store.is_dir():
         raise DataError(f"{store}: is no folder, so no store")
-    there = store.is_dir() and (store / "trials" / f"{name}.parquet").exists()
+    there = store.is_dir() and table_file(store, "trials", name).exists()
     if not there:
         return next_step([], goal)
     skipped = set(without)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 
+from ntier_analysis.places import as_given
 from ntier_analysis.verdict.data import SweepVerdict
 
 _PACKAGE = Path(__file__).parents[1]
@@ -52,7 +53,7 @@ def made_elsewhere(judged: SweepVerdict, store: Path) -> list[str]:
         return []
     return [
         f"judged by the rules of {judged.analysis_version}, this is {analysis_version()}: "
-        f"`ntier-analysis judge {store} {judged.sweep}` judges again"
+        f"`ntier-analysis judge {as_given(store)} {judged.sweep}` judges again"
     ]
 
 

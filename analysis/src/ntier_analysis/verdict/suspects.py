@@ -1,4 +1,4 @@
-"""What else is collected of a trial and could hold up its users, for verdicts that name no cause (`hidden`, `unknown`).
+"""Other collected quantities that could hold up a trial's users, for verdicts that name no cause (`hidden`, `unknown`).
 
 A suspect is beyond a limit whose source stands beside it, or has grown by more than the load explains since the
 sweep's lowest load. It is a hint where to look, never a verdict: none of these was shown to limit the throughput.
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 MATTERS = 0.05
-"""Of the run, or of the requests in service: what costs less is not asked for (as LIMITED of the verdict)."""
+"""Of the run, or of the requests in service: what costs less is not asked for (as COUNTS of the verdict)."""
 GREW = 2.0
 """Times as much as the load explains: own, below that is what unequal mixes and short runs differ by."""
 GC_PCT = 100 / 13
@@ -89,7 +89,7 @@ class View:
 
     @cached_property
     def containers(self) -> set[str]:
-        """Nodes of which sysstat sees the host's queues, disks and swap, not their own."""
+        """Nodes whose sysstat sees the host's queues, disks and swap, not their own."""
         own = ("throttled_pct", "busy_pct")  # by the control group; by a sysstat that is known to be in a container
         return {node for (resource, metric, node, _) in self._values if resource == "cpu" and metric in own}
 

@@ -10,7 +10,7 @@ import numpy as np
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import asymptote
 from ntier_analysis.verdict.advice import advice
-from ntier_analysis.verdict.agreement import combine, migrations
+from ntier_analysis.verdict.agreement import combine, migrations, stops_elsewhere
 from ntier_analysis.verdict.arrivals import measure_capacity, unlimited
 from ntier_analysis.verdict.base import Base, base_response, growths
 from ntier_analysis.verdict.conditions import judge_values
@@ -18,6 +18,7 @@ from ntier_analysis.verdict.context import of_loads
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.demands import first_to_saturate
 from ntier_analysis.verdict.load import TIERS, Load
+from ntier_analysis.verdict.lowest import full_throughout
 from ntier_analysis.verdict.plateau import LOW_LOADS, LOW_LOADS_SEARCHED, measure_plateau, plateau_members, pooled
 from ntier_analysis.verdict.reasoning import reasoning, untold
 from ntier_analysis.verdict.saturation import Saturation
@@ -75,7 +76,7 @@ def _judge_loads(
         result.evidence.append(f"{some_are(len(invalid), len(judged), 'trial')} invalid and not counted: {names}")
     if not valid:
         result.evidence.append("there is no valid trial")
-        result.next = advice(result, valid, [], {})
+        result.next = advice(result, valid, [], context)
         return result
     verdicts = {load.trial: verdict for load, verdict in judged}
     if not limited and open_load:
@@ -88,11 +89,14 @@ def _judge_loads(
     else:
         members = measure_plateau(result, valid, members, base_s, scale, LOW_LOADS_SEARCHED if searched else LOW_LOADS)
         settled = [t for t in members if t.load.accounted]
-        combine(result, [verdicts[t.load.trial] for t in settled or members], settled=bool(settled))
+        others = [verdicts[t.load.trial] for t in valid if t.load.accounted]
+        combine(result, [verdicts[t.load.trial] for t in settled or members], None if settled else others)
+        stops_elsewhere(result)
+        result.evidence += full_throughout(result, valid)
     if limited:
         result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
     result.evidence += first_to_saturate(valid)
-    result.next = advice(result, valid, members, context.disks)
+    result.next = advice(result, valid, members, context)
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rat
 from ntier_analysis.validity.sweep import STEADY_CHECKS, steadiness, sweep_checks, unused_checks
 from ntier_analysis.validity.sweep import table as check_table
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
-from ntier_analysis.verdict.load import LIMITED, NO_PAUSES, TIERS, Bottleneck, Load, Verdict, is_server
+from ntier_analysis.verdict.load import COUNTS, NO_PAUSES, TIERS, Bottleneck, Load, Verdict, is_server
 from ntier_analysis.verdict.saturation import METRICS, Saturation, saturation_table, saturations
 from ntier_analysis.verdict.stops import pauses_behind, pauses_between, pauses_in_use
 from ntier_analysis.verdict.stored import analysis_version, to_text
@@ -56,7 +57,8 @@ def sweep_verdict(
     topology = str(trials["topology"].iloc[0]) if len(trials) else ""
     searched = decisions is not None and len(decisions) > 0
     judged = judge_sweep(sweep, topology, data, sweep_scale(trials), searched=searched)
-    checks = sweep_checks(trials, samples, nodes, interactions)
+    unsettled = [t.load.trial for t in data if not t.load.settled]
+    checks = sweep_checks(trials, samples, nodes, interactions, unsettled=unsettled)
     judged = unless_cold(judged, checks)
     judged.checks_off = system_of(trials).checks_off if len(trials) else {}
     judged.evidence += unused_checks(judged.checks_off)
@@ -78,11 +80,11 @@ def sweep_scale(trials: pd.DataFrame) -> float:
 
 
 def search_evidence(decisions: pd.DataFrame) -> list[str]:
-    """What a search spared, why it stopped, and why it chose each load."""
+    """The loads that a search spared, the reason why it stopped, and the reason for each load."""
     chosen = decisions[decisions["users"].notna()]
     loads, grid = chosen["users"].nunique(), int(decisions["grid_loads"].iloc[0])
     last = decisions.iloc[-1]
-    end = f"it stopped because {last['why']}" if pd.isna(last["users"]) else "it has not come to its end"
+    end = f"it stopped because {last['why']}" if pd.isna(last["users"]) else "it has not ended"
     texts = [f"the loads were searched: {loads} instead of the grid's {grid} ({max(0, grid - loads)} spared); {end}"]
     return texts + [f"load {int(row.users)}: {row.why}" for row in chosen.itertuples()]
 
@@ -109,8 +111,9 @@ def judge(
 
 
 def unless_cold(judged: SweepVerdict, checks: list[Check]) -> SweepVerdict:
-    """What a system that still warms up is short of limits nothing later: no bottleneck is named if the runs begin
-    with a quarter less throughput than they go on with. (Beyond the knee an unsettled system begins with more.)"""
+    """A resource that is short while the system warms up limits nothing later. So no bottleneck is named if the runs
+    begin with a quarter less throughput than they go on with. Loads that do not settle in the run say nothing of that:
+    an answer takes most of it, so that few come at first."""
     begun = next(c for c in checks if c.id == "S2.sweep")
     valid = sum(load.valid for load, _ in judged.trials)
     cold = begun.outcome is Outcome.FAIL and (begun.value or 0.0) <= COLD_PCT and valid >= COLD_TRIALS
@@ -148,6 +151,7 @@ def trial_data(
     wanted = samples["metric"].isin(NEEDED_METRICS)
     by_trial = {str(k): v for k, v in samples[wanted].groupby("trial", sort=False)}
     done = {str(k): v for k, v in interactions.groupby("trial", sort=False)} if interactions is not None else {}
+    at_most = {t.name: t.most for t in system_of(trials).tiers if t.most is not None} if len(trials) else {}
     data, found = [], {}
     for _, row in by_load(trials).iterrows():
         name = str(row["trial"])
@@ -156,12 +160,21 @@ def trial_data(
         measured = rows is not None and math.isfinite(load.start_s)
         found[name] = saturations(rows, load.start_s, load.end_s) if measured else []
         order = _order(row)
-        if measured and load.paused < LIMITED:
-            idle = pauses_in_use if load.done_s is None else pauses_behind
-            paused = idle(found[name], load.throughput_per_s, load.start_s, order)
-            load = replace(load, pauses=paused) if len(paused) else load
-        data.append(_data(load, found[name], rows if measured else None, nodes[nodes["trial"] == name], order))
+        load = stood_still(load, found[name], order) if measured else load
+        trial = _data(load, found[name], rows if measured else None, nodes[nodes["trial"] == name], order)
+        counts = Counter(trial.nodes.values())
+        complete = frozenset(tier for tier, most in at_most.items() if counts[tier] >= most)
+        data.append(replace(trial, complete=complete))
     return data, found
+
+
+def stood_still(load: Load, found: list[Saturation], order: tuple[str, ...]) -> Load:
+    """With the pauses that the use of the tiers shows, where completions show none."""
+    if load.paused >= COUNTS:
+        return load
+    idle = pauses_in_use if load.done_s is None else pauses_behind
+    paused = idle(found, load.throughput_per_s, load.start_s, order)
+    return replace(load, pauses=paused) if len(paused) else load
 
 
 def _order(row: pd.Series) -> tuple[str, ...]:

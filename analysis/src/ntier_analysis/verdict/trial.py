@@ -10,38 +10,41 @@ import numpy as np
 
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import asymptote
-from ntier_analysis.verdict.causes import ALTERNATING_LIFT, FULL, NO_ROOM_PCT, SOFT, Causes, causes, relation
-from ntier_analysis.verdict.context import NO_CONTEXT, Context
-from ntier_analysis.verdict.coverage import GAIN, SURE_GAIN, covered
+from ntier_analysis.verdict.causes import ALTERNATING_LIFT, EXPLAINS, FULL, SOFT, Causes, causes, relation
+from ntier_analysis.verdict.context import NO_CONTEXT, NO_ROOM_PCT, Context
+from ntier_analysis.verdict.coverage import NO_GAPS, SURE_GAIN, covered
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.exact import as_expected
-from ntier_analysis.verdict.load import LIMITED, Bottleneck, Load, Verdict, is_server
+from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, Verdict, depth, is_server
 from ntier_analysis.verdict.moves import moves
 from ntier_analysis.verdict.reasoning import law, nobody_waits, not_hidden, untold
 from ntier_analysis.verdict.relief import limiting_replicas
 from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Group, Saturation, mean_use
-from ntier_analysis.verdict.stops import explained, full_between, held_behind, held_through, stopped_tier
+from ntier_analysis.verdict.stops import (
+    explained,
+    full_between,
+    held_behind,
+    held_through,
+    stopped_tier,
+    used_between,
+    workers,
+)
 from ntier_analysis.wording import counted
 
 HIDDEN = 0.10
 """The same share, from which on there must be a cause, seen or hidden."""
-MOST_OF_IT = 0.8
-"""Share of the time in which users wait that must have a cause saturated, beside a disk that may be one too."""
 STILL_GROWS = 0.8
 """Growth of the throughput against that of the users (d ln X / d ln N) from which on nothing hidden limits. From 0.8 to
 1.1 knees of a hidden limit it is 0.7."""
 MISSING = 0.1
 """Share of missing samples from which on a resource counts as not measured."""
 COARSE_S = 0.5
+"""Interval of samples of a CPU above which the evidence says that short turns do not show."""
 IMBALANCE_POINTS = 20.0
+"""Points of mean use below a saturated replica, from which on the evidence calls its tier imbalanced."""
 FULL_PCT = 97.0
 """Mean utilization from which on a resource limits beside stops that nothing explains. Below, its idle time shows that
 it waits for what stops; what it does in the bursts after a stop it could do before."""
-HEADROOM, SURE_HEADROOM = 1 / (1 + GAIN), 1 / (1 + SURE_GAIN)
-"""Use of a second resource against the leader's, from which on both limit: relieving the leader alone would gain at
-most 1 / HEADROOM (utilization law), which is what counts as a gain. Between the two, whether it is one is not known:
-short runs show two that limit alike used 99 and 93 %."""
-
 UNTOLD = "untold"
 """Of two that are full, whether one has room is not known."""
 
@@ -66,12 +69,12 @@ def judge_trial(
     evidence += [_said(s) for s in sorted(seen.named, key=lambda s: -s.share.value)]
     evidence += seen.notes
     stops, stopped = Stops.NONE, ()
-    if load.paused >= LIMITED:
-        stops, stopped, named, texts = _stops(load, servers, seen, context)
+    if load.paused >= COUNTS:
+        stops, stopped, named, texts = _stops(load, servers, seen, context, lost)
         seen = replace(seen, named=named)
         evidence += texts
-    held_up = load.paused >= LIMITED and bool(seen.named)  # by what saturates then
-    if lost < LIMITED and stops is Stops.NONE and not held_up:
+    held_up = load.paused >= COUNTS and bool(seen.named)  # by what saturates then
+    if lost < COUNTS and stops is Stops.NONE and not held_up:
         if seen.named:
             evidence.append("it saturates, but throughput still follows the law: not (yet) a limit")
         return Verdict("none", evidence=evidence, lost=lost)
@@ -86,23 +89,33 @@ class Stops(Enum):
     """What the pauses of a trial tell."""
 
     NONE = "there are none, or something saturated holds up what waits in them"
+    WORK = "a CPU holds up the others by its own work, or may do so"
     SEEN = "a tier stops"
-    UNTOLD = "which tier stops is not told"
+    UNTOLD = "it is not known which tier stops"
 
 
 def _stops(
-    load: Load, found: list[Saturation], seen: Causes, context: Context
+    load: Load, found: list[Saturation], seen: Causes, context: Context, lost: float
 ) -> tuple[Stops, tuple[str, ...], list[Saturation], list[str]]:
-    """What the pauses tell, the tiers that perhaps stopped, what of the causes is left beside the stops, and why."""
+    """The meaning of the pauses, the tiers that perhaps stopped, the causes that remain beside the stops, and the
+    reasons."""
     text = f"it stood still in {100 * load.paused:.0f} % of the run ({counted(len(load.pauses), 'time')})"
     pauses, start, order = load.pauses, load.start_s, context.order
+    working, to_the_end = workers(pauses, found, start, order)
+    held = {s.name: used for s in working if (used := _with_pauses(s, load)) >= 100 * EXPLAINS}
+    if held and lost >= COUNTS:
+        holders = [s for s in working if s.name in held]
+        used = " and ".join(f"{name} is used {pct:.0f} %" for name, pct in held.items())
+        text += f": {' and '.join(held)} worked then while nothing behind did; if the pauses count as use, {used}"
+        kept = [*seen.named, *(s for s in holders if s not in seen.named)] if to_the_end else seen.named
+        return Stops.WORK, (), kept, [text]
     if explained(pauses, found, start):
         return Stops.NONE, (), seen.named, [f"{text}: something was saturated then"]
     tier, behind = stopped_tier(pauses, found, start, order), held_behind(pauses, found, start, order)
     many = {s.key for s in held_through(pauses, found, start)}
     if behind and (tier is None or order.index(tier) <= order.index(behind[0].tier)):
         pool, stopped = behind
-        text += f": {pool.name} was full then, and nothing was done behind it ({', '.join(stopped)})"
+        text += f": {pool.name} was full then, and the tiers behind it did nothing ({', '.join(stopped)})"
         if tier is None and pool.key not in many:
             return Stops.UNTOLD, stopped, seen.named, [text]
     elif tier is not None:
@@ -121,9 +134,15 @@ def _stops(
     return Stops.SEEN, stopped, kept, [text, *notes]
 
 
+def _with_pauses(s: Saturation, load: Load) -> float:
+    """Mean utilization of a CPU, %, if the pauses count as use: before a collection, what is in service ends, and a
+    part of the servers idles that nobody can use."""
+    return 100 * load.paused + (1 - load.paused) * used_between(s, load.pauses, load.start_s)
+
+
 def _beside_stops(s: Saturation, symptom: bool) -> str:
     if symptom:
-        return f"{s.name} is full: a symptom, since those that hold its places wait while it stands still"
+        return f"{s.name} is full: a symptom, since the holders of its places wait while the system stands still"
     return (
         f"{s.name} is used {s.utilization_mean_pct:.0f} %: it limits less than the stops, after which all requests "
         "come at once"
@@ -205,7 +224,7 @@ def _without_cause(
     if stopped and load.model is not LoadModel.WORK:
         return Verdict("hidden", evidence=evidence, lost=lost)
     if not context.levels_off:
-        evidence.append("no other load tells whether this response time is service or waiting")
+        evidence.append("no other load shows whether this response time is service or waiting")
         return Verdict("unknown", evidence=evidence, lost=lost)
     if why := not_hidden(load, found, context.growth.get(load.trial)):
         return Verdict("unknown", evidence=[*evidence, why], lost=lost)
@@ -214,8 +233,11 @@ def _without_cause(
         grows = f"throughput still grows as the users do (d ln X / d ln N {growth:.2f})"
         evidence.append(f"{grows if growth >= STILL_GROWS else 'waiting costs little'}: not a limit yet")
         return Verdict("unknown" if stops is Stops.UNTOLD else "none", evidence=evidence, lost=lost)
+    if stops is Stops.WORK:
+        evidence.append("it holds up the others in the pauses, or passes on requests to what does: that is not known")
+        return Verdict("unknown", evidence=evidence, lost=lost)
     if as_expected(load, [s for s in found if not _has_room(s, context)], base_s):
-        evidence.append("users wait no more than they do at what was measured (exact MVA): nothing hidden shows yet")
+        evidence.append("the measured use explains the waiting (exact MVA): nothing hidden shows yet")
         return Verdict("unknown", evidence=evidence, lost=lost)
     full = [s for s in found if s.resource not in SOFT and _may_be_full(s, context)]
     if full:
@@ -225,8 +247,11 @@ def _without_cause(
 
 
 def _may_be_full(s: Saturation, context: Context) -> bool:
-    """Whether a resource that was not seen full may be: its mean utilization is not known to be lower."""
-    return not _has_room(s, context) and mean_use(s).high >= NO_ROOM_PCT
+    """Whether a resource that was not seen full may be: its mean utilization, over the loads beyond the knee, is not
+    known to be lower. Collections may stop it while a part of its CPU idles."""
+    used = mean_use(s)
+    most = context.most_pct.get(s.key, used.high if np.isfinite(used.high) else used.value)
+    return not _has_room(s, context) and most + s.collected_pct >= NO_ROOM_PCT
 
 
 def _has_room(s: Saturation, context: Context) -> bool:
@@ -237,7 +262,9 @@ def _has_room(s: Saturation, context: Context) -> bool:
 
 def _use_text(s: Saturation) -> str:
     used = mean_use(s)
-    return f"it is used {used.value:.0f} %, 95 % interval {used.low:.0f} to {min(used.high, 100.0):.0f} %"
+    width = f", 95 % interval {used.low:.0f} to {min(used.high, 100.0):.0f} %" if np.isfinite(used.low) else ""
+    stops = f"; garbage collections stop it in {s.collected_pct:.0f} % of the run" if s.collected_pct else ""
+    return f"it is used {used.value:.0f} %{width}{stops}"
 
 
 def _perhaps_full(found: list[Saturation], context: Context) -> list[Saturation]:
@@ -264,7 +291,7 @@ def _with_causes(
     if why := nobody_waits(load, named, context.cores):
         return Verdict("unknown", evidence=[*evidence, why], lost=lost)
     perhaps = _perhaps_full(found, context)
-    if perhaps and covered(named, waits) < MOST_OF_IT:
+    if perhaps and covered(named, waits) < EXPLAINS:
         evidence += [f"{s.name}: {Room.PERHAPS.value}; the named resources explain only a part" for s in perhaps]
         return Verdict("unknown", evidence=evidence, lost=lost)
     groups = _grouped(named)
@@ -350,13 +377,17 @@ def _relation(
         return "", text
     low, high = sorted((first, second), key=lambda s: _mean_use(a if s is first else b, context))
     used = sorted(_mean_use(g, context) for g in (a, b))
-    ratio = used[0] / used[1] if used[1] > 0 else 1.0
+    # Relieving the fuller one alone gains no more than this (utilization law).
+    gain = used[1] / used[0] - 1 if used[0] > 0 else float("inf")
     text += f"; {high.name} is used {used[1]:.0f} %, {low.name} {used[0]:.0f} %"
-    if ratio >= HEADROOM:
+    # What lies before the fuller one, and keeps up, works for requests that pile up behind it, too: it has more room.
+    keeps_up = depth(low.tier, context.order) < depth(high.tier, context.order) and low.share.value < NO_GAPS
+    piled = load.piled_up if keeps_up else 0.0
+    if (1 + gain) * (1 + piled) - 1 <= COUNTS:
         return "simultaneous", text
-    if ratio > SURE_HEADROOM:
-        gain_pct = 100 / ratio - 100
-        return UNTOLD, f"{text}: more of {high.name} alone could bring {gain_pct:.1f} % at most, so both may limit"
+    if gain < SURE_GAIN:  # short runs show two that limit alike used 99 and 93 %
+        more = f", or {100 * piled:.1f} % more when requests no longer pile up" if piled > 0 else ""
+        return UNTOLD, f"{text}: more of {high.name} alone could bring {100 * gain:.1f} %{more}, so both may limit"
     return "", f"{text}: {low.name} has room"
 
 
@@ -366,7 +397,7 @@ def _mean_use(group: list[Saturation], context: Context) -> float:
 
 
 def _imbalances(groups: dict[tuple[str, str], list[Saturation]], found: list[Saturation]) -> list[str]:
-    """A tier of which only some nodes saturate while the others have room."""
+    """A tier in which only some nodes saturate while the others have room."""
     texts = []
     for (tier, resource), group in groups.items():
         if resource in SOFT:

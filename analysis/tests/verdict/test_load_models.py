@@ -1,0 +1,185 @@
+"""Loads of users who never think, arrivals at a rate, and sweeps over something else than users: which reasoning holds,
+and when a verdict must not be given."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.verdict.data import TrialData
+from ntier_analysis.verdict.sweep import judge_sweep
+
+from .test_principles import CELLS, NODES, load, named, resource, trial
+
+FULL = resource("db1", np.ones(CELLS), 100)
+CALM = [resource(n) for n in NODES]
+CAPACITY = 25.0
+
+
+def hot(*more):
+    return [*(s for s in CALM if s.node not in {m.node for m in more}), *more]
+
+
+# ---- arrivals at a rate --------------------------------------------------------------------------------------------
+
+
+def arrivals(offered, *more, served=None, error=0.1, pending=3, workers=500.0, **given):
+    """A load that offers so many interactions per second to a system that completes CAPACITY at most."""
+    served = min(offered, CAPACITY) if served is None else served
+    made = load(round(workers), served, 0.1)
+    at = replace(
+        made, trial=f"o{offered:05.1f}", model=LoadModel.OPEN, think_s=0.0, pending=pending, growth_error_per_s=error,
+        **{"factor": "arrivals_per_s", "unit": "/s", "value": offered, "offered_per_s": offered,
+           "growth_per_s": offered - served, **given},
+    )  # fmt: skip
+    return TrialData(at, hot(*(more or ([FULL] if offered > CAPACITY else []))), NODES)
+
+
+def swept(trials):
+    return judge_sweep("s", "1/1/1/1M", trials)
+
+
+def test_arrivals_that_pile_up_show_the_capacity_and_what_limits():
+    found = swept([arrivals(10.0), arrivals(20.0), arrivals(30.0), arrivals(35.0), arrivals(40.0)])
+    assert (found.verdict, named(found)) == ("single", [("db", "cpu")])
+    assert found.max_throughput.value == pytest.approx(CAPACITY, rel=0.02)
+    assert (found.at_least, found.knee_bracketed) == (False, True)
+    assert [v.verdict for _, v in found.trials] == ["none", "none", "single", "single", "single"]
+    few = swept([arrivals(30.0), arrivals(35.0)])
+    assert (few.at_least, few.knee_bracketed) == (True, False), "nothing was served fully, and two rates are no plateau"
+
+
+def test_arrivals_that_are_all_served_limit_nothing():
+    found = swept([arrivals(10.0), arrivals(20.0, FULL)])
+    assert (found.verdict, found.at_least) == ("none", True)
+    assert found.max_throughput.value == pytest.approx(20.0, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"error": 4.0}, "whether the backlog grows is not known"),
+        ({"growth_per_s": float("nan")}, "the heartbeat does not say"),
+        ({"offered_per_s": float("nan")}, "the heartbeat does not say"),
+        ({"growth_per_s": 0.2, "pending": 470}, "they may have held back arrivals"),
+    ],
+)
+def test_a_backlog_that_is_not_known_is_no_verdict(given, why):
+    """It grew by 5/s with a standard error of 4; or nobody counted; or the driver's workers were all busy."""
+    found = swept([arrivals(30.0, **given)])
+    assert (found.verdict, found.bottlenecks) == ("unknown", [])
+    assert any(why in text for _, v in found.trials for text in v.evidence)
+    sure = swept([arrivals(10.0), arrivals(30.0)])
+    assert sure.verdict == "single"
+
+
+@pytest.mark.parametrize(("pending", "workers"), [(440, 500.0), (501, 500.0), (1, 1.0)])
+def test_a_driver_with_workers_left_has_held_nothing_back(pending, workers):
+    """440 of 500 wait; more wait than the driver says it has; a driver of one worker always has one under way."""
+    found = swept([arrivals(10.0), arrivals(20.0, pending=pending, workers=workers)])
+    assert found.verdict == "none"
+
+
+def test_a_rate_at_which_less_is_served_is_a_finding_not_the_capacity():
+    found = swept([arrivals(10.0), arrivals(30.0), arrivals(35.0), arrivals(40.0, served=15.0)])
+    assert found.max_throughput.value == pytest.approx(CAPACITY, rel=0.02)
+    assert any("retrograde" in text for text in found.evidence)
+    level = swept([arrivals(10.0), arrivals(30.0), arrivals(35.0), arrivals(40.0, served=24.5)])
+    assert not any("retrograde" in text for text in level.evidence)
+
+
+def test_arrivals_that_pile_up_with_nothing_saturated_are_hidden_however_few_workers_ask():
+    """How many users wait is no property of arrivals, so no model of users explains it."""
+    found = swept([arrivals(10.0), arrivals(30.0, resource("db1", mean=85.0), workers=1.0)])
+    assert (found.verdict, named(found)) == ("hidden", [])
+
+
+# ---- a factor that is no load --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("values", "joint"), [((1, 2, 3), True), ((6, 3, 2), True), ((1, 1.2, 5), False)])
+def test_a_factor_sets_the_rate_if_the_rate_goes_with_it_or_its_inverse(values, joint):
+    offered = (10.0, 20.0, 30.0)
+    trials = [arrivals(x, factor="pause_s", unit="s", value=float(v)) for v, x in zip(values, offered, strict=True)]
+    found = swept(trials)
+    assert ("is judged by itself" in found.reasoning) == (not joint)
+    assert ("smaller values" in found.reasoning) == (values == (6, 3, 2))
+
+
+def sized(value, *more, x=20.0, response_s=3.0, level="size"):
+    """200 users of a system in which something else than the load has this value."""
+    at = replace(load(200, x, response_s), trial=f"{level}{value:g}", factor=level, unit="kB", value=float(value))
+    return TrialData(at, hot(*more), NODES)
+
+
+def free(value):
+    return sized(value, x=200 / 7.02, response_s=0.02)
+
+
+def test_values_of_a_factor_are_judged_one_by_one_and_named_together_if_they_agree():
+    """Of each value there is one load: it tells no service from waiting, but what is full is full."""
+    app = resource("app1", np.ones(CELLS), 100)
+    found = swept([free(1), sized(2, FULL), sized(3, FULL)])
+    assert (found.verdict, named(found), found.max_throughput) == ("single", [("db", "cpu")], None)
+    assert any(text == "it limits at size 2 kB, size 3 kB" for text in found.evidence)
+    other = swept([free(1), sized(2, FULL), sized(3, app)])
+    assert (other.verdict, other.bottlenecks) == ("unknown", [])
+    assert [(m["from"]["tier"], m["to"]["tier"], m["from_value"], m["to_value"]) for m in other.migration] == [
+        ("db", "app", 2.0, 3.0)
+    ]
+    nothing = swept([free(1), free(2)])
+    assert (nothing.verdict, nothing.bottlenecks) == ("none", [])
+    silent = swept([sized(1), sized(2), sized(3, FULL)])
+    assert silent.verdict == "unknown", "two of three values tell nothing"
+
+
+def test_an_invalid_trial_of_a_value_is_listed_and_does_not_count():
+    bad = sized(4, FULL)
+    bad = replace(bad, load=replace(bad.load, valid=False, invalid_reasons="errors"))
+    found = swept([sized(2, FULL), sized(3, FULL), bad])
+    assert found.verdict == "single"
+    assert any("1 of 3 trials is invalid and not counted: size4 (errors)" in text for text in found.evidence)
+    assert len(found.trials) == 3
+
+
+# ---- a fixed amount of work ----------------------------------------------------------------------------------------
+
+
+def working(workers, x, *more, cores=1.0, **given):
+    """Workers who never think: each unit of work takes N / X."""
+    at = replace(load(workers, x, workers / x, 0.0), model=LoadModel.WORK, **given)
+    return TrialData(at, hot(*more), NODES, capacity_cores=dict.fromkeys(NODES, cores))
+
+
+@pytest.mark.parametrize(
+    ("workers", "cores", "verdict"), [(1, 1.0, "unknown"), (2, 2.0, "unknown"), (4, 2.0, "single"), (1, 0.5, "single")]
+)
+def test_a_busy_cpu_limits_work_only_if_a_worker_must_wait_for_it(workers, cores, verdict):
+    """As many workers as there are cores wait for nobody; a quota of half a core holds up a single one."""
+    found = swept([working(workers, 5.0, FULL, cores=cores)])
+    assert (found.verdict, found.load_model) == (verdict, "work")
+
+
+@pytest.mark.parametrize(("used", "verdict"), [(40, "hidden"), (70, "unknown")])
+def test_work_is_hidden_only_if_throughput_is_level_and_nothing_is_used_by_half(used, verdict):
+    """Workers always wait for each other somewhere: at balanced stations throughput grows by 1 - U or more."""
+    found = swept([working(n, 10.0, resource("db1", mean=used)) for n in (4, 16, 64)])
+    assert (found.verdict, named(found)) == (verdict, [])
+    growing = swept([working(n, float(n) ** 0.5, resource("db1", mean=used)) for n in (4, 16, 64)])
+    assert growing.verdict == "unknown"
+
+
+def test_workers_who_wait_all_at_once_have_not_been_stopped():
+    """Each may be in a long unit of work. Users who think would send others."""
+    still = np.array([[10.0, 20.0]])
+    idle = (np.arange(CELLS) >= 100) & (np.arange(CELLS) < 200)
+    db = replace(resource("db1", mean=50), values=np.where(idle, 0.0, 60.0))
+    assert swept([working(4, 10.0, db, pauses=still)]).verdict == "unknown"
+    users = trial(200, 20.0, 3.0, db)
+    assert swept([replace(users, load=replace(users.load, pauses=still))]).verdict == "hidden"
+
+
+def test_users_whose_think_time_is_not_known_have_no_verdict():
+    found = swept([trial(n, 20.0, 3.0, FULL, think_s=float("nan")) for n in (200, 300)])
+    assert (found.verdict, found.bottlenecks) == ("unknown", [])
+    assert any("think time is not known" in text for text in found.evidence)

@@ -1,0 +1,121 @@
+"""What counts as saturated, from the raw samples of one trial: quotas, pools, sources, gaps, work that is counted
+late."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from ntier_analysis.verdict.saturation import aligned, excess_moved, mean_use, saturations
+
+RUN_S = 20.0
+T = np.arange(0.05, RUN_S, 0.1)
+
+
+def rows(metric, value, t=T, resource="cpu", source="cgroup", item="", node="db1"):
+    made = pd.DataFrame({"t_s": t, "value": np.broadcast_to(np.asarray(value, float), len(t))})
+    return made.assign(node=node, tier="db", resource=resource, item=item, metric=metric, source=source)
+
+
+def one(*frames):
+    (found,) = saturations(pd.concat(frames, ignore_index=True), 0.0, RUN_S)
+    return found
+
+
+@pytest.mark.parametrize(("throttled", "share"), [(89.0, 0.0), (90.0, 1.0)])
+def test_a_cpu_with_a_quota_is_saturated_if_nine_of_ten_periods_were_throttled(throttled, share):
+    """The kernel counts in slices: a pegged node reads 70 to 125 %."""
+    slices = np.where(np.arange(len(T)) % 2, 70.0, 125.0)
+    found = one(rows("utilization_pct", slices), rows("throttled_pct", throttled))
+    assert (found.by_throttling, found.share.value) == (True, share)
+
+
+def test_where_the_throttling_was_not_read_the_use_tells():
+    throttled = rows("throttled_pct", 0.0, T[:100])
+    found = one(rows("utilization_pct", np.where(T > 10, 100.0, 50.0)), throttled)
+    assert found.share.value == pytest.approx(0.5, abs=0.01)
+    assert not one(rows("utilization_pct", 50.0)).by_throttling
+
+
+def test_a_pool_is_full_while_someone_waits_however_few_of_its_places_are_taken():
+    """It may be the sum of several pools."""
+    waiting = rows("waiting", np.where(T > 15, 2.0, 0.0), resource="pool")
+    assert one(rows("utilization_pct", 40.0, resource="pool"), waiting).share.value == pytest.approx(0.25, abs=0.01)
+    cpu = rows("waiting", 2.0)
+    assert one(rows("utilization_pct", 40.0), cpu).share.value == 0.0, "what waits for a CPU is no place of a pool"
+
+
+@pytest.mark.parametrize(("sources", "trusted"), [(("sar", "procstat"), "procstat"), (("procstat", "cgroup"), "cgroup"),
+                                                  (("cgroup", "sar"), "cgroup")])  # fmt: skip
+def test_of_several_sources_the_most_trusted_one_counts(sources, trusted):
+    """sysstat in a container may read 2 % of a pegged node."""
+    use = {source: 99.0 if source == trusted else 2.0 for source in sources}
+    found = one(*(rows("utilization_pct", pct, source=source) for source, pct in use.items()))
+    assert (found.source, found.share.value) == (trusted, 1.0)
+
+
+def test_a_disk_of_which_only_the_queue_was_read_has_no_utilization():
+    queue = rows("queue", 3.0, resource="disk", item="sda")
+    assert [s.resource for s in saturations(pd.concat([rows("utilization_pct", 5.0), queue]), 0.0, RUN_S)] == ["cpu"]
+
+
+def test_only_the_run_counts():
+    t = np.arange(-9.95, 30.0, 0.1)
+    found = one(rows("utilization_pct", np.where((t < 0) | (t >= RUN_S), 100.0, 10.0), t))
+    assert (found.share.value, found.utilization_mean_pct, found.share.n) == (0.0, 10.0, len(T))
+
+
+def test_jitter_is_no_gap_and_a_gap_is_no_zero():
+    """Two samples fall into one cell and none into the next; for 2 s there are none."""
+    late = T + 0.06 * (np.arange(len(T)) % 3 == 1)
+    assert one(rows("utilization_pct", 100.0, late)).share.missing == 0
+    silent = T[(T < 8) | (T > 10)]
+    found = one(rows("utilization_pct", 100.0, silent))
+    assert found.share.missing == pytest.approx(20, abs=2)
+    assert found.share.value == 1.0
+    unread = one(rows("utilization_pct", np.where(T < 5, np.nan, 50.0)))
+    assert (unread.share.missing, unread.utilization_mean_pct) == (50, 50.0)
+    assert np.isnan(mean_use(unread).low), "a tenth of the run was not read: its mean has no interval"
+
+
+def test_work_that_was_counted_late_is_moved_as_far_as_there_is_room():
+    assert excess_moved(np.array([90.0, 110.0, 100.0])) == pytest.approx([100, 100, 100])
+    assert excess_moved(np.array([100.0, 110.0, 85.0])) == pytest.approx([100, 100, 95])
+    assert excess_moved(np.array([100.0, 130.0, 100.0])) == pytest.approx([100, 130, 100])
+    assert excess_moved(np.array([50.0, 99.0])) == pytest.approx([50, 99])
+
+
+def test_two_resources_are_compared_on_the_coarser_clock_by_the_majority_of_samples():
+    fast = one(rows("utilization_pct", np.where(T % 1 < 0.6, 100.0, 0.0)))
+    slow = one(rows("utilization_pct", 100.0, np.arange(0.5, RUN_S, 1.0), resource="disk"))
+    a, b, interval_s = aligned(fast, slow, 0.0, RUN_S)
+    assert (interval_s, len(a), len(b)) == (1.0, 20, 20)
+    assert (a == 1).all()
+    less = one(rows("utilization_pct", np.where(T % 1 < 0.4, 100.0, 0.0)))
+    assert (aligned(less, slow, 0.0, RUN_S)[0] == 0).all()
+
+
+def test_places_of_a_pool_come_from_readings_in_which_some_are_taken():
+    taken = np.where(T > 10, 6.0, 0.0)
+    found = one(rows("utilization_pct", 100 * taken / 20, resource="pool"), rows("active", taken, resource="pool"))
+    assert found.places == pytest.approx(20.0)
+    idle = one(rows("utilization_pct", 0.0, resource="pool"), rows("active", 0.0, resource="pool"))
+    assert np.isnan(idle.places)
+
+
+def test_the_time_of_a_disks_request_leaves_out_moments_without_any():
+    disk = {"resource": "disk", "item": "sda"}
+    waits = rows("wait_ms", np.where(T > 10, 8.0, 0.0), **disk)
+    found = one(rows("utilization_pct", 30.0, **disk), waits, rows("queue", 2.0, **disk))
+    assert (found.wait_ms, found.queue) == (8.0, 2.0)
+    none = one(rows("utilization_pct", 0.0, **disk), rows("wait_ms", 0.0, **disk))
+    assert np.isnan([none.wait_ms, none.queue]).all()
+
+
+def test_collections_of_a_program_belong_to_the_cpu_of_its_node_each_for_the_second_before_its_reading():
+    seconds = np.arange(1.0, RUN_S + 0.5)
+    share = np.where((seconds > 5) & (seconds <= 8), 50.0, 0.0)
+    found = one(rows("utilization_pct", 30.0), rows("gc_pct", share, seconds, "jvm", "status"))
+    assert np.flatnonzero(found.collections == 50.0).tolist() == [5, 6, 7]
+    assert found.collected_pct == pytest.approx(7.5)
+    assert one(rows("utilization_pct", 30.0)).collected_pct == 0.0
+    two = [rows("gc_pct", pct, seconds, "jvm", "status", item) for pct, item in ((10.0, "a"), (40.0, "b"))]
+    assert one(rows("utilization_pct", 30.0), *two).collected_pct == pytest.approx(40.0)

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from ntier_analysis.statistics import share
+from ntier_analysis.contracts import Check
+from ntier_analysis.statistics import share, stationarity
 from ntier_analysis.statistics.share import wilson
 from ntier_analysis.store.tables import read_table
+from ntier_analysis.validity import loads
+from ntier_analysis.validity import sweep as checks
 from ntier_analysis.verdict import load, saturation, stops, tables
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.sweep import judge_sweep
@@ -75,27 +78,43 @@ def by_gains(line: dict, limit: float) -> tuple[str, frozenset]:
 RELIEVED = ("claimed", "without")
 """First words of reliefs of more than one part."""
 
-MEASURED = (tables, saturation, share, load, stops)
-"""Modules that decide what is measured of a trial: while they stay the same, it is kept."""
+MEASURED = (tables, saturation, share, load, stops, checks, loads, stationarity)
+"""Modules that decide what is measured of a trial and of a sweep: while they stay the same, it is kept."""
+
+Seen = tuple[list[TrialData], list[Check]]
+"""What the verdict takes of a case: its trials, and the checks of the whole sweep."""
 
 
-def trials_of(folder: Path, name: str) -> list[TrialData]:
+def seen_of(folder: Path, name: str) -> Seen:
     digest = hashlib.sha256(b"".join(Path(str(m.__file__)).read_bytes() for m in MEASURED)).hexdigest()[:12]
     path = folder / "cache" / digest / f"{name}.pickle"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         kept = [read_table(folder / "store", t, name) for t in ("trials", "samples", "nodes", "interactions")]
-        path.write_bytes(pickle.dumps(tables.trial_data(*kept[:3], None if kept[3].empty else kept[3])[0]))
+        if kept[3].empty:
+            kept[3] = None
+        trials = tables.trial_data(*kept)[0]
+        unsettled = [t.load.trial for t in trials if not t.load.settled]
+        path.write_bytes(pickle.dumps((trials, checks.sweep_checks(*kept, unsettled=unsettled))))
     return pickle.loads(path.read_bytes())
 
 
 def judged(folder: Path, line: dict) -> Judged:
-    trials = trials_of(folder, line["name"])
-    verdict = judge_sweep(line["name"], "", trials, line["scale"])
+    return judged_of(line, *seen_of(folder, line["name"]))
+
+
+def judged_of(line: dict, trials: list[TrialData], found: list[Check]) -> Judged:
+    """By the rules of the sweep and, as for a user, of a system that is cold."""
+    verdict = tables.unless_cold(judge_sweep(line["name"], "", trials, line["scale"]), found)
+    return held_against(line, verdict, trials[-1])
+
+
+def held_against(line: dict, verdict: SweepVerdict, top: TrialData) -> Judged:
+    """A verdict beside what is true; `top`: the trial at the highest load."""
     outcome = verdict.kind if verdict.verdict == "multi" else verdict.verdict
     said = {(b.tier, b.resource + f":{b.item}" * (b.resource == "pool")): tuple(b.nodes) for b in verdict.bottlenecks}
     true = {(t, r): tuple(n) for t, r, n in line["claims"]}
-    return Judged(line, verdict, outcome, set(said) == set(true), said == true, trials[-1])
+    return Judged(line, verdict, outcome, set(said) == set(true), said == true, top)
 
 
 def share_text(hits: int, n: int) -> str:

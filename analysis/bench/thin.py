@@ -18,9 +18,8 @@ import zipfile
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 from ntier_analysis.store.schema import TABLES
-from ntier_analysis.store.tables import read_table, to_table
+from ntier_analysis.store.tables import read_table, to_table, write_parquet
 from ntier_analysis.verdict.tables import NEEDED_METRICS
 
 MOMENT = (1980, 1, 1, 0, 0, 0)  # equal data give an equal archive
@@ -33,7 +32,7 @@ def table(store: Path, name: str, sweep: str) -> bytes:
     if name == "interactions":
         frame["bytes"] = None
     target = Path(tempfile.mkdtemp()) / "table.parquet"
-    pq.write_table(to_table(name, frame), target, compression="zstd", compression_level=19)
+    write_parquet(name, to_table(name, frame), target, level=19)
     return target.read_bytes()
 
 

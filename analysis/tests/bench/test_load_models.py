@@ -141,6 +141,6 @@ def test_more_load_at_smaller_values_is_said():
     rates = [8.0, 15.0, 32.0]
     made = case("open", network(), rates)
     said = judged(made, runs_of(made), ("pause_s", "s"), [1 / r for r in rates])
-    assert "more is asked at smaller pause_s" in said.reasoning
+    assert "smaller values of pause_s mean more load" in said.reasoning
     assert [round(load.value, 3) for load, _ in said.trials] == [0.125, 0.067, 0.031]
     assert said.verdict == "single"

@@ -20,11 +20,47 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Store = Annotated[Path, typer.Option("--store", help="Folder of the Parquet store.")]
-PlacedStore = Annotated[
-    Path | None, typer.Option("--store", help="Folder of the Parquet store.", show_default="results/store")
+
+def _opened(store: str | Path) -> Path:
+    """A store, wherever it is, as a folder of this machine."""
+    from ntier_analysis.places import opened
+
+    try:
+        return opened(store)
+    except DataError as error:  # a ValueError, which Typer would tell of as a wrong word on the command line
+        print(f"error: {one_line(error)}", file=sys.stderr)
+        raise typer.Exit(2) from error
+
+
+Store = Annotated[
+    Path,
+    typer.Option("--store", parser=_opened, metavar="DIR|URL", help="Folder of the Parquet store, or a URL of fsspec."),
 ]
-"""Of commands whose first argument is the store unless this option is given."""
+StoreAndSweeps = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[STORE] [SWEEP]...", help="Names of sweeps; before them the store, unless --store is given."
+    ),
+]
+Anywhere = Annotated[
+    str, typer.Option("--store", metavar="DIR|URL", help="Folder of the Parquet store, or a URL of fsspec.")
+]
+"""For commands that hand the store to other processes, which open it themselves."""
+PlacedAnywhere = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="DIR|URL",
+        help="Folder of the Parquet store, or a URL of fsspec.",
+        show_default="results/store",
+    ),
+]
+"""For commands whose first argument is the store unless this option is given."""
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes that do sweeps at the same time.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", help="Dask instead: tcp://HOST:PORT of a scheduler, or local:N for N processes."),
+]
 Sweeps = Annotated[list[str] | None, typer.Argument(help="Names of sweeps; default: all.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 STORE = Path("results/store")
@@ -47,15 +83,15 @@ def program(
         ),
     ] = False,
 ) -> None:
-    """Finds the bottleneck of a multi-tier system in what an experiment measured."""
+    """Finds the bottleneck of a multi-tier system from measurements."""
 
 
-def _placed(option: Path | None, arguments: list[str] | None) -> tuple[Path, list[str]]:
+def _placed(option: str | None, arguments: list[str] | None) -> tuple[str, list[str]]:
     """The store and the other arguments: without the option --store, the first argument is the store."""
     if option is not None:
         return option, arguments or []
     first, *others = arguments or [str(STORE)]
-    return Path(first), others
+    return first, others
 
 
 @app.command()
@@ -78,14 +114,15 @@ def validate(trial: Annotated[Path, typer.Argument(help="Folder of a raw trial."
 @app.command()
 def ingest(
     sweeps: Sweeps = None,
-    raw: Annotated[Path, typer.Option(help="Folder of the raw results.")] = Path("results/raw"),
-    store: Store = STORE,
-    force: Annotated[bool, typer.Option("--force", help="Also rebuild what did not change.")] = False,
+    raw: Annotated[str, typer.Option(help="Folder of the raw results, or a URL of fsspec.")] = "results/raw",
+    store: Anywhere = str(STORE),
+    force: Annotated[bool, typer.Option("--force", help="Also rebuild sweeps that did not change.")] = False,
     revalidate: Annotated[
         bool,
         typer.Option("--revalidate", help="Run the validity checks again, even if the manifest has their outcome."),
     ] = False,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes that read sweeps at the same time.")] = 1,
+    jobs: Jobs = 1,
+    cluster: Cluster = None,
 ) -> None:
     """Reads raw trials into the store.
 
@@ -93,14 +130,18 @@ def ingest(
     from functools import partial
 
     from ntier_analysis.contracts.files import check_folder
-    from ntier_analysis.ingest import ingest_sweep, sweep_folders
-    from ntier_analysis.jobs import in_processes, shown
+    from ntier_analysis.jobs import shown, spread
+    from ntier_analysis.many import ingest as run
+    from ntier_analysis.many import names_of
+    from ntier_analysis.places import Place
 
-    check_folder(store, "--store")
+    source, target = (Place.of(text, absolute=cluster is not None) for text in (raw, store))
+    if target.local is not None:
+        check_folder(Path(store), "--store")
     problems = 0
-    folders = sweep_folders(raw, sweeps or [])
-    work = partial(ingest_sweep, store=store, force=force, revalidate=revalidate)
-    for done in shown(in_processes(work, folders, jobs), len(folders), "ingest"):
+    names = names_of(source, sweeps or [])
+    work = partial(run, raw=source, store=target, force=force, revalidate=revalidate)
+    for done in shown(spread(work, names, jobs=jobs, cluster=cluster), len(names), "ingest"):
         same = "unchanged, judged again by newer rules" if done.judged_again else "unchanged"
         state = same if done.unchanged else f"{counted(done.trials, 'trial')}, {done.valid} valid"
         print(f"{done.sweep}: {state}")
@@ -113,21 +154,17 @@ def ingest(
 
 @app.command()
 def verdict(
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[STORE] [SWEEP]...", help="Names of sweeps; before them the store, unless --store is given."
-        ),
-    ] = None,
-    store: PlacedStore = None,
+    arguments: StoreAndSweeps = None,
+    store: PlacedAnywhere = None,
     sweep: Annotated[list[str] | None, typer.Option(help="Only this sweep (may be repeated).")] = None,
     json: AsJson = False,
 ) -> None:
     """Says what limits each sweep, how sure that is, and why."""
+    from ntier_analysis.places import opened
     from ntier_analysis.verdict.store import verdicts
 
     place, names = _placed(store, arguments)
-    judged = verdicts(place, names + (sweep or []))
+    judged = verdicts(opened(place), names + (sweep or []))
     if json:
         import orjson
 
@@ -143,25 +180,57 @@ def verdict(
 
 @app.command()
 def judge(
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[STORE] [SWEEP]...", help="Names of sweeps; before them the store, unless --store is given."
-        ),
-    ] = None,
-    store: PlacedStore = None,
+    arguments: StoreAndSweeps = None,
+    store: PlacedAnywhere = None,
+    jobs: Jobs = 1,
+    cluster: Cluster = None,
 ) -> None:
     """Judges stored sweeps again by this program's rules.
 
     Writes the verdicts into the store."""
-    from ntier_analysis.verdict.store import judge_again, judged_by
-    from ntier_analysis.verdict.store import named as checked
+    from functools import partial
 
-    place, names = _placed(store, arguments)
-    for name in checked(place, names):
-        before = judged_by(place, name) or "not stored"
-        (judged,) = judge_again(place, [name])
-        print(f"{name}: {judged.verdict}, judged by the rules of {judged.analysis_version} (before: {before})")
+    from ntier_analysis.jobs import shown, spread
+    from ntier_analysis.many import judge as run
+    from ntier_analysis.many import stored_names
+    from ntier_analysis.places import Place
+
+    text, asked = _placed(store, arguments)
+    place = Place.of(text, absolute=cluster is not None)
+    names = stored_names(place, asked)
+    for done in shown(spread(partial(run, store=place), names, jobs=jobs, cluster=cluster), len(names), "judge"):
+        print(f"{done.sweep}: {done.verdict}, judged by the rules of {done.rules} (before: {done.before})")
+
+
+@app.command("densities")
+def all_densities(
+    arguments: StoreAndSweeps = None,
+    store: PlacedAnywhere = None,
+    out: Annotated[str, typer.Option(help="Folder for a Parquet file per sweep, or a URL of fsspec.")] = "densities",
+    bandwidth: Annotated[float, typer.Option(min=0.5, max=100, help="Of the kernel, in percentage points.")] = 2.0,
+    jobs: Jobs = 1,
+    cluster: Cluster = None,
+) -> None:
+    """Writes the density of every utilization of every trial: for display, a verdict never rests on them.
+
+    A row has the keys of one resource of one node, and 401 points from 0 to 100 %."""
+    from functools import partial
+
+    from ntier_analysis.contracts.files import check_folder
+    from ntier_analysis.jobs import shown, spread
+    from ntier_analysis.many import density as run
+    from ntier_analysis.many import stored_names
+    from ntier_analysis.places import Place
+
+    text, asked = _placed(store, arguments)
+    place, target = (Place.of(where, absolute=cluster is not None) for where in (text, out))
+    if target.local is not None:
+        check_folder(Path(out), "--out")
+    names = stored_names(place, asked)
+    work = partial(run, store=place, out=target, bandwidth_pct=bandwidth)
+    made = shown(spread(work, names, jobs=jobs, cluster=cluster), len(names), "densities")
+    for name, number in zip(names, made, strict=True):
+        print(f"{name}: {counted(number, 'density')}")
 
 
 @app.command()
@@ -199,7 +268,7 @@ def search(
 @app.command()
 def foresee(
     sweep: Annotated[str, typer.Argument(help="Name of the sweep; it need not be in the store yet.")],
-    topology: Annotated[str, typer.Option(help="Its topology: another sweep of it tells as well.")],
+    topology: Annotated[str, typer.Option(help="Its topology; trials of its other sweeps count, too.")],
     scale: Annotated[float, typer.Option(help="Its scale.")],
     run_s: Annotated[float, typer.Option(help="Length of its runs, s.", min=1)],
     store: Store = STORE,
@@ -208,7 +277,7 @@ def foresee(
 ) -> None:
     """Says how narrow the maximum's interval will be.
 
-    From the trials beyond the knee that the store holds of this topology."""
+    Uses the trials beyond the knee that the store holds of this topology."""
     import orjson
 
     from ntier_analysis.verdict.foresight import as_json, foresight
@@ -454,7 +523,7 @@ def sql(
 
 
 store_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(store_app, name="store", help="What a store holds and what it takes.")
+app.add_typer(store_app, name="store", help="Contents and size of a store.")
 
 
 @store_app.command()
@@ -477,6 +546,22 @@ def info(store: Store = STORE, json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
+@store_app.command()
+def migrate(store: Store = STORE) -> None:
+    """Writes files of earlier versions as this version does: the same tables, in fewer bytes.
+
+    Earlier versions are read as they are, too."""
+    from ntier_analysis.jobs import shown
+    from ntier_analysis.places import as_given
+    from ntier_analysis.store.tables import locked, sweeps
+    from ntier_analysis.store.tables import migrate as run
+
+    names = sweeps(store)
+    with locked(store):
+        files = sum(shown((run(store, name) for name in names), len(names), "migrate"))
+    print(f"{as_given(store)}: {counted(files, 'file')} of {counted(len(names), 'sweep')} written anew")
+
+
 @app.command()
 def check(
     arguments: Annotated[
@@ -486,26 +571,27 @@ def check(
             help="EXPECTED: YAML or JSON, {sweep: [expectation, ...]}; before it the store, unless --store is given.",
         ),
     ] = None,
-    store: PlacedStore = None,
+    store: PlacedAnywhere = None,
     expect: Annotated[list[str] | None, typer.Option(help="An expectation; may be repeated.")] = None,
     sweep: Annotated[list[str] | None, typer.Option(help="Only this sweep (may be repeated).")] = None,
     allow_undecided: Annotated[
-        bool, typer.Option("--allow-undecided", help="Do not fail where the data cannot decide.")
+        bool, typer.Option("--allow-undecided", help="Do not fail if the data cannot decide.")
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """A gate for CI: do expectations hold?
+    """Checks whether expectations hold: a gate for CI.
 
     Exit code 3 if an expectation does not hold, or cannot be decided.
 
     ntier-analysis check --store results/store --expect "max_throughput >= 100" --expect "verdict == single db cpu" """
     from ntier_analysis.expectation.command import run
+    from ntier_analysis.places import opened
 
     place, files = _placed(store, arguments)
     if len(files) > 1:
         raise DataError(f"check: one file of expectations is allowed, there are: {', '.join(files)}")
     expected = Path(files[0]) if files else None
-    text, failed = run(place, expect or [], expected, sweep, allow_undecided=allow_undecided, json=json)
+    text, failed = run(opened(place), expect or [], expected, sweep, allow_undecided=allow_undecided, json=json)
     print(text)
     if failed:
         print(f"{counted(failed, 'expectation')} not met", file=sys.stderr)
@@ -518,7 +604,7 @@ def claims(
     store: Store = STORE,
     json: AsJson = False,
 ) -> None:
-    """Which claims of a paper hold in a store, as a table.
+    """Lists which claims of a paper hold in a store.
 
     ntier-analysis claims studies/two-phase-commit/claims.yaml --store results/store"""
     from dataclasses import asdict
@@ -536,14 +622,14 @@ def export(
     sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
     openmetrics: Annotated[bool, typer.Option("--openmetrics", help="Verdict and key figures as OpenMetrics.")] = False,
     junit: Annotated[bool, typer.Option("--junit", help="Checks and expectations as JUnit's test cases.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="All of it; docs/schema/export.schema.json.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="The whole sweep; docs/schema/export.schema.json.")] = False,
     out: Annotated[Path | None, typer.Option(help="File to write; default: print.")] = None,
     expect: Annotated[
         list[str] | None, typer.Option(help="With --junit: an expectation, as of check; may be repeated.")
     ] = None,
     expected: Annotated[Path | None, typer.Option(help="With --junit: a file of expectations, as of check.")] = None,
     allow_undecided: Annotated[
-        bool, typer.Option("--allow-undecided", help="With --junit: skip what the data cannot decide.")
+        bool, typer.Option("--allow-undecided", help="With --junit: skip expectations that the data cannot decide.")
     ] = False,
     store: Store = STORE,
 ) -> None:
@@ -577,10 +663,10 @@ def report(
     sweeps: Sweeps = None,
     store: Store = STORE,
     out: Annotated[Path, typer.Option(help="Folder of the reports.")] = Path("results/reports"),
-    force: Annotated[bool, typer.Option("--force", help="Also write what did not change.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also write reports that did not change.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Writes the report of each sweep and prints it in short.
+    """Writes the report of each sweep and prints a summary.
 
     HTML, Markdown, JSON, figures and tables.
 
@@ -639,9 +725,10 @@ def figure(
 def slow(
     sweep: Annotated[str, typer.Argument(help="Name of the sweep.")],
     trial: Annotated[str, typer.Option(help="Trial; default: the one nearest to the knee.")] = "",
-    top: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 10,
+    top: Annotated[int, typer.Option(min=1, max=1000, help="Number of interactions.")] = 10,
     raw: Annotated[
-        Path | None, typer.Option(help="Folder of the raw results.", show_default="raw, beside the store")
+        str | None,
+        typer.Option(help="Folder of the raw results, or a URL of fsspec.", show_default="raw, beside the store"),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Also draw them: *.png, *.pdf or *.svg.")] = None,
     store: Store = STORE,
@@ -649,10 +736,12 @@ def slow(
 ) -> None:
     """Lists the slowest interactions of a trial.
 
-    With the parts of their time, and what was full meanwhile."""
+    Shows the parts of their time, and which CPUs were full meanwhile."""
     from ntier_analysis.ondemand.slow import run
+    from ntier_analysis.places import opened_raw
 
-    print(run(store, sweep, trial, top, raw, out, json=json))
+    source = None if raw is None else opened_raw(raw, sweep)
+    print(run(store, sweep, trial, top, source, out, json=json))
 
 
 @app.command()
@@ -663,7 +752,7 @@ def policies(
 ) -> None:
     """Compares balancing policies.
 
-    Shares of the replicas, throughput, response time; regret if there is a trace."""
+    Shows shares of the replicas, throughput and response time, and the regret if there is a trace."""
     from ntier_analysis.contracts.files import check_folder
     from ntier_analysis.report.replicas import write_comparison
 
@@ -678,7 +767,9 @@ def main() -> None:
     try:
         app()
     except DataError as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
+        from ntier_analysis.places import as_given
+
+        print(f"error: {one_line(DataError(as_given(error)))}", file=sys.stderr)
         sys.exit(2)
     except BrokenPipeError:  # who read our output has gone
         sys.stdout = None

@@ -30,9 +30,15 @@ def of_files(paths: Iterable[Path], base: Path) -> str:
 def of_program() -> str:
     """SHA-256 over this package's programs, templates and styles, and the versions of Python and of LIBRARIES."""
     base = Path(__file__).parent
-    files = [p for p in sorted(base.rglob("*")) if p.is_file() and p.suffix not in (".pyc", ".zip")]
+    files = [p for p in sorted(base.rglob("*")) if p.is_file() and is_source(p.relative_to(base))]
     versions = [f"python {sys.version}", *(f"{name} {_version(name)}" for name in LIBRARIES)]
     return hashlib.sha256("\n".join([of_files(files, base), *versions]).encode()).hexdigest()
+
+
+def is_source(path: Path) -> bool:
+    """Whether a file of this package, named relative to it, decides what is computed. What Python and numba keep in
+    `__pycache__` comes and goes while programs run (also under temporary names), and the demo's data are input."""
+    return "__pycache__" not in path.parts and path.suffix != ".zip"
 
 
 def _version(name: str) -> str:

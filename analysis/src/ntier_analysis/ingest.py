@@ -19,7 +19,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.statistics import throughput as rates
 from ntier_analysis.statistics.backlog import backlog
 from ntier_analysis.store.schema import STORE_SCHEMA, TABLES
-from ntier_analysis.store.tables import fingerprint, locked, write_tables
+from ntier_analysis.store.tables import fingerprint, write_tables
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.generator import user_seconds
 from ntier_analysis.validity.registry import validate
@@ -94,8 +94,7 @@ def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: b
     tables |= judge(
         sweep.name, tables["trials"], tables["samples"], tables["nodes"], tables["interactions"], tables["decisions"]
     )
-    with locked(store):
-        write_tables(store, sweep.name, tables, inputs=inputs if not result.problems else "")
+    write_tables(store, sweep.name, tables, inputs=inputs if not result.problems else "", lock=True)
     return result
 
 

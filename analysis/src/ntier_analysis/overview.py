@@ -83,7 +83,7 @@ def pairs(frame: pd.DataFrame, differ: str) -> list[tuple[str, str]]:
 
 
 def lacking(frame: pd.DataFrame) -> list[str]:
-    """What the store does not hold, one sentence per question that it cannot answer."""
+    """Gaps of the store, one sentence per question that it cannot answer."""
     sentences = []
     if frame["topology"].nunique() < 2 or frame["nodes"].nunique() < 2:
         sentences.append("Missing for maps and migration over topologies: sweeps of topologies with more nodes.")

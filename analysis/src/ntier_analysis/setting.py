@@ -1,5 +1,5 @@
-"""What must be equal in two sweeps so that they differ in a single thing: comparisons, maps and tests of a verdict by
-other sweeps all read this list."""
+"""Columns that must be equal in two sweeps so that they differ in a single thing. Comparisons, maps and tests of a
+verdict by other sweeps all read this list."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ The DBMS and the nodes' type are in the topology. Columns that a store lacks or 
 
 
 IMPLIED = {"load_model": LoadModel.CLOSED.value, "factor": USERS}
-"""What an empty value means in a store that is older than the column."""
+"""Meaning of an empty value in a store that is older than the column."""
 
 
 def setting(trials: pd.DataFrame, columns: Iterable[str] = MUST_EQUAL) -> tuple[tuple[str, tuple], ...]:

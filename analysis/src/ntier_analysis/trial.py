@@ -19,6 +19,7 @@ from ntier_analysis.contracts.files import DOCUMENT_BYTES, RECORD_BYTES, STREAM_
 from ntier_analysis.contracts.system import LoadModel, System
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers import client, host, status, sysstat, trace, weblog
+from ntier_analysis.places import raw_beside
 
 T = TypeVar("T")
 
@@ -37,9 +38,10 @@ NOMINAL_S = dict.fromkeys(("cgroup_cpu", "host_stat", "procstat"), host.NOMINAL_
 
 
 def manifest_beside(store: Path, sweep: str) -> Manifest | None:
-    """Of a valid trial of the sweep, where the raw results lie beside the store; else of any; None if there is none."""
+    """Taken from a valid trial of the sweep if the raw results lie beside the store, else from any trial; None if there
+    is none."""
     manifests = []
-    for path in sorted((store.parent / "raw" / sweep).glob("*/manifest.json")):
+    for path in sorted(raw_beside(store, sweep, "manifest.json").glob("*/manifest.json")):
         with suppress(OSError, ValueError):
             manifests.append(Manifest.read(path.parent))
     return next((m for m in manifests if m.valid), manifests[0] if manifests else None)
@@ -174,7 +176,7 @@ class RawTrial:
         return joined
 
     def wrote(self, name: str) -> bool:
-        """Whether the clients wrote such a file, or should have."""
+        """Whether the clients wrote this file, or should have."""
         return self.strict or any(self.path(f"clients/{c}/{name}") for c in self.clients)
 
     def first_user(self, client: str) -> int:

@@ -1,4 +1,4 @@
-"""Numbers in sentences. Whoever prints a count of things uses these, so that nobody reads of "1 trials"."""
+"""Numbers in sentences. All code that prints a count uses these functions, so nothing prints "1 trials"."""
 
 from __future__ import annotations
 
@@ -13,3 +13,13 @@ def counted(n: float, noun: str) -> str:
 def some_are(n: int, of: int, noun: str) -> str:
     """`1 of 7 trials is`, `3 of 7 trials are`."""
     return f"{n} of {counted(of, noun)} {'is' if n == 1 else 'are'}"
+
+
+def node_of(tier: str) -> str:
+    """`db node`; `node` of a tier that has this name itself."""
+    return tier if tier == "node" else f"{tier} node"
+
+
+def resource(name: str) -> str:
+    """A resource as sentences have it: `CPU`, `disk`."""
+    return name.upper() if name in ("cpu", "jvm") else name

@@ -107,7 +107,7 @@ def test_all_that_is_imported_is_declared():
     """The test above borrows the dependencies of this environment: whether the wheel asks for them, it cannot tell."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    asked = project["dependencies"] + extras["fast"] + extras["sql"]
+    asked = project["dependencies"] + extras["fast"] + extras["sql"] + extras["cluster"] + extras["remote"]
     declared = {re.split(r"[^A-Za-z0-9_-]", name)[0].lower() for name in asked}
     trees = [ast.parse(path.read_text()) for path in (ROOT / "src").rglob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree)]

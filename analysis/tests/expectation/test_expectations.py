@@ -15,12 +15,14 @@ import pytest
 from ntier_analysis import cli
 from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation import check, claims, files, loads
-from ntier_analysis.expectation.expressions import evaluate
+from ntier_analysis.expectation import check, claims, files, loads, with_disk
+from ntier_analysis.expectation.expressions import Others, evaluate
 from ntier_analysis.expectation.quantities import read_facts
 from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import saturation
+from ntier_analysis.statistics.chains import Step
 from ntier_analysis.store.tables import read_table, write_table
+from ntier_analysis.verdict.moves import Chain
 
 DEFAULT = SWEEP.replace("1M", "1P")
 POSTGRESQL = f"{DEFAULT}.xd86811"
@@ -76,6 +78,12 @@ def command(*arguments) -> doors.Done:
         (f"ratio(throughput(4000) of {SWEEP}, throughput(1000) of {SWEEP}) >= 3", "holds"),
         (f"ratio(throughput(1000) of {SWEEP}, throughput(4000) of {SWEEP}) >= 3", "does not hold"),
         (f"ratio(throughput(5000) of {SWEEP}, throughput(8000) of {SWEEP}) within 30 %", "holds"),
+        (f"ratio(throughput(4000), throughput(1000) of {SWEEP}) >= 3", "holds"),
+        ("ratio(throughput(4000), throughput(1000)) >= 3", "holds"),
+        ("saturation(8000 db cpu) >= 70 %", "holds"),
+        ("saturation(1000 db cpu) <= 50 %", "holds"),
+        ("saturation(1000 db cpu) >= 50 %", "does not hold"),
+        ("mean_throughput >= 30", "holds"),
         (f"ratio(throughput(4000) of {SWEEP}, throughput(1000) of {SWEEP}) within 30 %", "does not hold"),
         # PostgreSQL: 59 [56, 63] at least, 0.51 times as much
         (f"ratio({POSTGRESQL}, {SWEEP}) >= 0.4", "holds"),
@@ -116,6 +124,13 @@ def test_too_few_samples_are_undecided(store, facts):
         ("p95(1234) <= 1", "needs a load that was measured: 1000, 2000"),
         ("p95 <= 1", "needs a load that was measured"),
         ("saturation(db) >= 1", r"expected saturation\(TIER RESOURCE\)"),
+        ("saturation(1234 db cpu) >= 1", "needs a load that was measured: 1000, 2000"),
+        ("saturation(1000 db) >= 1", r"expected saturation\(TIER RESOURCE\)"),
+        ("mean_throughput(1000) >= 1", "takes no argument"),
+        ("with_disk(8000 queue sideways) >= 1", "'queue sideways': expected queue, statements, cpu with up or down"),
+        ("with_disk(8000 disk up) >= 1", "'disk up': expected queue"),
+        ("with_disk(queue up) >= 1", "needs a load that was measured"),
+        (f"ratio(max_throughput in anchors, max_throughput of {SWEEP}) >= 1", "has no anchor"),
         ("verdict >= single", "a verdict can be == or !="),
         ("verdict == slow", "verdict 'slow'; allowed are none, single"),
         ("max_throughput within 0.05", "operator 'within' needs ratio"),
@@ -131,7 +146,7 @@ def test_too_few_samples_are_undecided(store, facts):
         (f"ratio({SWEEP}, {SWEEP}) within -5 %", "is not a share"),
         (f"ratio({SWEEP}, {SWEEP}) within 0 %", "is not a margin"),
         (f"ratio({SWEEP}) within 5 %", r"expected ratio\(B, A\)"),
-        ("goodput(1000 ViewStory) >= 1", "goodput is not known of one interaction"),
+        ("goodput(1000 ViewStory) >= 1", "goodput is not measured for a single interaction"),
         ("throughput(1000 Nothing) >= 1", "interaction 'Nothing'; there are: Browse, BrowseCategories"),
         (f"ratio(speed(1) of {SWEEP}, throughput(1000) of {SWEEP}) >= 1", r"expected NAME\(ARGUMENT\) of SWEEP"),
         (f"ratio(x, {SWEEP}) within 5 %", "no sweep 'x'"),
@@ -169,6 +184,48 @@ def test_a_ratio_of_two_numbers_has_the_errors_of_both():
     assert (both.low, both.high) == pytest.approx((2.0 / reach, 2.0 * reach))
     assert quotient(Quantity(20.0, 0.0, 25.0), Quantity(10.0, 8.0, 12.5)).low is None
     assert quotient(Quantity(20.0, 16.0, 25.0), Quantity(10.0, None, None)).low is None
+    least, exact = Quantity(20.0, 16.0, math.inf), Quantity(10.0, 10.0, 10.0)
+    assert (quotient(least, exact).low, quotient(least, exact).high) == pytest.approx((1.6, math.inf))
+    assert (quotient(exact, least).low, quotient(exact, least).high) == pytest.approx((0.0, 0.625))
+
+
+def test_a_ratio_may_be_in_units_of_anchors(store, facts):
+    """Whatever the anchor made, a sweep is as fast as itself; and the anchor's error widens the interval."""
+    both = "ratio(max_throughput in anchors, max_throughput in anchors of {0}) > 0"
+    known = Others({SWEEP: facts[SWEEP]}, {SWEEP: SWEEP})
+    result = evaluate(both.format(SWEEP), facts[SWEEP], store, known)
+    assert (result.outcome, result.seen[:3]) == ("holds", "1 [")
+    assert "by the anchor's" in result.seen
+    plain = evaluate(both.replace(" in anchors", "").format(SWEEP), facts[SWEEP], store)
+
+    def width(seen):
+        low, high = seen.partition("[")[2].partition("]")[0].split(", ")
+        return float(high) / float(low)
+
+    assert width(result.seen) > width(plain.seen)
+
+
+def test_trials_are_counted_in_which_all_moves_with_one_disk(store, facts, monkeypatch):
+    """Queue and statements at db1, CPU only at db2: no node has all three."""
+    trials = facts[SWEEP].trials
+    here = set(trials.loc[(trials["users"] == 8000) & trials["valid"].astype(bool), "trial"])
+    first = Chain("db1", [Step("disk", "queue", 0.6, 1), Step("queue", "statements", -0.5, -1)], [], 2)
+    second = Chain("db2", [Step("disk", "queue", 0.6, 1), Step("queue", "cpu", -0.5, -1)], [], 2)
+    monkeypatch.setattr(with_disk, "chains", lambda *_: {trial: [first, second] for trial in here})
+    monkeypatch.setattr(with_disk, "_with_disks", lambda *_: here)
+    n = len(here)
+    assert n
+
+    def outcome(text):
+        return evaluate(text, facts[SWEEP], store).outcome
+
+    assert outcome(f"with_disk(8000 queue up) == {n}") == "holds"
+    assert outcome(f"with_disk(8000 queue up and statements down) == {n}") == "holds"
+    assert outcome("with_disk(8000 statements down and cpu down) == 0") == "holds"
+    assert outcome("with_disk(8000 queue down) >= 1") == "does not hold"
+    monkeypatch.setattr(with_disk, "_with_disks", lambda *_: set())  # then there may have been such a one
+    assert outcome("with_disk(8000 queue down) >= 1") == "undecided"
+    assert outcome("with_disk(8000 queue up) >= 1") == "holds"
 
 
 # ---- claims of a paper -----------------------------------------------------------------------------------------------
@@ -196,8 +253,75 @@ def test_claims_are_judged(store, tmp_path):
     assert len(json.loads(subprocess.run([*argv, "--json"], capture_output=True, text=True, check=True).stdout)) == 5
 
 
+SEVERAL = f"""
+all hold: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: [max_throughput >= 100, verdict == single db cpu]}}
+one differs: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: [max_throughput >= 100, max_throughput >= 130]}}
+one is open: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: [max_throughput >= 100, max_throughput >= 115]}}
+one is missing: {{says: s, place: p, paper: "1", expect: {{{SWEEP}: max_throughput >= 100, nosuch: verdict == none}}}}
+one differs and one is missing:
+  {{says: s, place: p, paper: "1", expect: {{{SWEEP}: max_throughput >= 130, "no{{such,where}}": verdict == none}}}}
+another load: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: throughput(1234) >= 1}}
+anchored: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: "ratio(max_throughput in anchors,
+  max_throughput in anchors of {SWEEP}) > 0"}}
+anchor missing: {{says: s, place: p, paper: "1", sweep: {DEFAULT}, expect: "ratio(max_throughput in anchors,
+  max_throughput in anchors of {SWEEP}) > 0"}}
+of two: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: "ratio({SWEEP}, nosuch, demand_ms db) >= 2"}}
+not to be told: {{says: s, place: p, paper: "1", unjudged: because}}
+anchors: {{{SWEEP}: {SWEEP}, nosuch: ["{DEFAULT}"]}}
+"""
+
+
+def test_a_claim_of_several_places_holds_if_all_hold(store, tmp_path):
+    file = tmp_path / "claims.yaml"
+    file.write_text(SEVERAL)
+    judged = {c.name: c for c in claims.judge(claims.read(file), store)}
+    assert {name: str(c.judged) for name, c in judged.items()} == {
+        "all hold": "holds",
+        "one differs": "differs",
+        "one is open": "undecided",
+        "one is missing": "not measured",
+        "one differs and one is missing": "differs",
+        "another load": "not measured",
+        "anchored": "holds",
+        "anchor missing": "not measured",
+        "of two": "not measured",
+        "not to be told": "not judged",
+    }
+    assert judged["one differs and one is missing"].seen.startswith(
+        f"of 3: differs 1, not measured 2; {SWEEP}, max_throughput >= 130: 11"
+    )
+    assert "; max_throughput >= 130: 11" in judged["one differs"].seen
+    assert judged["another load"].seen.endswith("needs a load that was measured: " + LOADS)
+    assert judged["anchor missing"].seen == "no valid trial of nosuch"
+    assert judged["of two"].seen == "no valid trial of nosuch"
+    assert judged["not to be told"].seen == "because"
+
+
+LOADS = ", ".join(str(n) for n in range(1000, 14000, 1000))
+
+
+def test_braces_name_several_sweeps():
+    assert claims.alternatives("1-{1,2}-1-{3,4}M") == ["1-1-1-3M", "1-1-1-4M", "1-2-1-3M", "1-2-1-4M"]
+    assert claims.alternatives("a{,-b}") == ["a", "a-b"]
+
+
 @pytest.mark.parametrize(
-    "text", ["[]", "a: {says: x}", "a: [1]", "a: {says: 1, place: p, paper: q, sweep: s, expect: e}"], ids=str
+    "text",
+    [
+        "[]",
+        "a: {says: x}",
+        "a: [1]",
+        "a: {says: 1, place: p, paper: q, sweep: s, expect: e}",
+        "a: {says: x, place: p, paper: q}",
+        "a: {says: x, place: p, paper: q, expect: e}",
+        "a: {says: x, place: p, paper: q, sweep: s, expect: [1]}",
+        "a: {says: x, place: p, paper: q, sweep: s, expect: []}",
+        "a: {says: x, place: p, paper: q, sweep: s, expect: {s: e}}",
+        "a: {says: x, place: p, paper: q, sweep: s, expect: e, unjudged: u}",
+        "anchors: [1]",
+        "anchors: {a: 1}",
+    ],
+    ids=str,
 )
 def test_a_wrong_file_of_claims_is_refused(tmp_path, text):
     file = tmp_path / "claims.yaml"

@@ -261,7 +261,7 @@ def test_what_is_not_measured_apart_is_said():
     drawing = tiers.per_tier(levels, trials())
     legend = [t.get_text() for t in drawing.figure.legends[0].get_texts()]
     assert any("not separated" in text for text in legend)
-    assert "was not measured apart" in drawing.caption
+    assert "were not measured separately" in drawing.caption
     assert {"mean time per interaction [ms]", "share of the response time [%]"} <= set(axis_labels(drawing.figure))
 
 

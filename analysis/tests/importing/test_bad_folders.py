@@ -171,7 +171,7 @@ INVALID = [
     (column(T, "users", lambda c: c * 2), "law", "times the 2800 given"),
     (column(T, "users", lambda c: c * 10), "law", ""),
     (column(T, "scale", lambda c: 0.1), "law", ""),
-    (column(T, "think_time_s", lambda c: 0.0), "no_think_time", "without thinking, users wait at every load"),
+    (column(T, "think_time_s", lambda c: 0.0), "no_think_time", "users who do not think wait at every load"),
     (column(T, "throughput_per_s", lambda c: 0.0), "no_throughput", "throughput is 0/s"),
     (column(T, "response_time_mean_ms", lambda c: 0.0), "response_time_unit", "less than any page takes"),
     (column(T, "response_time_mean_ms", lambda c: ""), "no_throughput", "response_time_mean_ms is empty"),

@@ -59,7 +59,7 @@ def test_rates_are_those_of_the_counters(tmp_path):
     assert metrics.tiers == {"db1": "db", "web1": "web"}
     assert metrics.cores == {"db1": 1.0, "web1": 1.0}
     assert metrics.notices == []
-    assert any("less than the scrapes' interval of 1 s" in text for text in metrics.unknown)
+    assert any("shorter than the scrape interval of 1 s" in text for text in metrics.unknown)
 
 
 def test_a_counter_that_begins_anew_has_no_value_there(tmp_path):
@@ -382,7 +382,7 @@ def test_the_grid_of_query_range_is_thinned_to_its_scrapes():
 
 
 TEXTS = [
-    ('a{b="c"} 1\n', r"d:1: column 9: '1', expected a value and its time; what an exporter shows"),
+    ('a{b="c"} 1\n', r"d:1: column 9: '1', expected a value and its time; the page of an exporter"),
     ('a{b="c} 1 2\n', r"d:1: column 11: .* is no sample"),
     ('a{b=c} 1 2\n', r"d:1: column 3: .* is no sample"),
     ('a{b="c",b="d"} 1 1790000000\n', r"d:1: column 9: label 'b' is there twice"),

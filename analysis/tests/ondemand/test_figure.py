@@ -57,7 +57,7 @@ def test_each_kind_is_drawn_from_measured_data_with_its_provenance(data, tmp_pat
         (Request("density-map", ("app1",), "pool"), "several items; choose one of threads, connections"),
         (Request("course", ("db1",), stretch=(30.0, 20.0)), "expected 0 <= from < to <= 40 s"),
         (Request("course", ("db1",), stretch=(0.0, 99.0)), "expected 0 <= from < to <= 40 s"),
-        (Request("load-throughput", ("db1",)), "--node db1: its load was not measured; known is that of whole system"),
+        (Request("load-throughput", ("db1",)), "--node db1: its load was not measured; measured are whole system"),
         (Request("percentiles", trial="u00001.r01"), "--trial u00001.r01: unknown"),
         (Request("tiers"), "nothing to draw"),  # the thinned data hold no numbers of threads in use
     ],

@@ -87,7 +87,7 @@ def test_what_cannot_be_told_is_an_error(folder, tmp_path):
     store = folder / "store"
     with pytest.raises(DataError, match=r"--trial u9: unknown; there are u01000\.r01"):
         run(store, SWEEP, "u9", 5, None, None, json=False)
-    with pytest.raises(DataError, match=r"no raw files of u01000\.r01; only they tell of single requests \(--raw"):
+    with pytest.raises(DataError, match=r"no raw files of u01000\.r01; only they show single requests \(--raw"):
         run(store, SWEEP, "", 5, tmp_path, None, json=False)
     with pytest.raises(DataError, match=r"--out x\.gif: unknown format"):
         run(store, SWEEP, "", 5, None, Path("x.gif"), json=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,24 @@ def test_every_file_of_the_program_counts_and_nothing_else(tmp_path):
     a.write_text("onet")
     b.write_text("wo")
     assert digests.of_files([a, b], tmp_path) != both
-    assert digests.of_program() == digests.of_program.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    "name", ["density.cpython-311.pyc", "density.cpython-311.pyc.140234", "density._spread-112.py311.1.nbc"]
+)
+def test_what_is_compiled_while_a_program_runs_is_not_the_program(name):
+    """Python writes its byte code under a temporary name first, numba its machine code on first use: another process
+    that does so in the meantime changed the digest."""
+    assert not digests.is_source(Path("stats", "__pycache__", name))
+    assert digests.is_source(Path("stats", "density.py"))
+
+
+def test_the_program_keeps_its_digest_while_it_is_compiled():
+    cache = Path(digests.__file__).parent / "__pycache__"
+    cache.mkdir(exist_ok=True)
+    before = digests.of_program.__wrapped__()
+    with tempfile.NamedTemporaryFile(dir=cache, prefix="density.cpython-311.pyc."):
+        assert digests.of_program.__wrapped__() == before
 
 
 def test_report_draws_only_what_changed_and_prints_the_same(report, copied, monkeypatch):

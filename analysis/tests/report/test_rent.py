@@ -11,10 +11,10 @@ from ntier_analysis.report import rent, summary, tables
 from ntier_analysis.report.data import read_sweep
 
 
-def trial(end_s: float, **since_s: float) -> dict:
+def trial(end_s: float, price: float = 0.5, **since_s: float) -> dict:
     rented = Rent(
         currency="EUR",
-        price_per_hour=dict.fromkeys(since_s, 0.5),
+        price_per_hour=dict.fromkeys(since_s, price),
         types=dict.fromkeys(since_s, "ccx13"),
         since_s=since_s,
         location="fsn1",
@@ -58,3 +58,11 @@ def test_the_report_says_what_it_cost(report) -> None:
         "location": "fsn1",
         "ccx13": "db1, client1",
     }
+
+
+def test_machines_without_a_price_do_not_cost_nothing() -> None:
+    trials = [trial(4000, price=0, db1=0)]
+    assert rent.sentence(rent.cost(trials)) == (
+        "The rented machines have no known price: 2 hours begun on 1 machine, until the last trial ended."
+    )
+    assert dict(rent.pairs(trials))["price"] == "not known; the price list (2026-08-17)"

@@ -299,7 +299,7 @@ def test_no_valid_trial_gives_a_report_that_says_so(report, tmp_path):
             frame = frame.assign(valid=False, invalid_reasons="clock")
         write_table(tmp_path / "store", name, report.sweep, frame)
     html = write_report(tmp_path / "store", report.sweep, tmp_path / "out").read_text()
-    assert "What limits 1/1/1/1M is unknown" in html
+    assert "The bottleneck of 1/1/1/1M is unknown" in html
     assert "7 of 7 trials are INVALID" in html
 
 
@@ -341,14 +341,14 @@ SENTENCES = [
     ),
     (
         {"verdict": "none", "knee_users": None},
-        "Nothing limits 1/2/1/2M up to 9,000 users: throughput is what N/(Z+R) says.",
+        "Nothing limits 1/2/1/2M up to 9,000 users: throughput follows N/(Z+R).",
     ),
     (
         {"verdict": "hidden", "bottlenecks": [], "max_throughput_at_least": True},
         f"Throughput of 1/2/1/2M levels off at no less than {RATE}, although no measured resource saturates: the "
         "bottleneck is hidden.",
     ),
-    ({"verdict": "unknown", "bottlenecks": []}, "What limits 1/2/1/2M is unknown: the data do not suffice."),
+    ({"verdict": "unknown", "bottlenecks": []}, "The bottleneck of 1/2/1/2M is unknown: the data do not suffice."),
 ]
 
 
@@ -416,6 +416,6 @@ def test_a_sweep_that_has_measured_nothing_gives_a_report(report, tmp_path):
             frame = frame.iloc[:0]
         write_table(tmp_path / "store", name, report.sweep, frame)
     html = write_report(tmp_path / "store", report.sweep, tmp_path / "out").read_text()
-    assert "What limits 1/1/1/1M is unknown" in html
+    assert "The bottleneck of 1/1/1/1M is unknown" in html
     assert "Nothing has been measured yet." in html
     assert not re.search(r"\bnan\b", re.sub(r"<script.*?</script>|<style.*?</style>", "", html, flags=re.S))

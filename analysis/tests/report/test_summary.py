@@ -13,7 +13,7 @@ from ntier_analysis.report.data import read_sweep
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
-from ntier_analysis.wording import counted, some_are
+from ntier_analysis.wording import counted, node_of, some_are
 from typer.testing import CliRunner
 
 pytestmark = pytest.mark.whole
@@ -75,3 +75,4 @@ def test_one_is_singular():
     assert counted(2, "day") == "2 days"
     said = [some_are(n, of, "trial") for n, of in ((1, 1), (1, 7), (3, 7))]
     assert said == ["1 of 1 trial is", "1 of 7 trials is", "3 of 7 trials are"]
+    assert [node_of(tier) for tier in ("db", "node")] == ["db node", "node"]

@@ -82,6 +82,7 @@ def test_t22_constant_series():
     assert 0.9 < pegged.low < 1.0
     assert (idle.value, idle.low) == (0.0, 0.0)
     assert pegged.n_effective == 60  # 1 s of correlation: 600 samples are worth 60
+    assert "comes seldom may be missed" in pegged.note  # half of all runs see nothing of 0.1 that lasts 10 s each time
 
 
 def test_t21_gap_is_no_zero():

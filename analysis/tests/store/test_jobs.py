@@ -12,19 +12,11 @@ from pathlib import Path
 import pytest
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.jobs import in_processes, shown
-from synthetic import Truth, write_sweep
+from ntier_analysis.store import tables
+from ntier_analysis.verdict import store as judging
 
 PROGRAM = Path(sys.executable).with_name("ntier-analysis")
 SWEEPS = [f"1-1-1-{n}M.browse_only.shardingsphere" for n in (1, 2, 3)]
-
-
-@pytest.fixture(scope="module")
-def raw(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("raw")
-    truth = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01})
-    for sweep in SWEEPS:
-        write_sweep(folder, truth, [300], phases=(2.0, 4.0, 1.0), sweep=sweep)
-    return folder
 
 
 def contents(store):
@@ -41,7 +33,7 @@ import os, signal
 from ntier_analysis import ingest
 
 def killed_at_first(folder, store, sweep, parent):
-    if folder.name == sweep and os.getpid() != parent:  # all is read, the store is locked, nothing is written
+    if folder.name == sweep and os.getpid() != parent:  # all is read, nothing is written
         ingest.write_tables = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
     return ingest.ingest_sweep(folder, store)
 """
@@ -88,3 +80,45 @@ def test_a_bar_is_shown_on_a_terminal_and_only_for_what_takes_long(monkeypatch):
         said = os.read(ours, 100_000).decode()
     assert "long work" in said
     assert "quick" not in said
+
+
+def test_others_may_write_while_a_sweep_is_judged_or_encoded(raw, tmp_path, monkeypatch):
+    """Workers share a store; with large sweeps each of these takes longer than another one waits for the lock."""
+    store, written = tmp_path / "store", []
+
+    def beside(real):
+        def done(*words, **named):
+            with tables.locked(store):
+                written.append(real.__name__)
+            return real(*words, **named)
+
+        return done
+
+    monkeypatch.setattr(tables, "LOCK_S", 0.1)
+    monkeypatch.setattr(tables, "write_parquet", beside(tables.write_parquet))
+    monkeypatch.setattr(judging, "judge", beside(judging.judge))
+    assert ingest_sweep(raw / SWEEPS[0], store).problems == []
+    assert set(written) == {"write_parquet"}
+    monkeypatch.undo()
+    monkeypatch.setattr(tables, "LOCK_S", 0.1)
+    monkeypatch.setattr(judging, "judge", beside(judging.judge))
+    judging.judge_again(store, [SWEEPS[0]])
+    assert written[-1] == "judge"
+
+
+def test_a_sweep_that_was_ingested_meanwhile_is_judged_as_it_is_then(raw, tmp_path, monkeypatch):
+    store = tmp_path / "store"
+    assert ingest_sweep(raw / SWEEPS[0], store).problems == []
+    real, seen = judging.judge, []
+
+    def judge(*words):
+        seen.append(len(seen))
+        if len(seen) == 1:
+            trials = tables.read_table(store, "trials", SWEEPS[0])
+            tables.write_table(store, "trials", SWEEPS[0], trials, inputs="others")
+        return real(*words)
+
+    monkeypatch.setattr(judging, "judge", judge)
+    judging.judge_again(store, [SWEEPS[0]])
+    assert seen == [0, 1]
+    assert tables.table_inputs(store, "verdicts", SWEEPS[0]) == "others"

@@ -21,8 +21,10 @@ SPEC = Spec(
 )
 
 
-def as_machines(folder: Path, *, steal_pct: float = 0.0, kills: int = 0, client_pct: float = 30.0) -> Path:
-    """The trial as target hosts leaves it; steal and kills are db1's."""
+def as_machines(
+    folder: Path, *, steal_pct: float = 0.0, kills: int = 0, client_pct: float = 30.0, slowed: float = 1.0
+) -> Path:
+    """The trial as target hosts leaves it; steal, kills and what slows it down after half of the run are db1's."""
     m = Manifest.read(folder)
     shutil.rmtree(folder / "nodes/host")
     del m.collectors["host"]
@@ -33,6 +35,7 @@ def as_machines(folder: Path, *, steal_pct: float = 0.0, kills: int = 0, client_
         busy = client_pct if node.tier == "client" else 10.0
         killed = kills if node.name == "db1" else 0
         write_procstat(folder / "nodes" / node.name / "procstat.csv", busy, robbed, killed)
+        write_canary(folder / "nodes" / node.name / "canary.csv", slowed if node.name == "db1" else 1.0)
         m.collectors[node.name].append("procstat")
     m.nodes = [n.model_copy(update={"cpu_cores": None, "cores": 2}) for n in m.nodes]
     m.quota_readback = [{"node": n.name, "t_s": T0, "moment": "run", "cpu_cores": None} for n in m.nodes]
@@ -52,6 +55,12 @@ def write_procstat(path: Path, busy_pct: float, steal_pct: float, kills: int) ->
     path.write_text("\n".join(lines) + "\n")
 
 
+def write_canary(path: Path, slowed: float) -> None:
+    """A reading per second; from the middle of the run on (second 40 of 65) the same work takes longer."""
+    rows = [f"{T0 + s:.6f},{300 * (slowed if s >= 40 else 1):.1f},400.0" for s in range(-2, 66)]
+    path.write_text("\n".join(["t_s,loop_us,pages_us", *rows]) + "\n")
+
+
 @pytest.fixture
 def trial(tmp_path):
     return write_trial(tmp_path, SPEC)
@@ -66,7 +75,7 @@ def test_an_honest_trial_is_valid_and_says_what_does_not_apply(trial):
     validity, by_id = checks(as_machines(trial))
     assert validity.valid, [c for c in validity.checks if c.required and c.outcome is not Outcome.PASS]
     apply_not = [c.id for c in validity.checks if c.detail.startswith("not applicable")]
-    assert apply_not == ["H1", "H1.mean", "H2.pressure", "H3", "H4", "H6"]
+    assert apply_not == ["H1", "H1.mean", "H2.pressure", "H3", "H4"]
     assert by_id["H2"].value == 0.0
     assert by_id["H2"].n == 5 * 40
     assert by_id["G3"].value == pytest.approx(30, abs=0.5)
@@ -85,6 +94,26 @@ def test_a_fault_of_one_machine_invalidates_the_trial(trial, fault, id_, says):
     assert not validity.valid
     assert by_id[id_].outcome is Outcome.FAIL
     assert says in by_id[id_].detail
+
+
+def test_a_machine_that_becomes_slower_is_named_and_the_trial_counts(trial):
+    validity, by_id = checks(as_machines(trial, slowed=1.5))
+    assert by_id["H6"].outcome is Outcome.FAIL
+    assert by_id["H6"].value == pytest.approx(50.0)
+    assert "the same work on db1 took loop 300 to 450 us" in by_id["H6"].detail
+    assert validity.valid
+
+
+def test_a_trial_from_before_machines_ran_a_canary_is_as_good(trial):
+    folder = as_machines(trial)
+    for file in folder.glob("nodes/*/canary.csv"):
+        file.unlink()
+    m = Manifest.read(folder)
+    m.files = [f for f in m.files if not f.path.endswith("canary.csv")]
+    m.write(folder)
+    validity, by_id = checks(folder)
+    assert validity.valid
+    assert by_id["H6"].detail.startswith("not applicable")
 
 
 def test_a_machine_without_its_samples_cannot_be_valid(trial):

@@ -8,8 +8,17 @@ import pandas as pd
 import pytest
 from ntier_analysis.contracts import Outcome
 from ntier_analysis.trial import RawTrial
-from ntier_analysis.validity.mix import AUTHORS, USERS, expected_shares, turned_away
+from ntier_analysis.validity.mix import (
+    AUTHORS,
+    FALSE_ALARM,
+    POINTS,
+    USERS,
+    expected_error,
+    expected_shares,
+    turned_away,
+)
 from ntier_analysis.validity.registry import validate
+from scipy import stats
 from synthetic import JTL, Spec, Truth, _csv, write_trial
 
 MIXES = Path(__file__).parents[3] / "workloads" / "mixes"
@@ -130,6 +139,28 @@ def test_an_honest_walk_passes_though_pages_turn_choices_away(tmp_path):
     away = turned_away(raw)[USERS]
     assert away["ViewComment", "ViewComment"] == pytest.approx(LEAF, abs=0.05)
     assert set(away) == {("ViewComment", "ViewComment")}
+
+
+def test_short_trials_of_honest_users_are_not_refused_by_chance():
+    """In four requests a state in which users stay is seldom reached by chance; the error of what was seen refused 3 of
+    100 such trials."""
+    rows, rng = table(MIXES / "browse_only.csv"), np.random.default_rng(7)
+    users, names = [User(rows, rng, settled=True, leaf=0) for _ in range(200)], list(rows)
+    counts = np.zeros((300, len(users), len(names)))
+    for trial_counts in counts:
+        for of_user, user in zip(trial_counts, users, strict=True):
+            for _ in range(4):
+                of_user[names.index(user.state)] += 1
+                user.step()
+    wanted = counts.sum(axis=(0, 1)) / counts.sum()
+    common = wanted >= 0.01
+    critical = stats.t.isf(FALSE_ALARM / 2 / common.sum(), len(users) - 1)
+    refused = 0
+    for of_users in counts[:, :, common]:
+        off = 100 * np.abs(of_users.sum(axis=0) / (4 * len(users)) - wanted[common])
+        errors = 100 * expected_error(of_users, np.full(len(users), 4), wanted[common])
+        refused += ((off > POINTS) & (off > critical * errors)).any()
+    assert refused <= 1
 
 
 def test_users_of_another_table_are_found_out(tmp_path):

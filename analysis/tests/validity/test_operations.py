@@ -133,13 +133,28 @@ def test_a_full_accept_queue_is_named_with_its_tier(folder):
     assert "web1 (web)" in queue.detail
 
 
-@pytest.mark.parametrize(("share", "outcome"), [(1.0, "pass"), (0.7, "fail")])
-def test_statements_are_those_that_the_pages_took(folder, share, outcome):
-    """The synthetic middleware executes three per interaction."""
+def count_statements(folder: Path, share: float) -> None:
+    """What pages say: the synthetic middleware executes three per interaction."""
     progress = folder / "clients/client1/progress.csv"
     completed = [int(row.split(",")[2]) for row in progress.read_text().strip().split("\n")[1:]]
     rewrite(progress, lambda text: column(text, "statements", lambda i, _: int(3 * completed[i] / share)))
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(1.0, "pass"), (0.7, "fail")])
+def test_statements_are_those_that_the_pages_took(folder, share, outcome):
+    count_statements(folder, share)
     assert check(folder, "C6").outcome.value == outcome
+
+
+def test_pages_that_began_before_the_run_do_not_tell_what_was_executed_in_it(folder):
+    count_statements(folder, 0.7)
+    assert check(folder, "C6").outcome is Outcome.FAIL
+    progress = folder / "clients/client1/progress.csv"
+    done = int(progress.read_text().strip().split("\n")[-1].split(",")[2])
+    rewrite(progress, lambda text: column(text, "in_flight", lambda *_: done))
+    found = check(folder, "C6")
+    assert found.outcome is Outcome.UNDECIDABLE
+    assert f"{done} pages were under way at once" in found.detail
 
 
 def test_a_log_with_wrong_durations_breaks_littles_law(folder):

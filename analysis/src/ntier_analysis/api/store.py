@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from functools import cache, cached_property
 from os import PathLike
@@ -21,6 +22,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.figures import overview as figures
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.overview import lacking, overview, pairs
+from ntier_analysis.places import as_given, opened
 from ntier_analysis.store.query import run
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.store import judge_again
@@ -28,7 +30,8 @@ from ntier_analysis.wording import counted
 
 
 class Store:
-    """The Parquet store that `make ingest` or `ntier-analysis import` wrote. Raises DataError if the folder is none.
+    """The Parquet store that `make ingest` or `ntier-analysis import` wrote: a folder, or a URL of fsspec, of which a
+    copy in a temporary folder lasts as long as the program. Raises DataError if it is none.
 
     >>> import ntier_analysis as na
     >>> store = na.Store.demo()
@@ -40,7 +43,7 @@ class Store:
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = opened(os.fspath(path))
         self._sweeps: dict[str, Sweep] = {}
         sweeps(self.path)
 
@@ -70,7 +73,7 @@ class Store:
         """
         there = self.sweeps
         if name not in there:
-            raise DataError(f"no sweep {name!r} in {self.path}; there are: {', '.join(there) or 'none'}")
+            raise DataError(f"no sweep {name!r} in {as_given(self.path)}; there are: {', '.join(there) or 'none'}")
         return self._sweeps.setdefault(name, Sweep(self.path, name))
 
     def __iter__(self):
@@ -163,10 +166,10 @@ class Store:
 
     def __repr__(self) -> str:
         names = self.sweeps
-        return f"Store {self.path}: {counted(len(names), 'sweep')} ({', '.join(names)})"
+        return f"Store {as_given(self.path)}: {counted(len(names), 'sweep')} ({', '.join(names)})"
 
     def _repr_html_(self) -> str:
-        return html.table(f"Store {self.path}", [(s.name, s.verdict.sentence) for s in self])
+        return html.table(f"Store {as_given(self.path)}", [(s.name, s.verdict.sentence) for s in self])
 
 
 @cache

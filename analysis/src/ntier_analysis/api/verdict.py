@@ -1,4 +1,4 @@
-"""What limits a sweep, as values, as a sentence and as a table."""
+"""The verdict of a sweep, as values, as a sentence and as a table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Verdict:
     >>> verdict
     db CPU on db1 limits 1/1/1/1M at ... interactions/s ...; saturation ... [..., ...].
     single (stable), 13 of 13 trials valid, judged by the rules of ...
-    What to do next: repeat with one more db node: throughput grows if its cpu limits
+    What to do next: repeat with one more db node: throughput grows if its CPU limits
     >>> verdict.name, verdict.kind, verdict.max_throughput_at_least
     ('single', 'stable', False)
     >>> low, high = verdict.max_throughput_interval

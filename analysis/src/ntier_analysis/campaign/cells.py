@@ -14,7 +14,7 @@ from ntier_analysis.contracts.topology import DBMS
 from ntier_analysis.setting import MUST_EQUAL, as_text, setting
 from ntier_analysis.statistics.values import Interval
 from ntier_analysis.verdict.data import SweepVerdict
-from ntier_analysis.wording import counted
+from ntier_analysis.wording import counted, resource
 
 SETTING = tuple(c for c in MUST_EQUAL if c not in ("mix", "middleware", "scale"))
 """Columns that the cells of one map share besides mix and middleware. The scale is not among them: maxima are nominal,
@@ -103,12 +103,8 @@ class Cell:
             return {"none": "no limit yet"}.get(self.verdict, self.verdict)
         resources = {r for _, r in self.bottlenecks}
         if len(resources) == 1:
-            return " + ".join(t for t, _ in self.bottlenecks) + " " + _resource(resources.pop())
-        return " + ".join(f"{t} {_resource(r)}" for t, r in self.bottlenecks)
-
-
-def _resource(name: str) -> str:
-    return name.upper() if name in ("cpu", "jvm") else name
+            return " + ".join(t for t, _ in self.bottlenecks) + " " + resource(resources.pop())
+        return " + ".join(f"{t} {resource(r)}" for t, r in self.bottlenecks)
 
 
 def cell(trials: pd.DataFrame, nodes: pd.DataFrame, judged: SweepVerdict) -> Cell:
@@ -212,7 +208,7 @@ def _told(cells: list[Cell]) -> tuple[list[Cell], list[str]]:
 
 
 def campaign(cells: Iterable[Cell], *, join_names: bool = False) -> Campaign:
-    """Sorts cells into maps. Of several sweeps in one place the one with most valid trials is kept, with a warning.
+    """Sorts cells into maps. If several sweeps have one place, it keeps the one with most valid trials, with a warning.
     join_names: sweeps of different names share a map."""
     maps: dict[MapKey, dict[tuple[int, int], Cell]] = {}
     cells, warnings = list(cells), []
@@ -238,8 +234,9 @@ def campaign(cells: Iterable[Cell], *, join_names: bool = False) -> Campaign:
     if len(scales) > 1:
         named = ", ".join(f"{s:g}" for s in scales)
         warnings.append(
-            f"Scales differ ({named}): nominal throughputs are compared, as if CPU per interaction did not depend on "
-            "the scale (ntier-analysis demands shows whether it does). Response times and the knee do not carry over."
+            f"Scales differ ({named}): nominal throughputs are compared, which assumes that CPU per interaction does "
+            "not depend on the scale (ntier-analysis demands shows whether it does). Response times and the knee do "
+            "not carry over."
         )
     single = [c for c in mapped.cells if c.estimate is not None and c.repetitions < 2]
     if single:

@@ -145,7 +145,8 @@ def _at_equal_speed(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
 
 
 def _demands(comparison: Comparison) -> list[Row]:
-    """What an interaction costs each tier by the utilization law, over all loads of each sweep (they may differ)."""
+    """CPU demand of an interaction on each tier by the utilization law, over all loads of each sweep (they may
+    differ)."""
     rows = []
     for tier in [t for t in comparison.a.demands if t in comparison.b.demands]:
         a, b = (_in_ms(s.demands[tier].demand.interval) for s in (comparison.a, comparison.b))

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ntier_analysis.contracts.system import NOT_TIERS
 from ntier_analysis.errors import DataError
+from ntier_analysis.places import opened
 from ntier_analysis.prediction.demands import TierDemand, known_tier_demands
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, variance_of_mean
 from ntier_analysis.store.tables import read_table, sweeps
@@ -47,7 +48,7 @@ class Side:
 def locate(text: str, store: Path) -> tuple[Path, str]:
     """`SWEEP` of `store`, or `STORE:SWEEP`. Raises DataError naming what there is."""
     folder, colon, name = text.rpartition(":")
-    where = Path(folder) if colon else store
+    where = opened(folder) if colon else store
     known = sweeps(where)
     if name not in known:
         raise DataError(f"no sweep {name!r} in {where}; there are: {', '.join(known) or 'none'}")

@@ -107,7 +107,7 @@ class _Bounded(io.RawIOBase):
             raise unreadable(self._path, error) from error
         self._left -= got or 0
         if self._left < 0:
-            raise DataError(f"{self._path}: more than {size(self._most)} decompressed, which is all that is allowed")
+            raise DataError(f"{self._path}: more than {size(self._most)} decompressed, the most that is allowed")
         return got or 0
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ def lines(path: Path, most: int = STREAM_BYTES) -> Iterator[bytes]:
             number += 1
             if len(line) > LINE_BYTES:
                 raise DataError(
-                    f"{path}:{number}: a line of more than {size(LINE_BYTES)}: not the text that is expected"
+                    f"{path}:{number}: a line of more than {size(LINE_BYTES)}; expected a text with shorter lines"
                 )
             yield line.rstrip(b"\r\n")
 
@@ -239,9 +239,7 @@ def _refuse_growth(events: Iterator[Any], name: str) -> None:
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
-                raise DataError(
-                    f"{name}, line {line}: alias {event.anchor[:80]!r} stands inside of itself, or for nothing"
-                )
+                raise DataError(f"{name}, line {line}: alias {event.anchor[:80]!r} refers to itself, or to nothing")
             open_[-1][1] += sizes[event.anchor]
         elif isinstance(event, yaml.ScalarEvent):
             open_[-1][1] += 1

@@ -1,4 +1,4 @@
-"""What manifests and stores meant that were written before they said which system they are of.
+"""The meaning of manifests and stores that are older than the field `system`.
 
 Until then there was one system, RUBBoS in the topology W/A/C/D, driven by users who think. No other module of the
 analysis knows a system, a tier or an interaction by its name."""
@@ -16,7 +16,7 @@ THINK_S = 7.0
 
 _TITLES = {"web": "web server", "app": "application", "middleware": "cluster middleware", "db": "database"}
 _ROWS = {"StoreComment": ("comments", "old_comments"), "StoreModerateLog": ("moderator_log",)}
-"""Interactions each of which leaves exactly one row in one of the tables. The others do not: a nickname may be taken, a
+"""Interactions that each leave exactly one row in one of the tables. The others do not: a nickname may be taken, a
 story may be accepted by one author while another rejects it."""
 
 
@@ -33,7 +33,7 @@ def system(users: float) -> System:
 
 
 def rows(system: System) -> dict[str, tuple[str, ...]]:
-    """Interaction -> the tables in one of which it leaves exactly one row. A system with the same interactions that
+    """Interaction -> tables; it leaves exactly one row in one of them. A system with the same interactions that
     does not name any tables is treated alike."""
     told = {i.name: i.rows for i in system.interactions if i.rows}
     return told or {i.name: _ROWS[i.name] for i in system.interactions if i.name in _ROWS}

@@ -12,7 +12,7 @@ _NOTATION = re.compile(r"(\d+(?:[/-]\d+)*)([A-Za-z]*)")
 
 @dataclass(frozen=True)
 class Layout:
-    """Nodes of each tier, and the letters behind them (DBMS, node type); no tiers: the text is not such a notation."""
+    """Nodes of each tier, and the letters behind them (DBMS, node type); no tiers: the text has another form."""
 
     nodes: tuple[tuple[str, int], ...] = ()
     letters: str = ""

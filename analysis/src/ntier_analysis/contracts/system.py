@@ -52,6 +52,8 @@ class Tier(_Part):
     name: Name
     title: Text
     replicas: Replicas = Replicas.BALANCED
+    most: int | None = None
+    """Nodes that the system allows at most; None: not known."""
 
 
 class Factor(_Part):

@@ -44,7 +44,7 @@ class ExportedCheck(_Part):
 class ExportedTrial(_Part):
     trial: str
     users: int
-    factor_value: Number = Field(description="Value of what the sweep changes; the users, if nothing else.")
+    factor_value: Number = Field(description="Value of the sweep's factor; the users if there is no other factor.")
     valid: bool
     invalid_reasons: list[str]
     verdict: str
@@ -58,7 +58,7 @@ class ExportedTrial(_Part):
     errors: int | None
     lost_share: Number = Field(description="Share of the throughput that waiting costs.")
     explained_share: Number = Field(description="Share of the waiting in which a named bottleneck was saturated.")
-    not_validated: str | None = Field(description="Imported trials: what no check could look at; null: not imported.")
+    not_validated: str | None = Field(description="Imported trials: what no check examined; null: not imported.")
     checks: list[ExportedCheck]
 
 
@@ -79,7 +79,7 @@ class Export(_Part):
     load_model: str
     evidence: list[str]
     next: list[str] = Field(description="What would make the verdict surer.")
-    analysis_version: str = Field(description="By whose rules the verdict was made.")
+    analysis_version: str = Field(description="Version and digest of the rules that made the verdict.")
     trials: list[ExportedTrial]
     sweep_checks: list[ExportedCheck] = Field(description="Checks of all trials together; none is required.")
 

@@ -46,7 +46,7 @@ def to_openmetrics(export: Export) -> str:
     told = sweep | {"topology": export.topology, "verdict": export.verdict, "kind": export.kind or ""}
     lines = [
         "# TYPE ntier_verdict info",
-        "# HELP ntier_verdict What limits the sweep's throughput.",
+        "# HELP ntier_verdict Bottleneck of the sweep.",
         f"ntier_verdict_info{_braces(told | {'analysis_version': export.analysis_version})} 1",
     ]
     for name, unit, text, rows in families:

@@ -71,7 +71,7 @@ class Series:
 
 
 def of_node(samples: pd.DataFrame, node: str, names: Collection[str] | None = None) -> list[Series]:
-    """What the samples of one trial tell of a node, in the order of `MEASURES` (None: all of these). A database's
+    """The series of a node from the samples of one trial, in the order of `MEASURES` (None: all of these). A database's
     statements are also those that another node counts under its name (item)."""
     mine = samples[samples["node"] == node]
     told = samples[(samples["item"] == node) & (samples["node"] != node)]
@@ -261,7 +261,7 @@ def _caption(series: dict[str, list[Series]], trial, stretch: tuple[float, float
     sources = sorted({f"{s.measure.label.split(' [')[0]}: {s.where}" for measures in series.values() for s in measures})
     return (
         f"Seconds {stretch[0]:.0f} to {stretch[1]:.0f} of the run phase of {trial.trial} ({trial.users:,} users), "
-        f"values as they were measured (n = {int(data['value'].notna().sum()):,}): grey each sample, coloured 1-s "
+        f"measured values (n = {int(data['value'].notna().sum()):,}): grey each sample, coloured 1-s "
         f"means where there are several a second; where a line is broken, a sample is missing. {'; '.join(sources)}; "
         f"scale {trial.scale:g}."
     )

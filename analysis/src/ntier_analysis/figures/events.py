@@ -65,7 +65,7 @@ def events_of_none() -> pd.DataFrame:
 
 
 def lanes_caption(rows: pd.DataFrame, shown: list[tuple[str, str]]) -> str:
-    """What the lanes show and what the highest bar of each stands for; empty without events."""
+    """Content of the lanes, and the value of the highest bar of each; empty without events."""
     if not shown:
         return ""
     tops = rows.drop_duplicates(["node", "what"]).set_index(["node", "what"])

@@ -114,7 +114,7 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Dr
         axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))  # for less than a decade
         users_ticks(axes.xaxis, trials["users"])
         if axes.get_legend_handles_labels()[0]:
-            figure.legend(loc="outside lower center", ncols=5)
+            figure.legend(loc="outside lower center", ncols=3)
     counts = trials["interactions"]
     caption = (
         f"Response time of successful interactions as the client sees it, closed loop; n = {_span(counts)} per trial. "

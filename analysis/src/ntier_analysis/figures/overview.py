@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.style import OTHER, PAGE_IN, styled, tier_look
-from ntier_analysis.wording import counted
+from ntier_analysis.wording import counted, resource
 
 
 def maxima(frame: pd.DataFrame) -> Drawing:
@@ -28,7 +28,8 @@ def maxima(frame: pd.DataFrame) -> Drawing:
                 end = row["high"] / row["scale"]
                 ends = [[row["nominal_per_s"] - row["low"] / row["scale"]], [end - row["nominal_per_s"]]]
                 axes.errorbar(row["nominal_per_s"], place, xerr=ends, color="black", capsize=2, elinewidth=0.8)
-            label = (row["bottleneck"] or row["verdict"]) + (", at least" if row["at_least"] else "")
+            limits = " ".join(map(resource, row["bottleneck"].split(" ")))
+            label = (limits or row["verdict"]) + (", at least" if row["at_least"] else "")
             axes.annotate(label, (end, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=6.5)
         axes.set_yticks(range(len(rows)), rows["sweep"])
         axes.set(xlabel="maximum throughput [interactions/s, nominal]", xlim=(0, 1.25 * axes.get_xlim()[1]))

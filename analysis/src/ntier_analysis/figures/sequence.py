@@ -68,7 +68,7 @@ def load_throughput(sources: list[Source], scale: float) -> Drawing:
             bar.set_label(axis_label())
             bar.outline.set_linewidth(0.5)
             users_ticks(bar, users)
-        mean = Line2D([], [], color="black", marker="o", markersize=3, label="mean over windows of like load")
+        mean = Line2D([], [], color="black", marker="o", markersize=3, label="mean over windows of similar load")
         if any(len(x) for x, _, _ in curves.values()):
             figure.legend(handles=[mean], loc="outside lower center")
     data = pd.concat([s.windows.assign(node=s.node, window_s=s.width_s, source=s.where) for s in ordered])

@@ -147,15 +147,14 @@ def _caption(levels: pd.DataFrame, table: pd.DataFrame, joint: pd.Series, trials
     known = set(levels["level"])
     web = "the web server's access log" if "web_log" in known else "readings of its workers in use, by Little's law"
     text = (
-        f"Mean time of an interaction, and in which part of the system it is spent. Web: {web}, waiting for a thread "
-        f"of the app server included; app, connections and "
-        f"statements: readings of how many are in use each second, by Little's law (n = {levels['n'].min():,} readings "
-        f"or more per trial). Before the web server: what the client waits for beyond that (network, a free worker). "
-        f"Middleware: while a connection is held and no statement is pending, the app server's own work in between "
-        f"included; scale {trials['scale'].iloc[0]:g}."
+        f"Mean time of an interaction by part of the system. Web (from {web}) includes the wait for a thread of the "
+        f"app server. App, connections and statements: from the number in use each second, by Little's law (n = "
+        f"{levels['n'].min():,} readings or more per trial). Before the web server: the rest of the client's waiting "
+        f"(network, a free worker). Middleware: a connection is held and no statement is pending, which includes the "
+        f"app server's own work in between; scale {trials['scale'].iloc[0]:g}."
     )
     if len(joint):
-        text += " What lies behind " + joint.index[-1] + " was not measured apart."
+        text += " The parts behind " + joint.index[-1] + " were not measured separately."
     n = int(table["negative"].sum())
     if n:
         text += f" {n} of {len(table)} parts came out below 0 by the readings' error and are drawn as 0."

@@ -23,7 +23,7 @@ SETTLES, SETTLES_S = 0.1, 10.0
 
 WHEN = ("start", "end")
 TOLD = ("throughput_per_s", "response_time_mean_ms", "errors")
-"""What a file of loads may tell where no load generator's file does."""
+"""Columns that a file of loads may have in place of a load generator's file."""
 COLUMNS = (*WHEN, "users", "trial", "rep", *TOLD)
 
 
@@ -63,7 +63,7 @@ def _by_second(users: pd.DataFrame) -> tuple[float, np.ndarray]:
     t, n = users["t_s"].to_numpy(float), users["users"].to_numpy(float)
     first, last = math.floor(t[0]), math.ceil(t[-1])
     if last - first > 1e6:
-        raise DataError(f"the load's times span {(last - first) / 86400:.0f} days; expected is one test")
+        raise DataError(f"the load's times span {(last - first) / 86400:.0f} days; expected one test")
     edges = np.arange(first, max(last, first + 1) + 1, dtype=float)
     until = np.append(t, edges[-1])
     area = np.concatenate([[0.0], np.cumsum(n * np.diff(until))])

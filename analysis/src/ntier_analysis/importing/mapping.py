@@ -1,5 +1,5 @@
-"""Which metric of a Prometheus is which resource of which tier: a YAML file, or the one that comes along
-(prometheus.yaml), which knows the usual exporters."""
+"""The mapping from Prometheus' metrics to resources of tiers: a YAML file, or prometheus.yaml of this package, which
+knows the usual exporters."""
 
 from __future__ import annotations
 

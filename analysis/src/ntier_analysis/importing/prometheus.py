@@ -127,7 +127,7 @@ def _get(url: str, source: str) -> object:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        raise DataError(f"--prometheus {source}: answered no JSON; is this a Prometheus?") from None
+        raise DataError(f"--prometheus {source}: the answer is not JSON; is this a Prometheus server?") from None
 
 
 # ---- nodes ---------------------------------------------------------------------------------------------------------
@@ -207,9 +207,7 @@ class _Reader:
         if self._intervals:
             low, high = min(self._intervals), max(self._intervals)
             every = f"{low:.3g} s" if high < 1.2 * low else f"{low:.3g} to {high:.3g} s"
-            hidden.append(
-                f"what lasts less than the scrapes' interval of {every}: peaks between them are averaged away"
-            )
+            hidden.append(f"peaks shorter than the scrape interval of {every}, which are averaged away")
         if self._grid and self._blind:
             names = ", ".join(sorted(self._blind))
             hidden.append(f"missing scrapes of {names}: query_range repeats the last value for up to five minutes")

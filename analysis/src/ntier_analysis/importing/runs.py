@@ -251,12 +251,10 @@ def _arrivals(done: pd.DataFrame, start: float, end: float) -> dict:
 
 
 def _think(run: Run, load: _Load, rows: list[dict]) -> tuple[str | None, float, tuple[str, ...]]:
-    """Load model (None: closed, and nothing else was said), mean think time, and what is assumed there. Where neither
-    the options nor the file tell the think time, it is N/X - R of the lowest load; a JTL has the default, as ever."""
+    """Load model (None: closed, and no other was given), mean think time, and what is assumed there. If neither the
+    options nor the file give the think time, it is N/X - R of the lowest load; for a JTL it is the default."""
     if run.load_model in (LoadModel.OPEN, LoadModel.WORK):
-        lost = (
-            ("requests without an answer: the file has those that ended",) if run.load_model == LoadModel.OPEN else ()
-        )
+        lost = ("requests without an answer: the file lacks them",) if run.load_model == LoadModel.OPEN else ()
         return run.load_model, float("nan"), lost
     model = run.load_model or None
     if run.think_time_s is not None:
@@ -274,8 +272,8 @@ def _think(run: Run, load: _Load, rows: list[dict]) -> tuple[str | None, float, 
     if model is None and think_s < NO_THINK * wait_s:
         run.notices.append(
             f"{load.name}: users do not think (of {low['users']} users, {1000 * think_s:.3g} ms against a response "
-            f"time of {1000 * wait_s:.3g} ms): taken as workers (load model work); --load-model and --think-time say "
-            "otherwise"
+            f"time of {1000 * wait_s:.3g} ms): treated as workers (load model work); --load-model and --think-time "
+            "set it"
         )
         return LoadModel.WORK, float("nan"), (f"think times (taken as 0: {1000 * think_s:.3g} ms by the file)",)
     think_s = max(think_s, 0.0)
@@ -288,7 +286,7 @@ def _think(run: Run, load: _Load, rows: list[dict]) -> tuple[str | None, float, 
 def _demand(run: Run) -> None:
     given = [name for name in GENERATORS if getattr(run, name)]
     if len(given) > 1:
-        raise DataError(f"one load generator's files are expected, there are --{' and --'.join(given)}")
+        raise DataError(f"expected files of one load generator, there are --{' and --'.join(given)}")
     if not given and run.loads is None:
         raise DataError(
             "no JTL file: give --jtl FILE (or --k6, --locust, --gatling, or --loads with what was measured)"
@@ -296,7 +294,7 @@ def _demand(run: Run) -> None:
     if not run.sa and not run.prometheus:
         raise DataError("no sysstat file: give --sa NODE=FILE[:TIER] for each node (or --prometheus URL or FILE)")
     if run.loads is not None and (run.users or run.trial):
-        raise DataError(f"{run.loads}: says users and trials; --users (and trial of --runs) cannot be given beside it")
+        raise DataError(f"{run.loads}: names users and trials; --users (and trial of --runs) cannot be given with it")
     if run.load_model not in ("", *(m.value for m in LoadModel)):
         raise DataError(f"--load-model is {run.load_model!r}, allowed are closed, open and work")
     of_their_own = any(f.tier not in (*W_A_C_D, *NO_SERVERS) for f in (*run.sa, *run.node)) or run.prometheus

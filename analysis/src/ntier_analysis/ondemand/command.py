@@ -128,7 +128,7 @@ def load_throughput(data: SweepData, request: Request) -> Drawing:
     names = pd.Series([s.node for s in sources], dtype=str)
     for node in request.nodes:
         if node not in set(names):
-            raise DataError(f"--node {node}: its load was not measured; known is that of {_among(names)}")
+            raise DataError(f"--node {node}: its load was not measured; measured are {_among(names)}")
     sources = [s for s in sources if not request.nodes or s.node in request.nodes]
     _not_empty(sources, "neither single interactions nor logs nor readings of what is running are there")
     return sequence.load_throughput(sources, data.scale)

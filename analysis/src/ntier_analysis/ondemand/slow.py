@@ -12,6 +12,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.figures.waterfall import waterfall
 from ntier_analysis.ondemand.command import FORMATS, of_trial, write
 from ntier_analysis.parsers import client, weblog
+from ntier_analysis.places import raw_beside
 from ntier_analysis.report.data import SweepData, read_sweep
 from ntier_analysis.statistics.waterfalls import segments, with_requests
 from ntier_analysis.trial import RawTrial
@@ -34,8 +35,8 @@ def run(store: Path, sweep: str, trial: str, top: int, raw: Path | None, out: Pa
     chosen = of_trial(data, trial, data.interactions["trial"])
     source = data.raw_trials.get(chosen.trial)
     if source is None:
-        place = (raw or store.parent / "raw") / sweep
-        raise DataError(f"{place}: no raw files of {chosen.trial}; only they tell of single requests (--raw FOLDER)")
+        place = raw / sweep if raw else raw_beside(store, sweep)
+        raise DataError(f"{place}: no raw files of {chosen.trial}; only they show single requests (--raw FOLDER)")
     done = _on_one_clock(source)
     start, end = source.run
     inside = done[(done["t_s"] >= start) & (done["t_s"] < end)]

@@ -34,7 +34,7 @@ def cgroup_cpu(path: Path, capacity_cores: float) -> tuple[pd.DataFrame, int]:
     """-> tidy samples of resource `cpu`, and how often a counter ran backwards.
 
     utilization_pct = used CPU time / (interval x quota) x 100; without a quota, `capacity_cores` takes its place. It is
-    not clipped: above 100 it tells of a wrong quota or of the scheduler's accounting (docs/validity.md, saturation).
+    not clipped: a value above 100 shows a wrong quota or the scheduler's accounting (docs/validity.md, saturation).
     throttled_pct = throttled periods / periods that the interval spans x 100: in such a period the node used all of its
     quota and wanted more. NaN without a quota, and in an interval in which the quota changed."""
     kinds = dict.fromkeys(CGROUP_CPU, "number") | {"usage_ns": "count", "quota_us": "count", "period_us": "count"}

@@ -27,7 +27,7 @@ def locust(path: Path) -> Generated:
         return _history(path)
     if header.startswith("Type,Name,Request Count"):
         raise DataError(
-            f"{path}: the sums of the whole test, without times; expected is its *_stats_history.csv, or a table with "
+            f"{path}: sums of the whole test, without times; expected its *_stats_history.csv, or a table with "
             f"a line per request: {REQUESTS}"
         )
     return _requests(path, header)

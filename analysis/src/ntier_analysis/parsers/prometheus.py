@@ -196,8 +196,8 @@ def _parsed(key: str, place: str) -> tuple[str, tuple]:
 def _sample(rest: str, place: str, column: int) -> tuple[float, float]:
     fields = rest.split("#", 1)[0].split()
     if len(fields) != 2:
-        raise DataError(f"{place}: column {column}: {rest.strip()[:60]!r}, expected a value and its time; what an "
-                        "exporter shows just now has no times")  # fmt: skip
+        raise DataError(f"{place}: column {column}: {rest.strip()[:60]!r}, expected a value and its time; the page of "
+                        "an exporter has no times")  # fmt: skip
     try:
         value, t = float(fields[0]), float(fields[1])
     except ValueError:

@@ -27,7 +27,7 @@ class TierDemand:
     demand: Demand
     trials: tuple[str, ...]
     replicas: Replicas = Replicas.BALANCED
-    """What its nodes do for each other. Where all write, the sender of reads knows what is pending at each."""
+    """How its nodes share the work. If all write, the sender of reads knows what is pending at each."""
 
     @property
     def idle_cores(self) -> float:

@@ -148,10 +148,10 @@ def _changes(tiers: list[TierDemand], measured: str, wanted: str, cores: dict[st
 def caveats(mix: str, scale: float) -> list[str]:
     """What the model leaves out."""
     sentences = [
-        "the model knows CPUs only, and no disk, memory, network, lock or pool; if one of these limits, the "
+        "the model knows CPUs only, not disks, memory, networks, locks or pools; if one of these limits, the "
         "prediction is too high",
-        "the model takes demands as constant, but they change with replicas, scale and caches (from 1 to 9 databases "
-        "that of the middleware grew by 40 %): the farther the topology, the less the interval means",
+        "the model assumes constant demands, but they change with replicas, scale and caches (from 1 to 9 databases "
+        "the middleware's grew by 40 %): the farther the topology, the less reliable the interval",
     ]
     if mix not in READ_ONLY_MIXES:
         sentences.append(

@@ -17,6 +17,7 @@ from ntier_analysis.figures import course, events, tiers
 from ntier_analysis.figures.drawing import Origin
 from ntier_analysis.figures.loads import Plateau
 from ntier_analysis.figures.style import THRESHOLD_PCT
+from ntier_analysis.places import raw_beside
 from ntier_analysis.prediction.demands import tier_demands
 from ntier_analysis.prediction.forecast import Forecast, forecast
 from ntier_analysis.store.tables import read_table, sweeps
@@ -39,7 +40,7 @@ OTHER_RESOURCES = [("metric", "in", FIGURE_METRICS), ("resource", "!=", "cpu"), 
 class SweepData:
     """Frames with the columns of the store's tables; `saturation` at 95 % with the trials' `valid`; `cpu` and
     `used_cores`: samples of CPU utilization (percent of the node's capacity) and use (cores) in the run phase, with
-    `users`. Where the sweep is over another factor, the column `users` holds its values, not users. `verdict`: as
+    `users`. If the sweep is over another factor, the column `users` holds its values. `verdict`: as
     `ntier-analysis verdict --json` prints it. `manifests`: one per trial, none if imported."""
 
     sweep: str
@@ -90,7 +91,7 @@ class SweepData:
     def load_name(self) -> str:
         """What the loads are called in tables: `users`, or `sleep_s [s]`."""
         factor, unit = self.factor
-        return f"{factor} [{unit}]" if unit else factor
+        return f"{factor} [{unit}]" if unit and factor != USERS else factor
 
     @property
     def factor(self) -> tuple[str, str]:
@@ -153,7 +154,7 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
     trusted = saturation[["trial", "node", "item", "source"]].drop_duplicates()
     cpu = samples[samples["metric"] == "utilization_pct"].merge(trusted, on=list(trusted.columns))
     verdict = as_json(verdicts(store, [sweep])[0])
-    raw_trials = _raw_trials((raw or store.parent / "raw") / sweep, trials)
+    raw_trials = _raw_trials(raw / sweep if raw else raw_beside(store, sweep), trials)
     return SweepData(
         sweep=sweep,
         trials=trials,

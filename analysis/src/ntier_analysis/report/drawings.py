@@ -192,7 +192,7 @@ def _other_densities(data: SweepData) -> Section | None:
         if density is not None:
             pairs.append(Pair(density_map(density, data.scale), None))
     note = (
-        "Resources that are saturated at some time, or of which the 95th percentile of the samples reaches "
+        "Resources that are saturated at some time, or whose samples have a 95th percentile of at least "
         f"{USED_PCT:g} % at some load; `ntier-analysis figure` draws the others."
     )
     note += f" Left out to save room: {', '.join(left)}." if left else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from ntier_analysis.report import words
+from ntier_analysis.wording import resource
 
 POOLS = ("pool",)
 """Resources that a setting enlarges."""
@@ -37,7 +38,7 @@ def _keeps_up(verdict: dict) -> str:
 
 def _single(verdict: dict) -> list[str]:
     (first,) = verdict["bottlenecks"]
-    name = f"{first['tier']} {words.resource(first['resource'])}"
+    name = f"{first['tier']} {resource(first['resource'])}"
     if first["resource"] in POOLS:
         change = f"To raise the maximum, enlarge the {name} or hold its places for a shorter time."
     else:

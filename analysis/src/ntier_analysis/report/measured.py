@@ -179,7 +179,7 @@ def _of_trace(raw: RawTrial, trial):
 
 
 def _of_readings(data: SweepData, trial):
-    """What is running at the end of each second against what was completed in it."""
+    """Number running at the end of each second against the number completed in it."""
     mine = data.run_samples.get(trial.trial, data.samples.head(0))
     mine = mine[mine["metric"].isin(COUNTED)]
     for node, tier in mine[["node", "tier"]].drop_duplicates().itertuples(index=False):

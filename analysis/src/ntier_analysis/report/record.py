@@ -10,6 +10,8 @@ from pathlib import Path
 from ntier_analysis.contracts.files import RECORD_BYTES, read_bytes, write_text
 from ntier_analysis.digests import of_files, of_program
 from ntier_analysis.errors import DataError
+from ntier_analysis.places import raw_beside, table_file
+from ntier_analysis.store.schema import TABLES
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.stored import to_text
 
@@ -23,11 +25,12 @@ def inputs(store: Path, sweep: str) -> str:
     These are this program with the libraries that draw, the sweep's tables, its verdict (which other sweeps of the
     store may change), and its raw files, by size and time of change, since logs may have gigabytes."""
     (verdict,) = verdicts(store, [sweep])
+    files = [table_file(store, table, sweep) for table in TABLES]
     parts = [
         of_program(),
-        of_files(sorted(store.glob(f"*/{sweep}.parquet")), store),
+        of_files(sorted(f for f in files if f.exists()), store),
         to_text(verdict),
-        *(f"{path} {size} {changed_ns}" for path, size, changed_ns in _raw_files(store.parent / "raw" / sweep)),
+        *(f"{path} {size} {changed_ns}" for path, size, changed_ns in _raw_files(raw_beside(store, sweep))),
     ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

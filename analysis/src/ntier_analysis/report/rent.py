@@ -1,4 +1,4 @@
-"""What a sweep on rented machines cost, from the manifests of its trials."""
+"""Cost of a sweep on rented machines, from the manifests of its trials."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ def _end_s(manifest: dict) -> float:
 
 def sentence(found: dict[str, Any]) -> str:
     hours, machines = counted(found["machine_hours"], "hour"), counted(found["machines"], "machine")
-    amount = f"{found['amount']:.2f} {found['currency']}"
-    return f"The rented machines cost {amount}: {hours} begun on {machines}, until the last trial ended."
+    known = f"The rented machines cost {found['amount']:.2f} {found['currency']}"
+    told = known if found["price_per_hour"] else "The rented machines have no known price"
+    return f"{told}: {hours} begun on {machines}, until the last trial ended."
 
 
 def pairs(manifests: list[dict]) -> list[tuple[str, str]]:
@@ -57,9 +58,11 @@ def pairs(manifests: list[dict]) -> list[tuple[str, str]]:
     last = [m["rent"] for m in manifests if m.get("rent")][-1]
     for node, type_ in last.get("types", {}).items():
         types.setdefault(type_, []).append(node)
+    per_hour = found["price_per_hour"]
+    price = f"{per_hour:.4g} {found['currency']} per hour" if per_hour else "not known"
     return [
         ("cost", sentence(found)),
-        ("price", f"{found['price_per_hour']:.4g} {found['currency']} per hour; {found['source']}"),
+        ("price", f"{price}; {found['source']}"),
         ("location", found["location"] or "unknown"),
         *((type_, ", ".join(nodes)) for type_, nodes in types.items()),
     ]

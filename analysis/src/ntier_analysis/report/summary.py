@@ -10,6 +10,7 @@ import pandas as pd
 
 from ntier_analysis.report import rent, tables, words
 from ntier_analysis.report.data import SweepData
+from ntier_analysis.wording import resource
 
 FILE = "report.json"
 
@@ -101,7 +102,7 @@ def _row(t: dict[str, Any]) -> tuple[str, ...]:
     hottest = ("–", "–", "–")
     if top is not None:
         busy = "–" if top["utilization_mean_pct"] is None else f"{top['utilization_mean_pct']:.0f} %"
-        hottest = (f"{top['node']} {words.resource(top['resource'])}", busy, _share(top))
+        hottest = (f"{top['node']} {resource(top['resource'])}", busy, _share(top))
     return (
         t["trial"],
         words.count(t["users"]),

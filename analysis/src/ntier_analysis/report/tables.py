@@ -10,7 +10,7 @@ from ntier_analysis.prediction.demands import node_demands
 from ntier_analysis.report import rent
 from ntier_analysis.report.data import SweepData
 from ntier_analysis.report.words import count, interval, named, number, share
-from ntier_analysis.wording import counted
+from ntier_analysis.wording import counted, resource
 
 OUTCOMES = ["fail", "undecidable", "pass"]
 
@@ -48,7 +48,7 @@ def trial_rows(data: SweepData) -> list[dict]:
                 "p95": number(t.response_time_p95_ms),
                 "p99": number(t.response_time_p99_ms),
                 "errors": count(t.errors),
-                "hot": "–" if top is None else f"{top.node} {top.resource}",
+                "hot": "–" if top is None else f"{top.node} {resource(top.resource)}",
                 "saturation": "–" if top is None else share(top.saturation, top.saturation_low, top.saturation_high),
                 "verdict": named(judged[t.trial]) if t.trial in judged else "–",
                 "explained": percent(judged.get(t.trial, {}).get("explained_share")),

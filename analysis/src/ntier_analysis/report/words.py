@@ -9,7 +9,7 @@ import pandas as pd
 from ntier_analysis.contracts.implied import TIERS, USERS
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.prediction.forecast import Forecast
-from ntier_analysis.wording import counted, some_are
+from ntier_analysis.wording import counted, resource, some_are
 
 EXPLORATORY_S = 180.0
 """Run phases below the `standard` profile's are labelled exploratory."""
@@ -55,10 +55,6 @@ def interval(value: float, low: float | None, high: float | None, digits: int = 
 def share(value: float, low: float, high: float) -> str:
     """Shares 0..1 always with two decimals: `0.97 [0.95, 0.98]`."""
     return "–" if pd.isna(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
-
-
-def resource(name: str) -> str:
-    return name.upper() if name in ("cpu", "jvm") else name
 
 
 def join(parts: list[str]) -> str:
@@ -111,13 +107,13 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     if kind == "none" and not _of_users(verdict):
         return f"Nothing limits {topology} at any of its loads."
     if kind == "none":
-        return f"Nothing limits {topology} up to {users:,} users: throughput is what N/(Z+R) says."
+        return f"Nothing limits {topology} up to {users:,} users: throughput follows N/(Z+R)."
     if kind == "hidden":
         return (
             f"Throughput of {topology} levels off at {rate(verdict, scale)}{start}, although no measured resource "
             "saturates: the bottleneck is hidden."
         )
-    return f"What limits {topology} is unknown: the data do not suffice."
+    return f"The bottleneck of {topology} is unknown: the data do not suffice."
 
 
 def sentence(line: str) -> str:
@@ -222,7 +218,7 @@ def _speed(speed: pd.DataFrame) -> list[str]:
 
 
 def prediction(forecast: Forecast | str, scale: float) -> str:
-    """What the closed model says of the sweep, and how far it is off; or why there is none."""
+    """The closed model's prediction for the sweep and its error, or the reason why there is no prediction."""
     if isinstance(forecast, str):
         return f"No prediction from the demands: {forecast}."
     best, off = forecast.at_loads.maximum, forecast.errors

@@ -22,9 +22,9 @@ class Backlog:
 
 
 def backlog(t: np.ndarray, begun: np.ndarray, inside: np.ndarray, start: float, end: float) -> Backlog:
-    """(n,) readings at times `t`: `begun` since the start of the load, `inside` at that moment. Of the growth in equal
-    parts of the run the scatter gives the error; the parts' growths are nearly independent of each other, since what
-    comes in one part is."""
+    """(n,) readings at times `t`: `begun` since the start of the load, `inside` at that moment. The error comes from
+    the scatter of the growth in equal parts of the run. The growths are nearly independent of each other, since the
+    arrivals of the parts are."""
     known = np.isfinite(begun) & np.isfinite(inside)
     t, begun, inside = t[known], begun[known], inside[known]
     if len(t) < BATCHES or t[0] > start + (end - start) / BATCHES or t[-1] < end - (end - start) / BATCHES:

@@ -10,8 +10,8 @@ Array = npt.NDArray[np.float64]
 MIN_WINDOWS = 5
 """Windows that a point of the main sequence stands for at least."""
 ALIKE = 0.05
-"""Relative difference of two mean loads below which they are the same. Where all of 60 workers are taken, each
-completion frees one for a moment: windows with 59.5 and 59.9 in progress differ by what was completed, not by load."""
+"""Relative difference of two mean loads below which they are the same. If all of 60 workers are taken, each completion
+frees one for a moment: windows with 59.5 and 59.9 in progress differ by their completions, not by their load."""
 JUMP = 1.5
 """Ratio of neighbouring loads from which on they are never in one group: no window lies between."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from ntier_analysis.statistics.throughput import of_batches, of_trials
-from ntier_analysis.statistics.values import Demand, Interval, not_negative
+from ntier_analysis.statistics.values import Demand, Interval, above_zero
 
 MIN_PLATEAU = 3
 """Trials that a plateau needs; its maximum throughput is their pooled mean, never the largest one (the largest of 5
@@ -34,10 +34,10 @@ def pool(rates: list[np.ndarray]) -> tuple[Interval, float]:
     trials are (`of_trials`), which holds whatever they differ by."""
     each = [of_batches(r, 1) for r in rates]
     if len(rates) == 1:
-        return not_negative(each[0]), 1.0
+        return above_zero(each[0]), 1.0
     p = float(stats.f_oneway(*rates).pvalue) if any(np.ptp(r) > 0 for r in rates) else 1.0
     errors = np.array([e.standard_error for e in each])
-    return not_negative(of_trials(np.array([e.value for e in each]), errors, sum(e.freedom for e in each))), p
+    return above_zero(of_trials(np.array([e.value for e in each]), errors, sum(e.freedom for e in each))), p
 
 
 def asymptote(users: float, think_s: float, response_s: float) -> float:

@@ -52,9 +52,9 @@ def percentile_interval(
     """Percentile of the values that were completed at `times_s` in [start_s, end_s), with a 95 % interval.
 
     The share of values beyond a percentile is a proportion: its exact interval (Clopper and Pearson 1934), read back
-    through the ordered values, is one of the percentile (Woodruff, J. Am. Stat. Assoc. 47, 1952). It counts with
-    independent values, of which there are fewer than n: as many as the means over ten parts of the run, and the
-    correlation from value to value, allow. Student's t of ten parts makes up for the error of that number.
+    through the ordered values, is one of the percentile (Woodruff, J. Am. Stat. Assoc. 47, 1952). It counts independent
+    values, which are fewer than n: their number comes from the means over ten parts of the run and the correlation from
+    value to value. Student's t of ten parts makes up for the error of that number.
 
     Why no bootstrap: over users it held 0.48 to 0.54 of the time in a closed network at half of its capacity, since all
     users wait in the same queues; over blocks of time 0.76 to 0.88 (95 % wanted). This one holds 0.93 to 1.00 in runs

@@ -63,7 +63,9 @@ class Share:
         """What to say beside the interval; empty if it holds as it says."""
         if self.enough_changes or self.n == 0:
             return ""
-        return f"{self.changes} changes, too few to tell how long it lasts" if self.changes else "it never changed"
+        if self.changes:
+            return f"{self.changes} changes, too few to tell how long it lasts"
+        return "it never changed: what lasts for seconds and comes seldom may be missed, however finely it is sampled"
 
 
 def saturation_share(saturated: np.ndarray, interval_s: float) -> Share:

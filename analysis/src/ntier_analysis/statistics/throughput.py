@@ -17,7 +17,7 @@ MIN_PAIRS = 3
 
 
 def variance_of_mean(batches: np.ndarray) -> float:
-    """Of the mean of neighbouring batch means (k,), from these or from pairs of them, whichever shows more."""
+    """Variance of the mean of neighbouring batch means (k,), from these or from pairs of them, whichever is larger."""
     short = float(batches.var(ddof=1)) / len(batches)
     pairs = batches[: len(batches) // 2 * 2].reshape(-1, 2).mean(axis=1)
     if len(pairs) < MIN_PAIRS:

@@ -1,6 +1,6 @@
 """The three kinds of result that all of the analysis shares: an estimate with its interval, a ratio, a demand.
 
-Whoever shows a quantity shows one of these, so that it has the same value and interval everywhere."""
+All code that shows a quantity shows one of these, so that it has the same value and interval everywhere."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ def estimated(value: float, standard_error: float, freedom: float, n: int) -> In
         return Interval(value, NAN, NAN, NAN, n, 0.0)
     reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom)) * standard_error
     return Interval(value, value - reach, value + reach, standard_error, n, freedom)
+
+
+def above_zero(interval: Interval) -> Interval:
+    """Of a rate that was seen: an interval that reaches 0 bounds it nowhere, and there is none (two trials that differ
+    by a sixth, by Student's t with one degree of freedom)."""
+    return estimated(interval.value, NAN, 0.0, interval.n) if interval.low <= 0 else interval
 
 
 def not_negative(interval: Interval) -> Interval:

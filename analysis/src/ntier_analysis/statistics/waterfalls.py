@@ -15,8 +15,8 @@ to 99.3 % of the requests were within; of those that were not, the client itself
 
 def with_requests(slow: pd.DataFrame, done: pd.DataFrame, web: pd.DataFrame) -> pd.DataFrame:
     """`slow`, some rows of `done`, with `web_start_s, web_end_s, web_node, app_node` of the page's request, and
-    `candidates`, how many requests it may be. Only if that is one, and no other interaction may have made it, the
-    request is known; else its columns are NaN and empty, and `candidates` is 0, or 2 and more.
+    `candidates`, how many requests it may be. The request is known only if there is one, and no other interaction may
+    have made it. Else its columns are NaN and empty, and `candidates` is 0, or 2 and more.
 
     done: all interactions of the trial (`start_s, page_s, t_s, url`). web: all requests (`start_s, t_s, url, node,
     app_node`). Times in s, of one clock."""

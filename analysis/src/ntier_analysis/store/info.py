@@ -1,4 +1,4 @@
-"""What a store holds and what it takes on the disk, by the files' own footers: no value is read."""
+"""Contents of a store and its size on the disk, by the files' own footers: no value is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ntier_analysis.errors import DataError
+from ntier_analysis.places import as_given, table_files
 from ntier_analysis.store.schema import STORE_SCHEMA, TABLES
+from ntier_analysis.store.series import VALUES_KEY
 from ntier_analysis.store.tables import check_table, schema_version, sweeps
 from ntier_analysis.wording import counted
 
@@ -81,18 +83,27 @@ def examine(store: Path) -> StoreInfo:
     tables, versions, unreadable = [], Counter(), []
     for name in TABLES:
         table = TableInfo(name)
-        for path in sorted((store / name).glob("*.parquet")):
+        for path in table_files(store, name):
             try:
                 check_table(path)
                 footer = pq.read_metadata(path)
                 version = schema_version(path, footer.metadata)
+                rows = _rows(path, footer)
             except DataError as error:
-                unreadable.append(str(error))
+                unreadable.append(as_given(error))
             except (pa.ArrowException, OSError) as error:
-                unreadable.append(f"{path}: not readable as Parquet ({error})")
+                unreadable.append(f"{as_given(path)}: not readable as Parquet ({error})")
             else:
                 versions[version] += 1
-                table.files, table.rows = table.files + 1, table.rows + footer.num_rows
+                table.files, table.rows = table.files + 1, table.rows + rows
                 table.bytes += path.stat().st_size
         tables.append(table)
-    return StoreInfo(str(store), len(names), tables, dict(versions), unreadable)
+    return StoreInfo(as_given(store), len(names), tables, dict(versions), unreadable)
+
+
+def _rows(path: Path, footer: pq.FileMetaData) -> int:
+    """Samples lie in the file as series; it says how many there are."""
+    text = (footer.metadata or {}).get(VALUES_KEY, str(footer.num_rows).encode())
+    if not text.isdigit():
+        raise DataError(f"{path}: {VALUES_KEY.decode()} is {text.decode(errors='replace')!r}, expected a number")
+    return int(text)

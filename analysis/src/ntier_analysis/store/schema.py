@@ -1,10 +1,11 @@
 """The tables of the store: one definition and one unit per column.
 
-Layout: `<store>/<table>/<sweep>.parquet`, zstd, one file per table and sweep (many trials each). Keys are
-`sweep, trial`. Times are UTC epoch seconds on the controller's clock. A missing value is null, never 0.
+Layout: `<store>/<table>/<sweep>.parquet`, zstd, one file per table and sweep (many trials each); `samples` lie there as
+series (store/series.py). Keys are `sweep, trial`. Times are UTC epoch seconds on the controller's clock. A missing
+value is null, never 0.
 
-What a column may hold stands beside its definition and is checked by `validated` at import, at writing and at reading.
-"""
+The allowed values of a column stand beside its definition. `validated` checks them at import, at writing and at
+reading."""
 
 from __future__ import annotations
 
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     import pandas as pd
     import pandera.pandas as pandera
 
-STORE_SCHEMA = 1
-"""Written into each file's metadata as `ntier_store_schema`. Raised when a column changes its meaning or goes away;
-readers then refuse what is there, and `ingest` makes it anew. New columns and tables do not raise it: where a file
-lacks them, they are null or empty."""
+STORE_SCHEMA = 2
+"""Written into each file's metadata as `ntier_store_schema`. Raised when a column changes its meaning or goes away, or
+is written in another way; `ingest` then makes the files anew. New columns and tables do not raise it: where a file
+lacks them, they are null or empty. Version 2: samples are written as series (store/series.py)."""
+READABLE = (1, STORE_SCHEMA)
+"""Versions that are read; `store migrate` brings them to the newest. Others are refused."""
 
 PHASES = ("ramp_up", "run", "ramp_down", "outside")
 """Values of `phase`; `outside` = before the first or after the last phase."""
@@ -134,7 +137,7 @@ TRIALS = _schema(
     goodput_per_s=(
         "number",
         "1/s",
-        "Those of them whose response time was within the objective (slo_ms).",
+        "The part of the throughput whose response time was within the objective (slo_ms).",
         NOT_NEGATIVE,
     ),
     response_time_mean_ms=(
@@ -182,7 +185,7 @@ TRIALS = _schema(
     system=(
         "label",
         "",
-        "What the manifest says of the system, JSON, without the factor's value; null: it names none.",
+        "The system in the manifest, JSON, without the factor's value; null: the manifest names none.",
     ),
     load_model=(
         "label",
@@ -190,14 +193,14 @@ TRIALS = _schema(
         "closed (users who think), open (arrivals at a rate), work (an amount); null: closed.",
         LOAD_MODEL,
     ),
-    factor=("label", "", "What the sweep changes from trial to trial; null: users."),
+    factor=("label", "", "Variable that the sweep changes from trial to trial; null: users."),
     factor_unit=("label", "", "Unit of the factor; empty where it has none."),
     factor_value=("number", "", "Value of the factor, in its unit; null: users.", FINITE),
     offered_per_s=("number", "1/s", "Open load: interactions begun per second of the run phase.", NOT_NEGATIVE),
     backlog_growth_per_s=(
         "number",
         "1/s",
-        "Open load: by how many more interactions are under way with each second.",
+        "Open load: growth of the number of interactions under way.",
         FINITE,
     ),
     backlog_error_per_s=("number", "1/s", "Standard error of the same (10 parts of the run).", NOT_NEGATIVE),
@@ -318,8 +321,8 @@ NODES = _schema(
     role=("label", "", "Software on it, for example mysql."),
     cpu_cores=("number", "cores", "CPU capacity in force during the run; null = not limited.", POSITIVE),
     memory_bytes=("count", "bytes", "Memory limit; null = not limited.", POSITIVE),
-    disk_bytes_s=("number", "bytes_per_s", "What the disk reads, and as much writes, per second; null = not limited."),
-    network_bits_s=("number", "bits_per_s", "What goes in, and as much out, per second; null = not limited."),
+    disk_bytes_s=("number", "bytes_per_s", "Limit of the disk for reads, and the same for writes; null = not limited."),
+    network_bits_s=("number", "bits_per_s", "Limit of the network inwards, and the same outwards; null = not limited."),
 )
 
 THINKS = _schema(

@@ -1,7 +1,7 @@
-"""What one activity's structures say, item by item, and which reading of an item is compared with which.
+"""The content of one activity's structures, item by item, and which readings of an item are compared.
 
-Items are told apart by what the file calls them, not by their place: an interface that goes does not turn the next
-one's counters into its own."""
+Items are identified by their names in the file, not by their place: if an interface goes, the next one's counters do
+not become its own."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ Rows = slice | np.ndarray
 
 @dataclass(frozen=True)
 class Keys:
-    """Of each row, `codes` (rows,) a number of its item, `names[code]` its name, `notes` more that is known of it.
-    `steady`: each record holds the same items in the same order; `steady_stretches`: each stretch of records does."""
+    """For each row, `codes` (rows,) is a number of its item, `names[code]` its name, and `notes` more that is known of
+    it. `steady`: each record holds the same items in the same order; `steady_stretches`: each stretch of records
+    does."""
 
     codes: np.ndarray
     names: list[str]
@@ -255,8 +256,8 @@ def by_device(readings: Readings) -> Keys:
 
 
 def distinct(readings: Readings, values: np.ndarray, name: Callable[[bytes], Any]) -> Keys:
-    """Keys by the bytes of each row's `values` (rows, any). Where a whole stretch of records has the same, only the
-    first of them is looked at."""
+    """Keys by the bytes of each row's `values` (rows, any). If a whole stretch of records has the same values, only the
+    first record is read."""
     flat = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
     codes, known = np.zeros(len(flat), np.int64), {}
     at, parts, patterns = 0, [], set()

@@ -146,7 +146,8 @@ class Records:
         return done
 
     def _same(self, at: int, n: int, step: int, layout: Layout) -> int:
-        """Of `n` places `step` bytes apart, how many from the first on hold a record of this layout."""
+        """Number of places, from the first on, that hold a record of this layout, out of `n` places `step` bytes
+        apart."""
         kinds, order = self.header.record_kinds, self.source.order
 
         def field(form: str, offset: int) -> np.ndarray:
@@ -229,8 +230,8 @@ class Records:
         return np.repeat(counts, [s.n for s in self.stretches])
 
     def gather(self, number: int, offset: int, form: str, shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray:
-        """Of every item of an activity what stands `offset` bytes behind its begin: (items, *shape) numbers of `form`,
-        `steps` bytes apart. (Sub-items are one more dimension of the shape.)"""
+        """For every item of an activity, the (items, *shape) numbers of `form`, `steps` bytes apart, that begin
+        `offset` bytes behind its start. (Sub-items are one more dimension of the shape.)"""
         listed = self.header.activities[number]
         size = listed.size * listed.sub_items
         form_here = self.source.order + form
@@ -286,7 +287,7 @@ class Records:
 
     @property
     def cpus(self) -> int:
-        """Of the machine, online or not, as the last restart says, else the header."""
+        """CPUs of the machine, online or not, by the last restart record, else by the header."""
         return self.restarts[-1][1] if self.restarts else self.header.cpus
 
 

@@ -56,8 +56,8 @@ def unaccounted(trial: RawTrial) -> Finding:
 
 
 def _overshoot_ms(trial: RawTrial, statistic: Callable[[np.ndarray], float], least: int) -> np.ndarray:
-    """actual - drawn, ms, of the client where `statistic` is largest, so that a client that lags does not hide among
-    others. Only clients with `least` thinks or more that ended in the run count; if there is none, all clients
+    """actual - drawn, ms, of the client with the largest `statistic`, so that a client that lags does not hide among
+    others. Clients count if at least `least` of their thinks ended in the run; if there is none, all clients count
     together."""
     thinks, (start, end) = trial.thinks, trial.run
     inside = thinks[(thinks["end_s"] >= start) & (thinks["end_s"] < end)]
@@ -82,7 +82,7 @@ def overshoot_tail(trial: RawTrial) -> Finding:
     if len(late) < 100:
         return undecidable(f"{len(late)} thinks ended in the run phase, 100 are needed", n=len(late), required=False)
     tail = float(np.percentile(late, 99))
-    return exact(tail, OVERSHOOT_P99_MS, "ms", f"1 % of the thinks lasted more than {tail:.0f} ms too long", len(late))
+    return exact(tail, OVERSHOOT_P99_MS, "ms", f"1 % of the thinks were more than {tail:.0f} ms too long", len(late))
 
 
 def _client_cpu(trial: RawTrial, metric: str) -> tuple[float, str, int, np.ndarray]:
@@ -200,7 +200,7 @@ def content(trial: RawTrial) -> Finding:
         return undecidable("not collected: the driver checks no content", n=0, required=None if trial.strict else False)
     last = trial.progress.groupby("client")[["content_checked", "content_wrong"]].max().sum()
     checked, wrong = int(last["content_checked"]), int(last["content_wrong"])
-    text = f"{wrong} of {checked} sampled pages were not what was asked for"
+    text = f"{wrong} of {checked} sampled pages had wrong content"
     if wrong:
         return Finding(Outcome.FAIL, wrong, 0, "pages", checked, None, text)
     if checked < CONTENT_N:

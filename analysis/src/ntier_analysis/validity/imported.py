@@ -174,8 +174,8 @@ def thinking(trial: Imported) -> Finding:
     text = f"think time is {z:g} s"
     if z == 0:
         text += (
-            ": without thinking, users wait at every load (R = N/X), so that no load shows the response time without "
-            "waiting, which the knee and 'nothing limits yet' rest on"
+            ": users who do not think wait at every load (R = N/X), so no load shows the response time without "
+            "waiting, which the knee and 'nothing limits yet' need"
         )
     return Finding(Outcome.PASS if z > 0 else Outcome.FAIL, z, 0.0, "s", None, None, text)
 
@@ -230,7 +230,7 @@ def failed(trial: Imported) -> Finding:
     errors, good = trial.number("errors"), trial.number("interactions")
     good = trial.number("throughput_per_s") * trial.run_s if np.isnan(good) else good
     if np.isnan(errors) or not errors + good > 0:
-        return undecidable("errors are not told", required=False)
+        return undecidable("the data do not give errors", required=False)
     share, n = errors / (errors + good), errors + good
     text = f"{errors:.0f} of {n:.0f} interactions failed"
     finding = sampled(100 * share, ERRORS_PCT, 100 * np.sqrt(share * (1 - share) / n), "pct", text, round(n))
@@ -410,7 +410,7 @@ def counts_of(topology: str) -> dict[str, int] | None:
 
 def not_validated(trial: Imported, *, think_time_given: bool) -> str:
     """What no check has examined, joined by '; '."""
-    texts = ["whether users were late (generator lag), and all alive", "think times as drawn", "the mix", "clocks"]
+    texts = ["whether users were late (generator lag) or died", "think times as drawn", "the mix", "clocks"]
     if not trial.cpu_of(CLIENTS):
         texts.append("the client's CPU")
     if not trial.cpu_of(HOSTS):

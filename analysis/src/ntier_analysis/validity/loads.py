@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ from ntier_analysis.validity.lines import Points
 VISITS = ("requests_per_s", "statements_per_s", "questions_per_s")
 """Counters of work, each looked at in the first tier that has it. PostgreSQL's transactions are left out: its pool
 checks idle connections by transactions, fewer per interaction the higher the load (check O5.counters)."""
+MIN_SETTLED = 2
+"""Trials that drifts are pooled of, at least."""
 CANARIES = {"loop": "canary_loop_us", "memory": "canary_pages_us"}
 _NEEDED = {"used_cores", "utilization_pct", *VISITS, *CANARIES.values()}
 
@@ -64,13 +67,15 @@ def loads_of(
     nodes: pd.DataFrame,
     interactions: pd.DataFrame | None,
     checks: pd.DataFrame | None,
+    unsettled: Collection[str] = (),
 ) -> Loads:
     every = _trials(trials)
     wanted = every["valid"] & np.isfinite(every["throughput_per_s"]) & (every["throughput_per_s"] > 0)
     valid = every[wanted]
     inside = _in_run(samples, valid)
     used, capacity = _used(inside, nodes, valid)
-    drifts, starts = _drifts(valid, interactions, checks)
+    settled = valid[~valid.index.isin(list(unsettled))]
+    drifts, starts = _drifts(settled if len(settled) >= MIN_SETTLED else valid, interactions, checks)
     system = system_of(trials) if len(trials) else implied.system(1)
     visits = _visits(inside, valid, system.order)
     comparable = system.load_model is LoadModel.OPEN or system.factor.name == implied.USERS
@@ -178,7 +183,9 @@ def _visits(rows: pd.DataFrame, valid: pd.DataFrame, order: tuple[str, ...]) -> 
 
 
 def _canaries(rows: pd.DataFrame, valid: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Median of each trial, in the order of execution."""
+    """Of the host: median of each trial, in the order of execution. On machines of their own a node's load changes from
+    trial to trial, and with it what its neighbour on the same core gets."""
+    rows = rows[rows["node"] == "host"]
     canaries = {}
     for name, metric in CANARIES.items():
         medians = rows[rows["metric"] == metric].groupby("trial")["value"].median()

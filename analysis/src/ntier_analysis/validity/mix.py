@@ -32,7 +32,7 @@ CLOCK_S = 0.005
 
 GO_ON = {"Back", "EndOfSession"}
 
-NO_WALK = "what the driver was told names no table by which users go from state to state"
+NO_WALK = "config/driver.json names no table of transitions"
 
 USERS, AUTHORS = "users", "authors"
 """Kinds of users: authors have a table of their own if the trial holds one, else all are `users`."""
@@ -211,6 +211,19 @@ def ratio_error(counts: np.ndarray, requests: np.ndarray) -> np.ndarray:
     return np.sqrt(len(counts) / (len(counts) - 1) * (rest**2).sum(axis=0)) / requests.sum()
 
 
+def expected_error(counts: np.ndarray, requests: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Standard error of the shares if `wanted` (names,) are the true ones: never below `ratio_error`. A state in which
+    users stay for several requests is rare by chance in a short run; its requests then vary little, too, and their own
+    error makes chance look like a fault. Clusters stay as large while they get fewer, so that the variance grows with
+    the share; a state that nobody reached has the clusters of the state that has the largest."""
+    n, seen = requests.sum(), counts.sum(axis=0) / requests.sum()
+    own, binomial = ratio_error(counts, requests), seen * (1 - seen) / n
+    reached, some = seen > 0, (seen > 0) & (seen < 1)
+    largest = (own[some] ** 2 / binomial[some]).max() if some.any() else 1.0
+    grown = own * np.sqrt(np.maximum(1.0, wanted / np.where(reached, seen, 1.0)))
+    return np.where(reached, grown, np.sqrt(largest * wanted * (1 - wanted) / n))
+
+
 @check("M1", "Mix: largest deviation of an interaction's share", "mix", thinkers=True)
 def shares(trial: RawTrial) -> Finding:
     """Of the requests that users began in the run. Fails beyond 2 points, beyond chance (of the users: one stays where
@@ -231,7 +244,7 @@ def shares(trial: RawTrial) -> Finding:
     least, most = answered / (n + unanswered), (answered + unanswered) / (n + unanswered)
     wanted = np.array(list(looked_at.values()))
     off = 100 * (np.clip(wanted, least, most) - wanted)  # as near to what is expected as the unanswered allow
-    errors = 100 * ratio_error(counts, requests)
+    errors = 100 * expected_error(counts, requests, wanted)
     chance = stats.t.isf(FALSE_ALARM / 2 / len(looked_at), len(counts) - 1) * errors
     worst = int(np.abs(off).argmax()) if off.any() else int(np.abs(answered / n - wanted).argmax())
     name = list(looked_at)[worst]

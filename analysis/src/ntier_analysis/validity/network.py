@@ -45,7 +45,7 @@ def exhausted(trial: RawTrial) -> Finding:
     full = [c for c, most in sockets.items() if most >= PORTS_FULL * PORTS]
     most = max((v for v in sockets.values() if np.isfinite(v)), default=float("nan"))
     seen = f"at most {most:.0f} sockets" if np.isfinite(most) else "sockets: not collected"
-    text = f"{failed} interactions failed since a port, file or thread was lacking; {seen}"
+    text = f"{failed} interactions failed for lack of a port, file or thread; {seen}"
     if full:
         text += f"; {', '.join(full)} used nine tenths of {PORTS} ports"
     return exact(float(failed + len(full)), 0.0, "events", text, len(run))

@@ -19,6 +19,9 @@ from ntier_analysis.validity.replicas import split
 STATEMENTS_PCT = 2.0
 LITTLE_PCT = 5.0
 MIN_N = 100
+MOST_UNDER_WAY = 0.5
+"""Of the pages that were completed in a run. If more are under way, most of what was executed in the run belongs to
+pages that began before it or end after it."""
 JIT_PCT = 1.0
 MISS_SHARE = 0.01
 """Misses below one in a hundred interactions cannot move a mean response time: own, not judged."""
@@ -31,22 +34,30 @@ MISSES = {"mysql_status": "innodb_buffer_pool_reads_per_s", "postgresql_status":
 @check("C6", "Statements executed against those that the pages took", "statements_differ", required=False)
 def statements(trial: RawTrial) -> Finding:
     """Each page says how many statements it took; the client adds them up (`statements` of progress.csv). The
-    middleware's own counters are the other witness. Pages under way at either end of the run count on one side only."""
+    middleware's own counters are the other witness. Of pages under way it has counted what the client has not: as many
+    as became more or fewer over the run may be the difference."""
     start, end = trial.run
     inside = trial.progress[trial.progress["t_s"].between(start, end)]
-    rise = inside.groupby("client")["statements"].agg(lambda v: v.max() - v.min())
-    said = float(rise.sum(min_count=1)) if len(rise) else float("nan")
+    beats = inside.groupby("client")[["t_s", "completed", "in_flight", "statements"]].agg(
+        lambda v: v.iloc[-1] - v.iloc[0]
+    )
+    rates = beats["statements"] / beats["t_s"].where(beats["t_s"] > 0)  # the first beat is up to a second late
+    said = float(rates.sum(min_count=1)) * (end - start)
     if not np.isfinite(said) or said == 0:
         return undecidable("not collected: the client does not add up the statements that pages say they took")
     executed = _executed(trial.remember(split))
     if not np.isfinite(executed):
         return undecidable(
-            "not collected: the middleware does not count its statements, or not apart those that went to one replica "
-            "only"
+            "not collected: the middleware does not count its statements, or not separately those that went to one "
+            "replica only"
         )
-    second = said / (end - start)  # the two counters are read at different moments of a second
     text = f"{executed:.0f} executed by the middleware, {said:.0f} by the pages"
-    off, error = 100 * (executed / said - 1), 100 * (second + np.sqrt(said)) / said / SIGNIFICANT
+    waiting, completed = inside.groupby("client")["in_flight"].max().sum(), beats["completed"].sum()
+    if waiting > MOST_UNDER_WAY * completed:
+        return undecidable(f"{text}; {waiting:.0f} pages were under way at once beside {completed:.0f} completed ones")
+    under_way = abs(beats["in_flight"].sum()) * beats["statements"].sum() / max(beats["completed"].sum(), 1)
+    edges = 2 * said / (end - start)  # the counters are read at other moments of a second, at either end
+    off, error = 100 * (executed / said - 1), 100 * (under_way / SIGNIFICANT + np.sqrt(said + edges)) / said
     return sampled(off, STATEMENTS_PCT, error, "pct", text, round(said))
 
 
@@ -114,12 +125,12 @@ def compiled(trial: RawTrial) -> Finding:
             error = float(shares.std(ddof=1) / np.sqrt(len(shares)))
             by_node.append((float(shares.mean()), error, name, len(shares)))
     if not by_node:
-        return undecidable("not collected: no node tells the time of its compiler")
+        return undecidable("not collected: no node reports the time of its compiler")
     share, error, name, n = max(by_node)
     return sampled(share, JIT_PCT, error, "pct", f"{name} compiled for {share:.2f} % of its CPU capacity", n)
 
 
-@check("S3.cache", "Drift of what the databases read into their caches over the run", "not_warm", required=False)
+@check("S3.cache", "Drift over the run of the pages that databases read into their caches", "not_warm", required=False)
 def cache(trial: RawTrial) -> Finding:
     start, end = trial.run
     interactions = len(trial.run_interactions)
@@ -133,7 +144,7 @@ def cache(trial: RawTrial) -> Finding:
             finding = _cache_finding(name, misses, total, interactions)
             if worst is None or _rank(finding) > _rank(worst):
                 worst = finding
-    return worst or undecidable("not collected: no database tells what it read into its cache")
+    return worst or undecidable("not collected: no database reports what it read into its cache")
 
 
 def _cache_finding(name: str, misses: np.ndarray, total: float, interactions: int) -> Finding:
@@ -141,7 +152,7 @@ def _cache_finding(name: str, misses: np.ndarray, total: float, interactions: in
     if np.isfinite(total) and total <= MISS_SHARE * interactions:
         return Finding(Outcome.PASS, 0.0, 100 * stationarity.LIMIT, "pct", interactions, None, text)
     if not len(misses):
-        return undecidable(f"not collected: {name} does not tell what it read into its cache", n=0)
+        return undecidable(f"not collected: {name} does not report what it read into its cache", n=0)
     if len(misses) < BATCHES:
         return undecidable(f"{name}: {len(misses)} parts of the run have samples, {BATCHES} are needed", n=len(misses))
     drift = stationarity.drift(misses)
@@ -215,7 +226,7 @@ def frequency(trial: RawTrial) -> Finding:
             low, high = np.percentile(mhz, [10, 90])
             spreads[name] = 100 * (high / low - 1) if low > 0 else float("inf"), float(np.median(mhz)), len(mhz)
     if not spreads:
-        return undecidable("not collected: sysstat told no CPU frequency")
+        return undecidable("not collected: sysstat gave no CPU frequency")
     if lacking := [name for name in machines if name not in spreads]:
         return undecidable(f"no CPU frequency of {', '.join(lacking)}")
     name = max(spreads, key=lambda n: spreads[n][0])

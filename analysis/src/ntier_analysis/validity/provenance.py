@@ -87,7 +87,7 @@ def same_system(trial: RawTrial) -> Finding:
         different = [text for text in different if text.partition(":")[0].rpartition(".")[2] != factor]
     different += [f"{k}: {then} then, {now} now" for k, then, now in differing(first.versions, own.versions)]
     if different:
-        text = f"{'; '.join(different[:5])} (than in {first.trial}): start a sweep of its own"
+        text = f"{'; '.join(different[:5])} (compared with {first.trial}): start another sweep"
         return exact(float(len(different)), 0.0, "settings", text, 1)
     since = _started_since(trial, RawTrial(folder))
     if since:

@@ -115,7 +115,8 @@ def _found_busy(trial: RawTrial, node: str, replicas: list[str]) -> pd.Series:
 
 
 def _idle_replicas(trial: RawTrial) -> tuple[list[str], list[str], list[str]]:
-    """Replicas that got nothing although they should have; those of which too little was expected; a text for each."""
+    """Replicas that got nothing although they should have; replicas for which too little was expected; a text for
+    each."""
     counts = trial.remember(split)
     least, listed = expected(trial, counts), counts["known"].any()
     idle, unsure, texts = [], [], []
@@ -174,7 +175,7 @@ def used(trial: RawTrial) -> Finding:
     idle, unsure, texts = (a + b for a, b in zip(servers, databases, strict=True))
     counts = trial.remember(split)
     if not (servers[2] or counts["known"].any() or counts[["executed", "own"]].notna().any(axis=None) or trial.strict):
-        return undecidable("not collected: no node tells how much work it got", n=0, required=False)
+        return undecidable("not collected: no node reports how much work it got", n=0, required=False)
     if idle or not unsure:
         text = f"idle: {', '.join(idle)}; " if idle else ""
         return exact(float(len(idle)), 0.0, "nodes", text + ", ".join(texts), len(texts))
@@ -191,7 +192,7 @@ def follows_policy(trial: RawTrial) -> Finding:
     if k < 2 or policy not in EQUAL:
         return exact(0.0, SPLIT_PTS, "points", f"policy {policy}: no equal shares are promised", k)
     if n == 0:
-        return undecidable("the middleware does not tell how many reads its policy sent where", required=False)
+        return undecidable("the middleware does not count the reads that its policy chose", required=False)
     shares = counts["chosen"].fillna(0) / n
     off = 100 * (shares - 1 / k).abs()
     error = 100 * float(np.sqrt((1 / k) * (1 - 1 / k) / n))

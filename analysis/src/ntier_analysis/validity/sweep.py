@@ -3,7 +3,7 @@ checks out; imported sweeps too, with what they have. None is required: they war
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -57,9 +57,11 @@ def sweep_checks(
     nodes: pd.DataFrame,
     interactions: pd.DataFrame | None = None,
     checks: pd.DataFrame | None = None,
+    unsettled: Collection[str] = (),
 ) -> list[Check]:
-    """Tables of one sweep -> its checks. Without single interactions the drifts of S1 and S2 come from `checks`."""
-    loads = loads_of(trials, samples, nodes, interactions, checks)
+    """Tables of one sweep -> its checks. Without single interactions the drifts of S1 and S2 come from `checks`.
+    `unsettled`: trials whose run is too short for their load; they do not count in those two if two others are left."""
+    loads = loads_of(trials, samples, nodes, interactions, checks, unsettled)
     off = system_of(trials).checks_off if len(trials) else {}
     outcomes = [_run(entry, loads) for entry in _CHECKS]
     return [switched_off(c, off[c.id]) if c.id in off else c for c in outcomes]
@@ -133,7 +135,7 @@ def _residuals(lines: dict[str, Points], limit_pct: float, what: str, floors: di
     for name, points in lines.items():
         for trial, value, expected, error in left_out(points):
             scale = max(abs(expected), floors.get(name, 0.0), 1e-12)
-            text = f"{what}: {name} in {trial}: {value:.4g} where the other loads lead to {expected:.4g}"
+            text = f"{what}: {name} in {trial}: {value:.4g}, where the other loads suggest {expected:.4g}"
             seen.append((100 * (value - expected) / scale, 100 * error / scale, text))
     if not seen:
         return undecidable(
@@ -295,7 +297,7 @@ def valid_loads(loads: Loads) -> Finding:
 def retries(loads: Loads) -> Finding:
     attempts = loads.all["attempts"] if "attempts" in loads.all else pd.Series(dtype=float)
     if attempts.dropna().empty:
-        return not_applicable("the trials tell of no attempts")
+        return not_applicable("the trials do not record their attempts")
     again = attempts.fillna(1).astype(int) - 1
     listed = ", ".join(f"{name} valid after {n + 1}" if loads.all.loc[name, "valid"] else f"{name} tried {n + 1} times"
                        for name, n in again[again > 0].items())  # fmt: skip
@@ -380,7 +382,7 @@ def steady(checks: Iterable[Check]) -> str:
 _SENTENCES = {
     "steady": "the runs were steady",
     "not_steady": "the runs were not steady: give the warm-up more time, or run longer",
-    "undecidable": "whether the runs were steady cannot be told: repeat loads, or run longer",
+    "undecidable": "it is not known whether the runs were steady: repeat loads, or run longer",
 }
 
 
@@ -400,7 +402,7 @@ _CHECKS: tuple[tuple[str, str, str, Callable[[Loads], Finding]], ...] = (
     ("W6", "Loads with a valid trial", "few_valid", valid_loads),
     ("W6.retries", "Repeats of a trial that failed or was invalid", "retried", retries),
     ("W7", "Demands of different loads agree", "demands_differ", demands_agree),
-    ("W8", "A load that was run again gives the same", "not_repeatable", repeated_load),
+    ("W8", "Repetitions of a load agree", "not_repeatable", repeated_load),
     ("H7.sweep", "Speed of the machine: the canary over the sweep", "host_speed", canary),
     ("S1.sweep", "Throughput drift over the run, all trials together", "not_steady", drift),
     ("S2.sweep", "Throughput of the first tenth, all trials together", "not_steady", start),

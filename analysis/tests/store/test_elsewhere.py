@@ -1,0 +1,163 @@
+"""Every command that reads a store says the same of one on an S3-compatible server as of one on a disk."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import good_import
+import pytest
+from ntier_analysis import Store, cli
+from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.errors import DataError
+from ntier_analysis.ingest import ingest_sweep
+from ntier_analysis.places import Place, as_given
+from ntier_analysis.store.tables import sweeps
+from typer.main import get_command
+from typer.testing import CliRunner
+
+SWEEPS = ["1-1-1-1M.browse_only.shardingsphere"]
+"""Of the raw results."""
+CLAIM = f"""
+claim:
+  says: it is quick
+  place: '1'
+  paper: '80 per second'
+  sweep: {SWEEP}
+  expect: max_throughput >= 1
+"""
+READING = {
+    "verdict": (SWEEP,), "search": (SWEEP, "--users", "1000,2000"), "demands": (SWEEP,), "chains": (SWEEP,),
+    "foresee": (SWEEP, "--topology", "1/1/1/1M", "--scale", "0.1", "--run-s", "60"), "map": ("--out", "{out}/map"),
+    "cheapest": ("--throughput", "10"), "predict": (SWEEP,), "compare": (SWEEP, "{other}", "--anyway"),
+    "sql": ("SELECT sweep, count(*) AS n, sum(value) AS sum FROM samples GROUP BY ALL ORDER BY ALL",), "info": (),
+    "check": ("--sweep", SWEEP, "--expect", "max_throughput >= 1"), "claims": ("{claims}",),
+    "export": (SWEEP, "--json"), "report": (SWEEP, "--out", "{out}/report"), "policies": (SWEEP, "{other}"),
+    "figure": (SWEEP, "--kind", "load-throughput", "--out", "{out}/loads.svg"),
+}  # fmt: skip
+APART = {"slow", "import", "migrate"}  # below
+OF_JOBS = {"ingest", "judge", "densities"}  # test_places.py
+NOTHING_TO_SAY = {"policies"}
+"""The demo's sweeps have one database each."""
+
+
+@pytest.fixture(autouse=True)
+def server(bucket, monkeypatch):
+    """How the bucket is reached."""
+    client, settings = bucket
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    return client
+
+
+@pytest.fixture
+def put(server):
+    """Copies a folder to the bucket -> its URL."""
+
+    def copy(folder: Path, to: str) -> str:
+        for path in (p for p in folder.rglob("*") if p.is_file()):
+            server.upload_file(str(path), "bucket", f"{to}/{path.relative_to(folder)}")
+        return f"s3://bucket/{to}"
+
+    return copy
+
+
+def said(name: str, *words: object) -> tuple:
+    """What a command does: exit code, text, error."""
+    path = ["store", name] if name in ("info", "migrate") else [name]
+    done = CliRunner().invoke(cli.app, [*path, *map(str, words)])
+    if done.exception is not None and not isinstance(done.exception, (SystemExit, DataError)):
+        raise done.exception
+    error = as_given(done.exception) if isinstance(done.exception, DataError) else ""
+    return done.exit_code, done.stdout, error
+
+
+def contents(folder: Path) -> dict:
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*.parquet")}
+
+
+def test_none_is_left_out():
+    commands = dict(get_command(cli.app).commands)
+    commands |= commands.pop("store").commands
+    with_store = {n for n, c in commands.items() if any("--store" in p.opts for p in c.params)}
+    assert with_store == READING.keys() | APART | OF_JOBS
+
+
+@pytest.fixture
+def both(demo, put, tmp_path):
+    """(store, URL) of the measured sweeps, with their manifests beside them."""
+    here = tmp_path / "here"
+    shutil.copytree(demo.parent, here)
+    (tmp_path / "claims.yaml").write_text(CLAIM)
+    return here / "store", f"{put(here, 'demo')}/store"
+
+
+@pytest.mark.whole
+def test_the_commands_say_the_same(both, tmp_path):
+    store, url = both
+    other = next(n for n in sweeps(store) if n != SWEEP)
+    for name, words in READING.items():
+        told = []
+        for place in (store, url):
+            out = tmp_path / f"{name}-{place == url}"
+            filled = [w.format(other=other, claims=tmp_path / "claims.yaml", out=out) for w in words]
+            code, text, error = said(name, *filled, "--store", place)
+            told.append([code, *(t.replace(str(place), "STORE").replace(str(out), "OUT") for t in (text, error))])
+        assert told[0] == told[1], name
+        assert (told[0][0] != 0) == (name in NOTHING_TO_SAY), told[0]
+    written = [p.relative_to(tmp_path / "report-False") for p in (tmp_path / "report-False").rglob("*.csv")]
+    assert written
+    for path in written:
+        a, b = ((tmp_path / f"report-{where}" / path).read_text() for where in (False, True))
+        assert a == b, path
+    compared = said("compare", f"{url}:{SWEEP}", f"{store}:{other}", "--anyway")
+    assert compared[0] == 0
+    assert url in compared[1]
+    assert Store(url).sweeps == Store(store).sweeps
+
+
+def test_a_verdict_fetches_no_samples(both, monkeypatch):
+    asked = []
+    fetch = Place.fetch
+    monkeypatch.setattr(Place, "fetch", lambda place, name, *rest: asked.append(name) or fetch(place, name, *rest))
+    assert said("verdict", both[1], SWEEP)[0] == 0
+    assert {name.partition("/")[0] for name in asked} == {"trials", "verdicts"}
+
+
+def test_requests_of_slow_interactions_come_from_raw_results_elsewhere(raw, put, tmp_path):
+    assert ingest_sweep(raw / SWEEPS[0], tmp_path / "store").problems == []
+    url = put(tmp_path / "store", "slow/store")
+    put(raw, "slow/raw")
+    here = said("slow", SWEEPS[0], "--store", tmp_path / "store", "--raw", raw)
+    assert here[0] == 0
+    assert "The slowest of" in here[1]
+    assert said("slow", SWEEPS[0], "--store", url) == here, "raw beside the store"
+    assert said("slow", SWEEPS[0], "--store", url, "--raw", "s3://bucket/slow/raw") == here
+    shutil.copytree(tmp_path / "store", tmp_path / "alone/store")
+    alone = said("slow", SWEEPS[0], "--store", put(tmp_path / "alone/store", "alone/store"))
+    assert alone[2].startswith(f"s3://bucket/alone/raw/{SWEEPS[0]}: no raw files of ")
+
+
+def test_what_is_written_lies_there(put, tmp_path):
+    folder = good_import.write(tmp_path / "csv", good_import.files())
+    url, here = "s3://bucket/import/store", tmp_path / "import/store"
+    assert said("import", folder, "--store", url)[:2] == said("import", folder, "--store", here)[:2]
+    assert said("verdict", "--store", url) == said("verdict", "--store", here)
+    again = said("import", folder, "--store", url)
+    assert again == said("import", folder, "--store", here)
+    old = unpack(tmp_path / "old")
+    old_url = put(old, "old/store")
+    told = said("migrate", "--store", old_url), said("migrate", "--store", old)
+    assert told[0][1] == told[1][1].replace(str(old), old_url)
+    assert "0 files" not in told[0][1]
+    Place.of("s3://bucket/import").fetch("store", tmp_path / "there/import")
+    Place.of("s3://bucket/old").fetch("store", tmp_path / "there/old")
+    assert contents(tmp_path / "there/import") == contents(here) != {}
+    assert contents(tmp_path / "there/old") == contents(old) != {}
+
+
+def test_there_is_no_store():
+    for name in ("verdict", "info", "report"):
+        code, _, error = said(name, "--store", "s3://bucket/nothing")
+        assert code != 0
+        assert error.startswith("s3://bucket/nothing: not a store")

@@ -49,7 +49,7 @@ def test_help_imports_nothing_heavy():
         (["plan", "--topo", "1/1/1/1M", "--mix", "browse"], "allowed are"),
         (["sweep", "--topo", "1/1/1/1X"], "DBMS letter"),
         (["campaign", "--spec", "file.yaml"], "spec: file.yaml: cannot be read"),
-        (["plan", "--spec", "file.yaml", "--topo", "1/1/1/1M"], "--topo cannot stand beside --spec"),
+        (["plan", "--spec", "file.yaml", "--topo", "1/1/1/1M"], "--topo cannot be given with --spec"),
         (["plan", "--nonsense"], "--nonsense"),
     ],
 )

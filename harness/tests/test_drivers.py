@@ -93,6 +93,8 @@ def test_the_reference_driver_keeps_the_contract(quick, measured, model):
 def test_each_fault_is_named(quick, monkeypatch, fault, rule, said):
     if fault == "never_ready":
         monkeypatch.setattr(check, "READY_S", 15.0)
+    if fault == "ends_late":
+        monkeypatch.setattr(check, "END_S", 3.0)
     findings = examine(BROKEN, last=rule, fault=fault)
     assert findings[rule].kept is False, findings
     assert said in findings[rule].said
@@ -120,6 +122,46 @@ def test_a_wrong_request_of_the_check_is_refused(tmp_path):
     with pytest.raises(RequestError, match="expected a JSON object"):
         check.read_settings(str(tmp_path / "wrong.json"), (), ["x"])
     assert check.read_settings(None, ("a=1", "b=0.5", "c=x"), ["x"]) == {"parameters": {"a": 1, "b": 0.5, "c": "x"}}
+
+
+# ---- whether two clients draw what one does --------------------------------------------------------------------------
+
+
+def done(first: int, *rows: str) -> check.Started:
+    """A driver's results: `THREAD-NUMBER LABEL [DRAWN]`, in the order of their starts."""
+    run = check.Started(Path(), check.Share(0, 1, 1, first), 0.0)
+    for ms, row in enumerate(rows):
+        thread, label, *drawn = row.split(" ")
+        told = {"timeStamp": str(ms), "threadName": thread, "label": label}
+        run.rows.append(told | ({"drawn": drawn[0]} if drawn else {}))
+    return run
+
+
+READS = [f"read-1 Read {n}" for n in range(6)]
+WRITES = [f"write-1 Write {n}" for n in range(6)]
+
+
+def compared(whole: list[str], *shares: list[str]) -> check.Finding:
+    return check.same("draws", "work", done(0, *whole), [done(n, *rows) for n, rows in enumerate(shares)])
+
+
+def test_how_the_threads_of_a_worker_take_turns_is_no_draw():
+    in_turns = [row for pair in zip(READS, WRITES, strict=True) for row in pair]
+    assert compared(in_turns, [*WRITES, *READS]).kept
+    other = [*READS[:3], "read-1 Read 9", *READS[4:], *WRITES]
+    finding = compared(in_turns, other)
+    assert finding.kept is False
+    assert finding.said == "1 of 2 threads did other things"
+
+
+def test_threads_that_have_no_name_in_common_say_nothing():
+    assert compared([*READS, *WRITES], [row.replace("-1", "x-1") for row in (*READS, *WRITES)]).kept is None
+
+
+def test_without_what_was_drawn_the_order_of_a_worker_counts():
+    names = [row.rpartition(" ")[0] for row in (*READS, *WRITES)]
+    assert compared(names, names).kept
+    assert compared(names, names[::-1]).said == "1 of 1 workers did other things"
 
 
 # ---- the harness and its drivers -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import json
 import re
 
 import pytest
-from ntier_analysis.contracts.manifest import Manifest, State
+from ntier_analysis.contracts.manifest import Manifest, Phase, State
 from ntier_harness import ledger, node_commands, plan_view, stolen, sweep, versions
 from ntier_harness.errors import Interrupted, RequestError
 from ntier_harness.screen import Screen
@@ -94,6 +94,16 @@ def test_overhead_per_trial_stays_below_15_s(lab, spec):
     overheads = [float(t.partition("(overhead ")[2].split()[0]) for t in machine.screen.said if "(overhead " in t]
     assert len(overheads) == 2
     assert max(overheads) < 15
+
+
+@pytest.mark.parametrize(("run_s", "planned_s", "overhead_s"), [(26.9, 240.0, 10.0), (240.2, 240.0, 9.8)])
+def test_work_that_is_done_before_its_time_has_no_negative_overhead(run_s, planned_s, overhead_s):
+    run = Phase(name="run", planned_s=planned_s, start_s=1000.0, end_s=1000.0 + run_s)
+    manifest = Manifest.model_construct(phases=[run], failure="")
+    took_s = min(run_s, planned_s) + overhead_s
+    assert sweep.overhead_s(manifest, took_s, planned_s) == pytest.approx(overhead_s)
+    ended = Manifest.model_construct(phases=[run.model_copy(update={"end_s": None})], failure="")
+    assert sweep.overhead_s(ended, took_s, planned_s) is None
 
 
 def test_second_run_changes_nothing(lab, spec):
@@ -272,7 +282,7 @@ def test_torn_manifest_is_a_failed_attempt(lab, spec):
 
 
 def test_the_result_comes_last_and_begins_with_the_verdict(lab, spec):
-    machine, s = lab(invalid=["host_busy"] * 3), spec()
+    machine, s = lab(invalid=["host_busy", "", "host_busy", "host_busy"]), spec()
     assert sweep.run(machine, s) == 1
     result = machine.screen.said.index(f"Simulated: what limits {s.sweep}.")
     assert machine.screen.said[result + 1].startswith("report: ")

@@ -77,12 +77,12 @@ def test_the_precision_asked_for_has_its_price(spec):
 def test_the_plan_says_what_is_foreseen(lab, spec):
     s, machine = spec(users="1000:13000:1000", search="capacity"), lab()
     data = plan_view.plan_data(machine, s) | {"foreseen": foresight.foreseen(machine, s)}
-    assert "not known before trials of this topology" in plan_view.plan_text(data)
+    assert "unknown until there are trials of this topology" in plan_view.plan_text(data)
     sweep.run(machine, s)
     (machine.paths.results / "store" / "trials").mkdir()
     told = foresight.foreseen(machine, s)
     text = plan_view.plan_text(data | {"foreseen": told})
-    assert "as 3 trials of simulated foresee it (they differ by 8.0 %" in text
+    assert "foreseen from 3 trials of simulated (they differ by 8.0 %" in text
     assert "6 loads, 3 times each" in text
     assert "+-6.7 %  (8 times in 10 between 3.3 and 13.3 %)" in text
     json.dumps(told)

@@ -40,7 +40,9 @@ def test_whatever_is_raised_a_trial_ends_its_load_limits_and_collectors(lab, spe
     monkeypatch.setattr(DryRunner, "run", run)
     while calls >= at:
         calls, at = 0, at + 3
-        done = sweep.one_attempt(machine, s, soft, trial, at + 1, machine.paths.raw / s.sweep, warm)
+        done = sweep.new_attempt(machine, s, soft, trial, at + 1, machine.paths.raw / s.sweep, warm)
+        done.measure()
+        done.conclude()
         recorded = Manifest.read(done.directory)
         assert not list(leftovers_of_the_trial(machine)), f"call {at}"
         assert recorded.state in (State.FAILED, State.COLLECTED)

@@ -136,6 +136,14 @@ def test_the_canary_tells_the_cpu_time_of_its_work():
     assert min(loop for loop, _ in rows) < 5000, "5,000 steps in microseconds"
 
 
+def test_a_machine_of_its_own_runs_the_canary_too(tmp_path):
+    machine = sampler.Machine(str(tmp_path), 10.0)
+    machine.slow()
+    header, row = (tmp_path / "canary.csv").read_text().splitlines()
+    assert header == sampler.CANARY_COLUMNS
+    assert all(float(value) > 0 for value in row.split(","))
+
+
 def test_the_first_process_of_a_container_leads_to_its_network(cgroup):
     running = group(cgroup, "lxc.payload.ntier_web1", "120\n13\n", "init.scope")
     assert sampler.first_process(str(running)) == "13"

@@ -204,6 +204,7 @@ def test_any_number_may_be_the_factor(plan):
         ("mediawiki", "1/2/1/1P",
          {"web": ["client 80"], "app": ["web 9000"], "cache": ["app 11211"], "db": ["app 5432"]}),
         ("toy", "2/1", {"web": ["client 80"], "db": ["web 5432"]}),
+        ("two-phase-commit", "2", {"node": ["client 5432", "node 5432"]}),
     ],
 )  # fmt: skip
 def test_only_who_asks_a_tier_may_connect_and_only_where_it_serves(system, topo, opened):

@@ -217,7 +217,7 @@ def test_quota_in_milliseconds(cores, expected):
 
 
 def test_a_quota_that_no_whole_milliseconds_give_is_refused():
-    with pytest.raises(RequestError, match="no whole milliseconds"):
+    with pytest.raises(RequestError, match="no whole number of ms"):
         quota_ms(0.123)
 
 

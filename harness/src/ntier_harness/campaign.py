@@ -1,5 +1,5 @@
-"""Several sweeps as one resumable ledger. The state of every trial is in its manifest; the campaign's own folder keeps
-the specification as given and the errors that ended a sweep."""
+"""Several sweeps as one, resumable at any time. The state of every trial is in its manifest; the campaign's own folder
+keeps the specification as given and the errors that ended a sweep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ntier_harness.spec import Spec
 
 
 def fingerprint(spec: Spec) -> dict[str, Any]:
-    """What a sweep of the campaign measures, except loads and repetitions, which may grow."""
+    """The settings of a sweep of the campaign, without loads and repetitions, which may grow."""
     return {"scale": spec.scale, "seed": spec.seed, "search": spec.search, "target": spec.target,
             "users": list(spec.users), "reps": spec.reps}  # fmt: skip
 
@@ -29,7 +29,7 @@ def check_additions(before: dict[str, Any], campaign: Campaign) -> None:
     now = {s.sweep: fingerprint(s) for s in campaign.sweeps}
     for name, old in before["sweeps"].items():
         new = now.get(name)
-        hint = "give the campaign another name:"
+        hint = "give the campaign another name"
         if new is None:
             raise RequestError(f"spec: campaign {campaign.name} had sweep {name}, which the file no longer has; {hint}")
         changed = [k for k in ("scale", "seed", "search", "target") if new[k] != old[k]]

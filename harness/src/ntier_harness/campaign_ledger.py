@@ -208,7 +208,7 @@ def text(campaign: dict[str, Any], *, order: bool = False) -> str:
         )
     else:
         lines.append("  nothing left to run")
-    if paid := campaign["price"]:
+    if (paid := campaign["price"]) and paid["per_hour"]:
         amount, hour = (f"{paid[k]:.2f} {paid['currency']}" for k in ("expected", "per_hour"))
         lines.append(
             f"  price at most {amount}: {counted(paid['hours'], 'hour')} of the dearest topology that is left "

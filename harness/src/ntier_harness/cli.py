@@ -60,23 +60,23 @@ SPEC_OPTIONS = [
         "--variant",
         metavar="NAME=CHOICE",
         multiple=True,
-        help="Program to use where the system offers several for one part. May be repeated.",
+        help="Program for a part of the system that offers several. May be repeated.",
     ),
     click.option(
         "--target",
         metavar="NAME",
-        help="Where nodes run: local (containers here, default), hosts, or hcloud (rented machines).",
+        help="Where nodes run: local (containers here, default), hosts, or hcloud, openstack (rented machines).",
     ),
     click.option("--hosts", metavar="FILE", help="Machines of target hosts (docs/targets.md)."),
     click.option(
         "--machines",
         metavar="FILE",
-        help="What is rented, and its prices; default: machines.json of the target (docs/targets.md).",
+        help="File of the machines to rent, with prices; default: machines.json of the target (docs/targets.md).",
     ),
     click.option(
         "--budget",
         metavar="5EUR",
-        help="What rented machines may cost: the sweep ends, and they are given back, before it is exceeded.",
+        help="Most that rented machines may cost; before that the sweep ends and gives them back.",
     ),
     click.option(
         "--scale", metavar="auto|S", help="Share of a core that a normal node gets; the users are multiplied by it too."
@@ -94,7 +94,7 @@ SPEC_OPTIONS = [
     click.option(
         "--minutes",
         metavar="M",
-        help="Time for --search capacity: loads and repetitions that fit. The other end of --precision.",
+        help="Time for --search capacity, which then runs the loads and repetitions that fit.",
     ),
     click.option("--seed", metavar="N", help="Seed of all random choices. Default 1."),
     click.option(
@@ -114,14 +114,14 @@ SPEC_OPTIONS = [
 ]
 RESULTS = click.option("--results", default="results", show_default=True, metavar="DIR", help="Folder of results.")
 TARGET = click.option(
-    "--target", default=NAMES[0], show_default=True, metavar="NAME", help="Target: local, hosts or hcloud."
+    "--target", default=NAMES[0], show_default=True, metavar="NAME", help=f"Target: {', '.join(NAMES)}."
 )
 ATTEMPTS = click.option(
     "--attempts",
     default=3,
     show_default=True,
     type=click.IntRange(1, 20),
-    help="How often a trial is tried, at most, if it fails or is invalid.",
+    help="Most attempts at a trial that fails or is invalid.",
 )
 NEEDS = click.option(
     "--needs", is_flag=True, hidden=True, help="Checks the request, prints the images that it needs, and ends."
@@ -129,7 +129,7 @@ NEEDS = click.option(
 METRICS = click.option(
     "--metrics",
     metavar="[ADDRESS:]PORT",
-    help="While it runs, serve its progress as metrics for Prometheus on this port (of 127.0.0.1, if without address).",
+    help="Serve the progress as metrics for Prometheus on this port (of 127.0.0.1 if no address is given).",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 
@@ -231,7 +231,7 @@ def lab_of(results: str, as_json: bool, options: dict[str, Any]) -> Lab:
 @METRICS
 @NEEDS
 def sweep(as_json: bool, results: str, attempts: int, metrics: str | None, needs: bool, **options: Any) -> None:
-    """Up, deploy, all trials, collect, ingest, report. Goes on with a sweep that was interrupted."""
+    """Runs all steps from nodes to a report. Goes on with a sweep that was interrupted."""
     from ntier_harness import live, plan_view, preflight, sweep
 
     place = live.parse(metrics)
@@ -273,7 +273,7 @@ def plan_campaign(ctx: click.Context, file: str, results: str, *, as_json: bool)
     beside = [k for k in ctx.params if k not in ("file", "results", "as_json")]
     given = [f"--{k}" for k in beside if ctx.get_parameter_source(k) is not click.core.ParameterSource.DEFAULT]
     if given:
-        raise RequestError(f"spec: {', '.join(given)} cannot stand beside --spec: a campaign's options are in its file")
+        raise RequestError(f"spec: {', '.join(given)} cannot be given with --spec; put them into its file")
     planned = read_campaign(file)
     lab = make_lab(results, as_json=as_json, target=planned.target, hosts=planned.hosts)
     campaign.check(lab, planned)
@@ -316,6 +316,25 @@ def deploy(as_json: bool, results: str, check: bool, needs: bool, **options: Any
 
 
 @cli.command()
+@spec_options
+@click.option("--remove", is_flag=True, help="Remove all snapshots of ours instead; takes only --target.")
+def images(as_json: bool, results: str, remove: bool, **options: Any) -> None:
+    """Makes snapshots, so that rented machines start sooner. A machine for each role of the topology is rented, the
+    role is installed, and the machine is given back. Later sweeps make their machines from snapshots whose
+    installation is the same as theirs; a snapshot costs money as long as it is kept."""
+    from ntier_harness import images
+
+    lab = lab_of(results, as_json, options)
+    if not remove:
+        images.make(lab, read_spec(options))
+        return
+    given = [f"--{name}" for name, value in options.items() if value and name != "target"]
+    if given:
+        raise RequestError(f"remove: takes no {', '.join(given)}; all snapshots of ours are removed")
+    images.remove(lab)
+
+
+@cli.command()
 @TARGET
 def down(target: str) -> None:
     """Destroys the nodes. On target hosts the machines stay, and the changes to them are undone; rented machines are
@@ -327,12 +346,13 @@ def down(target: str) -> None:
 
 @cli.command()
 @click.option("--target", default="hcloud", show_default=True, metavar="NAME", help="Target that rents machines.")
-@click.option("--remove", is_flag=True, help="Remove what no deployment uses, and what is past its time.")
-@click.option("--owner", metavar="OWNER", help="With --remove: also all that has this owner's label.")
+@click.option("--remove", is_flag=True, help="Remove everything that no deployment uses or that has expired.")
+@click.option("--owner", metavar="OWNER", help="With --remove: also everything with this owner's label.")
 @JSON
 def leftovers(target: str, remove: bool, owner: str | None, as_json: bool) -> None:
     """Lists what this project has in the provider's account. These are machines, addresses, disks, networks and keys.
-    Exit code 1 if something is left over that no deployment uses."""
+    Exit code 1 if something is left over that no deployment uses. Snapshots are listed apart, with their price; ntier
+    images --remove deletes them."""
     from ntier_harness import node_commands
 
     sys.exit(node_commands.leftovers(make_lab(target=target), remove=remove, owner=owner, as_json=as_json))
@@ -351,13 +371,14 @@ def status(target: str, results: str, as_json: bool) -> None:
 
 @cli.command()
 @TARGET
+@click.option("--machines", metavar="FILE", help="File of the machines to rent; default: that of the target.")
 @JSON
-def doctor(target: str, as_json: bool) -> None:
+def doctor(target: str, machines: str | None, as_json: bool) -> None:
     """Lists what this machine has and lacks. Each fault comes with the command that mends it. Exit code 1 if something
     needed is missing."""
     from ntier_harness import doctor
 
-    findings = doctor.examine(make_lab(as_json=as_json, target=target))
+    findings = doctor.examine(make_lab(as_json=as_json, target=target, machines=machines))
     click.echo(json.dumps([f.__dict__ for f in findings], indent=1) if as_json else doctor.text(findings))
     sys.exit(1 if any(f.level == "fail" for f in findings) else 0)
 
@@ -387,8 +408,8 @@ def logs(target: str, node: str, follow: bool) -> None:
 
 @cli.command(short_help="Runs several sweeps as one; goes on where it stopped.")
 @click.option("--spec", "file", metavar="FILE", required=True, help="YAML: topologies, mixes, middlewares, users, ...")
-@click.option("--machines", metavar="FILE", help="What is rented, and its prices; default: that of the target.")
-@click.option("--budget", metavar="5EUR", help="What rented machines may cost for the whole campaign.")
+@click.option("--machines", metavar="FILE", help="File of the machines to rent; default: that of the target.")
+@click.option("--budget", metavar="5EUR", help="Most that rented machines may cost for the whole campaign.")
 @METRICS
 @RESULTS
 @JSON

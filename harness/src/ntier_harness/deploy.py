@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.wording import counted
 
@@ -18,6 +16,7 @@ from ntier_harness.catalog import Phases
 from ntier_harness.drivers import REMOTE, of_system
 from ntier_harness.drivers.jmeter import situations_file
 from ntier_harness.errors import WorkError
+from ntier_harness.installed import hash_of, of_own_roles, of_roles
 from ntier_harness.lab import Lab
 from ntier_harness.load import MAX_BOOT_S, Generator
 from ntier_harness.node_state import LOADED, WARM, identity, in_force, keep, reset, restore
@@ -85,27 +84,10 @@ def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
 
 
 def installs(lab: Lab, spec: Spec) -> dict[str, Any]:
-    """Digest of the installation of each role, if the system has roles of its own: a node on which another one was
-    installed gets it anew. Set-up knows those of the shared roles only; of the others, any change counts."""
-    roles = {role for tier in spec.topology.counts for role in spec.roles(tier)}
-    own = {role: folder for role in sorted(roles) if (folder := spec.system.role(role))}
-    if not own:
-        return {}
-    known = read_json(lab.paths.install_digests) if lab.paths.install_digests.exists() else {}
-    program = lab.paths.root / "ansible" / "roles" / "program"
-    digests = {role: hash_of(spec.system.folder, [folder], hash_of(lab.paths.root, [program]).encode())
-               for role, folder in own.items()}  # fmt: skip
-    return {"ntier_install_digests": known.get("ntier_install_digests", {}) | digests}
-
-
-def hash_of(root: Path, places: Iterable[Path], begun: bytes = b"") -> str:
-    """Of names, relative to `root`, and contents of all files in these places, but for documentation."""
-    h = hashlib.sha256(begun)
-    files = {p for place in places for p in (place, *place.rglob("*")) if p.is_file()}
-    for path in sorted(p for p in files if "__pycache__" not in p.parts and p.suffix != ".md"):
-        h.update(path.relative_to(root).as_posix().encode())
-        h.update(path.read_bytes())
-    return h.hexdigest()
+    """Digest of the installation of each role, if the system has roles of its own; set-up knows those of the shared
+    roles only."""
+    own = of_own_roles(lab.paths, spec)
+    return {"ntier_install_digests": of_roles(lab.paths, spec)} if own else {}
 
 
 def digest(lab: Lab, spec: Spec, variables: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What this machine has and lacks, one finding per line, each with the command that mends it."""
+"""Lists what this machine has and lacks: one finding per line, each fault with the command that mends it."""
 
 from __future__ import annotations
 
@@ -165,5 +165,5 @@ def text(findings: list[Finding]) -> str:
         if any(f.level == "warn" for f in findings)
         else "ok"
     )
-    closing = {"ok": "all is there", "warn": "nothing stands in the way", "fail": "something needed is missing"}[worst]
+    closing = {"ok": "all is there", "warn": "no obstacle", "fail": "something needed is missing"}[worst]
     return "\n".join([*lines, closing])

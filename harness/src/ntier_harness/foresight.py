@@ -69,11 +69,11 @@ def offers(spec: Spec, plateau_users: float, widths: dict[int, list[float]]) -> 
 def lines(told: dict[str, Any] | None) -> list[str]:
     if told is None:
         return [
-            "precision of the maximum: not known before trials of this topology; then this says what more minutes buy"
+            "precision of the maximum: unknown until there are trials of this topology; then it is given by minutes"
         ]
     trials = counted(told["trials_n"], "trial")
     text = [
-        f"precision of the maximum, as {trials} of {told['source']} foresee it (they differ by "
+        f"precision of the maximum, foreseen from {trials} of {told['source']} (they differ by "
         f"{100 * told['total']:.1f} %; a run of {told['run_s']:g} s knows its own throughput to "
         f"{100 * told['within']:.1f} %, one standard deviation each):"
     ]

@@ -39,6 +39,8 @@ class Lab:
     clean: bool | None = None
     versions: dict[str, str] = field(default_factory=dict)
     live: Live = field(default_factory=Live)
+    told: dict[str, tuple[dict[str, Any], dict[str, str]]] = field(default_factory=dict)
+    """Node -> its facts when its programs were asked for their versions, and what they said."""
     _nodes: Nodes | None = None
 
     @property

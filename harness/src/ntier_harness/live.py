@@ -29,8 +29,8 @@ OUTCOMES = ("valid", "invalid", "failed")
 
 @dataclass
 class NodeCpu:
-    """CPU of one node in the trial so far. `t_s`, `share`: the newest reading; `samples` of the run phase, of which
-    `full` were at FULL or above."""
+    """CPU of one node in the trial so far. `t_s`, `share`: the newest reading; `samples` of the run phase; `full`:
+    those at FULL or above."""
 
     t_s: float
     share: float
@@ -81,13 +81,17 @@ class Live:
                 for name, reading in readings.items():
                     add(now.nodes, name, reading, phase)
 
-    def trial_ended(self, outcome: str) -> None:
+    def trial_ended(self) -> None:
+        """It is judged later, perhaps while the next one gets ready."""
         with self.lock:
             if now := self.current:
                 self.before.completed += now.progress.completed
                 self.before.errors += now.progress.errors
-            self.ended[outcome] += 1
             self.current = None
+
+    def judged(self, outcome: str) -> None:
+        with self.lock:
+            self.ended[outcome] += 1
 
 
 def add(nodes: dict[str, NodeCpu], name: str, reading: Reading, phase: Phase) -> None:
@@ -150,7 +154,7 @@ def of_trial(now: Current | None) -> Iterator[Metric]:
         ("users_nominal", "Users of the trial, before the scale.", now and now.trial.users),
         ("users_real", "Users of the trial, times the scale.", now and now.users_real),
         ("users_running", "Users that have been started and not ended.", running and p.users),
-        ("interactions_in_flight", "Interactions that users wait for.", running and p.in_flight),
+        ("interactions_in_flight", "Interactions whose answer users wait for.", running and p.in_flight),
         ("throughput_per_second", "Interactions per second, mean of 5 s.", running and p.throughput_per_s),
         ("response_time_mean_seconds", "Mean of the last second.", running and p.response_time_ms / 1000),
     ):
@@ -166,7 +170,7 @@ def of_nodes(now: Current | None) -> Iterator[Metric]:
         for name, text in (
             ("utilization_ratio", "Share of its CPU that the node used last."),
             ("saturation_ratio", f"Share of the run phase's samples so far with utilization {FULL:g} or more."),
-            ("samples", "Samples of the run phase so far: what the saturation is a share of."),
+            ("samples", "Number of samples of the run phase so far, the base of the saturation."),
         )
     )
     for name, cpu in now.nodes.items() if now else ():
@@ -185,8 +189,7 @@ def parse(text: str | None) -> tuple[str, int] | None:
     address = address.removeprefix("[").removesuffix("]")
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536) or (colon and not address):
         raise RequestError(
-            f"metrics: {text!r} is no place to serve them; give a port of this machine (9464), or ADDRESS:PORT with a "
-            "port from 1 to 65535"
+            f"metrics: {text!r}: expected a port of this machine (9464), or ADDRESS:PORT with a port from 1 to 65535"
         )
     return address or LOOPBACK, int(port)
 

@@ -81,7 +81,7 @@ class Generator:
     driver: Driver
     local_dir: Path
     patience_s: float = HEARTBEAT_S
-    started_s: float = 0.0
+    watched_s: float = 0.0
     start_s: float | None = None
     finished_s: float | None = None
     """Of fixed work: when the last client was done, by its heartbeat."""
@@ -101,7 +101,6 @@ class Generator:
             shares = split(self.run.workers, len(self.nodes.clients))
         except ValueError as error:
             raise WorkError(f"load: {error}") from None
-        self.started_s = self.nodes.runner.now()
         self.nodes.runner.parallel(self._start_one, list(zip(self.nodes.clients, shares, strict=True)))
 
     def _start_one(self, item: tuple[Node, Share]) -> None:
@@ -118,6 +117,7 @@ class Generator:
 
     def watch(self) -> None:
         """Follows each client's heartbeat through one connection that stays open."""
+        self.watched_s = self.nodes.runner.now()
         for client in self.nodes.clients:
             output = self._output(client.name)
             output.unlink(missing_ok=True)
@@ -138,7 +138,7 @@ class Generator:
         Raises WorkError if a client is not ready within MAX_BOOT_S, or was told too late: its users would come late."""
         runner = self.nodes.runner
         while missing := [name for name, heart in self.heartbeats.items() if heart.latest is None]:
-            if runner.now() - self.started_s > MAX_BOOT_S:
+            if runner.now() - self.watched_s > MAX_BOOT_S:
                 said = f"{self.driver.title} on {', '.join(missing)} is not ready after {MAX_BOOT_S:.0f} s"
                 raise WorkError(f"late_start: {said}{self._last_words(missing[0])}")
             runner.sleep(READY_POLL_S)

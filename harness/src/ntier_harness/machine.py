@@ -1,6 +1,6 @@
 """Facts of this machine, and whether it can make nodes of target local. On Linux they come from /proc, elsewhere
-(macOS) from what the system has, or are missing. Only this module asks, so doctor, plan and reports run also where no
-experiment can. `python -m ntier_harness.machine` tells set-up what stands in the way of nodes."""
+(macOS) from the system's own programs, or are missing. Only this module asks, so doctor, plan and reports also run on
+machines that cannot run experiments. `python -m ntier_harness.machine` tells set-up which obstacles nodes have."""
 
 from __future__ import annotations
 

@@ -11,13 +11,14 @@ import click
 from ntier_analysis.contracts.files import read_json
 from ntier_analysis.wording import counted
 
-from ntier_harness import campaign_ledger, durable, ledger, preflight, settings, sweep
+from ntier_harness import campaign_ledger, durable, images, ledger, preflight, settings, sweep
 from ntier_harness.deploy import deploy, playbook
 from ntier_harness.errors import RequestError, WorkError, unknown
 from ntier_harness.lab import Lab
 from ntier_harness.node_state import in_force
 from ntier_harness.spec import CLIENT, Spec
 from ntier_harness.targets import able
+from ntier_harness.targets.rental import money
 
 
 def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
@@ -96,12 +97,14 @@ def down(lab: Lab) -> None:
         lab.screen.close()
     done = "given back, and nothing is left:" if lab.target.rents else "freed" if lab.target.own_machines else "removed"
     lab.screen.say(f"{done} {', '.join(removed)}" if removed else "no nodes were up")
+    if said := lab.target.kept():
+        lab.screen.say(said)
 
 
 def leftovers(lab: Lab, *, remove: bool, owner: str | None, as_json: bool) -> int:
     """What the account holds with a label of this project. `remove`: what is nobody's any more, that is our own that no
-    deployment uses, and whatever is past its time; with `owner` also all of that owner's. Returns 0 if nothing of that
-    is left, else 1."""
+    deployment uses, and whatever is past its time; with `owner` also all of that owner's, snapshots included. Those are
+    listed apart, since they are kept on purpose. Returns 0 if nothing of that is left, else 1."""
     if not lab.target.rents:
         raise RequestError(f"target: {lab.target.name} rents no machines; give --target {able('rents')}")
     lab.target.require_privileges()
@@ -110,16 +113,32 @@ def leftovers(lab: Lab, *, remove: bool, owner: str | None, as_json: bool) -> in
         stray = [f for f in things if f["owner"] == owner or (not f["in_use"] and (f["ours"] or f["expired"]))]
         if remove and stray:
             lab.target.remove_leftovers(stray)
+        kept = lab.target.all_snapshots()
+        if remove and (theirs := [s for s in kept if s.owner == owner]):
+            lab.target.remove_snapshots(theirs)
+            kept = [s for s in kept if s not in theirs]
+    kept_data = [images.as_data(s, lab.target.owner_label) for s in kept]
     if as_json:
-        click.echo(json.dumps(things, indent=1))
+        click.echo(json.dumps(things + kept_data, indent=1))
     for f in [] if as_json else things:
         whose = "ours" if f["ours"] else f"of {f['owner']}"
         state = "in use" if f["in_use"] else "not ours" if f not in stray else "removed" if remove else "left over"
         late = ", past its time" if f["expired"] else ""
         click.echo(f"{f['kind']:<8} {f['name']:<40} {f['detail']:<16} {whose}, {state}{late}; for {f['work'] or '-'}")
-    if not as_json and not things:
+    for s in [] if as_json else kept_data:
+        click.echo(snapshot_line(s, lab.target.offer.currency))
+    if not as_json and not things and not kept:
         click.echo("the account holds nothing with a label of this project")
     return int(bool(stray) and not remove)
+
+
+def snapshot_line(s: dict[str, Any], currency: str) -> str:
+    """A snapshot beside what else an account holds."""
+    size = "size unknown" if s["size_gb"] is None else f"{s['size_gb']:g} GB"
+    price = "price unknown" if s["price_per_month"] is None else f"{money(s['price_per_month'], currency)} per month"
+    whose = "ours" if s["ours"] else f"of {s['owner']}"
+    state = "kept" if s["status"] == "available" else s["status"]
+    return f"snapshot {s['name']:<40} {size:<16} {whose}, {state}: {price}"
 
 
 def status(lab: Lab, *, as_json: bool) -> None:

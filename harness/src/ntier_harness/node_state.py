@@ -38,12 +38,12 @@ def identity(lab: Lab) -> dict[str, Any]:
     }
 
 
-def reset(lab: Lab) -> None:
-    """Removes leftovers of earlier trials from every node; services are healthy afterwards. Raises WorkError naming the
-    node."""
+def reset(lab: Lab, nodes: list[Node] | None = None) -> None:
+    """Removes leftovers of earlier trials from these nodes (default: all); their services are healthy afterwards.
+    Raises WorkError naming the node."""
     leftovers = f'for d in {REMOTE}/*.r[0-9][0-9]*; do [ -d "$d" ] && ntier-node drop "$d"; done; true'
     command = f"ntier-node reset && {{ {leftovers}; }}"
-    lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=60), lab.nodes.all)
+    lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=60), lab.nodes.all if nodes is None else nodes)
 
 
 def keep(lab: Lab, spec: Spec, name: str, stamp: str) -> None:

@@ -12,7 +12,10 @@ from ntier_analysis.wording import counted
 from ntier_harness.errors import RequestError
 from ntier_harness.spec import SEARCH_LEAST, SEARCH_MOST, USERS, Spec
 
-OVERHEAD_S = 12.0  # per trial beside its phases; promised: below 15
+# Per trial beside its phases, and of that per node and client: 10.1 s (9.3 to 11.0, 3 trials) with five of them, 19.8 s
+# (15.8 to 22.4, 6 trials) with fourteen, by the steps in the manifests (docs/decisions/per-trial-path.md).
+OVERHEAD_S, OVERHEAD_NODE_S = 5.0, 1.0
+JUDGE_S = 6.0  # a search waits for the outcome: 3.6 s of judging, and 1 s for each trial that the decision reads again
 UP_S, DEPLOY_S, WARM_UP_S, REPORT_S = 20.0, 45.0, 40.0, 15.0
 FROM_NOTHING_S = UP_S + DEPLOY_S + WARM_UP_S
 MINUTES = (1, 10_000)  # a week
@@ -100,7 +103,9 @@ def order(spec: Spec, loads: tuple[int, ...] | None = None) -> list[Trial]:
 
 
 def trial_duration_s(spec: Spec) -> float:
-    return spec.phases.total_s + OVERHEAD_S
+    """Expected wall time of a trial that is followed by another one, s."""
+    overhead_s = OVERHEAD_S + OVERHEAD_NODE_S * (spec.topology.node_count + spec.clients)
+    return spec.phases.total_s + overhead_s + (JUDGE_S if spec.search == "capacity" else 0.0)
 
 
 def sweep_duration_s(spec: Spec, trials_left: int, *, deployed: bool) -> float:

@@ -100,7 +100,7 @@ def steps(lab: Lab, spec: Spec) -> list[str]:
     return [
         f"{Path(lab.target.terraform).name} apply in {lab.target.root.relative_to(lab.paths.root)}",
         *(f"ansible-playbook {shown(lab, name)}" for name in playbooks(lab, spec)),
-        *([] if deploys else [f"by SSH: {existing.HOME} on each machine, with what measures and drives; nothing else"]),
+        *([] if deploys else [f"by SSH: {existing.HOME} on each machine, with the programs that measure and drive"]),
         *([warm_up] if warm_up_s else []),
         "per trial: reset, collectors, limits, load, collect, validate, seal",
         "ntier-analysis ingest, ntier-analysis report",
@@ -133,6 +133,8 @@ def price_lines(price: dict[str, Any] | None) -> list[str]:
     if price is None:
         return []
     counts = ", ".join(f"{n} {name}" for name, n in price["machines"].items())
+    if not price["per_hour"]:
+        return [f"price     not known: {counts}; {price['note'] or price['source']}"]
     hour = f"{price['per_hour']:.2f} {price['currency']} per hour"
     lines = [
         f"price     about {price['expected']:.2f} {price['currency']}: {counted(price['hours'], 'hour')} of {counts} "
@@ -143,7 +145,7 @@ def price_lines(price: dict[str, Any] | None) -> list[str]:
         lines.append(f"          {price['spent']:.2f} {price['currency']} were spent on this sweep before")
     if price["budget"] is not None:
         lines.append(
-            f"budget    {price['budget']:g} {price['currency']}: the sweep ends, and the machines go, before that"
+            f"budget    {price['budget']:g} {price['currency']}: before that the sweep ends and gives the machines back"
         )
     return lines
 
@@ -187,9 +189,7 @@ def plan_text(data: dict[str, Any]) -> str:
         for i, t in enumerate(trials, 1)
     ]
     how = data["search"]
-    text = (
-        "The order of the loads halves the gaps, so a sweep that is stopped early is a coarse one. Repetitions follow."
-    )
+    text = "The order of the loads halves the gaps, so a sweep that stops early is a coarse one. Repetitions follow."
     count = f"{len(left)} of {counted(len(trials), 'trial')} to run; expected duration"
     if how["name"] == "capacity":
         more = "" if how["precision_given"] or how["by_minutes"] else f" (PRECISION=...: up to {SEARCH_MOST} loads)"

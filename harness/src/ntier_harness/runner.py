@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import re
 import select
@@ -13,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -82,11 +83,14 @@ class Done:
 
 class Stop:
     """A request to stop (SIGINT, SIGTERM, SIGHUP). The first is seen at the next wait, except in `deferred` parts; the
-    second ends the process at once, with what is on disk (which is always in order)."""
+    second ends the process at once, with what is on disk (which is always in order).
+
+    `deferred` holds for what its caller does, and for the threads it starts (`Runner.parallel`); work beside it goes
+    its own way."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
-        self._deferred = 0
+        self._deferred = contextvars.ContextVar("deferred", default=False)
         self.on_first: Callable[[], None] = lambda: None
 
     def install(self) -> None:
@@ -107,20 +111,20 @@ class Stop:
         return self._event.is_set()
 
     def check(self) -> None:
-        if self._event.is_set() and not self._deferred:
+        if self._event.is_set() and not self._deferred.get():
             raise Interrupted("interrupted")
 
     @contextlib.contextmanager
     def deferred(self) -> Iterator[None]:
         """Inside, a first request to stop waits: for collecting, which takes seconds and must not be cut."""
-        self._deferred += 1
+        before = self._deferred.set(True)
         try:
             yield
         finally:
-            self._deferred -= 1
+            self._deferred.reset(before)
 
     def wait(self, seconds: float) -> None:
-        if self._deferred:
+        if self._deferred.get():
             time.sleep(seconds)
         else:
             self._event.wait(seconds)
@@ -213,8 +217,22 @@ class Runner:
         if not items:
             return []
         with ThreadPoolExecutor(max_workers=min(16, len(items))) as pool:
-            futures = [pool.submit(do, item) for item in items]
+            futures = [pool.submit(contextvars.copy_context().run, do, item) for item in items]
         return [f.result() for f in futures]
+
+    def beside(self, do: Callable[[], T]) -> Callable[[], T]:
+        """Does this in a thread of its own while the caller goes on. What is returned waits for its end, and returns or
+        raises what it did."""
+        made: Future[T] = Future()
+
+        def work() -> None:
+            try:
+                made.set_result(do())
+            except BaseException as error:
+                made.set_exception(error)
+
+        threading.Thread(target=work, name="beside").start()
+        return made.result
 
     def run(self, argv: list[str], *, input: str | bytes | None = None, timeout: float = 60, cwd: Path | None = None,
             env: dict[str, str] | None = None, check: bool = True) -> Done:  # fmt: skip
@@ -240,9 +258,10 @@ class Runner:
               env: dict[str, str] | None = None, timeout: float = 1800) -> int:  # fmt: skip
         """Runs a program whose lines (stdout and stderr together, also written to `log`) are handed on as they come."""
         with log.open("ab") as out:
+            begin = os.fstat(out.fileno()).st_size  # before it can write
             process = self._popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         spawned = Spawned(process, log)
-        spawned._offset = log.stat().st_size if log.exists() else 0
+        spawned._offset = begin
         end = time.monotonic() + timeout
         try:
             while True:
@@ -276,14 +295,15 @@ class Runner:
         while self.spawned:
             self.spawned.pop().stop()
 
-    def exchange(self, argv: list[str], n: int) -> tuple[float, float]:
-        """(offset, round trip) of the exchange with the smallest round trip: a line is sent, the program answers with
-        its time (epoch, s). Raises WorkError if it does not answer."""
+    def exchange(self, argv: list[str], n: int, first: int = 0) -> tuple[list[str], float, float]:
+        """The `first` lines that a program prints, then (offset, round trip) of the exchange with the smallest round
+        trip: a line is sent, the program answers with its time (epoch, s). Raises WorkError if it does not answer."""
         process = self._popen(argv, stdin=subprocess.PIPE)
-        watchdog = threading.Timer(15, process.kill)
+        watchdog = threading.Timer(15 + 20 * first, process.kill)
         watchdog.start()
-        best = (0.0, float("inf"))
+        lines, best = [], (0.0, float("inf"))
         try:
+            lines = [process.stdout.readline().decode(errors="replace") for _ in range(first)]
             for _ in range(n):
                 sent = time.time()
                 process.stdin.write(b"\n")
@@ -293,12 +313,15 @@ class Runner:
                 if received - sent < best[1]:
                     best = (answer - (sent + received) / 2, received - sent)
         except (OSError, ValueError):
-            raise WorkError(f"{' '.join(argv[:1] + argv[-1:])}: no time from the node's clock") from None
+            best = None
         finally:
             watchdog.cancel()
             process.kill()
-            process.communicate()
-        return best
+            _, err = process.communicate()
+        if best is None:
+            said = err.decode(errors="replace").strip() or "no time from the node's clock"
+            raise WorkError(f"{' '.join(argv[:1] + argv[-1:])}: {said.splitlines()[-1]}")
+        return lines, *best
 
     def end_orphans(self) -> int:
         """Ends processes that a harness started and left when it died, in whichever folder it worked: they carry its

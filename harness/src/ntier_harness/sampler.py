@@ -8,7 +8,7 @@ once a second, OUT/latest.json ({node: busy share of its quota in the last secon
     python3 -I sampler.py --machine OUT
 
 samples the machine it runs on, for nodes that are machines of their own (target hosts): OUT/procstat.csv, pressure.csv,
-tcp.csv.
+tcp.csv, canary.csv.
 
 Why from outside: in a node with a quota, /proc/stat is lxcfs' view and can be wrong by a factor (its idle counter runs
 backwards), and 100 Hz ticks are too coarse for a tenth of a core. The control group counts nanoseconds.
@@ -305,6 +305,7 @@ class Machine(Clocked):
         self.stat = self.output(out, "procstat.csv", MACHINE_COLUMNS)
         self.pressure = self.output(out, "pressure.csv", PRESSURE_COLUMNS)
         self.network, self.tcp = Tcp("self"), self.output(out, "tcp.csv", TCP_COLUMNS)
+        self.canary = self.output(out, "canary.csv", CANARY_COLUMNS)
         self.before: dict[str, tuple[int, int]] = {}
 
     def fast(self) -> None:
@@ -316,6 +317,7 @@ class Machine(Clocked):
         self.oom_kills = self.vmstat.table().get("oom_kill", BLANK)
         self.pressure.row(time.time(), self.host.pressure_row())
         self.tcp.row(time.time(), self.network.row())
+        self.canary.row(time.time(), canary_row())
         super().slow()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -30,6 +30,10 @@ class Schedule(Protocol):
     def next(self) -> Trial | None:
         """The first trial that is not finished; None at the end."""
 
+    def ahead(self, last: str) -> Trial | None:
+        """The next trial, if it is the same whether or not that of the key `last`, whose outcome is not known yet, is
+        valid; None if it is not known either."""
+
     def trials(self) -> list[Trial]:
         """All that are known by now, in order."""
 
@@ -51,6 +55,11 @@ class Grid:
 
     def next(self) -> Trial | None:
         return unfinished(self.trials(), self.lab.paths.raw / self.spec.sweep, self.attempts)
+
+    def ahead(self, last: str) -> Trial | None:
+        """Another attempt at the last one can as well come later."""
+        others = [t for t in self.trials() if t.key != last]
+        return unfinished(others, self.lab.paths.raw / self.spec.sweep, self.attempts)
 
     def trials(self) -> list[Trial]:
         return plan.order(self.spec)
@@ -106,6 +115,11 @@ class Search:
             left = self._decide()
         return left or unfinished(self.trials(), self.folder, self.attempts)
 
+    def ahead(self, last: str) -> Trial | None:
+        """A decision needs the trials before it. Repetitions of what was decided do not."""
+        others = [t for t in self.trials() if t.key != last]
+        return unfinished(others, self.folder, self.attempts) if self.stopped() else None
+
     def trials(self) -> list[Trial]:
         loads = tuple(sorted({t.users for t in self._first()}))
         return [*self._first(), *(t for t in plan.order(self.spec, loads) if t.rep > 1)]
@@ -153,7 +167,8 @@ class Search:
     def _stop(self) -> str:
         """What the search spared."""
         spared = len(self.spec.users) - len(self._first())
-        time = duration(max(0, spared) * self.spec.reps * plan.trial_duration_s(self.spec))
+        of_grid_s = plan.trial_duration_s(replace(self.spec, search="grid"))
+        time = duration(max(0, spared) * self.spec.reps * of_grid_s)
         return f"stop; {max(0, spared)} of the grid's {counted(len(self.spec.users), 'load')} spared, about {time}"
 
     def _ask(self) -> dict[str, Any]:

@@ -94,15 +94,16 @@ class Screen:
             f"{mean} ms  {progress.errors} errors{hot}"
         )
 
-    def ended(self, manifest: Manifest, overhead_s: float | None) -> None:
-        """`overhead_s`: time that the trial took in addition to its phases; None if it was cut short."""
+    def ended(self, manifest: Manifest, overhead_s: float | None, label: str = "") -> None:
+        """`overhead_s`: time that the trial took in addition to its phases; None if it was cut short. `label`: of the
+        trial, if another one has begun."""
         reasons = manifest.validity.reasons if manifest.validity else []
         how = outcome(manifest)
         self.event("trial_end", trial=manifest.trial, attempt=manifest.attempt, outcome=how, reasons=reasons,
                    failure=manifest.failure, overhead_s=overhead_s and round(overhead_s, 1))  # fmt: skip
         why = f": {manifest.failure or ', '.join(reasons)}" if how != "valid" else ""
         took = f"  (overhead {overhead_s:.1f} s)" if overhead_s is not None else ""
-        self.say(f"{self.label}  {how}{why}{took}")
+        self.say(f"{label or self.label}  {how}{why}{took}")
 
     def close(self) -> None:
         """Ends what changes in place."""

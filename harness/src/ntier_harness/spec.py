@@ -123,7 +123,7 @@ class Spec:
         return (self.roles(tier) or [tier])[-1]
 
     def image(self, tier: str) -> str:
-        """What its nodes are made from on target local, as `setup/images` names it."""
+        """The image of its nodes on target local, by its name in `setup/images`."""
         definition, role = self.system.definition, self.role(tier)
         own = self.data_folder if tier == self.data_tier and definition.data.in_image else role
         built = role in self.built_roles and not self.system.role(role)

@@ -155,13 +155,22 @@ class Nodes:
 
     def facts(self, node: Node) -> dict[str, Any]:
         """What `ntier-node facts` says: boot id, services with pids and starts, kernel, packages."""
-        out = self.call(node, "ntier-node facts", timeout=20).out
-        try:
-            return json.loads(out)
-        except ValueError:
-            raise WorkError(f"{node.name}: ntier-node facts did not print JSON: {out[:200]!r}") from None
+        return _facts(node, self.call(node, "ntier-node facts", timeout=20).out)
 
-    def clock(self, node: Node) -> tuple[float, float]:
-        """(offset, round trip) of the node's clock against ours, s: the exchange with the smallest round trip of
-        CLOCK_EXCHANGES; the offset is known to half of it."""
-        return self.runner.exchange(self.argv(node, "ntier-node clock"), CLOCK_EXCHANGES)
+    def facts_and_clock(self, node: Node, before: str = "") -> tuple[dict[str, Any], float, float]:
+        """Facts, and (offset, round trip) of the node's clock against ours, s: the exchange with the smallest round
+        trip of CLOCK_EXCHANGES; the offset is known to half of it. One session for both, and for a command `before`
+        them that prints nothing."""
+        command = " && ".join(filter(None, [before, "ntier-node facts", "exec ntier-node clock"]))
+        try:
+            (out,), offset, trip = self.runner.exchange(self.argv(node, command), CLOCK_EXCHANGES, 1)
+        except WorkError as error:
+            raise WorkError(f"{node.name}: {error}") from None
+        return _facts(node, out), offset, trip
+
+
+def _facts(node: Node, out: str) -> dict[str, Any]:
+    try:
+        return json.loads(out)
+    except ValueError:
+        raise WorkError(f"{node.name}: ntier-node facts did not print JSON: {out[:200]!r}") from None

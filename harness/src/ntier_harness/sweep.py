@@ -6,10 +6,13 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ntier_analysis.contracts.manifest import Manifest
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.wording import counted
 
@@ -136,6 +139,9 @@ def paid_for(lab: Lab, work: str) -> Iterator[None]:
         with lab.runner.stop.deferred():
             return_machines(lab)
         raise BudgetReached("budget: it is used up; the machines were given back") from None
+    except BudgetReached:
+        return_machines(lab)
+        raise
     else:
         return_machines(lab)
     finally:
@@ -148,7 +154,7 @@ def return_machines(lab: Lab) -> None:
         lab.screen.say("giving the machines back")
         lab.target.down(lab.paths.logs / "terraform.log")
         lab.forget_nodes()
-        lab.screen.say("nothing is left of them, says the provider")
+        lab.screen.say("the provider says that nothing is left of them")
 
 
 def carry_out(
@@ -165,15 +171,16 @@ def carry_out(
         lab.describe()
         left = to_come(lab, spec, attempts)
         lab.screen.say(f"{spec.sweep}: {len(left)} of {counted(schedule.at_most(), 'trial')} to run{at_most(spec)}")
-        provision(lab, spec, soft_resources)
-        if options:
-            note(lab, options)
         try:
+            provision(lab, spec, soft_resources)
+            if options:
+                note(lab, options)
             versions.check_same(lab, ledger.attempts(sweep_dir), spec.sweep)
             run_trials(lab, spec, soft_resources, schedule, sweep_dir, attempts)
         except BudgetReached as error:
             lab.screen.warn(str(error))
-            lab.nodes.disconnect()
+            if lab.paths.nodes.exists():
+                lab.nodes.disconnect()
             return_machines(lab)
             if not ledger.attempts(sweep_dir):
                 raise
@@ -198,34 +205,106 @@ def at_most(spec: Spec) -> str:
     return " at most" if spec.search == "capacity" else ""
 
 
+@dataclass
+class Line:
+    """Attempts one behind the other. While the files of one are put in order and judged, the nodes get ready for the
+    next one; its users begin when the outcome is known."""
+
+    lab: Lab
+    doubt: bool = True
+    """Whether the system may be ill: nothing is known of it yet, or an attempt since the last look was not valid."""
+    last: Manifest | None = None
+    _key: str = ""
+    _outcome: Callable[[bool], None] | None = None
+
+    def next(self, schedule: Schedule) -> Trial | None:
+        """The next trial. Waits for the outcome of the last one where it depends on that."""
+        trial = schedule.ahead(self._key) if self._outcome else None
+        if trial is None:
+            self.settle()
+            trial = schedule.next()
+        return trial
+
+    def await_cpu(self) -> None:
+        """After an attempt that a hypervisor disturbed, waits until it takes less; once."""
+        last, self.last = self.last, None
+        stolen.await_cpu(self.lab, last)
+
+    def judge(self, made: Attempt, began: float) -> None:
+        """Concludes an attempt that has what it needs of the nodes, beside what comes next; at once if it failed.
+        `began`: by the monotonic clock."""
+        runner, screen, label = self.lab.runner, self.lab.screen, self.lab.screen.label
+        concluded, home = runner.beside(made.conclude), runner.monotonic()
+
+        def say(beside: bool) -> None:
+            manifest = concluded()
+            self.lab.live.judged(outcome(manifest))
+            took = (home if beside else runner.monotonic()) - began
+            self.last, self.doubt = manifest, self.doubt or not manifest.valid
+            screen.close()
+            screen.ended(manifest, overhead_s(manifest, took, made.spec.phases.total_s), label)
+            if made.ends_sweep:
+                raise made.ends_sweep
+
+        self._key, self._outcome = made.trial.key, say
+        if made.problems.first:
+            self.settle()
+
+    def settle(self, *, beside: bool = False) -> None:
+        """Waits for the outcome of the last attempt, and says it. `beside`: the next one has begun, to which the
+        waiting counts. Raises what ends the sweep."""
+        say, self._outcome = self._outcome, None
+        if say:
+            say(beside)
+
+    def settle_before(self, made: Attempt) -> None:
+        """The same, when `made` is ready for its users. What ends the sweep ends that attempt first."""
+        try:
+            self.settle(beside=True)
+            self.await_cpu()
+        except Exception as error:
+            made.ends_sweep = error
+            raise
+
+
+def overhead_s(manifest: Manifest, took_s: float, planned_s: float) -> float | None:
+    """What a trial took in addition to its phases, s; None if they did not all end. Work that is done ends the run
+    before its time."""
+    first, last = manifest.phases[0], manifest.phases[-1]
+    if manifest.failure or first.start_s is None or last.end_s is None:
+        return None
+    return took_s - min(planned_s, last.end_s - first.start_s)
+
+
 def run_trials(
     lab: Lab, spec: Spec, soft_resources: dict[str, Any], schedule: Schedule, sweep_dir: Path, attempts: int
 ) -> None:
     """Runs every trial in order, each until it is valid or out of attempts. Nodes that cannot be mended end the
     sweep."""
-    doubt, manifest = True, None
-    while (trial := schedule.next()) is not None:
-        while (attempt := ledger.next_attempt(trial, ledger.attempts(sweep_dir), attempts)) is not None:
+    line = Line(lab)
+    try:
+        while (trial := line.next(schedule)) is not None:
+            number = ledger.next_attempt(trial, ledger.attempts(sweep_dir), attempts)
             lab.runner.stop.check()
-            stolen.await_cpu(lab, manifest)
+            line.await_cpu()
             lab.target.afford(plan.trial_duration_s(spec))
             began, before_s = lab.runner.monotonic(), lab.runner.now()
+            doubt, line.doubt = line.doubt, False
             warm = ready(lab, spec, soft_resources, doubt=doubt)
             if warm and warm["t_s"] >= before_s:  # the warm-up belongs to the deployment, not to this trial
                 began = lab.runner.monotonic()
-            number, of = schedule.trials().index(trial) + 1, schedule.at_most()
-            lab.screen.trial(trial, attempt, number, of, (of - number + 1) * plan.trial_duration_s(spec))
-            lab.live.trial(trial, attempt, number, of, spec.real_users(trial.users))
-            done = one_attempt(lab, spec, soft_resources, trial, attempt, sweep_dir, warm)
-            manifest = done.manifest
-            lab.live.trial_ended(outcome(manifest))
-            lab.screen.close()
-            doubt = not manifest.valid
-            whole = manifest.phases[-1].end_s is not None and not manifest.failure
-            lab.screen.ended(manifest, lab.runner.monotonic() - began - spec.phases.total_s if whole else None)
+            place, of = schedule.trials().index(trial) + 1, schedule.at_most()
+            lab.screen.trial(trial, number, place, of, (of - place + 1) * plan.trial_duration_s(spec))
+            lab.live.trial(trial, number, place, of, spec.real_users(trial.users))
+            made = new_attempt(lab, spec, soft_resources, trial, number, sweep_dir, warm)
+            made.before_users = partial(line.settle_before, made)
+            made.measure()
+            lab.live.trial_ended()
+            line.judge(made, began)
             lab.runner.stop.check()
-            if done.ends_sweep:
-                raise done.ends_sweep
+    finally:
+        with lab.runner.stop.deferred():
+            line.settle()
 
 
 def ready(lab: Lab, spec: Spec, soft_resources: dict[str, Any], *, doubt: bool = True) -> dict[str, Any]:
@@ -256,14 +335,13 @@ def restart_services(lab: Lab, spec: Spec) -> None:
         lab.runner.parallel(lambda n: lab.nodes.call(n, command, check=False, timeout=180), lab.nodes.tier(tier))
 
 
-def one_attempt(lab: Lab, spec: Spec, soft_resources: dict[str, Any], trial: Trial, attempt: int, sweep_dir: Path,
+def new_attempt(lab: Lab, spec: Spec, soft_resources: dict[str, Any], trial: Trial, attempt: int, sweep_dir: Path,
                 warm: dict[str, Any]) -> Attempt:  # fmt: skip
+    """An attempt whose record is on disk; nothing has been touched yet."""
     trial = trial.drawn_anew(len(ledger.counted(ledger.attempts(sweep_dir).get(trial.key, []))))
     manifest = planned(lab, spec, trial, attempt, soft_resources)
     directory = ledger.create(sweep_dir, trial.attempt_key(attempt), manifest)
-    made = Attempt(lab, spec, trial, manifest, directory, warm)
-    made.run()
-    return made
+    return Attempt(lab, spec, trial, manifest, directory, warm)
 
 
 def finish(lab: Lab, spec: Spec) -> str:

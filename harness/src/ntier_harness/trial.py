@@ -27,7 +27,9 @@ from ntier_harness.spec import CLIENT, USERS, Spec
 from ntier_harness.targets import Observation
 from ntier_harness.watch import Watch
 
-EXIT_WAIT_S = 5.0  # drivers end by themselves at the end of ramp-down
+EXIT_WAIT_S = 20.0
+"""A driver ends by itself at the end of the ramp-down. It shares the CPU with the servers, whose limits are
+lifted meanwhile: JMeter needed 6 to 7 s for 1,600 users beside nine databases that worked off what had been asked."""
 PHASES = ("ramp_up", "run", "ramp_down")
 
 
@@ -84,7 +86,9 @@ def described(spec: Spec, trial: Trial) -> System:
         name=d.name,
         title=d.title,
         source=d.source,
-        tiers=[Tier(name=t.name, title=t.title, replicas=t.replicas) for t in d.tiers if t.name in counts],
+        tiers=[
+            Tier(name=t.name, title=t.title, replicas=t.replicas, most=t.counts[1]) for t in d.tiers if t.name in counts
+        ],
         load_model=d.load.model,
         factor=varied(spec, trial),
         scaled=d.load.factor.scales,
@@ -113,37 +117,51 @@ class Attempt:
     generator: Generator | None = None
     observation: Observation | None = None
     started: list[Node] = field(default_factory=list)
+    limited: bool = False
+    problems: Problems = field(init=False)
+    before_users: Callable[[], None] = lambda: None
+    """What must be done before the users of this attempt begin: the one before it is judged beside our start."""
     ends_sweep: Exception | None = None
     """The error that ended this attempt and ends the sweep as well, because it is not the trial's fault."""
+
+    def __post_init__(self) -> None:
+        self.problems = Problems(self)
 
     @property
     def remote(self) -> str:
         return f"{REMOTE}/{self.spec.sweep}.{self.directory.name}"
 
-    def begin(self, step: str, detail: Any = None) -> None:
+    def begin(self, step: str, detail: Any = None, *, shown: bool = True) -> None:
         """Ends the step before and begins this one, on disk."""
         if self.step:
             self.manifest.steps.append({"step": self.step, "t_s": self.lab.runner.now(), "event": "end"})
         self.step = step
-        self.lab.screen.step(step)
+        if shown:
+            self.lab.screen.step(step)
         ledger.note(self.directory, self.manifest, step, "begin", self.lab.runner.now(), detail)
 
-    def run(self) -> Manifest:
-        """Runs the whole attempt. Also after an error load, limits and collectors end; then the record is sealed and
-        says how it ended. On a full disk it stays open: the next run records it as interrupted."""
-        problems = Problems(self)
+    def measure(self) -> None:
+        """All that needs the nodes. Also after an error load, limits and collectors end, and what the nodes have comes
+        home."""
         opened = contextlib.ExitStack()
         try:
-            with problems:
-                self.prepare()
-                self.start(opened, problems)
+            with self.problems:
+                self.prepare(opened)
+                self.start()
                 self.phases()
         finally:
             with self.lab.runner.stop.deferred():
-                self.wind_down(opened, problems)
+                self.wind_down(opened)
         with self.lab.runner.stop.deferred():
-            self.bring_home(problems)
-            self.seal(problems)
+            self.bring_home()
+
+    def conclude(self) -> Manifest:
+        """What needs no node any more, so that the next attempt can make itself ready meanwhile: files in order,
+        validity, seal. The record says how the attempt ended. On a full disk it stays open: the next run records it as
+        interrupted."""
+        with self.lab.runner.stop.deferred():
+            self.put_in_order()
+            self.seal()
         return self.manifest
 
     def reason(self, error: Exception) -> str:
@@ -156,30 +174,48 @@ class Attempt:
 
     # ---- before -------------------------------------------------------------------------------------------------
 
-    def prepare(self) -> None:
-        """Nodes in their stated condition."""
+    def prepare(self, opened: contextlib.ExitStack) -> None:
+        """Nodes in their stated condition. The clients come first, since their driver needs longer than the rest to be
+        ready; it waits for its users' start. What ends it is in `opened` before it begins."""
         self.manifest.state = State.RUNNING
         self.begin("reset", {"warm_up": self.warm} if self.warm else None)
-        self.lab.nodes.connect()
+        nodes = self.lab.nodes
+        nodes.connect()
         if self.spec.restores:
             restore(self.lab, self.spec, WARM)
-        reset(self.lab)
+        reset(self.lab, nodes.clients)
+        self.prepare_load()
+        opened.callback(self.problems.guard, self.lab.runner.stop_spawned)
+        opened.callback(self.end_on_nodes)
+        self.generator.start()
+        reset(self.lab, nodes.servers)
 
-    def facts(self, when: str) -> None:
-        """Facts of every node, written to its folder, and its clock's offset."""
+    def prepare_load(self) -> None:
+        """The load generator, and the configuration in force, for the record."""
+        run, driver = of_system.run_and_driver(
+            self.lab, self.spec, self.remote, self.manifest.users_real, self.spec.phases, self.trial.seed,
+            value=self.trial.value,
+        )  # fmt: skip
+        (self.directory / "config").mkdir(exist_ok=True)
+        for file, name in ((self.spec.mix.file, ""), (self.spec.mix.author_file, ".authors")):
+            if file:
+                shutil.copy(file, self.directory / "config" / f"{self.spec.mix.name}{name}.csv")
+        (self.directory / "config" / "deployment.json").write_text(json.dumps(self.manifest.soft_resources, indent=1))
+        self.generator = Generator(self.lab.nodes, self.lab.target.guard, run, driver, self.directory)
+
+    def facts(self) -> None:
+        """Facts of every node before the users, written to its folder, and its clock's offset."""
         nodes = self.lab.nodes
+        told = dict(zip((n.name for n in nodes.all), self.lab.runner.parallel(nodes.facts_and_clock, nodes.all),
+                        strict=True))  # fmt: skip
+        self.manifest.versions |= versions.read(self.lab, {name: facts for name, (facts, _, _) in told.items()})
+        for node in nodes.all:
+            self.note_facts(node, "before", *told[node.name])
 
-        def facts_and_clock(node: Node) -> tuple[Node, dict[str, Any], tuple[float, float]]:
-            return node, nodes.facts(node), nodes.clock(node)
-
-        told = self.lab.runner.parallel(facts_and_clock, nodes.all)
-        if when == "before":
-            self.manifest.versions |= versions.read(self.lab, {node.name: facts for node, facts, _ in told})
-        for node, facts, (offset, trip) in told:
-            folder = self.folder(node)
-            (folder / f"facts_{when}.json").write_text(json.dumps(facts, indent=1))
-            entry = self.manifest.clock_offsets_s.setdefault(node.name, {})
-            entry |= {f"offset_{when}": round(offset, 7), f"rtt_{when}": round(trip, 7)}
+    def note_facts(self, node: Node, when: str, facts: dict[str, Any], offset_s: float, trip_s: float) -> None:
+        (self.folder(node) / f"facts_{when}.json").write_text(json.dumps(facts, indent=1))
+        entry = self.manifest.clock_offsets_s.setdefault(node.name, {})
+        entry |= {f"offset_{when}": round(offset_s, 7), f"rtt_{when}": round(trip_s, 7)}
 
     def data(self, when: str) -> None:
         """Rows and digest of each table on each replica, if the mix writes: was all written, everywhere?"""
@@ -200,31 +236,17 @@ class Attempt:
 
     # ---- during -------------------------------------------------------------------------------------------------
 
-    def start(self, opened: contextlib.ExitStack, problems: Problems) -> None:
-        """Load generator, collectors, facts, limits: all before the first user. The generator comes first: its JVM
-        takes longer than the rest. What ends them is in `opened` before they begin, the load last: it ends first."""
+    def start(self) -> None:
+        """Collectors, facts, limits: all before the first user, while the load generator gets ready."""
         self.begin("start")
-        run, driver = of_system.run_and_driver(
-            self.lab, self.spec, self.remote, self.manifest.users_real, self.spec.phases, self.trial.seed,
-            value=self.trial.value,
-        )  # fmt: skip
-        (self.directory / "config").mkdir(exist_ok=True)
-        for file, name in ((self.spec.mix.file, ""), (self.spec.mix.author_file, ".authors")):
-            if file:
-                shutil.copy(file, self.directory / "config" / f"{self.spec.mix.name}{name}.csv")
-        (self.directory / "config" / "deployment.json").write_text(json.dumps(self.manifest.soft_resources, indent=1))
-        self.generator = Generator(self.lab.nodes, self.lab.target.guard, run, driver, self.directory)
-        opened.callback(problems.guard, self.lab.runner.stop_spawned)
-        opened.callback(problems.guard, self.stop_collectors, problems)
-        opened.callback(problems.guard, self.lab.target.lift_limits, self.manifest.nodes)
-        opened.callback(problems.guard, self.generator.end)
-        self.generator.start()
         self.start_collectors()
         self.begin("facts")
-        self.facts("before")
+        self.facts()
         compare_clocks(self.manifest.clock_offsets_s, self.lab.nodes.clients)
         self.data("before")
+        self.before_users()
         self.begin("limits")
+        self.limited = True
         self.lab.target.set_limits(self.manifest.nodes)
         self.read_quota("ramp_up")
         self.generator.watch()
@@ -281,23 +303,35 @@ class Attempt:
 
     # ---- after --------------------------------------------------------------------------------------------------
 
-    def wind_down(self, opened: contextlib.ExitStack, problems: Problems) -> None:
+    def wind_down(self, opened: contextlib.ExitStack) -> None:
         """Ends load, limits and collectors, each even if another one fails."""
-        with problems:
+        with self.problems:
             self.begin("stop")
-        if self.generator and not problems.first:
-            with problems:
-                self.generator.ended_well(EXIT_WAIT_S)
         opened.close()
 
-    def stop_collectors(self, problems: Problems) -> None:
+    def end_on_nodes(self) -> None:
+        """The load on one side; limits, and then collectors, which would be slow under them, on the other."""
+        self.lab.runner.parallel(lambda end: end(), [self.end_load, self.end_collectors])
+
+    def end_load(self) -> None:
+        assert self.generator is not None
+        if not self.problems.first:
+            self.problems.guard(self.generator.ended_well, EXIT_WAIT_S)
+        self.problems.guard(self.generator.end)
+
+    def end_collectors(self) -> None:
+        if self.limited:
+            self.problems.guard(self.lab.target.lift_limits, self.manifest.nodes)
+        self.problems.guard(self.stop_collectors)
+
+    def stop_collectors(self) -> None:
         """Looks for nodes that are gone first, since they may be the reason for trouble of the others' collectors."""
         if self.observation:
             self.observation.stop()
         alive = [n for n in self.started if self.lab.target.present(n)]
         for node in (n for n in self.started if n not in alive):
-            problems.add(f"node_gone: {node.name} does not run any more")
-        self.lab.runner.parallel(lambda n: problems.guard(self._stop_node, n), alive)
+            self.problems.add(f"node_gone: {node.name} does not run any more")
+        self.lab.runner.parallel(lambda n: self.problems.guard(self._stop_node, n), alive)
 
     def _stop_node(self, node: Node) -> None:
         try:
@@ -305,47 +339,50 @@ class Attempt:
         except WorkError as error:
             raise WorkError(f"collect {node.name}: {error}") from None
 
-    def bring_home(self, problems: Problems) -> None:
-        """Files of every node that answers, the host's, and the facts after."""
-        with problems:
+    def bring_home(self) -> None:
+        """Files of every node that answers, and the facts after."""
+        with self.problems:
             self.begin("collect")
-        nodes = self.lab.nodes
-
-        def fetch(node: Node) -> None:
-            if not self.lab.target.present(node):
-                raise WorkError(f"node_gone: {node.name} does not run any more")
-            collect.fetch(nodes, node, self.remote, self.folder(node))
-            nodes.call(node, f"ntier-node drop {self.remote}", timeout=20)
-
-        self.lab.runner.parallel(lambda n: problems.guard(fetch, n), self.started)
+        self.lab.runner.parallel(lambda n: self.problems.guard(self._bring_home, n), self.started)
         if self.started:
-            problems.guard(self.facts, "after")
-            problems.guard(self.data, "after")
+            self.problems.guard(self.data, "after")
+
+    def _bring_home(self, node: Node) -> None:
+        if not self.lab.target.present(node):
+            raise WorkError(f"node_gone: {node.name} does not run any more")
+        then = ""
+        with self.problems:
+            collect.fetch(self.lab.nodes, node, self.remote, self.folder(node))
+            then = f"ntier-node drop {self.remote}"
+        self.note_facts(node, "after", *self.lab.nodes.facts_and_clock(node, then))
+
+    def put_in_order(self) -> None:
+        """What was collected, as the contract wants it."""
         if self.observation:
-            problems.guard(self.observation.finish)
-        problems.guard(self.merge_client_samples)
-        problems.guard(collect.compress, self.directory)
+            self.problems.guard(self.observation.finish)
+        self.problems.guard(self.merge_client_samples)
+        self.problems.guard(collect.compress, self.directory)
 
     def merge_client_samples(self) -> None:
         """A client is a load generator (`clients/`) and a node (`nodes/`): what its collectors wrote, its facts and
         logs join the samples that the host took of it."""
         for client in self.lab.nodes.clients:
             source, into = self.directory / "clients" / client.name, self.directory / "nodes" / client.name
-            for name in ("sysstat.sa", "sysstat.json", "procstat.csv", "pressure.csv", "end.json", "logs",
-                         "facts_before.json", "facts_after.json"):  # fmt: skip
+            for name in ("sysstat.sa", "sysstat.json", "procstat.csv", "pressure.csv", "tcp.csv", "canary.csv",
+                         "end.json", "logs", "facts_before.json", "facts_after.json"):  # fmt: skip
                 if (source / name).exists():
                     into.mkdir(parents=True, exist_ok=True)
                     (source / name).rename(into / name)
 
-    def seal(self, problems: Problems) -> None:
+    def seal(self) -> None:
         """Validity by the analysis program, then the last write. A failed attempt is sealed without validity."""
-        if not problems.first:
-            with problems:
-                self.begin("validate")
+        if not self.problems.first:
+            with self.problems:
+                self.begin("validate", shown=False)
                 self.manifest.files = ledger.file_entries(self.directory)
                 ledger.save(self.directory, self.manifest)
                 self.manifest.validity = validate(self.lab, self.directory)
-        self.manifest.failure = failure = problems.first
+        self.manifest.failure = failure = self.problems.first
         now = self.lab.runner.now()
         self.manifest.steps.append({"step": self.step, "t_s": now, "event": "error" if failure else "end"})
         try:

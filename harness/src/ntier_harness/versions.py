@@ -12,6 +12,7 @@ from ntier_analysis.contracts.versions import UNKNOWN, differing
 from ntier_harness import ledger
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.lab import Lab
+from ntier_harness.spec import CLIENT
 
 RUNNING = "running."
 """Prefix of a version that the program itself told; without it: the version of the installed package."""
@@ -20,7 +21,7 @@ RUNNING = "running."
 def read(lab: Lab, facts: dict[str, dict[str, Any]]) -> dict[str, str]:
     """`role.kernel`, `role.<package>` (of `facts`: node -> ntier-node's) and `role.running.<component>`, asked of the
     programs that run. Nodes of one role that differ: all versions, each with its nodes. Raises WorkError."""
-    asked = dict(lab.runner.parallel(lambda n: (n.name, _ask(lab, n)), lab.nodes.all))
+    asked = dict(lab.runner.parallel(lambda n: (n.name, _of(lab, n, facts.get(n.name, {}))), lab.nodes.all))
     seen: dict[str, dict[str, list[str]]] = {}
     for node in lab.nodes.all:
         versions = facts.get(node.name, {})
@@ -28,6 +29,17 @@ def read(lab: Lab, facts: dict[str, dict[str, Any]]) -> dict[str, str]:
         for name, version in (own | {RUNNING + k: v for k, v in asked[node.name].items()}).items():
             seen.setdefault(f"{node.role}.{name}", {}).setdefault(str(version), []).append(node.name)
     return {name: _text(by_version) for name, by_version in seen.items()}
+
+
+def _of(lab: Lab, node: Node, facts: dict[str, Any]) -> dict[str, str]:
+    """What the programs of a node say. Asked once as long as the same processes serve on it (to ask costs the start of
+    a JVM); of a client each time, since its driver is another process in each trial."""
+    same = {name: value for name, value in facts.items() if name != "time_s"}
+    before, told = lab.told.get(node.name, ({}, {}))
+    if node.tier == CLIENT or not same.get("services") or before != same:
+        told = _ask(lab, node)
+        lab.told[node.name] = (same, told)
+    return told
 
 
 def _ask(lab: Lab, node: Node) -> dict[str, str]:
@@ -51,6 +63,7 @@ def check_same(lab: Lab, attempts: dict[str, list[ledger.Attempt]], sweep: str) 
     if not earlier:
         return
     first = min(earlier, key=lambda a: a.manifest.phases[0].start_s or 0.0)
+    lab.told.clear()
     facts = dict(lab.runner.parallel(lambda n: (n.name, lab.nodes.facts(n)), lab.nodes.all))
     changed = differing(first.manifest.versions, read(lab, facts))
     if changed:

@@ -180,8 +180,10 @@ def test_results_on_a_full_disk(real_sweep, tmp_path):
         pytest.skip("no loop device")
     try:
         sweep = RealSweep(Path(mount) / "results", "full")
-        assert sweep.run() == 1
-        assert "bytes are needed" in sweep.log.read_text()
+        assert sweep.run() == 2
+        said = sweep.log.read_text()
+        assert "error: results: " in said, said
+        assert "are needed" in said, said
         assert not sweep.attempts()
     finally:
         subprocess.run(["umount", str(mount)], check=True)

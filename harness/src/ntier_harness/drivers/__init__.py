@@ -41,8 +41,8 @@ class Share:
 
 @dataclass(frozen=True)
 class Run:
-    """One use of the load, whoever makes it: a trial or a warm-up. `workers`: users of closed load; of open load and
-    work, streams of arrivals or of pieces, of all clients together."""
+    """One use of the load, by any driver: a trial or a warm-up. `workers` of all clients together: users of a closed
+    load, streams of arrivals of an open load, or streams of pieces of work."""
 
     directory: str
     workers: int

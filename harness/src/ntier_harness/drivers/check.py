@@ -30,7 +30,7 @@ AMOUNT, ENDLESS = 120, 80_000  # pieces of work; pieces, and seconds, of what is
 PHASES = {"ramp_up_s": 1.0, "run_s": 4.0, "ramp_down_s": 1.0}
 TIER = "server"  # of what a driver is told: this machine alone
 WAITS_S = 2.5  # how long it is kept waiting for the start
-READY_S, END_S, TERM_S = 60.0, 5.0, 3.0  # as a trial allows (load.MAX_BOOT_S, trial.EXIT_WAIT_S, ntier-node)
+READY_S, END_S, TERM_S = 60.0, 20.0, 3.0  # as a trial allows (load.MAX_BOOT_S, trial.EXIT_WAIT_S, ntier-node)
 GAP_S = 5.0  # between two lines of the heartbeat, as load.HEARTBEAT_S
 EARLY_S, LATE_S = 0.05, 1.0  # requests before the start, and after the end
 COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "threadName", "success", "failureMessage", "bytes",
@@ -328,18 +328,29 @@ def timely(bench: Bench, run: Started, end_s: float) -> Finding:
     return Finding(rule, True, f"{len(asked)} requests, the first {-early:.2f} s after the start")
 
 
-def sequences(runs: list[Started]) -> dict[int, list[str]]:
-    """What each worker did, in order, by its number among all."""
-    labels: dict[int, list[str]] = {}
+Thread = tuple[int, str]
+"""A worker by its number among all, and which of its threads; "": it has one."""
+
+
+def tells_draws(runs: list[Started]) -> bool:
+    return all("drawn" in row for run in runs for row in run.rows)
+
+
+def sequences(runs: list[Started]) -> dict[Thread, list[str]]:
+    """What each worker did, in order. If the results tell what was drawn: what each of its threads drew. In which order
+    the threads of one worker take their turns is no draw: it depends on how long each interaction took."""
+    done: dict[Thread, list[str]] = {}
+    drawn = tells_draws(runs)
     for run in runs:
         for row in sorted(run.rows, key=lambda r: int(r["timeStamp"])):
-            number = int(row["threadName"].rpartition("-")[2]) - 1 + run.share.first
-            labels.setdefault(number, []).append(row["label"])
-    return labels
+            thread, _, number = row["threadName"].rpartition("-")
+            key = int(number) - 1 + run.share.first, thread if drawn else ""
+            done.setdefault(key, []).append(f"{row['label']} {row['drawn']}" if drawn else row["label"])
+    return done
 
 
-def common(first: Mapping[int, list[str]], second: Mapping[int, list[str]]) -> list[tuple[list[str], list[str]]]:
-    """How each worker began, as far as both did it; a worker's last interactions may stand in another order if they
+def common(first: Mapping[Thread, list[str]], second: Mapping[Thread, list[str]]) -> list[tuple[list[str], list[str]]]:
+    """How each thread began, as far as both did it; a worker's last interactions may stand in another order if they
     overlap."""
     pairs = [(first[w], second.get(w, [])) for w in first]
     lengths = [min(len(a), len(b)) for a, b in pairs]
@@ -359,16 +370,21 @@ def same_draws(bench: Bench, whole: Started) -> Iterator[Finding]:
         run.wait(at_s + sum(PHASES.values()) + END_S)
         results(run)
     bench.end()
+    yield same(rule, bench.model, whole, runs)
+
+
+def same(rule: str, model: str, whole: Started, runs: list[Started]) -> Finding:
+    """Whether the drivers of `runs` together drew what the one of `whole` did."""
     pairs = common(sequences([whole]), sequences(runs))
     compared, kinds = sum(len(a) for a, _ in pairs), {label for a, b in pairs for label in (*a, *b)}
-    if bench.model == "open":  # arrivals overlap, and the results have them in the order of their ends
+    if model == "open":  # arrivals overlap, and the results have them in the order of their ends
         pairs = [(sorted(a), sorted(b)) for a, b in pairs]
     wrong = sum(a != b for a, b in pairs)
     if compared < SAME_LEAST or len(kinds) < 2:
-        yield Finding(rule, None, f"{compared} interactions of {len(kinds)} kinds are too few to tell")
-    else:
-        said = f"{wrong} of {len(pairs)} workers did other things" if wrong else f"{compared} interactions compared"
-        yield Finding(rule, not wrong, said)
+        return Finding(rule, None, f"{compared} interactions of {len(kinds)} kinds are too few to tell")
+    who = "threads" if tells_draws([whole]) else "workers"
+    said = f"{wrong} of {len(pairs)} {who} did other things" if wrong else f"{compared} interactions compared"
+    return Finding(rule, not wrong, said)
 
 
 def on_request(bench: Bench, whole: Started) -> Iterator[Finding]:

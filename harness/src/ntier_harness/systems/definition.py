@@ -60,7 +60,8 @@ class Tier(Part):
     holds: list[Text] = Field(default_factory=list)
     """Files which show that a machine already holds somebody else's data of this kind."""
     talks_to: list[Word] = Field(default_factory=list)
-    """Tiers further inwards that it sends requests to. They are started before it."""
+    """Tiers further inwards that it sends requests to. They are started before it. Its own name: its nodes talk to each
+    other."""
     replicas: Replicas = Replicas.BALANCED
     jvm: bool = False
     """Whether its servers may be Java virtual machines: the warm-up waits until their compilers are idle."""

@@ -153,13 +153,13 @@ def _tiers(d: Definition) -> Iterator[tuple[Key, str]]:
             yield ("tiers", i, "counts"), f"{list(tier.counts)}: the first number is the smallest"
         for j, other in enumerate(tier.talks_to):
             yield from _among(("tiers", i, "talks_to", j), other, d.tier_names, "tier")
-    if circle := _circle({t.name: t.talks_to for t in d.tiers}):
+    if circle := _circle({t.name: [other for other in t.talks_to if other != t.name] for t in d.tiers}):
         place = d.tier_names.index(circle[0])
         yield ("tiers", place, "talks_to"), f"a cycle: {' -> '.join(circle)}; a tier asks tiers further inwards only"
     else:
         for i, tier in enumerate(d.tiers):
             for other in tier.talks_to:
-                if other in d.tier_names and d.tier_names.index(other) <= i:
+                if other in d.tier_names and d.tier_names.index(other) < i:
                     text = (
                         f"{tier.name} asks {other}, which stands before it; tiers are in order from the users inwards"
                     )

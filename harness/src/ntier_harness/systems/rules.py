@@ -1,4 +1,4 @@
-"""What a system's own Python file (`rules:` in its system.yaml) may say where data cannot.
+"""Rules that data cannot express, in a system's own Python file (`rules:` in its system.yaml).
 
 The file defines a class `Rules` with these methods; the harness makes one and asks it. It sees a request as values and
 touches nothing."""

@@ -20,10 +20,12 @@ takes_up        := $(EXPERIMENT) $(PLACE)
 takes_deploy    := $(EXPERIMENT) $(PLACE)
 takes_setup     := $(EXPERIMENT)
 takes_campaign  := SPEC MACHINES BUDGET METRICS $(PLACE)
+takes_study     := NAME SPEC METRICS $(PLACE)
 takes_smoke     := $(PLACE)
 takes_status    := TARGET $(PLACE)
-takes_doctor    := TARGET JSON
+takes_doctor    := TARGET MACHINES JSON
 takes_down      := TARGET
+takes_images    := $(EXPERIMENT) REMOVE $(PLACE)
 takes_leftovers := TARGET REMOVE JSON
 takes_purge     := YES
 takes_ingest    := SWEEP STORE RESULTS
@@ -87,7 +89,7 @@ venv:
 	@setup/bootstrap.sh >&2
 
 doctor: venv ## what this machine has and lacks, with the command that mends it
-	@$(NTIER) doctor $(call option,TARGET,target) $(if $(JSON),--json)
+	@$(NTIER) doctor $(call option,TARGET,target) $(call option,MACHINES,machines) $(if $(JSON),--json)
 
 purge: ## removes what set-up and sweeps made on this machine, results excepted; lists it first (YES=1: does not ask)
 	@setup/purge.sh $(if $(YES),--yes)
@@ -100,18 +102,24 @@ lock: ## resolves requirements.in into requirements.txt
 
 # ---- experiments --------------------------------------------------------------------------------------------------
 
-.PHONY: plan sweep campaign up deploy status down leftovers smoke
+.PHONY: plan sweep campaign study studies up deploy status down images leftovers smoke
 plan: venv ## what a sweep (SPEC=file.yaml: a campaign) would do (nodes, trials, time, disk, memory); touches nothing
 	@$(NTIER) plan $(OPTIONS) $(call option,ATTEMPTS,attempts) $(call option,SPEC,spec)
 
-sweep: venv ## up, deploy, all trials, collect, ingest, report; goes on with a sweep that was interrupted
+sweep: venv ## all steps from nodes to a report; goes on with a sweep that was interrupted
 	@$(call prepare,sweep $(OPTIONS) $(call option,ATTEMPTS,attempts) $(call option,METRICS,metrics))
 	@$(NTIER) sweep $(OPTIONS) $(call option,ATTEMPTS,attempts) $(call option,METRICS,metrics)
 
-campaign: venv ## SPEC=file.yaml: several sweeps (topologies x mixes x middlewares) as one resumable ledger
+campaign: venv ## SPEC=file.yaml: runs several sweeps (topologies x mixes x middlewares) as one; goes on where it stopped
 	@$(if $(SPEC),,echo 'error: SPEC is missing; for example: make campaign SPEC=workloads/campaigns/smoke.yaml' >&2; exit 2)
 	@$(call prepare,campaign $(call option,SPEC,spec) $(call option,METRICS,metrics) $(OPTIONS))
 	@$(NTIER) campaign $(call option,SPEC,spec) $(call option,METRICS,metrics) $(OPTIONS)
+
+study: venv ## NAME=two-phase-commit: runs what is missing of a study (SPEC=file.yaml: of one of its campaigns), then makes its page anew
+	@studies/study.sh $(call quoted,$(NAME)) $(call quoted,$(RESULTS)) $(call quoted,$(SPEC)) $(call option,METRICS,metrics) $(if $(JSON),--json)
+
+studies: venv ## makes the pages of all studies anew from their committed data
+	@for page in studies/*/page.py; do $(VENV)/python "$$page"; done
 
 up: venv ## provisions the nodes
 	@$(call prepare,up $(OPTIONS))
@@ -127,7 +135,10 @@ status: venv ## what runs, and how far the sweeps and campaigns are
 down: venv ## destroys the nodes (TARGET=hosts: undoes what it made on the machines, which stay)
 	@$(NTIER) down $(call option,TARGET,target)
 
-leftovers: venv ## what crashed runs left in the account from which machines are rented (REMOVE=1: removes it)
+images: venv ## snapshots with the roles of a topology, so that rented machines start sooner (REMOVE=1: removes them)
+	@$(NTIER) images $(if $(REMOVE),--remove $(call option,TARGET,target),$(OPTIONS))
+
+leftovers: venv ## what crashed runs left in the account that rents machines (REMOVE=1: removes it)
 	@$(NTIER) leftovers $(call option,TARGET,target) $(if $(REMOVE),--remove) $(if $(JSON),--json)
 
 SMOKE = --topo 1/1/1/1M --users 1000,3000 --phases smoke --name smoke $(OPTIONS)
@@ -160,7 +171,7 @@ site: venv ## the documentation as a site: build/site/index.html
 # Whole programs run four at a time on two cores, since half of them wait; first those that wait.
 WITH_NODES := $(wildcard harness/tests ansible/tests setup/tests systems/*/tests rubbos-app/tests middleware/*/tests)
 # $(call without_nodes, and more,PROCESSES)
-without_nodes = $(VENV)/pytest -m 'not nodes and not alone$(1)' -n $(2) --dist worksteal --durations=20 workloads/tests $(WITH_NODES) notebooks/tests analysis/tests
+without_nodes = $(VENV)/pytest -m 'not nodes and not alone$(1)' -n $(2) --dist worksteal --durations=20 workloads/tests $(WITH_NODES) notebooks/tests studies/tests analysis/tests
 test test-nodes: MIDDLEWARE := shardingsphere,haproxy,pgpool# those of which the tests need images
 
 test: setup test-without test-nodes ## all tests, the smoke experiment included

@@ -127,6 +127,7 @@ def commands(program: str, group: Any, context: Any) -> str:
 
 def store_page() -> str:
     from ntier_analysis.store.schema import RULES, TABLES
+    from ntier_analysis.store.series import LABELS, SERIES
 
     def rows(name: str) -> Iterator[tuple]:
         for field in TABLES[name]:
@@ -137,6 +138,12 @@ def store_page() -> str:
     head = ("column", "definition", "unit", "allowed")
     chapters = [f"## {name}\n\n{table(head, rows(name))}" for name in TABLES]
     intro = "Each table has a file per sweep: `<store>/<table>/<sweep>.parquet`. A missing value is null, never 0.\n"
+    written = ((f"`{f.name}`", f.metadata[b"definition"].decode()) for f in SERIES if f.name not in LABELS)
+    formula = "`offset + count / divisor * factor / scale + rest`"
+    chapters.append(
+        f"## samples on the disk\n\nA row per series, beside its labels. A value is {formula}, or `raw`. Series with "
+        f"the same `clock` have the same times, phases and intervals.\n\n{table(head[:2], written)}"
+    )
     return f"# Tables of the store\n\n{intro}\n" + "\n".join(chapters)
 
 

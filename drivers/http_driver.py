@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A driver in a hundred lines: HTTP requests of closed, open and fixed work (docs/drivers.md is its contract).
+"""A driver in less than 200 lines: HTTP requests of closed, open and fixed work (docs/drivers.md is its contract).
 
 http_driver.py DIR. Parameters: `requests`, a CSV file with the columns interaction,method,path,weight (beside this
 program, or a whole path); in a path {n} is a random whole number from 1 to `n` (1000). Open load: `rate_per_s`; work:

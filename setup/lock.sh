@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url \
-  --no-emit-find-links --no-emit-package ntier-analysis --extra fast --extra notebooks "$@" \
+  --no-emit-find-links --no-emit-package ntier-analysis --extra fast --extra notebooks --extra cluster --extra remote "$@" \
   requirements.in analysis/pyproject.toml harness/pyproject.toml --output-file requirements.txt
 if grep -n '://' requirements.txt; then
   echo 'error: the lock names a registry' >&2

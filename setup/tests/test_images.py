@@ -107,6 +107,16 @@ def test_nothing_is_built_when_all_is_there(images, steps, monkeypatch):
     assert images.stale(steps, ["web", "data"], rebuild=False) == []
 
 
+def test_a_set_up_that_waited_for_another_one_finds_everything_done(images, monkeypatch, tmp_path):
+    monkeypatch.setattr(images.golden, "STATE", tmp_path)
+    monkeypatch.setattr(images.base, "is_pinned", lambda *_, **__: False)
+    monkeypatch.setattr(images, "note", lambda _: None)
+    monkeypatch.setattr(sys, "argv", ["images", "--images", "client"])
+    looked = iter([["client"], []])
+    monkeypatch.setattr(images, "stale", lambda *_: next(looked))
+    assert images.main() == 0
+
+
 def test_artefacts_are_built_only_for_images_that_are(images, steps, monkeypatch):
     have(monkeypatch, steps, "base", "app", "data")
     assert images.stale(steps, ["web", "data"], rebuild=False) == ["web"]

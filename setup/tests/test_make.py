@@ -24,7 +24,8 @@ def make(tmp_path):
         script.write_text(STUB)
         script.chmod(0o755)
     (tmp_path / ".venv").symlink_to(Path(sys.executable).parents[1])
-    (tmp_path / "workloads").symlink_to(ROOT / "workloads")
+    for name in ("workloads", "studies"):
+        (tmp_path / name).symlink_to(ROOT / name)
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}  # of a make above this test
     state = {"NTIER_ROOT": str(ROOT), "NTIER_STATE": str(tmp_path / "state")}
 
@@ -53,6 +54,9 @@ def make(tmp_path):
         (["sweep", "TOPO=1/1/1/1M", "SET=web_max_worker=60"], "did you mean 'web_max_workers'"),
         (["campaign", "SPEC=none.yaml"], "error: spec: none.yaml: cannot be read"),
         (["campaign"], "error: SPEC is missing"),
+        (["study"], "error: name: no study ''; there are: "),
+        (["study", "NAME=two-phase"], "no study 'two-phase'"),
+        (["study", "NAME=two-phase-commit", "SPEC=none.yaml"], "error: spec: none.yaml: cannot be read"),
         (["sweep", "TARGET=hosts", "TOPO=1/1/1/1M"], "error: hosts: missing"),
     ],
     ids=lambda value: "-".join(value).replace("/", "") if isinstance(value, list) else "says",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -30,12 +31,16 @@ def environment(java, jmeter_home, monkeypatch):
     monkeypatch.setenv("JMETER_HOME", str(jmeter_home))
 
 
+def dictionary(folder: Path) -> Path:
+    (folder / "dictionary.txt").write_text("word\n")
+    return folder / "dictionary.txt"
+
+
 def settings(kind: str, folder: Path) -> dict[str, object]:
     if kind == "own":
         return {"plan": str(PLANS / "own.jmx"), "own_thread_group": True, "heap": "256m", "properties": OWN}
-    (folder / "dictionary.txt").write_text("word\n")
     properties = {
-        "ntier.dictionary": str(folder / "dictionary.txt"),
+        "ntier.dictionary": str(dictionary(folder)),
         "ntier.mix": str(WORKLOADS / "mixes/browse_only.csv"),
     }
     return {"plan": str(WORKLOADS / "rubbos.jmx"), "heap": "256m", "properties": properties}
@@ -90,3 +95,29 @@ def test_a_name_that_cannot_be_filled_in_is_refused_with_those_that_can(java, jm
     assert said.startswith(
         "run-jmeter: properties: 'users' cannot be filled in; in braces are allowed address, addresses,"
     )
+
+
+def test_the_archive_of_classes_is_made_when_told_to_and_only_read_by_runs(java_25, jmeter_home, tmp_path, monkeypatch):
+    if java_25 is None:
+        pytest.skip("only the JVM of the client node, Java 25, keeps an archive")
+    home = tmp_path / "jmeter"
+    home.symlink_to(jmeter_home)
+    monkeypatch.setenv("JAVA", java_25)
+    monkeypatch.setenv("JMETER_HOME", str(home))
+    keep = [WORKLOADS / "bin/run-jmeter", "--keep-classes", WORKLOADS / "rubbos.jmx"]
+    done = subprocess.run(keep, capture_output=True, text=True, timeout=120, check=False)
+    archive = tmp_path / "jmeter.jsa"
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = archive.stat()
+    out, loaded = tmp_path / "trial", tmp_path / "loaded.txt"
+    out.mkdir()
+    settings = told(out, {"dictionary": dictionary(tmp_path)})
+    settings |= {"phases": {"ramp_up_s": 0, "run_s": 2, "ramp_down_s": 0}}
+    settings["jmeter"]["jvm_options"] = f"-Xlog:class+load:file={loaded}"
+    (out / "driver.json").write_text(json.dumps(settings))
+    start_driver(out, java_25, home)
+    wait_for_end(out)
+    classes = [line for line in loaded.read_text().splitlines() if "org.apache.jmeter" in line or "io.ntier" in line]
+    kept = [line for line in classes if "shared objects file (top)" in line]
+    assert len(kept) > 0.9 * len(classes) > 100
+    assert (archive.stat().st_mtime_ns, archive.stat().st_size) == (made.st_mtime_ns, made.st_size)

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.LongAdder;
 /** What the heartbeat tells: cumulative counts, and the mean response time since the last beat. */
 final class Counters {
     static final String HEADER = "t_s,users,started,completed,failed,in_flight,response_time_mean_ms,content_checked,"
-            + "content_wrong,retries";
+            + "content_wrong,retries,statements";
 
     final AtomicInteger users = new AtomicInteger();
     private final LongAdder started = new LongAdder();
@@ -18,6 +18,7 @@ final class Counters {
     private final LongAdder checked = new LongAdder();
     private final LongAdder wrong = new LongAdder();
     private final LongAdder retries = new LongAdder();
+    private final LongAdder statements = new LongAdder();
     private long lastCompleted;
     private long lastResponseMs;
 
@@ -49,6 +50,11 @@ final class Counters {
         retries.increment();
     }
 
+    /** What a page says that it took. */
+    void statements(int number) {
+        statements.add(number);
+    }
+
     /**
      * The line of one beat; the mean is nan if nothing was completed since the last one. What comes last in an
      * interaction is read first, so that no line has more completed than started.
@@ -65,7 +71,7 @@ final class Counters {
         String meanText = Double.isNaN(mean) ? "nan" : String.format(Locale.ROOT, "%.1f", mean);
         return String.format(
                 Locale.ROOT,
-                "%.3f,%d,%d,%d,%d,%d,%s,%d,%d,%d%n",
+                "%.3f,%d,%d,%d,%d,%d,%s,%d,%d,%d,%d%n",
                 nowS,
                 users.get(),
                 begun,
@@ -75,6 +81,7 @@ final class Counters {
                 meanText,
                 checked.sum(),
                 wrong.sum(),
-                retries.sum());
+                retries.sum(),
+                statements.sum());
     }
 }

@@ -100,6 +100,17 @@ final class Page {
         return NONE;
     }
 
+    /** How many statements the page took, as the comment at its end says; 0 if it does not say. */
+    int statements() {
+        String key = " statements=";
+        int from = text.lastIndexOf(key) + key.length();
+        int end = from;
+        while (end < text.length() && Character.isDigit(text.charAt(end))) {
+            end++;
+        }
+        return from < key.length() || from == end ? 0 : Integer.parseInt(text, from, end, 10);
+    }
+
     /** Value of a form's hidden field, quoted or not; null if there is none. */
     String field(String name) {
         for (String form : new String[] {"name=" + name + " ", "name=\"" + name + "\" "}) {

@@ -84,6 +84,7 @@ public class PageReader extends AbstractTestElement implements PostProcessor, Te
             return;
         }
         Page page = Page.of(result.getResponseData());
+        user.counters().statements(page.statements());
         Walk.Outcome outcome = judge(result, page);
         if (outcome != Walk.Outcome.ERROR) {
             checkContent(context.getVariables(), user, result, page);

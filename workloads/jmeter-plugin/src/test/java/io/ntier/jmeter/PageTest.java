@@ -31,6 +31,15 @@ class PageTest {
     }
 
     @Test
+    void thePageSaysItsStatements() {
+        String end = "<!-- ntier page=ViewStory id=7 rows=42 statements=44 -->\n</body>\n</html>\n";
+        assertEquals(44, new Page("<p>It has statements=3</p>" + end).statements());
+        assertEquals(0, new Page("<h1>503 Service Unavailable</h1>").statements());
+        assertEquals(0, new Page("we made statements=, as they say").statements());
+        assertEquals(0, Page.EMPTY.statements());
+    }
+
+    @Test
     void theFirstLinkIsSkippedInFavourOfTheSecond() {
         Map<String, Integer> count = picks(new Page("k=1 k=2 k=3 k=4 "), "k=", true, 40_000);
         assertFalse(count.containsKey("1"));

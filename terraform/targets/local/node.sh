@@ -44,13 +44,22 @@ create() {
   mac=$(printf '02:00:%02x:%02x:%02x:%02x' ${address//./ })
   [[ $memory == - ]] || options+=(--config "limits.memory=$memory")
   [[ $network == - ]] || options+=(--device "eth0,limits.ingress=$network")
-  incus launch "$image" "$name" --quiet --config "environment.NTIER_ADDRESS=$address/16" \
-    --config "environment.NTIER_GATEWAY=$gateway" --device "eth0,hwaddr=$mac" "${options[@]}" ||
-    fail "node $name could not be made from image $image (make it: setup/setup.sh --images $image)"
+  launch "$image" "$name" --config "environment.NTIER_ADDRESS=$address/16" \
+    --config "environment.NTIER_GATEWAY=$gateway" --device "eth0,hwaddr=$mac" "${options[@]}"
   shape "$name" "$network"
   put_keys "$name" "$key" || fail "node $name does not take its keys: incus --project $project console $name --show-log"
   wait_for_ssh "$name" "$address"
   printf '%s' "$made" >"$folder/made"
+}
+
+launch() { # what a killed run asked for may still be under way, and Incus then refuses the name for a moment
+  local image=$1 name=$2 end=$((SECONDS + wait_seconds)) said
+  until said=$(incus launch "$@" --quiet 2>&1); do
+    [[ $said == *busy* || $said == *'already exists'* ]] && ((SECONDS < end)) ||
+      fail "node $name could not be made from image $image (make it: setup/setup.sh --images $image): $said"
+    sleep 0.2
+    remove "$name"
+  done
 }
 
 shape() { # what the node sends; Incus' own limits.egress needs a policer, which not every kernel has
@@ -61,6 +70,14 @@ shape() { # what the node sends; Incus' own limits.egress needs a policer, which
   nsenter --target "$pid" --net tc qdisc replace dev eth0 root tbf rate "${network}bit" \
     burst $((network / 800 > 65536 ? network / 800 : 65536)) latency 100ms ||
     fail "node $name: its network cannot be limited to $network bit/s (tc)"
+}
+
+start() { # the same: what a killed run began may still be under way
+  local name=$1 end=$((SECONDS + wait_seconds)) said
+  until said=$(incus start "$name" 2>&1) || running | grep -qx -- "$name"; do
+    [[ $said == *busy* ]] && ((SECONDS < end)) || fail "node $name does not start: $said"
+    sleep 0.2
+  done
 }
 
 put_keys() { # one archive through one call; the node's sshd tries until its key is there
@@ -114,7 +131,7 @@ guard() {
       create "$name" "$image" "$address" "$memory" "$network" &
       pids+=($!)
     elif ! grep -qx -- "$name" <<<"$running"; then
-      { incus start "$name" && shape "$name" "$network" && wait_for_ssh "$name" "$address"; } &
+      { start "$name" && shape "$name" "$network" && wait_for_ssh "$name" "$address"; } &
       pids+=($!)
     fi
   done <<<"${NTIER_SPECS:-}"

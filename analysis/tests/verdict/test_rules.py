@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from ntier_analysis.statistics.share import saturation_share
 from ntier_analysis.verdict.agreement import combine, migrations
+from ntier_analysis.verdict.context import Context
 from ntier_analysis.verdict.coverage import mean_known
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import Bottleneck, Load, Verdict
@@ -394,3 +395,22 @@ def test_lowest_load_that_waits_itself_is_no_base():
 def test_where_no_node_of_a_tier_was_read_its_use_is_not_known():
     rows = [np.array([np.nan, 1.0, 0.5]), np.array([np.nan, 0.5, np.nan])]
     assert mean_known(rows) == pytest.approx([np.nan, 0.75, 0.5], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("longer", "host_pct", "verdict"),
+    [
+        (2.1, None, "hidden"),
+        (2.1, 10.0, "hidden"),
+        (2.1, 74.0, "unknown"),
+        (1.1, 74.0, "single"),
+        (8.0, 74.0, "hidden"),
+    ],
+)
+def test_a_place_that_is_held_longer_on_a_busy_host_waits_for_nothing_that_is_known(longer, host_pct, verdict):
+    """All that the nodes do takes longer on a host that is used; more places may help all the same."""
+    pool = saturation("app1", 1.0, resource="pool", item="connections", mean=100.0)
+    used = {} if host_pct is None else {("host", "cpu", ""): host_pct}
+    context = Context(held_longer={pool.key: longer}, used_pct=used)
+    found = [pool, *idle("web1", "app1", "middleware1", "db1")]
+    assert judge_trial(load(), found, NODES, 0.05, context).verdict == verdict

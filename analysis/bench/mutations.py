@@ -37,12 +37,13 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "ntier_analysis.verdict"
 FOLDER = ROOT / "analysis/src" / PACKAGE.replace(".", "/")
 RULES = ("agreement", "arrivals", "base", "causes", "conditions", "context", "coverage", "disks", "exact", "load",
-         "lowest", "plateau", "reasoning", "relief", "replicas", "saturation", "stops", "sweep", "trial")  # fmt: skip
+         "lowest", "plateau", "reasoning", "relief", "replicas", "saturation", "standstill", "stops", "sweep", "trial",
+         "without")  # fmt: skip
 TESTS = ("test_saturation.py", "test_turns.py", "test_rules.py", "test_principles.py", "test_symptoms.py",
          "test_load_models.py", "test_stops.py", "test_replicas.py")  # fmt: skip
 """Of analysis/tests/verdict: those that take seconds."""
 SAYS = {"_law", "_said", "_conflicts", "_imbalances", "_use_text", "_beside_stops", "_agreement", "_disagreement",
-        "_holds", "_who", "law", "named", "_loads"}  # fmt: skip
+        "_holds", "_who", "_percent", "law", "named", "_loads"}  # fmt: skip
 """Functions that only say in words what was found."""
 OPPOSITE = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
             ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is}  # fmt: skip

@@ -1,9 +1,10 @@
 """Whether the tests notice when a rule of the verdict is broken: each condition dropped, each comparison turned round.
 
-    python analysis/bench/mutations.py [MODULE ...] [--tests FILE ...] [--list]
+    python analysis/bench/mutations.py [MODULE ...] [--tests FILE ...] [--part I/N] [--list]
 
 Mutates the modules of the verdict's rules in memory, one place at a time, and runs the tests that pass through the
-line. Prints each change that no test noticed, and how many some did. `--list`: only what would be changed.
+line. Prints each change that no test noticed, and how many some did. `--list`: only what would be changed. `--part`:
+only every N-th change, from the I-th.
 
 An `if`, or the filter of a comprehension, no longer applies; of `a and b`, or `a or b`, each part is left out once. A
 comparison that none of these drops becomes its opposite (< becomes >=). Conditions in the text of a sentence are left
@@ -269,9 +270,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("modules", nargs="*", default=RULES, help="of ntier_analysis/verdict; default: all rules")
     parser.add_argument("--tests", nargs="+", default=[f"analysis/tests/verdict/{t}" for t in TESTS])
+    parser.add_argument("--part", default="1/1", metavar="I/N")
     parser.add_argument("--list", action="store_true", help="only list what would be changed")
     given = parser.parse_args()
-    every = [m for module in given.modules for m in mutations(module)]
+    first, parts = (int(number) for number in given.part.split("/"))
+    every = [m for module in given.modules for m in mutations(module)][first - 1 :: parts]
     if given.list:
         print("\n".join(m.name for m in every))
         return

@@ -242,6 +242,23 @@ def test_what_stands_still_for_seconds_of_each_pause_holds_up_nobody_by_its_work
     assert v.verdict == "hidden"
 
 
+def test_what_idles_for_a_second_of_one_pause_has_not_stopped_itself():
+    """A second is less than counts: it holds up the others by its work."""
+    second = (T >= 30.0) & (T < 31.0)
+    db = replace(saturation("db1", 0.0, mean=90.0), values=np.where(second, 0.0, np.where(STILL, 70.0, 90.0)))
+    found = [*tiers(db)[:3], replace(db, indicator=np.zeros(600))]
+    assert len(stopped_part(load(pauses=PAUSES), found, TIERS)) == 1
+    v = judge_trial(load(pauses=PAUSES), found, NODES, 0.05)
+    assert any("db1 cpu worked then while nothing behind did" in text for text in v.evidence)
+
+
+def test_of_two_that_work_in_the_pauses_only_the_one_without_room_holds_up_the_others():
+    web, app, *rest = collects(85.0, 40.0, 100.0)
+    other = replace(app, node="app2", values=np.where(LATE, 40.0, np.where(STILL, 30.0, 20.0)))
+    v = judge_trial(load(pauses=PAUSES), [web, app, other, *rest], NODES | {"app2": "app"}, 0.05)
+    assert [b.nodes for b in v.bottlenecks] == [("app1",)]
+
+
 # ---- what of a pause is the stop's ---------------------------------------------------------------------------------
 
 LOCKED = ((T[:, None] >= PAUSES[:, 0]) & (T[:, None] < PAUSES[:, 0] + 2.0)).any(axis=1)
@@ -277,6 +294,24 @@ def test_what_is_worked_off_in_a_pause_is_no_reason_to_doubt_the_stop(places, kn
     assert (v.verdict == "unknown") != verdict
     assert v.stopped == ("middleware", "db")
     assert any("in 8 % of the run it worked off what came meanwhile" in text for text in v.evidence)
+
+
+@pytest.mark.parametrize(("places", "verdict", "tiers"), [(60.0, "hidden", ("middleware", "db")), (8.0, "unknown", ())])
+def test_where_no_tier_is_seen_to_stop_the_holders_of_the_places_tell(places, verdict, tiers):
+    """The first tier does a little in the pauses, so that it neither stops nor goes on sending."""
+    pool, _, *rest = works_off(places)
+    v = judge_trial(load(pauses=PAUSES), [pool, used("web1", 30, 6.6), *rest], NODES, 0.05)
+    assert (v.verdict, v.stopped) == (verdict, tiers)
+
+
+@pytest.mark.parametrize(("places", "verdict"), [(60.0, "hidden"), (8.0, "unknown")])
+def test_few_holders_who_wait_while_little_is_lost_prove_no_stop(places, verdict):
+    """The pool is full in the pauses only, which cost little: it is no cause."""
+    pool, _, *rest = stopped_below_a_pool(places)
+    pool = replace(pool, shares=saturation("app1", 0.18, resource="pool").shares, indicator=STILL.astype(float))
+    found = [pool, used("web1", 30, 6.6), *rest]
+    v = judge_trial(load(pauses=PAUSES, response_s=0.5), found, NODES, 0.05)
+    assert v.verdict == verdict, v.evidence
 
 
 # ---- what limits beside the stops ----------------------------------------------------------------------------------

@@ -99,8 +99,6 @@ def standstill(
 def _stopped(pauses: np.ndarray, load: Load, found: list[Saturation], context: Context) -> Stopped | None:
     """What stopped in the pauses, or a part of each; None if something was saturated then, or nothing tells."""
     start, order = load.start_s, context.order
-    if explained(pauses, found, start):
-        return None
     tier, behind = stopped_tier(pauses, found, start, order), held_behind(pauses, found, start, order)
     symptoms = {s.key for s in held_through(pauses, found, start)} | context.together
     if behind and (tier is None or order.index(tier) <= order.index(behind[0].tier)):

@@ -1,9 +1,10 @@
 """Whether the tests notice when a rule of the verdict is broken: each condition dropped, each comparison turned round.
 
-    python analysis/bench/mutations.py [MODULE ...] [--tests FILE ...] [--list]
+    python analysis/bench/mutations.py [MODULE ...] [--tests FILE ...] [--part I/N] [--list]
 
 Mutates the modules of the verdict's rules in memory, one place at a time, and runs the tests that pass through the
-line. Prints each change that no test noticed, and how many some did. `--list`: only what would be changed.
+line. Prints each change that no test noticed, and how many some did. `--list`: only what would be changed. `--part`:
+only every N-th change, from the I-th.
 
 An `if`, or the filter of a comprehension, no longer applies; of `a and b`, or `a or b`, each part is left out once. A
 comparison that none of these drops becomes its opposite (< becomes >=). Conditions in the text of a sentence are left
@@ -37,12 +38,13 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "ntier_analysis.verdict"
 FOLDER = ROOT / "analysis/src" / PACKAGE.replace(".", "/")
 RULES = ("agreement", "arrivals", "base", "causes", "conditions", "context", "coverage", "disks", "exact", "load",
-         "lowest", "plateau", "reasoning", "relief", "replicas", "saturation", "stops", "sweep", "trial")  # fmt: skip
+         "lowest", "plateau", "reasoning", "relief", "replicas", "saturation", "standstill", "stops", "sweep", "trial",
+         "without")  # fmt: skip
 TESTS = ("test_saturation.py", "test_turns.py", "test_rules.py", "test_principles.py", "test_symptoms.py",
          "test_load_models.py", "test_stops.py", "test_replicas.py")  # fmt: skip
 """Of analysis/tests/verdict: those that take seconds."""
 SAYS = {"_law", "_said", "_conflicts", "_imbalances", "_use_text", "_beside_stops", "_agreement", "_disagreement",
-        "_holds", "_who", "law", "named", "_loads"}  # fmt: skip
+        "_holds", "_who", "_percent", "law", "named", "_loads"}  # fmt: skip
 """Functions that only say in words what was found."""
 OPPOSITE = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
             ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is}  # fmt: skip
@@ -268,9 +270,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("modules", nargs="*", default=RULES, help="of ntier_analysis/verdict; default: all rules")
     parser.add_argument("--tests", nargs="+", default=[f"analysis/tests/verdict/{t}" for t in TESTS])
+    parser.add_argument("--part", default="1/1", metavar="I/N")
     parser.add_argument("--list", action="store_true", help="only list what would be changed")
     given = parser.parse_args()
-    every = [m for module in given.modules for m in mutations(module)]
+    first, parts = (int(number) for number in given.part.split("/"))
+    every = [m for module in given.modules for m in mutations(module)][first - 1 :: parts]
     if given.list:
         print("\n".join(m.name for m in every))
         return

@@ -4,9 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ntier_analysis.verdict.context import Context
-from ntier_analysis.verdict.stops import held_behind, pauses_behind, pauses_between, pauses_in_use, stopped_tier
+from ntier_analysis.verdict.context import Context, of_loads
+from ntier_analysis.verdict.load import TIERS
+from ntier_analysis.verdict.stops import (
+    ends_in_order,
+    held_behind,
+    pauses_behind,
+    pauses_between,
+    pauses_in_use,
+    stopped_part,
+    stopped_tier,
+    together,
+)
 from ntier_analysis.verdict.trial import judge_trial
+from ntier_analysis.verdict.without import reliefs
 
 from .test_rules import NODES, load, saturation
 
@@ -219,12 +230,179 @@ def test_nothing_is_hidden_while_use_and_collections_leave_no_room(pct, verdict)
     assert any("garbage collections stop it in 12 % of the run" in text for text in v.evidence) == (pct > 10)
 
 
-def test_what_stands_still_for_most_of_the_pauses_holds_up_nobody_by_its_work():
-    """The database is locked for six tenths of each pause, and then works off what waits, at 100 % until the next."""
+@pytest.mark.parametrize("part", [0.6, 0.4])
+def test_what_stands_still_for_seconds_of_each_pause_holds_up_nobody_by_its_work(part):
+    """The database is locked for a part of each pause, and then works off what waits, at 100 % until the next."""
     last = np.zeros(600, bool)
     for begin, end in PAUSES:
-        last |= (begin + 0.6 * (end - begin) <= T) & (end > T)
+        last |= (begin + part * (end - begin) <= T) & (end > T)
     db = replace(used("db1", 98, 0), values=np.where(last, 100.0, np.where(STILL, 0.0, 98.0)))
     v = judge_trial(load(pauses=PAUSES), [*tiers(db)[:3], replace(db, indicator=last.astype(float))], NODES, 0.05)
     assert v.bottlenecks == []
     assert v.verdict == "hidden"
+
+
+def test_what_idles_for_a_second_of_one_pause_has_not_stopped_itself():
+    """A second is less than counts: it holds up the others by its work."""
+    second = (T >= 30.0) & (T < 31.0)
+    db = replace(saturation("db1", 0.0, mean=90.0), values=np.where(second, 0.0, np.where(STILL, 70.0, 90.0)))
+    found = [*tiers(db)[:3], replace(db, indicator=np.zeros(600))]
+    assert len(stopped_part(load(pauses=PAUSES), found, TIERS)) == 1
+    v = judge_trial(load(pauses=PAUSES), found, NODES, 0.05)
+    assert any("db1 cpu worked then while nothing behind did" in text for text in v.evidence)
+
+
+def test_of_two_that_work_in_the_pauses_only_the_one_without_room_holds_up_the_others():
+    web, app, *rest = collects(85.0, 40.0, 100.0)
+    other = replace(app, node="app2", values=np.where(LATE, 40.0, np.where(STILL, 30.0, 20.0)))
+    v = judge_trial(load(pauses=PAUSES), [web, app, other, *rest], NODES | {"app2": "app"}, 0.05)
+    assert [b.nodes for b in v.bottlenecks] == [("app1",)]
+
+
+# ---- what of a pause is the stop's ---------------------------------------------------------------------------------
+
+LOCKED = ((T[:, None] >= PAUSES[:, 0]) & (T[:, None] < PAUSES[:, 0] + 2.0)).any(axis=1)
+
+
+def works_off(places=60.0):
+    """Under a full pool the database does nothing for 2 s of each pause (of 4, 3 and 4 s), and then works at 100 %."""
+    web, app = used("web1", 30, 0), used("app1", 40, 0)
+    last = STILL & ~LOCKED
+    db = replace(
+        used("db1", 60, 0), values=np.where(LOCKED, 0.0, np.where(last, 100.0, 60.0)), indicator=last.astype(float)
+    )
+    pool = saturation("app1", 1.0, resource="pool", item="connections", mean=100.0)
+    return [replace(pool, places=places, values=np.full(600, 100.0)), web, app, used("middleware1", 50, 0), db]
+
+
+def test_only_that_part_of_a_pause_is_the_stops_in_which_the_innermost_tier_does_nothing():
+    part = stopped_part(load(pauses=PAUSES), works_off(), TIERS)
+    assert part == pytest.approx(np.column_stack([PAUSES[:, 0], PAUSES[:, 0] + 2.0]))
+    assert held_behind(PAUSES, works_off(), 0.0) is None
+    assert held_behind(part, works_off(), 0.0) is not None
+    blip = [replace(s, values=np.where(np.abs(T % 1.0 - 0.55) < 0.05, 50.0, s.values)) for s in works_off()]
+    assert not len(stopped_part(load(pauses=PAUSES), blip, TIERS))  # never idle for a second
+    assert not len(stopped_part(load(pauses=PAUSES, throughput=4.0), works_off(), TIERS))  # nor for ten interactions
+    assert not len(stopped_part(load(pauses=PAUSES), [*works_off(), used("db1", 60, 60, resource="disk")], TIERS))
+
+
+@pytest.mark.parametrize(("places", "known", "verdict"), [(60.0, False, True), (8.0, False, False), (8.0, True, True)])
+def test_what_is_worked_off_in_a_pause_is_no_reason_to_doubt_the_stop(places, known, verdict):
+    """Of eight holders it must be known that they wait for one thing."""
+    context = Context(together=frozenset({("app1", "pool", "connections")} if known else ()))
+    v = judge_trial(load(pauses=PAUSES), works_off(places), NODES, 0.05, context)
+    assert (v.verdict == "unknown") != verdict
+    assert v.stopped == ("middleware", "db")
+    assert any("in 8 % of the run it worked off what came meanwhile" in text for text in v.evidence)
+
+
+@pytest.mark.parametrize(("places", "verdict", "tiers"), [(60.0, "hidden", ("middleware", "db")), (8.0, "unknown", ())])
+def test_where_no_tier_is_seen_to_stop_the_holders_of_the_places_tell(places, verdict, tiers):
+    """The first tier does a little in the pauses, so that it neither stops nor goes on sending."""
+    pool, _, *rest = works_off(places)
+    v = judge_trial(load(pauses=PAUSES), [pool, used("web1", 30, 6.6), *rest], NODES, 0.05)
+    assert (v.verdict, v.stopped) == (verdict, tiers)
+
+
+@pytest.mark.parametrize(("places", "verdict"), [(60.0, "hidden"), (8.0, "unknown")])
+def test_few_holders_who_wait_while_little_is_lost_prove_no_stop(places, verdict):
+    """The pool is full in the pauses only, which cost little: it is no cause."""
+    pool, _, *rest = stopped_below_a_pool(places)
+    pool = replace(pool, shares=saturation("app1", 0.18, resource="pool").shares, indicator=STILL.astype(float))
+    found = [pool, used("web1", 30, 6.6), *rest]
+    v = judge_trial(load(pauses=PAUSES, response_s=0.5), found, NODES, 0.05)
+    assert v.verdict == verdict, v.evidence
+
+
+# ---- what limits beside the stops ----------------------------------------------------------------------------------
+
+
+def stops_in(share, users, between=100.0):
+    """A database that is full between stops of 2 s, in a share of the run, at as many users; it serves 20/s at most."""
+    begin = np.arange(1.0, 59.0, 2.0 / share)
+    stops = np.column_stack([begin, begin + 2.0])
+    still = ((T[:, None] >= stops[:, 0]) & (T[:, None] < stops[:, 1])).any(axis=1)
+    use = np.where(still, 0.0, between)
+    db = saturation("db1", float(1 - share), mean=float(use.mean()))
+    db = replace(db, values=use, indicator=np.where(still, 0.0, 1.0))
+    before = [
+        replace(saturation(n, 0.0, mean=30.0), values=np.full(600, 30.0)) for n in ("web1", "app1", "middleware1")
+    ]
+    rate = float(use.mean()) / 100 * 20.0
+    given = replace(load(), pauses=stops, users_real=users, throughput_per_s=rate, response_s=users / rate - 7.0)
+    return given, [*before, db]
+
+
+@pytest.mark.parametrize(
+    ("share", "users", "verdict", "said"),
+    [
+        (0.1, 300, "single", "it limits, and more than they do"),
+        (0.5, 300, "hidden", "it limits then, but less than they do"),
+        (0.3, 300, "unknown", "which of the two limits more is not known"),
+        (0.3, 101, "hidden", "it works off what they hold up"),
+    ],
+)
+def test_a_cpu_beside_stops_is_a_cause_if_more_of_it_brings_more_than_no_stops(share, users, verdict, said):
+    given, found = stops_in(share, users)
+    v = judge_trial(given, found, NODES, 0.05)
+    assert v.verdict == verdict, v.evidence
+    assert any(said in text for text in v.evidence)
+    assert bool(v.bottlenecks) == (verdict == "single")
+    assert v.stopped == ("db",)
+
+
+def test_a_cpu_with_room_between_the_stops_follows_from_them():
+    given, found = stops_in(0.1, 300, between=80.0)
+    v = judge_trial(given, found, NODES, 0.05)
+    assert (v.verdict, v.bottlenecks) == ("hidden", [])
+    assert not any("with half as much of it again" in text for text in v.evidence)
+
+
+def test_reliefs_beside_stops_are_those_of_users_who_think_before_one_server():
+    """Full at all times but for a tenth: without the stops 1 / 0.9, with half as much again 1.5. If few users come, 20
+    per s can be served, and 7.1 are asked for: neither relief brings much."""
+    stops = np.column_stack([np.arange(0.0, 60.0, 10.0), np.arange(1.0, 61.0, 10.0)])
+    full = reliefs(replace(load(), users_real=600, throughput_per_s=18.0), stops, 0.9, 0.0)
+    assert (full.stops, full.more) == pytest.approx((1 / 0.9 - 1, 0.5), abs=0.01)
+    few = reliefs(replace(load(), users_real=50, throughput_per_s=7.0), stops, 0.35, 0.0)
+    assert 0.0 < few.stops < 0.02
+    assert 0.0 <= few.more < 0.01
+
+
+# ---- the order in which holders of places go on --------------------------------------------------------------------
+
+
+def crossing(together, places=6, rate=20.0):
+    """60 s in which `places` are held, and nothing ends in the PAUSES. Either all holders wait for one thing, and go on
+    in the order in which they came; or one of them has come 8 s before the pause that its return ends."""
+    done = np.array([t for t in np.arange(0.0, 60.0, 1 / rate) if not ((t >= PAUSES[:, 0]) & (t < PAUSES[:, 1])).any()])
+    begun = done - np.arange(len(done)) % places / rate - 0.5
+    if not together:
+        for end in PAUSES[:, 1]:
+            begun[np.searchsorted(done, end)] -= 8.0
+    return np.column_stack([begun, done])
+
+
+@pytest.mark.parametrize(("places", "one", "seen"), [(6, True, 3), (6, False, 0), (3, True, None)])
+def test_a_pause_ends_in_order_if_its_holders_wait_for_one_thing(places, one, seen):
+    spans = crossing(one)
+    pool = replace(saturation("app1", 1.0, resource="pool", mean=100.0), places=places, values=np.full(600, 100.0))
+    given = load(pauses=PAUSES, spans=spans, done_s=spans[:, 1])
+    counts = ends_in_order(given.pauses, [pool], given)
+    assert counts == ({} if seen is None else {pool.key: (3, seen)})
+    # Three pauses are too few to tell; nine are enough
+    assert together([(given, [pool])]) == frozenset()
+    assert together([(given, [pool])] * 3) == (frozenset({pool.key}) if seen else frozenset())
+    assert ends_in_order(given.pauses, [pool], replace(given, spans=None)) == {}
+    assert ends_in_order(PAUSES, [pool], replace(given, start_s=10.0, end_s=54.0)).get(pool.key, (1,))[0] == 1
+
+
+@pytest.mark.parametrize(("low_per_s", "known"), [(10.0, True), (2.0, False)])
+def test_a_low_load_that_could_not_show_stops_does_not_tell_how_long_a_place_is_held_without(low_per_s, known):
+    """With 2/s, ten interactions take 5 s: pauses of 4 s are none. The places may be held in stops there as well."""
+    pool = saturation("app1", 1.0, resource="pool", mean=100.0)
+    low = replace(load(), throughput_per_s=low_per_s), [replace(pool, utilization_mean_pct=5.0 * low_per_s)]
+    high = replace(load(), throughput_per_s=20.0, pauses=PAUSES), [pool]
+    assert of_loads([low], [high]).held_longer == ({pool.key: pytest.approx(1.0)} if known else {})
+    longer = low[0], [replace(pool, utilization_mean_pct=2.0 * low_per_s)]
+    assert of_loads([longer], [high]).held_longer == {pool.key: pytest.approx(2.5)}  # or more

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ntier_analysis.verdict.disks import LOW_ENOUGH, NEARLY, Disk, disks
-from ntier_analysis.verdict.load import TIERS, Load
+from ntier_analysis.verdict.load import COUNTS, TIERS, Load
 from ntier_analysis.verdict.saturation import Group, Key, Saturation, mean_use
+from ntier_analysis.verdict.stops import shows_pauses, together
 
 NO_ROOM_PCT = 90.0
 """Mean utilization from which on a resource has no room. At the knee itself a limiting resource of a small model is
@@ -23,7 +24,8 @@ of the time is waiting. Half as many places again would give little more."""
 class Context:
     """`full_anyway`: (tier, resource) of resources that were full where nothing was lost, and that throughput has
     outgrown; `full_always`: those of them that were full at each such load; `held_longer`: pools -> how many times
-    longer a place is held on the plateau than at low load; `used_pct`: resource of a node -> mean utilization over the
+    longer a place is held on the plateau than at low load; `together`: pools whose holders wait for one thing whenever
+    the system stands still; `used_pct`: resource of a node -> mean utilization over the
     plateau; `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the room of those that read full;
     `order`: tiers from the client inwards; `levels_off`: other loads show that throughput no longer grows as the law
     says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d ln N from a lower load; `cores`: node
@@ -32,6 +34,7 @@ class Context:
     full_anyway: frozenset[Group] = frozenset()
     full_always: frozenset[Group] = frozenset()
     held_longer: dict[Key, float] = field(default_factory=dict)
+    together: frozenset[Key] = frozenset()
     used_pct: dict[Key, float] = field(default_factory=dict)
     most_pct: dict[Key, float] = field(default_factory=dict)
     disks: dict[Key, Disk] = field(default_factory=dict)
@@ -62,6 +65,7 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
         frozenset(set.union(*full)),
         frozenset(set.intersection(*full)),
         _held_longer(low, plateau),
+        together(plateau),
         _used(plateau, "key"),
         _most(plateau),
         disks(free, plateau),
@@ -94,7 +98,12 @@ def _held_longer(low: Trials, plateau: Trials) -> dict[Key, float]:
     """Little's law on a pool: places taken = throughput x time held, so the time held is utilization / throughput x
     size, and its growth needs no size."""
     before, now = _held(low), _held(plateau)
-    return {key: now[key] / before[key] for key in now if before.get(key, 0.0) > 0.0}
+    longer = {key: now[key] / before[key] for key in now if before.get(key, 0.0) > 0.0}
+    lasting = [length for load, _ in plateau if load.paused >= COUNTS for length in np.diff(load.pauses, axis=1)[:, 0]]
+    if lasting and not all(shows_pauses(load, float(np.median(lasting))) for load, _ in low):
+        # The low loads may stand still, too: places are held less long without that, and the ratio is larger.
+        return {key: times for key, times in longer.items() if times > HELD_LONGER}
+    return longer
 
 
 def _held(trials: Trials) -> dict[Key, float]:

@@ -15,16 +15,22 @@ anything, its holders wait for what stopped.
 
 If a cache answers in its place, interactions are completed all the time. Then the tier's own idle spans show the stop:
 idle spans between the visits of many users are exponential, so chance does not explain a span of ten times their
-mean."""
+mean.
+
+No interaction need be complete for a while after a stop: what came meanwhile is worked off first. So a pause is the
+stop's only as far as the innermost tier does nothing in it; what it does afterwards is a consequence (without.py says
+whether it would limit without the stops)."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 
-from ntier_analysis.verdict.load import NO_PAUSES, TIERS, depth
-from ntier_analysis.verdict.saturation import Saturation
+from ntier_analysis.statistics.share import wilson
+from ntier_analysis.verdict.load import COUNTS, NO_PAUSES, TIERS, Load, depth
+from ntier_analysis.verdict.saturation import Key, Saturation
 
 PAUSE_S, PAUSE_N = 1.0, 10
 """A pause: nothing was completed for a second at least, in which ten interactions were to be expected."""
@@ -44,6 +50,14 @@ MANY_HOLDERS = 10
 """Requests that hold a place in a pool, from which on it is no chance that all of them wait through a pause. If each
 waited on its own (for another company's server, say), all would do so in 5 % of the run only if each waited that long
 in 0.05 ** (1 / 10) = 74 % of its time; of two, 22 % are enough. Then more places help, and nothing has stopped."""
+FEW_HOLDERS = 4
+"""Holders from which on the order of the answers tells that too (together). Of two, each waiting on its own, the one
+that came last returns first in half of the pauses or more."""
+IN_ORDER, Z_95 = 0.65, 1.96
+"""Share of the pauses that end in order, above which the lower end of its 95 % interval must be (8 of 8, 16 of 18).
+Simulated (bench/holders.py): if 4 to 9 holders wait each on its own, for times of five distributions, 0 to 0.46 of the
+pauses end in order, and none of 569 sweeps was taken for a stop [0, 0.007]. Below a lock (traps/test_symptoms.py) all
+pauses end in order."""
 MOST_OF_REST = 0.75
 """Share of the time between the pauses in which a resource must be saturated to be said to limit then."""
 
@@ -55,13 +69,23 @@ def pauses_between(done_s: np.ndarray, start: float, end: float, spans: np.ndarr
     if not len(inside):
         return NO_PAUSES
     edges = np.concatenate([[start], inside, [end]])
-    long = np.diff(edges) >= max(PAUSE_S, PAUSE_N * (end - start) / len(inside))
+    long = np.diff(edges) >= shortest_pause(len(inside) / (end - start))
     pauses = np.column_stack([edges[:-1][long], edges[1:][long]])
     if spans is None:
         return pauses
     middle = pauses.mean(axis=1)
     begun, ended = np.sort(spans[:, 0]), np.sort(spans[:, 1])
     return pauses[np.searchsorted(begun, middle) > np.searchsorted(ended, middle)]
+
+
+def shortest_pause(load_per_s: float) -> float:
+    """Seconds of nothing that are a pause."""
+    return max(PAUSE_S, PAUSE_N / load_per_s)
+
+
+def shows_pauses(load: Load, length_s: float) -> bool:
+    """Whether a load completes so many interactions that it would show pauses as long as that."""
+    return load.throughput_per_s > 0 and shortest_pause(load.throughput_per_s) <= length_s
 
 
 def pauses_in_use(
@@ -72,22 +96,40 @@ def pauses_in_use(
     nothing is to be expected. `behind`: the tier may get a part of the interactions only."""
     if not load_per_s > 0:
         return NO_PAUSES
+    spans, interval = _idle_spans(found, start, order)
+    lengths = np.diff(spans, axis=1)[:, 0]
+    usual = _usual(lengths)
+    if behind and not usual:
+        return NO_PAUSES  # how often the tier is visited is not known
+    long = lengths - interval >= max(shortest_pause(load_per_s), PAUSE_N * usual) - SLACK_S
+    waits = _someone_sends(spans[long], found, start, order) or held_through(spans[long], found, start)
+    return spans[long] if waits else NO_PAUSES
+
+
+def _idle_spans(found: list[Saturation], start: float, order: tuple[str, ...]) -> tuple[np.ndarray, float]:
+    """(n, 2) beginnings and ends, s, of the spans in which the innermost tier that works does nothing, and the interval
+    of its samples, s. None if a disk of it is busy: its CPU may idle while all wait for the disk."""
     for tier in reversed(order):
         use, interval = _use(found, tier)
         if len(use) and np.nanmean(use) >= MIN_USE_PCT:
             if any(s.tier == tier and s.resource == "disk" and s.utilization_mean_pct >= BUSY_PCT for s in found):
-                return NO_PAUSES  # its CPU may idle while all wait for the disk
+                break
             idle = np.nan_to_num(use, nan=100.0) <= IDLE * np.nanmean(use)
             edges = np.flatnonzero(np.diff(np.concatenate([[0], idle.astype(int), [0]])))
-            spans = start + interval * edges.reshape(-1, 2)
-            lengths = np.diff(spans, axis=1)[:, 0]
-            usual = _usual(lengths)
-            if behind and not usual:
-                return NO_PAUSES  # how often the tier is visited is not known
-            long = lengths - interval >= max(PAUSE_S, PAUSE_N / load_per_s, PAUSE_N * usual) - SLACK_S
-            waits = _someone_sends(spans[long], found, start, order) or held_through(spans[long], found, start)
-            return spans[long] if waits else NO_PAUSES
-    return NO_PAUSES
+            return start + interval * edges.reshape(-1, 2), interval
+    return NO_PAUSES, np.inf
+
+
+def stopped_part(load: Load, found: list[Saturation], order: tuple[str, ...]) -> np.ndarray:
+    """(n, 2) beginnings and ends, s, of what is the stops' of a load's pauses: the spans in which the innermost tier
+    that works does nothing for as long as a pause lasts."""
+    if not load.throughput_per_s > 0:
+        return NO_PAUSES
+    spans, _ = _idle_spans(found, load.start_s, order)
+    begin = np.maximum(load.pauses[:, None, 0], spans[None, :, 0]).ravel()
+    end = np.minimum(load.pauses[:, None, 1], spans[None, :, 1]).ravel()
+    long = end - begin >= shortest_pause(load.throughput_per_s) - SLACK_S
+    return np.column_stack([begin[long], end[long]])
 
 
 def _usual(lengths: np.ndarray) -> float:
@@ -205,6 +247,39 @@ def held_through(pauses: np.ndarray, found: list[Saturation], start: float) -> l
     return [s for s in full if _used(s, pauses, start) / 100 * s.places >= MANY_HOLDERS]
 
 
+def ends_in_order(pauses: np.ndarray, found: list[Saturation], load: Load) -> dict[Key, tuple[int, int]]:
+    """Pools that are full in the pauses -> of how many pauses it is known who ends them, and how many end in order.
+
+    If holders wait each on its own, a pause ends when the first of them returns, whom many have overtaken that passed
+    through the other places before the pause. If all wait for one thing, whoever ends the pause came as late as those
+    who ended before it: not more have overtaken him than there are places. A pause at an end of the run tells neither
+    its beginning nor its end."""
+    counts: dict[Key, tuple[int, int]] = {}
+    if load.spans is None:
+        return counts
+    spans = load.spans[np.argsort(load.spans[:, 1])]
+    inner = pauses[(pauses[:, 0] > load.start_s) & (pauses[:, 1] < load.end_s)]
+    first = np.searchsorted(spans[:, 1], inner[:, 1])
+    first = first[first < len(spans)]
+    overtaken = np.array([(spans[:i, 0] > spans[i, 0]).sum() for i in first])
+    for s in full_pools(pauses, found, load.start_s):
+        holders = _used(s, pauses, load.start_s) / 100 * s.places
+        if holders >= FEW_HOLDERS:
+            counts[s.key] = len(overtaken), int((overtaken <= holders).sum())
+    return counts
+
+
+def together(trials: list[tuple[Load, list[Saturation]]]) -> frozenset[Key]:
+    """Pools whose holders wait for one thing in the pauses, by the order in which interactions end."""
+    pauses, ordered = Counter[Key](), Counter[Key]()
+    for load, found in trials:
+        if load.paused >= COUNTS:
+            for key, (n, in_order) in ends_in_order(load.pauses, found, load).items():
+                pauses[key] += n
+                ordered[key] += in_order
+    return frozenset(key for key, n in pauses.items() if n and wilson(ordered[key] / n, n, Z_95)[0] > IN_ORDER)
+
+
 def held_behind(
     pauses: np.ndarray, found: list[Saturation], start: float, order: tuple[str, ...] = TIERS
 ) -> tuple[Saturation, tuple[str, ...]] | None:
@@ -240,10 +315,19 @@ def _saturated(s: Saturation, pauses: np.ndarray, start: float, *, within: bool 
     return float(known.mean()) if len(known) else float("nan")
 
 
-def full_between(pauses: np.ndarray, found: list[Saturation], start: float) -> dict[str, float]:
-    """Hardware that is saturated in MOST_OF_REST of the time between the pauses or more -> that share."""
-    shares = {s.name: _saturated(s, pauses, start, within=False) for s in found if s.resource != "pool"}
-    return {name: share for name, share in shares.items() if share >= MOST_OF_REST}
+def full_between(pauses: np.ndarray, found: list[Saturation], start: float) -> list[tuple[Saturation, float]]:
+    """Hardware that is saturated in MOST_OF_REST of the time between the pauses or more, and that share."""
+    shares = [(s, _saturated(s, pauses, start, within=False)) for s in found if s.resource != "pool"]
+    return [(s, share) for s, share in shares if share >= MOST_OF_REST]
+
+
+def idle_in(pauses: np.ndarray, s: Saturation, start: float) -> bool:
+    """Whether a CPU does nothing in the pauses, against its use between them."""
+    return _used(s, pauses, start) <= IDLE * used_between(s, pauses, start)
+
+
+def share_of_run(spans: np.ndarray, load: Load) -> float:
+    return float(np.diff(spans).sum() / (load.end_s - load.start_s))
 
 
 def _use(found: list[Saturation], tier: str) -> tuple[np.ndarray, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import Enum
 from itertools import combinations
 
 import numpy as np
@@ -20,15 +19,7 @@ from ntier_analysis.verdict.moves import moves
 from ntier_analysis.verdict.reasoning import law, nobody_waits, not_hidden, untold
 from ntier_analysis.verdict.relief import limiting_replicas
 from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Group, Saturation, mean_use
-from ntier_analysis.verdict.stops import (
-    explained,
-    full_between,
-    held_behind,
-    held_through,
-    stopped_tier,
-    used_between,
-    workers,
-)
+from ntier_analysis.verdict.standstill import Stops, standstill
 from ntier_analysis.wording import counted
 
 HIDDEN = 0.10
@@ -42,9 +33,6 @@ COARSE_S = 0.5
 """Interval of samples of a CPU above which the evidence says that short turns do not show."""
 IMBALANCE_POINTS = 20.0
 """Points of mean use below a saturated replica, from which on the evidence calls its tier imbalanced."""
-FULL_PCT = 97.0
-"""Mean utilization from which on a resource limits beside stops that nothing explains. Below, its idle time shows that
-it waits for what stops; what it does in the bursts after a stop it could do before."""
 UNTOLD = "untold"
 """Of two that are full, whether one has room is not known."""
 
@@ -70,9 +58,9 @@ def judge_trial(
     evidence += seen.notes
     stops, stopped = Stops.NONE, ()
     if load.paused >= COUNTS:
-        stops, stopped, named, texts = _stops(load, servers, seen, context, lost)
-        seen = replace(seen, named=named)
-        evidence += texts
+        still = standstill(load, servers, seen, context, lost, base_s)
+        stops, stopped, seen = still.stops, still.stopped, still.causes
+        evidence += still.texts
     held_up = load.paused >= COUNTS and bool(seen.named)  # by what saturates then
     if lost < COUNTS and stops is Stops.NONE and not held_up:
         if seen.named:
@@ -83,70 +71,6 @@ def judge_trial(
     else:
         judged = _with_causes(load, seen, servers, nodes, lost, evidence, context, waits)
     return replace(judged, stopped=stopped)
-
-
-class Stops(Enum):
-    """What the pauses of a trial tell."""
-
-    NONE = "there are none, or something saturated holds up what waits in them"
-    WORK = "a CPU holds up the others by its own work, or may do so"
-    SEEN = "a tier stops"
-    UNTOLD = "it is not known which tier stops"
-
-
-def _stops(
-    load: Load, found: list[Saturation], seen: Causes, context: Context, lost: float
-) -> tuple[Stops, tuple[str, ...], list[Saturation], list[str]]:
-    """The meaning of the pauses, the tiers that perhaps stopped, the causes that remain beside the stops, and the
-    reasons."""
-    text = f"it stood still in {100 * load.paused:.0f} % of the run ({counted(len(load.pauses), 'time')})"
-    pauses, start, order = load.pauses, load.start_s, context.order
-    working, to_the_end = workers(pauses, found, start, order)
-    held = {s.name: used for s in working if (used := _with_pauses(s, load)) >= 100 * EXPLAINS}
-    if held and lost >= COUNTS:
-        holders = [s for s in working if s.name in held]
-        used = " and ".join(f"{name} is used {pct:.0f} %" for name, pct in held.items())
-        text += f": {' and '.join(held)} worked then while nothing behind did; if the pauses count as use, {used}"
-        kept = [*seen.named, *(s for s in holders if s not in seen.named)] if to_the_end else seen.named
-        return Stops.WORK, (), kept, [text]
-    if explained(pauses, found, start):
-        return Stops.NONE, (), seen.named, [f"{text}: something was saturated then"]
-    tier, behind = stopped_tier(pauses, found, start, order), held_behind(pauses, found, start, order)
-    many = {s.key for s in held_through(pauses, found, start)}
-    if behind and (tier is None or order.index(tier) <= order.index(behind[0].tier)):
-        pool, stopped = behind
-        text += f": {pool.name} was full then, and the tiers behind it did nothing ({', '.join(stopped)})"
-        if tier is None and pool.key not in many:
-            return Stops.UNTOLD, stopped, seen.named, [text]
-    elif tier is not None:
-        stopped = (tier,)
-        text += f": the {tier} tier did nothing then, and nothing that was measured of it or before it was saturated"
-    else:
-        return Stops.UNTOLD, (), seen.named, [text]
-    symptoms = many & set(seen.unproved)
-    kept = [s for s in seen.named if s.utilization_mean_pct >= FULL_PCT and s.key not in symptoms]
-    notes = [_beside_stops(s, s.key in symptoms) for s in seen.named if s not in kept]
-    if not kept:
-        notes += [
-            f"between the stops {name} was saturated in {100 * share:.0f} % of the time: it limits then"
-            for name, share in full_between(pauses, found, start).items()
-        ]
-    return Stops.SEEN, stopped, kept, [text, *notes]
-
-
-def _with_pauses(s: Saturation, load: Load) -> float:
-    """Mean utilization of a CPU, %, if the pauses count as use: before a collection, what is in service ends, and a
-    part of the servers idles that nobody can use."""
-    return 100 * load.paused + (1 - load.paused) * used_between(s, load.pauses, load.start_s)
-
-
-def _beside_stops(s: Saturation, symptom: bool) -> str:
-    if symptom:
-        return f"{s.name} is full: a symptom, since the holders of its places wait while the system stands still"
-    return (
-        f"{s.name} is used {s.utilization_mean_pct:.0f} %: it limits less than the stops, after which all requests "
-        "come at once"
-    )
 
 
 def _law(load: Load, base_s: float, lost: float) -> str:

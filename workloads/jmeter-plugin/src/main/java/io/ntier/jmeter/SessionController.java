@@ -55,6 +55,7 @@ public class SessionController extends GenericController
     private double rampDownS;
     private String situations;
     private int keepSituations;
+    private int traceEvery;
     private String out;
 
     private transient Trial trial;
@@ -67,6 +68,7 @@ public class SessionController extends GenericController
         SessionController copy = (SessionController) super.clone();
         copy.trial = trial;
         copy.hosts = hosts;
+        copy.traceEvery = traceEvery;
         return copy;
     }
 
@@ -87,6 +89,9 @@ public class SessionController extends GenericController
             throw new IllegalArgumentException(
                     "at most " + maxTransitions + " transitions per session: must be 1 or more");
         }
+        if (traceEvery < 0) {
+            throw new IllegalArgumentException("one interaction of " + traceEvery + " is traced: must be 0 (none) or more");
+        }
         if (startEpochMs != 0 && !isBlank(startFile)) {
             throw new IllegalArgumentException("start " + startEpochMs + " and start file '" + startFile
                     + "' are both given: only one of them can say when users start");
@@ -104,6 +109,7 @@ public class SessionController extends GenericController
                 maxTransitions,
                 isBlank(situations) ? new Situations(0, 0) : Situations.read(file(situations), userMix, authors),
                 keepSituations,
+                traceEvery,
                 schedule,
                 isBlank(startFile) ? null : file(startFile),
                 isBlank(out) ? null : directory());
@@ -161,7 +167,11 @@ public class SessionController extends GenericController
             setDone(true);
             return null;
         }
-        return samplers[user.walk.state()];
+        Sampler sampler = samplers[user.walk.state()];
+        if (traceEvery > 0) {
+            TraceContext.put(sampler, user.drawTrace());
+        }
+        return sampler;
     }
 
     /** Keeps a request that the end of the trial aborted out of the results: users.csv has it as pending. */
@@ -172,6 +182,8 @@ public class SessionController extends GenericController
         SampleResult result = context.getPreviousResult();
         if (current != null && result != null && !current.endRequest()) {
             result.setIgnore();
+        } else if (current != null && result != null) {
+            current.logTrace(result.getStartTime());
         }
     }
 
@@ -400,6 +412,14 @@ public class SessionController extends GenericController
 
     public void setKeepSituations(int keepSituations) {
         this.keepSituations = keepSituations;
+    }
+
+    public int getTraceEvery() {
+        return traceEvery;
+    }
+
+    public void setTraceEvery(int traceEvery) {
+        this.traceEvery = traceEvery;
     }
 
     public String getOut() {

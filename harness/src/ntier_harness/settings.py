@@ -64,6 +64,7 @@ def values(spec: Spec) -> dict[str, Any]:
     common: dict[str, Any] = {"ntier_scale": spec.scale}
     common |= {f"ntier_{variant}": choice for variant, choice in spec.chosen.items()}
     common |= {"ntier_data_profile": spec.data_profile} if system.data else {}
+    common |= {"ntier_trace_every": spec.trace_every} if spec.trace_every else {}
     for variant, choice in spec.chosen.items():
         common |= system.variants[variant].choices[choice].variables
     usual = {name: default(spec, name) for name, s in system.settings.items() if _exists(spec, s)}

@@ -68,7 +68,6 @@ public class SessionController extends GenericController
         SessionController copy = (SessionController) super.clone();
         copy.trial = trial;
         copy.hosts = hosts;
-        copy.traceEvery = traceEvery;
         return copy;
     }
 
@@ -167,11 +166,7 @@ public class SessionController extends GenericController
             setDone(true);
             return null;
         }
-        Sampler sampler = samplers[user.walk.state()];
-        if (traceEvery > 0) {
-            TraceContext.put(sampler, user.drawTrace());
-        }
-        return sampler;
+        return samplers[user.walk.state()];
     }
 
     /** Keeps a request that the end of the trial aborted out of the results: users.csv has it as pending. */

@@ -33,22 +33,20 @@ record TraceContext(String traceId, String spanId) {
         return "0".repeat(16 - digits.length()) + digits;
     }
 
-    /** Gives the sampler's next request the context, beside the headers that the plan gives it; null takes it away. */
-    static void put(Sampler sampler, TraceContext context) {
+    /**
+     * Gives the sampler's request the context, beside the headers that the plan gives it. To be called between JMeter's
+     * configuration of the sampler and its request (in a timer): JMeter takes away what is put in then once the request
+     * is done, and what was put in before.
+     */
+    void put(Sampler sampler) {
         if (!(sampler instanceof HTTPSamplerBase)) {
             return;
         }
         HTTPSamplerBase http = (HTTPSamplerBase) sampler;
-        HeaderManager headers = http.getHeaderManager();
-        if (headers != null) {
-            headers.removeHeaderNamed(HEADER);
-        }
-        if (context != null) {
-            HeaderManager given = headers == null ? new HeaderManager() : headers;
-            given.add(new Header(HEADER, "00-" + context.traceId() + "-" + context.spanId() + "-01"));
-            http.setProperty(new TestElementProperty(HEADERS, given));
-        } else if (headers != null && headers.size() == 0) {
-            http.removeProperty(HEADERS);
-        }
+        HeaderManager own = http.getHeaderManager();
+        HeaderManager headers = own == null ? new HeaderManager() : (HeaderManager) own.clone();
+        headers.removeHeaderNamed(HEADER);
+        headers.add(new Header(HEADER, "00-" + traceId + "-" + spanId + "-01"));
+        http.setProperty(new TestElementProperty(HEADERS, headers));
     }
 }

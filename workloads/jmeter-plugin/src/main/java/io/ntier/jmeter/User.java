@@ -76,7 +76,8 @@ final class User {
 
     /** The context of the interaction that is about to begin; null: it is not in the sample. */
     TraceContext drawTrace() {
-        trace = TraceContext.draw(traceDraws, trial.setup.traceEvery());
+        int every = trial.setup.traceEvery();
+        trace = every == 0 ? null : TraceContext.draw(traceDraws, every);
         return trace;
     }
 

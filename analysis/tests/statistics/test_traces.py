@@ -109,6 +109,19 @@ def test_statements_that_no_database_logged_are_not_called_the_databases():
     assert row["behind"] == pytest.approx(truth["between"] + truth["db"] + truth["behind"], abs=1e-3)
 
 
+def test_what_a_database_did_not_log_was_shorter_there_than_its_threshold():
+    traced, truth, _ = exact()
+    row = parted(Traced(traced.web, traced.spans, traced.statements, 0.5))
+    calls = traced.spans[
+        (traced.spans["kind"] == "client") & ~traced.spans["span_id"].isin(traced.statements["parent_id"])
+    ]
+    assert row["behind"] == pytest.approx(
+        sum(min(0.5, 1000 * ms) for ms in calls["end_s"] - calls["start_s"]), abs=1e-3
+    )
+    assert row["between"] + row["behind"] == pytest.approx(truth["between"] + truth["behind"], abs=1e-3)
+    assert row["db"] == pytest.approx(truth["db"], abs=1e-3)
+
+
 def test_a_static_page_is_the_web_servers_own():
     traced, _, _ = exact()
     row = parted(Traced(traced.web.assign(app_node="-"), traced.spans.iloc[:0], traced.statements.iloc[:0]))

@@ -80,7 +80,18 @@ def traced_of(raw: RawTrial, web: pd.DataFrame) -> Traced:
 
     ids = ["trace_id", "parent_id", "start_s", "end_s", "node"]
     spans = together(raw.spans, [*ids, "span_id", "kind", "name"])
-    return Traced(web, spans, together(raw.logged_statements, ids))
+    return Traced(web, spans, together(raw.logged_statements, ids), _unlogged_ms(raw))
+
+
+def _unlogged_ms(raw: RawTrial) -> float:
+    """How long a statement can have been in a database without being logged: its threshold, for each step that is
+    logged apart. Not known if a database's log is missing, or if nobody noted the threshold."""
+    threshold_ms = raw.manifest.soft_resources.get("ntier_trace_statement_ms")
+    databases = raw.of_tier(raw.system.order[-1])
+    if threshold_ms is None or not set(databases) <= set(raw.logged_statements):
+        return float("inf")
+    steps = max(frame.attrs["steps"] for frame in raw.logged_statements.values())
+    return float(threshold_ms) * steps
 
 
 def with_parts(rows: pd.DataFrame, traced: Traced | None) -> pd.DataFrame:
@@ -104,7 +115,9 @@ def _by_trace(traced: Traced) -> dict[str, Traced]:
     ids = set(traced.web["trace_id"]) - {""}
     groups = [dict(iter(f.groupby("trace_id"))) for f in (traced.web, traced.spans, traced.statements)]
     frames = (traced.web, traced.spans, traced.statements)
-    return {i: Traced(*(g.get(i, f.iloc[:0]) for g, f in zip(groups, frames, strict=True))) for i in ids}
+    return {
+        i: Traced(*(g.get(i, f.iloc[:0]) for g, f in zip(groups, frames, strict=True)), traced.unlogged_ms) for i in ids
+    }
 
 
 def behind_web(raw: RawTrial) -> dict[str, str]:

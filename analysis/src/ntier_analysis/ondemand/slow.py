@@ -25,8 +25,8 @@ NOT_SEEN = (
 )
 SEEN = (
     "Traced interactions carry an id through all tiers. 'web' includes the way to the application and the wait for one "
-    "of its threads, 'between' the middleware and the ways to it; 'behind' are statements too short for the database's "
-    "log, which may have passed in either. '?': not told apart."
+    "of its threads, 'between' the middleware and the ways to it. 'behind': of statements too short for the database's "
+    "log, what may have been the database's. '?': not told apart."
 )
 
 

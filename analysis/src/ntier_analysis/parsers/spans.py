@@ -60,7 +60,8 @@ def spans(path: Path) -> pd.DataFrame:
 
 def mysql_statements(path: Path) -> pd.DataFrame:
     """MySQL's slow query log, with times in UTC -> `trace_id, parent_id, start_s, end_s` of its statements with a
-    comment; `attrs["others"]`: how many have none. `# Time` is the end; `Query_time` counts from the start."""
+    comment. `# Time` is the end; `Query_time` counts from the start. `attrs`: `others`, how many have no comment;
+    `steps`, into how many a statement is cut that are logged apart."""
     rows, others = [], 0
     end_s, lasted_s, text = None, 0.0, b""
 
@@ -85,7 +86,7 @@ def mysql_statements(path: Path) -> pd.DataFrame:
         elif not line.startswith((b"# User@Host:", b"SET timestamp=", b"use ")):
             text += line + b"\n"
     close()
-    return _statements(rows, others)
+    return _statements(rows, others, 1)
 
 
 def postgresql_statements(path: Path) -> pd.DataFrame:
@@ -110,7 +111,7 @@ def postgresql_statements(path: Path) -> pd.DataFrame:
         match = _POSTGRESQL.match(line)
         end_s, lasted_s, text = (float(match[1]), float(match[2]) / 1000, line) if match else (None, 0.0, b"")
     close()
-    return _statements(rows, others)
+    return _statements(rows, others, 3)
 
 
 def _row(text: bytes, start_s: float, end_s: float) -> tuple[str, str, float, float] | None:
@@ -119,9 +120,9 @@ def _row(text: bytes, start_s: float, end_s: float) -> tuple[str, str, float, fl
     return (found[-1][0].decode(), found[-1][1].decode(), start_s, end_s) if found else None
 
 
-def _statements(rows: list[tuple[str, str, float, float]], others: int) -> pd.DataFrame:
+def _statements(rows: list[tuple[str, str, float, float]], others: int, steps: int) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=_STATEMENT).astype({"trace_id": "str", "parent_id": "str"})
-    frame.attrs["others"] = others
+    frame.attrs |= {"others": others, "steps": steps}
     return frame
 
 

@@ -17,9 +17,9 @@ BEHIND_WEB = ("web", "wait", "app", "between", "db", "behind")
 web: the web server, the way to the application, and the wait for one of its threads
 wait: the application's wait for a connection
 app: the application itself
-between: the middleware and the ways, of the statements that a database logged
-db: the databases, of these statements
-behind: statements that no database logged, since they were shorter than its threshold"""
+between: the middleware and the ways
+db: the databases, of the statements that they logged
+behind: of statements that no database logged, what may have been the database's: no more than its threshold"""
 SLACK_MS = 1.0
 """A part that is below zero by more shows that the spans are not of one request."""
 NO_LINE, NO_SPAN, CONTRADICTION = "no line of its request", "no span of the application", "spans contradict each other"
@@ -36,9 +36,12 @@ class Traced:
     web: pd.DataFrame
     spans: pd.DataFrame
     statements: pd.DataFrame
+    unlogged_ms: float = np.inf
+    """How long a statement can have been in a database that did not log it; inf if that is not known."""
 
     def of(self, trace_id: str) -> Traced:
-        return Traced(*(f[f["trace_id"] == trace_id] for f in (self.web, self.spans, self.statements)))
+        frames = (f[f["trace_id"] == trace_id] for f in (self.web, self.spans, self.statements))
+        return Traced(*frames, self.unlogged_ms)
 
 
 def union_s(starts: np.ndarray, ends: np.ndarray, low: float = -np.inf, high: float = np.inf) -> float:
@@ -106,16 +109,16 @@ def parted(traced: Traced) -> dict:
         return found | {"missing": NO_SPAN}
     calls = statements_of(traced, request)
     waits = traced.spans[(traced.spans["kind"] == "internal") & (traced.spans["parent_id"] == request["span_id"])]
-    logged = calls["db_ms"].notna()
+    may_be_db = calls["call_ms"].clip(upper=traced.unlogged_ms).where(calls["db_ms"].isna(), 0.0)
     served = 1000 * (request["end_s"] - request["start_s"])
     wait = 1000 * float((waits["end_s"] - waits["start_s"]).sum())
     parts = {
         "web": within - served,
         "wait": wait,
         "app": served - wait - calls["call_ms"].sum(),
-        "between": float((calls["call_ms"] - calls["db_ms"])[logged].sum()),
+        "between": float((calls["call_ms"] - calls["db_ms"].fillna(0.0) - may_be_db).sum()),
         "db": float(calls["db_ms"].sum()),
-        "behind": float(calls["call_ms"][~logged].sum()),
+        "behind": float(may_be_db.sum()),
     }
     if min(parts.values()) < -SLACK_MS:
         return found | {"missing": CONTRADICTION}

@@ -1,34 +1,48 @@
-"""What measuring costs: the same load with and without collectors, interleaved A B B A, on the nodes that are deployed.
+"""What measuring costs: the same loads with the profiles of measuring in turns, on nodes of target local.
 
-    .venv/bin/python harness/bench/monitoring_cost.py --users 2000 --pairs 5 --run-s 30
+    .venv/bin/python harness/bench/monitoring_cost.py --users 2000,6000 --rounds 6 [--run-s 30] [--trace 100]
+        [--topo 1/1/1/1M] [--profiles none,standard,detailed] [--out build/monitoring-cost]
 
-Without: no sysstat, no status collectors, no sampler; throughput is the generator's heartbeat, CPU is that of the
-nodes' control groups, read at each end of the run phase. Prints, for throughput and for the CPU of each node and of
-the host per interaction, the ratio with / without as a mean of the pairs' log ratios with a 95 % t interval. Saturated
-load shows lost throughput; CPU per interaction shows the cost at any load."""
+none       no collectors: throughput is the generator's heartbeat, CPU is that of the nodes' control groups, read at
+           each end of the run phase
+standard   all that a trial starts: sysstat and status collectors on each node, sampler and sysstat on the host
+detailed   that, and tracing (TRACE=100): ids in the web log, spans of the application, statements in the database logs
+
+Name a load below and one beyond the knee: what costs CPU shows at any load as CPU per interaction, and as throughput
+only where something is full. Rounds go through the profiles there and back (ABC, CBA), so that a machine that becomes
+slower hits all alike. Tracing is another deployment: each round has one change of it, with restarts and a warm-up.
+Give it the machine for itself; 6 rounds of two loads take about 45 minutes.
+
+Prints, for each load and pair of profiles, the ratio of throughput, of the mean response time, and of the CPU time per
+interaction of each node and of the host: the mean of the rounds' log ratios with a 95 % t interval. result.json has the
+runs; it is written anew after each round."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ntier_harness import settings, sweep
+from ntier_harness.catalog import Phases
 from ntier_harness.cli import make_lab
-from ntier_harness.drivers import REMOTE, jmeter
+from ntier_harness.drivers import REMOTE, of_system
 from ntier_harness.lab import Lab
 from ntier_harness.load import Generator
 from ntier_harness.node_state import reset
 from ntier_harness.sampler import File, find_group, is_v2
 from ntier_harness.spec import Spec, make_spec
-from ntier_harness.targets.local import SADC
 from scipy import stats
 
 DIRECTORY = f"{REMOTE}/cost.u0"
+PROFILES = ("none", "standard", "detailed")
+RAMP_S = (5.0, 1.0)
 
 
 def cpu_s(lab: Lab) -> dict[str, float]:
@@ -45,89 +59,127 @@ def cpu_s(lab: Lab) -> dict[str, float]:
     return used
 
 
-def measure(lab: Lab, spec: Spec, run_s: float, folder: Path, *, collectors: bool, seed: int) -> dict[str, float]:
-    """One run; {"throughput_per_s", "<node>_ms": CPU milliseconds per interaction}."""
+@contextmanager
+def measuring(lab: Lab, folder: Path, profile: str) -> Iterator[None]:
+    """All that a trial starts to measure."""
+    if profile == "none":
+        yield
+        return
+    nodes = lab.nodes
+    lab.runner.parallel(lambda n: nodes.call(n, f"ntier-node start {DIRECTORY}"), nodes.all)
+    observation = lab.target.observe(folder, DIRECTORY, nodes)
+    try:
+        yield
+    finally:
+        observation.stop()
+        ended = f"ntier-node stop {DIRECTORY} && ntier-node drop {DIRECTORY}"
+        lab.runner.parallel(lambda n: nodes.call(n, ended, timeout=60), nodes.all)
+
+
+def measure(lab: Lab, spec: Spec, users: int, run_s: float, folder: Path, profile: str, seed: int) -> dict[str, float]:
+    """One run; {"throughput_per_s", "response_ms", "<node>_ms": CPU milliseconds per interaction}."""
     runner, nodes = lab.runner, lab.nodes
     reset(lab)
-    nodes.runner.parallel(lambda c: nodes.call(c, f"rm -rf {DIRECTORY}"), nodes.clients)
-    phases = spec.phases.__class__("cost", spec.phases.ramp_up_s, run_s, 1.0)
-    run, driver = jmeter.board(lab, spec, DIRECTORY, spec.real_users(spec.users[0]), phases, seed)
+    runner.parallel(lambda c: nodes.call(c, f"rm -rf {DIRECTORY}"), nodes.clients)
+    phases = Phases("cost", RAMP_S[0], run_s, RAMP_S[1])
+    run, driver = of_system.run_and_driver(lab, spec, DIRECTORY, spec.real_users(users), phases, seed)
     generator = Generator(nodes, lab.target.guard, run, driver, folder)
     generator.start()
-    beside = start(lab, folder) if collectors else []
-    lab.target.set_limits(nodes.all)
-    generator.watch()
-    try:
-        runner.sleep(generator.release() + phases.ramp_up_s - runner.now())
-        begin, cpu_begin = generator.poll(), cpu_s(lab)
-        for _ in range(round(run_s)):
-            runner.sleep(1.0)
-            end = generator.poll()
-        cpu_end = cpu_s(lab)
-    finally:
-        lab.target.lift_limits(nodes.all)
-        for process in beside:
-            process.stop()
-        if collectors:
-            runner.parallel(
-                lambda n: nodes.call(n, f"ntier-node stop {DIRECTORY} && ntier-node drop {DIRECTORY}"), nodes.all
-            )
-        generator.finish(3.0)
+    waited, counted = 0.0, 0
+    with measuring(lab, folder, profile):
+        try:
+            lab.target.set_limits(nodes.all)
+            generator.watch()
+            runner.sleep(max(0.0, generator.release() + phases.ramp_up_s - runner.now()))
+            begin, cpu_begin = generator.poll(), cpu_s(lab)
+            last = end = begin
+            for _ in range(round(run_s)):
+                runner.sleep(1.0)
+                end = generator.poll()
+                if not math.isnan(end.response_time_ms):
+                    waited += end.response_time_ms * (end.completed - last.completed)
+                    counted += end.completed - last.completed
+                last = end
+            cpu_end = cpu_s(lab)
+            generator.wait(10.0)
+        finally:
+            lab.target.lift_limits(nodes.all)
+            generator.end()
     done = end.completed - begin.completed
-    result = {f"{name}_ms": 1000 * (cpu_end[name] - cpu_begin[name]) / done for name in cpu_end}
-    return {"throughput_per_s": done / (end.t_s - begin.t_s), **result}
-
-
-def start(lab: Lab, folder: Path) -> list[Any]:
-    """Everything a trial starts to measure."""
-    program = Path(sweep.__file__).with_name("sampler.py")
-    groups = [f"{n.name}={lab.target.container(n)}" for n in lab.nodes.all]
-    lab.runner.parallel(lambda n: lab.nodes.call(n, f"ntier-node start {DIRECTORY}"), lab.nodes.all)
-    return [
-        lab.runner.spawn([sys.executable, "-I", str(program), str(folder / "samples"), *groups]),
-        lab.runner.spawn([SADC, "-S", "XALL", "1", str(folder / "sysstat.sa")]),
-    ]
+    cpu = {f"{name}_ms": 1000 * (cpu_end[name] - cpu_begin[name]) / done for name in cpu_end}
+    return {"throughput_per_s": done / (end.t_s - begin.t_s), "response_ms": waited / max(1, counted), **cpu}
 
 
 def ratio(with_: list[float], without: list[float]) -> dict[str, float]:
     """Mean ratio of the pairs with its 95 % interval."""
     logs = [math.log(a / b) for a, b in zip(with_, without, strict=True)]
     mean, n = sum(logs) / len(logs), len(logs)
-    half = (
-        stats.t.ppf(0.975, n - 1) * math.sqrt(sum((x - mean) ** 2 for x in logs) / (n - 1) / n) if n > 1 else math.inf
-    )
-    return {"ratio": math.exp(mean), "low": math.exp(mean - half), "high": math.exp(mean + half), "n": n}
+    half = math.inf
+    if n > 1:
+        half = stats.t.ppf(0.975, n - 1) * math.sqrt(sum((x - mean) ** 2 for x in logs) / (n - 1) / n)
+    return {"ratio": math.exp(mean), "low": math.exp(mean - half), "high": math.exp(min(700.0, mean + half)), "n": n}
+
+
+def deployed(lab: Lab, spec: Spec) -> None:
+    sweep.provision(lab, spec, settings.values(spec))
+    sweep.ready(lab, spec, settings.values(spec))
+
+
+def table(runs: list[dict[str, Any]], profiles: list[str]) -> dict[str, Any]:
+    """load -> "detailed/standard" -> quantity -> ratio, of the rounds that have both."""
+    found: dict[str, Any] = {}
+    for users in sorted({r["users"] for r in runs}):
+        by = {p: {r["round"]: r for r in runs if r["users"] == users and r["profile"] == p} for p in profiles}
+        for without, with_ in itertools.combinations(profiles, 2):
+            rounds = sorted(by[without].keys() & by[with_].keys())
+            if rounds:
+                pairs = [(by[with_][n], by[without][n]) for n in rounds]
+                names = [k for k in pairs[0][0] if k.endswith(("_ms", "_per_s"))]
+                found.setdefault(str(users), {})[f"{with_}/{without}"] = {
+                    k: ratio([a[k] for a, _ in pairs], [b[k] for _, b in pairs]) for k in names
+                }
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--topo", default="1/1/1/1M")
-    parser.add_argument("--users", default="2000", help="nominal")
-    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--users", default="2000,6000", help="nominal loads, below and beyond the knee")
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--run-s", type=float, default=30.0)
+    parser.add_argument("--trace", default="100", help="of profile detailed: one interaction of so many")
+    parser.add_argument("--profiles", default=",".join(PROFILES))
     parser.add_argument("--out", type=Path, default=Path("build/monitoring-cost"))
     given = parser.parse_args()
+    profiles = given.profiles.split(",")
+    if not set(profiles) <= set(PROFILES):
+        parser.error(f"--profiles {given.profiles}: allowed are {', '.join(PROFILES)}")
+    if given.rounds < 1:
+        parser.error(f"--rounds {given.rounds}: must be 1 or more")
     lab = make_lab()
-    spec = make_spec({"topo": given.topo, "users": given.users, "phases": "5/5/1"}, lab.paths.root, os.cpu_count() or 1)
+    wanted = {"topo": given.topo, "users": given.users, "phases": f"{RAMP_S[0]:g}/{given.run_s:g}/{RAMP_S[1]:g}"}
+    specs = {p: make_spec(wanted | ({"trace": given.trace} if p == "detailed" else {}), lab.paths.root,
+                          os.cpu_count() or 1) for p in profiles}  # fmt: skip
     given.out.mkdir(parents=True, exist_ok=True)
-    runs: dict[bool, list[dict[str, float]]] = {True: [], False: []}
+    runs: list[dict[str, Any]] = []
     with sweep.locked(lab):
-        sweep.provision(lab, spec, settings.values(spec))
-        sweep.ready(lab, spec, settings.values(spec))
-        for pair in range(given.pairs):
-            for collectors in (True, False) if pair % 2 else (False, True):
-                result = measure(lab, spec, given.run_s, given.out, collectors=collectors, seed=spec.seed + pair)
-                runs[collectors].append(result)
-                print(
-                    f"pair {pair} {'with' if collectors else 'without'}: {result['throughput_per_s']:.2f}/s", flush=True
-                )
+        for number in range(given.rounds):
+            for profile in profiles if number % 2 == 0 else profiles[::-1]:
+                spec = specs[profile]
+                deployed(lab, spec)
+                for users in spec.users:
+                    done = measure(lab, spec, users, given.run_s, given.out.absolute(), profile, spec.seed + number)
+                    runs.append({"round": number, "profile": profile, "users": users, **done})
+                    print(f"round {number} {profile:8s} {users:6d} users: {done['throughput_per_s']:8.2f}/s, "
+                          f"{done['response_ms']:8.1f} ms", flush=True)  # fmt: skip
+            result = {"topology": given.topo, "trace": given.trace, "runs": runs, "ratios": table(runs, profiles)}
+            (given.out / "result.json").write_text(json.dumps(result, indent=1))
         lab.nodes.disconnect()
-    table = {k: ratio([r[k] for r in runs[True]], [r[k] for r in runs[False]]) for k in runs[True][0]}
-    (given.out / "result.json").write_text(
-        json.dumps({"spec": spec.sweep, "with": runs[True], "without": runs[False], "ratios": table}, indent=1)
-    )
-    for name, r in table.items():
-        print(f"{name:22s} with/without {r['ratio']:.4f} [{r['low']:.4f}, {r['high']:.4f}] (n = {r['n']} pairs)")
+    for users, pairs in table(runs, profiles).items():
+        for pair, quantities in pairs.items():
+            for name, r in quantities.items():
+                print(f"{users:>6} users  {pair:18s} {name:18s} {r['ratio']:.4f} [{r['low']:.4f}, {r['high']:.4f}] "
+                      f"(n = {r['n']})")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -251,6 +251,32 @@ def test_statements_are_traced_only_if_asked_for(spec):
     assert settings.values(spec(set=["middleware_trace=on"]))["middleware_trace"] == "on"
 
 
+def test_nothing_of_tracing_is_anywhere_unless_it_is_asked_for(spec):
+    without, with_ = spec(), spec(trace="100")
+    assert with_.sweep == f"{without.sweep}-trace100"
+    assert spec(trace="0").sweep == without.sweep
+    values = settings.values(without)
+    assert settings.values(with_) == values | {"ntier_trace_every": 100, "ntier_trace_statement_ms": 10}
+    run = Run("/d", 100, Phases("p", 1, 60, 1), 1, Entry("web", 80), think_time_s=7)
+    mix = read_mix("browse_only", RUBBOS)
+    told = Walks(mix, "/opt/mixes").properties(run)
+    assert not [name for name in told if "trace" in name]
+    assert Walks(mix, "/opt/mixes", trace_every=100).properties(run) == told | {"ntier.trace_every": 100}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trace": "one"}, r"trace: 'one' is not a whole number; allowed are 0\.\.1000000"),
+        ({"trace": "-1"}, r"trace: -1 is out of range"),
+        ({"trace": "9", "system": "toy", "topo": "1/1"}, r"trace: system toy carries no trace context"),
+    ],
+)
+def test_a_trace_that_cannot_be_is_refused(options, message):
+    with pytest.raises(RequestError, match=message):
+        make_spec({"topo": "1/1/1/1M"} | options, ROOT, cores=2)
+
+
 def test_least_connections_is_refused_with_the_policy_that_means_the_same(spec):
     with pytest.raises(RequestError, match=r"has no 'least_connections'; .*: least_pending is the same$"):
         spec(set=["middleware_policy=least_connections"])

@@ -731,6 +731,7 @@ def slow(
         typer.Option(help="Folder of the raw results, or a URL of fsspec.", show_default="raw, beside the store"),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Also draw them: *.png, *.pdf or *.svg.")] = None,
+    traced: Annotated[bool, typer.Option("--traced", help="Only traced interactions, by tier.")] = False,
     store: Store = STORE,
     json: AsJson = False,
 ) -> None:
@@ -741,7 +742,7 @@ def slow(
     from ntier_analysis.places import opened_raw
 
     source = None if raw is None else opened_raw(raw, sweep)
-    print(run(store, sweep, trial, top, source, out, json=json))
+    print(run(store, sweep, trial, top, source, out, json=json, traced=traced))
 
 
 @app.command()

@@ -18,7 +18,7 @@ from ntier_analysis.contracts import Manifest, Node
 from ntier_analysis.contracts.files import DOCUMENT_BYTES, RECORD_BYTES, STREAM_BYTES, opened, read_bytes
 from ntier_analysis.contracts.system import LoadModel, System
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers import client, host, status, sysstat, trace, weblog
+from ntier_analysis.parsers import client, host, spans, status, sysstat, trace, weblog
 from ntier_analysis.places import raw_beside
 
 T = TypeVar("T")
@@ -309,6 +309,34 @@ class RawTrial:
         """Trace of each middleware node that wrote one."""
         paths = {name: self.path(f"nodes/{name}/logs/middleware_trace.csv") for name in self.nodes}
         return {name: trace.middleware_trace(path) for name, path in paths.items() if path}
+
+    @cached_property
+    def traced_interactions(self) -> pd.DataFrame:
+        """`client, user, start_ms, trace_id` of the interactions that carried a trace context; `user` counts within the
+        client, as in `interactions`. Empty if none did."""
+        found = [pd.DataFrame(columns=["client", "user", "start_ms", "trace_id"])]
+        for name in self.clients:
+            if path := self.path(f"clients/{name}/traces.csv"):
+                rows = spans.traced(path)
+                found.append(rows.assign(client=name, user=rows["user"] - self.first_user(name)))
+        return pd.concat(found[1:] or found, ignore_index=True)
+
+    @cached_property
+    def spans(self) -> dict[str, pd.DataFrame]:
+        """Spans of each node that wrote some."""
+        paths = {name: self.path(f"nodes/{name}/logs/spans.csv") for name in self.nodes}
+        return {name: spans.spans(path) for name, path in paths.items() if path}
+
+    @cached_property
+    def logged_statements(self) -> dict[str, pd.DataFrame]:
+        """Statements with a trace context in the logs of each database that has such a log."""
+        found = {}
+        for name in self.nodes:
+            if path := self.path(f"nodes/{name}/logs/statements.log"):
+                found[name] = spans.mysql_statements(path)
+            for log in sorted((self.folder / "nodes" / name / "logs").glob("postgresql*.log*")):
+                found[name] = spans.postgresql_statements(log)
+        return found
 
     def facts(self, node: str, moment: str) -> dict:
         """`facts_before.json` or `facts_after.json` of a node."""

@@ -251,6 +251,17 @@ def test_a_mapping_of_ones_own(tmp_path):
     ]
 
 
+def test_a_rule_may_be_for_one_instance_as_for_a_container_with_a_quota(tmp_path):
+    mapping, rules = tmp_path / "m.yaml", []
+    for instance, cores in (("db1:9100", 0.5), ("web1:9100", 2)):
+        value = f"{{rate: {CPU}, where: {{instance: '{instance}'}}, without: {{mode: idle}}}}"
+        rules.append(f"{{resource: cpu, metric: utilization_pct, factor: {100 / cores}, value: [{value}]}}")
+    mapping.write_text(f"exporters: {{node_exporter: {{node: instance, series: [{', '.join(rules)}]}}}}")
+    metrics = read(dump(tmp_path / "d", cpu("db1:9100", SECONDS) | cpu("web1:9100", SECONDS)), mapping=mapping)
+    assert utilization(metrics).tolist() == pytest.approx([50.0] * 60)
+    assert utilization(metrics, "web1").tolist() == pytest.approx([12.5] * 60)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -102,3 +103,123 @@ def test_a_client_that_logs_no_address_is_unknown_not_wrong(folder, tmp_path):
     told = json.loads(run(folder / "store", SWEEP, "", 3, tmp_path / "raw", None, json=True))
     assert [s["held"] for s in told["slowest"]] == ["unknown"] * 3
     assert all(s["within_ms"] is None for s in told["slowest"])
+
+
+# ---- traced interactions ----
+
+EVERY = 5
+SHARES = {"web": 0.1, "wait": 0.2, "app": 0.1, "between": 0.15, "db": 0.45}
+"""Of the time in the web server, in this order: half of the web server's and the application's own comes at the end."""
+
+
+def trace_id(number):
+    return f"{number + 1:032x}"
+
+
+def span_id(number, which):
+    return f"{8 * number + which + 1:016x}"
+
+
+@pytest.fixture(scope="module")
+def followed(folder, tmp_path_factory):
+    """The same trial as if one of five interactions had carried a trace context, with clocks that differ."""
+    made = tmp_path_factory.mktemp("traced")
+    shutil.copytree(folder / "raw", made / "raw")
+    (trial,) = (made / "raw" / SWEEP).iterdir()
+    ahead = {"client1": 0.0, "web1": 0.4, "app1": -0.3, "db1": 1.2, "middleware1": 0.0}
+    manifest = json.loads((trial / "manifest.json").read_text())
+    for node, clock in manifest["clock_offsets_s"].items():
+        clock.update(offset_before=ahead[node], offset_after=ahead[node])
+    (trial / "manifest.json").write_text(json.dumps(manifest))
+    web = trial / "nodes/web1/logs/access.log.zst"
+    log = [line.decode() for line in lines(web)]
+    records = [line.split(b",") for line in lines(trial / "clients/client1/interactions.jtl.csv.zst")][1:]
+    traces, spans, statements, out = ["t_start_ms,user,trace_id,span_id"], [HEADER], [], []
+    for number, line in enumerate(log):
+        began, took, rest = line.split(" ", 2)
+        began, took = float(began), float(took)
+        out.append(f"{began + ahead['web1']:.3f} {took:.0f} {rest}")
+        if number >= len(records) or number % EVERY:
+            continue
+        out[-1] += f' "00-{trace_id(number)}-{span_id(number, 0)}-01"'
+        record = records[number]
+        user = int(record[5].rpartition(b"-")[2]) - 1
+        traces.append(f"{record[0].decode()},{user},{trace_id(number)},{span_id(number, 0)}")
+        at = 1e6 * (began + ahead["app1"]) + SHARES["web"] / 2 * took
+        served, call = (1 - SHARES["web"]) * took, (SHARES["between"] + SHARES["db"]) * took
+        wait, own = SHARES["wait"] * took, SHARES["app"] / 2 * took
+        rows = [("internal", "wait", at, wait, 2, 1), ("client", '"SELECT a, b"', at + wait + own, call, 3, 1),
+                ("server", "ViewStory", at, served, 1, 0)]  # fmt: skip
+        for kind, name, t, d, own_id, parent in rows:
+            ids = f"{trace_id(number)},{span_id(number, own_id)},{span_id(number, parent)}"
+            spans.append(f"{ids},{kind},{name},{t:.0f},{d:.0f}")
+        if number % (2 * EVERY) == 0:  # others were too short for the database's log
+            end = (at + wait + own + call) / 1e6 - ahead["app1"] + ahead["db1"] - SHARES["between"] / 2 * took / 1e6
+            moment = datetime.fromtimestamp(end, UTC)
+            statements.append(
+                f"# Time: {moment:%Y-%m-%dT%H:%M:%S.%f}Z\n# User@Host: u[u] @ [::1]\n"
+                f"# Query_time: {SHARES['db'] * took / 1e6:.6f}  Lock_time: 0.0\nSET timestamp=1;\n"
+                f"SELECT a, b /*traceparent='00-{trace_id(number)}-{span_id(number, 3)}-01'*/;\n"
+            )
+    web.unlink()
+    web.with_suffix("").write_text("\n".join(out) + "\n")
+    (trial / "clients/client1/traces.csv").write_text("\n".join(traces) + "\n")
+    for node, name, text in (
+        ("app1", "spans.csv", "\n".join(spans) + "\n"),
+        ("db1", "statements.log", "".join(statements)),
+    ):
+        (trial / f"nodes/{node}/logs").mkdir(exist_ok=True)
+        (trial / f"nodes/{node}/logs" / name).write_text(text)
+    return made / "raw"
+
+
+HEADER = "trace_id,span_id,parent_id,kind,name,start_us,duration_us"
+
+
+def test_traced_interactions_are_parted_by_tier(folder, followed, tmp_path):
+    out = tmp_path / "slow.png"
+    told = json.loads(run(folder / "store", SWEEP, "", 20, followed, out, json=True, traced=True))
+    assert len(told["slowest"]) == 20
+    seen = 0
+    for s in told["slowest"]:
+        assert s["candidates"] == 1
+        parts = {name: s[f"{name}_ms"] for name in (*SHARES, "behind")}
+        assert sum(parts.values()) == pytest.approx(s["within_ms"], abs=0.01)
+        assert s["before_ms"] + s["within_ms"] + s["after_ms"] == pytest.approx(s["response_time_ms"], abs=2)
+        assert s["within_ms"] == pytest.approx(s["response_time_ms"], abs=2), "clocks are corrected"
+        logged = parts["db"] > 0
+        seen += logged
+        shares = {"web": 0.1, "wait": 0.2, "app": 0.1, **({"between": 0.15, "db": 0.45} if logged else {"behind": 0.6})}
+        assert {n: parts[n] for n in shares} == pytest.approx(
+            {n: v * s["within_ms"] for n, v in shares.items()}, abs=0.1
+        )
+        assert s["held"] == ("db1" if logged else "middleware or the database")
+        assert [step["what"] for step in s["course"]] == ["web", "app", "wait", "statement", "db"][: 4 + logged]
+        assert all(-2 <= step["at_ms"] <= s["response_time_ms"] + 2 for step in s["course"])
+    assert 0 < seen < 20
+    assert Image.open(out).text["Title"] == told["finding"]
+    assert "middleware or the database" in told["finding"]
+
+
+def test_of_all_interactions_those_without_an_id_are_told_as_before(folder, followed):
+    text = run(folder / "store", SWEEP, "", 20, followed, None, json=False)
+    for word in ("--traced chooses among them", "No log says", "Traced interactions carry an id", "db1 db", "behind"):
+        assert word in text
+    told = json.loads(run(folder / "store", SWEEP, "", 200, followed, None, json=True))
+    without = [s for s in told["slowest"] if not s["trace_id"] and s["candidates"] == 1]
+    assert without
+    assert all(s["app_ms"] is None and s["held"] == "web1, app1 and behind" for s in without)
+
+
+def test_an_application_that_wrote_nothing_is_said_not_guessed(folder, followed, tmp_path):
+    shutil.copytree(followed, tmp_path / "raw")
+    next((tmp_path / "raw").rglob("spans.csv")).unlink()
+    told = json.loads(run(folder / "store", SWEEP, "", 5, tmp_path / "raw", None, json=True, traced=True))
+    assert {s["missing"] for s in told["slowest"]} == {"no span of the application"}
+    assert all(s["app_ms"] is None and s["within_ms"] > 0 for s in told["slowest"])
+    assert "None of them could be followed behind the web server" in told["finding"]
+
+
+def test_a_trial_without_traces_says_how_to_get_them(folder):
+    with pytest.raises(DataError, match=r"no interaction was traced; a sweep with TRACE=100"):
+        run(folder / "store", SWEEP, "", 5, None, None, json=False, traced=True)

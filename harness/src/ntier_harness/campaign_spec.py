@@ -33,6 +33,7 @@ OPTIONS = (
     "set",
     "variant",
     "clients",
+    "trace",
     "target",
     "system",
 )
@@ -49,6 +50,7 @@ ENTRY_KEYS = (
     "set",
     "variant",
     "clients",
+    "trace",
     "name",
 )
 ATTEMPTS = 3

@@ -103,6 +103,11 @@ SPEC_OPTIONS = [
         help="Last part of the sweep's name. Default: the options that differ from their defaults.",
     ),
     click.option("--clients", metavar="N", help="Load generators that share the users, 1 to 16. Default 1."),
+    click.option(
+        "--trace",
+        metavar="N",
+        help="Follow one interaction of N through all tiers (docs/decisions/tracing.md). Default: none.",
+    ),
     click.option("--data", metavar="PROFILE", help="Data profile of the system."),
     click.option(
         "--set",

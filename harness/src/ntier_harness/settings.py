@@ -16,6 +16,8 @@ from ntier_harness.systems.rules import Request
 if TYPE_CHECKING:
     from ntier_harness.spec import Spec
 
+TRACE_STATEMENT_MS = 10
+"""With tracing the databases log statements from so long on: nine of them, a page's, leave at most 90 ms untold."""
 GIVEN, RULE = "given", "follows from others"
 
 
@@ -64,6 +66,8 @@ def values(spec: Spec) -> dict[str, Any]:
     common: dict[str, Any] = {"ntier_scale": spec.scale}
     common |= {f"ntier_{variant}": choice for variant, choice in spec.chosen.items()}
     common |= {"ntier_data_profile": spec.data_profile} if system.data else {}
+    if spec.trace_every:
+        common |= {"ntier_trace_every": spec.trace_every, "ntier_trace_statement_ms": TRACE_STATEMENT_MS}
     for variant, choice in spec.chosen.items():
         common |= system.variants[variant].choices[choice].variables
     usual = {name: default(spec, name) for name, s in system.settings.items() if _exists(spec, s)}

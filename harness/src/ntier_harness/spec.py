@@ -24,6 +24,7 @@ CLIENT = "client"  # name of the tier that load comes from, and of its node type
 BARE_IMAGE = "base-trixie"  # of setup/images: a node before any role
 MAX_REAL_USERS = 15_000  # of a client: one JVM thread per user; pids.max of a common container is 17,500
 MAX_CLIENTS = 16  # as terraform/modules/topology
+MAX_TRACE_EVERY = 1_000_000
 MAX_POINTS = 999  # values of a factor in a sweep
 ANY_USERS = (1, 100_000)
 DEFAULT_PRECISION, PRECISIONS = 0.05, (0.005, 0.5)
@@ -57,6 +58,8 @@ class Spec:
     settings: dict[str, Any] = field(default_factory=dict)
     clients: int = 1
     """Load generators; they share the users."""
+    trace_every: int = 0
+    """One interaction of so many is followed through all tiers; 0: none."""
 
     factor: str = USERS
     """The variable that changes from trial to trial."""
@@ -332,6 +335,14 @@ def _parse_precision(text: Any, search: str) -> float | None:
     return value
 
 
+def _parse_trace(text: Any, system: System) -> int:
+    if not text:
+        return 0
+    if not system.definition.load.driver.traces:
+        raise RequestError(f"trace: system {system.name} carries no trace context (load.driver.traces)")
+    return whole("trace", text, 0, MAX_TRACE_EVERY)
+
+
 def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
     """Options (texts as typed, None = default) -> Spec. `root`: the checkout. Raises RequestError for the first wrong
     one."""
@@ -375,6 +386,7 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
         node_types=node_types,
         built_roles=systems.built_roles(root),
         clients=whole("clients", options.get("clients") or 1, 1, MAX_CLIENTS),
+        trace_every=_parse_trace(options.get("trace"), system),
     )
     spec = replace(spec, chosen=choose(system, topology, parse_variants(options, system)))
     settings.check(spec)
@@ -421,6 +433,7 @@ def derived_name(spec: Spec, default_phases: str, explicit_scale: str) -> str:
         parts.append(f"users{spec.users[0]}")
     parts += [f"seed{spec.seed}"] if spec.seed != 1 else []
     parts += [f"clients{spec.clients}"] if spec.clients != 1 else []
+    parts += [f"trace{spec.trace_every}"] if spec.trace_every else []
     variants = spec.system.definition.variants
     asked = {
         v: c

@@ -9,21 +9,32 @@ from matplotlib.figure import Figure
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import IN_ORDER, PAGE_IN, styled
 from ntier_analysis.figures.tiers import BEFORE
+from ntier_analysis.statistics.traces import BEHIND_WEB
 from ntier_analysis.wording import counted
 
 PARTS = {
     "before": (BEFORE, "#dddddd", "...."),
     "within": ("web server and all behind it", IN_ORDER[1].color, "////"),
+    "web": ("web server, wait for a thread", IN_ORDER[0].color, r"\\\\"),
+    "wait": ("wait for a connection", "#f5f5f5", "xx"),
+    "app": ("application", IN_ORDER[1].color, ""),
+    "between": ("statements: {between}", IN_ORDER[2].color, ""),
+    "db": ("statements: database", IN_ORDER[3].color, ""),
+    "behind": ("statements: {behind}", IN_ORDER[4].color, "////"),
     "after": ("after the page: its pictures, the way back", IN_ORDER[0].color, ""),
     "unknown": ("request not known", "white", "xxxx"),
 }
+"""Label, colour and hatch; `within` where no tier behind the web server can be told from another."""
 
 
-def waterfall(rows: pd.DataFrame, told: str, caption: str) -> Drawing:
-    """rows: the slowest first, with `interaction, user, response_time_ms, before, within, after` (ms; NaN: unknown) and
-    `meanwhile`, a few words for the end of the bar. told: the finding."""
-    parts = rows[["before", "within", "after"]].astype(float)
-    parts = parts.assign(unknown=np.where(parts["within"].isna(), rows["response_time_ms"], 0.0)).fillna(0.0)
+def waterfall(rows: pd.DataFrame, told: str, caption: str, names: dict[str, str]) -> Drawing:
+    """rows: the slowest first, with `interaction, user, response_time_ms, before, within, after` and the parts of
+    `within` (`statistics.traces.BEHIND_WEB`), ms (NaN: unknown), and `meanwhile`, a few words for the end of the bar.
+    told: the finding; names: what `between` and `behind` are called."""
+    parts = rows[["before", "within", *BEHIND_WEB, "after"]].astype(float)
+    parts = parts.assign(unknown=np.where(parts["within"].isna(), rows["response_time_ms"], 0.0))
+    parts["within"] = parts["within"].where(parts["app"].isna(), 0.0)
+    parts = parts.fillna(0.0)
     with styled():
         figure = Figure(figsize=(PAGE_IN, 1.1 + 0.24 * len(rows)))
         axes = figure.subplots()
@@ -32,9 +43,11 @@ def waterfall(rows: pd.DataFrame, told: str, caption: str) -> Drawing:
             width = parts[name].to_numpy() / 1000
             some = width > 0
             if some.any():
-                edge = "0.4" if name == "unknown" else "white"
+                edge = "0.4" if name == "unknown" else "0.7" if name == "wait" else "white"
                 look = {"color": color, "hatch": hatch, "edgecolor": edge, "linewidth": 0.4}
-                axes.barh(place[some], width[some], left=begin[some], height=0.75, label=label, **look)
+                axes.barh(
+                    place[some], width[some], left=begin[some], height=0.75, label=label.format_map(names), **look
+                )
             begin = begin + width
         for at, end, text in zip(place, begin, rows["meanwhile"], strict=True):
             axes.annotate(text, (end, at), xytext=(3, 0), textcoords="offset points", va="center", fontsize=6)

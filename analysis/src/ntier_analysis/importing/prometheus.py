@@ -261,7 +261,7 @@ class _Reader:
             if inside.any():
                 parts[s.name, tuple(sorted(kept.items()))].append(Series(s.name, s.labels, s.t[inside], s.v[inside]))
         whole, renamed = [], {}
-        for (name, labels), some in parts.items():
+        for (name, _), some in parts.items():
             some.sort(key=lambda s: s.t[0])
             for before, after in itertools.pairwise(some):
                 told = [", ".join(f"{k}={s.labels[k]}" for k in of_target if k in s.labels) for s in (before, after)]
@@ -272,7 +272,7 @@ class _Reader:
                     )
                 renamed[tuple(told)] = after.t[0]
             t, v = np.concatenate([s.t for s in some]), np.concatenate([s.v for s in some])
-            whole.append(Series(name, dict(labels), t, v))
+            whole.append(Series(name, some[-1].labels, t, v))  # whole, since a rule may be for one instance only
         for (before, after), t in renamed.items():
             self._notices.append(f"{self._source}: {node}: {before} became {after} at {_clock(t)}")
         return whole

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -11,10 +10,11 @@ from ntier_analysis.contracts.files import check_file
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures.waterfall import waterfall
 from ntier_analysis.ondemand.command import FORMATS, of_trial, write
-from ntier_analysis.parsers import client, weblog
+from ntier_analysis.ondemand.followed import behind_web, clocks, on_one_clock, requests, traced_of, with_parts
 from ntier_analysis.places import raw_beside
 from ntier_analysis.report.data import SweepData, read_sweep
-from ntier_analysis.statistics.waterfalls import segments, with_requests
+from ntier_analysis.statistics.traces import BEHIND_WEB, Traced, course
+from ntier_analysis.statistics.waterfalls import with_requests
 from ntier_analysis.trial import RawTrial
 
 FULL_PCT = 95.0  # the threshold of a saturation
@@ -23,10 +23,26 @@ NOT_SEEN = (
     "No log says how much of the time behind the web server an interaction spent in the application, the middleware "
     "and the databases; what was full meanwhile tells of the node, not of this interaction."
 )
+SEEN = (
+    "Traced interactions carry an id through all tiers. 'web' includes the way to the application and the wait for one "
+    "of its threads, 'between' the middleware and the ways to it. 'behind': of statements too short for the database's "
+    "log, what may have been the database's. '?': not told apart."
+)
 
 
-def run(store: Path, sweep: str, trial: str, top: int, raw: Path | None, out: Path | None, *, json: bool) -> str:
-    """Text (or JSON) of the `top` slowest interactions; draws them into `out`. Raises DataError."""
+def run(
+    store: Path,
+    sweep: str,
+    trial: str,
+    top: int,
+    raw: Path | None,
+    out: Path | None,
+    *,
+    json: bool,
+    traced: bool = False,
+) -> str:
+    """Text (or JSON) of the `top` slowest interactions, of the traced ones if `traced`; draws them into `out`. Raises
+    DataError."""
     if out is not None and out.suffix not in FORMATS:
         raise DataError(f"--out {out}: unknown format; allowed are {', '.join(f'*{f}' for f in FORMATS)}")
     if out is not None:
@@ -37,51 +53,45 @@ def run(store: Path, sweep: str, trial: str, top: int, raw: Path | None, out: Pa
     if source is None:
         place = raw / sweep if raw else raw_beside(store, sweep)
         raise DataError(f"{place}: no raw files of {chosen.trial}; only they show single requests (--raw FOLDER)")
-    done = _on_one_clock(source)
+    done = on_one_clock(source)
     start, end = source.run
     inside = done[(done["t_s"] >= start) & (done["t_s"] < end)]
     if inside.empty:
         raise DataError(f"{source.folder}: no interaction was completed in the run phase")
-    slowest = inside.sort_values("response_time_ms", ascending=False, kind="stable").head(top)
-    rows = with_requests(slowest, done, _requests(source))
-    rows = rows.assign(user=rows["client"] + "/" + rows["user"].astype(str), **segments(rows))
-    rows["held"] = [_held(row) for row in rows.itertuples()]
+    followed = inside[inside["trace_id"] != ""]
+    if traced and followed.empty:
+        raise DataError(f"{source.folder}: no interaction was traced; a sweep with TRACE=100 traces one of 100")
+    among, web, names = followed if traced else inside, requests(source), behind_web(source)
+    everything = traced_of(source, web) if len(followed) else None
+    slowest = among.sort_values("response_time_ms", ascending=False, kind="stable").head(top)
+    rows = with_parts(with_requests(slowest, done, web), everything)
+    rows["user"] = rows["client"] + "/" + rows["user"].astype(str)
+    rows["held"] = [_held(row, names) for row in rows.itertuples()]
     rows["meanwhile"] = [_full(data, chosen.trial, row) for row in rows.itertuples()]
-    finding = _finding(rows, len(inside))
+    finding = _finding(rows, len(among), traced)
+    if traced:
+        finding += _shares(with_parts(followed.assign(candidates=0), everything), names)
     if not chosen.valid:
         finding += f" The trial is INVALID ({chosen.invalid_reasons}), so this may not be the system's own."
-    caption = f"{sweep}, trial {chosen.trial}, run phase of {end - start:g} s. {_matching(rows)} {NOT_SEEN}"
+    notes = _notes(source, rows)
+    if len(followed) and not traced:
+        notes.append(f"{len(followed)} of {len(inside):,} are traced: --traced chooses among them.")
     if out is not None:
-        write(waterfall(rows, finding, caption), data.origin, out)
+        caption = f"{sweep}, trial {chosen.trial}, run phase of {end - start:g} s. {' '.join(notes)}"
+        write(waterfall(rows, finding, caption, names), data.origin, out)
     if json:
-        return _json(rows, {"sweep": sweep, "trial": chosen.trial, "interactions": len(inside), "finding": finding})
-    return "\n".join([f"{sweep}, trial {chosen.trial}: {finding}", "", _table(rows), "", _matching(rows), NOT_SEEN])
+        head = {"sweep": sweep, "trial": chosen.trial, "interactions": len(among), "finding": finding}
+        return _json(rows, head, notes, everything)
+    shown = _course(rows, everything) if everything is not None else []
+    return "\n".join([f"{sweep}, trial {chosen.trial}: {finding}", "", _table(rows), "", *shown, *notes])
 
 
-def _offset(raw: RawTrial, node: str) -> float:
-    """How far the node's clock was ahead of the controller's, s: the mean of before and after the trial; 0 if that is
-    not recorded."""
-    clocks = raw.manifest.clock_offsets_s.get(node, {})
-    known = [clocks[k] for k in ("offset_before", "offset_after") if k in clocks]
-    return sum(known) / len(known) if known else 0.0
-
-
-def _on_one_clock(raw: RawTrial) -> pd.DataFrame:
-    frame = raw.of_clients("interactions.jtl.csv", partial(client.interactions, addresses=True))
-    ahead = frame["client"].map({name: _offset(raw, name) for name in raw.clients})
-    return frame.assign(**{c: frame[c] - ahead for c in ("start_s", "page_s", "t_s")})
-
-
-def _requests(raw: RawTrial) -> pd.DataFrame:
-    """Pages that the web servers answered, of all their logs; empty if they keep none."""
-    parts = []
-    for name in raw.logged:
-        log = weblog.access_log(raw.required(f"nodes/{name}/logs/access.log"), addresses=True)
-        pages = log[~log["image"]]
-        ahead = _offset(raw, name)
-        parts.append(pages.assign(node=name, start_s=pages["start_s"] - ahead, t_s=pages["t_s"] - ahead))
-    empty = pd.DataFrame(columns=["start_s", "t_s", "url", "node", "app_node"])
-    return pd.concat(parts, ignore_index=True) if parts else empty
+def _notes(source: RawTrial, rows: pd.DataFrame) -> list[str]:
+    """How the requests were found, and what the parts do not tell."""
+    known = rows["trace_id"] != ""
+    notes = [] if known.all() else [_matching(rows[~known])]
+    notes += [SEEN, clocks(source, rows)] if known.any() else []
+    return notes if known.all() else [*notes, NOT_SEEN]
 
 
 def _full(data: SweepData, trial: str, row) -> str:
@@ -93,21 +103,28 @@ def _full(data: SweepData, trial: str, row) -> str:
     return ", ".join(f"{node} CPU full {100 * share:.0f} %" for node, share in shares.items() if share >= SHOWN_FULL)
 
 
-def _held(row) -> str:
+def _held(row, names: dict[str, str]) -> str:
     """Where most of its time passed."""
     if row.candidates != 1:
         return "unknown"
-    parts = {
-        f"before {row.web_node}": row.before,
-        f"{row.web_node}, {row.app_node} and behind": row.within,
-        "after the page": row.after,
-    }
+    parts = {f"before {row.web_node}": row.before, "after the page": row.after}
+    if pd.isna(row.app):
+        parts[f"{row.web_node}, {row.app_node} and behind"] = row.within
+    else:
+        parts |= {
+            f"{row.web_node} or the wait for a thread of {row.app_node}": row.web,
+            f"the wait for a connection of {row.app_node}": row.wait,
+            row.app_node: row.app,
+            names["between"]: row.between,
+            row.db_node or "database": row.db,
+            names["behind"]: row.behind,
+        }
     return max(parts, key=parts.__getitem__)
 
 
-def _finding(rows: pd.DataFrame, of: int) -> str:
+def _finding(rows: pd.DataFrame, of: int, traced: bool) -> str:
     known = rows[rows["candidates"] == 1]
-    text = f"The slowest of {of:,} interactions took {rows['response_time_ms'].max() / 1000:.2f} s"
+    text = f"The slowest of {of:,} {'traced ' * traced}interactions took {rows['response_time_ms'].max() / 1000:.2f} s"
     if known.empty:
         return f"{text}; for none of these {len(rows)} its request is known."
     sums = known[["before", "within", "after"]].sum()
@@ -116,6 +133,19 @@ def _finding(rows: pd.DataFrame, of: int) -> str:
         f"{text}; of the time of the {len(known)} with known requests {shares['before']:.0f} % passed before the web "
         f"server began, {shares['within']:.0f} % in it and behind it, {shares['after']:.0f} % after the page."
     )
+
+
+def _shares(rows: pd.DataFrame, names: dict[str, str]) -> str:
+    """Where the time of all traced interactions passed: a sample of the trial's."""
+    known = rows[(rows["candidates"] == 1) & rows["app"].notna()]
+    if known.empty:
+        return " None of them could be followed behind the web server."
+    sums = known[["before", *BEHIND_WEB, "after"]].astype(float).sum()
+    called = names | {"before": "before the web server", "web": "web server and wait for a thread",
+                      "wait": "wait for a connection", "app": "application", "db": "databases",
+                      "after": "after the page"}  # fmt: skip
+    parts = [f"{called[n]} {100 * v / sums.sum():.0f} %" for n, v in sums.items() if v >= 0.005 * sums.sum()]
+    return f" Of the time of all {len(known)} that were followed to the end: {', '.join(parts)}."
 
 
 def _matching(rows: pd.DataFrame) -> str:
@@ -127,16 +157,36 @@ def _matching(rows: pd.DataFrame) -> str:
 
 def _table(rows: pd.DataFrame) -> str:
     shown = rows.rename(columns={"response_time_ms": "ms", "within": "web and behind"})
-    shown = shown[["ms", "interaction", "user", "before", "web and behind", "after", "held", "meanwhile"]]
+    parts = [*BEHIND_WEB] if (rows["trace_id"] != "").any() else []
+    shown = shown[["ms", "interaction", "user", "before", "web and behind", *parts, "after", "held", "meanwhile"]]
     return shown.to_string(index=False, float_format="{:.0f}".format, na_rep="?")
 
 
-def _json(rows: pd.DataFrame, head: dict) -> str:
+def _course(rows: pd.DataFrame, traced: Traced) -> list[str]:
+    """The slowest traced interaction in the order of time."""
+    depth = {"web": 1, "app": 2, "wait": 3, "statement": 3, "db": 4}
+    for row in rows[rows["trace_id"] != ""].head(1).itertuples():
+        lines = [
+            f"{row.interaction} of {row.user}, trace {row.trace_id}; begin since the user's click, and length, ms:"
+        ]
+        for step in course(traced.of(row.trace_id), row.start_s):
+            text = "  " * depth[step["what"]] + " ".join(filter(None, (step["node"], step["what"], step["name"])))
+            lines.append(f"{step['at_ms']:9.1f} {step['ms']:9.1f} {text[:100]}")
+        return [*lines, *([row.missing] if row.missing else []), ""]
+    return []
+
+
+def _json(rows: pd.DataFrame, head: dict, notes: list[str], traced: Traced | None) -> str:
     import orjson
 
     names = ["start_s", "t_s", "interaction", "user", "url", "response_time_ms", "connect_ms", "ok", "before", "within",
              "after", "held", "web_node", "app_node", "candidates", "meanwhile"]  # fmt: skip
-    shown = rows[names].rename(columns={name: f"{name}_ms" for name in ("before", "within", "after")})
+    more = [] if traced is None else ["trace_id", *BEHIND_WEB, "db_node", "missing"]
+    called = {name: f"{name}_ms" for name in ("before", "within", "after", *BEHIND_WEB)}
+    shown = rows[[*names, *more]].rename(columns=called)
     records = shown.astype(object).where(shown.notna(), None).to_dict("records")
-    document = head | {"slowest": records, "not_seen": NOT_SEEN}
+    if traced is not None:
+        for record in records:
+            record["course"] = course(traced.of(record["trace_id"]), record["start_s"]) if record["trace_id"] else []
+    document = head | {"slowest": records} | ({"not_seen": NOT_SEEN} if traced is None else {"notes": notes})
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode()

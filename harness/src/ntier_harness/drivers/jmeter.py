@@ -28,6 +28,8 @@ class Walks:
     keep: int = 0
     data: Mapping[str, str] = field(default_factory=dict)
     """Properties that follow from the data (`of_system.of_data`)."""
+    trace_every: int = 0
+    """One interaction of so many carries a trace context; 0: none."""
 
     @property
     def situations(self) -> str:
@@ -44,6 +46,7 @@ class Walks:
             "ntier.content_share": f"{content_share(run):.3f}",
             "ntier.keep_situations": self.keep,
             "ntier.situations": "" if self.keep else f"{run.directory}/situations.csv",
+            **({"ntier.trace_every": self.trace_every} if self.trace_every else {}),
             **self.data,
         }
 

@@ -89,7 +89,8 @@ def run_and_driver(
     walks = None
     if load.mixes and mix.file:
         tables = on_client(system.path(load.mixes), lab.paths.workloads)
-        walks = Walks(mix, tables, keep, of_data(system, lab.paths.data, lab.nodes.all))
+        every = 0 if keep else spec.trace_every
+        walks = Walks(mix, tables, keep, of_data(system, lab.paths.data, lab.nodes.all), every)
     return run, make(system, lab.paths.workloads, mix.properties, walks)
 
 

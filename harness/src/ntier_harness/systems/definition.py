@@ -232,6 +232,9 @@ class Driver(Part):
     """Debian packages that it needs on a client. With deploy: none they must be installed already."""
     properties: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Fixed values that it gets."""
+    traces: bool = False
+    """Whether interactions can be followed through all tiers (option --trace): the driver sends a W3C trace context,
+    and the roles heed `ntier_trace_every`."""
 
     @model_validator(mode="after")
     def _complete(self) -> Driver:

@@ -31,13 +31,20 @@ public final class Db implements AutoCloseable {
 
     private final ConnectionPool pool;
     private final boolean mayWrite;
+    private final StatementTrace trace;
     private Connection connection;
     private int statements;
     private boolean wrote;
 
     public Db(ConnectionPool pool, boolean mayWrite) {
+        this(pool, mayWrite, null);
+    }
+
+    /** @param trace null: the request is not followed */
+    public Db(ConnectionPool pool, boolean mayWrite, StatementTrace trace) {
         this.pool = pool;
         this.mayWrite = mayWrite;
+        this.trace = trace;
     }
 
     /** All rows, in the order of the database. Values are bound, never part of the text. */
@@ -51,6 +58,8 @@ public final class Db implements AutoCloseable {
                 }
                 return list;
             }
+        } finally {
+            ended();
         }
     }
 
@@ -68,6 +77,8 @@ public final class Db implements AutoCloseable {
             bind(statement, values);
             wrote = true;
             return statement.executeUpdate();
+        } finally {
+            ended();
         }
     }
 
@@ -87,10 +98,27 @@ public final class Db implements AutoCloseable {
     /** Counts the statement; the first one takes a connection. */
     private PreparedStatement prepare(String sql) throws SQLException {
         if (connection == null) {
-            connection = pool.take();
+            take();
         }
         statements++;
-        return connection.prepareStatement(pool.translate(sql));
+        String text = pool.translate(sql);
+        return connection.prepareStatement(trace == null ? text : trace.begin(text));
+    }
+
+    private void take() throws SQLException {
+        if (trace == null) {
+            connection = pool.take();
+            return;
+        }
+        long fromNs = System.nanoTime();
+        connection = pool.take();
+        trace.waited(fromNs);
+    }
+
+    private void ended() {
+        if (trace != null) {
+            trace.end();
+        }
     }
 
     private static void bind(PreparedStatement statement, Object... values) throws SQLException {

@@ -14,6 +14,7 @@ import java.util.Set;
 public final class Application implements ServletContextListener {
     private Set<ConnectionPool> pools = Set.of();
     private StatusWriter status;
+    private Tracer tracer;
 
     @Override
     public void contextInitialized(ServletContextEvent event) {
@@ -21,10 +22,11 @@ public final class Application implements ServletContextListener {
         Map<String, Routes.Route> routes = Routes.all(config.losesIndex());
         List<ConnectionPool> poolOfServlet = config.openPools(routes.size());
         pools = new LinkedHashSet<>(poolOfServlet);
+        tracer = config.traceFile() == null ? null : new Tracer(config.traceFile());
         ServletContext context = event.getServletContext();
         int i = 0;
         for (Map.Entry<String, Routes.Route> route : routes.entrySet()) {
-            InteractionServlet servlet = new InteractionServlet(route.getKey(), route.getValue(), poolOfServlet.get(i++));
+            InteractionServlet servlet = new InteractionServlet(route.getKey(), route.getValue(), poolOfServlet.get(i++), tracer);
             register(context, route.getKey(), servlet, Routes.PREFIX + route.getKey());
         }
         register(context, "error", new ErrorServlet(), ErrorServlet.PATH);
@@ -44,6 +46,9 @@ public final class Application implements ServletContextListener {
     public void contextDestroyed(ServletContextEvent event) {
         if (status != null) {
             status.stop();
+        }
+        if (tracer != null) {
+            tracer.close();
         }
         pools.forEach(ConnectionPool::close);
     }

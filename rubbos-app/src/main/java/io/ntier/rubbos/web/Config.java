@@ -23,11 +23,12 @@ import java.util.logging.Logger;
  * @param poolSize   per_servlet: connections of each servlet; shared: of all together
  * @param losesIndex how comments are searched, see {@link io.ntier.rubbos.interactions.SearchInComments}
  * @param statusFile null: no status is written
+ * @param traceFile  null: no request is followed
  */
 public record Config(String jdbcUrl, String user, String password, boolean serverStatements, boolean poolPerServlet, int poolSize,
-                     boolean losesIndex, Path statusFile) {
+                     boolean losesIndex, Path statusFile, Path traceFile) {
     private static final Set<String> KEYS = Set.of("jdbc_url", "user", "password", "password_file", "statements", "pool_mode",
-            "pool_size", "comment_search", "status_file");
+            "pool_size", "comment_search", "status_file", "trace_file");
     private static final Logger LOG = Logger.getLogger(Config.class.getName());
     private static final int POOL_SIZE_MAX = 1000;
 
@@ -55,16 +56,21 @@ public record Config(String jdbcUrl, String user, String password, boolean serve
         if (!unknown.isEmpty()) {
             throw new IllegalArgumentException("unknown " + unknown + "; allowed: " + new TreeSet<>(KEYS));
         }
-        String status = properties.getProperty("status_file");
         return new Config(required(properties, "jdbc_url"), required(properties, "user"), password(properties),
                 choice(properties, "statements", "client", "server").equals("server"),
                 choice(properties, "pool_mode", "per_servlet", "shared").equals("per_servlet"),
-                poolSize(properties), choice(properties, "comment_search", "indexed", "mysql_5_0").equals("mysql_5_0"), status == null ? null : Path.of(status));
+                poolSize(properties), choice(properties, "comment_search", "indexed", "mysql_5_0").equals("mysql_5_0"),
+                file(properties, "status_file"), file(properties, "trace_file"));
     }
 
     private static String password(Properties properties) throws IOException {
         String file = properties.getProperty("password_file");
         return file == null ? required(properties, "password") : Files.readString(Path.of(file)).strip();
+    }
+
+    private static Path file(Properties properties, String key) {
+        String name = properties.getProperty(key);
+        return name == null ? null : Path.of(name);
     }
 
     private static String required(Properties properties, String key) {

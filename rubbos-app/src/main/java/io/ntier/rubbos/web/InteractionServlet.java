@@ -24,16 +24,20 @@ final class InteractionServlet extends HttpServlet {
     private final String name;
     private final transient Routes.Route route;
     private final transient ConnectionPool pool;
+    private final transient Tracer tracer;
 
-    InteractionServlet(String name, Routes.Route route, ConnectionPool pool) {
+    /** @param tracer null: no request is followed */
+    InteractionServlet(String name, Routes.Route route, ConnectionPool pool, Tracer tracer) {
         this.name = name;
         this.route = route;
         this.pool = pool;
+        this.tracer = tracer;
     }
 
     @Override
     protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException {
         long start = System.nanoTime();
+        Tracer.Request trace = tracer == null ? null : tracer.begin(request.getHeader("traceparent"));
         request.setCharacterEncoding("UTF-8");
         Page page = null;
         int statements = 0;
@@ -44,7 +48,7 @@ final class InteractionServlet extends HttpServlet {
                 throw new BadRequestException("the parameters cannot be decoded");
             }
             page = new Page(interaction.name());
-            statements = run(interaction, params, page, !request.getMethod().equals("HEAD"));
+            statements = run(interaction, params, page, !request.getMethod().equals("HEAD"), trace);
         } catch (BadRequestException e) {
             page = failure(response, HttpServletResponse.SC_BAD_REQUEST, e.getMessage());
         } catch (Db.ReadOnlyException e) {
@@ -58,6 +62,9 @@ final class InteractionServlet extends HttpServlet {
         response.setContentType("text/html;charset=UTF-8");
         response.setContentLength(body.length);
         response.getOutputStream().write(body);
+        if (trace != null) {
+            trace.end(name);
+        }
     }
 
     @Override
@@ -71,8 +78,9 @@ final class InteractionServlet extends HttpServlet {
     }
 
     /** If the connection was broken before anything was written, a new one is tried, once. */
-    private int run(Interaction interaction, Params params, Page page, boolean mayWrite) throws SQLException {
-        try (Db db = new Db(pool, mayWrite)) {
+    private int run(Interaction interaction, Params params, Page page, boolean mayWrite, Tracer.Request trace)
+            throws SQLException {
+        try (Db db = new Db(pool, mayWrite, trace)) {
             try {
                 interaction.answer(params, db, page);
             } catch (SQLException e) {

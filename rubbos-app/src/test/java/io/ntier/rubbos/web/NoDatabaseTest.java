@@ -65,7 +65,7 @@ class NoDatabaseTest {
     @Test
     void unknownDbmsIsNamed() {
         Exception failure = assertThrows(IllegalArgumentException.class,
-                () -> new Config("jdbc:oracle:x", "u", "p", false, true, 1, false, null).openPools(1));
+                () -> new Config("jdbc:oracle:x", "u", "p", false, true, 1, false, null, null).openPools(1));
         assertTrue(failure.getMessage().contains("jdbc:oracle:x") && failure.getMessage().contains("jdbc:mysql://"));
     }
 }

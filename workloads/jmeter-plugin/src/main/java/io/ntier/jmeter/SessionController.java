@@ -55,6 +55,7 @@ public class SessionController extends GenericController
     private double rampDownS;
     private String situations;
     private int keepSituations;
+    private int traceEvery;
     private String out;
 
     private transient Trial trial;
@@ -87,6 +88,9 @@ public class SessionController extends GenericController
             throw new IllegalArgumentException(
                     "at most " + maxTransitions + " transitions per session: must be 1 or more");
         }
+        if (traceEvery < 0) {
+            throw new IllegalArgumentException("one interaction of " + traceEvery + " is traced: must be 0 (none) or more");
+        }
         if (startEpochMs != 0 && !isBlank(startFile)) {
             throw new IllegalArgumentException("start " + startEpochMs + " and start file '" + startFile
                     + "' are both given: only one of them can say when users start");
@@ -104,6 +108,7 @@ public class SessionController extends GenericController
                 maxTransitions,
                 isBlank(situations) ? new Situations(0, 0) : Situations.read(file(situations), userMix, authors),
                 keepSituations,
+                traceEvery,
                 schedule,
                 isBlank(startFile) ? null : file(startFile),
                 isBlank(out) ? null : directory());
@@ -172,6 +177,8 @@ public class SessionController extends GenericController
         SampleResult result = context.getPreviousResult();
         if (current != null && result != null && !current.endRequest()) {
             result.setIgnore();
+        } else if (current != null && result != null) {
+            current.logTrace(result.getStartTime());
         }
     }
 
@@ -400,6 +407,14 @@ public class SessionController extends GenericController
 
     public void setKeepSituations(int keepSituations) {
         this.keepSituations = keepSituations;
+    }
+
+    public int getTraceEvery() {
+        return traceEvery;
+    }
+
+    public void setTraceEvery(int traceEvery) {
+        this.traceEvery = traceEvery;
     }
 
     public String getOut() {

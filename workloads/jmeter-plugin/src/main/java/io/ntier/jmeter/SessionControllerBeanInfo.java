@@ -7,7 +7,7 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
         createPropertyGroup("chain", new String[] {"mix", "authorMix", "authorShare", "maxTransitions"});
         createPropertyGroup("who", new String[] {"users", "firstUser", "seed", "situations", "hosts"});
         createPropertyGroup("schedule", new String[] {"startEpochMs", "startFile", "rampUpS", "runS", "rampDownS"});
-        createPropertyGroup("logs", new String[] {"out", "keepSituations"});
+        createPropertyGroup("logs", new String[] {"out", "keepSituations", "traceEvery"});
         defaultValue("mix", "");
         defaultValue("authorMix", "");
         defaultValue("authorShare", 0.0);
@@ -24,5 +24,6 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
         defaultValue("out", "");
         defaultValue("situations", "");
         defaultValue("keepSituations", 0);
+        defaultValue("traceEvery", 0);
     }
 }

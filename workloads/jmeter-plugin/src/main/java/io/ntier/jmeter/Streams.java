@@ -15,7 +15,8 @@ final class Streams {
         PARAMETERS,
         CHECKS,
         ROLE,
-        SITUATION
+        SITUATION,
+        TRACE
     }
 
     private static final long GOLDEN_GAMMA = 0x9E3779B97F4A7C15L;

@@ -39,6 +39,11 @@ public class ThinkTimer extends AbstractTestElement implements Timer, TestBean, 
         }
         if (!user.thinkThenRequest(thinkTime)) {
             context.getThread().stop();
+            return 0;
+        }
+        TraceContext trace = user.drawTrace();
+        if (trace != null) {
+            trace.put(context.getCurrentSampler());
         }
         return 0;
     }

@@ -21,7 +21,7 @@ import org.slf4j.LoggerFactory;
 /**
  * What all users of one test run share: mixes, schedule, counters, the logs, the heartbeat and the stop at the end.
  * Logs (in the output directory): thinks.csv (one line per think), users.csv (one line per user, at its end),
- * progress.csv (each second). Times are epoch ms or s with a fraction.
+ * progress.csv (each second), traces.csv (one line per interaction with a trace context, if any may have one). Times are epoch ms or s with a fraction.
  */
 final class Trial implements Closeable {
     /**
@@ -33,6 +33,7 @@ final class Trial implements Closeable {
      * @param maxTransitions transitions after which a session ends in any case
      * @param situations where users start; one that keeps none of its own and is empty: at home
      * @param keepSituations how many situations of its users the trial writes, to situations.csv
+     * @param traceEvery one interaction of so many carries a trace context; 0: none
      * @param schedule starts and end
      * @param startFile where the schedule's start will be found, epoch ms; null: the schedule's own counts
      * @param out directory of the logs; null: none are written
@@ -46,6 +47,7 @@ final class Trial implements Closeable {
             int maxTransitions,
             Situations situations,
             int keepSituations,
+            int traceEvery,
             Schedule schedule,
             Path startFile,
             Path out) {}
@@ -65,6 +67,7 @@ final class Trial implements Closeable {
     private final RecordFile thinks;
     private final RecordFile users;
     private final RecordFile progress;
+    private final RecordFile traces;
     private final Set<User> running = ConcurrentHashMap.newKeySet();
     private final CompletableFuture<Schedule> schedule = new CompletableFuture<>();
     private final ScheduledExecutorService clock;
@@ -78,6 +81,7 @@ final class Trial implements Closeable {
                 "users.csv",
                 "user,t_start_ms,t_end_ms,pending_ms,pending_state,author,sessions,interactions,errors,lost");
         progress = file("progress.csv", Counters.HEADER);
+        traces = setup.traceEvery() == 0 ? null : file("traces.csv", "t_start_ms,user,trace_id,span_id");
         clock = Executors.newScheduledThreadPool(2, task -> {
             Thread thread = new Thread(task, "ntier-clock");
             thread.setDaemon(true);
@@ -172,6 +176,12 @@ final class Trial implements Closeable {
         }
     }
 
+    void logTrace(long startMs, int user, TraceContext context) {
+        if (traces != null) {
+            traces.append(startMs + "," + user + "," + context.traceId() + "," + context.spanId() + "\n");
+        }
+    }
+
     void logUser(User user, String line) {
         if (running.remove(user)) {
             counters.users.decrementAndGet();
@@ -188,6 +198,9 @@ final class Trial implements Closeable {
                 progress.flush();
                 thinks.flush();
                 users.flush();
+                if (traces != null) {
+                    traces.flush();
+                }
             }
         } catch (UncheckedIOException e) {
             LOG.error("The logs cannot be written: {}", e.toString());
@@ -214,6 +227,9 @@ final class Trial implements Closeable {
             thinks.close();
             users.close();
             progress.close();
+        }
+        if (traces != null) {
+            traces.close();
         }
         if (kept.keeps()) {
             kept.write(setup.out().resolve("situations.csv"));

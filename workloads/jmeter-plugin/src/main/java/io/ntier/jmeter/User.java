@@ -23,6 +23,7 @@ final class User {
     final SplittableRandom checkDraws;
     private final Trial trial;
     private final SplittableRandom thinkDraws;
+    private final SplittableRandom traceDraws;
     private final Runnable interrupt;
     private final long startUs = Trial.nowUs();
     private long interactions;
@@ -36,6 +37,7 @@ final class User {
     private boolean answered;
     private boolean begun;
     private long pendingUs = -1;
+    private TraceContext trace;
 
     /** @param interrupt aborts the request under way */
     User(Trial trial, int id, boolean author, Runnable interrupt) {
@@ -50,6 +52,7 @@ final class User {
                 setup.maxTransitions());
         thinkDraws = Streams.of(setup.seed(), id, Streams.Purpose.THINKS);
         parameterDraws = Streams.of(setup.seed(), id, Streams.Purpose.PARAMETERS);
+        traceDraws = Streams.of(setup.seed(), id, Streams.Purpose.TRACE);
         checkDraws = Streams.of(setup.seed(), id, Streams.Purpose.CHECKS);
         Situations.Situation start =
                 setup.situations().draw(author, Streams.of(setup.seed(), id, Streams.Purpose.SITUATION));
@@ -68,6 +71,21 @@ final class User {
     void keepSituation(Supplier<Map<String, String>> remembered) {
         if (trial.kept.keeps() && interactions > SETTLED) {
             trial.kept.offer(walk.situation(author, remembered.get()));
+        }
+    }
+
+    /** The context of the interaction that is about to begin; null: it is not in the sample. */
+    TraceContext drawTrace() {
+        int every = trial.setup.traceEvery();
+        trace = every == 0 ? null : TraceContext.draw(traceDraws, every);
+        return trace;
+    }
+
+    /** Notes, once, when the interaction with a context began, epoch ms, as in JMeter's results. */
+    void logTrace(long startMs) {
+        if (trace != null) {
+            trial.logTrace(startMs, id, trace);
+            trace = null;
         }
     }
 

@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.verdict.context import Context, of_loads
+from ntier_analysis.verdict.disks import Disk, Room
+from ntier_analysis.verdict.exact import possible
 from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.stops import (
     ends_in_order,
@@ -349,6 +352,54 @@ def test_a_cpu_beside_stops_is_a_cause_if_more_of_it_brings_more_than_no_stops(s
     assert any(said in text for text in v.evidence)
     assert bool(v.bottlenecks) == (verdict == "single")
     assert v.stopped == ("db",)
+    assert not any("it limits less than the stops" in text for text in v.evidence)
+    assert not any(text.startswith("between the stops db1 cpu was saturated") for text in v.evidence)  # said once
+
+
+@pytest.mark.parametrize(
+    ("share", "pool_at", "verdict"),
+    [(0.15, "app1", "single"), (0.15, "db1", "single"), (0.15, "", "unknown"), (0.27, "app1", "unknown")],
+)
+def test_a_pool_before_a_cpu_that_limits_beside_its_stops_is_a_symptom(share, pool_at, verdict):
+    """What is full between the stops fills the pools before it, or of its own tier. If nobody knows the order of the
+    tiers, or the stops fill them for a quarter of the run, the pool may limit."""
+    given, found = stops_in(share, 300)
+    pool = saturation(pool_at or "pooler1", 1.0, resource="pool", item="places", mean=100.0)
+    v = judge_trial(given, [*found, replace(pool, places=2.0, values=np.full(600, 100.0))], NODES, 0.05)
+    assert (v.verdict, [b.resource for b in v.bottlenecks]) == (verdict, ["cpu"] if verdict == "single" else [])
+    assert any(f"{pool.name} is full: a symptom" in text for text in v.evidence) == (verdict == "single")
+
+
+def test_a_cpu_that_is_full_in_the_stops_as_well_is_no_symptom_of_what_limits_beside_them():
+    given, found = stops_in(0.15, 300)
+    web = replace(saturation("web1", 1.0, mean=98.0), values=np.full(600, 98.0))
+    stops = given.pauses
+    web = replace(
+        web, indicator=(~((T[:, None] >= stops[:, 0]) & (T[:, None] < stops[:, 1])).any(axis=1)).astype(float)
+    )
+    v = judge_trial(given, [web, *found[1:]], NODES, 0.05)
+    assert any(text.startswith("web1 cpu was at or above") for text in v.evidence)
+    assert any("it limits, and more than they do" in text for text in v.evidence)
+    assert not any("web1 cpu is full: a symptom" in text for text in v.evidence)
+
+
+@pytest.mark.parametrize("model", [LoadModel.WORK, LoadModel.OPEN])
+def test_where_no_users_think_no_relief_is_computed(model):
+    given, found = stops_in(0.1, 300)
+    given = replace(given, model=model, think_s=0.0, offered_per_s=30.0, growth_per_s=12.0, growth_error_per_s=0.5)
+    v = judge_trial(given, found, NODES, 0.0)
+    assert v.stopped == ("db",)
+    assert any("between the stops db1 cpu was saturated in 100 % of the time" in text for text in v.evidence)
+    assert not any("with half as much of it again" in text for text in v.evidence)
+
+
+def test_a_tier_behind_the_full_pool_that_still_sends_is_not_among_those_that_stopped():
+    """The application goes on, and the middleware behind it does nothing: it stopped, whatever the database does."""
+    pool, *_, middleware, db = stopped_below_a_pool(60.0)
+    v = judge_trial(
+        load(pauses=PAUSES), [pool, used("web1", 30, 20), used("app1", 40, 30), middleware, db], NODES, 0.05
+    )
+    assert v.stopped == ("middleware",)
 
 
 def test_a_cpu_with_room_between_the_stops_follows_from_them():
@@ -406,3 +457,23 @@ def test_a_low_load_that_could_not_show_stops_does_not_tell_how_long_a_place_is_
     assert of_loads([low], [high]).held_longer == ({pool.key: pytest.approx(1.0)} if known else {})
     longer = low[0], [replace(pool, utilization_mean_pct=2.0 * low_per_s)]
     assert of_loads([longer], [high]).held_longer == {pool.key: pytest.approx(2.5)}  # or more
+    unread = low[0], [replace(pool, utilization_mean_pct=float("nan"))]
+    assert of_loads([unread, longer], [high]).held_longer == {pool.key: pytest.approx(2.5)}
+    once = replace(high[0], pauses=np.array([[10.0, 12.0]])), [pool]  # less than counts
+    assert of_loads([low], [once]).held_longer == {pool.key: pytest.approx(1.0)}
+
+
+def test_a_disk_that_is_full_at_each_low_load_is_judged_by_who_waits_for_it():
+    disk, cpu = saturation("db1", 1.0, resource="disk"), saturation("db1", 1.0)
+    always = Context(full_always=frozenset({disk.group, cpu.group}), disks={disk.key: Disk(Room.NONE, "")})
+    assert (always.is_always_full(cpu), always.is_always_full(disk)) == (True, False)
+
+
+def test_a_use_that_has_no_interval_is_not_among_the_most_used():
+    assert of_loads([], [(load(), [saturation("db1", 0.5)])]).most_pct == {}
+
+
+def test_what_was_not_measured_and_pools_wait_for_nothing_in_the_model():
+    cpu = saturation("db1", 0.0, mean=80.0)
+    more = [saturation("db1", 0.0, resource="disk", mean=float("nan")), saturation("app1", 1.0, resource="pool")]
+    assert possible(load(), [cpu, *more], 0.05) == possible(load(), [cpu], 0.05)

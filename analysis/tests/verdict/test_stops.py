@@ -15,6 +15,7 @@ from ntier_analysis.verdict.stops import (
     pauses_behind,
     pauses_between,
     pauses_in_use,
+    shows_pauses,
     stopped_part,
     stopped_tier,
     together,
@@ -315,6 +316,32 @@ def test_few_holders_who_wait_while_little_is_lost_prove_no_stop(places, verdict
     found = [pool, used("web1", 30, 6.6), *rest]
     v = judge_trial(load(pauses=PAUSES, response_s=0.5), found, NODES, 0.05)
     assert v.verdict == verdict, v.evidence
+
+
+def test_a_tier_that_hardly_works_tells_nothing_of_stops():
+    """A database used 1 % is visited so seldom that a second of nothing is chance; so is a middleware."""
+    web, app, middleware, db = tiers(used("db1", 1, 1))
+    waits = [web, app, replace(middleware, values=np.where(STILL, 0.0, 50.0)), db]
+    assert stopped_part(load(pauses=PAUSES), waits, TIERS) == pytest.approx(PAUSES)
+    assert stopped_tier(PAUSES, [web, app, used("middleware1", 1, 0), used("db1", 60, 0)], 0.0) == "db"
+    assert stopped_tier(PAUSES, [web, app, used("db1", 60, 0)], 0.0) == "db"  # without a middleware's CPU
+
+
+def test_what_completes_nothing_shows_no_stops():
+    nothing = replace(load(pauses=PAUSES), throughput_per_s=0.0)
+    assert not len(stopped_part(nothing, works_off(), TIERS))
+    assert not shows_pauses(nothing, 60.0)
+
+
+def test_a_pool_is_held_behind_only_if_it_is_full_and_nothing_works_or_is_full_meanwhile():
+    pool, *rest = stopped_below_a_pool(60.0)
+    half = replace(pool, values=np.full(600, 50.0), indicator=np.zeros(600))
+    before = used("web1", 60, 60, resource="disk")
+    assert held_behind(PAUSES, [half, *rest], 0.0) is None
+    assert held_behind(PAUSES, [pool, *rest, used("web1", 30, 100, True, "network")], 0.0) is None
+    assert held_behind(PAUSES, [pool, *rest, before], 0.0) == (pool, ("middleware", "db"))
+    v = judge_trial(load(pauses=PAUSES), [pool, *rest], NODES, 0.05)
+    assert not any(text.startswith("between the stops app1 pool") for text in v.evidence)
 
 
 # ---- what limits beside the stops ----------------------------------------------------------------------------------

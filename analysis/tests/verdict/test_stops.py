@@ -19,6 +19,7 @@ from ntier_analysis.verdict.stops import (
     stopped_part,
     stopped_tier,
     together,
+    workers,
 )
 from ntier_analysis.verdict.trial import judge_trial
 from ntier_analysis.verdict.without import reliefs
@@ -47,6 +48,15 @@ def test_pauses_are_gaps_in_which_ten_completions_were_to_be_expected():
     slow = np.arange(0.5, 60.0, 2.0)  # one every 2 s: gaps of 2 s are no pauses
     assert len(pauses_between(slow, 0.0, 60.0)) == 0
     assert len(pauses_between(np.array([]), 0.0, 60.0)) == 0
+
+
+@pytest.mark.parametrize(("begun", "pauses"), [(22.0, 0), (19.99, 1)])
+def test_while_all_users_think_nothing_stands_still(begun, pauses):
+    """Four seconds without an answer, in which nobody waits, or one who was there before."""
+    done = np.concatenate([np.arange(0, 20, 0.05), np.arange(24, 60, 0.05)])
+    spans = np.column_stack([done - 0.01, done])
+    spans[np.searchsorted(done, 24.0), 0] = begun if pauses else 23.9
+    assert len(pauses_between(done, 0.0, 60.0, spans)) == pauses
 
 
 def test_the_tier_that_does_nothing_while_the_one_before_it_sends_has_stopped():
@@ -123,6 +133,8 @@ def test_a_stop_behind_a_cache_shows_in_idle_spans_that_are_no_chance(seed):
     assert np.abs(stopped - PAUSES).max() < 1.5
     for per_s in (1.0, 5.0):
         assert not len(pauses_behind([*before, visited(seed, per_s, False)], 15.0, 0.0, order))
+    seconds = [each_second(n, 40, 20) for n in ("web1", "cache1")] + [each_second("db1", 60, 0)]
+    assert not len(pauses_behind(seconds, 15.0, 0.0, order))  # how often it is visited does not show
     full = used("cache1", 40, 100, saturated=True)
     assert not len(pauses_behind([before[0], full, visited(seed, 5.0, True)], 15.0, 0.0, order))
 
@@ -263,6 +275,20 @@ def test_of_two_that_work_in_the_pauses_only_the_one_without_room_holds_up_the_o
     assert [b.nodes for b in v.bottlenecks] == [("app1",)]
 
 
+def test_what_idles_in_a_part_of_the_pauses_works_in_the_rest():
+    """Idle in less than half of them it may hold up the others by its work; in a fifth at most it is sure to."""
+    for part, known in ((0.6, ([], False)), (0.4, (["db1"], False)), (0.1, (["db1"], True))):
+        last = np.zeros(600, bool)
+        for begin, end in PAUSES:
+            last |= (begin + part * (end - begin) <= T) & (end > T)
+        db = used("db1", 98, 0)
+        db = replace(db, values=np.where(last, 100.0, np.where(STILL, 0.0, 98.0)), indicator=last.astype(float))
+        working, sure = workers(PAUSES, [*tiers(db)[:3], db], 0.0)
+        assert ([s.node for s in working], sure) == known
+    web, app, middleware, _ = collects(85.0, 40.0, 100.0)
+    assert [s.node for s in workers(PAUSES, [web, app, middleware, used("db1", 1, 1)], 0.0)[0]] == ["app1"]
+
+
 # ---- what of a pause is the stop's ---------------------------------------------------------------------------------
 
 LOCKED = ((T[:, None] >= PAUSES[:, 0]) & (T[:, None] < PAUSES[:, 0] + 2.0)).any(axis=1)
@@ -287,6 +313,7 @@ def test_only_that_part_of_a_pause_is_the_stops_in_which_the_innermost_tier_does
     blip = [replace(s, values=np.where(np.abs(T % 1.0 - 0.55) < 0.05, 50.0, s.values)) for s in works_off()]
     assert not len(stopped_part(load(pauses=PAUSES), blip, TIERS))  # never idle for a second
     assert not len(stopped_part(load(pauses=PAUSES, throughput=4.0), works_off(), TIERS))  # nor for ten interactions
+    assert len(stopped_part(load(pauses=PAUSES), [*works_off(), used("db1", 30, 30, resource="disk")], TIERS)) == 3
     assert not len(stopped_part(load(pauses=PAUSES), [*works_off(), used("db1", 60, 60, resource="disk")], TIERS))
 
 
@@ -331,6 +358,7 @@ def test_what_completes_nothing_shows_no_stops():
     nothing = replace(load(pauses=PAUSES), throughput_per_s=0.0)
     assert not len(stopped_part(nothing, works_off(), TIERS))
     assert not shows_pauses(nothing, 60.0)
+    assert not len(pauses_in_use(works_off(), 0.0, 0.0, TIERS))
 
 
 def test_a_pool_is_held_behind_only_if_it_is_full_and_nothing_works_or_is_full_meanwhile():
@@ -340,6 +368,8 @@ def test_a_pool_is_held_behind_only_if_it_is_full_and_nothing_works_or_is_full_m
     assert held_behind(PAUSES, [half, *rest], 0.0) is None
     assert held_behind(PAUSES, [pool, *rest, used("web1", 30, 100, True, "network")], 0.0) is None
     assert held_behind(PAUSES, [pool, *rest, before], 0.0) == (pool, ("middleware", "db"))
+    own = replace(pool, node="db1", tier="db")
+    assert held_behind(PAUSES, [pool, own, *rest], 0.0) == (own, ("db",))
     v = judge_trial(load(pauses=PAUSES), [pool, *rest], NODES, 0.05)
     assert not any(text.startswith("between the stops app1 pool") for text in v.evidence)
 
@@ -420,6 +450,15 @@ def test_where_no_users_think_no_relief_is_computed(model):
     assert not any("with half as much of it again" in text for text in v.evidence)
 
 
+def test_of_a_disk_that_is_full_between_the_stops_no_relief_is_computed():
+    given, found = stops_in(0.1, 300)
+    db = replace(found[-1], values=0.5 * found[-1].values, indicator=np.zeros(600))
+    disk = replace(found[-1], resource="disk", utilization_mean_pct=40.0)
+    v = judge_trial(given, [*found[:-1], db, disk], NODES, 0.05)
+    assert v.verdict == "hidden"
+    assert any(text.startswith("between the stops db1 disk was saturated in 100 %") for text in v.evidence)
+
+
 def test_a_tier_behind_the_full_pool_that_still_sends_is_not_among_those_that_stopped():
     """The application goes on, and the middleware behind it does nothing: it stopped, whatever the database does."""
     pool, *_, middleware, db = stopped_below_a_pool(60.0)
@@ -472,6 +511,7 @@ def test_a_pause_ends_in_order_if_its_holders_wait_for_one_thing(places, one, se
     assert together([(given, [pool])]) == frozenset()
     assert together([(given, [pool])] * 3) == (frozenset({pool.key}) if seen else frozenset())
     assert ends_in_order(given.pauses, [pool], replace(given, spans=None)) == {}
+    assert together([(replace(given, pauses=np.array([[0.0, 4.0]])), [pool])]) == frozenset()
     assert ends_in_order(PAUSES, [pool], replace(given, start_s=10.0, end_s=54.0)).get(pool.key, (1,))[0] == 1
 
 

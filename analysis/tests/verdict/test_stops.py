@@ -11,6 +11,7 @@ from ntier_analysis.verdict.exact import possible
 from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.stops import (
     ends_in_order,
+    full_pools,
     held_behind,
     pauses_behind,
     pauses_between,
@@ -86,6 +87,7 @@ def test_stops_limit_rather_than_a_cpu_that_has_room_beside_them(mean, verdict):
     v = judge_trial(load(pauses=PAUSES), found, NODES, 0.05)
     assert v.verdict == verdict
     assert any(text.startswith("it stood still in 18 % of the run (3 times): the db tier") for text in v.evidence)
+    assert any("it limits less than the stops" in text for text in v.evidence) == (verdict == "hidden")
 
 
 @pytest.mark.parametrize(("saturated", "verdict"), [(True, "none"), (False, "unknown")])
@@ -185,6 +187,7 @@ def test_what_is_full_between_the_stops_is_told(share, said):
 def test_a_full_pool_shows_that_someone_waits_where_no_tier_sends():
     found = [each_second(n, 40, 0) for n in ("web1", "app1")] + [each_second("db1", 60, 0)]
     pool = replace(saturation("app1", 1.0, resource="pool", mean=100.0), places=60.0, values=np.full(600, 100.0))
+    assert not len(pauses_in_use([each_second("web1", 1, 1), *found[1:]], 20.0, 0.0, ("web", "app", "db")))
     assert not len(pauses_in_use(found, 20.0, 0.0, ("web", "app", "db")))
     assert len(pauses_in_use([*found, pool], 20.0, 0.0, ("web", "app", "db"))) == len(PAUSES)
 
@@ -314,6 +317,7 @@ def test_only_that_part_of_a_pause_is_the_stops_in_which_the_innermost_tier_does
     assert not len(stopped_part(load(pauses=PAUSES), blip, TIERS))  # never idle for a second
     assert not len(stopped_part(load(pauses=PAUSES, throughput=4.0), works_off(), TIERS))  # nor for ten interactions
     assert len(stopped_part(load(pauses=PAUSES), [*works_off(), used("db1", 30, 30, resource="disk")], TIERS)) == 3
+    assert len(stopped_part(load(pauses=PAUSES), [*works_off(), used("web1", 60, 60, resource="disk")], TIERS)) == 3
     assert not len(stopped_part(load(pauses=PAUSES), [*works_off(), used("db1", 60, 60, resource="disk")], TIERS))
 
 
@@ -368,6 +372,9 @@ def test_a_pool_is_held_behind_only_if_it_is_full_and_nothing_works_or_is_full_m
     assert held_behind(PAUSES, [half, *rest], 0.0) is None
     assert held_behind(PAUSES, [pool, *rest, used("web1", 30, 100, True, "network")], 0.0) is None
     assert held_behind(PAUSES, [pool, *rest, before], 0.0) == (pool, ("middleware", "db"))
+    assert held_behind(PAUSES, [pool, *rest[:2], used("middleware1", 1, 1), rest[-1]], 0.0) == (pool, ("db",))
+    assert held_behind(PAUSES, [pool, *rest[:2]], 0.0) is None  # nothing behind it was measured
+    assert full_pools(PAUSES, [used("db1", 60, 100, saturated=True)], 0.0) == []
     own = replace(pool, node="db1", tier="db")
     assert held_behind(PAUSES, [pool, own, *rest], 0.0) == (own, ("db",))
     v = judge_trial(load(pauses=PAUSES), [pool, *rest], NODES, 0.05)

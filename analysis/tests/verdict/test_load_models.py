@@ -127,10 +127,16 @@ def test_values_of_a_factor_are_judged_one_by_one_and_named_together_if_they_agr
     assert [(m["from"]["tier"], m["to"]["tier"], m["from_value"], m["to_value"]) for m in other.migration] == [
         ("db", "app", 2.0, 3.0)
     ]
+    free_and_full = swept([free(1), sized(2, FULL)])
     nothing = swept([free(1), free(2)])
     assert (nothing.verdict, nothing.bottlenecks) == ("none", [])
     silent = swept([sized(1), sized(2), sized(3, FULL)])
     assert silent.verdict == "unknown", "two of three values tell nothing"
+    most = swept([sized(1), sized(2, FULL), sized(3, FULL)])
+    assert (most.verdict, named(most)) == ("single", [("db", "cpu")]), "one of three values tells nothing"
+    every = swept([sized(2, FULL), sized(3, FULL)])
+    assert not any(text.startswith("it limits at") for text in [*every.evidence, *nothing.evidence])
+    assert nothing.migration == free_and_full.migration == []
 
 
 def test_an_invalid_trial_of_a_value_is_listed_and_does_not_count():

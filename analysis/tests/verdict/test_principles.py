@@ -8,6 +8,7 @@ import pytest
 from ntier_analysis.statistics.mva import Station, solve
 from ntier_analysis.statistics.share import saturation_share
 from ntier_analysis.statistics.throughput import Interval
+from ntier_analysis.verdict.base import base_response
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import Bottleneck, Load
 from ntier_analysis.verdict.replicas import with_replicas
@@ -167,6 +168,30 @@ def test_a_lowest_load_with_something_full_is_a_base_only_if_throughput_outgrows
     full = resource("db1", np.ones(CELLS), 100)
     found = judge_sweep("s", "1/1/1/1M", [trial(n, n / 9, 2.0, full) for n in (100, round(100 * highest))])
     assert found.verdict == verdict
+
+
+def test_nothing_full_at_loads_that_grow_is_a_base_and_level_loads_are_none():
+    grows = [trial(n, n / 9, 2.0) for n in (100, 150)]
+    assert base_response(grows).response_s == 2.0
+    level = [trial(n, 20.0 * n / 200, n / 20 - 7) for n in (200,)] + [trial(n, 36.0, n / 20 - 7) for n in (300, 400)]
+    assert base_response(level).response_s == 0.0
+
+
+@pytest.mark.parametrize(
+    ("full", "base_s"),
+    [
+        ([], 0.02),
+        ([resource("db1", np.ones(CELLS), 100)], 0.0),
+        ([resource("db1", np.ones(CELLS), 100, "disk")], 0.0),
+        ([resource("db1", mean=80.0)], 0.02),
+        ([resource("app1", np.ones(CELLS), 100, "pool")], 0.02),
+        ([resource("client1", np.ones(CELLS), 100, tier="client")], 0.02),
+    ],
+)
+def test_the_only_load_is_a_base_if_it_is_quick_and_nothing_of_the_servers_is_full(full, base_s):
+    """A pool may be full of what waits elsewhere, and the generator's own node is no server."""
+    assert base_response([trial(100, 100 / 7.02, 0.02, *full)]).response_s == base_s
+    assert base_response([trial(100, 100 / 9, 2.0, *full)]).response_s == 0.0
 
 
 def test_long_service_is_no_waiting_while_throughput_grows_with_the_users():

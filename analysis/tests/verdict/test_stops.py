@@ -4,17 +4,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.verdict.context import Context, of_loads
+from ntier_analysis.verdict.disks import Disk, Room
+from ntier_analysis.verdict.exact import possible
 from ntier_analysis.verdict.load import TIERS
 from ntier_analysis.verdict.stops import (
     ends_in_order,
+    full_pools,
     held_behind,
     pauses_behind,
     pauses_between,
     pauses_in_use,
+    shows_pauses,
     stopped_part,
     stopped_tier,
     together,
+    workers,
 )
 from ntier_analysis.verdict.trial import judge_trial
 from ntier_analysis.verdict.without import reliefs
@@ -45,6 +51,15 @@ def test_pauses_are_gaps_in_which_ten_completions_were_to_be_expected():
     assert len(pauses_between(np.array([]), 0.0, 60.0)) == 0
 
 
+@pytest.mark.parametrize(("begun", "pauses"), [(22.0, 0), (19.99, 1)])
+def test_while_all_users_think_nothing_stands_still(begun, pauses):
+    """Four seconds without an answer, in which nobody waits, or one who was there before."""
+    done = np.concatenate([np.arange(0, 20, 0.05), np.arange(24, 60, 0.05)])
+    spans = np.column_stack([done - 0.01, done])
+    spans[np.searchsorted(done, 24.0), 0] = begun if pauses else 23.9
+    assert len(pauses_between(done, 0.0, 60.0, spans)) == pauses
+
+
 def test_the_tier_that_does_nothing_while_the_one_before_it_sends_has_stopped():
     assert stopped_tier(PAUSES, tiers(used("db1", 60, 0)), 0.0) == "db"
 
@@ -72,6 +87,7 @@ def test_stops_limit_rather_than_a_cpu_that_has_room_beside_them(mean, verdict):
     v = judge_trial(load(pauses=PAUSES), found, NODES, 0.05)
     assert v.verdict == verdict
     assert any(text.startswith("it stood still in 18 % of the run (3 times): the db tier") for text in v.evidence)
+    assert any("it limits less than the stops" in text for text in v.evidence) == (verdict == "hidden")
 
 
 @pytest.mark.parametrize(("saturated", "verdict"), [(True, "none"), (False, "unknown")])
@@ -119,6 +135,8 @@ def test_a_stop_behind_a_cache_shows_in_idle_spans_that_are_no_chance(seed):
     assert np.abs(stopped - PAUSES).max() < 1.5
     for per_s in (1.0, 5.0):
         assert not len(pauses_behind([*before, visited(seed, per_s, False)], 15.0, 0.0, order))
+    seconds = [each_second(n, 40, 20) for n in ("web1", "cache1")] + [each_second("db1", 60, 0)]
+    assert not len(pauses_behind(seconds, 15.0, 0.0, order))  # how often it is visited does not show
     full = used("cache1", 40, 100, saturated=True)
     assert not len(pauses_behind([before[0], full, visited(seed, 5.0, True)], 15.0, 0.0, order))
 
@@ -169,6 +187,7 @@ def test_what_is_full_between_the_stops_is_told(share, said):
 def test_a_full_pool_shows_that_someone_waits_where_no_tier_sends():
     found = [each_second(n, 40, 0) for n in ("web1", "app1")] + [each_second("db1", 60, 0)]
     pool = replace(saturation("app1", 1.0, resource="pool", mean=100.0), places=60.0, values=np.full(600, 100.0))
+    assert not len(pauses_in_use([each_second("web1", 1, 1), *found[1:]], 20.0, 0.0, ("web", "app", "db")))
     assert not len(pauses_in_use(found, 20.0, 0.0, ("web", "app", "db")))
     assert len(pauses_in_use([*found, pool], 20.0, 0.0, ("web", "app", "db"))) == len(PAUSES)
 
@@ -259,6 +278,20 @@ def test_of_two_that_work_in_the_pauses_only_the_one_without_room_holds_up_the_o
     assert [b.nodes for b in v.bottlenecks] == [("app1",)]
 
 
+def test_what_idles_in_a_part_of_the_pauses_works_in_the_rest():
+    """Idle in less than half of them it may hold up the others by its work; in a fifth at most it is sure to."""
+    for part, known in ((0.6, ([], False)), (0.4, (["db1"], False)), (0.1, (["db1"], True))):
+        last = np.zeros(600, bool)
+        for begin, end in PAUSES:
+            last |= (begin + part * (end - begin) <= T) & (end > T)
+        db = used("db1", 98, 0)
+        db = replace(db, values=np.where(last, 100.0, np.where(STILL, 0.0, 98.0)), indicator=last.astype(float))
+        working, sure = workers(PAUSES, [*tiers(db)[:3], db], 0.0)
+        assert ([s.node for s in working], sure) == known
+    web, app, middleware, _ = collects(85.0, 40.0, 100.0)
+    assert [s.node for s in workers(PAUSES, [web, app, middleware, used("db1", 1, 1)], 0.0)[0]] == ["app1"]
+
+
 # ---- what of a pause is the stop's ---------------------------------------------------------------------------------
 
 LOCKED = ((T[:, None] >= PAUSES[:, 0]) & (T[:, None] < PAUSES[:, 0] + 2.0)).any(axis=1)
@@ -283,6 +316,8 @@ def test_only_that_part_of_a_pause_is_the_stops_in_which_the_innermost_tier_does
     blip = [replace(s, values=np.where(np.abs(T % 1.0 - 0.55) < 0.05, 50.0, s.values)) for s in works_off()]
     assert not len(stopped_part(load(pauses=PAUSES), blip, TIERS))  # never idle for a second
     assert not len(stopped_part(load(pauses=PAUSES, throughput=4.0), works_off(), TIERS))  # nor for ten interactions
+    assert len(stopped_part(load(pauses=PAUSES), [*works_off(), used("db1", 30, 30, resource="disk")], TIERS)) == 3
+    assert len(stopped_part(load(pauses=PAUSES), [*works_off(), used("web1", 60, 60, resource="disk")], TIERS)) == 3
     assert not len(stopped_part(load(pauses=PAUSES), [*works_off(), used("db1", 60, 60, resource="disk")], TIERS))
 
 
@@ -312,6 +347,38 @@ def test_few_holders_who_wait_while_little_is_lost_prove_no_stop(places, verdict
     found = [pool, used("web1", 30, 6.6), *rest]
     v = judge_trial(load(pauses=PAUSES, response_s=0.5), found, NODES, 0.05)
     assert v.verdict == verdict, v.evidence
+
+
+def test_a_tier_that_hardly_works_tells_nothing_of_stops():
+    """A database used 1 % is visited so seldom that a second of nothing is chance; so is a middleware."""
+    web, app, middleware, db = tiers(used("db1", 1, 1))
+    waits = [web, app, replace(middleware, values=np.where(STILL, 0.0, 50.0)), db]
+    assert stopped_part(load(pauses=PAUSES), waits, TIERS) == pytest.approx(PAUSES)
+    assert stopped_tier(PAUSES, [web, app, used("middleware1", 1, 0), used("db1", 60, 0)], 0.0) == "db"
+    assert stopped_tier(PAUSES, [web, app, used("db1", 60, 0)], 0.0) == "db"  # without a middleware's CPU
+
+
+def test_what_completes_nothing_shows_no_stops():
+    nothing = replace(load(pauses=PAUSES), throughput_per_s=0.0)
+    assert not len(stopped_part(nothing, works_off(), TIERS))
+    assert not shows_pauses(nothing, 60.0)
+    assert not len(pauses_in_use(works_off(), 0.0, 0.0, TIERS))
+
+
+def test_a_pool_is_held_behind_only_if_it_is_full_and_nothing_works_or_is_full_meanwhile():
+    pool, *rest = stopped_below_a_pool(60.0)
+    half = replace(pool, values=np.full(600, 50.0), indicator=np.zeros(600))
+    before = used("web1", 60, 60, resource="disk")
+    assert held_behind(PAUSES, [half, *rest], 0.0) is None
+    assert held_behind(PAUSES, [pool, *rest, used("web1", 30, 100, True, "network")], 0.0) is None
+    assert held_behind(PAUSES, [pool, *rest, before], 0.0) == (pool, ("middleware", "db"))
+    assert held_behind(PAUSES, [pool, *rest[:2], used("middleware1", 1, 1), rest[-1]], 0.0) == (pool, ("db",))
+    assert held_behind(PAUSES, [pool, *rest[:2]], 0.0) is None  # nothing behind it was measured
+    assert full_pools(PAUSES, [used("db1", 60, 100, saturated=True)], 0.0) == []
+    own = replace(pool, node="db1", tier="db")
+    assert held_behind(PAUSES, [pool, own, *rest], 0.0) == (own, ("db",))
+    v = judge_trial(load(pauses=PAUSES), [pool, *rest], NODES, 0.05)
+    assert not any(text.startswith("between the stops app1 pool") for text in v.evidence)
 
 
 # ---- what limits beside the stops ----------------------------------------------------------------------------------
@@ -349,6 +416,63 @@ def test_a_cpu_beside_stops_is_a_cause_if_more_of_it_brings_more_than_no_stops(s
     assert any(said in text for text in v.evidence)
     assert bool(v.bottlenecks) == (verdict == "single")
     assert v.stopped == ("db",)
+    assert not any("it limits less than the stops" in text for text in v.evidence)
+    assert not any(text.startswith("between the stops db1 cpu was saturated") for text in v.evidence)  # said once
+
+
+@pytest.mark.parametrize(
+    ("share", "pool_at", "verdict"),
+    [(0.15, "app1", "single"), (0.15, "db1", "single"), (0.15, "", "unknown"), (0.27, "app1", "unknown")],
+)
+def test_a_pool_before_a_cpu_that_limits_beside_its_stops_is_a_symptom(share, pool_at, verdict):
+    """What is full between the stops fills the pools before it, or of its own tier. If nobody knows the order of the
+    tiers, or the stops fill them for a quarter of the run, the pool may limit."""
+    given, found = stops_in(share, 300)
+    pool = saturation(pool_at or "pooler1", 1.0, resource="pool", item="places", mean=100.0)
+    v = judge_trial(given, [*found, replace(pool, places=2.0, values=np.full(600, 100.0))], NODES, 0.05)
+    assert (v.verdict, [b.resource for b in v.bottlenecks]) == (verdict, ["cpu"] if verdict == "single" else [])
+    assert any(f"{pool.name} is full: a symptom" in text for text in v.evidence) == (verdict == "single")
+
+
+def test_a_cpu_that_is_full_in_the_stops_as_well_is_no_symptom_of_what_limits_beside_them():
+    given, found = stops_in(0.15, 300)
+    web = replace(saturation("web1", 1.0, mean=98.0), values=np.full(600, 98.0))
+    stops = given.pauses
+    web = replace(
+        web, indicator=(~((T[:, None] >= stops[:, 0]) & (T[:, None] < stops[:, 1])).any(axis=1)).astype(float)
+    )
+    v = judge_trial(given, [web, *found[1:]], NODES, 0.05)
+    assert any(text.startswith("web1 cpu was at or above") for text in v.evidence)
+    assert any("it limits, and more than they do" in text for text in v.evidence)
+    assert not any("web1 cpu is full: a symptom" in text for text in v.evidence)
+
+
+@pytest.mark.parametrize("model", [LoadModel.WORK, LoadModel.OPEN])
+def test_where_no_users_think_no_relief_is_computed(model):
+    given, found = stops_in(0.1, 300)
+    given = replace(given, model=model, think_s=0.0, offered_per_s=30.0, growth_per_s=12.0, growth_error_per_s=0.5)
+    v = judge_trial(given, found, NODES, 0.0)
+    assert v.stopped == ("db",)
+    assert any("between the stops db1 cpu was saturated in 100 % of the time" in text for text in v.evidence)
+    assert not any("with half as much of it again" in text for text in v.evidence)
+
+
+def test_of_a_disk_that_is_full_between_the_stops_no_relief_is_computed():
+    given, found = stops_in(0.1, 300)
+    db = replace(found[-1], values=0.5 * found[-1].values, indicator=np.zeros(600))
+    disk = replace(found[-1], resource="disk", utilization_mean_pct=40.0)
+    v = judge_trial(given, [*found[:-1], db, disk], NODES, 0.05)
+    assert v.verdict == "hidden"
+    assert any(text.startswith("between the stops db1 disk was saturated in 100 %") for text in v.evidence)
+
+
+def test_a_tier_behind_the_full_pool_that_still_sends_is_not_among_those_that_stopped():
+    """The application goes on, and the middleware behind it does nothing: it stopped, whatever the database does."""
+    pool, *_, middleware, db = stopped_below_a_pool(60.0)
+    v = judge_trial(
+        load(pauses=PAUSES), [pool, used("web1", 30, 20), used("app1", 40, 30), middleware, db], NODES, 0.05
+    )
+    assert v.stopped == ("middleware",)
 
 
 def test_a_cpu_with_room_between_the_stops_follows_from_them():
@@ -394,6 +518,7 @@ def test_a_pause_ends_in_order_if_its_holders_wait_for_one_thing(places, one, se
     assert together([(given, [pool])]) == frozenset()
     assert together([(given, [pool])] * 3) == (frozenset({pool.key}) if seen else frozenset())
     assert ends_in_order(given.pauses, [pool], replace(given, spans=None)) == {}
+    assert together([(replace(given, pauses=np.array([[0.0, 4.0]])), [pool])]) == frozenset()
     assert ends_in_order(PAUSES, [pool], replace(given, start_s=10.0, end_s=54.0)).get(pool.key, (1,))[0] == 1
 
 
@@ -406,3 +531,23 @@ def test_a_low_load_that_could_not_show_stops_does_not_tell_how_long_a_place_is_
     assert of_loads([low], [high]).held_longer == ({pool.key: pytest.approx(1.0)} if known else {})
     longer = low[0], [replace(pool, utilization_mean_pct=2.0 * low_per_s)]
     assert of_loads([longer], [high]).held_longer == {pool.key: pytest.approx(2.5)}  # or more
+    unread = low[0], [replace(pool, utilization_mean_pct=float("nan"))]
+    assert of_loads([unread, longer], [high]).held_longer == {pool.key: pytest.approx(2.5)}
+    once = replace(high[0], pauses=np.array([[10.0, 12.0]])), [pool]  # less than counts
+    assert of_loads([low], [once]).held_longer == {pool.key: pytest.approx(1.0)}
+
+
+def test_a_disk_that_is_full_at_each_low_load_is_judged_by_who_waits_for_it():
+    disk, cpu = saturation("db1", 1.0, resource="disk"), saturation("db1", 1.0)
+    always = Context(full_always=frozenset({disk.group, cpu.group}), disks={disk.key: Disk(Room.NONE, "")})
+    assert (always.is_always_full(cpu), always.is_always_full(disk)) == (True, False)
+
+
+def test_a_use_that_has_no_interval_is_not_among_the_most_used():
+    assert of_loads([], [(load(), [saturation("db1", 0.5)])]).most_pct == {}
+
+
+def test_what_was_not_measured_and_pools_wait_for_nothing_in_the_model():
+    cpu = saturation("db1", 0.0, mean=80.0)
+    more = [saturation("db1", 0.0, resource="disk", mean=float("nan")), saturation("app1", 1.0, resource="pool")]
+    assert possible(load(), [cpu, *more], 0.05) == possible(load(), [cpu], 0.05)

@@ -8,6 +8,7 @@ import pytest
 from ntier_analysis.verdict.agreement import combine, stops_elsewhere
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import Bottleneck, Verdict
+from ntier_analysis.verdict.lowest import unproved
 from ntier_analysis.verdict.sweep import judge_sweep
 
 from .test_principles import CELLS, disk, limited, load, named, resource, trial
@@ -158,6 +159,16 @@ def test_of_what_is_full_at_the_lowest_load_too_a_lower_load_is_asked_for():
     assert any("db CPU has no room at the lowest load either (200 users)" in text for text in found.evidence)
     below = judge_sweep("s", "1/1/1/1M", [trial(60, 60 / 7.02, 0.02), *full])
     assert not any("at the lowest load" in text for text in [*below.evidence, *below.next])
+
+
+def test_a_pool_that_is_full_at_the_lowest_load_too_needs_no_lower_load():
+    """Other rules ask how long its places are held. And without a valid load there is no lowest one."""
+    full = [trial(200, 20.0, 3.0, resource("db1", ALL, 100), pool())]
+    named_ones = (("db", "cpu", "db1"), ("app", "pool", "app1"))
+    both = [Bottleneck(tier, kind, (node,), 1.0, 1.0, 1.0) for tier, kind, node in named_ones]
+    result = SweepVerdict("s", "1/1/1/1M", "multi", bottlenecks=both)
+    assert [b.resource for b in unproved(result, full)] == ["cpu"]
+    assert unproved(result, []) == []
 
 
 def test_what_is_nearly_full_near_the_knee_is_full_of_the_users_requests():

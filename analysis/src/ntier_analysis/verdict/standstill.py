@@ -155,7 +155,7 @@ def _full_between_stops(
     """Of the CPUs that do nothing in the stops, and are saturated and have no room between them: those that limit more
     than the stops; why it is not known of others; and what is said of each."""
     more, unsure, told = [], {}, {}
-    if load.model is not LoadModel.CLOSED or not load.think_s > 0:
+    if load.model is not LoadModel.CLOSED:
         return more, unsure, told
     for s, _ in full_between(spans, found, load.start_s):
         between = used_between(s, spans, load.start_s)

@@ -39,7 +39,7 @@ RUN = ("nodes", "mode", "sleep_s", "block", "rep", "day", "began")
 """Names one run: two days or machines have the same repetitions. `began`: of the run phase, UTC."""
 DONE = ("seconds", "selects", "alters", "statements", "failed", "queries_per_s")
 COLUMNS = (*RUN, "machine", "scale", "set", *DONE, "alters_per_s", "alter_ms", "alter_p99_ms", "stale_ms",
-           "stale_p99_ms", "late", "stock", "converged", "broken")  # fmt: skip
+           "stale_p99_ms", "late", "stock", "converged", "broken", "added_ms", "relay_cores")  # fmt: skip
 RATES = (*RUN, "selects", "alters")
 LIMITS = ("sweep", "day", "limits")
 USUAL = {"delay_ms": 0, "transfers": 30, "note_bytes": 100, "select_rows": 1000, "ntier_data_profile": "small"}
@@ -92,18 +92,23 @@ def collect(raw: Path) -> None:
 
 def result(told: Mapping[str, Any], done: Mapping[str, Any]) -> dict[str, Any]:
     """A line of results.csv from a trial's manifest and its driver's account."""
-    alone = told["soft_resources"].get("alter_threads") == 0
-    alter, stale = done.get("alter_ms", {}), done.get("stale_ms", {})
+    factor = told["system"]["factor"]
+    parameters = told["soft_resources"] | {factor["name"]: factor["value"]}
+    alone = parameters.get("alter_threads") == 0
+    alter, stale, delays = done.get("alter_ms", {}), done.get("stale_ms", {}), done.get("delays") or {}
+    added = list(delays.get("round_trips_ms", {}).values())
     return {
         "nodes": told["topology"], "mode": "selects" if alone else done["mode"],
-        "sleep_s": told["system"]["factor"]["value"], "block": told["sweep"].rpartition(".")[2], "rep": told["rep"],
-        **when(told), "machine": machine(told), "scale": told["scale"], "set": other_settings(told),
+        "sleep_s": parameters["sleep_s"], "block": told["sweep"].rpartition(".")[2], "rep": told["rep"],
+        **when(told), "machine": machine(told), "scale": told["scale"], "set": other_settings(parameters),
         **{k: done[k] for k in DONE}, "alters_per_s": round(done["alters"] / done["seconds"], 3),
         "alter_ms": alter.get("median", ""), "alter_p99_ms": alter.get("p99", ""),
         "stale_ms": stale.get("median", ""), "stale_p99_ms": stale.get("p99", ""),
         "late": "" if done.get("late") is None else done["late"],
         "stock": done["state"].get("stock", ""), "converged": done["state"].get("converged", ""),
         "broken": "; ".join(done["state"].get("broken", [])),
+        "added_ms": round(float(np.median(added)), 3) if added else "",
+        "relay_cores": round(delays["cpu_s"] / done["seconds"], 4) if "cpu_s" in delays else "",
     }  # fmt: skip
 
 
@@ -121,9 +126,14 @@ def machine(told: Mapping[str, Any]) -> str:
     return f"{host['cores']} x {model}".removesuffix(" x ") if "cores" in host else model
 
 
-def other_settings(told: Mapping[str, Any]) -> str:
-    there = told["soft_resources"]
-    return " ".join(f"{name}={there[name]}" for name, usual in USUAL.items() if there.get(name, usual) != usual)
+def other_settings(parameters: Mapping[str, Any]) -> str:
+    """`delay_ms=5 transfers=100`."""
+    there = {name: parameters.get(name, usual) for name, usual in USUAL.items()}
+    return " ".join(
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in there.items()
+        if value != USUAL[name]
+    )
 
 
 def by_second(progress: Path) -> dict[str, str]:
@@ -336,6 +346,50 @@ def claims() -> str:
     return table(judging.judge(read(HERE / "claims.yaml"), runs))
 
 
+def varied(block: str, setting: str) -> list[tuple[int, str, float, list[Row]]]:
+    """Of a block that varies one setting: nodes, mode, value, runs."""
+    found: dict[tuple[int, str, float], list[Row]] = defaultdict(list)
+    for row in rows("results.csv"):
+        others = dict(word.split("=") for word in row["set"].split())
+        value = float(others.pop(setting, USUAL[setting]))
+        if row["block"] == block and not others and float(row["scale"]) == SCALE:
+            found[int(row["nodes"]), row["mode"], value].append(row)
+    return [(*key, found[key]) for key in sorted(found)]
+
+
+def delays() -> str:
+    """What a delay between the nodes costs."""
+    found = varied("delays", "delay_ms")
+    if not found:
+        return f"Delays: {NO_RUN}."
+    names = ("nodes", "mode", "delay, ms", "added to a round trip, ms", "alters/s", "an alter takes, ms",
+             "others have it after, ms", "relay, cores", "runs", "occasions")  # fmt: skip
+    lines = [f"| {' | '.join(names)} |", f"|--:|---|{'--:|' * 8}"]
+    for nodes, mode, delay, cell in found:
+        told = [interval(cell, "added_ms", 2) if delay else "0", interval(cell, "alters_per_s", 1),
+                interval(cell, "alter_ms", 1), "0" if mode == "acid" else interval(cell, "stale_ms"),
+                interval(cell, "relay_cores", 3) if delay else "0"]  # fmt: skip
+        lines.append(f"| {nodes} | {mode} | {delay:g} | {' | '.join(told)} | {counts(cell)} |")
+    return "\n".join(lines)
+
+
+def sizes() -> str:
+    """Other sizes of rows and of alters."""
+    blocks = (("rows", "note_bytes", "bytes in a row"), ("alters", "transfers", "transfers in an alter"))
+    found = [(text, *cell) for block, setting, text in blocks for cell in varied(block, setting)]
+    if not found:
+        return f"Sizes: {NO_RUN}."
+    names = ("what", "nodes", "mode", "alters/s", "statements/s", "an alter takes, ms", "others have it after, ms",
+             "runs", "occasions")  # fmt: skip
+    lines = [f"| {' | '.join(names)} |", f"|---|--:|---|{'--:|' * 6}"]
+    for text, nodes, mode, value, cell in found:
+        rate = [float(row["statements"]) / float(row["seconds"]) for row in cell]
+        told = [interval(cell, "alters_per_s", 1), spread(rate, 0), interval(cell, "alter_ms", 1),
+                "0" if mode == "acid" else interval(cell, "stale_ms")]  # fmt: skip
+        lines.append(f"| {value:g} {text} | {nodes} | {mode} | {' | '.join(told)} | {counts(cell)} |")
+    return "\n".join(lines)
+
+
 def limits() -> str:
     """What limits, by the verdict of each sweep."""
     found = [row for row in rows("limits.csv") if ".anchor-" not in row["sweep"]]
@@ -453,6 +507,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "rates": rates_over_time,
     "law": fitted,
     "today": today,
+    "delays": delays,
+    "sizes": sizes,
     "anchors": anchors,
     "limits": limits,
     "extent": extent,

@@ -66,7 +66,7 @@ def trial(raw: Path, sweep: str, rep: int, alters: int, sleep: float = 1.0, at: 
     (folder / "clients/client1").mkdir(parents=True)
     phases = [{"name": "run", "start_s": at, "end_s": at + 20}]
     told = {"topology": nodes, "sweep": sweep, "rep": rep, "scale": 0.2, "phases": phases, "soft_resources": {},
-            "system": {"factor": {"value": sleep}}, "validity": {"valid": True}}  # fmt: skip
+            "system": {"factor": {"name": "sleep_s", "value": sleep}}, "validity": {"valid": True}}  # fmt: skip
     (folder / "manifest.json").write_text(json.dumps(told | more))
     done = {"mode": mode, "seconds": 20.0, "selects": 120, "alters": alters, "statements": 61 * alters, "failed": 0,
             "queries_per_s": (120 + 61 * alters) / 20, "alter_ms": {"median": 30.0, "p99": 50.0}, "stale_ms": {},
@@ -145,14 +145,22 @@ def test_a_ratio_is_taken_within_each_machine_and_day():
     assert math.isnan(judging.ratio(slow, [("fast", 5.0)]).value)
 
 
-def test_other_settings_stand_apart(study, tmp_path):
+def test_delays_and_sizes_stand_apart(study, tmp_path):
     results = tmp_path / "results"
     (results / "store/trials").mkdir(parents=True)
-    trial(results / "raw", "two-phase-commit.2.acid.delay-5", 1, 40, soft_resources={"delay_ms": 5, "transfers": 30})
+    there = {"sleep_s": 0.1, "transfers": 30, "delay_ms": 0.0}
+    for rep, (block, name, value) in enumerate(
+        (("delays", "delay_ms", 0.0), ("delays", "delay_ms", 5.0), ("alters", "transfers", 100.0)), 1
+    ):
+        factor = {"factor": {"name": name, "value": value}}
+        trial(results / "raw", f"two-phase-commit.2.acid.{block}", rep, 40, soft_resources=there, system=factor)
     page.main([str(results)])
-    (row,) = page.rows("results.csv")
-    assert row["set"] == "delay_ms=5"
-    assert page.measured() == {}
+    assert [row["set"] for row in page.rows("results.csv")] == ["transfers=100", "", "delay_ms=5"]
+    text = (study / "README.md").read_text()
+    assert "| 2 | acid | 0 | 0 | 2.0 | 30.0 | 0 | 0 | 1 | 1 |" in text
+    assert "| 2 | acid | 5 | not measured | 2.0 | 30.0 | 0 | not measured | 1 | 1 |" in text
+    assert "| 100 transfers in an alter | 2 | acid | 2.0 | 122 | 30.0 | 0 | 1 | 1 |" in text
+    assert [len(cell) for cell in page.measured()[2, "acid"].values()] == [1], "with the usual settings"
 
 
 def test_no_empty_figure_is_drawn_before_a_run_has_told_its_rates(study):

@@ -118,18 +118,17 @@ def test_runs_of_several_machines_and_days_are_kept_side_by_side_and_judge_a_cla
            "2,acid,1.0,s0_2,1,0.2,2026-11-24,62.015,4800,453,27633,0,522.99,7.305,,,,,,0,True,")  # fmt: skip
     (study / "results.csv").write_text("\n".join(old) + "\n")
     for number, (model, speed, at) in enumerate((("slow", 1, 1.8e9), ("fast", 2, 1.8e9 + 5))):
-        results = tmp_path / f"results{number}"
-        (results / "store/trials").mkdir(parents=True)
+        raw = tmp_path / f"raw{number}"
         host = {"cores": 2, "facts": {"cpu_model": model}}
         for rep, (short, long) in enumerate(((60, 20), (66, 20), (60, 19)), 1):
-            trial(results / "raw", ACID, rep, short * speed, 0.1, at, host=host)
-            trial(results / "raw", ACID, rep, long * speed, 1.0, at, host=host)
+            trial(raw, ACID, rep, short * speed, 0.1, at, host=host)
+            trial(raw, ACID, rep, long * speed, 1.0, at, host=host)
         for _ in range(2):  # the second time nothing new
-            page.main([str(results)])
+            page.collect(raw)
     kept = page.rows("results.csv")
     assert len(kept) == 1 + 2 * 6 == len({page.run_of(row) for row in kept})
     assert [row["alters_per_s"] for row in kept if row["day"] == "2026-11-24"] == ["7.305"]
-    (claim,) = (row for row in (study / "claims.md").read_text().splitlines() if "(2 nodes) | 5.1" in row)
+    (claim,) = (row for row in page.claims().splitlines() if "(2 nodes) | 5.1" in row)
     assert "of 6 runs and 6 runs, each compared within one of 2 machines and days" in claim
     assert claim.endswith("**differs** |"), "2.5 times at most are claimed"
     assert len(page.rows("rates.csv")) == 2 * 6
@@ -146,17 +145,15 @@ def test_a_ratio_is_taken_within_each_machine_and_day():
 
 
 def test_delays_and_sizes_stand_apart(study, tmp_path):
-    results = tmp_path / "results"
-    (results / "store/trials").mkdir(parents=True)
     there = {"sleep_s": 0.1, "transfers": 30, "delay_ms": 0.0}
     for rep, (block, name, value) in enumerate(
         (("delays", "delay_ms", 0.0), ("delays", "delay_ms", 5.0), ("alters", "transfers", 100.0)), 1
     ):
         factor = {"factor": {"name": name, "value": value}}
-        trial(results / "raw", f"two-phase-commit.2.acid.{block}", rep, 40, soft_resources=there, system=factor)
-    page.main([str(results)])
+        trial(tmp_path / "raw", f"two-phase-commit.2.acid.{block}", rep, 40, soft_resources=there, system=factor)
+    page.collect(tmp_path / "raw")
     assert [row["set"] for row in page.rows("results.csv")] == ["transfers=100", "", "delay_ms=5"]
-    text = (study / "README.md").read_text()
+    text = page.page()
     assert "| 2 | acid | 0 | 0 | 2.0 | 30.0 | 0 | 0 | 1 | 1 |" in text
     assert "| 2 | acid | 5 | not measured | 2.0 | 30.0 | 0 | not measured | 1 | 1 |" in text
     assert "| 100 transfers in an alter | 2 | acid | 2.0 | 122 | 30.0 | 0 | 1 | 1 |" in text

@@ -90,8 +90,9 @@ class Kill:
 
 @dataclass
 class Result:
-    """`resolved`: transactions that were in doubt on some node after the kill, and ended by the decision log: by the
-    coordinator that lived, or by its successor. `lost`: changes told as committed that some node does not have."""
+    """`resolved`: outcomes of transactions that a node learned only after the kill (in doubt there, or never prepared),
+    from the coordinator that lived, or from its successor by the decision log. `lost`: changes told as committed that
+    some node does not have."""
 
     kill: Kill
     violated: list[str] = field(default_factory=list)
@@ -276,7 +277,7 @@ def matrix(kills: Sequence[Kill], folder: Path, n: int = 3, end: float = float("
 
 
 def table(results: Sequence[Result]) -> str:
-    lines = ["| mode | step | coordinator killed | a node killed | in doubt, resolved | lost commits | violations |",
+    lines = ["| mode | step | coordinator killed | a node killed | outcomes told later | lost commits | violations |",
              "|---|---|--:|--:|--:|--:|--:|"]  # fmt: skip
     for mode, steps in STEPS.items():
         for step, title in steps.items():

@@ -1,29 +1,31 @@
 #!/usr/bin/env python3
 """The study's page from its data.
 
-page.py              results.csv, rates.csv, limits.csv, thesis.csv -> README.md (between its marks), figures
+page.py              results.csv, rates.csv, limits.csv, thesis.csv -> README.md (between its marks), claims.md, figures
 page.py RESULTS      before that: valid trials of its raw/ -> the first two; what its store/ says of the sweeps ->
-                     limits.csv, outcomes.csv, claims.md. What they have of other trials stays: the study may be
-                     measured on several days"""
+                     limits.csv. What they have of other trials stays: the study may be measured on several days and
+                     machines, and each adds its runs. Claims are judged from results.csv"""
 
 from __future__ import annotations
 
 import csv
 import json
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import judging
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from ntier_analysis.comparison.values import has_valid_trial
-from ntier_analysis.expectation.claims import filled, judge, read, read_parts, table, write_parts
+from ntier_analysis.expectation.claims import anchors as beside
+from ntier_analysis.expectation.claims import filled, read, table
 from ntier_analysis.expectation.quantities import read_facts
 from ntier_analysis.store.tables import sweeps
 from ntier_analysis.wording import counted
@@ -33,10 +35,15 @@ from scipy.optimize import curve_fit
 HERE = Path(__file__).resolve().parent
 SYSTEM, SCALE = "two-phase-commit", 0.2
 THREADS, SELECTS, STATEMENTS = 8, 4800, 61  # alter threads; selects of a run; statements of an alter here
-COLUMNS = ("nodes", "mode", "sleep_s", "block", "rep", "scale", "day", "seconds", "selects", "alters", "statements",
-           "failed", "queries_per_s", "alters_per_s", "alter_ms", "alter_p99_ms", "stale_ms", "stale_p99_ms", "late",
-           "stock", "converged", "broken")  # fmt: skip
-RATES = ("nodes", "mode", "sleep_s", "block", "rep", "selects", "alters")
+RUN = ("nodes", "mode", "sleep_s", "block", "rep", "day", "began")
+"""Names one run: two days or machines have the same repetitions. `began`: of the run phase, UTC."""
+DONE = ("seconds", "selects", "alters", "statements", "failed", "queries_per_s")
+COLUMNS = (*RUN, "machine", "scale", "set", *DONE, "alters_per_s", "alter_ms", "alter_p99_ms", "stale_ms",
+           "stale_p99_ms", "late", "stock", "converged", "broken", "added_ms", "relay_cores")  # fmt: skip
+RATES = (*RUN, "selects", "alters")
+LIMITS = ("sweep", "day", "limits")
+USUAL = {"delay_ms": 0, "transfers": 30, "note_bytes": 100, "select_rows": 1000, "ntier_data_profile": "small"}
+"""Runs with other values of these stand apart (column `set`)."""
 CURVES = ((1, "base"), (2, "acid"), (2, "base"), (4, "acid"), (4, "base"))
 SLEEPS = (2.0, 1.5, 1.0, 0.5, 0.1)
 SHORTEST, LONG = 0.1, 1.0  # sleeps of the claims, and of the comparison with what people use today
@@ -47,6 +54,7 @@ MODES = {
     "logical": "commit on one node, PostgreSQL's logical replication",
 }
 NOT_MEASURED, NO_RUN = "not measured", "not measured yet"
+ENOUGH = 5  # repetitions
 LEAST_SLEEPS = 3  # for a fit of two numbers that leaves something to judge it by
 Key = tuple[int, str]
 Row = dict[str, str]
@@ -54,11 +62,13 @@ Cells = dict[Key, dict[float, list[Row]]]
 
 
 def rows(name: str) -> list[Row]:
-    """None if there is no such file: nothing of this kind was measured."""
+    """None if there is no such file: nothing of this kind was measured. A column that is younger than a file is empty
+    there."""
     if not (HERE / name).exists():
         return []
+    columns = {"results.csv": COLUMNS, "rates.csv": RATES}.get(name, ())
     with (HERE / name).open(newline="") as file:
-        return list(csv.DictReader(file))
+        return [dict.fromkeys(columns, "") | row for row in csv.DictReader(file)]
 
 
 # ---- what was measured -> small files beside the page ----------------------------------------------------------------
@@ -66,40 +76,64 @@ def rows(name: str) -> list[Row]:
 
 def collect(raw: Path) -> None:
     """Valid trials -> results.csv and rates.csv, beside those that they have already."""
-    results = {cell_of(row): row for row in rows("results.csv")}
-    rates = {cell_of(row): row for row in rows("rates.csv")}
+    results = {run_of(row): row for row in rows("results.csv")}
+    rates = {run_of(row): row for row in rows("rates.csv")}
     for file in sorted(raw.glob(f"{SYSTEM}.*/*/manifest.json")):
         told = json.loads(file.read_text())
         client = file.parent / "clients/client1"
         if not (told.get("validity") or {}).get("valid") or not (client / "work.json").exists():
             continue
         row = result(told, json.loads((client / "work.json").read_text()))
-        results[cell_of(row)] = row
-        rates[cell_of(row)] = {key: row[key] for key in RATES[:5]} | by_second(client / "progress.csv")
+        results[run_of(row)] = row
+        rates[run_of(row)] = {key: row[key] for key in RUN} | by_second(client / "progress.csv")
     write("results.csv", COLUMNS, results)
     write("rates.csv", RATES, rates)
 
 
 def result(told: Mapping[str, Any], done: Mapping[str, Any]) -> dict[str, Any]:
     """A line of results.csv from a trial's manifest and its driver's account."""
-    alone = told["soft_resources"].get("alter_threads") == 0
-    alter, stale = done.get("alter_ms", {}), done.get("stale_ms", {})
+    factor = told["system"]["factor"]
+    parameters = told["soft_resources"] | {factor["name"]: factor["value"]}
+    alone = parameters.get("alter_threads") == 0
+    alter, stale, delays = done.get("alter_ms", {}), done.get("stale_ms", {}), done.get("delays") or {}
+    added = list(delays.get("round_trips_ms", {}).values())
     return {
         "nodes": told["topology"], "mode": "selects" if alone else done["mode"],
-        "sleep_s": told["system"]["factor"]["value"], "block": told["sweep"].rpartition(".")[2], "rep": told["rep"],
-        "scale": told["scale"], "day": day(told),
-        **{k: done[k] for k in COLUMNS[7:13]}, "alters_per_s": round(done["alters"] / done["seconds"], 3),
+        "sleep_s": parameters["sleep_s"], "block": told["sweep"].rpartition(".")[2], "rep": told["rep"],
+        **when(told), "machine": machine(told), "scale": told["scale"], "set": other_settings(parameters),
+        **{k: done[k] for k in DONE}, "alters_per_s": round(done["alters"] / done["seconds"], 3),
         "alter_ms": alter.get("median", ""), "alter_p99_ms": alter.get("p99", ""),
         "stale_ms": stale.get("median", ""), "stale_p99_ms": stale.get("p99", ""),
         "late": "" if done.get("late") is None else done["late"],
         "stock": done["state"].get("stock", ""), "converged": done["state"].get("converged", ""),
         "broken": "; ".join(done["state"].get("broken", [])),
+        "added_ms": round(float(np.median(added)), 3) if added else "",
+        "relay_cores": round(delays["cpu_s"] / done["seconds"], 4) if "cpu_s" in delays else "",
     }  # fmt: skip
 
 
-def day(told: Mapping[str, Any]) -> str:
-    """Of a trial's end, UTC."""
-    return datetime.fromtimestamp(max(phase["end_s"] or 0 for phase in told["phases"]), UTC).date().isoformat()
+def when(told: Mapping[str, Any]) -> dict[str, str]:
+    """Day and time at which a trial's run phase began, UTC."""
+    (run,) = (phase for phase in told["phases"] if phase["name"] == "run")
+    began = datetime.fromtimestamp(run["start_s"], UTC)
+    return {"day": began.date().isoformat(), "began": f"{began:%H:%M:%S}"}
+
+
+def machine(told: Mapping[str, Any]) -> str:
+    """What the manifest knows of the machine: cores and model of its CPU. Empty: nothing."""
+    host = told.get("host") or {}
+    model = (host.get("facts") or {}).get("cpu_model", "")
+    return f"{host['cores']} x {model}".removesuffix(" x ") if "cores" in host else model
+
+
+def other_settings(parameters: Mapping[str, Any]) -> str:
+    """`delay_ms=5 transfers=100`."""
+    there = {name: parameters.get(name, usual) for name, usual in USUAL.items()}
+    return " ".join(
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in there.items()
+        if value != USUAL[name]
+    )
 
 
 def by_second(progress: Path) -> dict[str, str]:
@@ -118,18 +152,21 @@ def write(name: str, columns: tuple[str, ...], kept: Mapping[Any, Mapping[str, A
         writer.writerows(kept[key] for key in sorted(kept))
 
 
-def cell_of(row: Mapping[str, object]) -> tuple[int, str, float, str, int]:
-    """Nodes, mode, sleep, block, repetition."""
-    return int(str(row["nodes"])), str(row["mode"]), float(str(row["sleep_s"])), str(row["block"]), int(str(row["rep"]))
+def run_of(row: Mapping[str, object]) -> tuple[int, str, float, str, str, str, int]:
+    """Nodes, mode, sleep, block, day, time, repetition. A run whose line was written before times were kept has an
+    empty one."""
+    nodes, mode, sleep, block, rep, day, began = (str(row[name] or "") for name in RUN)
+    return int(nodes), mode, float(sleep), block, day, began, int(rep)
 
 
 def collect_limits(store: Path) -> None:
-    """What limits each sweep of the study, by its verdict."""
-    kept = {row["sweep"]: row for row in rows("limits.csv")}
+    """What limits each sweep of the study, by its verdict; `day`: of its last trial there."""
+    kept = {(row["sweep"], row["day"]): row for row in rows("limits.csv")}
     names = [name for name in sweeps(store) if name.startswith(f"{SYSTEM}.") and has_valid_trial(name, store)]
     for name, facts in (read_facts(store, names) if names else {}).items():
-        kept[name] = {"sweep": name, "limits": facts.named}
-    write("limits.csv", ("sweep", "limits"), kept)
+        last = datetime.fromtimestamp(facts.trials["run_end_s"].max(), UTC).date().isoformat()
+        kept[name, last] = {"sweep": name, "day": last, "limits": facts.named}
+    write("limits.csv", LIMITS, kept)
 
 
 # ---- values --------------------------------------------------------------------------------------------------------
@@ -142,11 +179,42 @@ def by_cell(found: Iterable[Row]) -> Cells:
     return cells
 
 
-def measured(scale: float = SCALE) -> Cells:
-    """All runs here at one scale; anchors stand for themselves."""
-    return by_cell(
-        row for row in rows("results.csv") if float(row["scale"]) == scale and not row["block"].startswith("anchor-")
-    )
+def is_anchor(row: Row) -> bool:
+    return row["block"].startswith("anchor-")
+
+
+def usual() -> list[Row]:
+    """All runs here at the study's scale, with the usual settings."""
+    return [row for row in rows("results.csv") if float(row["scale"]) == SCALE and not row["set"]]
+
+
+def measured() -> Cells:
+    """Of these, all but the anchors, which stand for themselves."""
+    return by_cell(row for row in usual() if not is_anchor(row))
+
+
+def occasion(row: Row) -> tuple[str, str]:
+    """Machine and day."""
+    return row["machine"], row["day"]
+
+
+def sweep(row: Row) -> str:
+    """That the run is of. A run of selects alone is one of BASE."""
+    mode = "base" if row["mode"] == "selects" else row["mode"]
+    return f"{SYSTEM}.{row['nodes']}.{mode}.{row['block']}"
+
+
+def in_anchors(cell: list[Row]) -> list[float]:
+    """Queries per second of each run that has an anchor, divided by the mean of its block's anchors on the same machine
+    and day."""
+    units, of = defaultdict(list), beside(HERE / "claims.yaml")
+    for row in filter(is_anchor, usual()):
+        units[sweep(row), occasion(row)].append(float(row["queries_per_s"]))
+    return [
+        float(row["queries_per_s"]) / float(np.mean(units[key]))
+        for row in cell
+        if (key := (of.get(sweep(row), ""), occasion(row))) in units
+    ]
 
 
 def mean(cell: list[Row], column: str) -> float:
@@ -154,10 +222,13 @@ def mean(cell: list[Row], column: str) -> float:
 
 
 def interval(cell: list[Row], column: str, digits: int = 0) -> str:
-    """Mean of the runs that have the number, and half its 95 % interval (Student's t) if there are two or more."""
-    values = [float(row[column]) for row in cell if row[column] != ""]
+    return spread([float(row[column]) for row in cell if row[column] != ""], digits) or NOT_MEASURED
+
+
+def spread(values: list[float], digits: int) -> str:
+    """Mean, and half its 95 % interval (Student's t) if there are two or more; nothing of nothing."""
     if not values:
-        return NOT_MEASURED
+        return ""
     text = f"{np.mean(values):,.{digits}f}"
     if len(values) < 2:
         return text
@@ -168,18 +239,25 @@ def interval(cell: list[Row], column: str, digits: int = 0) -> str:
 def tables() -> str:
     """Tables 2 to 4 of the thesis, and what was measured here."""
     thesis, here = by_cell(rows("thesis.csv")), measured()
-    lines = ["| nodes | mode | sleep, s | thesis: queries/s | seconds | here: queries/s | seconds | alters/s | runs |",
-             "|--:|---|--:|--:|--:|--:|--:|--:|--:|"]  # fmt: skip
+    names = ("nodes", "mode", "sleep, s", "thesis: queries/s", "seconds", "here: queries/s", "in anchors", "seconds",
+             "alters/s", "runs", "occasions")  # fmt: skip
+    lines = [f"| {' | '.join(names)} |", "|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for (nodes, mode), sleeps in thesis.items():
         for sleep, cell in sleeps.items():
             ours = here.get((nodes, mode), {}).get(sleep, [])
-            found = [interval(ours, "queries_per_s"), interval(ours, "seconds", 1), interval(ours, "alters_per_s", 2)]
+            found = [interval(ours, "queries_per_s"), spread(in_anchors(ours), 2) or "", interval(ours, "seconds", 1),
+                     interval(ours, "alters_per_s", 2), counts(ours)]  # fmt: skip
             theirs = [f"{mean(cell, 'queries_per_s'):,.0f}", f"{mean(cell, 'seconds'):.2f}"]
-            lines.append(f"| {nodes} | {mode} | {sleep:g} | {' | '.join([*theirs, *found])} | {len(ours)} |")
+            lines.append(f"| {nodes} | {mode} | {sleep:g} | {' | '.join([*theirs, *found])} |")
     alone = [row for sleeps in [here.get((1, "selects"), {})] for cell in sleeps.values() for row in cell]
-    flat = [interval(alone, "queries_per_s", 1), interval(alone, "seconds", 1)]
-    lines.append(f"| 1 | selects alone |  | figure 26 |  | {' | '.join(flat)} | 0 | {len(alone)} |")
+    flat = [interval(alone, "queries_per_s", 1), spread(in_anchors(alone), 2), interval(alone, "seconds", 1)]
+    lines.append(f"| 1 | selects alone |  | figure 26 |  | {' | '.join(flat)} | 0 | {counts(alone)} |")
     return "\n".join(lines)
+
+
+def counts(cell: list[Row]) -> str:
+    """Two columns: runs, and machines and days that they are from."""
+    return f"{len(cell)} | {len(set(map(occasion, cell)))}"
 
 
 def law(sleep: np.ndarray, statements: float, work_s: float) -> np.ndarray:
@@ -219,33 +297,96 @@ def today() -> str:
     """All four modes on the same work."""
     here = measured()
     names = ("nodes", "sleep, s", "mode", "queries/s", "alters/s", "an alter takes, ms", "others have it after, ms",
-             "rows that came late", "runs with a broken promise", "runs")  # fmt: skip
-    lines = [f"| {' | '.join(names)} |", "|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|"]
+             "rows that came late", "runs with a broken promise", "runs", "occasions")  # fmt: skip
+    lines = [f"| {' | '.join(names)} |", "|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    missing = 0
     for nodes in (2, 4):
         for sleep in (SHORTEST, LONG):
             for mode, text in MODES.items():
                 cell = here.get((nodes, mode), {}).get(sleep, [])
-                stale = "0" if mode == "acid" and cell else interval(cell, "stale_ms")
+                if not cell:
+                    missing += 1
+                    continue
+                stale = "0" if mode == "acid" else interval(cell, "stale_ms")
                 found = [interval(cell, "queries_per_s"), interval(cell, "alters_per_s", 1), interval(cell, "alter_ms"),
                          stale, interval(cell, "late")]  # fmt: skip
-                broken = sum(bool(row["broken"]) for row in cell) if cell else NOT_MEASURED
-                lines.append(f"| {nodes} | {sleep:g} | {text} | {' | '.join(found)} | {broken} | {len(cell)} |")
+                broken = sum(bool(row["broken"]) for row in cell)
+                lines.append(f"| {nodes} | {sleep:g} | {text} | {' | '.join(found)} | {broken} | {counts(cell)} |")
+    if missing:
+        lines += ["", f"Not measured yet: {missing} of {4 * len(MODES)} such rows."]
     return "\n".join(lines)
 
 
 def anchors() -> str:
-    """One node at 1 s in each block, pass by pass: how the machine wandered."""
-    found: dict[str, dict[int, Row]] = defaultdict(dict)
-    for row in rows("results.csv"):
-        if row["block"].startswith("anchor-"):
-            found[row["block"].removeprefix("anchor-")][int(row["rep"])] = row
+    """One node at 1 s in each block, pass by pass: how fast the machines were, and how they wandered."""
+    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in filter(is_anchor, sorted(rows("results.csv"), key=run_of)):
+        found[row["day"], row["machine"], row["block"].removeprefix("anchor-")].append(row)
     if not found:
         return f"Anchors: {NO_RUN}."
-    lines = ["| block | days | queries/s of each pass |", "|---|---|---|"]
-    for block, passes in sorted(found.items()):
-        days = sorted({row["day"] for row in passes.values()})
-        rates = ", ".join(f"{float(passes[rep]['queries_per_s']):,.0f}" for rep in sorted(passes))
-        lines.append(f"| {block} | {days[0]}{f' to {days[-1]}' if days[1:] else ''} | {rates} |")
+    lines = ["| day | machine | block | queries/s of each pass | an alter takes, ms (median of each pass) |",
+             "|---|---|---|---|---|"]  # fmt: skip
+    for (day, where, block), passes in sorted(found.items()):
+        rates = ", ".join(f"{float(row['queries_per_s']):,.0f}" for row in passes)
+        times = ", ".join(row["alter_ms"] or "?" for row in passes)
+        lines.append(f"| {day} | {where or 'not known'} | {block} | {rates} | {times} |")
+    return "\n".join(lines)
+
+
+def claims() -> str:
+    """What the thesis says, judged by the runs."""
+
+    def runs(name: str, sleep: float) -> list[tuple[tuple[str, str], float]]:
+        return [
+            (occasion(row), float(row["alters_per_s"]))
+            for row in usual()
+            if sweep(row) == name and float(row["sleep_s"]) == sleep
+        ]
+
+    return table(judging.judge(read(HERE / "claims.yaml"), runs))
+
+
+def varied(block: str, setting: str) -> list[tuple[int, str, float, list[Row]]]:
+    """Of a block that varies one setting: nodes, mode, value, runs."""
+    found: dict[tuple[int, str, float], list[Row]] = defaultdict(list)
+    for row in rows("results.csv"):
+        others = dict(word.split("=") for word in row["set"].split())
+        value = float(others.pop(setting, USUAL[setting]))
+        if row["block"] == block and not others and float(row["scale"]) == SCALE:
+            found[int(row["nodes"]), row["mode"], value].append(row)
+    return [(*key, found[key]) for key in sorted(found)]
+
+
+def delays() -> str:
+    """What a delay between the nodes costs."""
+    found = varied("delays", "delay_ms")
+    if not found:
+        return f"Delays: {NO_RUN}."
+    names = ("nodes", "mode", "delay, ms", "added to a round trip, ms", "alters/s", "an alter takes, ms",
+             "others have it after, ms", "relay, cores", "runs", "occasions")  # fmt: skip
+    lines = [f"| {' | '.join(names)} |", f"|--:|---|{'--:|' * 8}"]
+    for nodes, mode, delay, cell in found:
+        told = [interval(cell, "added_ms", 2) if delay else "0", interval(cell, "alters_per_s", 1),
+                interval(cell, "alter_ms", 1), "0" if mode == "acid" else interval(cell, "stale_ms"),
+                interval(cell, "relay_cores", 3) if delay else "0"]  # fmt: skip
+        lines.append(f"| {nodes} | {mode} | {delay:g} | {' | '.join(told)} | {counts(cell)} |")
+    return "\n".join(lines)
+
+
+def sizes() -> str:
+    """Other sizes of rows and of alters."""
+    blocks = (("rows", "note_bytes", "bytes in a row"), ("alters", "transfers", "transfers in an alter"))
+    found = [(text, *cell) for block, setting, text in blocks for cell in varied(block, setting)]
+    if not found:
+        return f"Sizes: {NO_RUN}."
+    names = ("what", "nodes", "mode", "alters/s", "statements/s", "an alter takes, ms", "others have it after, ms",
+             "runs", "occasions")  # fmt: skip
+    lines = [f"| {' | '.join(names)} |", f"|---|--:|---|{'--:|' * 6}"]
+    for text, nodes, mode, value, cell in found:
+        rate = [float(row["statements"]) / float(row["seconds"]) for row in cell]
+        told = [interval(cell, "alters_per_s", 1), spread(rate, 0), interval(cell, "alter_ms", 1),
+                "0" if mode == "acid" else interval(cell, "stale_ms")]  # fmt: skip
+        lines.append(f"| {value:g} {text} | {nodes} | {mode} | {' | '.join(told)} | {counts(cell)} |")
     return "\n".join(lines)
 
 
@@ -254,7 +395,22 @@ def limits() -> str:
     found = [row for row in rows("limits.csv") if ".anchor-" not in row["sweep"]]
     if not found:
         return f"What limits: {NO_RUN}."
-    return "\n".join(["| sweep | what limits |", "|---|---|", *(f"| {r['sweep']} | {r['limits']} |" for r in found)])
+    lines = (f"| {row['sweep']} | {row['day']} | {row['limits']} |" for row in found)
+    return "\n".join(["| sweep | day | what limits |", "|---|---|---|", *lines])
+
+
+def extent() -> str:
+    """How much of the thesis' 25 runs was made here, and when."""
+    here, there = measured(), by_cell(rows("thesis.csv"))
+    cells = [(here.get(key, {}).get(sleep, [])) for key, sleeps in there.items() for sleep in sleeps]
+    enough = sum(len(cell) >= ENOUGH for cell in cells)
+    lines = [
+        f"Of the thesis' {len(cells)} runs {sum(map(bool, cells))} were made here at least once, and {enough} at least "
+        f"{ENOUGH} times. Valid runs:", "", "| day | machine | block | runs |", "|---|---|---|--:|",
+    ]  # fmt: skip
+    days = Counter((row["day"], row["machine"], row["block"]) for row in rows("results.csv"))
+    lines += [f"| {day} | {where or 'not known'} | {block} | {n} |" for (day, where, block), n in sorted(days.items())]
+    return "\n".join(lines)
 
 
 def rates_over_time() -> str:
@@ -265,7 +421,8 @@ def rates_over_time() -> str:
 
 
 def runs_with_rates() -> list[Row]:
-    return [row for row in rows("rates.csv") if not row["block"].startswith("anchor-")]
+    shown = {run_of(row) for row in usual() if not is_anchor(row)}
+    return [row for row in rows("rates.csv") if run_of(row) in shown]
 
 
 # ---- figures -------------------------------------------------------------------------------------------------------
@@ -317,7 +474,7 @@ def draw_rates() -> Figure:
     for i, sleep in enumerate(SLEEPS):
         for j, (nodes, mode) in enumerate(CURVES):
             runs = found.get((nodes, mode), {}).get(sleep, [])
-            draw_run(axes[i][j], min(runs, key=lambda row: int(row["rep"])) if runs else None)
+            draw_run(axes[i][j], min(runs, key=run_of) if runs else None)
             if not i:
                 axes[i][j].set_title(label(nodes, mode), fontsize="medium")
         axes[i][0].set_ylabel(f"sleep {sleep:g} s\nper second")
@@ -350,9 +507,12 @@ PARTS: dict[str, Callable[[], str]] = {
     "rates": rates_over_time,
     "law": fitted,
     "today": today,
+    "delays": delays,
+    "sizes": sizes,
     "anchors": anchors,
     "limits": limits,
-    "claims": lambda: (HERE / "claims.md").read_text().rstrip(),
+    "extent": extent,
+    "claims": claims,
 }
 
 
@@ -366,9 +526,7 @@ def main(arguments: list[str]) -> None:
         results = Path(arguments[0])
         collect(results / "raw")
         collect_limits(results / "store")
-        found = judge(read(HERE / "claims.yaml"), results / "store", read_parts(HERE / "outcomes.csv"))
-        write_parts(found, HERE / "outcomes.csv")
-        (HERE / "claims.md").write_text(table(found) + "\n")
+    (HERE / "claims.md").write_text(claims() + "\n")
     draw()
     (HERE / "README.md").write_text(page())
 

@@ -24,6 +24,10 @@ class Rules:
         nodes, standbys = request.counts["node"], request.given.get("standbys", 0)
         if request.workload in REPLICATED and nodes < 2:
             raise ValueError(f"topo: {nodes}; workload {request.workload} needs 2 nodes or more")
+        if request.workload in REPLICATED and (delay := request.given.get("delay_ms", 0)):
+            raise ValueError(
+                f"set delay_ms: {delay}; workload {request.workload} allows 0 only (systems/two-phase-commit)"
+            )
         if request.workload == "quorum" and standbys >= nodes:
             raise ValueError(f"set standbys: {standbys}; with {nodes} nodes allowed are 0 to {nodes - 1}")
         threads = request.given.get("alter_threads", THREADS)

@@ -55,12 +55,26 @@ def owner() -> pwd.struct_passwd | None:
     return pwd.getpwnam("nobody")
 
 
-def call(*command: object) -> str:
-    """Raises RuntimeError with what the program said."""
+def false_clock(off_s: float) -> dict[str, str]:
+    """Environment of a program whose clock is `off_s` ahead. Its timers go on as they should. Raises RuntimeError."""
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+    if library is None:
+        raise RuntimeError("libfaketime is missing; Debian: apt-get install libfaketime")
+    return {"LD_PRELOAD": str(library), "FAKETIME": f"{off_s:+}s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+
+def call(*command: object, **environment: str) -> str:
+    """`environment`: what is added to it. Raises RuntimeError with what the program said."""
     user = owner()
     as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
     done = subprocess.run(
-        list(map(str, command)), cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, **as_user
+        list(map(str, command)),
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        **as_user,
     )
     if done.returncode:
         raise RuntimeError(f"{command[0]}: {done.stdout}{done.stderr}")
@@ -86,7 +100,7 @@ class Cluster:
     def conninfo(self) -> str:
         return f"host=127.0.0.1 port={self.port} {CONNINFO}"
 
-    def start(self, **settings: object) -> None:
+    def start(self, clock_off_s: float = 0, **settings: object) -> None:
         if settings:
             with (self.folder / "postgresql.auto.conf").open("a") as file:
                 file.writelines(f"{name} = {value}\n" for name, value in settings.items())
@@ -95,7 +109,10 @@ class Cluster:
         # The dead one may still have its number, until its parent asks for it; PostgreSQL takes it for alive then.
         (self.folder / "postmaster.pid").unlink(missing_ok=True)
         log = self.folder.with_suffix(".log")
-        call(self.bin / "pg_ctl", "start", "-D", self.folder, "-l", log, "-o", f"-p {self.port}", "-w", "-t", 60)
+        clock = false_clock(clock_off_s) if clock_off_s else {}
+        call(
+            self.bin / "pg_ctl", "start", "-D", self.folder, "-l", log, "-o", f"-p {self.port}", "-w", "-t", 60, **clock
+        )
 
     def processes(self) -> list[int]:
         """Those of its server, by the folder that they work in."""
@@ -110,9 +127,9 @@ class Cluster:
         with contextlib.suppress(RuntimeError):
             call(self.bin / "pg_ctl", "stop", "-D", self.folder, "-m", how, "-w", "-t", 60)
 
-    def restart(self, **settings: object) -> None:
+    def restart(self, clock_off_s: float = 0, **settings: object) -> None:
         self.stop("fast")  # what the log still has to replay may need the settings of before
-        self.start(**settings)
+        self.start(clock_off_s, **settings)
 
     @property
     def pid(self) -> int:

@@ -3,7 +3,10 @@
 
 crash_matrix.py [--kills 100] [--seed 1] [--nodes 3]: kills, recovers, checks; prints a table; exit code 1 if anything
 was violated. Each kill is drawn from its seed: step, how often the step is passed before, victim. The data are not
-loaded anew in between, so that what one kill leaves behind meets the next one."""
+loaded anew in between, so that what one kill leaves behind meets the next one.
+
+crash_matrix.py --log FILE --seconds 240: the same in parts. Each kill has its line in FILE; those that are there are
+not made again. Exit code 3: the time was over, call it again."""
 
 from __future__ import annotations
 
@@ -13,13 +16,15 @@ import itertools
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +63,8 @@ PASSES = {"work": 20, "prepare": 60, "prepared": 60, "undecided": 20, "decided":
           "queued": 20, "local": 20, "taken": 10, "applied": 10}  # fmt: skip
 """How often each step is passed at least in one run of CHANGES; the kill is drawn among these."""
 SECONDS = 60  # for one run; it takes about one
+PAUSE_S = 0.02  # between two looks at it
+LATER = "outcomes told later: "
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,28 @@ class Kill:
     @property
     def who(self) -> str:
         return "coordinator" if self.victim < 0 else f"node{self.victim + 1}"
+
+
+@dataclass
+class Result:
+    """`resolved`: outcomes of transactions that a node learned only after the kill (in doubt there, or never prepared),
+    from the coordinator that lived, or from its successor by the decision log. `lost`: changes told as committed that
+    some node does not have."""
+
+    kill: Kill
+    violated: list[str] = field(default_factory=list)
+    resolved: int = 0
+    lost: int = 0
+
+
+class Counted(list[Any]):
+    """A list that knows how many were ever put into it."""
+
+    ever = 0
+
+    def append(self, value: Any) -> None:
+        self.ever += 1
+        super().append(value)
 
 
 @dataclass
@@ -113,6 +142,7 @@ class Run:
             for pool in pools:
                 await pool.open(wait=True)
             two_phase = TwoPhase(nodes, pools, log, self.reached)
+            two_phase.untold = untold = Counted()
             delivery = Delivery(nodes, lambda _: None, self.reached)
             acid = self.kill.mode == "acid"
             beside = asyncio.create_task(two_phase.tell_outcomes() if acid else delivery.run())
@@ -136,8 +166,9 @@ class Run:
                     os.write(self.told, f"{order}\n".encode())
 
             await asyncio.gather(*map(one, range(WORKERS)))
-            while two_phase.untold:
+            while untold:
                 await asyncio.sleep(0.05)
+            print(f"{LATER}{untold.ever}")
             if not acid and not await delivery.drained(SECONDS):
                 raise RuntimeError("the queues do not get empty")
             beside.cancel()
@@ -151,37 +182,46 @@ def start(run: Run) -> subprocess.Popen[str]:
                             stderr=subprocess.STDOUT, text=True)  # fmt: skip
 
 
-def carry_out(kill: Kill, nodes: list[Cluster], folder: Path) -> list[str]:
-    """One kill, and what was violated after everything had recovered; empty: nothing."""
+def carry_out(kill: Kill, nodes: list[Cluster], folder: Path) -> Result:
+    """One kill, and what was violated after everything had recovered."""
     ends = [node.conninfo for node in nodes]
     run = Run(kill, ends, [node.pid for node in nodes], str(folder))
-    process, end, died = start(run), time.monotonic() + SECONDS, False
-    while process.poll() is None and time.monotonic() < end:
+    process, died = start(run), False
+    for _ in range(
+        round(SECONDS / PAUSE_S)
+    ):  # not by the clock: if all of this is stopped for a while, that is no fault
+        if process.poll() is not None:
+            break
         if kill.victim >= 0 and not died and not alive(run.pids[kill.victim]):
             died = True
             nodes[kill.victim].start()
-        time.sleep(0.02)
+        time.sleep(PAUSE_S)
     if process.poll() is None:
         process.kill()
-        return [f"the coordinator did not end in {SECONDS} s: {process.communicate()[0][-500:]}"]
+        return Result(kill, [f"the coordinator did not end in {SECONDS} s: {process.communicate()[0][-500:]}"])
     said = process.communicate()[0]
     if kill.victim >= 0 and not died and not alive(run.pids[kill.victim]):
         died = True
         nodes[kill.victim].start()
     if (process.returncode == -signal.SIGKILL) != (kill.victim < 0) or (kill.victim >= 0) != died:
-        return [f"not killed as drawn: exit code {process.returncode}, {said[-500:]}"]
-    if kill.victim < 0:
-        after(kill, nodes, folder)
-    return asyncio.run(violations(kill, places(ends, "check"), folder))
+        return Result(kill, [f"not killed as drawn: exit code {process.returncode}, {said[-500:]}"])
+    resolved = after(kill, nodes, folder) if kill.victim < 0 else int(re.findall(rf"{LATER}(\d+)", said)[-1])
+    there = places(ends, "check")
+    found, lost = asyncio.run(violations(kill, there, folder)), asyncio.run(missing(kill, there, folder))
+    return Result(kill, found, resolved, len(set().union(*lost.values())))
 
 
-def after(kill: Kill, nodes: list[Cluster], folder: Path) -> None:
-    """A coordinator was killed: its successor recovers, by the program that people use; queues are delivered."""
+def after(kill: Kill, nodes: list[Cluster], folder: Path) -> int:
+    """A coordinator was killed: its successor recovers, by the program that people use; queues are delivered. -> how
+    many transactions were in doubt."""
     ends = ",".join(node.end for node in nodes)
     words = ["--nodes", ends, "--conninfo", "dbname=postgres user=tester", "--state", folder / "log"]
-    subprocess.run([sys.executable, COORDINATOR, "recover", *words], check=True, stdout=subprocess.DEVNULL)
+    said = subprocess.run(
+        [sys.executable, COORDINATOR, "recover", *words], check=True, stdout=subprocess.PIPE, text=True
+    )
     if kill.mode == "base":
         asyncio.run(deliver(places([node.conninfo for node in nodes], "later")))
+    return sum(map(int, re.findall(r"(\d+) in doubt", said.stdout)))
 
 
 async def deliver(nodes: list[Place]) -> None:
@@ -198,38 +238,70 @@ async def violations(kill: Kill, nodes: list[Place], folder: Path) -> list[str]:
         found.append(f"{state.prepared} transactions are still in doubt")
     if kill.mode == "acid" and (state.stray or state.stock):
         found.append(f"{state.stray} items are changed by half, {state.stock} pieces of stock won or lost")
-    told = set((folder / f"told.{kill.mode}").read_text().split())
-    for node in nodes:
-        async with await node.connect() as connection:
-            there = {row[0] for row in await (await connection.execute("SELECT id FROM orders")).fetchall()}
-        if lost := told - there:
-            found.append(f"{len(lost)} changes that were told as committed are not on {node.title}")
+    for title, lost in (await missing(kill, nodes, folder)).items():
+        found += [f"{len(lost)} changes that were told as committed are not on {title}"] if lost else []
     return found
 
 
-def matrix(kills: int, seed: int, folder: Path, n: int = 3, say: Any = lambda _: None) -> tuple[list[Kill], list[str]]:
-    """Half of the kills in each mode. -> the kills, and all that was violated, each with the kill before it."""
+async def missing(kill: Kill, nodes: list[Place], folder: Path) -> dict[str, set[str]]:
+    """Node -> changes told as committed that it does not have."""
+    told, found = set((folder / f"told.{kill.mode}").read_text().split()), {}
+    for node in nodes:
+        async with await node.connect() as connection:
+            rows = await (await connection.execute("SELECT id FROM orders")).fetchall()
+        found[node.title] = told - {row[0] for row in rows}
+    return found
+
+
+def drawn(kills: int, seed: int, n: int) -> list[Kill]:
+    """Half of them in each mode."""
+    return [
+        Kill.drawn(seed + 2 * i + number, mode, n)
+        for number, mode in enumerate(STEPS)
+        for i in range(kills // 2 + (number < kills % 2))
+    ]
+
+
+def matrix(kills: Sequence[Kill], folder: Path, n: int = 3, end: float = float("inf")) -> Iterator[Result]:
+    """Those of one mode share their servers. `end`: by time.monotonic(); no kill begins after it."""
     folder.mkdir(parents=True, exist_ok=True)
-    made: list[Kill] = []
-    broken: list[str] = []
-    for number, mode in enumerate(STEPS):
+    for mode in STEPS:
+        wanted = [kill for kill in kills if kill.mode == mode]
+        if not wanted or time.monotonic() > end:
+            continue
         with clusters(folder / mode, n, ITEMS) as nodes:
-            for i in range(kills // 2 + (number < kills % 2)):
-                kill = Kill.drawn(seed + 2 * i + number, mode, n)
-                found = carry_out(kill, nodes, folder / mode)
-                say(f"{len(made) + 1:4d}  {kill}  {'; '.join(found) or 'right'}")
-                broken += [f"{kill}: {text}" for text in found]
-                made.append(kill)
-    return made, broken
+            for kill in wanted:
+                if time.monotonic() > end:
+                    return
+                yield carry_out(kill, nodes, folder / mode)
 
 
-def table(kills: list[Kill], broken: list[str]) -> str:
-    counts = Counter((kill.mode, kill.step, "coordinator" if kill.victim < 0 else "node") for kill in kills)
-    lines = ["| mode | killed | coordinator | a node |", "|---|---|--:|--:|"]
+def table(results: Sequence[Result]) -> str:
+    lines = ["| mode | step | coordinator killed | a node killed | outcomes told later | lost commits | violations |",
+             "|---|---|--:|--:|--:|--:|--:|"]  # fmt: skip
     for mode, steps in STEPS.items():
         for step, title in steps.items():
-            lines.append(f"| {mode} | {title} | {counts[mode, step, 'coordinator']} | {counts[mode, step, 'node']} |")
-    return "\n".join([*lines, "", f"{len(kills)} kills, {len(broken)} violations", *broken])
+            here = [result for result in results if (result.kill.mode, result.kill.step) == (mode, step)]
+            lines.append(f"| {mode} | {title} | {_counts(here)} |")
+    lines.append(f"| | all {len(results)} | {_counts(results)} |")
+    return "\n".join([*lines, "", *(f"{r.kill}: {text}" for r in results for text in r.violated)])
+
+
+def _counts(results: Sequence[Result]) -> str:
+    killed = Counter(result.kill.victim < 0 for result in results)
+    sums = (
+        sum(r.resolved for r in results),
+        sum(r.lost for r in results),
+        sum(map(bool, (r.violated for r in results))),
+    )
+    return " | ".join(map(str, (killed[True], killed[False], *sums)))
+
+
+def done_before(log: Path | None) -> dict[Kill, Result]:
+    if not log or not log.exists():
+        return {}
+    told = (json.loads(line) for line in log.read_text().splitlines())
+    return {(kill := Kill(**t.pop("kill"))): Result(kill, **t) for t in told}
 
 
 def main() -> int:
@@ -237,17 +309,29 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--log", type=Path, help="file with a line for each kill that was made")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no kill after so long")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     told = parser.parse_args()
     if told.inside:
         given = json.loads(told.inside)
         asyncio.run(Run(Kill(**given["kill"]), given["ends"], given["pids"], given["folder"]).main())
         return 0
+    kills, done = drawn(told.kills, told.seed, told.nodes), done_before(told.log)
+    left, end = [kill for kill in kills if kill not in done], time.monotonic() + told.seconds
     with tempfile.TemporaryDirectory(prefix="two-phase-") as place:
         os.chmod(place, 0o755)
-        kills, broken = matrix(told.kills, told.seed, Path(place), told.nodes, lambda text: print(text, flush=True))
-    print(table(kills, broken))
-    return 1 if broken else 0
+        for result in matrix(left, Path(place), told.nodes, end):
+            done[result.kill] = result
+            print(f"{len(done):4d}  {result.kill}  {'; '.join(result.violated) or 'right'}", flush=True)
+            if told.log:
+                with told.log.open("a") as file:
+                    file.write(json.dumps(asdict(result)) + "\n")
+    results = [done[kill] for kill in kills if kill in done]
+    print(table(results))
+    if any(result.violated for result in results):
+        return 1
+    return 0 if len(results) == len(kills) else 3
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,9 @@ from ntier_harness import campaign_spec
 from ntier_harness.scale import auto_scale
 
 STUDY = Path(__file__).resolve().parents[3] / "studies/two-phase-commit"
+sys.path.insert(0, str(STUDY))
+import judging  # noqa: E402
+
 spec = importlib.util.spec_from_file_location("two_phase_page", STUDY / "page.py")
 page = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(page)
@@ -29,6 +34,7 @@ ALTERS = {
 @pytest.mark.parametrize("claim", read(STUDY / "claims.yaml"), ids=lambda claim: claim.name)
 def test_a_claim_states_the_ratio_of_the_thesis_tables_and_holds_there(claim):
     """The numbers of the expectation's two sides, from tables 2 to 4; the claim must be true of the paper itself."""
+    assert judging.FORM.fullmatch(claim.parts[0][1])
     sides = re.findall(r"throughput\(([\d.]+) alter\) of two-phase-commit\.(\d)\.(\w+)", claim.parts[0][1])
     (upper, lower) = (ALTERS[int(nodes), mode, float(sleep)] for sleep, nodes, mode in sides)
     ratio = upper / lower
@@ -47,20 +53,20 @@ def study(tmp_path, monkeypatch):
     """A copy of the study in which nothing was measured yet."""
     copy = tmp_path / "study"
     shutil.copytree(STUDY, copy)
-    for name in ("results.csv", "rates.csv", "limits.csv", "outcomes.csv"):
+    for name in ("results.csv", "rates.csv", "limits.csv"):
         (copy / name).unlink(missing_ok=True)
     monkeypatch.setattr(page, "HERE", copy)
     return copy
 
 
-def trial(raw: Path, sweep: str, rep: int, alters: int, **more: object) -> None:
+def trial(raw: Path, sweep: str, rep: int, alters: int, sleep: float = 1.0, at: float = 1.8e9, **more: object) -> None:
     """What the page reads of a valid trial; two alters and six selects a second."""
     _, nodes, mode, _ = sweep.split(".")
-    folder = raw / sweep / f"sleep_s-1.r{rep:02d}"
+    folder = raw / sweep / f"sleep_s-{sleep:g}.r{rep:02d}"
     (folder / "clients/client1").mkdir(parents=True)
-    phases = [{"name": "run", "start_s": 1.8e9, "end_s": 1.8e9 + 20}]
+    phases = [{"name": "run", "start_s": at, "end_s": at + 20}]
     told = {"topology": nodes, "sweep": sweep, "rep": rep, "scale": 0.2, "phases": phases, "soft_resources": {},
-            "system": {"factor": {"value": 1.0}}, "validity": {"valid": True}}  # fmt: skip
+            "system": {"factor": {"name": "sleep_s", "value": sleep}}, "validity": {"valid": True}}  # fmt: skip
     (folder / "manifest.json").write_text(json.dumps(told | more))
     done = {"mode": mode, "seconds": 20.0, "selects": 120, "alters": alters, "statements": 61 * alters, "failed": 0,
             "queries_per_s": (120 + 61 * alters) / 20, "alter_ms": {"median": 30.0, "p99": 50.0}, "stale_ms": {},
@@ -82,15 +88,17 @@ def test_a_page_of_few_cells_says_of_the_others_that_they_were_not_measured(stud
     page.main([str(results)])
     text = (study / "README.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert "| 2 | acid | 1 | 344 | 81.54 | 134 ± 78 | 20.0 ± 0.0 | 2.10 ± 1.27 | 2 |" in rows
-    nothing = "not measured | not measured | not measured | 0 |"
+    assert "| 2 | acid | 1 | 344 | 81.54 | 134 ± 78 | 1.00 ± 0.58 | 20.0 ± 0.0 | 2.10 ± 1.27 | 2 | 1 |" in rows
+    nothing = "not measured |  | not measured | not measured | 0 | 0 |"
     assert f"| 4 | acid | 1 | 266 | 82.34 | {nothing}" in rows, "it is not valid"
     assert f"| 1 | base | 1 | 554 | 75.22 | {nothing}" in rows, "an anchor is no run of the thesis"
-    assert "| 1 | selects alone |  | figure 26 |  | 6.0 | 20.0 | 0 | 1 |" in rows
+    assert "| 1 | selects alone |  | figure 26 |  | 6.0 |  | 20.0 | 0 | 1 | 1 |" in rows
     (quorum,) = (row for row in rows if row.startswith("| 2 | 1 | one node writes"))
     assert "| 134 ± 78 | 2.1 ± 1.3 | 30 ± 0 |" in quorum
     assert "| 2 | acid | here | not measured (runs at 1 sleep, 3 are needed) |  |  |  |" in rows
-    assert "| claims | 2027-01-15 | 128, 140 |" in rows
+    assert "| 2027-01-15 | not known | claims | 128, 140 | 30.0, 30.0 |" in rows
+    assert "Not measured yet: 14 of 16 such rows." in text
+    assert "Of the thesis' 25 runs 1 were made here at least once, and 0 at least 5 times." in text
     assert len([row for row in rows if row.endswith("**not measured** |")]) == len(read(STUDY / "claims.yaml"))
     assert "](rates.svg)" in text
     assert (study / "rates.csv").read_text().splitlines()[1].endswith(f",{' '.join(['6'] * 19)},{' '.join(['2'] * 19)}")
@@ -98,6 +106,58 @@ def test_a_page_of_few_cells_says_of_the_others_that_they_were_not_measured(stud
     shutil.rmtree(results / "raw")
     page.main([str(results)])
     assert (study / "README.md").read_text() == before, "what was measured on another day stays"
+
+
+ACID = "two-phase-commit.2.acid.s0_2"
+
+
+def test_runs_of_several_machines_and_days_are_kept_side_by_side_and_judge_a_claim_together(study, tmp_path):
+    """The second machine is twice as fast. On both, 0.1 s has about three times the alters of 1 s."""
+    old = ("nodes,mode,sleep_s,block,rep,scale,day,seconds,selects,alters,statements,failed,queries_per_s,alters_per_s,"
+           "alter_ms,alter_p99_ms,stale_ms,stale_p99_ms,late,stock,converged,broken",
+           "2,acid,1.0,s0_2,1,0.2,2026-11-24,62.015,4800,453,27633,0,522.99,7.305,,,,,,0,True,")  # fmt: skip
+    (study / "results.csv").write_text("\n".join(old) + "\n")
+    for number, (model, speed, at) in enumerate((("slow", 1, 1.8e9), ("fast", 2, 1.8e9 + 5))):
+        raw = tmp_path / f"raw{number}"
+        host = {"cores": 2, "facts": {"cpu_model": model}}
+        for rep, (short, long) in enumerate(((60, 20), (66, 20), (60, 19)), 1):
+            trial(raw, ACID, rep, short * speed, 0.1, at, host=host)
+            trial(raw, ACID, rep, long * speed, 1.0, at, host=host)
+        for _ in range(2):  # the second time nothing new
+            page.collect(raw)
+    kept = page.rows("results.csv")
+    assert len(kept) == 1 + 2 * 6 == len({page.run_of(row) for row in kept})
+    assert [row["alters_per_s"] for row in kept if row["day"] == "2026-11-24"] == ["7.305"]
+    (claim,) = (row for row in page.claims().splitlines() if "(2 nodes) | 5.1" in row)
+    assert "of 6 runs and 6 runs, each compared within one of 2 machines and days" in claim
+    assert claim.endswith("**differs** |"), "2.5 times at most are claimed"
+    assert len(page.rows("rates.csv")) == 2 * 6
+
+
+def test_a_ratio_is_taken_within_each_machine_and_day():
+    """The fast machine has run one cell more often: a ratio of plain means would be 4.4."""
+    slow, fast = [("slow", 10.0)], [("fast", 40.0)] * 3
+    found = judging.ratio([*slow, *fast, ("alone", 7.0)], [("slow", 5.0), ("slow", 5.2), ("fast", 20.1)])
+    assert found.value == pytest.approx(2.0, rel=0.03)
+    assert 1.8 < found.low < found.value < found.high < 2.2
+    assert judging.ratio(slow, [("slow", 5.0)]).low is None, "one run each tells no interval"
+    assert math.isnan(judging.ratio(slow, [("fast", 5.0)]).value)
+
+
+def test_delays_and_sizes_stand_apart(study, tmp_path):
+    there = {"sleep_s": 0.1, "transfers": 30, "delay_ms": 0.0}
+    for rep, (block, name, value) in enumerate(
+        (("delays", "delay_ms", 0.0), ("delays", "delay_ms", 5.0), ("alters", "transfers", 100.0)), 1
+    ):
+        factor = {"factor": {"name": name, "value": value}}
+        trial(tmp_path / "raw", f"two-phase-commit.2.acid.{block}", rep, 40, soft_resources=there, system=factor)
+    page.collect(tmp_path / "raw")
+    assert [row["set"] for row in page.rows("results.csv")] == ["transfers=100", "", "delay_ms=5"]
+    text = page.page()
+    assert "| 2 | acid | 0 | 0 | 2.0 | 30.0 | 0 | 0 | 1 | 1 |" in text
+    assert "| 2 | acid | 5 | not measured | 2.0 | 30.0 | 0 | not measured | 1 | 1 |" in text
+    assert "| 100 transfers in an alter | 2 | acid | 2.0 | 122 | 30.0 | 0 | 1 | 1 |" in text
+    assert [len(cell) for cell in page.measured()[2, "acid"].values()] == [1], "with the usual settings"
 
 
 def test_no_empty_figure_is_drawn_before_a_run_has_told_its_rates(study):

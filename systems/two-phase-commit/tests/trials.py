@@ -39,7 +39,7 @@ class Trial:
     def parameters(place: Path, nodes: list[Cluster], mode: str, **other: Any) -> dict[str, Any]:
         usual = {
             "mode": mode, "amount": SELECTS, "alter_threads": 4, "sleep_s": 0.02, "select_sleep_s": 0.05,
-            "transfers": 3, "note_bytes": 10, "select_rows": 50, "balance": "turns", "standbys": 0,
+            "transfers": 3, "note_bytes": 10, "select_rows": 50, "balance": "turns", "standbys": 0, "delay_ms": 0,
             "nodes": ",".join(node.end for node in nodes), "conninfo": CONNINFO, "state": str(place / "state"),
         }  # fmt: skip
         return usual | other

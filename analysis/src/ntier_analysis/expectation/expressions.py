@@ -79,7 +79,7 @@ def evaluate(text: str, facts: Facts, store: Path, others: Others | None = None)
     elif name in NAMES:
         limit = _number(text, bound, share=name == "saturation")
         measured = quantity(name, args, facts, text)
-        outcome, seen = _bounded(measured, op, limit), measured.text
+        outcome, seen = bounded(measured, op, limit), measured.text
     else:
         raise DataError(f"expectation {text!r}: unknown name {name!r}; allowed are {_ALLOWED}")
     return Result(facts.sweep, text.strip(), outcome, seen, evidence)
@@ -99,7 +99,8 @@ def _number(text: str, bound: str, *, share: bool) -> float:
     return value
 
 
-def _bounded(measured: Quantity, op: str, bound: float) -> Outcome:
+def bounded(measured: Quantity, op: str, bound: float) -> Outcome:
+    """Of `measured OP bound`, by the whole interval. Raises DataError for an operator that is not allowed there."""
     low, high = measured.low, measured.high
     if low is None or high is None:
         return Outcome.UNDECIDED
@@ -190,7 +191,7 @@ def _ratio(
     if op == "within":
         outside = low > 1 + limit or high < 1 - limit
         return (Outcome.FAILS if outside else Outcome.UNDECIDED), seen
-    return _bounded(Quantity(ratio.value, low, high), op, limit), seen
+    return bounded(Quantity(ratio.value, low, high), op, limit), seen
 
 
 _PART = re.compile(
@@ -222,13 +223,17 @@ def _ratio_of(
             return Outcome.UNDECIDED, f"{name}: {part.note}"
     ratio = quotient(*parts)
     if op != "within":
-        return _bounded(ratio, op, limit), ratio.text
+        return bounded(ratio, op, limit), ratio.text
+    return within(ratio, limit), ratio.text
+
+
+def within(ratio: Quantity, margin: float) -> Outcome:
+    """Whether the whole interval of a ratio lies within 1 +- margin, or none of it."""
     if ratio.low is None or ratio.high is None:
-        return Outcome.UNDECIDED, ratio.text
-    if 1 - limit <= ratio.low and ratio.high <= 1 + limit:
-        return Outcome.HOLDS, ratio.text
-    outside = ratio.low > 1 + limit or ratio.high < 1 - limit
-    return (Outcome.FAILS if outside else Outcome.UNDECIDED), ratio.text
+        return Outcome.UNDECIDED
+    if 1 - margin <= ratio.low and ratio.high <= 1 + margin:
+        return Outcome.HOLDS
+    return Outcome.FAILS if ratio.low > 1 + margin or ratio.high < 1 - margin else Outcome.UNDECIDED
 
 
 def _in_anchors(part: Quantity, sweep: str, store: Path, others: Others, text: str) -> Quantity:

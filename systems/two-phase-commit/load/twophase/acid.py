@@ -149,7 +149,7 @@ class TwoPhase:
         while True:
             for left in list(self.untold):
                 try:
-                    connection = await left.node.connect()
+                    connection = await left.node.connect(far=left.node.number > 0)
                     async with connection:
                         await end_sessions(connection, left.session)
                         await tell(connection, left.name, commits=left.commits)

@@ -115,7 +115,7 @@ class Delivery:
         event = self._fresh[origin.number, peer.number]
         while True:
             try:
-                source, target = await origin.connect(), await peer.connect(autocommit=False)
+                source, target = await origin.connect(), await peer.connect(autocommit=False, far=True)
                 async with source, target:
                     position = await self._position(origin, peer, target)
                     while True:

@@ -25,6 +25,7 @@ from twophase.builtin import OLDEST, BuiltIn, Lag, end
 from twophase.builtin import commit as commit_with_quorum
 from twophase.changes import Change, draw
 from twophase.decisions import DecisionLog
+from twophase.delays import Delays, delayed
 from twophase.places import UNREACHABLE, Place, Unfit, examine, first_line, places
 from twophase.recovery import PROMISES, Foreign, check, recover
 
@@ -37,6 +38,7 @@ ATTEMPTS = 10  # to find nothing in doubt, s
 END_S = 2.0  # for alters that are under way when the time is over
 CHECK_S = 3.0  # for the checker after the end; the harness takes 5 s without a heartbeat for a driver that hangs
 DELIVERY_S = 1.0  # for changes that are still on their way then
+MOST_DELAYED = 32  # alter threads: the relay can have 1,024 open files (select), two for each connection to 8 nodes
 COUNT_S = 0.5  # for counting conflicts of PostgreSQL's own replication
 
 
@@ -51,7 +53,14 @@ class Work:
         self.select_sleep_s = float(number(p, "select_sleep_s", 0, whole=False))
         self.transfers, self.note_bytes = number(p, "transfers", 1), number(p, "note_bytes", 0)
         self.select_rows, self.balance = number(p, "select_rows", 1), one_of(p, "balance", ("turns", "least_pending"))
-        self.standbys = number(p, "standbys", 0)
+        self.standbys, self.delay_ms = number(p, "standbys", 0), float(number(p, "delay_ms", 0, whole=False))
+        if self.delay_ms and self.mode in OLDEST:
+            raise ValueError(
+                f"delay_ms: {self.delay_ms:g}; workload {self.mode} allows 0 only: what its nodes send each other does "
+                f"not pass this driver"
+            )
+        if self.delay_ms and self.alter_threads > MOST_DELAYED:
+            raise ValueError(f"alter_threads: {self.alter_threads}; with delay_ms allowed are 0 to {MOST_DELAYED}")
         if self.told["load_model"] != "work":
             raise ValueError(f"load_model: {self.told['load_model']!r}; this driver does a fixed amount of work only")
         self.total, first = self.told["workers_total"], self.told["first_worker"]
@@ -67,6 +76,7 @@ class Work:
         self.stale: list[float] = []  # how old what reached another node was, ms
         self.late: int | None = 0  # rows that reached a node which had later ones; None: not known
         self.builtin: BuiltIn | None = None
+        self.delays: Delays | None = None
         self.over = asyncio.Event()
         self.files = {
             name: self._open(name, head)
@@ -104,7 +114,16 @@ class Work:
             await self._replicate()
             await self._recover()
             self.log.begin()
-            await self._with_connections()
+            if not self.delay_ms:
+                await self._with_connections()
+                return
+            async with delayed(self.nodes, self.delay_ms) as self.delays:
+                await self._with_connections()
+            if (account := self.folder / "work.json").exists():
+                account.write_text(
+                    json.dumps(json.loads(account.read_text()) | {"delays": self.delays.told}, indent=1) + "\n"
+                )
+            self.delays.check_account()
 
     async def _replicate(self) -> None:
         """The first client takes away what an earlier run left of PostgreSQL's own replication, and sets up its own."""
@@ -131,7 +150,10 @@ class Work:
             selecting, altering = len(self.workers), max(1, len(self.alterers))
             self.readers = [node.pool(selecting, autocommit=True) for node in self.nodes]
             waits = {"synchronous_commit": "remote_apply"} if self.mode == "quorum" else {}
-            self.writers = [node.pool(altering, autocommit=False, **waits) for node in self.nodes]
+            acid = self.mode == "acid"  # its coordinator is where the first node is
+            self.writers = [
+                node.pool(altering, autocommit=False, far=acid and node.number > 0, **waits) for node in self.nodes
+            ]
             for pool in (*self.readers, *self.writers):
                 await opened.enter_async_context(pool)
                 await pool.wait(timeout=30)
@@ -344,6 +366,8 @@ def spread(ms: list[float]) -> dict[str, float]:
 
 def number(parameters: dict[str, Any], name: str, least: float, *, whole: bool = True) -> Any:
     value = parameters[name]
+    if whole and isinstance(value, float) and value.is_integer():  # of a factor
+        value = int(value)
     if type(value) not in ((int,) if whole else (int, float)) or value < least:
         raise ValueError(f"{name}: {value!r}; allowed are {'whole ' if whole else ''}numbers from {least} on")
     return value

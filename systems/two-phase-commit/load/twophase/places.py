@@ -35,16 +35,18 @@ class Place:
     conninfo: str
     title: str
     lock_timeout_s: float = 10.0
+    far: str = ""
+    """How it is reached from where another node is, if that is not as `conninfo` says (relay.py)."""
     session: str = "twophase"
     """First part of the name of its sessions, by which a later coordinator finds and ends them."""
     sessions: WeakKeyDictionary[Any, str] = field(default_factory=WeakKeyDictionary)
     """Name of each connection that lives."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    async def connect(self, *, autocommit: bool = True) -> psycopg.AsyncConnection[Any]:
-        """Raises psycopg.OperationalError."""
+    async def connect(self, *, autocommit: bool = True, far: bool = False) -> psycopg.AsyncConnection[Any]:
+        """`far`: from where another node is. Raises psycopg.OperationalError."""
         connection = await psycopg.AsyncConnection.connect(
-            self.conninfo,
+            (far and self.far) or self.conninfo,
             autocommit=autocommit,
             **self.options,  # type: ignore[arg-type]
         )
@@ -66,13 +68,13 @@ class Place:
         await connection.set_autocommit(before)
         self.sessions[connection] = name
 
-    def pool(self, size: int, *, autocommit: bool, **settings: str) -> AsyncConnectionPool[Any]:
-        """`settings`: of the sessions, as PostgreSQL names them."""
+    def pool(self, size: int, *, autocommit: bool, far: bool = False, **settings: str) -> AsyncConnectionPool[Any]:
+        """`far`: from where another node is; `settings`: of the sessions, as PostgreSQL names them."""
         options = self.options
         options["options"] += "".join(f" -c {name}={value}" for name, value in settings.items())
         return AsyncConnectionPool(
-            self.conninfo, min_size=size, max_size=size, open=False, timeout=ATTEMPT_S, configure=self.prepare,
-            kwargs={"autocommit": autocommit, **options}, reconnect_timeout=86_400,
+            (far and self.far) or self.conninfo, min_size=size, max_size=size, open=False, timeout=ATTEMPT_S,
+            configure=self.prepare, kwargs={"autocommit": autocommit, **options}, reconnect_timeout=86_400,
         )  # fmt: skip
 
 
@@ -82,7 +84,7 @@ def places(conninfos: Sequence[str], session: str, lock_timeout_s: float = 10.0)
     for number, conninfo in enumerate(conninfos):
         parts = psycopg.conninfo.conninfo_to_dict(conninfo)
         title = f"node{number + 1} ({parts.get('host')}:{parts.get('port', 5432)})"
-        found.append(Place(number, conninfo, title, lock_timeout_s, session))
+        found.append(Place(number, conninfo, title, lock_timeout_s, session=session))
     return found
 
 

@@ -11,7 +11,7 @@ REPORT := $(VENV)/ntier-analysis
 
 # ---- variables ----------------------------------------------------------------------------------------------------
 
-EXPERIMENT := SYSTEM TOPO USERS FACTOR MIX PHASES REPS MIDDLEWARE TARGET HOSTS MACHINES BUDGET SCALE SEARCH PRECISION MINUTES SEED NAME DATA CLIENTS VARIANT SET
+EXPERIMENT := SYSTEM TOPO USERS ABOVE FACTOR MIX PHASES REPS MIDDLEWARE TARGET HOSTS MACHINES BUDGET SCALE SEARCH PRECISION MINUTES SEED NAME DATA CLIENTS VARIANT SET
 PLACE      := RESULTS JSON
 # What each goal takes on its command line. Those of EVERYWHERE are also taken from the shell's environment.
 takes_plan      := $(EXPERIMENT) ATTEMPTS SPEC $(PLACE)

@@ -232,6 +232,13 @@ class Driver(Part):
     """Debian packages that it needs on a client. With deploy: none they must be installed already."""
     properties: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Fixed values that it gets."""
+    users_leave: bool = False
+    """command: whether the program lets users leave during the ramp-up (`leaving` in driver.json, docs/drivers.md),
+    which trials from above need. JMeter always does, unless the plan has its own thread groups."""
+
+    @property
+    def lets_users_leave(self) -> bool:
+        return self.users_leave if self.kind == "command" else not self.own_thread_group
 
     @model_validator(mode="after")
     def _complete(self) -> Driver:
@@ -239,6 +246,8 @@ class Driver(Part):
             raise ValueError("a jmeter driver needs plan: FILE.jmx")
         if self.kind == "command" and not self.command:
             raise ValueError("a command driver needs command: [program, ...]")
+        if self.kind == "jmeter" and self.users_leave:
+            raise ValueError("users_leave is for a command; JMeter's users leave unless own_thread_group is true")
         return self
 
 

@@ -41,6 +41,8 @@ class Driver:
                   "open": (self.arrivals, self.parameters.get("rate_per_s")),
                   "work": (self.share, self.parameters.get("amount"))}  # fmt: skip
         self.life, self.number = models[self.told["load_model"]]
+        if self.told.get("leaving"):
+            raise ValueError("leaving: users of this driver stay to the end")
         if not self.workers or not self.number or self.number <= 0:
             raise ValueError("workers, and think_time_s (closed), rate_per_s (open) or amount (work) must be above 0")
         with (Path(__file__).parent / self.parameters["requests"]).open(newline="") as file:

@@ -64,6 +64,8 @@ class Run:
     pending: dict[int, float]
     starts: dict[int, float]
     busy: dict[str, list[tuple[float, float]]]
+    ends: dict[int, float]
+    late: list[tuple[float, float]]  # begin and response of what was answered after its user had left
     entered: dict[str, list[float]]  # arrivals at each tier, inside of its pool
     asked: dict[str, list[float]]  # arrivals at each pool
 
@@ -79,13 +81,17 @@ class Pool:
 STATIONS = (*TIERS, "lock")
 
 
-def simulate(truth: Truth, users: int, phases: tuple[float, float, float], seed: int) -> Run:
-    """Times in s from the start of the ramp-up."""
+def simulate(
+    truth: Truth, users: int, phases: tuple[float, float, float], seed: int, leavers: int = 0, leave_s: float = 0.0
+) -> Run:
+    """Times in s from the start of the ramp-up. The last users, `leavers` more, leave at `leave_s`; what they wait for
+    is served all the same."""
     rng = np.random.default_rng(seed)
     end, tie = sum(phases), itertools.count()
     free_at = dict.fromkeys(STATIONS, 0.0)
     pools = {"app": Pool(truth.app_threads), "middleware": Pool(truth.db_pool)}
-    run = Run([], [], {}, {}, {s: [] for s in STATIONS}, {s: [] for s in STATIONS}, {s: [] for s in pools})
+    ends = {user: leave_s if user >= users else end for user in range(users + leavers)}
+    run = Run([], [], {}, {}, {s: [] for s in STATIONS}, ends, [], {s: [] for s in STATIONS}, {s: [] for s in pools})
     events: list[tuple[float, int, int, int, float]] = []  # time, tie, user, stage, begun (-1: the request begins)
 
     def enter(now: float, user: int, stage: int, begun: float) -> None:
@@ -101,18 +107,25 @@ def simulate(truth: Truth, users: int, phases: tuple[float, float, float], seed:
 
     def think(now: float, user: int, overshoot_s: float) -> None:
         drawn = float(rng.exponential(7.0))
-        run.thinks.append((now, user, drawn, min(drawn + overshoot_s, end - now)))
+        run.thinks.append((now, user, drawn, min(drawn + overshoot_s, ends[user] - now)))
         heapq.heappush(events, (now + (drawn + overshoot_s), next(tie), user, 0, -1.0))
 
-    for user in range(users):
-        run.starts[user] = phases[0] / 2 * user / users
+    spread_s = phases[0] / (4 if leavers else 2)
+    for user in range(users + leavers):
+        run.starts[user] = spread_s * user / (users + leavers)
         think(run.starts[user], user, 0.0)
     while events and events[0][0] < end:
         now, _, user, stage, begun = heapq.heappop(events)
         begun = now if stage == 0 else begun
+        if stage == 0 and now >= ends[user]:
+            continue
         if stage == len(STATIONS):
-            run.interactions.append((begun, now - begun, user))
-            think(now, user, truth.think_overshoot_ms / 1000)
+            if now < ends[user]:
+                run.interactions.append((begun, now - begun, user))
+                think(now, user, truth.think_overshoot_ms / 1000)
+            else:
+                run.late.append((begun, now - begun))
+                run.pending[user] = ends[user] - begun
             for pool in reversed(pools.values()):
                 if pool.queue:
                     enter(now, *pool.queue.popleft())
@@ -130,7 +143,7 @@ def simulate(truth: Truth, users: int, phases: tuple[float, float, float], seed:
     unanswered = [(user, begun) for _, _, user, _, begun in events] + [
         (user, begun) for pool in pools.values() for user, _, begun in pool.queue
     ]
-    run.pending |= {user: end - begun for user, begun in unanswered if begun >= 0}
+    run.pending |= {user: ends[user] - begun for user, begun in unanswered if begun >= 0}
     return run
 
 
@@ -172,13 +185,23 @@ class Spec:
     start_s: float = T0
     seal: bool = True
     attempt: int = 1
+    above: int | None = None
+    leave_s: float | None = None
+    """When users leave who are there before the run only; None: after half of the ramp-up."""
+
+    @property
+    def leavers(self) -> int:
+        return 0 if self.above is None else round(self.above * self.scale) - round(self.users * self.scale)
 
 
 def write_trial(raw: Path, spec: Spec) -> Path:
     """Writes one raw trial (collected; its validity is left to the program under test); returns its folder."""
-    name = f"u{spec.users:05d}.r{spec.rep:02d}" + (f".a{spec.attempt}" if spec.attempt > 1 else "")
+    before = "" if spec.above is None else f".above{spec.above:05d}"
+    trial = f"u{spec.users:05d}{before}.r{spec.rep:02d}"
+    name = trial + (f".a{spec.attempt}" if spec.attempt > 1 else "")
     folder = raw / spec.sweep / name
-    run = simulate(spec.truth, round(spec.users * spec.scale), spec.phases, spec.seed)
+    leave_s = spec.phases[0] / 2 if spec.leave_s is None else spec.leave_s
+    run = simulate(spec.truth, round(spec.users * spec.scale), spec.phases, spec.seed, spec.leavers, leave_s)
     _client(folder / "clients" / "client1", spec, run)
     nodes = nodes_of(spec)
     window = (-LEAD_S, sum(spec.phases) + 1.0)
@@ -189,7 +212,7 @@ def write_trial(raw: Path, spec: Spec) -> Path:
         folder / "config" / f"{spec.mix}.csv",
         "# a comment, as in workloads\nfrom,to,probability\nStoriesOfTheDay,StoriesOfTheDay,1.0\n",
     )
-    manifest = _manifest(spec, nodes, name)
+    manifest = _manifest(spec, nodes, trial)
     if spec.seal:
         manifest.files = [entry(folder, p) for p in sorted(folder.rglob("*")) if p.is_file()]
     manifest.write(folder)
@@ -235,7 +258,7 @@ def _manifest(spec: Spec, nodes: list[Node], name: str) -> Manifest:
     return Manifest(
         ntier_version="0",
         sweep=spec.sweep,
-        trial=name.split(".a")[0],
+        trial=name,
         attempt=spec.attempt,
         topology=spec.topology,
         nodes=nodes,
@@ -244,6 +267,8 @@ def _manifest(spec: Spec, nodes: list[Node], name: str) -> Manifest:
         data_profile="tiny",
         users=spec.users,
         users_real=round(spec.users * spec.scale),
+        above=spec.above,
+        above_real=None if spec.above is None else round(spec.above * spec.scale),
         scale=spec.scale,
         rep=spec.rep,
         seed=spec.seed,
@@ -321,12 +346,12 @@ def _client(folder: Path, spec: Spec, run: Run) -> None:
         (
             u,
             f"{1000 * (t0 + run.starts[u]):.3f}",
-            f"{1000 * (t0 + end):.3f}",
+            f"{1000 * (t0 + run.ends[u]):.3f}",
             f"{1000 * run.pending[u]:.3f}" if u in run.pending else "",
             "StoriesOfTheDay" if u in run.pending else "",
             int(u % 10 == 9),
         )
-        for u in range(users)
+        for u in run.starts
     ]
     _csv(folder / "users.csv", "user,t_start_ms,t_end_ms,pending_ms,pending_state,author", lives)
     pauses = [(run_s, 0.3) for run_s in range(2, int(end), 5)] + spec.truth.gc_pauses
@@ -408,7 +433,7 @@ def _node(folder: Path, spec: Spec, run: Run, node: Node, window: tuple[float, f
 
 
 def _services(folder: Path, spec: Spec, run: Run, node: Node, t: np.ndarray) -> None:
-    ended = np.sort([b + r for b, r, _ in run.interactions])
+    ended = np.sort([b + r for b, r, *_ in (*run.interactions, *run.late)])
     # A request holds the resources of the tiers that it has reached until its reply is out.
     inside = (
         np.searchsorted(np.sort(run.entered[node.tier]), t) - np.searchsorted(ended, t) if node.tier in TIERS else t
@@ -426,7 +451,7 @@ def _services(folder: Path, spec: Spec, run: Run, node: Node, t: np.ndarray) -> 
         _csv(folder / "apache_status.csv", "t_s,busy_workers,idle_workers,total_accesses", rows)
         lines = [
             f'{spec.start_s + b:.3f} {int(1e6 * r)} 200 5000 app1 "GET {address(number)} HTTP/1.1"'
-            for number, (b, r, _) in enumerate(run.interactions)
+            for number, (b, r) in enumerate([(b, r) for b, r, _ in run.interactions] + run.late)
         ]
         lines += [
             f'{spec.start_s + b + r:.3f} 100 200 900 - "GET /rubbos/logo.gif HTTP/1.1"' for b, r, _ in run.interactions

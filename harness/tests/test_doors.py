@@ -189,7 +189,7 @@ def test_an_impossible_description_of_a_mix_is_named(good, key, value):
         doors.refused(ask("description", at), "mine.yaml", key)
 
 
-@pytest.mark.parametrize("option", ["--users", "--scale", "--reps"])
+@pytest.mark.parametrize("option", ["--users", "--scale", "--reps", "--above"])
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "1e9", "", " ", "½", "1" * 5000])
 def test_an_impossible_number_is_refused(good, option, value):
     if value == "":

@@ -70,7 +70,9 @@ def examine(
 def test_the_reference_driver_keeps_the_contract(quick, measured, model):
     findings = measured(lambda: examine(REFERENCE, model), lambda findings: all(f.kept for f in findings.values()))
     assert not [finding for finding in findings.values() if not finding.kept]
-    assert len(findings) == 12
+    assert len(findings) == (13 if model == "closed" else 12)
+    if model == "closed":
+        assert "refuses" in findings["lets users leave, or refuses"].said
 
 
 @pytest.mark.parametrize(
@@ -88,6 +90,7 @@ def test_the_reference_driver_keeps_the_contract(quick, measured, model):
         ("shared_draws", "same draws on two clients", "workers did other things"),
         ("no_seed", "the seed counts", "the same draws with another seed"),
         ("deaf", "ends on SIGTERM", "still runs 3 s later"),
+        ("ignores_leaving", "lets users leave, or refuses", "user 6 is not there"),
     ],
 )
 def test_each_fault_is_named(quick, monkeypatch, fault, rule, said):
@@ -98,6 +101,26 @@ def test_each_fault_is_named(quick, monkeypatch, fault, rule, said):
     findings = examine(BROKEN, last=rule, fault=fault)
     assert findings[rule].kept is False, findings
     assert said in findings[rule].said
+
+
+@pytest.mark.parametrize(
+    ("ends", "beats", "said"),
+    [
+        ([9.0] * 6 + [2.01, 2.1, 2.0, 2.9], [10, 6], ""),
+        ([9.0] * 6 + [2.01, 2.1, 2.0, 3.1], [10, 6], "user 9 left 3.10 s after the start, expected 2 to 3 s"),
+        ([9.0] * 6 + [2.01, 1.2, 2.0, 2.0], [10, 6], "user 7 left 1.20 s after the start"),
+        ([9.0, 5.0] + [9.0] * 4 + [2.0] * 4, [10, 6], "user 1 left 5.00 s after the start, expected to stay until 6 s"),
+        ([9.0] * 6 + [2.0] * 4, [10, 7], "progress.csv: 7 users after 4 of them had left"),
+    ],
+)
+def test_who_leaves_too_late_or_too_early_is_named(tmp_path, ends, beats, said):
+    run = check.Started(tmp_path, check.Share(0, 1, 6, 0), 0.0, start_s=100.0)
+    lives = [f"{user},100500,{1000 * (100 + end):.0f},0" for user, end in enumerate(ends)]
+    (tmp_path / "users.csv").write_text("\n".join(["user,t_start_ms,t_end_ms,pending_ms", *lives]) + "\n")
+    rows = [f"{101.9 + 2 * n},{users}" for n, users in enumerate(beats)]
+    (tmp_path / "progress.csv").write_text("\n".join(["t_s,users", *rows]) + "\n")
+    problem = check.stayed(run)
+    assert problem.startswith(said) if said else problem == ""
 
 
 def test_whether_work_of_its_own_amount_can_be_ended_is_unknown(quick):

@@ -11,8 +11,10 @@ WORKLOADS = Path(__file__).parents[1]
 
 
 def told(directory: Path, properties: dict[str, object]) -> dict[str, object]:
-    """`driver.json` with the given properties of the plan; `plan` and `jvm_heap` are run-jmeter's own."""
-    left = {f"ntier.{k}": str(v) for k, v in properties.items() if k not in ("plan", "jvm_heap")}
+    """`driver.json` with the given properties of the plan; `plan` and `jvm_heap` are run-jmeter's own, `leaving` is the
+    contract's."""
+    left = {f"ntier.{k}": str(v) for k, v in properties.items() if k not in ("plan", "jvm_heap", "leaving")}
+    leaving = {"leaving": properties["leaving"]} if "leaving" in properties else {}
     return {
         "contract": 1,
         "load_model": "closed",
@@ -21,7 +23,8 @@ def told(directory: Path, properties: dict[str, object]) -> dict[str, object]:
         "workers_total": properties.get("users", 1),
         "seed": properties.get("seed", 1),
         "think_time_s": 7.0,
-        "phases": {"ramp_up_s": 0, "run_s": 60, "ramp_down_s": 0},
+        "phases": {"ramp_up_s": properties.get("ramp_up_s", 0), "run_s": 60, "ramp_down_s": 0},
+        **leaving,
         "entry": {"addresses": ["127.0.0.1"], "port": 80, "path": "/rubbos"},
         "parameters": {},
         "jmeter": {

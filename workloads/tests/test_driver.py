@@ -55,7 +55,9 @@ def test_jmeter_keeps_the_contract(environment, tmp_path, kind):
         assert [finding.rule for finding in broken] == ["the seed counts"]
     else:
         assert not broken
-    assert len(findings) == 12
+    assert len(findings) == 13
+    left = next(f.said for f in findings if f.rule == "lets users leave, or refuses")
+    assert ("4 of 10 users left in time" if kind == "plug-in" else "own thread groups cannot leave") in left
 
 
 def test_a_plan_of_its_own_thread_group_starts_and_ends_when_it_is_told(java, jmeter_home, board, tmp_path):

@@ -86,16 +86,25 @@ def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: b
             result.problems.append(str(error))
             continue
         result.problems += parts.problems
-        for table, frame in parts.tables.items():
+        result.valid += int(parts.tables["trials"]["valid"].sum())
+        for table, frame in apart(parts.tables).items():
             frames[table].append(frame.assign(sweep=sweep.name, trial=name))
     tables = {t: _joined(t, parts) for t, parts in frames.items()}
     tables["decisions"] = decisions(sweep)
-    result.valid = int(tables["trials"]["valid"].sum()) if len(tables["trials"]) else 0
     tables |= judge(
         sweep.name, tables["trials"], tables["samples"], tables["nodes"], tables["interactions"], tables["decisions"]
     )
     write_tables(store, sweep.name, tables, inputs=inputs if not result.problems else "", lock=True)
     return result
+
+
+def apart(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """A trial from above goes to a table of its own, and to no other: what else the store holds is of trials after a
+    reset."""
+    row = tables["trials"]
+    if row["above"].isna().all():
+        return {**tables, "trials": row.drop(columns=["above", "above_real"])}
+    return {"from_above": row[[c for c in TABLES["from_above"].names if c in row]]}
 
 
 def _joined(table: str, parts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -163,7 +172,8 @@ def trial_tables(trial: RawTrial, attempts_n: int = 1, *, revalidate: bool = Fal
     tables = _manifest_tables(trial, validity, attempts_n)
     if manifest.state is not State.COLLECTED:
         return TrialTables(tables, problems)
-    for part in (_client_tables, _sample_tables, _choice_table):
+    parts = (_client_tables,) if manifest.above else (_client_tables, _sample_tables, _choice_table)
+    for part in parts:
         try:
             part(trial, tables, problems)
         except DataError as error:
@@ -227,6 +237,8 @@ def _identity(manifest: Manifest) -> dict:
         "middleware",
         "users",
         "users_real",
+        "above",
+        "above_real",
         "scale",
         "rep",
         "seed",

@@ -210,6 +210,14 @@ class RawTrial:
     def users(self) -> pd.DataFrame:
         return self.of_clients("users.csv", client.users)
 
+    @property
+    def taken_along(self) -> int:
+        """Requests under way of users who left before the run: a server may answer them later, and they count
+        nowhere."""
+        if not self.manifest.leavers or not self.wrote("users.csv"):
+            return 0
+        return int(((self.users["pending_s"] > 0) & (self.users["end_s"] <= self.run[0])).sum())
+
     @cached_property
     def progress(self) -> pd.DataFrame:
         return self.of_clients("progress.csv", client.progress)

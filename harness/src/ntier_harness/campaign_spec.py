@@ -23,6 +23,7 @@ CROSSED = {"topologies": "topo", "mixes": "mix", "middlewares": "middleware"}
 SINGULAR = {"topo": "topology", "mix": "mix", "middleware": "middleware"}
 OPTIONS = (
     "users",
+    "above",
     "factor",
     "phases",
     "reps",
@@ -41,6 +42,7 @@ KEYS = (*CROSSED, *OPTIONS, "hosts", "scale", "attempts", "name", "include", "ex
 ENTRY_KEYS = (
     *SINGULAR.values(),
     "users",
+    "above",
     "factor",
     "phases",
     "reps",

@@ -23,6 +23,7 @@ Examples:
   ntier plan  --topo 1/1/1/1M                   what a sweep would do; touches nothing
   ntier sweep --topo 1/1/1/1M                   the main job: from nodes to a report
   ntier sweep --topo 1/2/1/2M --users 1000:9000:2000 --phases standard --reps 3
+  ntier sweep --topo 1/1/1/1M --users 1000,2000 --above 8000    does it come back when users leave?
   ntier campaign --spec workloads/campaigns/paper-mesh.yaml
   ntier down                                    destroys the nodes; results stay
 """
@@ -43,6 +44,11 @@ SPEC_OPTIONS = [
         "--factor",
         metavar="NAME=LIST",
         help="Variable that changes from trial to trial instead of the users: sleep_s=0.1,0.5.",
+    ),
+    click.option(
+        "--above",
+        metavar="N",
+        help="Also measures each load below N users after N users were there during the ramp-up and left.",
     ),
     click.option("--mix", metavar="NAME", help="What the users do: a workload of the system."),
     click.option(

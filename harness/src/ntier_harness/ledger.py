@@ -20,7 +20,7 @@ from ntier_harness.plan import Trial
 from ntier_harness.spec import Spec
 
 INTERRUPTED = "interrupted"
-_DIR = re.compile(r"((?:u\d{5,}|[a-z][a-z0-9_]*-[0-9_e-]+)\.r\d\d)(?:\.a(\d+))?")
+_DIR = re.compile(r"((?:u\d{5,}(?:\.above\d{5,})?|[a-z][a-z0-9_]*-[0-9_e-]+)\.r\d\d)(?:\.a(\d+))?")
 # What must be equal for trials to stand in one sweep: manifest field -> option that sets it.
 SAME = {"target": "target", "scale": "scale", "seed": "seed", "data_profile": "data", "soft_resources": "set"}
 

@@ -37,19 +37,24 @@ class Trial:
     factor: str = USERS
     value: float | None = None
     """Of another factor than the users."""
+    above: int | None = None
+    """Most nominal users before the run, if some leave during the ramp-up."""
 
     @property
     def key(self) -> str:
-        """`u01000.r01`, `sleep_s-0_5.r01`."""
+        """`u01000.r01`, `u01000.above08000.r01`, `sleep_s-0_5.r01`."""
         if self.value is None:
-            return f"u{self.users:05d}.r{self.rep:02d}"
+            before = "" if self.above is None else f".above{self.above:05d}"
+            return f"u{self.users:05d}{before}.r{self.rep:02d}"
         number = f"{self.value:.12g}" if self.value % 1 else str(int(self.value))
         return f"{self.factor}-{number.replace('.', '_')}.r{self.rep:02d}"
 
     @property
     def load(self) -> str:
         """What distinguishes this trial from the others of the sweep, as text."""
-        return counted(self.users, "user") if self.value is None else f"{self.factor} {self.value:g}"
+        if self.value is not None:
+            return f"{self.factor} {self.value:g}"
+        return counted(self.users, "user") + (f" after {self.above}" if self.above else "")
 
     def attempt_key(self, attempt: int) -> str:
         return self.key if attempt == 1 else f"{self.key}.a{attempt}"
@@ -93,13 +98,24 @@ def order(spec: Spec, loads: tuple[int, ...] | None = None) -> list[Trial]:
     """Trials in complete blocks: repetition 1 of every load, then repetition 2. Inside a block the loads come in an
     order that halves the gaps (lowest, middle, quarters...), so an early stop leaves a coarse sweep instead of half of
     one, and the load does not rise steadily with time (an effect of the order can be seen). The seed scrambles every
-    block but the first. `loads`: other loads than the request's."""
+    block but the first. A load that is measured from above as well has its two trials one behind the other, and which
+    of them is the first one alternates from load to load and from block to block. `loads`: other loads than the
+    request's."""
     trials, points = [], spec.points if loads is None else loads
     for rep in range(1, spec.reps + 1):
         mask = 0 if rep == 1 else random.Random(f"{spec.seed}/{rep}").getrandbits(16)  # noqa: S311 (an order, not a secret)
         for i in block_order(len(points), mask):
-            trials.append(trial(spec, points[i], rep))
+            trials += in_turn(spec, trial(spec, points[i], rep), first=(i + rep) % 2 == 1)
     return trials
+
+
+def in_turn(spec: Spec, usual: Trial, *, first: bool) -> list[Trial]:
+    """A trial, and the one at its load that comes from above if there is one. Both have the same walks. `first`: the
+    usual one comes first."""
+    if spec.above is None or usual.users >= spec.above:
+        return [usual]
+    pair = [usual, replace(usual, above=spec.above)]
+    return pair if first else pair[::-1]
 
 
 def trial_duration_s(spec: Spec) -> float:
@@ -149,7 +165,7 @@ def _minutes(text: str) -> float:
 
 def disk_bytes(spec: Spec, trials: list[Trial]) -> int:
     """Expected size of these raw trials, bytes."""
-    return sum(trial_bytes(spec, t.users) for t in trials)
+    return sum(trial_bytes(spec, max(t.users, t.above or 0)) for t in trials)
 
 
 def trial_bytes(spec: Spec, users: int) -> int:

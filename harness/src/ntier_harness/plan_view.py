@@ -12,6 +12,7 @@ from ntier_harness.deploy import playbooks
 from ntier_harness.errors import RequestError
 from ntier_harness.lab import Lab
 from ntier_harness.machine import memory_info
+from ntier_harness.plan import Trial
 from ntier_harness.screen import duration, size
 from ntier_harness.spec import CLIENT, SEARCH_MOST, Spec
 from ntier_harness.systems.notation import Topology
@@ -70,8 +71,9 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
         "settings": settings.origins(spec),
         "trials": [
             {"trial": t.key, "users": t.users, "users_real": spec.real_users(t.users), "value": t.value, "rep": t.rep,
-             "state": "to run" if t.key in left else "done"} for t in trials
+             "above": t.above, "state": "to run" if t.key in left else "done"} for t in trials
         ],
+        "above": above_data(spec, trials, left),
         "search": search_data(spec),
         "duration_s": plan.sweep_duration_s(spec, len(to_come), deployed=False),
         "price": lab.target.price(spec, plan.sweep_duration_s(spec, len(to_come), deployed=False)) if to_come else None,
@@ -82,6 +84,15 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
         "steps": steps(lab, spec),
         "problems": problems,
     }  # fmt: skip
+
+
+def above_data(spec: Spec, trials: list[Trial], left: set[str]) -> dict[str, Any] | None:
+    """The trials from above, and what those to run add to the expected duration; None if none is asked for."""
+    if spec.above is None:
+        return None
+    mine = [t for t in trials if t.above]
+    to_run = sum(t.key in left for t in mine)
+    return {"users": spec.above, "trials": len(mine), "duration_s": to_run * plan.trial_duration_s(spec)}
 
 
 def search_data(spec: Spec) -> dict[str, Any]:
@@ -202,6 +213,7 @@ def plan_text(data: dict[str, Any]) -> str:
     lines += [
         "",
         text,
+        *above_lines(data["above"]),
         f"{count} {duration(data['duration_s'])} (with all installed and nodes not yet up)",
         "",
         *([*foresight.lines(data["foreseen"]), ""] if "foreseen" in data else []),
@@ -209,6 +221,16 @@ def plan_text(data: dict[str, Any]) -> str:
         *(f"warning   {p}" for p in data["problems"]),
     ]
     return "\n".join(lines)
+
+
+def above_lines(above: dict[str, Any] | None) -> list[str]:
+    if above is None:
+        return []
+    return [
+        f"Each load below {above['users']} users is measured twice in turns: after a reset, and after {above['users']} "
+        f"users were there during the ramp-up and left. That is {counted(above['trials'], 'trial')} more, of which "
+        f"those to run take {duration(above['duration_s'])}."
+    ]
 
 
 def before_work(lab: Lab, spec: Spec, attempts: int) -> None:

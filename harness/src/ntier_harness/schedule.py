@@ -175,7 +175,8 @@ class Search:
         """The analysis' decision: {users or null, why, reason}."""
         tries = ledger.attempts(self.folder)
         mine = {t.key for t in self._first()}
-        trials = {k: next((a.manifest for a in v if a.manifest), None) for k, v in tries.items()}
+        found = {k: next((a.manifest for a in v if a.manifest), None) for k, v in tries.items()}
+        trials = {k: m for k, m in found.items() if not (m and m.above)}  # a search does not see those from above
         open_ = [k for k, m in trials.items() if m and self._next_attempt(m.users, m.rep, tries) is not None]
         others = {m.users for k, m in trials.items() if m and k not in mine and k not in open_ and m.rep == 1}
         store = self.lab.paths.results / "store"

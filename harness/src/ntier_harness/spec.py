@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.wording import counted
 
 from ntier_harness import catalog, systems
@@ -27,6 +28,7 @@ MAX_CLIENTS = 16  # as terraform/modules/topology
 MAX_TRACE_EVERY = 1_000_000
 MAX_POINTS = 999  # values of a factor in a sweep
 ANY_USERS = (1, 100_000)
+ABOVE_RAMP_UP_S = 4.0  # least ramp-up of a trial from above: a second each to come, to be there, and two to come back
 DEFAULT_PRECISION, PRECISIONS = 0.05, (0.005, 0.5)
 SEARCH_LEAST, SEARCH_MOST = 4, 6  # loads of a search for the capacity (analysis/bench/capacity_search.py)
 
@@ -60,6 +62,9 @@ class Spec:
     """Load generators; they share the users."""
     trace_every: int = 0
     """One interaction of so many is followed through all tiers; 0: none."""
+    above: int | None = None
+    """Each load below this one is measured a second time, after so many users were there during the ramp-up and
+    left."""
 
     factor: str = USERS
     """The variable that changes from trial to trial."""
@@ -105,6 +110,11 @@ class Spec:
         parts += [self.topology.slug, self.mix.name]
         parts += [self.middleware] if keyed(self.system) else []
         return ".".join([*parts, self.name] if self.name else parts)
+
+    @property
+    def most_users(self) -> int:
+        """That are there at any time, nominal."""
+        return max(self.users[-1], self.above or 0)
 
     def real_users(self, users: int) -> int:
         scale = self.scale if self.system.definition.load.factor.scales else 1
@@ -387,10 +397,11 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
         built_roles=systems.built_roles(root),
         clients=whole("clients", options.get("clients") or 1, 1, MAX_CLIENTS),
         trace_every=_parse_trace(options.get("trace"), system),
+        above=_parse_above(options.get("above"), system),
     )
     spec = replace(spec, chosen=choose(system, topology, parse_variants(options, system)))
     settings.check(spec)
-    least, most = spec.real_users(spec.users[0]), spec.real_users(spec.users[-1])
+    least, most = spec.real_users(spec.users[0]), spec.real_users(spec.most_users)
     if least < spec.clients:
         real = counted(least, "real user")
         raise RequestError(
@@ -399,7 +410,9 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
         )
     if most > MAX_REAL_USERS * spec.clients:
         of = f"{MAX_REAL_USERS}" + (f" for each of {spec.clients} clients" if spec.clients > 1 else "")
-        raise RequestError(f"users: {spec.users[-1]} at scale {spec.scale} are {most} real users; at most {of}")
+        option = "users" if spec.most_users == spec.users[-1] else "above"
+        raise RequestError(f"{option}: {spec.most_users} at scale {spec.scale} are {most} real users; at most {of}")
+    _check_above(spec)
     name = options.get("name")
     explicit_scale = "" if scale_text == "auto" or not kind(target).scaled else f"s{spec.scale:g}".replace(".", "_")
     name = derived_name(spec, default_phases, explicit_scale) if name is None or name == "" else name
@@ -408,6 +421,44 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
             f"name: {name!r}: allowed are up to 40 of a-z, 0-9, _ and -, beginning with a letter or digit"
         )
     return replace(spec, name=name)
+
+
+def _parse_above(text: Any, system: System) -> int | None:
+    """Raises RequestError also for a system whose users cannot leave."""
+    if not text:
+        return None
+    load = system.definition.load
+    if load.model is not LoadModel.CLOSED:
+        raise RequestError(
+            f"above: users leave only where users think; the load of system {system.name} is {load.model.value}"
+        )
+    if not load.driver.lets_users_leave:
+        raise RequestError(f"above: the driver of system {system.name} does not let users leave before the end")
+    return whole("above", text, *(int(n) for n in (load.factor.range if load.factor.name == USERS else ANY_USERS)))
+
+
+def _check_above(spec: Spec) -> None:
+    """Raises RequestError if no load comes from above, or the driver cannot make one of them."""
+    if spec.above is None:
+        return
+    if spec.factor != USERS:
+        raise RequestError(f"above: only a sweep over users has loads below it, but the factor is {spec.factor}")
+    if spec.search != "grid":
+        raise RequestError(f"above: a search ({spec.search}) measures each load once; allowed is --search grid")
+    if spec.phases.ramp_up_s < ABOVE_RAMP_UP_S:
+        raise RequestError(
+            f"above: users come and leave during the ramp-up, which is {spec.phases.ramp_up_s:g} s long; give --phases "
+            f"with {ABOVE_RAMP_UP_S:g} s or more"
+        )
+    below = [n for n in spec.users if n < spec.above]
+    if not below:
+        raise RequestError(f"above: {spec.above} is not above any load; the lowest is {spec.users[0]} users")
+    leavers = spec.real_users(spec.above) - spec.real_users(below[-1])
+    if leavers < spec.clients:
+        raise RequestError(
+            f"above: {spec.above} and {below[-1]} users at scale {spec.scale} differ by "
+            f"{counted(leavers, 'real user')}; at least one must leave for each of {counted(spec.clients, 'client')}"
+        )
 
 
 def _data_profile(given: str | None, data: Data | None) -> str:

@@ -50,6 +50,8 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft_resources: di
         data_profile=spec.data_profile,
         users=trial.users,
         users_real=spec.real_users(trial.users),
+        above=trial.above,
+        above_real=None if trial.above is None else spec.real_users(trial.above),
         scale=spec.scale,
         rep=trial.rep,
         seed=spec.seed,
@@ -194,7 +196,7 @@ class Attempt:
         """The load generator, and the configuration in force, for the record."""
         run, driver = of_system.run_and_driver(
             self.lab, self.spec, self.remote, self.manifest.users_real, self.spec.phases, self.trial.seed,
-            value=self.trial.value,
+            value=self.trial.value, leavers=self.manifest.leavers,
         )  # fmt: skip
         (self.directory / "config").mkdir(exist_ok=True)
         for file, name in ((self.spec.mix.file, ""), (self.spec.mix.author_file, ".authors")):

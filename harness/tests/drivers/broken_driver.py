@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "drivers"))
 from http_driver import Driver
 
-driver = Driver(Path(sys.argv[1]))
+folder = Path(sys.argv[1])
+told = json.loads((folder / "driver.json").read_text())
+if told["parameters"]["fault"] == "ignores_leaving" and told.pop("leaving", None):
+    (folder / "driver.json").write_text(json.dumps(told))
+driver = Driver(folder)
 fault, entry = driver.parameters["fault"], driver.entry
 
 
@@ -70,6 +75,6 @@ elif fault == "ends_late":
     driver.told["phases"]["ramp_down_s"] += 600
 elif fault == "own_amount":
     driver.number = 8  # interactions of its own
-else:
+elif fault != "ignores_leaving":
     sys.exit(f"unknown fault {fault!r}")
 asyncio.run(driver.run())

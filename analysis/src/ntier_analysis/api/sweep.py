@@ -13,6 +13,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.interactions import by_interaction, long_interactions
 from ntier_analysis.figures.style import THRESHOLD_PCT
+from ntier_analysis.recovery import as_rows, recoveries
 from ntier_analysis.report.data import SweepData, read_sweep
 from ntier_analysis.report.drawings import density_figures, load_figures, telling_trials
 from ntier_analysis.report.measured import DENSITY_INTERVAL_S
@@ -99,6 +100,22 @@ class Sweep:
         (True, True)
         """
         return read_table(self._store, "sweep_checks", self.name).drop(columns="sweep")
+
+    @cached_property
+    def recovery(self) -> pd.DataFrame:
+        """Does throughput come back when users leave? One row per load that was also measured from above: users, above
+        (most users before the run), after_reset_per_s, from_above_per_s, ratio (from above over after a reset), low,
+        high (95 %), margin, outcome (comes back, does not come back, undecided), basis (what the interval is made of).
+        No rows without such trials.
+
+        >>> import ntier_analysis as na
+        >>> len(na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").recovery)
+        0
+        """
+        names = ["users", "above", "after_reset_per_s", "from_above_per_s", "ratio", "low", "high", "margin", "outcome"]
+        found = as_rows(recoveries(self.trials, read_table(self._store, "from_above", self.name)))
+        rows = [r | dict(zip(("low", "high"), r["interval"], strict=True)) for r in found]
+        return pd.DataFrame(rows, columns=[*names, "basis"])
 
     @cached_property
     def hottest(self) -> pd.DataFrame:

@@ -139,6 +139,11 @@ class Manifest(_Part):
     data_profile: str
     users: Count
     users_real: Count
+    above: Count | None = None
+    """Most nominal users before the run, if more were there than in the run: those beyond `users` left during the
+    ramp-up. None: nobody left."""
+    above_real: Count | None = None
+    """The same, times the scale."""
     scale: Positive
     rep: Count
     seed: int
@@ -167,6 +172,19 @@ class Manifest(_Part):
     """Limits as read back from the control group: {"node", "t_s", "moment": ramp_up|run|end, "cpu_cores"}."""
     validity: Validity | None = None
     files: list[FileEntry] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _some_leave(self) -> Manifest:
+        if (self.above is None) != (self.above_real is None):
+            raise ValueError("above and above_real: expected both or neither")
+        if self.above is not None and self.above <= self.users:
+            raise ValueError(f"above is {self.above}, expected more than users ({self.users})")
+        return self
+
+    @property
+    def leavers(self) -> int:
+        """Real users who leave during the ramp-up."""
+        return 0 if self.above_real is None else self.above_real - self.users_real
 
     @property
     def valid(self) -> bool:

@@ -20,6 +20,7 @@ from ntier_analysis.figures.style import THRESHOLD_PCT
 from ntier_analysis.places import raw_beside
 from ntier_analysis.prediction.demands import tier_demands
 from ntier_analysis.prediction.forecast import Forecast, forecast
+from ntier_analysis.recovery import Recovery, recoveries
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.mix import expected_shares
@@ -69,6 +70,13 @@ class SweepData:
     sources; columns SAMPLE_COLUMNS."""
     raw_trials: dict[str, RawTrial]
     """The raw trials that are still there, for what only logs tell; none if imported or moved away."""
+    from_above: pd.DataFrame
+    """Trials that came from above, which no other frame has; columns of the store's table."""
+
+    @cached_property
+    def recovery(self) -> list[Recovery]:
+        """Whether throughput comes back when users leave; empty without trials from above."""
+        return recoveries(self.trials, self.from_above)
 
     @cached_property
     def run_samples(self) -> dict[str, pd.DataFrame]:
@@ -173,6 +181,7 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
         mix_targets=_mix_targets(raw_trials),
         samples=read_table(store, "samples", sweep, columns=SAMPLE_COLUMNS, filters=OTHER_RESOURCES),
         raw_trials={t.manifest.trial: t for t in raw_trials},
+        from_above=read_table(store, "from_above", sweep),
     )
 
 

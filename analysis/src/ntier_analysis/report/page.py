@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ntier_analysis import recovery
 from ntier_analysis.contracts.files import write_text
 from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.figures.drawing import placed, save, write_csv
@@ -81,7 +82,9 @@ def _context(data: SweepData) -> dict:
         "next_title": words.NEXT,
         "next": [words.sentence(line) for line in verdict["next"]],
         "evidence": [words.sentence(line) for line in _evidence(verdict)],
-        "warnings": words.warnings(trials, data.checks, verdict),
+        "warnings": words.warnings(trials, data.checks, verdict) + recovery.warnings(data.from_above),
+        "comes_back": recovery.sentences(data.recovery, data.topology),
+        "recovery_rows": tables.recovery_rows(data),
         "facts": _facts(data),
         "scale_sentence": words.scale_sentence(scale),
         "scaled": scale != 1.0,
@@ -159,6 +162,7 @@ def _write_tables(data: SweepData, folder: Path) -> None:
         "demands": tables.demands(data),
         "replicas": replicas.shares(data),
         "choices": replicas.regrets(data),
+        "from_above": data.from_above,
     }
     for name, frame in frames.items():
         write_csv(frame, folder / f"{name}.csv", data.origin)

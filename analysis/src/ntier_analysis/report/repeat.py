@@ -6,9 +6,9 @@ import shlex
 
 GOALS = {
     "sweep": (
-        "SYSTEM", "TOPO", "VARIANT", "USERS", "FACTOR", "MIX", "PHASES", "REPS", "MIDDLEWARE", "TARGET", "HOSTS",
-        "MACHINES", "BUDGET", "SCALE", "SEARCH", "PRECISION", "MINUTES", "SEED", "NAME", "DATA", "CLIENTS", "SET",
-        "ATTEMPTS",
+        "SYSTEM", "TOPO", "VARIANT", "USERS", "ABOVE", "FACTOR", "MIX", "PHASES", "REPS", "MIDDLEWARE", "TARGET",
+        "HOSTS", "MACHINES", "BUDGET", "SCALE", "SEARCH", "PRECISION", "MINUTES", "SEED", "NAME", "DATA", "CLIENTS",
+        "SET", "ATTEMPTS",
     ),
     "campaign": ("SPEC", "MACHINES", "BUDGET"),
 }  # fmt: skip

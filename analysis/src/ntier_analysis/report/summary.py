@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pandas as pd
 
+from ntier_analysis import recovery
 from ntier_analysis.report import rent, tables, words
 from ntier_analysis.report.data import SweepData
 from ntier_analysis.wording import resource
@@ -16,12 +17,13 @@ FILE = "report.json"
 
 
 def summary(data: SweepData) -> dict[str, Any]:
-    """{schema_version, sweep, topology, scale, sentence, verdict, trials, warnings, cost}; numbers that are not known
-    are null. `verdict`: as `ntier-analysis verdict --json` prints it, without its trials. Of each trial: trial, users
-    (nominal), users_real, rep, valid, reasons, throughput_per_s (measured) with throughput_interval (95 %),
-    response_time_mean_ms, response_time_p95_ms, and hottest: the system's node and resource with the largest
-    saturation {node, resource, utilization_mean_pct, saturation (share of the run phase), interval}, or null. `cost`:
-    of rented machines (`rent.cost`), else null."""
+    """{schema_version, sweep, topology, scale, sentence, verdict, trials, comes_back, recovery, warnings, cost};
+    numbers that are not known are null. `verdict`: as `ntier-analysis verdict --json` prints it, without its trials. Of
+    each trial: trial, users (nominal), users_real, rep, valid, reasons, throughput_per_s (measured) with
+    throughput_interval (95 %), response_time_mean_ms, response_time_p95_ms, and hottest: the system's node and resource
+    with the largest saturation {node, resource, utilization_mean_pct, saturation (share of the run phase), interval},
+    or null. `recovery`: of each load that was also measured from above, as `recovery.as_rows`, and `comes_back`: what
+    that says in sentences; both empty if there is none. `cost`: of rented machines (`rent.cost`), else null."""
     hot = tables.hottest(data)
     document = {
         "schema_version": 1,
@@ -31,7 +33,9 @@ def summary(data: SweepData) -> dict[str, Any]:
         "sentence": words.verdict_sentence(data.verdict, data.scale),
         "verdict": {k: v for k, v in data.verdict.items() if k != "trials"},
         "trials": [_trial(t, hot.loc[t.trial] if t.trial in hot.index else None) for t in data.trials.itertuples()],
-        "warnings": words.warnings(data.trials, data.checks, data.verdict),
+        "comes_back": recovery.sentences(data.recovery, data.topology),
+        "recovery": recovery.as_rows(data.recovery),
+        "warnings": words.warnings(data.trials, data.checks, data.verdict) + recovery.warnings(data.from_above),
         "cost": rent.cost(data.manifests),
     }
     return orjson.loads(to_json(document))
@@ -84,17 +88,37 @@ HEAD = (
 LEFT = ("trial", "hottest", "")
 
 
+RECOVERY_HEAD = ("users", "after", "interactions/s after a reset", "from above", "ratio [95 %]", "outcome", "by")
+RECOVERY_LEFT = ("outcome", "by")
+
+
 def text(report: dict[str, Any]) -> str:
-    """What `summary` gives, for a person: the sentence, a line per trial, the warnings, the page."""
-    rows = [HEAD, *(_row(t) for t in report["trials"])]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
-    lines = [
-        "  ".join(c.ljust(w) if h in LEFT else c.rjust(w) for h, c, w in zip(HEAD, row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    """What `summary` gives, for a person: the sentences, a line per trial and per load that was also measured from
+    above, the warnings, the page."""
+    lines = _aligned([HEAD, *(_row(t) for t in report["trials"])], LEFT)
+    if report.get("recovery"):
+        lines += ["", *_aligned([RECOVERY_HEAD, *map(_recovery_row, report["recovery"])], RECOVERY_LEFT)]
     warnings = [f"warning: {w}" for w in report["warnings"]]
     paid = [rent.sentence(report["cost"])] if report.get("cost") else []
-    return "\n".join([report["sentence"], "", *lines, "", *paid, *warnings, f"report: {report['report']}"])
+    said = [report["sentence"], *report.get("comes_back", [])]
+    return "\n".join([*said, "", *lines, "", *paid, *warnings, f"report: {report['report']}"])
+
+
+def _aligned(rows: list[tuple[str, ...]], left: tuple[str, ...]) -> list[str]:
+    """Lines of columns; the first row is the head. `left`: heads of the columns of text."""
+    head = rows[0]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    return [
+        "  ".join(c.ljust(w) if h in left else c.rjust(w) for h, c, w in zip(head, row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _recovery_row(r: dict[str, Any]) -> tuple[str, ...]:
+    value, (low, high) = r["ratio"], r["interval"]
+    ratio = "unknown" if value is None else f"{value:.2f}" if low is None else words.share(value, low, high)
+    rates = (words.number(r[k]) for k in ("after_reset_per_s", "from_above_per_s"))
+    return words.count(r["users"]), words.count(r["above"]), *rates, ratio, r["outcome"], r["basis"]
 
 
 def _row(t: dict[str, Any]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from ntier_analysis import recovery
 from ntier_analysis.contracts.system import NOT_TIERS
 from ntier_analysis.figures.style import tier_order
 from ntier_analysis.prediction.demands import node_demands
@@ -55,6 +56,24 @@ def trial_rows(data: SweepData) -> list[dict]:
             }
         )
     return rows
+
+
+def recovery_rows(data: SweepData) -> list[dict]:
+    """One row of text per load that was also measured from above."""
+    return [
+        {
+            "users": count(r.users),
+            "above": count(r.above),
+            "after_reset": number(r.reset_per_s),
+            "from_above": number(r.above_per_s),
+            "ratio": recovery.share(r.ratio),
+            "outcome": r.outcome,
+            "margin": percent(r.margin),
+            "basis": r.basis,
+            "away": r.outcome == recovery.AWAY,
+        }
+        for r in data.recovery
+    ]
 
 
 def percent(value: float | None) -> str:

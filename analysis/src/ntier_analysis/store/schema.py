@@ -368,6 +368,35 @@ CHOICES = _schema(
     n=("count", "", "How many."),
 )
 
+FROM_ABOVE = _schema(
+    "from_above",
+    sweep=_KEYS["sweep"],
+    trial=("label", "", "Name of the trial in the sweep, for example u02000.above08000.r01.", TEXT),
+    users=("count", "users", "Nominal number of users in the run.", A_COUNT),
+    above=("count", "users", "Most nominal users before the run; those beyond `users` left in the ramp-up.", A_COUNT),
+    users_real=("count", "users", "Users that were really emulated in the run: nominal users x scale.", ONE_OR_MORE),
+    above_real=("count", "users", "The most before the run, as really emulated.", ONE_OR_MORE),
+    rep=("count", "", "Number of the repetition, from 1.", ONE_OR_MORE),
+    valid=("flag", "", "No required validity check failed or was undecidable, and the trial was collected."),
+    invalid_reasons=("text", "", "Reasons of the failed required checks, joined by ', '; empty if valid."),
+    state=("label", "", "planned, running, collected or failed.", STATE),
+    failure=("text", "", "Why the trial failed; empty if it did not."),
+    attempt=("count", "", "Which attempt of the trial this is; earlier ones are kept in raw.", ONE_OR_MORE),
+    attempts=("count", "", "Attempts of this trial that raw holds.", ONE_OR_MORE),
+    run_start_s=("number", "s", "Start of the run phase.", TIME),
+    run_end_s=("number", "s", "End of the run phase (exclusive).", TIME),
+    throughput_per_s=("number", "1/s", "As in trials, which has none of these trials.", NOT_NEGATIVE),
+    throughput_low_per_s=("number", "1/s", "Lower end of its 95 % interval (10 batch means).", FINITE),
+    throughput_high_per_s=("number", "1/s", "Upper end of the same.", NOT_NEGATIVE),
+    goodput_per_s=("number", "1/s", "The part of the throughput within the objective.", NOT_NEGATIVE),
+    response_time_mean_ms=("number", "ms", "Mean response time of the successes completed in the run.", NOT_NEGATIVE),
+    response_time_p95_ms=("number", "ms", "95th percentile of the same; null if too few.", NOT_NEGATIVE),
+    errors=("count", "", "Interactions completed in the run phase that failed.", NOT_NEGATIVE),
+    interactions=("count", "", "Successes completed in the run phase.", NOT_NEGATIVE),
+    pending=("count", "", "Interactions begun before the end of the run and not completed in it.", NOT_NEGATIVE),
+)
+"""A table of their own, so that nothing that reads `trials` pools the two kinds."""
+
 TABLES: dict[str, pa.Schema] = {
     "trials": TRIALS,
     "interactions": INTERACTIONS,
@@ -380,6 +409,7 @@ TABLES: dict[str, pa.Schema] = {
     "thinks": THINKS,
     "decisions": DECISIONS,
     "choices": CHOICES,
+    "from_above": FROM_ABOVE,
 }
 
 NEEDED: dict[str, list[str]] = {
@@ -396,7 +426,7 @@ NEEDED: dict[str, list[str]] = {
 OF_VALID = ("run_start_s", "run_end_s", "throughput_per_s")
 """Columns that a valid trial must have."""
 
-LATER_TABLES = {"decisions", "choices", "sweep_checks"}
+LATER_TABLES = {"decisions", "choices", "sweep_checks", "from_above"}
 """Tables that older stores lack; they are empty there."""
 
 SORT_BY: dict[str, list[str]] = {
@@ -411,6 +441,7 @@ SORT_BY: dict[str, list[str]] = {
     "thinks": ["trial", "phase", "state"],
     "decisions": ["step"],
     "choices": ["trial", "node", "measure", "regret"],
+    "from_above": ["above", "users", "rep", "trial"],
 }
 """Order of the rows: by metric first, which compresses two to five times better than by time."""
 
@@ -418,6 +449,7 @@ KEY: dict[str, list[str]] = {
     "trials": ["sweep", "trial"],
     "samples": ["sweep", "trial", "node", "source", "resource", "item", "metric", "t_s"],
     "nodes": ["sweep", "trial", "node"],
+    "from_above": ["sweep", "trial"],
 }
 """Columns that no two rows of a table may have in common."""
 

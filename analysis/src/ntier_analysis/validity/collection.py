@@ -149,7 +149,8 @@ def clock_drift(trial: RawTrial) -> Finding:
 def logs_agree(trial: RawTrial) -> Finding:
     """Two counts of the run phase: interactions that succeeded against logos, and first bytes of pages against pages.
     There are two since an interaction ends with the page's logo, for which the client waits seconds when all workers
-    of the web server are taken. A page may be missing if its logo had not come when all stopped."""
+    of the web server are taken. A page may be missing if its logo had not come when all stopped. Of requests that
+    users took along who left before the run, the server may answer some in the run."""
     start, end = trial.run
     seen = trial.interactions
 
@@ -167,8 +168,10 @@ def logs_agree(trial: RawTrial) -> Finding:
     logos = within(seen.loc[seen["ok"], "t_s"]), sum(within(log.loc[log["image"], "t_s"]) for log in logs)
     pages = within(seen["page_s"]), sum(within(log.loc[~log["image"], "t_s"]) for log in logs)
     awaited = int((trial.users["pending_s"] > 0).sum()) if trial.wrote("users.csv") else 0
-    off = max(abs(logos[1] - logos[0]), pages[0] - pages[1], pages[1] - pages[0] - awaited)
+    late = trial.taken_along
+    off = max(logos[0] - logos[1], logos[1] - logos[0] - late, pages[0] - pages[1], pages[1] - pages[0] - awaited)
     text = f"client {logos[0]}, web server {logos[1]}; pages {pages[0]} and {pages[1]}, {awaited} pending at the end"
+    text += f" or taken along ({late}) before the run" if late else ""
     return exact(float(off), LOG_SHARE * logos[0] + LOG_COUNT, "interactions", text, logos[0])
 
 

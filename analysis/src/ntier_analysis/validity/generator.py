@@ -11,6 +11,7 @@ from ntier_analysis.contracts import Outcome
 from ntier_analysis.parsers.client import gc_pauses
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import Finding, check, exact, not_applicable, sampled, undecidable
+from ntier_analysis.wording import counted
 
 UNACCOUNTED_PCT = 1.0
 OVERSHOOT_SHARE = 0.005
@@ -140,11 +141,25 @@ def client_pauses(trial: RawTrial) -> Finding:
 
 @check("G4", "Users that lived through the whole run", "users_missing", thinkers=True)
 def users_alive(trial: RawTrial) -> Finding:
+    """In a trial from above also: that those who were to leave were there, all at once, and were gone when the run
+    began. Else the run has other users than the manifest says, or the system never had as many before it."""
     users, (start, end) = trial.users, trial.run
     alive = int(((users["start_s"] <= start) & (users["end_s"] >= end)).sum())
     planned = trial.manifest.users_real
-    outcome = Outcome.PASS if alive == planned else Outcome.FAIL
-    return Finding(outcome, alive, planned, "users", len(users), None, f"{alive} of {planned} users, whole run")
+    outcome, text = Outcome.PASS if alive == planned else Outcome.FAIL, f"{alive} of {planned} users, whole run"
+    leavers = trial.manifest.leavers
+    if not leavers or outcome is Outcome.FAIL:
+        return Finding(outcome, alive, planned, "users", len(users), None, text)
+    gone = users[users["end_s"] <= start]
+    stayed = len(users) - alive - len(gone)
+    first_s = gone["end_s"].min()
+    together = int(((users["start_s"] <= first_s) & (users["end_s"] >= first_s)).sum())
+    text += f"; {len(gone)} of {leavers} left before it, and {together} were there when the first one left"
+    if stayed:
+        text += f"; {counted(stayed, 'user')} who should have left stayed on"
+        return Finding(Outcome.FAIL, alive, planned, "users", len(users), None, text, reason="users_stayed")
+    there = len(gone) == leavers and together == planned + leavers
+    return Finding(Outcome.PASS if there else Outcome.FAIL, alive, planned, "users", len(users), None, text)
 
 
 @check("G5", "Drawn think times follow the truncated exponential", "think_distribution", required=False, thinkers=True)

@@ -35,7 +35,7 @@ MISSES = {"mysql_status": "innodb_buffer_pool_reads_per_s", "postgresql_status":
 def statements(trial: RawTrial) -> Finding:
     """Each page says how many statements it took; the client adds them up (`statements` of progress.csv). The
     middleware's own counters are the other witness. Of pages under way it has counted what the client has not: as many
-    as became more or fewer over the run may be the difference."""
+    as became more or fewer over the run may be the difference, and those that users took along who left before it."""
     start, end = trial.run
     inside = trial.progress[trial.progress["t_s"].between(start, end)]
     beats = inside.groupby("client")[["t_s", "completed", "in_flight", "statements"]].agg(
@@ -55,7 +55,8 @@ def statements(trial: RawTrial) -> Finding:
     waiting, completed = inside.groupby("client")["in_flight"].max().sum(), beats["completed"].sum()
     if waiting > MOST_UNDER_WAY * completed:
         return undecidable(f"{text}; {waiting:.0f} pages were under way at once beside {completed:.0f} completed ones")
-    under_way = abs(beats["in_flight"].sum()) * beats["statements"].sum() / max(beats["completed"].sum(), 1)
+    unsure = abs(beats["in_flight"].sum()) + trial.taken_along
+    under_way = unsure * beats["statements"].sum() / max(beats["completed"].sum(), 1)
     edges = 2 * said / (end - start)  # the counters are read at other moments of a second, at either end
     off, error = 100 * (executed / said - 1), 100 * (under_way / SIGNIFICANT + np.sqrt(said + edges)) / said
     return sampled(off, STATEMENTS_PCT, error, "pct", text, round(said))

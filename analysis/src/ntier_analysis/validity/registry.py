@@ -36,7 +36,8 @@ MODULES = (
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check saw. `required` overrides the registry's, for a check that only sometimes must pass."""
+    """What one check saw. `required` and `reason` override the registry's, for a check that only sometimes must pass,
+    or that may fail in two ways."""
 
     outcome: Outcome
     value: float | None = None
@@ -46,6 +47,7 @@ class Finding:
     standard_error: float | None = None
     detail: str = ""
     required: bool | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def _run(entry: _Registered, trial: RawTrial) -> Check:
         unit=finding.unit,
         n=finding.n,
         standard_error=_finite(finding.standard_error),
-        reason="" if finding.outcome is Outcome.PASS else entry.reason,
+        reason="" if finding.outcome is Outcome.PASS else finding.reason or entry.reason,
         detail=finding.detail,
     )
 

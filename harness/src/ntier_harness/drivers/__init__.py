@@ -6,7 +6,7 @@ watches and ends any of them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from ntier_analysis.contracts.nodes import Node
@@ -54,6 +54,8 @@ class Run:
     workload: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Variables of the system's load, the factor's value among them."""
+    leavers: int = 0
+    """Users of all clients who come beside the workers and leave during the ramp-up."""
 
     @property
     def start_file(self) -> str:
@@ -86,10 +88,21 @@ def split(workers: int, clients: int) -> list[Share]:
     return [Share(i, clients, n, sum(shares[:i])) for i, n in enumerate(shares)]
 
 
+def leaving(run: Run, share: Share) -> Share | None:
+    """The client's part of the users who leave; their numbers begin after those of the workers. None: nobody
+    leaves."""
+    if not run.leavers:
+        return None
+    part = split(run.leavers, share.clients)[share.client]
+    return replace(part, first=run.workers + part.first)
+
+
 def told(run: Run, share: Share, nodes: list[Node]) -> dict[str, Any]:
     """What every driver is told. The seed is the same on all clients: a worker's draws follow from it and from the
     worker's number, so that they do not depend on the split."""
     tiers = dict.fromkeys(node.tier for node in nodes if node.tier not in TIERS_WITHOUT_LOAD)
+    leave = leaving(run, share)
+    who = {"workers": leave.workers, "first_worker": leave.first, "leave_s": run.phases.ramp_up_s / 2} if leave else {}
     return {
         "contract": CONTRACT,
         "load_model": run.model.value,
@@ -113,7 +126,7 @@ def told(run: Run, share: Share, nodes: list[Node]) -> dict[str, Any]:
         },
         "targets": {tier: [node.address for node in nodes if node.tier == tier] for tier in tiers},
         "parameters": dict(run.parameters),
-    }
+    } | ({"leaving": who} if who else {})
 
 
 @dataclass(frozen=True)

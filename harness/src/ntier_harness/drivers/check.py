@@ -35,6 +35,11 @@ GAP_S = 5.0  # between two lines of the heartbeat, as load.HEARTBEAT_S
 EARLY_S, LATE_S = 0.05, 1.0  # requests before the start, and after the end
 COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "threadName", "success", "failureMessage", "bytes",
            "Latency", "Connect")  # fmt: skip
+LEAVERS, LEAVE_PHASES = 4, {"ramp_up_s": 4.0, "run_s": 2.0, "ramp_down_s": 0.5}  # of the run in which users leave
+LEAVE_S, LEFT_S = (
+    2.0,
+    1.0,
+)  # when they leave, and how much later the last one may be gone; in a trial all of the ramp-up
 SAME_LEAST = 10  # interactions that two runs must have in common before their order says anything
 
 
@@ -235,6 +240,8 @@ def rules(bench: Bench) -> Iterator[Finding]:
     yield from same_draws(bench, run)
     yield from on_request(bench, run)
     yield wrong_request(bench)
+    if bench.model == "closed":
+        yield users_leave(bench)
 
 
 def waiting(bench: Bench, run: Started) -> Iterator[Finding]:
@@ -429,6 +436,56 @@ def wrong_request(bench: Bench) -> Finding:
             ended = "goes on" if code is None else f"exit code {code}"
             return Finding("refuses a wrong request", False, f"{what}: {ended}{run.last_words}; expected exit code 2")
     return Finding("refuses a wrong request", True, "exit code 2 and a message")
+
+
+def users_leave(bench: Bench) -> Finding:
+    """Some users are to leave during the ramp-up. A driver that cannot do that says so; one that does not listen would
+    go on with all of them, or without these."""
+    rule = "lets users leave, or refuses"
+    who = {"workers": LEAVERS, "first_worker": WORKERS, "leave_s": LEAVE_S}
+    told = bench.told(bench.whole, 1) | {"phases": LEAVE_PHASES, "leaving": who}
+    run = bench.start(bench.whole, text=json.dumps(told))
+    if not bench.get_ready(run):
+        code = run.wait(run.begun_s + READY_S)
+        bench.end()
+        if code == 2 and run.last_words:
+            return Finding(rule, True, f"refuses, so its system must not say users_leave{run.last_words}")
+        ended = "not ready" if code is None else f"exit code {code}"
+        return Finding(rule, False, f"{ended}{run.last_words}; expected users who leave, or exit code 2")
+    run.release(time.time() + 1)
+    run.wait(run.start_s + sum(LEAVE_PHASES.values()) + END_S)
+    bench.end()
+    problem = stayed(run)
+    if problem:
+        return Finding(rule, False, problem)
+    return Finding(rule, True, f"{LEAVERS} of {WORKERS + LEAVERS} users left in time: its system may say users_leave")
+
+
+def stayed(run: Started) -> str:
+    """What is wrong with the lives of those who should leave and of those who should stay; empty if nothing is."""
+    file = run.folder / "users.csv"
+    if not file.exists():
+        return "users.csv is missing"
+    try:
+        rows = list(csv.DictReader(file.read_text(errors="replace").splitlines()))
+        ends = {int(r["user"]): float(r["t_end_ms"]) / 1000 - run.start_s for r in rows}
+    except (KeyError, TypeError, ValueError) as error:
+        return f"users.csv: {type(error).__name__}: {error}"
+    run_end_s = LEAVE_PHASES["ramp_up_s"] + LEAVE_PHASES["run_s"]
+    for user in range(WORKERS + LEAVERS):
+        if user not in ends:
+            return (
+                f"users.csv: user {user} is not there; users {WORKERS} to {WORKERS + LEAVERS - 1} are to come and leave"
+            )
+        if user >= WORKERS and not LEAVE_S - EARLY_S <= ends[user] <= LEAVE_S + LEFT_S:
+            return (
+                f"user {user} left {ends[user]:.2f} s after the start, expected {LEAVE_S:g} to {LEAVE_S + LEFT_S:g} s"
+            )
+        if user < WORKERS and ends[user] < run_end_s:
+            return f"user {user} left {ends[user]:.2f} s after the start, expected to stay until {run_end_s:g} s"
+    beats = [b for b in csv.DictReader(run.lines()) if float(b["t_s"]) - run.start_s > LEAVE_S + LEFT_S]
+    most = max((int(b["users"]) for b in beats), default=0)
+    return f"progress.csv: {most} users after {LEAVERS} of them had left" if most > WORKERS else ""
 
 
 def text(finding: Finding) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ntier_harness.catalog import Mix
-from ntier_harness.drivers import BIN, REMOTE, Run, Share
+from ntier_harness.drivers import BIN, REMOTE, Run, Share, leaving
 
 HEAP_BYTES_PER_USER = 200_000  # 13,000 users fit in 3.2 GB with the JVM's own 600 MB
 HEAP_BASE_BYTES = 256 * 2**20
@@ -70,7 +70,9 @@ class JMeter:
         return f"cp {self.walks.situations} {run.directory}/situations.csv"
 
     def configuration(self, run: Run, share: Share) -> dict[str, Any]:
-        heap = math.ceil((HEAP_BASE_BYTES + share.workers * HEAP_BYTES_PER_USER) / 2**20)
+        leave = leaving(run, share)
+        users = share.workers + (leave.workers if leave else 0)
+        heap = math.ceil((HEAP_BASE_BYTES + users * HEAP_BYTES_PER_USER) / 2**20)
         properties = dict(self.properties) | (self.walks.properties(run) if self.walks else {})
         settings = {"plan": self.plan, "own_thread_group": self.own_thread_group, "heap": f"{heap}m"}
         return {"jmeter": settings | {"properties": properties}}

@@ -76,15 +76,15 @@ def make(
 
 def run_and_driver(
     lab: Lab, spec: Spec, directory: str, workers: int, phases: Phases, seed: int, *,
-    value: float | None = None, think_time_s: float | None = None, keep: int = 0,
+    value: float | None = None, think_time_s: float | None = None, keep: int = 0, leavers: int = 0,
 ) -> tuple[Run, Driver]:  # fmt: skip
     """The load of a request for one run. `value`: of the sweep's factor, if it is a parameter of the driver;
-    `think_time_s`: another mean than the workload's; `keep`: as in `Walks`."""
+    `think_time_s`: another mean than the workload's; `keep`: as in `Walks`; `leavers`: as in `Run`."""
     system, mix, load = spec.system, spec.mix, spec.system.definition.load
     think_time_s = (think_time_s or mix.think_time_s) if load.model is LoadModel.CLOSED else None
     run = Run(
         directory, workers, phases, seed, Entry(load.entry.tier, load.entry.port, load.entry.path), load.model,
-        think_time_s, mix.name, spec.parameters(value),
+        think_time_s, mix.name, spec.parameters(value), leavers,
     )  # fmt: skip
     walks = None
     if load.mixes and mix.file:

@@ -235,6 +235,13 @@ class Driver(Part):
     traces: bool = False
     """Whether interactions can be followed through all tiers (option --trace): the driver sends a W3C trace context,
     and the roles heed `ntier_trace_every`."""
+    users_leave: bool = False
+    """command: whether the program lets users leave during the ramp-up (`leaving` in driver.json, docs/drivers.md),
+    which trials from above need. JMeter always does, unless the plan has its own thread groups."""
+
+    @property
+    def lets_users_leave(self) -> bool:
+        return self.users_leave if self.kind == "command" else not self.own_thread_group
 
     @model_validator(mode="after")
     def _complete(self) -> Driver:
@@ -242,6 +249,8 @@ class Driver(Part):
             raise ValueError("a jmeter driver needs plan: FILE.jmx")
         if self.kind == "command" and not self.command:
             raise ValueError("a command driver needs command: [program, ...]")
+        if self.kind == "jmeter" and self.users_leave:
+            raise ValueError("users_leave is for a command; JMeter's users leave unless own_thread_group is true")
         return self
 
 

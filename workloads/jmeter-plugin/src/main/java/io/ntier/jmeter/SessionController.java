@@ -46,6 +46,9 @@ public class SessionController extends GenericController
     private long seed = 1;
     private int firstUser;
     private int users = 1;
+    private int leavers;
+    private int firstLeaver;
+    private double leaveS;
     private String hosts;
     private int maxTransitions = 1000;
     private long startEpochMs;
@@ -98,13 +101,15 @@ public class SessionController extends GenericController
         Mix userMix = Mix.read(file(mix));
         Mix authors = isBlank(authorMix) ? userMix : Mix.read(file(authorMix));
         long startMs = startEpochMs == 0 ? System.currentTimeMillis() : startEpochMs;
-        Schedule schedule = Schedule.of(startMs, rampUpS, runS, rampDownS, users);
+        Schedule schedule = Schedule.of(startMs, rampUpS, runS, rampDownS, users)
+                .leaving(leavers, leaveS);
         return new Trial.Setup(
                 userMix,
                 authors,
                 authorShare,
                 seed,
                 firstUser,
+                firstLeaver,
                 maxTransitions,
                 isBlank(situations) ? new Situations(0, 0) : Situations.read(file(situations), userMix, authors),
                 keepSituations,
@@ -162,7 +167,7 @@ public class SessionController extends GenericController
         fireIterEvents();
         JMeterContext context = JMeterContextService.getContext();
         boolean go = user == null ? begin(context) : goOn(context);
-        if (!go || user.trialEnded() || !user.beginRequest()) {
+        if (!go || user.timeIsOver() || !user.beginRequest()) {
             setDone(true);
             return null;
         }
@@ -193,7 +198,7 @@ public class SessionController extends GenericController
             Thread.currentThread().interrupt();
             return false;
         }
-        if (trial.ended()) {
+        if (System.currentTimeMillis() >= trial.schedule().endOf(index)) {
             return false;
         }
         JMeterThread thread = context.getThread();
@@ -202,7 +207,7 @@ public class SessionController extends GenericController
         context.getVariables().putObject(User.VARIABLE, user);
         if (!isBlank(hosts)) {
             String[] servers = hosts.strip().split("\\s*,\\s*");
-            context.getVariables().put(HOST, servers[(firstUser + index) % servers.length]);
+            context.getVariables().put(HOST, servers[user.id % servers.length]);
         }
         user.memory().forEach((name, value) -> {
             if (!name.startsWith(Parameters.MEMORY)) {
@@ -335,6 +340,30 @@ public class SessionController extends GenericController
 
     public void setUsers(int users) {
         this.users = users;
+    }
+
+    public int getLeavers() {
+        return leavers;
+    }
+
+    public void setLeavers(int leavers) {
+        this.leavers = leavers;
+    }
+
+    public int getFirstLeaver() {
+        return firstLeaver;
+    }
+
+    public void setFirstLeaver(int firstLeaver) {
+        this.firstLeaver = firstLeaver;
+    }
+
+    public double getLeaveS() {
+        return leaveS;
+    }
+
+    public void setLeaveS(double leaveS) {
+        this.leaveS = leaveS;
     }
 
     public String getHosts() {

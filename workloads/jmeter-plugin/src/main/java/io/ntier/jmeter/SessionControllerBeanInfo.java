@@ -7,6 +7,7 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
         createPropertyGroup("chain", new String[] {"mix", "authorMix", "authorShare", "maxTransitions"});
         createPropertyGroup("who", new String[] {"users", "firstUser", "seed", "situations", "hosts"});
         createPropertyGroup("schedule", new String[] {"startEpochMs", "startFile", "rampUpS", "runS", "rampDownS"});
+        createPropertyGroup("leaving", new String[] {"leavers", "firstLeaver", "leaveS"});
         createPropertyGroup("logs", new String[] {"out", "keepSituations", "traceEvery"});
         defaultValue("mix", "");
         defaultValue("authorMix", "");
@@ -16,6 +17,9 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
         defaultValue("firstUser", 0);
         defaultValue("seed", 1L);
         defaultValue("hosts", "");
+        defaultValue("leavers", 0);
+        defaultValue("firstLeaver", 0);
+        defaultValue("leaveS", 0.0);
         defaultValue("startEpochMs", 0L);
         defaultValue("startFile", "");
         defaultValue("rampUpS", 0.0);

@@ -30,6 +30,7 @@ final class Trial implements Closeable {
      * @param authorShare probability that a user is an author, for life
      * @param seed of all draws
      * @param firstUser number of this client's first user
+     * @param firstLeaver number of the first user of this client who leaves during the ramp-up
      * @param maxTransitions transitions after which a session ends in any case
      * @param situations where users start; one that keeps none of its own and is empty: at home
      * @param keepSituations how many situations of its users the trial writes, to situations.csv
@@ -44,6 +45,7 @@ final class Trial implements Closeable {
             double authorShare,
             long seed,
             int firstUser,
+            int firstLeaver,
             int maxTransitions,
             Situations situations,
             int keepSituations,
@@ -69,6 +71,7 @@ final class Trial implements Closeable {
     private final RecordFile progress;
     private final RecordFile traces;
     private final Set<User> running = ConcurrentHashMap.newKeySet();
+    private final Set<User> leavers = ConcurrentHashMap.newKeySet();
     private final CompletableFuture<Schedule> schedule = new CompletableFuture<>();
     private final ScheduledExecutorService clock;
     private final Thread atExit = new Thread(this::closeQuietly, "ntier-close");
@@ -120,6 +123,10 @@ final class Trial implements Closeable {
     private void start(Schedule known) {
         long leftMs = Math.max(0, known.endMs() - System.currentTimeMillis());
         clock.scheduleWithFixedDelay(this::stopUsers, leftMs, STOP_AGAIN_MS, TimeUnit.MILLISECONDS);
+        if (known.leavers() > 0) {
+            long stayMs = Math.max(0, known.startMs() + known.leaveMs() - System.currentTimeMillis());
+            clock.scheduleWithFixedDelay(this::stopLeavers, stayMs, STOP_AGAIN_MS, TimeUnit.MILLISECONDS);
+        }
         schedule.complete(known);
     }
 
@@ -158,16 +165,17 @@ final class Trial implements Closeable {
     }
 
     User newUser(int index, Runnable interrupt) {
-        int id = setup.firstUser() + index;
+        Schedule known = schedule();
+        boolean leaves = known.leaves(index);
+        int id = leaves ? setup.firstLeaver() + index - known.staying() : setup.firstUser() + index;
         SplittableRandom role = Streams.of(setup.seed(), id, Streams.Purpose.ROLE);
-        User user = new User(this, id, role.nextDouble() < setup.authorShare(), interrupt);
+        User user = new User(this, id, role.nextDouble() < setup.authorShare(), known.endOf(index), interrupt);
         running.add(user);
+        if (leaves) {
+            leavers.add(user);
+        }
         counters.users.incrementAndGet();
         return user;
-    }
-
-    boolean ended() {
-        return System.currentTimeMillis() >= schedule().endMs();
     }
 
     void logThink(long startUs, int user, String state, long drawnMs, long actualUs) {
@@ -183,6 +191,7 @@ final class Trial implements Closeable {
     }
 
     void logUser(User user, String line) {
+        leavers.remove(user);
         if (running.remove(user)) {
             counters.users.decrementAndGet();
             if (users != null) {
@@ -209,6 +218,10 @@ final class Trial implements Closeable {
 
     private void stopUsers() {
         running.forEach(User::stop);
+    }
+
+    private void stopLeavers() {
+        leavers.forEach(User::stop);
     }
 
     private void closeQuietly() {

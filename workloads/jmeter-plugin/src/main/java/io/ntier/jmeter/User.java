@@ -22,6 +22,7 @@ final class User {
     final SplittableRandom parameterDraws;
     final SplittableRandom checkDraws;
     private final Trial trial;
+    private final long endMs;
     private final SplittableRandom thinkDraws;
     private final SplittableRandom traceDraws;
     private final Runnable interrupt;
@@ -39,11 +40,15 @@ final class User {
     private long pendingUs = -1;
     private TraceContext trace;
 
-    /** @param interrupt aborts the request under way */
-    User(Trial trial, int id, boolean author, Runnable interrupt) {
+    /**
+     * @param endMs when its time is over, epoch ms: at the end of the trial, or earlier if it leaves
+     * @param interrupt aborts the request under way
+     */
+    User(Trial trial, int id, boolean author, long endMs, Runnable interrupt) {
         this.trial = trial;
         this.id = id;
         this.author = author;
+        this.endMs = endMs;
         this.interrupt = interrupt;
         Trial.Setup setup = trial.setup;
         walk = new Walk(
@@ -119,7 +124,7 @@ final class User {
         long begin = System.nanoTime();
         boolean whole = true;
         try {
-            long leftMs = trial.schedule().endMs() - beginUs / 1000;
+            long leftMs = endMs - beginUs / 1000;
             whole = drawnMs < leftMs;
             Thread.sleep(Math.max(0, Math.min(drawnMs, leftMs)));
         } catch (InterruptedException e) {
@@ -149,7 +154,7 @@ final class User {
         return answered;
     }
 
-    /** Goes on with the request that just failed, since its first try. False if the trial ended meanwhile. */
+    /** Goes on with the request that just failed, since its first try. False if its time ended meanwhile. */
     synchronized boolean resumeRequest() {
         if (!stopped) {
             requesting = true;
@@ -197,27 +202,27 @@ final class User {
     }
 
     /**
-     * Waits before a request is tried again; false if the trial ended meanwhile: the request is then booked as pending.
+     * Waits before a request is tried again; false if its time ended meanwhile: the request is then booked as pending.
      */
     boolean pause(long pauseMs) {
         try {
-            Thread.sleep(Math.max(0, Math.min(pauseMs, trial.schedule().endMs() - System.currentTimeMillis())));
+            Thread.sleep(Math.max(0, Math.min(pauseMs, endMs - System.currentTimeMillis())));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return false;
         }
-        if (trial.ended()) {
+        if (timeIsOver()) {
             stop();
             return false;
         }
         return true;
     }
 
-    boolean trialEnded() {
-        return trial.ended();
+    boolean timeIsOver() {
+        return System.currentTimeMillis() >= endMs;
     }
 
-    /** Stops the user at the end of the trial: a request under way is booked as pending and aborted. */
+    /** Stops the user when its time is over: a request under way is booked as pending and aborted. */
     void stop() {
         boolean aborted;
         synchronized (this) {

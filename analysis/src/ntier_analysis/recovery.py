@@ -1,0 +1,188 @@
+"""Does throughput come back when users leave? Trials that came from above, load by load, against those after a reset
+(docs/decisions/hysteresis.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ntier_analysis.comparison.sweeps import interleaved
+from ntier_analysis.statistics import ratios
+from ntier_analysis.statistics.throughput import BATCHES
+from ntier_analysis.statistics.values import CONFIDENCE, Interval, Ratio, estimated
+from ntier_analysis.wording import counted
+
+MARGIN = 0.10
+"""With repetitions. Simulated for trials that differ by 11 % (s.d., as measured on a virtual machine) and a system that
+comes back: of sweeps with three loads and three repetitions 0.9 % name one of them; with margin 0 it were 3 %."""
+SINGLE_MARGIN = 0.30
+"""Of one pair of trials, whose interval lacks what differs between trials: 0.9 % of sweeps with three such loads (31 %
+with the other margin)."""
+BACK, AWAY, UNDECIDED = "comes back", "does not come back", "undecided"
+ONE_PAIR = "batches of one trial each"
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """One load, nominal users, after `above` users. `reset_per_s`, `above_per_s`: (geometric) mean throughput after a
+    reset and from above, NaN without a valid trial. `ratio`: from above over after a reset, None if there is no pair.
+    `basis`: what the interval is made of, or why there is none. `outcome`: AWAY if the whole 95 % interval lies below
+    1 - margin, BACK if it lies above 1 - MARGIN, else UNDECIDED."""
+
+    users: int
+    above: int
+    reset_per_s: float
+    above_per_s: float
+    ratio: Ratio | None
+    basis: str
+    margin: float
+    outcome: str
+
+
+def recoveries(trials: pd.DataFrame, from_above: pd.DataFrame) -> list[Recovery]:
+    """One per load and number of users before, ascending. Frames as the store's tables `trials` and `from_above`."""
+    usual = _valid(trials)
+    return [
+        _recovery(int(users), int(above), usual[usual["users"] == users], rows)
+        for (above, users), rows in from_above.groupby(["above", "users"])
+    ]
+
+
+def _valid(trials: pd.DataFrame) -> pd.DataFrame:
+    rate = trials["throughput_per_s"].astype(float)
+    return trials[trials["valid"].fillna(False).astype(bool) & (rate > 0)]
+
+
+def _recovery(users: int, above: int, usual: pd.DataFrame, rows: pd.DataFrame) -> Recovery:
+    there = _valid(rows)
+    a, b = _mean(usual), _mean(there)
+    pairs = usual.merge(there, on="rep", suffixes=("_a", "_b")).sort_values("rep")
+    if pairs.empty:
+        return Recovery(users, above, a, b, None, _lacking(usual, rows, there), MARGIN, UNDECIDED)
+    ratio, basis = _ratio(pairs)
+    margin = SINGLE_MARGIN if len(pairs) == 1 else MARGIN
+    return Recovery(users, above, _mean(pairs, "_a"), _mean(pairs, "_b"), ratio, basis, margin, _outcome(ratio, margin))
+
+
+def _mean(rows: pd.DataFrame, side: str = "") -> float:
+    rates = rows[f"throughput_per_s{side}"].to_numpy(float)
+    return float(np.exp(np.log(rates).mean())) if len(rates) else float("nan")
+
+
+def _lacking(usual: pd.DataFrame, rows: pd.DataFrame, there: pd.DataFrame) -> str:
+    if there.empty:
+        return f"no valid trial from above ({_why(list(rows.sort_values('rep').itertuples())[-1])})"
+    return "no valid trial after a reset" if usual.empty else "no repetition is valid in both kinds"
+
+
+def _outcome(ratio: Ratio, margin: float) -> str:
+    if not np.isfinite([ratio.low, ratio.high]).all():
+        return UNDECIDED
+    return AWAY if ratio.high < 1 - margin else BACK if ratio.low > 1 - MARGIN else UNDECIDED
+
+
+def _ratio(pairs: pd.DataFrame) -> tuple[Ratio, str]:
+    """Paired over repetitions that took turns, else of the two groups; never narrower than the trials' own errors say,
+    since two pairs can agree by chance. Of one pair by these errors alone."""
+    own = ratios.of_intervals(*(_by_own_errors(pairs, side) for side in ("_a", "_b")))
+    if len(pairs) == 1:
+        return own, ONE_PAIR
+    starts = pairs.rename(columns={f"run_start_s{s}": f"start_s{s}" for s in ("_a", "_b")})
+    in_turn = interleaved(starts)
+    test = ratios.paired if in_turn else ratios.unpaired
+    rates = (pairs[f"throughput_per_s{s}"].to_numpy(float) for s in ("_a", "_b"))
+    between = test(*rates)
+    basis = f"{len(pairs)} repetitions, {'' if in_turn else 'not '}in turns"
+    return max(between, own, key=_width), basis
+
+
+def _width(ratio: Ratio) -> float:
+    return ratio.high / ratio.low if np.isfinite(ratio.low) and ratio.low > 0 else -1.0
+
+
+def _by_own_errors(pairs: pd.DataFrame, side: str) -> Interval:
+    """Geometric mean of one kind's trials with the error that their batches tell. Taken from the upper end of each
+    interval, since the lower one is cut at 0."""
+    rates = pairs[f"throughput_per_s{side}"].to_numpy(float)
+    reach = pairs[f"throughput_high_per_s{side}"].to_numpy(float) - rates
+    errors = reach / stats.t.ppf(0.5 + CONFIDENCE / 2, BATCHES - 1) / rates
+    mean, n = _mean(pairs, side), len(pairs)
+    return estimated(mean, mean * float(np.sqrt((errors**2).sum())) / n, (BATCHES - 1) * n, BATCHES * n)
+
+
+# ---- words ---------------------------------------------------------------------------------------------------------
+
+
+def share(ratio: Ratio | None) -> str:
+    """`0.31 [0.25, 0.38]`"""
+    if ratio is None:
+        return "unknown"
+    known = np.isfinite([ratio.low, ratio.high]).all()
+    return f"{ratio.value:.2f}" + (f" [{ratio.low:.2f}, {ratio.high:.2f}]" if known else " [unknown]")
+
+
+def sentences(found: list[Recovery], topology: str) -> list[str]:
+    """One for each number of users before. It names the lowest load from which the system does not come back; if it
+    comes back from each, the one with the lowest ratio; else the first that is undecided."""
+    said = []
+    for above in sorted({r.above for r in found}):
+        mine = [r for r in found if r.above == above]
+        said.append(f"{topology} {_said(mine)}.")
+    return said
+
+
+def _said(mine: list[Recovery]) -> str:
+    above = f"after {mine[0].above:,}"
+    away, open_ = ([r for r in mine if r.outcome == outcome] for outcome in (AWAY, UNDECIDED))
+    if away:
+        more = "".join(f", nor at {r.users:,}: {share(r.ratio)}" for r in away[1:])
+        return f"does not come back at {away[0].users:,} users {above}: {share(away[0].ratio)} of its throughput{more}"
+    if open_:
+        loads = ", ".join(f"{r.users:,}: {share(r.ratio)}" for r in open_)
+        return f"may or may not come back {above} users (throughput from above over that after a reset, at {loads})"
+    least = min(mine, key=lambda r: r.ratio.value if r.ratio else np.inf)
+    if len(mine) == 1:
+        return f"comes back at {least.users:,} users {above}: {share(least.ratio)} of its throughput"
+    loads = f"comes back at each of {len(mine)} loads {above} users"
+    return f"{loads}; least at {least.users:,}, with {share(least.ratio)} of its throughput"
+
+
+def warnings(from_above: pd.DataFrame) -> list[str]:
+    """Which of these trials count for nothing, and why."""
+    bad = from_above[~from_above["valid"].fillna(False).astype(bool)]
+    if bad.empty:
+        return []
+    named = "; ".join(f"{t.trial} ({_why(t)})" for t in bad.itertuples())
+    number = f"{len(bad)} of {counted(len(from_above), 'trial')} from above"
+    return [f"{number} {'is' if len(bad) == 1 else 'are'} INVALID and not compared: {named}."]
+
+
+def _why(trial) -> str:
+    told = (text for text in (trial.invalid_reasons, trial.failure) if isinstance(text, str) and text)
+    return next(told, "not collected")
+
+
+def as_rows(found: list[Recovery]) -> list[dict]:
+    """For JSON and tables: users, above, after_reset_per_s, from_above_per_s, ratio, interval (95 %), margin, outcome,
+    basis; what is not known is None."""
+
+    def known(value: float | None) -> float | None:
+        return None if value is None or not np.isfinite(value) else float(value)
+
+    return [
+        {
+            "users": r.users,
+            "above": r.above,
+            "after_reset_per_s": known(r.reset_per_s),
+            "from_above_per_s": known(r.above_per_s),
+            "ratio": known(r.ratio.value) if r.ratio else None,
+            "interval": [known(r.ratio.low), known(r.ratio.high)] if r.ratio else [None, None],
+            "margin": r.margin,
+            "outcome": r.outcome,
+            "basis": r.basis,
+        }
+        for r in found
+    ]

@@ -178,14 +178,14 @@ test: setup test-without test-nodes ## all tests, the smoke experiment included
 
 test-without: lint test-tools
 	$(call without_nodes,,4)
-	$(VENV)/pytest -m alone workloads/tests
+	$(VENV)/pytest -m alone workloads/tests systems/two-phase-commit/tests
 
 test-fast: lint ## the tests of a change: no nodes, no whole programs
 	$(call without_nodes, and not whole,2)
 
 test-whole: test-tools ## reports, notebooks, browser, JMeter, Maven, Terraform, the site, every door with bad input; no nodes
 	$(call without_nodes, and whole,4)
-	$(VENV)/pytest -m alone workloads/tests
+	$(VENV)/pytest -m alone workloads/tests systems/two-phase-commit/tests
 
 test-tools: venv
 	setup/test_programs.sh

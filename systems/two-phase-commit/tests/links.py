@@ -73,7 +73,10 @@ def links(*nodes: Cluster) -> Iterator[list[Link]]:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(thread)
         loop, over = told.result(10)
+        made = [Link(node, loop) for node in nodes]
         try:
-            yield [Link(node, loop) for node in nodes]
+            yield made
         finally:
+            for link in made:
+                link.shut()  # else one that is just accepted would outlive the loop
             loop.call_soon_threadsafe(over.set)

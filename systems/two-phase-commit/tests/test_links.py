@@ -31,7 +31,7 @@ from twophase.delays import Delays  # noqa: E402
 from twophase.places import Place, Unfit, places  # noqa: E402
 from twophase.recovery import check  # noqa: E402
 
-pytestmark = pytest.mark.whole
+pytestmark = [pytest.mark.whole, pytest.mark.alone]
 NOTE = "SELECT note FROM items WHERE id = 1"
 ORDERS = "SELECT coalesce(string_agg(id, ' ' ORDER BY id), '') FROM orders"
 

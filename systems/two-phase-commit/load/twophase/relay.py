@@ -99,6 +99,8 @@ async def serve(delay_ms: float, ends: Sequence[tuple[str, int, str]]) -> None:
         await relay.listen(address, port)
     print("ready", flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    for relay in relays:
+        relay.server.close()  # one that is accepted now would outlive the loop
     print(json.dumps(Relay.account(relays)), flush=True)
 
 

@@ -108,7 +108,7 @@ def test_a_client_that_logs_no_address_is_unknown_not_wrong(folder, tmp_path):
 # ---- traced interactions ----
 
 EVERY = 5
-SHARES = {"web": 0.1, "wait": 0.2, "app": 0.1, "between": 0.15, "db": 0.45}
+SHARES = {"server": 0.1, "wait": 0.2, "program": 0.1, "between": 0.15, "database": 0.45}
 """Of the time in the web server, in this order: half of the web server's and the application's own comes at the end."""
 
 
@@ -145,9 +145,9 @@ def followed(folder, tmp_path_factory):
         record = records[number]
         user = int(record[5].rpartition(b"-")[2]) - 1
         traces.append(f"{record[0].decode()},{user},{trace_id(number)},{span_id(number, 0)}")
-        at = 1e6 * (began + ahead["app1"]) + SHARES["web"] / 2 * took
-        served, call = (1 - SHARES["web"]) * took, (SHARES["between"] + SHARES["db"]) * took
-        wait, own = SHARES["wait"] * took, SHARES["app"] / 2 * took
+        at = 1e6 * (began + ahead["app1"]) + SHARES["server"] / 2 * took
+        served, call = (1 - SHARES["server"]) * took, (SHARES["between"] + SHARES["database"]) * took
+        wait, own = SHARES["wait"] * took, SHARES["program"] / 2 * took
         rows = [("internal", "wait", at, wait, 2, 1), ("client", '"SELECT a, b"', at + wait + own, call, 3, 1),
                 ("server", "ViewStory", at, served, 1, 0)]  # fmt: skip
         for kind, name, t, d, own_id, parent in rows:
@@ -158,7 +158,7 @@ def followed(folder, tmp_path_factory):
             moment = datetime.fromtimestamp(end, UTC)
             statements.append(
                 f"# Time: {moment:%Y-%m-%dT%H:%M:%S.%f}Z\n# User@Host: u[u] @ [::1]\n"
-                f"# Query_time: {SHARES['db'] * took / 1e6:.6f}  Lock_time: 0.0\nSET timestamp=1;\n"
+                f"# Query_time: {SHARES['database'] * took / 1e6:.6f}  Lock_time: 0.0\nSET timestamp=1;\n"
                 f"SELECT a, b /*traceparent='00-{trace_id(number)}-{span_id(number, 3)}-01'*/;\n"
             )
     web.unlink()
@@ -187,14 +187,21 @@ def test_traced_interactions_are_parted_by_tier(folder, followed, tmp_path):
         assert sum(parts.values()) == pytest.approx(s["within_ms"], abs=0.01)
         assert s["before_ms"] + s["within_ms"] + s["after_ms"] == pytest.approx(s["response_time_ms"], abs=2)
         assert s["within_ms"] == pytest.approx(s["response_time_ms"], abs=2), "clocks are corrected"
-        logged = parts["db"] > 0
+        logged = parts["database"] > 0
         seen += logged
-        shares = {"web": 0.1, "wait": 0.2, "app": 0.1, **({"between": 0.15, "db": 0.45} if logged else {"behind": 0.6})}
+        shares = {
+            "server": 0.1,
+            "wait": 0.2,
+            "program": 0.1,
+            **({"between": 0.15, "database": 0.45} if logged else {"behind": 0.6}),
+        }
         assert {n: parts[n] for n in shares} == pytest.approx(
             {n: v * s["within_ms"] for n, v in shares.items()}, abs=0.1
         )
         assert s["held"] == ("db1" if logged else "middleware or the database")
-        assert [step["what"] for step in s["course"]] == ["web", "app", "wait", "statement", "db"][: 4 + logged]
+        assert [step["what"] for step in s["course"]] == ["server", "program", "wait", "statement", "database"][
+            : 4 + logged
+        ]
         assert all(-2 <= step["at_ms"] <= s["response_time_ms"] + 2 for step in s["course"])
     assert 0 < seen < 20
     assert Image.open(out).text["Title"] == told["finding"]
@@ -208,7 +215,7 @@ def test_of_all_interactions_those_without_an_id_are_told_as_before(folder, foll
     told = json.loads(run(folder / "store", SWEEP, "", 200, followed, None, json=True))
     without = [s for s in told["slowest"] if not s["trace_id"] and s["candidates"] == 1]
     assert without
-    assert all(s["app_ms"] is None and s["held"] == "web1, app1 and behind" for s in without)
+    assert all(s["program_ms"] is None and s["held"] == "web1, app1 and behind" for s in without)
 
 
 def test_an_application_that_wrote_nothing_is_said_not_guessed(folder, followed, tmp_path):
@@ -216,7 +223,7 @@ def test_an_application_that_wrote_nothing_is_said_not_guessed(folder, followed,
     next((tmp_path / "raw").rglob("spans.csv")).unlink()
     told = json.loads(run(folder / "store", SWEEP, "", 5, tmp_path / "raw", None, json=True, traced=True))
     assert {s["missing"] for s in told["slowest"]} == {"no span of the application"}
-    assert all(s["app_ms"] is None and s["within_ms"] > 0 for s in told["slowest"])
+    assert all(s["program_ms"] is None and s["within_ms"] > 0 for s in told["slowest"])
     assert "None of them could be followed behind the web server" in told["finding"]
 
 

@@ -42,13 +42,13 @@ def followed(rng: np.random.Generator, clocks: dict[str, float]) -> tuple[Traced
             node = f"db{rng.integers(1, 3)}"
             statements.append((TRACE, f"c{number}", at + way, at + way + inside, node))
             d["between"] += way + back
-            d["db"] += inside
+            d["database"] += inside
         else:
             d["behind"] += way + inside + back
         at += way + inside + back
     spans.append((TRACE, "a", "x", "server", "ViewStory", app_start, at, "app1"))
     at += (back := rng.exponential(0.002))
-    d |= {"web": to_app + back, "wait": wait, "app": app}
+    d |= {"server": to_app + back, "wait": wait, "program": app}
     web = pd.DataFrame([(TRACE, web_start, at, "web1", "app1", False)],
                        columns=["trace_id", "start_s", "t_s", "node", "app_node", "image"])  # fmt: skip
     frames = [web, pd.DataFrame(spans, columns=SPANS),
@@ -83,7 +83,7 @@ def exact():
     rng = np.random.default_rng(3)
     while True:
         traced, truth, start_s, _ = followed(rng, dict.fromkeys(("web1", "app1", "db1", "db2"), 0.0))
-        if truth["db"] > 0 and truth["behind"] > 0:
+        if truth["database"] > 0 and truth["behind"] > 0:
             return traced, truth, start_s
 
 
@@ -105,8 +105,8 @@ def test_without_the_web_servers_line_nothing_is_known():
 def test_statements_that_no_database_logged_are_not_called_the_databases():
     traced, truth, _ = exact()
     row = parted(Traced(traced.web, traced.spans, traced.statements.iloc[:0]))
-    assert row["db"] == row["between"] == 0
-    assert row["behind"] == pytest.approx(truth["between"] + truth["db"] + truth["behind"], abs=1e-3)
+    assert row["database"] == row["between"] == 0
+    assert row["behind"] == pytest.approx(truth["between"] + truth["database"] + truth["behind"], abs=1e-3)
 
 
 def test_what_a_database_did_not_log_was_shorter_there_than_its_threshold():
@@ -119,14 +119,14 @@ def test_what_a_database_did_not_log_was_shorter_there_than_its_threshold():
         sum(min(0.5, 1000 * ms) for ms in calls["end_s"] - calls["start_s"]), abs=1e-3
     )
     assert row["between"] + row["behind"] == pytest.approx(truth["between"] + truth["behind"], abs=1e-3)
-    assert row["db"] == pytest.approx(truth["db"], abs=1e-3)
+    assert row["database"] == pytest.approx(truth["database"], abs=1e-3)
 
 
 def test_a_static_page_is_the_web_servers_own():
     traced, _, _ = exact()
     row = parted(Traced(traced.web.assign(app_node="-"), traced.spans.iloc[:0], traced.statements.iloc[:0]))
     assert row["missing"] == ""
-    assert row["web"] == pytest.approx(1000 * (traced.web["t_s"] - traced.web["start_s"])[0])
+    assert row["server"] == pytest.approx(1000 * (traced.web["t_s"] - traced.web["start_s"])[0])
 
 
 def test_spans_that_cannot_be_of_one_request_say_so():
@@ -140,7 +140,7 @@ def test_of_several_tries_the_last_counts():
     earlier = traced.web.assign(start_s=traced.web["start_s"] - 2, t_s=traced.web["start_s"] - 1, app_node="app1")
     row = parted(Traced(pd.concat([traced.web, earlier]), traced.spans, traced.statements))
     assert row["web_start_s"] == traced.web.loc[0, "start_s"]
-    assert row["app"] == pytest.approx(truth["app"], abs=1e-3)
+    assert row["program"] == pytest.approx(truth["program"], abs=1e-3)
 
 
 def test_a_write_to_two_replicas_takes_as_long_as_either_works():
@@ -157,15 +157,15 @@ def test_a_write_to_two_replicas_takes_as_long_as_either_works():
     rows = [(TRACE, "m", 10.02, 10.05, "db1"), (TRACE, "c", 10.04, 10.08, "db2")]
     statements = pd.DataFrame(rows, columns=["trace_id", "parent_id", "start_s", "end_s", "node"])
     row = parted(Traced(web, spans, statements))
-    assert (row["db"], row["between"], row["db_node"]) == (pytest.approx(60), pytest.approx(40), "db1+db2")
+    assert (row["database"], row["between"], row["db_node"]) == (pytest.approx(60), pytest.approx(40), "db1+db2")
 
 
 def test_the_course_is_in_the_order_of_time_since_the_click():
     traced, _, start_s = exact()
     steps = course(traced, start_s)
-    assert steps[0]["what"] == "web"
+    assert steps[0]["what"] == "server"
     assert [s["at_ms"] for s in steps] == sorted(s["at_ms"] for s in steps)
-    assert {"web", "app", "wait", "statement", "db"} == {s["what"] for s in steps}
+    assert {"server", "program", "wait", "statement", "database"} == {s["what"] for s in steps}
 
 
 def test_a_union_counts_what_overlaps_once():

@@ -15,11 +15,11 @@ from ntier_analysis.wording import counted
 PARTS = {
     "before": (BEFORE, "#dddddd", "...."),
     "within": ("web server and all behind it", IN_ORDER[1].color, "////"),
-    "web": ("web server, wait for a thread", IN_ORDER[0].color, r"\\\\"),
+    "server": ("web server, wait for a thread", IN_ORDER[0].color, r"\\\\"),
     "wait": ("wait for a connection", "#f5f5f5", "xx"),
-    "app": ("application", IN_ORDER[1].color, ""),
+    "program": ("application", IN_ORDER[1].color, ""),
     "between": ("statements: {between}", IN_ORDER[2].color, ""),
-    "db": ("statements: database", IN_ORDER[3].color, ""),
+    "database": ("statements: database", IN_ORDER[3].color, ""),
     "behind": ("statements: {behind}", IN_ORDER[4].color, "////"),
     "after": ("after the page: its pictures, the way back", IN_ORDER[0].color, ""),
     "unknown": ("request not known", "white", "xxxx"),
@@ -33,7 +33,7 @@ def waterfall(rows: pd.DataFrame, told: str, caption: str, names: dict[str, str]
     told: the finding; names: what `between` and `behind` are called."""
     parts = rows[["before", "within", *BEHIND_WEB, "after"]].astype(float)
     parts = parts.assign(unknown=np.where(parts["within"].isna(), rows["response_time_ms"], 0.0))
-    parts["within"] = parts["within"].where(parts["app"].isna(), 0.0)
+    parts["within"] = parts["within"].where(parts["program"].isna(), 0.0)
     parts = parts.fillna(0.0)
     with styled():
         figure = Figure(figsize=(PAGE_IN, 1.1 + 0.24 * len(rows)))

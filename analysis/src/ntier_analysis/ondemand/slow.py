@@ -24,7 +24,7 @@ NOT_SEEN = (
     "and the databases; what was full meanwhile tells of the node, not of this interaction."
 )
 SEEN = (
-    "Traced interactions carry an id through all tiers. 'web' includes the way to the application and the wait for one "
+    "Traced interactions carry an id through all tiers. 'server' includes the way to the application and the wait for one "
     "of its threads, 'between' the middleware and the ways to it. 'behind': of statements too short for the database's "
     "log, what may have been the database's. '?': not told apart."
 )
@@ -108,15 +108,15 @@ def _held(row, names: dict[str, str]) -> str:
     if row.candidates != 1:
         return "unknown"
     parts = {f"before {row.web_node}": row.before, "after the page": row.after}
-    if pd.isna(row.app):
+    if pd.isna(row.program):
         parts[f"{row.web_node}, {row.app_node} and behind"] = row.within
     else:
         parts |= {
-            f"{row.web_node} or the wait for a thread of {row.app_node}": row.web,
+            f"{row.web_node} or the wait for a thread of {row.app_node}": row.server,
             f"the wait for a connection of {row.app_node}": row.wait,
-            row.app_node: row.app,
+            row.app_node: row.program,
             names["between"]: row.between,
-            row.db_node or "database": row.db,
+            row.db_node or "database": row.database,
             names["behind"]: row.behind,
         }
     return max(parts, key=parts.__getitem__)
@@ -137,12 +137,12 @@ def _finding(rows: pd.DataFrame, of: int, traced: bool) -> str:
 
 def _shares(rows: pd.DataFrame, names: dict[str, str]) -> str:
     """Where the time of all traced interactions passed: a sample of the trial's."""
-    known = rows[(rows["candidates"] == 1) & rows["app"].notna()]
+    known = rows[(rows["candidates"] == 1) & rows["program"].notna()]
     if known.empty:
         return " None of them could be followed behind the web server."
     sums = known[["before", *BEHIND_WEB, "after"]].astype(float).sum()
-    called = names | {"before": "before the web server", "web": "web server and wait for a thread",
-                      "wait": "wait for a connection", "app": "application", "db": "databases",
+    called = names | {"before": "before the web server", "server": "web server and wait for a thread",
+                      "wait": "wait for a connection", "program": "application", "database": "databases",
                       "after": "after the page"}  # fmt: skip
     parts = [f"{called[n]} {100 * v / sums.sum():.0f} %" for n, v in sums.items() if v >= 0.005 * sums.sum()]
     return f" Of the time of all {len(known)} that were followed to the end: {', '.join(parts)}."
@@ -164,7 +164,7 @@ def _table(rows: pd.DataFrame) -> str:
 
 def _course(rows: pd.DataFrame, traced: Traced) -> list[str]:
     """The slowest traced interaction in the order of time."""
-    depth = {"web": 1, "app": 2, "wait": 3, "statement": 3, "db": 4}
+    depth = {"server": 1, "program": 2, "wait": 3, "statement": 3, "database": 4}
     for row in rows[rows["trace_id"] != ""].head(1).itertuples():
         lines = [
             f"{row.interaction} of {row.user}, trace {row.trace_id}; begin since the user's click, and length, ms:"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-BEHIND_WEB = ("web", "wait", "app", "between", "db", "behind")
+BEHIND_WEB = ("server", "wait", "program", "between", "database", "behind")
 """Parts of the time in the web server and all behind it, ms:
 web: the web server, the way to the application, and the wait for one of its threads
 wait: the application's wait for a connection
@@ -103,7 +103,7 @@ def parted(traced: Traced) -> dict:
                     "app_node": page["app_node"], "missing": ""}  # fmt: skip
     within = 1000 * (page["t_s"] - page["start_s"])
     if page["app_node"] == "-":  # a file of the web server's own
-        return found | dict.fromkeys(BEHIND_WEB, 0.0) | {"web": within}
+        return found | dict.fromkeys(BEHIND_WEB, 0.0) | {"server": within}
     request = request_of(traced, page)
     if request is None:
         return found | {"missing": NO_SPAN}
@@ -113,11 +113,11 @@ def parted(traced: Traced) -> dict:
     served = 1000 * (request["end_s"] - request["start_s"])
     wait = 1000 * float((waits["end_s"] - waits["start_s"]).sum())
     parts = {
-        "web": within - served,
+        "server": within - served,
         "wait": wait,
-        "app": served - wait - calls["call_ms"].sum(),
+        "program": served - wait - calls["call_ms"].sum(),
         "between": float((calls["call_ms"] - calls["db_ms"].fillna(0.0) - may_be_db).sum()),
-        "db": float(calls["db_ms"].sum()),
+        "database": float(calls["db_ms"].sum()),
         "behind": float(may_be_db.sum()),
     }
     if min(parts.values()) < -SLACK_MS:
@@ -131,17 +131,17 @@ def course(traced: Traced, start_s: float) -> list[dict]:
     page = page_of(traced)
     if page is None:
         return []
-    rows = [("web", "request", page["node"], page["start_s"], page["t_s"])]
+    rows = [("server", "request", page["node"], page["start_s"], page["t_s"])]
     request = request_of(traced, page)
     if request is not None:
-        rows.append(("app", request["name"], request["node"], request["start_s"], request["end_s"]))
+        rows.append(("program", request["name"], request["node"], request["start_s"], request["end_s"]))
         inner = traced.spans[traced.spans["parent_id"] == request["span_id"]]
         calls = set(inner.loc[inner["kind"] == "client", "span_id"])
         for span in inner.itertuples():
             what = "statement" if span.kind == "client" else "wait"
             rows.append((what, span.name, span.node, span.start_s, span.end_s))
         mine = traced.statements[traced.statements["parent_id"].isin(calls)]
-        rows += [("db", "", s.node, s.start_s, s.end_s) for s in mine.itertuples()]
+        rows += [("database", "", s.node, s.start_s, s.end_s) for s in mine.itertuples()]
     rows.sort(key=lambda row: (row[3], -row[4]))
     return [
         {"what": what, "name": name, "node": node, "at_ms": 1000 * (start - start_s), "ms": 1000 * (end - start)}

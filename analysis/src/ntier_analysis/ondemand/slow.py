@@ -24,8 +24,8 @@ NOT_SEEN = (
     "and the databases; what was full meanwhile tells of the node, not of this interaction."
 )
 SEEN = (
-    "Traced interactions carry an id through all tiers. 'server' includes the way to the application and the wait for one "
-    "of its threads, 'between' the middleware and the ways to it. 'behind': of statements too short for the database's "
+    "Traced interactions carry an id through all tiers. 'server' includes the way to the application and the wait for "
+    "a thread of it, 'between' the middleware and the ways to it. 'behind': of statements too short for the database's "
     "log, what may have been the database's. '?': not told apart."
 )
 

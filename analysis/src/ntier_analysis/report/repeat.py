@@ -8,7 +8,7 @@ GOALS = {
     "sweep": (
         "SYSTEM", "TOPO", "VARIANT", "USERS", "ABOVE", "FACTOR", "MIX", "PHASES", "REPS", "MIDDLEWARE", "TARGET",
         "HOSTS", "MACHINES", "BUDGET", "SCALE", "SEARCH", "PRECISION", "MINUTES", "SEED", "NAME", "DATA", "CLIENTS",
-        "SET", "ATTEMPTS",
+        "TRACE", "SET", "ATTEMPTS",
     ),
     "campaign": ("SPEC", "MACHINES", "BUDGET"),
 }  # fmt: skip

@@ -299,11 +299,12 @@ def _pools(pools: list[Saturation], hard: list[Saturation], context: Context) ->
 
 
 def _slowed(context: Context) -> float:
-    """How many times as long work may take since the nodes' common host is used, as on a CPU that is shared in equal
-    parts: 1 / (1 - utilization). 1 if the host was not measured. On a host used 74 % the only connection of an
-    application was held 2.1 times as long as at low load, with nothing to wait for (a pool of one that limits)."""
+    """How many times as long work may take since the nodes' common host is used: 1 / (1 - utilization ** 2), the queue
+    M/M/2 of a host of two cores (more cores slow less). 1 if the host was not measured. On such a host, used 74 %, the
+    only connection of an application was held 2.1 times as long as at low load, with nothing to wait for: it limited.
+    """
     used = context.used_pct.get(HOST_CPU, 0.0) / 100
-    return 1 / (1 - min(used, 0.99))
+    return 1 / (1 - min(used, 0.99) ** 2)
 
 
 def _unproved_pool(s: Saturation, context: Context) -> str:

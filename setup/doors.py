@@ -229,7 +229,7 @@ def spoilt_csv(draw: st.DrawFn, good: bytes) -> bytes:
     lines = [line.split(",") for line in good.decode().splitlines()]
     for _ in range(draw(st.integers(1, 3))):
         row = draw(st.integers(0, len(lines) - 1))
-        column = draw(st.integers(0, len(lines[0]) - 1))
+        column = draw(st.integers(0, max(len(lines[0]) - 1, 0)))
         kind = draw(st.sampled_from(["cell", "cell", "cell", "column", "line", "twice", "swap", "rows"]))
         if kind == "cell" and column < len(lines[row]):
             lines[row][column] = draw(st.sampled_from(ODD))
@@ -272,8 +272,8 @@ def spoilt_document(draw: st.DrawFn, good: Any) -> Any:
             if kind == "gone":
                 del place[key]
             elif kind == "more" and isinstance(place, dict):
-                place["odd"] = draw(st.sampled_from(VALUES))
+                place["odd"] = copy.deepcopy(draw(st.sampled_from(VALUES)))  # the next round may change it
             else:
-                place[key] = draw(st.sampled_from(VALUES))
+                place[key] = copy.deepcopy(draw(st.sampled_from(VALUES)))
             break
     return document

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -20,13 +18,13 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "load")]
 
 import psycopg  # noqa: E402
-from clusters import CONNINFO, WITH_PASSWORD, Cluster, clusters  # noqa: E402
-from trials import COORDINATOR, Trial, on_each, program, refused  # noqa: E402
+from clusters import CONNINFO, WITH_PASSWORD, Cluster  # noqa: E402
+from trials import COORDINATOR, Trial, nodes_of, on_each, program, refused  # noqa: E402
 from twophase import base, builtin  # noqa: E402
 from twophase.acid import Refused  # noqa: E402
 from twophase.builtin import BuiltIn, end  # noqa: E402
 from twophase.changes import Change  # noqa: E402
-from twophase.places import Place, places  # noqa: E402
+from twophase.places import Place  # noqa: E402
 from twophase.recovery import State, check  # noqa: E402
 
 pytestmark = pytest.mark.whole
@@ -36,27 +34,6 @@ LEFT = (
     "FROM pg_publication) + (SELECT count(*) FROM pg_trigger), current_setting('synchronous_standby_names')"
 )
 RIGHTS = HERE.parent / "roles/two_phase_node/files/rights.sql"
-
-
-@pytest.fixture(scope="module")
-def pair() -> Iterator[list[Cluster]]:
-    with tempfile.TemporaryDirectory(prefix="two-phase-") as folder:
-        os.chmod(folder, 0o755)  # the databases' user must enter it
-        with clusters(Path(folder) / "pair", 2, oldest=16) as made:
-            yield made
-
-
-@pytest.fixture
-def two(pair: list[Cluster]) -> list[Cluster]:
-    """The two nodes with fresh data, and nothing that replicates them."""
-    asyncio.run(end(nodes_of(pair)))
-    for node in pair:
-        node.load(200)
-    return pair
-
-
-def nodes_of(made: list[Cluster]) -> list[Place]:
-    return places([node.conninfo for node in made], "test")
 
 
 def run(job: Coroutine[Any, Any, Any]) -> Any:

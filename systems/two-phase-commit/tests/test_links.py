@@ -4,12 +4,10 @@ wrong afterwards. On real PostgreSQL of this machine."""
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -20,12 +18,12 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "load")]
 
-from clusters import Cluster, clusters  # noqa: E402
+from clusters import Cluster  # noqa: E402
 from links import links  # noqa: E402
-from trials import Trial, on_each, program, refused  # noqa: E402
+from trials import Trial, nodes_of, on_each, program, refused  # noqa: E402
 from twophase import base, builtin  # noqa: E402
 from twophase.acid import Refused  # noqa: E402
-from twophase.builtin import BuiltIn, end  # noqa: E402
+from twophase.builtin import BuiltIn  # noqa: E402
 from twophase.changes import Change  # noqa: E402
 from twophase.delays import Delays  # noqa: E402
 from twophase.places import Place, Unfit, places  # noqa: E402
@@ -34,27 +32,6 @@ from twophase.recovery import check  # noqa: E402
 pytestmark = [pytest.mark.whole, pytest.mark.alone]
 NOTE = "SELECT note FROM items WHERE id = 1"
 ORDERS = "SELECT coalesce(string_agg(id, ' ' ORDER BY id), '') FROM orders"
-
-
-@pytest.fixture(scope="module")
-def pair() -> Iterator[list[Cluster]]:
-    with tempfile.TemporaryDirectory(prefix="two-phase-") as folder:
-        os.chmod(folder, 0o755)  # the databases' user must enter it
-        with clusters(Path(folder) / "pair", 2, oldest=16) as made:
-            yield made
-
-
-@pytest.fixture
-def two(pair: list[Cluster]) -> list[Cluster]:
-    """The two nodes with fresh data, and nothing that replicates them."""
-    asyncio.run(end(nodes_of(pair)))
-    for node in pair:
-        node.load(200)
-    return pair
-
-
-def nodes_of(made: list[Cluster]) -> list[Place]:
-    return places([node.conninfo for node in made], "test")
 
 
 def run(job: Coroutine[Any, Any, Any]) -> Any:

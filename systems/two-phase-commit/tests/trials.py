@@ -12,9 +12,15 @@ from typing import Any
 
 import psycopg
 from clusters import CONNINFO, Cluster
+from twophase.places import Place, places
 
 COORDINATOR = Path(__file__).resolve().parents[1] / "load/coordinator.py"
 SELECTS = 60
+
+
+def nodes_of(made: list[Cluster]) -> list[Place]:
+    """As the driver's modules know them."""
+    return places([node.conninfo for node in made], "test")
 
 
 class Trial:

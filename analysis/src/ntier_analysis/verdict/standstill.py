@@ -180,7 +180,7 @@ def _full_between_stops(
 
 
 def _ends(s: Saturation) -> tuple[float, float]:
-    """The ends of the 95 % interval of a mean use, %; twice the mean if it has none."""
+    """The ends of the 95 % interval of a mean use, %; both are the mean if it has none."""
     used = mean_use(s)
     low, high = (used.low, used.high) if np.isfinite(used.low) else (used.value, used.value)
     return max(low, 1.0), min(max(high, 1.0), 100.0)

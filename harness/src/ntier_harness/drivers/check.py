@@ -36,10 +36,7 @@ EARLY_S, LATE_S = 0.05, 1.0  # requests before the start, and after the end
 COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "threadName", "success", "failureMessage", "bytes",
            "Latency", "Connect")  # fmt: skip
 LEAVERS, LEAVE_PHASES = 4, {"ramp_up_s": 4.0, "run_s": 2.0, "ramp_down_s": 0.5}  # of the run in which users leave
-LEAVE_S, LEFT_S = (
-    2.0,
-    1.0,
-)  # when they leave, and how much later the last one may be gone; in a trial all of the ramp-up
+LEAVE_S, LEFT_S = 2.0, 1.0  # when they leave; how much later the last one may be gone (in a trial: the ramp-up's end)
 SAME_LEAST = 10  # interactions that two runs must have in common before their order says anything
 
 

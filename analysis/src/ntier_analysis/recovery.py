@@ -126,7 +126,7 @@ def share(ratio: Ratio | None) -> str:
 
 def sentences(found: list[Recovery], topology: str) -> list[str]:
     """One for each number of users before. It names the lowest load from which the system does not come back; if it
-    comes back from each, the one with the lowest ratio; else the first that is undecided."""
+    comes back from each, the one with the lowest ratio; else those that are undecided."""
     said = []
     for above in sorted({r.above for r in found}):
         mine = [r for r in found if r.above == above]
@@ -142,7 +142,11 @@ def _said(mine: list[Recovery]) -> str:
         return f"does not come back at {away[0].users:,} users {above}: {share(away[0].ratio)} of its throughput{more}"
     if open_:
         loads = ", ".join(f"{r.users:,}: {share(r.ratio)}" for r in open_)
-        return f"may or may not come back {above} users (throughput from above over that after a reset, at {loads})"
+        back = [f"{r.users:,}" for r in mine if r not in open_]
+        told = f"is undecided (throughput from above over that after a reset, at {loads}); repeat them (REPS=3)"
+        if not back:
+            return f"may come back {above} users or not: that {told}"
+        return f"comes back at {' and '.join(back)} users {above}; whether it does at the others {told}"
     least = min(mine, key=lambda r: r.ratio.value if r.ratio else np.inf)
     if len(mine) == 1:
         return f"comes back at {least.users:,} users {above}: {share(least.ratio)} of its throughput"

@@ -195,7 +195,7 @@ def test_repetitions_that_did_not_take_turns_are_not_paired():
 def test_without_a_valid_pair_nothing_is_said_but_why():
     found = judged([100], [31], valid=False)
     assert (found.ratio, found.outcome, found.basis) == (None, UNDECIDED, "no valid trial from above (errors)")
-    assert "may or may not come back after 8,000 users" in sentences([found], "1/1/1/1M")[0]
+    assert "may come back after 8,000 users or not: that is undecided" in sentences([found], "1/1/1/1M")[0]
     assert "2,000: unknown" in sentences([found], "1/1/1/1M")[0]
     assert warnings(rows([31], above=8000, valid=False)) == [
         "1 of 1 trial from above is INVALID and not compared: u2000.r1 (errors)."
@@ -210,3 +210,11 @@ def test_the_sentence_names_the_lowest_load_and_the_others():
     assert said.startswith("1/1/1/1M does not come back at 2,000 users after 8,000: 0.31 [0.")
     assert "of its throughput, nor at 4,000: 0.27 [" in said
     assert "1,000" not in said
+
+
+def test_the_sentence_parts_what_comes_back_from_what_is_undecided():
+    reset = pd.concat([rows([50, 51, 50], 1000), rows([100])])
+    came = [rows([50, 51, 50], 1000, 8000, first_s=60.0), rows([80], 2000, 8000, first_s=60.0)]
+    (said,) = sentences(recoveries(reset, pd.concat(came)), "1/1/1/1M")
+    assert said.startswith("1/1/1/1M comes back at 1,000 users after 8,000; whether it does at the others is undecided")
+    assert "at 2,000: 0.80 [" in said

@@ -1,5 +1,5 @@
-"""MySQL Cluster's programs from packages, which stand for MySQL's own, and what is refused. A build takes 45 minutes and is not
-tested here; what it hands on goes through the same steps."""
+"""MySQL Cluster's programs from packages, which stand for MySQL's own, and what is refused. A build takes 45 minutes and
+is not tested here; what it hands on goes through the same steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRAMS = {
     "management-server": ["usr/sbin/ndb_mgmd", "usr/bin/ndb_mgm"],
     "data-node": ["usr/sbin/ndbmtd"],
 }
-SAYS = "#!/bin/sh\necho '/usr/sbin/mysqld  Ver 9.7.4-cluster for Linux on x86_64 (MySQL Cluster Community Server - GPL)'\n"
+SAYS = "#!/bin/sh\necho '/usr/sbin/mysqld  Ver 9.7.4-cluster for Linux on x86_64 (MySQL Cluster Community Server)'\n"
 
 
 def package(folder: Path, name: str, files: list[str]) -> None:

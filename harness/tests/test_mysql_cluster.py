@@ -83,7 +83,6 @@ def test_the_manifest_says_what_serves_requests_and_how_data_nodes_share():
     assert system.order == ("web", "app", "middleware", "db")
     assert [t.replicas.value for t in system.tiers] == ["balanced", "balanced", "balanced", "partitioned"]
     assert [t.title for t in system.tiers[2:]] == ["SQL nodes (mysqld)", "Data nodes (ndbmtd)"]
-    assert "db_threads" in {r.name for r in system.resources}
 
 
 def test_a_trial_records_what_the_cluster_is():

@@ -1,5 +1,5 @@
-"""MySQL Cluster's programs from packages, which stand for MySQL's own, and what is refused. A build takes 45 minutes and
-is not tested here; what it hands on goes through the same steps."""
+"""MySQL Cluster's programs from packages, which stand for MySQL's own, and what is refused. A build takes 45 minutes,
+and is not tested here; what it hands on goes through the same steps."""
 
 from __future__ import annotations
 

@@ -16,22 +16,22 @@ MIB = 1 << 20
 FULL = 0.8
 """Share of DataMemory that may be used: pages are not full, and a restart needs room for copies."""
 BESIDE_BYTES = 320 * MIB
-"""Memory of a data node beside DataMemory, with the buffers of the role ndbmgmd: 0.8 GB at NDB's defaults, of which these
-buffers are some 450 MB less (docs/decisions/mysql-cluster.md). Not measured with these settings yet."""
+"""Memory of a data node beside DataMemory, with the buffers of the role ndbmgmd: 0.8 GB at NDB's defaults, of which
+these buffers are some 450 MB less (docs/decisions/mysql-cluster.md). Not measured with these settings yet."""
 
-# Rows of each profile, as rubbos-app's Profile makes them in the mean: users, new stories, old stories, comments of each
-# new story, of each old one. `expanded`: 276 comments, but 14 of the youngest 47 days' stories.
+# Rows of each profile, as rubbos-app's Profile makes them in the mean: users, new stories, old stories, comments of
+# each new story, of each old one. `expanded`: 276 comments, but 14 of the youngest 47 days' stories.
 PROFILES = {
     "tiny": (551, 240, 80, 35, 35),
     "small": (500_051, 600, 3_000, 35, 35),
     "standard": (500_051, 600, 21_300, 35, 35),
     "expanded": (500_051, 6_960, 6_000, 241, 276),
 }
-# Bytes of each row, all its indexes included. NDB adds (MySQL's manual, Data Node Memory Management) a header of 16 to 32
-# bytes, 15 of hash index for a primary or unique key, 12 for each ordered index; a unique key is a table of its own (key,
-# primary key, header, hash index: 71). Of a TEXT 256 bytes are in the row; the rest is a row of the part table. Bodies are
-# 512 in the mean, and three of four are longer than 256: 224 + 8 in the row, 0.75 x (32 header + 15 hash + 20 key + 384)
-# beside it.
+# Bytes of each row, all its indexes included. NDB adds (MySQL's manual, Data Node Memory Management) a header of 16 to
+# 32 bytes, 15 of hash index for a primary or unique key, 12 for each ordered index; a unique key is a table of its own
+# (key, primary key, header, hash index: 71). Of a TEXT 256 bytes are in the row; the rest is a row of the part table.
+# Bodies are 512 in the mean, and three of four are longer than 256: 224 + 8 in the row, and beside it 0.75 x (32 header
+# + 15 hash + 20 key + 384).
 TEXT = 232 + 0.75 * 451
 USER = (
     32 + 21 + 87 + 15 + 71 + 3 * 12
@@ -122,12 +122,12 @@ def check_cluster(request: Request) -> None:
     needed, given = data_memory(request), values["db_data_memory_bytes"]
     if given < needed:
         raise ValueError(
-            f"set db_data_memory_bytes: {given} is too small for data {request.data_profile}, which need about {needed} "
-            f"on each of {data_nodes} data nodes; give that much, a smaller profile, or more data nodes"
+            f"set db_data_memory_bytes: {given} is too small for data {request.data_profile}, which need about "
+            f"{needed} on each of {data_nodes} data nodes; give that much, a smaller profile, or more data nodes"
         )
     if nodes is not None and given + BESIDE_BYTES > nodes:
         raise ValueError(
-            f"data: {request.data_profile} needs {given // MIB} MiB of DataMemory and about {BESIDE_BYTES // MIB} MiB "
-            f"beside it, but a data node has {nodes // MIB} MiB at this scale; take a smaller profile, more data nodes, "
-            "or a larger scale"
+            f"data: {request.data_profile} needs {given // MIB} MiB of DataMemory and about {BESIDE_BYTES // MIB} "
+            f"MiB beside it, but a data node has {nodes // MIB} MiB at this scale; take a smaller profile, more data "
+            "nodes, or a larger scale"
         )

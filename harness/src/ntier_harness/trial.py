@@ -95,7 +95,7 @@ def described(spec: Spec, trial: Trial) -> System:
         resources=[
             Resource(name=n, tier=r.tier, utilization=r.utilization)
             for n, r in d.resources.items()
-            if r.tier in counts and all(spec.chosen[variant] in choices for variant, choices in r.only.items())
+            if r.tier in counts
         ],
         checks_off=d.checks.off,
         checks_own={n: check for n, check in d.checks.own.items() if check.wanted.tier in counts},

@@ -390,8 +390,6 @@ class Resource(Part):
     tier: Word
     utilization: Text
     """One sentence: what its utilization of 100 % means."""
-    only: dict[Word, list[Word]] = Field(default_factory=dict)
-    """Variant -> its choices with which the resource exists."""
 
 
 class Checks(Part):

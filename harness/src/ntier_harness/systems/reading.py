@@ -345,7 +345,6 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
         yield ("load", "parameters", name), "is a setting already"
     for name, resource in d.resources.items():
         yield from _among(("resources", name, "tier"), resource.tier, tiers, "tier")
-        yield from _only(d, ("resources", name, "only"), resource.only)
     for name, check in d.checks.own.items():
         yield from _among(("checks", "own", name, "expect"), check.wanted.tier, tiers, "tier")
     for i, request in enumerate(d.verify.requests):

@@ -7,7 +7,6 @@ import configparser
 import os
 import runpy
 import subprocess
-import sys
 from pathlib import Path
 
 import jinja2
@@ -226,5 +225,4 @@ def test_each_program_can_be_read(file):
     if text.startswith("#!/bin/sh"):
         assert subprocess.run(["sh", "-n", file]).returncode == 0
     elif file.suffix == ".py" or text.startswith("#!/usr/bin/python3"):
-        assert subprocess.run([sys.executable, "-m", "py_compile", "-"], input=text, text=True).returncode == 0
         compile(text, str(file), "exec")

@@ -49,7 +49,8 @@ compile() {
   # nproc and one: a compiler waits for the disk now and then. One for each GiB at most: mysqld's largest files take that much.
   jobs=$(($(nproc) + 1)) gib=$(awk '/^MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)
   [ "$gib" -ge "$jobs" ] || jobs=$((gib > 1 ? gib : 1))
-  # shellcheck disable=SC2086 (idle is a command with arguments, or nothing)
+  # idle is a command with arguments, or nothing
+  # shellcheck disable=SC2086
   NINJA_STATUS='[%p] %f/%t ' $idle ninja -C build -j $jobs mysqld mysql mysqladmin ndb_mgmd ndb_mgm ndbmtd ndb_waiter &
   echo $! >pid
   wait $!

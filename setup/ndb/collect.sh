@@ -20,8 +20,8 @@ case $kind in
       found=$(find "$from" -type f \( -path "*/bin/$program" -o -path "*/sbin/$program" \) | head -n 1)
       [ -z "$found" ] || cp "$found" "$tree/bin/"
     done
-    for folder in $(find "$from" -type d -path '*/lib/mysql/private'); do cp -rP "$folder/." "$tree/lib/"; done
-    for folder in $(find "$from" -maxdepth 3 -type d -path '*/usr/share/mysql*'); do cp -r "$folder/." "$tree/share/"; done
+    find "$from" -type d -path '*/lib/mysql/private' -exec cp -rP {}/. "$tree/lib/" \;
+    find "$from" -maxdepth 3 -type d -path '*/usr/share/mysql*' -exec cp -r {}/. "$tree/share/" \;
     ;;
   *) echo "collect.sh: unknown kind '$kind'; allowed: build, packages" >&2; exit 2 ;;
 esac

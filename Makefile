@@ -28,11 +28,12 @@ takes_down      := TARGET
 takes_images    := $(EXPERIMENT) REMOVE $(PLACE)
 takes_leftovers := TARGET REMOVE JSON
 takes_purge     := YES
+takes_ndb       := IDLE
 takes_ingest    := SWEEP STORE RESULTS
 takes_report    := SWEEP STORE FORCE $(PLACE)
 takes_map       := SWEEP STORE MIX PRICES SLO JOIN RESULTS
 takes_notebooks := STORE RESULTS FORCE
-EVERYWHERE := TERRAFORM PROXYSQL_BINARY NTIER_PYTHON NTIER_STATE NTIER_POOL_SIZE NTIER_DEBIAN_MIRROR NTIER_SECURITY_MIRROR
+EVERYWHERE := TERRAFORM PROXYSQL_BINARY NTIER_NDB_PACKAGES NTIER_PYTHON NTIER_STATE NTIER_POOL_SIZE NTIER_DEBIAN_MIRROR NTIER_SECURITY_MIRROR
 
 # A shell's NAME or TARGET is none of ours: an assignment here outdoes the environment, and the command line outdoes it.
 OURS := $(sort $(foreach takes,$(filter takes_%,$(.VARIABLES)),$($(takes))))
@@ -56,6 +57,7 @@ ifneq ($(twice),)
 endif
 
 export TERRAFORM PROXYSQL_BINARY # which program; a proxysql of this machine, where no package of it can be reached
+export NTIER_NDB_PACKAGES # MySQL's packages with NDB, instead of a build
 
 # NAME=value -> --name 'value', for those that were given
 option  = $(if $($(1)),--$(2) $(call quoted,$($(1))))
@@ -81,7 +83,7 @@ help: ## this page
 
 # ---- set-up -------------------------------------------------------------------------------------------------------
 
-.PHONY: setup venv doctor purge lock providers
+.PHONY: setup venv doctor purge lock providers ndb
 setup: venv ## installs what the other goals need (TOPO=...: only what this sweep needs); takes seconds when all is there
 	@$(if $(TOPO),$(call prepare,up $(OPTIONS)),$(if $(filter-out local,$(TARGET)),,setup/setup.sh $(call option,DATA,data) $(call option,MIDDLEWARE,middleware)))
 
@@ -96,6 +98,9 @@ purge: ## removes what set-up and sweeps made on this machine, results excepted;
 
 providers: ## builds Terraform's providers from source, where their registry cannot be reached (needs Go, minutes)
 	@setup/providers.sh
+
+ndb: ## builds MySQL Cluster's programs, once, for TOPO=...C (45 minutes; goes on where it stopped; IDLE=1: only idle CPU)
+	@setup/ndb.sh $(if $(IDLE),--idle)
 
 lock: ## resolves requirements.in into requirements.txt
 	@setup/lock.sh

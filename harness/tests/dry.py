@@ -304,6 +304,17 @@ class DryRunner(Runner):
         self.world.save()
         return 0, ""
 
+    def _python(self, argv: list[str], _input: str | None) -> tuple[int, str]:
+        """Of set-up: builds the program that makes the data."""
+        assert argv[1].endswith("setup/build.py"), argv
+        return 0, ""
+
+    def _java(self, argv: list[str], _input: str | None) -> tuple[int, str]:
+        """Makes the data."""
+        facts = {"reference_time_s": 1_800_000_000, "users": 500, "authors": 50}
+        (Path(argv[argv.index("--out") + 1]) / "data.json").write_text(json.dumps(facts))
+        return 0, ""
+
     def _sadf(self, argv: list[str], _input: str | None) -> tuple[int, str]:
         return 0, "{}"
 
@@ -427,7 +438,10 @@ class DryRunner(Runner):
         return 0, ""
 
     def _databases(self) -> list[dict[str, Any]]:
-        return [s for s in self.world.state["nodes"].values() if s["tier"] == "db"]
+        """Those that show what users wrote: with a management node, the nodes before the data nodes do, too."""
+        nodes = self.world.state["nodes"].values()
+        tiers = ["db", *(["middleware"] if any(s["tier"] == "management" for s in nodes) else [])]
+        return [s for s in nodes if s["tier"] in tiers]
 
     def _data(self, node: dict[str, Any], words: list[str]) -> str:
         rows, kept = node.setdefault("rows", 100), node.setdefault("kept", {})

@@ -38,7 +38,7 @@ def test_users():
         ("topo", None, "topo: missing"),
         ("topo", "1/1/1", "expected numbers web/app/middleware/db"),
         ("topo", "1/0/1/1M", "app count is 0, allowed are 1..99"),
-        ("topo", "1/1/1/1C", "allowed are M (MySQL), P (PostgreSQL)"),
+        ("topo", "1/1/1/1C", "1 data node for 2 replicas"),
         ("users", "0", "allowed are 1..100000"),
         ("users", "5000:1000:1000", "first <= last"),
         ("users", "1:100000:1", "at most 999"),

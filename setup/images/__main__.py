@@ -217,7 +217,8 @@ def arguments(spec: dict) -> argparse.Namespace:
     parser.add_argument("--check", action="store_true", help="only say what would be built; exit code 1 if anything")
     given = parser.parse_args()
     asked = given.data.split(",")
-    default = [*roles, *(name for name, (_, profile) in loaded.items() if profile in asked)]
+    usual = [name for name in roles if not spec["images"].get(name, {}).get("asked")]
+    default = [*usual, *(name for name, (_, profile) in loaded.items() if profile in asked)]
     wanted = [dbms for dbms, letter in spec["letters"].items() if given.topo.removesuffix("L").endswith(letter)]
     if given.topo and not wanted:
         parser.error(

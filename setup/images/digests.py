@@ -38,7 +38,11 @@ def walk(path: Path) -> list[Path]:
 def of_installs(images: dict[str, dict]) -> dict[str, str]:
     """Role -> what its installation depends on (`images` as in images.yml): deployment compares it with the stamp."""
     sources = {"common": [], "monitor": []} | {name: image["sources"] for name, image in images.items()}
-    given = {role: [os.path.expandvars(file) for file in files] for role, files in sources.items()}
+    state = os.environ.get("NTIER_STATE") or "/var/lib/ntier"
+    given = {
+        role: [os.path.expandvars(file.replace("$NTIER_STATE", state)) for file in files]
+        for role, files in sources.items()
+    }
     return {role: of_role(role, [file for file in files if file]) for role, files in given.items()}
 
 

@@ -355,3 +355,22 @@ def test_sealing_says_the_versions_of_what_the_role_is_about(tmp_path):
     (tmp_path / "packages.d/monitor").write_text("coreutils\n")
     done = subprocess.run(["sh", "-euc", listing], capture_output=True, text=True, check=True)
     assert re.fullmatch(r"dpkg \S+\n", done.stdout)
+
+
+def test_mysql_cluster_is_made_only_when_it_is_named(images, monkeypatch):
+    spec = images.artefacts.load()
+    cluster = {"ndbmgmd", "ndbmtd", "ndbsql"}
+    monkeypatch.setattr(sys, "argv", ["setup"])
+    assert not cluster & set(images.arguments(spec).names)
+    monkeypatch.setattr(sys, "argv", ["setup", "--images", ",".join(sorted(cluster))])
+    assert set(images.arguments(spec).names) == cluster
+
+
+def test_other_programs_of_mysql_cluster_make_its_images_stale_and_no_other(images, monkeypatch, tmp_path):
+    spec = images.artefacts.load()
+    monkeypatch.setenv("NTIER_STATE", str(tmp_path))
+    before = images.digests.of_installs(spec["images"])
+    (tmp_path / "ndb").mkdir()
+    (tmp_path / "ndb/version.json").write_text("{}")
+    after = images.digests.of_installs(spec["images"])
+    assert {role for role in before if before[role] != after[role]} == {"ndbmgmd", "ndbmtd", "ndbsql"}

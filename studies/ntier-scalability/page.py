@@ -118,7 +118,7 @@ def figures() -> str:
         measured = sum(sweep in there for sweep in named)
         said = "not measured yet" if not measured else f"{measured} of {counted(len(named), 'sweep')}"
         drawn = f"{command.format(named[0])}{' --out FILE' if command.startswith('figure') else ''}"
-        lines.append(f"| {name} | {shows} | {f'`{drawn}`' if command else 'cannot be deployed yet'} | {said} |")
+        lines.append(f"| {name} | {shows} | {f'`{drawn}`' if command else 'has not been run yet'} | {said} |")
     return "\n".join(lines)
 
 

@@ -1,14 +1,43 @@
-"""What data cannot say of RUBBoS: settings that follow from several others, and middlewares that would let replicas of
-the database differ."""
+"""What data cannot say of RUBBoS: settings that follow from several others, middlewares that would let replicas of the
+database differ, and clusters that cannot hold the data."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ntier_harness.systems.rules import Request
 
 SPARE_CONNECTIONS = 40  # at a DBMS: collector, administrator, connections that are being closed; HAProxy's check: 20
+CLUSTER = "mysql_cluster"
+
+MIB = 1 << 20
+FULL = 0.8
+"""Share of DataMemory that may be used: pages are not full, and a restart needs room for copies."""
+BESIDE_BYTES = 320 * MIB
+"""Memory of a data node beside DataMemory, with the buffers of the role ndbmgmd: 0.8 GB at NDB's defaults, of which
+these buffers are some 450 MB less (docs/decisions/mysql-cluster.md). Not measured with these settings yet."""
+
+# Rows of each profile, as rubbos-app's Profile makes them in the mean: users, new stories, old stories, comments of
+# each new story, of each old one. `expanded`: 276 comments, but 14 of the youngest 47 days' stories.
+PROFILES = {
+    "tiny": (551, 240, 80, 35, 35),
+    "small": (500_051, 600, 3_000, 35, 35),
+    "standard": (500_051, 600, 21_300, 35, 35),
+    "expanded": (500_051, 6_960, 6_000, 241, 276),
+}
+# Bytes of each row, all its indexes included. NDB adds (MySQL's manual, Data Node Memory Management) a header of 16 to
+# 32 bytes, 15 of hash index for a primary or unique key, 12 for each ordered index; a unique key is a table of its own
+# (key, primary key, header, hash index: 71). Of a TEXT 256 bytes are in the row; the rest is a row of the part table.
+# Bodies are 512 in the mean, and three of four are longer than 256: 224 + 8 in the row, and beside it 0.75 x (32 header
+# + 15 hash + 20 key + 384).
+TEXT = 232 + 0.75 * 451
+USER = (
+    32 + 21 + 87 + 15 + 71 + 3 * 12
+)  # 3 integers, a date, 5 texts; keys id and nickname; ordered: nickname, auth, search
+STORY = 32 + 17 + 52 + TEXT + 15 + 5 * 12  # ordered: id, writer, category, day, search
+COMMENT = 32 + 29 + 52 + TEXT + 15 + 71 + 5 * 12  # unique: id; ordered: primary, story, parent, rating, search
 
 
 class Rules:
@@ -17,12 +46,17 @@ class Rules:
 
     def defaults(self, request: Request) -> dict[str, Any]:
         values: dict[str, Any] = {"middleware_writes": writes(request)}
+        if request.chosen["dbms"] == CLUSTER:
+            values["db_data_memory_bytes"] = data_memory(request)
         if not request.traits["middleware"]["multiplexes"]:
             values |= held_connections(request, self.app_pools)
         return values
 
     def check(self, request: Request) -> None:
-        """Raises ValueError if the middleware cannot keep replicas alike under users who write."""
+        """Raises ValueError if the middleware cannot keep replicas alike under users who write, or if the cluster
+        cannot be what is asked for."""
+        if request.chosen["dbms"] == CLUSTER:
+            check_cluster(request)
         replicas, chosen = request.counts["db"], request.chosen["middleware"]
         if request.writes and replicas > 1 and request.given.get("middleware_writes", writes(request)) != "all":
             able = ", ".join(name for name, allowed in request.allowed("middleware_writes").items() if "all" in allowed)
@@ -46,4 +80,54 @@ def held_connections(request: Request, servlets: int) -> dict[str, int]:
     pools = servlets if values["app_pool_mode"] == "per_servlet" else 1
     held = request.counts["app"] * values["app_pool_size"] * pools
     usual = request.values["db_max_connections"]
+    if request.chosen["dbms"] == CLUSTER:  # they are dealt out to the SQL nodes in turn
+        return {"db_max_connections": max(usual, math.ceil(held / request.counts["middleware"]) + SPARE_CONNECTIONS)}
     return {"middleware_pool_max": held, "db_max_connections": max(usual, held + SPARE_CONNECTIONS)}
+
+
+# ---- MySQL Cluster ---------------------------------------------------------------------------------------------------
+
+
+def stored_bytes(profile: str) -> float:
+    """What NDB needs in all for one replica of the data, estimated: rows that the generator makes x bytes of each."""
+    users, new, old, of_new, of_old = PROFILES[profile]
+    return users * USER + (new + old) * STORY + (new * of_new + old * of_old) * COMMENT
+
+
+def data_memory(request: Request) -> int:
+    """DataMemory that each data node needs, bytes, in whole 16 MiB."""
+    share = request.values["db_replicas"] / request.counts["db"]
+    return 16 * MIB * math.ceil(stored_bytes(request.data_profile) * min(share, 1) / FULL / (16 * MIB))
+
+
+def check_cluster(request: Request) -> None:
+    """Raises ValueError for numbers of nodes that NDB does not take, and for memory that does not hold the data."""
+    counts, values, nodes = request.counts, request.values, request.memory_bytes["db"]
+    replicas, data_nodes, slots = values["db_replicas"], counts["db"], values["db_sql_slots"]
+    if data_nodes < replicas:
+        raise ValueError(
+            f"topo: {data_nodes} data node for {replicas} replicas; allowed are {replicas} or a multiple of it, or "
+            "--set db_replicas=1"
+        )
+    if data_nodes % replicas:
+        raise ValueError(
+            f"topo: {data_nodes} data nodes cannot be shared out to groups of {replicas} replicas; allowed are "
+            f"multiples of {replicas}, for example {data_nodes - 1} or {data_nodes + 1}"
+        )
+    if counts["middleware"] > slots:
+        raise ValueError(
+            f"topo: {counts['middleware']} SQL nodes, but the cluster's configuration has {slots} slots; allowed are "
+            f"up to {slots}, or more with --set db_sql_slots={counts['middleware']} (up to 48)"
+        )
+    needed, given = data_memory(request), values["db_data_memory_bytes"]
+    if given < needed:
+        raise ValueError(
+            f"set db_data_memory_bytes: {given} is too small for data {request.data_profile}, which need about "
+            f"{needed} on each of {data_nodes} data nodes; give that much, a smaller profile, or more data nodes"
+        )
+    if nodes is not None and given + BESIDE_BYTES > nodes:
+        raise ValueError(
+            f"data: {request.data_profile} needs {given // MIB} MiB of DataMemory and about {BESIDE_BYTES // MIB} "
+            f"MiB beside it, but a data node has {nodes // MIB} MiB at this scale; take a smaller profile, more data "
+            "nodes, or a larger scale"
+        )

@@ -30,6 +30,8 @@ STATUS = {
     "apache_status": status.apache_status,
     "tomcat_status": status.tomcat_status,
     "middleware_status": status.middleware_status,
+    "ndb_status": status.ndb_status,
+    "ndb_threads": status.ndb_threads,
 }
 LOGGING = "apache_status"
 """Collector of a web server whose role keeps an access log, too."""

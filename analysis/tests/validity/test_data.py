@@ -15,9 +15,9 @@ def state(rows, digest="7"):
     return {name: {"rows": n, "digest": digest} for name, n in zip(TABLES, rows, strict=True)}
 
 
-def trial(tmp_path, after, writes=True, stored=5, moderated=2, failed=0, retries=0, after_2=None):
+def trial(tmp_path, after, writes=True, stored=5, moderated=2, failed=0, retries=0, after_2=None, tier="db"):
     """`stored` comments and `moderated` ratings were confirmed, `failed` comments were not; `after`: rows per table on
-    the first database, 10 each before."""
+    the first database (node of `tier`), 10 each before."""
     folder = write_trial(
         tmp_path / "raw", Spec(600, Truth({"db": 0.001}), phases=(2, 10, 2), mix="read_write", seal=False)
     )
@@ -25,11 +25,11 @@ def trial(tmp_path, after, writes=True, stored=5, moderated=2, failed=0, retries
         table = "from,to,probability\nPostComment,StoreComment,1\nStoreComment,PostComment,1\n"
         (folder / "config/read_write.csv").write_text(table)
     manifest = Manifest.read(folder)
-    db1 = next(n for n in manifest.nodes if n.tier == "db")
+    first = next(n for n in manifest.nodes if n.tier == tier)
     if after_2:
-        manifest.nodes.append(db1.model_copy(update={"name": "db2", "index": 2}))
+        manifest.nodes.append(first.model_copy(update={"name": f"{tier}2", "index": 2}))
         manifest.write(folder)
-    for name, rows in (("db1", after), ("db2", after_2)):
+    for name, rows in ((f"{tier}1", after), (f"{tier}2", after_2)):
         if rows:
             (folder / "nodes" / name).mkdir(exist_ok=True)
             (folder / "nodes" / name / "data_before.json").write_text(json.dumps(state([10] * 4)))
@@ -91,3 +91,12 @@ def test_rows_that_were_not_counted_do_not_pass(tmp_path):
     by_id = trial(tmp_path, None)
     assert {by_id[i].outcome for i in ("R1", "R2")} == {Outcome.UNDECIDABLE}
     assert all(by_id[i].required for i in ("R1", "R2"))
+
+
+def test_nodes_before_the_data_may_be_those_that_show_them(tmp_path):
+    """Of a cluster: rows are counted, and compared, where they were asked."""
+    same = trial(tmp_path / "same", after=[15, 10, 12, 10], after_2=[15, 10, 12, 10], tier="middleware")
+    assert (same["R1"].outcome, same["R2"].outcome) == (Outcome.PASS, Outcome.PASS)
+    assert same["R2"].n == 2
+    other = trial(tmp_path / "other", after=[15, 10, 12, 10], after_2=[15, 10, 11, 10], tier="middleware")
+    assert other["R2"].outcome is Outcome.FAIL

@@ -250,6 +250,7 @@ def sweep(as_json: bool, results: str, attempts: int, metrics: str | None, needs
     lab = lab_of(results, as_json, options)
     with live.served(lab.live, place):
         preflight.check(lab, spec, attempts)
+        preflight.check_programs(lab, spec)
         if needs:
             lab.target.require_privileges()
             announce_needs(lab, [spec])
@@ -265,7 +266,7 @@ def sweep(as_json: bool, results: str, attempts: int, metrics: str | None, needs
 @click.pass_context
 def plan(ctx: click.Context, as_json: bool, results: str, attempts: int, file: str | None, **options: Any) -> None:
     """Shows what a sweep would do; touches nothing. Prints nodes, trials, time, disk and memory, with --spec those of a
-    campaign. Refuses the same requests as a sweep."""
+    campaign. Refuses the same requests as a sweep; that a program has yet to be made is a warning here."""
     if file:
         plan_campaign(ctx, file, results, as_json=as_json)
         return
@@ -435,7 +436,7 @@ def campaign(
     needs: bool,
 ) -> None:
     """Runs several sweeps as one: topologies x mixes x middlewares x repetitions. Goes on where it stopped."""
-    from ntier_harness import campaign, live
+    from ntier_harness import campaign, live, preflight
 
     place = live.parse(metrics)
     planned = read_campaign(file)
@@ -443,6 +444,8 @@ def campaign(
         results, as_json=as_json, target=planned.target, hosts=planned.hosts, machines=machines, budget=budget
     )
     with live.served(lab.live, place):
+        for spec in planned.sweeps:
+            preflight.check_programs(lab, spec)
         if needs:
             campaign.check(lab, planned)
             lab.target.require_privileges()

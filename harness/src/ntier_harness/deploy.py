@@ -11,7 +11,7 @@ from typing import Any
 from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.wording import counted
 
-from ntier_harness import durable, existing
+from ntier_harness import durable, existing, tables
 from ntier_harness.catalog import Phases
 from ntier_harness.drivers import REMOTE, of_system
 from ntier_harness.drivers.jmeter import situations_file
@@ -51,12 +51,13 @@ def services(spec: Spec) -> dict[str, list[dict[str, Any]]]:
     """Tier -> who may connect to its nodes, [{from, port}]: the tiers that ask it, and clients where the load enters
     and where requests verify. The packet filter opens nothing else but SSH."""
     d, there = spec.system.definition, spec.topology.counts
-    ports = {tier: d.tier(tier).ports for tier in there}
+    ports = {tier: spec.tier(tier).ports for tier in there}
     for variant, choice in spec.chosen.items():
         ports |= d.variants[variant].choices[choice].ports
     asked = [(d.load.entry.tier, CLIENT, d.load.entry.port)]
     asked += [(r.tier, CLIENT, r.port) for r in d.verify.requests]
-    asked += [(tier, asker, port) for asker in there for tier in d.tier(asker).talks_to for port in ports.get(tier, [])]
+    talks = [(tier, asker) for asker in there for tier in spec.tier(asker).talks_to]
+    asked += [(tier, asker, port) for tier, asker in talks for port in ports.get(tier, [])]
     return {
         tier: [{"from": asker, "port": port} for asked_tier, asker, port in dict.fromkeys(asked) if asked_tier == tier]
         for tier in there
@@ -72,6 +73,7 @@ def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
         "ntier_roles": {tier: spec.roles(tier) for tier in spec.topology.counts},
         "ntier_reset": {r.tier: r.command for r in d.reset},
         **installs(lab, spec),
+        **tables.for_roles(lab.runner, lab.paths, spec),
         "common_services": services(spec),
         "client_load_files": [str(path) for path in of_system.files(spec.system, lab.paths.workloads)],
         "client_load_packages": d.load.driver.packages,
@@ -210,7 +212,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
 
 def compiling(lab: Lab, spec: Spec) -> list[Node]:
     """Nodes whose servers may be JVMs."""
-    tiers = [t for t in spec.topology.counts if spec.system.definition.tier(t).jvm]
+    tiers = [t for t in spec.topology.counts if spec.tier(t).jvm]
     return [n for tier in tiers for n in lab.nodes.tier(tier)]
 
 

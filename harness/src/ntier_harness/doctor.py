@@ -97,17 +97,21 @@ def programs(lab: Lab) -> list[Finding]:
     for name, command in wanted.items():
         there = shutil.which(command)
         findings.append(Finding(name, "ok" if there else "warn", there or "missing", "" if there else "make setup"))
-    return [*findings, *brought(lab.paths.root)]
+    return [*findings, *brought(lab.paths.root, lab.paths.state)]
 
 
-def brought(root: Path) -> list[Finding]:
-    """Programs that no package source has: the user must bring them."""
+def brought(root: Path, state: Path) -> list[Finding]:
+    """Programs that no package source has: the user must bring them, or have them made."""
     every = [systems.find(root, name).definition for name in systems.names(root)]
     choices = {n: c for d in every for v in d.variants.values() for n, c in v.choices.items() if c.program}
-    return [bring(name, choice.program) for name, choice in choices.items()]
+    return [bring(name, choice.program, state) for name, choice in choices.items()]
 
 
-def bring(name: str, program: Program) -> Finding:
+def bring(name: str, program: Program, state: Path) -> Finding:
+    if program.made:
+        there = state / program.made
+        return Finding(name, "ok", f"{there}" if there.exists() else "not made, and not needed otherwise",
+                       "" if there.exists() else program.get)  # fmt: skip
     given = os.environ.get(program.environment, "")
     if given and not Path(given).is_file():
         return Finding(name, "fail", f"{program.environment}={given}: no such file", "name its package or program")

@@ -43,6 +43,7 @@ def make(lab: Lab, spec: Spec) -> None:
     spec = one_of_each(spec)
     lab.target.images_only()
     preflight.check_target(lab, spec)
+    preflight.check_programs(lab, spec)
     preflight.check_machine(lab, spec)
     with sweep.locked(lab):
         sweep.tidy(lab, lab.paths.raw)

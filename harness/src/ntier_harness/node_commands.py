@@ -46,6 +46,7 @@ def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
 def ready_to_provision(lab: Lab, spec: Spec) -> None:
     """Raises RequestError if `up` would."""
     preflight.check_target(lab, spec)
+    preflight.check_programs(lab, spec)
     lab.target.require_privileges()
     preflight.check_machine(lab, spec)
 
@@ -53,6 +54,7 @@ def ready_to_provision(lab: Lab, spec: Spec) -> None:
 def ready_to_deploy(lab: Lab, spec: Spec) -> None:
     """Raises RequestError if other nodes are up than the request needs, WorkError if there are none."""
     preflight.check_target(lab, spec)
+    preflight.check_programs(lab, spec)
     lab.target.require_privileges()
     wanted = {**spec.topology.counts, CLIENT: spec.clients}
     there = {tier: len(lab.nodes.tier(tier)) for tier in wanted}

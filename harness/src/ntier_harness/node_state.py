@@ -74,9 +74,22 @@ def check_restored(lab: Lab, node: Node, now: str) -> None:
 
 
 def _on_replicas(lab: Lab, spec: Spec, command: str) -> None:
-    lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=RESTORE_LIMIT_S), replicas(lab, spec))
+    """On all nodes that hold the data, at the same time. Where others show the data, these are stopped before and
+    started again afterwards."""
+
+    def call(nodes: list[Node], command: str) -> None:
+        lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=RESTORE_LIMIT_S), nodes)
+
+    holders = lab.nodes.tier(spec.data_tier) if spec.data_tier else []
+    showing = replicas(lab, spec) if spec.showing_tier != spec.data_tier else []
+    if showing:
+        call(showing, command)
+    call(holders, command)
+    if showing:
+        call(showing, "ntier-restore resume")
 
 
 def replicas(lab: Lab, spec: Spec) -> list[Node]:
-    """Nodes that hold the data."""
-    return lab.nodes.tier(spec.data_tier) if spec.data_tier else []
+    """Nodes that show what the data are, and compared with each other show the same: those that hold them, unless the
+    system says otherwise."""
+    return lab.nodes.tier(spec.showing_tier) if spec.showing_tier else []

@@ -23,7 +23,8 @@ SHOWN = 4  # nodes of a tier drawn one by one; more are counted
 def picture(topology: Topology, clients: int = 1) -> str:
     """The topology as text: one column per tier, one row per node."""
     columns = []
-    for tier, count in {CLIENT: clients, **topology.counts}.items():
+    counted_ones = {tier: count for tier, count in topology.counts.items() if tier not in topology.beside}
+    for tier, count in {CLIENT: clients, **counted_ones}.items():
         names = [f"{tier}{i}" for i in range(1, count + 1)]
         columns.append(names if count <= SHOWN else [*names[: SHOWN - 1], f"... {tier}{count}"])
     height = max(len(c) for c in columns)
@@ -36,7 +37,8 @@ def picture(topology: Topology, clients: int = 1) -> str:
             arrow = ("" if i == 0 else " --> ") if row == 0 else " " * (0 if i == 0 else 5)
             cells.append(arrow + (f"[{cell:^{width}}]" if cell else " " * (width + 2)))
         lines.append("".join(cells).rstrip())
-    return "\n".join(lines)
+    beside = [f"[{tier}{i}]" for tier in topology.beside for i in range(1, topology.counts[tier] + 1)]
+    return "\n".join([*lines, *([f"beside them {' '.join(beside)}"] if beside else [])])
 
 
 def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str, Any]:
@@ -44,7 +46,8 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
     trials = schedule.make(lab, spec, attempts).trials()
     to_come = schedule.to_come(lab, spec, attempts)
     left = {t.key for t in to_come if t in trials}
-    problems = []
+    problems = [f"{c.title}: {c.untried}" for c in spec.choices if c.untried]
+    problems += preflight.missing_programs(lab.paths, spec)
     problems += lab.target.problems(spec)
     try:
         lab.target.require_privileges()

@@ -27,6 +27,23 @@ def check(lab: Lab, spec: Spec, attempts: int) -> None:
         check_machine(lab, spec)
 
 
+def check_programs(lab: Lab, spec: Spec) -> None:
+    """Raises RequestError if set-up must make a program first that it does not make by itself. A plan only says so."""
+    if missing := missing_programs(lab.paths, spec):
+        raise RequestError(missing[0])
+
+
+def missing_programs(paths: Paths, spec: Spec) -> list[str]:
+    """A line for each program that a chosen variant needs and that is not there, with what to do."""
+    variants = spec.system.definition.variants
+    wanted = [(name, variants[variant].choices[name]) for variant, name in spec.chosen.items()]
+    return [
+        f"{choice.title or name}: its programs are not on this machine; {choice.program.get}"
+        for name, choice in wanted
+        if choice.program and choice.program.made and not (paths.state / choice.program.made).exists()
+    ]
+
+
 def check_record(lab: Lab, spec: Spec) -> None:
     """Checks that lab, request and existing manifests belong to one experiment, and that results can be written."""
     check_target(lab, spec)

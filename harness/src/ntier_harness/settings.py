@@ -139,6 +139,8 @@ def request(spec: Spec, known: dict[str, Any]) -> Request:
         writes=spec.mix.writes,
         given=spec.settings,
         values=known,
+        data_profile=spec.data_profile,
+        memory_bytes={tier: spec.memory_bytes(tier) for tier in spec.topology.counts},
         allowed=allowed,
     )
 
@@ -156,6 +158,6 @@ def check(spec: Spec) -> None:
                 more = f"; {hint}" if hint else ""
                 raise RequestError(f"set {name}: {choice} has no {value!r}; allowed are {', '.join(allowed)}{more}")
     try:
-        spec.system.rules.check(request(spec, spec.settings))
+        spec.system.rules.check(request(spec, values(spec)))
     except ValueError as error:
         raise RequestError(str(error)) from None

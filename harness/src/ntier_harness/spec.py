@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from ntier_harness import catalog, systems
 from ntier_harness.catalog import Mix, Phases
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.systems import System, notation
-from ntier_harness.systems.definition import Data
+from ntier_harness.systems.definition import Choice, Data, Tier
 from ntier_harness.systems.notation import Topology
 
 USERS = "users"  # the factor of a sweep that names none, unless its system says otherwise
@@ -125,6 +126,29 @@ class Spec:
     def node_type(self, tier: str) -> str:
         return self.topology.node_types.get(tier) or self.system.definition.tier(tier).node_type
 
+    @property
+    def choices(self) -> list[Choice]:
+        """What was chosen of each variant."""
+        variants = self.system.definition.variants
+        return [variants[name].choices[choice] for name, choice in self.chosen.items()]
+
+    def tier(self, name: str) -> Tier:
+        """A tier as it is with the chosen variants."""
+        tier = self.system.definition.tier(name)
+        for change in (choice.tiers[name] for choice in self.choices if name in choice.tiers):
+            tier = tier.model_copy(update=dict(change) | {k: getattr(tier, k) for k, v in change if v is None})
+        return tier
+
+    def memory_bytes(self, tier: str) -> int | None:
+        """Of each of its nodes, where this machine carries them all; as terraform/modules/topology has it."""
+        from ntier_harness.targets import kind
+
+        what = self.node_types[self.node_type(tier)]
+        if not kind(self.target).scaled or "memory_bytes" not in what:
+            return None
+        floor = what.get("memory_floor_bytes", self.tier(tier).memory_floor_bytes)
+        return max(math.ceil(what["memory_bytes"] * self.scale), int(floor))
+
     def roles(self, tier: str) -> list[str]:
         """Ansible roles of a tier's nodes, in order: its own and those of the chosen variants."""
         variants = self.system.definition.variants
@@ -138,7 +162,7 @@ class Spec:
     def image(self, tier: str) -> str:
         """The image of its nodes on target local, by its name in `setup/images`."""
         definition, role = self.system.definition, self.role(tier)
-        own = self.data_folder if tier == self.data_tier and definition.data.in_image else role
+        own = self.data_folder if tier == self.data_tier and self.data_in_image else role
         built = role in self.built_roles and not self.system.role(role)
         return definition.tier(tier).image or (own if built else BARE_IMAGE)
 
@@ -149,6 +173,24 @@ class Spec:
     def data_tier(self) -> str | None:
         """The tier whose nodes hold the data."""
         return self.system.definition.data.tier if self.system.definition.data else None
+
+    @property
+    def data_in_image(self) -> bool:
+        """Whether images of the nodes that hold the data have them."""
+        data = self.system.definition.data
+        return data is not None and data.in_image and all(c.data is None or c.data.in_image for c in self.choices)
+
+    @property
+    def loads_data(self) -> bool:
+        """Whether roles load generated data at deployment, because no image can hold them."""
+        data = self.system.definition.data
+        return data is not None and data.in_image and not self.data_in_image
+
+    @property
+    def showing_tier(self) -> str | None:
+        """The tier whose nodes show what the data are: those that hold them, unless a choice says otherwise."""
+        shown = (c.data.shown_by for c in self.choices if c.data)
+        return next(filter(None, shown), self.data_tier)
 
     @property
     def data_folder(self) -> str:
@@ -210,7 +252,7 @@ def choose(system: System, topology: Topology, given: dict[str, str]) -> dict[st
             raise unknown("variant", name, allowed)
     for name, variant in variants.items():
         there = [c for c, what in variant.choices.items() if what.available]
-        choice = given.get(name) or topology.letters.get(name) or variant.default
+        choice = given.get(name) or topology.letters.get(name) or _usual(system, name, topology.letters)
         if choice not in there:
             raise unknown(name, str(choice), there)
         chosen[name] = choice
@@ -228,6 +270,19 @@ def choose(system: System, topology: Topology, given: dict[str, str]) -> dict[st
                     f"allowed with {letter} are {', '.join(fitting)}"
                 )
     return chosen
+
+
+def _usual(system: System, name: str, letters: dict[str, str]) -> str | None:
+    """A variant's default; the first choice that works with the letters, if the default does not."""
+    variant = system.definition.variants[name]
+
+    def works(choice: str) -> bool:
+        with_ = variant.choices[choice].with_
+        return all(letters.get(other, fits[0]) in fits for other, fits in with_.items() if fits)
+
+    if variant.default is None or works(variant.default):
+        return variant.default
+    return next((c for c, what in variant.choices.items() if what.available and works(c)), variant.default)
 
 
 def parse_variants(options: dict[str, Any], system: System) -> dict[str, str]:

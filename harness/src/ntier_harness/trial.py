@@ -83,21 +83,21 @@ def varied(spec: Spec, trial: Trial) -> Factor:
 def described(spec: Spec, trial: Trial) -> System:
     """What the analysis is told of the system."""
     d = spec.system.definition
-    counts = spec.topology.counts
+    counts = {t: n for t, n in spec.topology.counts.items() if t not in spec.topology.beside}
+    tiers = [spec.tier(t) for t in counts]
     return System(
         name=d.name,
         title=d.title,
         source=d.source,
-        tiers=[
-            Tier(name=t.name, title=t.title, replicas=t.replicas, most=t.counts[1]) for t in d.tiers if t.name in counts
-        ],
+        tiers=[Tier(name=t.name, title=t.title, replicas=t.replicas, most=t.counts[1]) for t in tiers],
         load_model=d.load.model,
         factor=varied(spec, trial),
         scaled=d.load.factor.scales,
         interactions=[Interaction(name=n, writes=i.writes, slo_ms=i.slo_ms) for n, i in d.interactions.items()],
         resources=[
             Resource(name=n, tier=r.tier, utilization=r.utilization)
-            for n, r in d.resources.items() if r.tier in counts
+            for n, r in d.resources.items()
+            if r.tier in counts
         ],
         checks_off=d.checks.off,
         checks_own={n: check for n, check in d.checks.own.items() if check.wanted.tier in counts},

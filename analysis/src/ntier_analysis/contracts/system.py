@@ -22,8 +22,8 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-NOT_TIERS = ("client", "host", "controller", "monitor")
-"""Where samples may come from that are no part of a system; every other name is one of its tiers."""
+NOT_TIERS = ("client", "host", "controller", "monitor", "management")
+"""Where samples may come from that serve no requests; every other name is one of the system's tiers."""
 
 
 class LoadModel(StrEnum):

@@ -24,6 +24,7 @@ MYSQL_GAUGES = {
     "innodb_buffer_pool_pages_free": ("memory", "buffer_pool_free_pages", "count"),
     "innodb_buffer_pool_pages_data": ("memory", "buffer_pool_data_pages", "count"),
     "innodb_buffer_pool_pages_total": ("memory", "buffer_pool_total_pages", "count"),
+    "ndb_number_of_ready_data_nodes": ("query", "ready_data_nodes", "count"),
 }
 """Status variables that are readings; every other one is a cumulative counter."""
 LIMIT = "max_connections"
@@ -156,6 +157,50 @@ def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
                 backwards += n
                 rates["query", str(replica), metric, "per_s"] = step / at.dt
         parts.append(tidy(at, rates))
+    return (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)), backwards
+
+
+NDB_GAUGES = {"locks_waiting": ("lock", "row_lock_waiting", "count")}
+
+
+def ndb_status(path: Path) -> tuple[pd.DataFrame, int]:
+    """ndbinfo's sums over one data node -> tidy samples (resources memory, lock, network, query): columns that end with
+    _total as rates per s, the others as readings; and how often a counter ran backwards."""
+    raw = read_csv(path, {"t_s": "number"}, others="number")
+    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
+    gauges, rates, backwards = {}, {}, 0
+    for name in raw.columns.drop("t_s"):
+        unit = "bytes" if name.removesuffix("_total").endswith("_bytes") else "count"
+        if not name.endswith("_total"):
+            resource, metric, unit = NDB_GAUGES.get(name, (_of_ndb(name), name, unit))
+            gauges[resource, "", metric, unit] = raw[name]
+            continue
+        step, n = deltas(raw[name].to_numpy(), at)
+        backwards += n
+        per_s = "bytes_per_s" if unit == "bytes" else "per_s"
+        rates[_of_ndb(name), "", f"{name.removesuffix('_total')}_per_s", per_s] = step / at.dt
+    return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
+
+
+def _of_ndb(name: str) -> str:
+    if name.startswith("lock"):
+        return "lock"
+    return "network" if name.startswith(("sent", "received", "overload", "slowdown")) else "memory"
+
+
+def ndb_threads(path: Path) -> tuple[pd.DataFrame, int]:
+    """CPU time of each thread of a data node, a line per thread and second -> tidy samples (cpu, item = thread):
+    thread_pct, the share of one core that it used by NDB's own clock; and how often a counter ran backwards. It is a
+    reading beside the node's utilization, and judged by nobody yet."""
+    raw = read_csv(path, {"t_s": "number", "thread": "text", "at_ms": "number", "cpu_us": "number"})
+    parts, backwards = [], 0
+    for thread, rows in raw.groupby("thread", sort=True):
+        at = clock(path, rows["t_s"].to_numpy(), NOMINAL_S)
+        used, n = deltas(rows["cpu_us"].to_numpy(), at)
+        passed, m = deltas(rows["at_ms"].to_numpy(), at)
+        backwards += n + m
+        share = np.divide(used, 10 * passed, out=np.full(len(used), np.nan), where=passed > 0)  # us / ms -> %
+        parts.append(tidy(at, {("cpu", str(thread), "thread_pct", "pct"): share}))
     return (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)), backwards
 
 

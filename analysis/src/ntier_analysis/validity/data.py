@@ -24,9 +24,16 @@ def _writes(trial: RawTrial) -> bool:
     return bool(writing & done) or any(trial.path(f"nodes/{n}/data_after.json") for n in _databases(trial))
 
 
+def _tier(trial: RawTrial) -> str:
+    """The tier whose nodes show what the data are: the deepest one, unless another one's nodes were asked (of a cluster
+    those that speak SQL)."""
+    order = trial.system.order
+    asked = (t for t in reversed(order) if any(trial.path(f"nodes/{n}/data_after.json") for n in trial.of_tier(t)))
+    return next(asked, order[-1])
+
+
 def _databases(trial: RawTrial) -> list[str]:
-    """Nodes of the deepest tier, which holds the data."""
-    return trial.of_tier(trial.system.order[-1])
+    return trial.of_tier(_tier(trial))
 
 
 @check("R1", "Rows: those written differ from the interactions that wrote", "rows_lost")
@@ -56,7 +63,8 @@ def rows(trial: RawTrial) -> Finding:
 def replicas(trial: RawTrial) -> Finding:
     """Compares rows and digests; times are not in the digests, since each replica takes its own."""
     names = _databases(trial)
-    if trial.system.tiers[-1].replicas is Replicas.PARTITIONED:
+    shown = next(t for t in trial.system.tiers if t.name == _tier(trial))
+    if shown.replicas is Replicas.PARTITIONED:
         return not_applicable("each database holds a part of the data")
     if len(names) == 1 and not implied.rows(trial.system):
         return not_applicable("one node holds the data, and no interaction of this system promises rows")

@@ -90,14 +90,16 @@ def run_and_driver(
     if load.mixes and mix.file:
         tables = on_client(system.path(load.mixes), lab.paths.workloads)
         every = 0 if keep else spec.trace_every
-        walks = Walks(mix, tables, keep, of_data(system, lab.paths.data, lab.nodes.all), every)
+        loaded = spec.data_folder if spec.loads_data else ""
+        walks = Walks(mix, tables, keep, of_data(system, lab.paths.data, lab.nodes.all, loaded), every)
     return run, make(system, lab.paths.workloads, mix.properties, walks)
 
 
-def of_data(system: System, folder: Path, nodes: Iterable[Node]) -> dict[str, str]:
+def of_data(system: System, folder: Path, nodes: Iterable[Node], loaded: str = "") -> dict[str, str]:
     """What the driver is told of the data (`data: told:` of the system). `folder`: of all data; `data.json` is written
-    there when they are generated. Without it the plan's defaults hold. Raises RequestError for a name that it lacks."""
-    records = [folder / image / "data.json" for image in {n.image for n in nodes if n.image}]
+    there when they are generated. `loaded`: name of what roles loaded, where no image has it. Without it the plan's
+    defaults hold. Raises RequestError for a name that it lacks."""
+    records = [folder / image / "data.json" for image in {n.image for n in nodes if n.image} | {loaded or "none"}]
     records = [file for file in records if file.exists()]
     if len(records) != 1 or system.definition.data is None:
         return {}

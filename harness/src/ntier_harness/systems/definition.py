@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from ntier_analysis.contracts.system import LoadModel, OwnCheck, Replicas
+from ntier_analysis.contracts.system import NOT_TIERS, LoadModel, OwnCheck, Replicas
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
@@ -21,6 +21,8 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Number = int | float
 MAX_PHASE_S = 86_400
 WARM_UP_S = 30.0
+UNCOUNTED = tuple(name for name in NOT_TIERS if name not in ("client", "host"))
+"""Names of tiers that TOPO does not count."""
 MIN_RUN_S = 5.0  # below this no check of the run phase can be decided
 
 
@@ -72,6 +74,36 @@ class Tier(Part):
     image: Text | None = None
     """Image of its nodes on target local. Default: set-up's image with the role's name, or a bare one if there is
     none."""
+    only: dict[Word, list[Word]] = Field(default_factory=dict)
+    """Variant with letters -> its choices with which the tier exists. TOPO does not count such a tier: it has as many
+    nodes as `counts` says at least. It serves no requests, so verdicts leave it out; its name is controller, monitor or
+    management. It may be asked by any tier (`tiers` of the choice)."""
+
+
+class TierChange(Part):
+    """What is different of a tier with one choice of a variant; what is not named here stays."""
+
+    title: Text | None = None
+    ports: list[Port] | None = None
+    services: list[Text] | None = None
+    holds: list[Text] | None = None
+    talks_to: list[Word] | None = None
+    """Here in any order: nodes of a cluster ask each other."""
+    replicas: Replicas | None = None
+    jvm: bool | None = None
+    memory_floor_bytes: Annotated[int, Field(ge=0)] | None = None
+    resident_bytes: Annotated[int, Field(ge=0)] | None = None
+
+
+class DataChange(Part):
+    """What is different of the data with one choice of a variant."""
+
+    in_image: bool = True
+    """If false, no image holds the data, although `data: in_image` says so: the roles load them at deployment. They
+    find the folder of the tables in ntier_data_source, and the digest of its data.json in ntier_data_digest."""
+    shown_by: Word | None = None
+    """Tier whose nodes show what the data are (`ntier-data`), if those that hold them cannot. When data are kept or put
+    back, its nodes take part: they are stopped first (`ntier-restore`) and started last (`ntier-restore resume`)."""
 
 
 class Program(Part):
@@ -81,6 +113,9 @@ class Program(Part):
     """Environment variable that holds the path of its file."""
     get: Text
     """Where to get it, and what to do with it."""
+    made: Text | None = None
+    """File in the machine-wide state that is there once set-up has made the program. Without it requests are
+    refused."""
 
 
 class Choice(Part):
@@ -95,6 +130,12 @@ class Choice(Part):
     """Tier -> its ports that other tiers reach with this choice. Of a tier that is not named here they reach all."""
     available: bool = True
     """Whether it can be deployed yet. If not, the notation knows it, and requests for it are refused."""
+    untried: Text | None = None
+    """Why its results are not to be relied on yet; every plan and sweep says so."""
+    tiers: dict[Word, TierChange] = Field(default_factory=dict)
+    """Tier -> what is different of it with this choice."""
+    data: DataChange | None = None
+    """What is different of the data with this choice."""
     program: Program | None = None
     """A program that the user must provide; `ntier doctor` says so."""
     with_: dict[Word, list[Word]] = Field(default_factory=dict, alias="with")
@@ -117,7 +158,8 @@ class Variant(Part):
     tier: Word
     """The tier whose roles it decides."""
     default: Word | None = None
-    """Without a default, TOPO must have the letter."""
+    """Without a default, TOPO must have the letter. A default that does not work with the letters of TOPO gives way to
+    the first choice that does."""
     keyed: bool = False
     """Whether the choice is a part of each sweep's key."""
     choices: dict[Word, Choice]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from ntier_harness.errors import RequestError
-from ntier_harness.systems.definition import Definition
+from ntier_harness.systems.definition import Definition, Tier
 
 _FORM = re.compile(r"(\d{1,9}(?:[/-]\d{1,9})*)([A-Za-z]*)")
 
@@ -22,6 +22,8 @@ class Topology:
     node_types: dict[str, str] = field(hash=False)
     kinds: dict[str, str] = field(hash=False)
     """What the letters say of each tier's nodes; those of another kind are others."""
+    beside: tuple[str, ...] = ()
+    """Tiers that the numbers do not count."""
 
     def __str__(self) -> str:
         return self.text
@@ -52,10 +54,16 @@ def parse(system: Definition, text: str) -> Topology:
             raise RequestError(f"topology {text!r}: {tier} count is {count}, allowed are {low}..{high}")
         counts[tier] = count
     letters, node_types = _letters(system, text, match[2])
+    beside = {t.name: t.counts[0] for t in system.tiers if t.only and _exists(t, letters)}
     kinds = {system.variants[name].tier: choice for name, choice in letters.items()}
     kinds |= {tier: f"{kinds.get(tier, '')} {kind}".strip() for tier, kind in node_types.items()}
+    counts |= beside
     ordered = {tier: counts[tier] for tier in system.tier_names if tier in counts}
-    return Topology("/".join(map(str, numbers)) + match[2], ordered, letters, node_types, kinds)
+    return Topology("/".join(map(str, numbers)) + match[2], ordered, letters, node_types, kinds, tuple(beside))
+
+
+def _exists(tier: Tier, letters: dict[str, str]) -> bool:
+    return all(letters.get(variant) in choices for variant, choices in tier.only.items())
 
 
 def _letters(system: Definition, text: str, given: str) -> tuple[dict[str, str], dict[str, str]]:

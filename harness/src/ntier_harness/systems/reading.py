@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.files import read_yaml
-from ntier_harness.systems.definition import By, Definition, Parameter, Setting
+from ntier_harness.systems.definition import UNCOUNTED, By, Choice, Definition, Parameter, Setting
 
 FILE = "system.yaml"
 RESERVED_TIERS = ("client", "host", "all", "ungrouped", "localhost")
@@ -153,6 +153,7 @@ def _tiers(d: Definition) -> Iterator[tuple[Key, str]]:
             yield ("tiers", i, "counts"), f"{list(tier.counts)}: the first number is the smallest"
         for j, other in enumerate(tier.talks_to):
             yield from _among(("tiers", i, "talks_to", j), other, d.tier_names, "tier")
+        yield from _uncounted(d, i)
     if circle := _circle({t.name: [other for other in t.talks_to if other != t.name] for t in d.tiers}):
         place = d.tier_names.index(circle[0])
         yield ("tiers", place, "talks_to"), f"a cycle: {' -> '.join(circle)}; a tier asks tiers further inwards only"
@@ -164,6 +165,22 @@ def _tiers(d: Definition) -> Iterator[tuple[Key, str]]:
                         f"{tier.name} asks {other}, which stands before it; tiers are in order from the users inwards"
                     )
                     yield ("tiers", i, "talks_to"), text
+
+
+def _uncounted(d: Definition, i: int) -> Iterator[tuple[Key, str]]:
+    """A tier that TOPO does not count, and one that it counts, by their names."""
+    tier = d.tiers[i]
+    yield from _only(d, ("tiers", i, "only"), tier.only)
+    lettered = [n for n, v in d.variants.items() if all(c.letter for c in v.choices.values())]
+    for variant in tier.only:
+        yield from _among(("tiers", i, "only", variant), variant, lettered, "variant with letters")
+    if tier.only and tier.name not in UNCOUNTED:
+        text = f"{tier.name}: a tier that TOPO does not count is called {', '.join(UNCOUNTED)}"
+        yield ("tiers", i, "name"), text
+    if tier.name in UNCOUNTED and not tier.only:
+        yield ("tiers", i, "name"), f"{tier.name} is for a tier that TOPO does not count (only: ...)"
+    if tier.only and any(tier.name in form for form in d.notation.forms):
+        yield ("tiers", i, "only"), "TOPO does not count it, but notation.forms does"
 
 
 def _circle(edges: Mapping[str, list[str]]) -> list[str]:
@@ -207,11 +224,21 @@ def _variants(d: Definition) -> Iterator[tuple[Key, str]]:
                 listed = d.tier(tier).ports if tier in d.tier_names else ports
                 for j, port in enumerate(ports):
                     yield from _among((*here, "ports", tier, j), port, listed, "port")
+            yield from _changes(d, here, choice)
             for setting, values in choice.settings.items():
                 yield from _among((*here, "settings", setting), setting, d.settings, "setting")
                 allowed = d.settings[setting].choices if setting in d.settings else None
                 for j, value in enumerate(values):
                     yield from _among((*here, "settings", setting, j), value, allowed or [], "value")
+
+
+def _changes(d: Definition, here: Key, choice: Choice) -> Iterator[tuple[Key, str]]:
+    for tier, change in choice.tiers.items():
+        yield from _among((*here, "tiers", tier), tier, d.tier_names, "tier")
+        for j, other in enumerate(change.talks_to or []):
+            yield from _among((*here, "tiers", tier, "talks_to", j), other, d.tier_names, "tier")
+    if choice.data and choice.data.shown_by:
+        yield from _among((*here, "data", "shown_by"), choice.data.shown_by, d.tier_names, "tier")
 
 
 def _notation(d: Definition) -> Iterator[tuple[Key, str]]:
@@ -226,7 +253,7 @@ def _notation(d: Definition) -> Iterator[tuple[Key, str]]:
         if len(set(form)) < len(form):
             yield ("notation", "forms", i), "a tier is there twice"
     for i, tier in enumerate(d.tier_names):
-        if not any(tier in form for form in d.notation.forms):
+        if not d.tier(tier).only and not any(tier in form for form in d.notation.forms):
             yield ("tiers", i, "name"), f"{tier} is in none of notation.forms"
     for letter, change in d.notation.node_types.items():
         yield from _among(("notation", "node_types", letter, "tier"), change.tier, d.tier_names, "tier")
@@ -243,17 +270,21 @@ def _settings(d: Definition) -> Iterator[tuple[Key, str]]:
     for name, setting in d.settings.items():
         at: Key = ("settings", name)
         yield from _among((*at, "tier"), setting.tier, d.tier_names, "tier")
-        for variant, values in setting.only.items():
-            yield from _among((*at, "only", variant), variant, d.variants, "variant")
-            for j, value in enumerate(values):
-                if variant in d.variants:
-                    yield from _among((*at, "only", variant, j), value, d.variants[variant].choices, "choice")
+        yield from _only(d, (*at, "only"), setting.only)
         if setting.scales != "no" and setting.choices:
             yield (*at, "scales"), "texts cannot be scaled"
         yield from _default(d, name, setting)
     for name, parameter in d.load.parameters.items():
         if problem := out_of_range(parameter, parameter.default):
             yield ("load", "parameters", name, "default"), problem
+
+
+def _only(d: Definition, at: Key, only: dict[str, list[str]]) -> Iterator[tuple[Key, str]]:
+    for variant, values in only.items():
+        yield from _among((*at, variant), variant, d.variants, "variant")
+        for j, value in enumerate(values):
+            if variant in d.variants:
+                yield from _among((*at, variant, j), value, d.variants[variant].choices, "choice")
 
 
 def _default(d: Definition, name: str, setting: Setting) -> Iterator[tuple[Key, str]]:

@@ -16,8 +16,8 @@ from ntier_harness.errors import RequestError
 
 @dataclass(frozen=True)
 class Request:
-    """What a rule may know: nodes of each tier, choice and traits of each variant, the workload, the settings that were
-    given, and all of them (`values`; in `check` only those given)."""
+    """What a rule may know: nodes of each tier, choice and traits of each variant, the workload, the data, the settings
+    that were given, and all of them (`values`)."""
 
     counts: Mapping[str, int]
     chosen: Mapping[str, str]
@@ -28,6 +28,9 @@ class Request:
     writes: bool
     given: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
+    data_profile: str = ""
+    memory_bytes: Mapping[str, int | None] = field(default_factory=dict)
+    """Of each tier's nodes, at this scale; None: a machine of its own."""
     allowed: Callable[[str], Mapping[str, Sequence[str]]] = lambda _: {}
     """Setting -> choice of the variant that decides it -> values that it allows; only choices that work with the others
     of the request."""

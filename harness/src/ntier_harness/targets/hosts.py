@@ -4,11 +4,9 @@ nothing is powered off; `down` leaves them as they were. There are no quotas: ea
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 import secrets
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.nodes import Node, read_nodes
 
-from ntier_harness import durable, existing
+from ntier_harness import durable, existing, tables
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.playbooks import play
@@ -248,7 +246,7 @@ class Hosts(Free):
             str(self.paths.install_digests),
         ]
         self.runner.run(build, timeout=1800)
-        data = self._data(spec)
+        folder = None if spec.loads_data else tables.generated(self.runner, self.paths, spec)
         variables = {
             "machine_owner": self.owner,
             "machine_apt_sources": inventory.apt_sources,
@@ -256,26 +254,13 @@ class Hosts(Free):
             "ntier_whole_machine": False,
             "common_controller_addresses": ["any"],
         }
-        if data is not None:
-            digest = hashlib.sha256((data / "data.json").read_bytes()).hexdigest()
-            variables |= {"machine_data": str(data), "machine_data_digest": digest, "machine_data_tier": spec.data_tier}
+        if folder is not None:
+            variables |= {
+                "machine_data": str(folder),
+                "machine_data_digest": tables.digest(folder),
+                "machine_data_tier": spec.data_tier,
+            }
         durable.write(self.paths.machine, json.dumps(variables, indent=1))
-
-    def _data(self, spec: Spec) -> Path | None:
-        """Folder of generated tables; kept, since each new node that holds data loads them again. None: roles make
-        them."""
-        data = spec.system.definition.data
-        if data is None or not data.generate:
-            return None
-        folder = self.paths.data / spec.data_folder
-        if not (folder / "data.json").exists():
-            new = folder.with_name(f".{folder.name}.new")
-            shutil.rmtree(new, ignore_errors=True)
-            new.mkdir(parents=True)
-            facts = {"profile": spec.data_profile, "seed": data.seed, "now_s": int(self.runner.now()), "out": new}
-            self.runner.run([part.format(**facts) for part in data.generate], cwd=self.paths.root, timeout=1800)
-            new.rename(folder)
-        return folder
 
     # ---- what the harness asks ----------------------------------------------------------------------------------
 
@@ -341,9 +326,10 @@ def expected(spec: Spec, tier: str) -> Expected:
     """What a machine must be to become a node of this tier."""
     d = spec.system.definition
     if d.deploys:
-        services = tuple(dict.fromkeys(name for t in d.tiers for name in t.services))
-        ports = {port for t in d.tiers for port in t.ports}
-        return Strangers(services, ports, tuple(d.tier(tier).holds) if tier != CLIENT else ())
+        every = [spec.tier(t.name) for t in d.tiers if not t.only or t.name in spec.topology.counts]
+        services = tuple(dict.fromkeys(name for t in every for name in t.services))
+        ports = {port for t in every for port in t.ports}
+        return Strangers(services, ports, tuple(spec.tier(tier).holds) if tier != CLIENT else ())
     if tier != CLIENT:
         part = d.tier(tier)
         return Serving(tuple(part.services), tuple(part.ports), tuple(part.units))

@@ -100,8 +100,7 @@ class HostSampling:
 def memory_needed(spec: Spec) -> int:
     """Resident bytes of all nodes together, about."""
     clients = CLIENT_BYTES * spec.clients + spec.real_users(spec.most_users) * USER_BYTES
-    tiers = spec.system.definition
-    return round(clients + sum(tiers.tier(t).resident_bytes * n for t, n in spec.topology.counts.items()))
+    return round(clients + sum(spec.tier(t).resident_bytes * n for t, n in spec.topology.counts.items()))
 
 
 class Local(Free):

@@ -24,10 +24,9 @@ what holds a network; what is left after this time is removed by the API."""
 
 def common_variables(spec: Spec) -> dict[str, Any]:
     """What every target's root takes: how many of what, clients last."""
-    definition = spec.system.definition
     tiers = [
         {"name": tier, "count": count, "node_type": spec.node_type(tier), "role": spec.role(tier),
-         "image": spec.image(tier), "memory_floor_bytes": definition.tier(tier).memory_floor_bytes}
+         "image": spec.image(tier), "memory_floor_bytes": spec.tier(tier).memory_floor_bytes}
         for tier, count in spec.topology.counts.items()
     ]  # fmt: skip
     tiers.append({"name": CLIENT, "count": spec.clients, "node_type": CLIENT, "role": CLIENT, "image": CLIENT})

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Loads a generated data set into a new schema `rubbos` of a cluster (an existing one is dropped), through one SQL node.
+# usage: load.sh DATA_DIR [options of the mysql client]     e.g. load.sh data/small --user=root
+# Needs an account that may create databases and set global variables. Exit code 2: wrong call, 1: load failed.
+set -eu
+
+tables="categories users stories old_stories submissions comments old_comments moderator_log"
+here=$(cd "$(dirname "$0")" && pwd)
+# Rows of one statement: a statement is one transaction, which takes an operation for each row and for each of its indexes
+# (MaxNoOfConcurrentOperations). NDB itself ends one every 1024 rows or so (ndb_use_transactions = OFF), which is enough for loading.
+session="SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO', unique_checks = 0, ndb_use_transactions = OFF, ndb_autoincrement_prefetch_sz = 1024"
+
+[ $# -ge 1 ] || { echo "usage: $0 DATA_DIR [mysql options]" >&2; exit 2; }
+data=$1; shift
+for table in $tables; do
+  [ -r "$data/$table.tsv" ] || { echo "$0: $data/$table.tsv is missing: make it with the data generator" >&2; exit 2; }
+done
+
+sql() { mysql "$@" --local-infile=1 --default-character-set=utf8mb4 --batch --skip-column-names; }
+
+before=$(sql "$@" -e 'SELECT @@GLOBAL.local_infile')
+trap 'sql "$@" -e "SET GLOBAL local_infile = $before" || true' EXIT
+sql "$@" -e 'SET GLOBAL local_infile = 1'
+
+sql "$@" < "$here/1_tables.sql"
+for table in $tables; do
+  # NO_AUTO_VALUE_ON_ZERO: user 0 and category 0 keep their ids.
+  sql "$@" -e "USE rubbos; $session; LOAD DATA LOCAL INFILE '$data/$table.tsv' INTO TABLE $table CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\t' LINES TERMINATED BY '\n'"
+  # LOCAL turns errors into warnings: compare the number of rows instead.
+  loaded=$(sql "$@" -e "SELECT COUNT(*) FROM rubbos.$table")
+  expected=$(wc -l < "$data/$table.tsv")
+  [ "$loaded" -eq "$expected" ] || { echo "$0: $table has $loaded rows, $data/$table.tsv has $expected" >&2; exit 1; }
+done
+(echo 'USE rubbos;'; cat "$here/2_indexes.sql") | sql "$@" | awk '$3 == "Error" || $4 != "OK" { print; bad = 1 } END { exit bad }'

@@ -85,11 +85,11 @@ start_node() {
     "$node,"*) ours start "$node" ;;
     *) NTIER_STATE=$state NTIER_NODES=$state/images/nodes terraform/targets/local/node.sh create "$node" base-sid "$address" ;;
   esac
-  if [[ $idle ]]; then ours config set "$node" limits.cpu.allowance=1%; else ours config unset "$node" limits.cpu.allowance; fi
+  ours config set "$node" "limits.cpu.allowance=${idle:+1%}" # empty: no limit
 }
 
 in_node() { # a script of setup/ndb on the node, with its arguments; its output goes to the log, percents to the screen
-  local script=$1 line last='' percent
+  local script=$1 line last='' percent failed=
   shift
   ours file push --quiet "setup/ndb/$script" "$node/root/$script"
   # the signal that interrupts us ends the program there too, so that no compiler is left over
@@ -108,8 +108,9 @@ in_node() { # a script of setup/ndb on the node, with its arguments; its output 
           if [[ -t 1 && $percent == 100 ]]; then echo; fi
         fi ;;
     esac
-  done
+  done || failed=1
   trap - INT TERM
+  [[ -z $failed ]]
 }
 
 from_source() {

@@ -31,4 +31,6 @@ for table in $tables; do
   expected=$(wc -l < "$data/$table.tsv")
   [ "$loaded" -eq "$expected" ] || { echo "$0: $table has $loaded rows, $data/$table.tsv has $expected" >&2; exit 1; }
 done
-(echo 'USE rubbos;'; cat "$here/2_indexes.sql") | sql "$@" | awk '$3 == "Error" || $4 != "OK" { print; bad = 1 } END { exit bad }'
+# an assignment, whose exit code is the client's; that of a pipe would be awk's
+analyzed=$( (echo 'USE rubbos;'; cat "$here/2_indexes.sql") | sql "$@")
+echo "$analyzed" | awk '$3 == "Error" || $4 != "OK" { print; bad = 1 } END { exit bad }'

@@ -1,4 +1,5 @@
-"""R1 and R2: rows that were written, and replicas that agree, on trials whose files say otherwise one at a time."""
+"""R1 to R3: rows that were written, replicas that agree, and data nodes that are there, on trials whose files say
+otherwise one at a time."""
 
 import json
 
@@ -100,3 +101,61 @@ def test_nodes_before_the_data_may_be_those_that_show_them(tmp_path):
     assert same["R2"].n == 2
     other = trial(tmp_path / "other", after=[15, 10, 12, 10], after_2=[15, 10, 11, 10], tier="middleware")
     assert other["R2"].outcome is Outcome.FAIL
+
+
+def cluster(tmp_path, readings, begin_s=0.0):
+    """A trial beside which a management node was asked once a second from `begin_s` of the trial on; `readings`:
+    (started, all). Run phase: seconds 2 to 12. None: nobody was asked."""
+    spec = Spec(600, Truth({"db": 0.001}), phases=(2, 10, 2), seal=False)
+    folder = write_trial(tmp_path / "raw", spec)
+    manifest = Manifest.read(folder)
+    manifest.system = manifest.described  # a system that is named may have collectors of its own
+    first = manifest.nodes[0]
+    manifest.nodes.append(first.model_copy(update={"name": "management1", "tier": "management", "index": 1}))
+    if readings is not None:
+        manifest.collectors["management1"] = ["cluster_status"]
+        (folder / "nodes/management1").mkdir()
+        rows = [(f"{spec.start_s + begin_s + i:.3f}", *pair) for i, pair in enumerate(readings)]
+        _csv(folder / "nodes/management1/cluster_status.csv", "t_s,data_nodes_started,data_nodes", rows)
+    manifest.write(folder)
+    return {c.id: c for c in validate(RawTrial(folder)).checks}["R3"]
+
+
+def test_data_nodes_that_are_started_throughout_are_as_asked(tmp_path):
+    check = cluster(tmp_path, [(2, 2)] * 14)
+    assert (check.outcome, check.value, check.n) == (Outcome.PASS, 0, 10), check
+    assert check.required
+
+
+@pytest.mark.parametrize(
+    ("started", "lost", "detail"),
+    [
+        ([2] * 6 + [1] * 8, 6, "management1: 1 of 2 data nodes were started, first seen 4 s after the run began"),
+        ([2] * 6 + [1] + [0] * 7, 6, "management1: 0 of 2 data nodes were started, first seen 4 s after the run began"),
+        ([2] * 6 + [1] + [2] * 7, 1, "management1: 1 of 2 data nodes were started, first seen 4 s after the run began"),
+    ],
+    ids=["one killed", "both killed", "back after a second"],
+)
+def test_a_data_node_that_is_lost_makes_the_trial_invalid(tmp_path, started, lost, detail):
+    check = cluster(tmp_path, [(n, 2) for n in started])
+    assert (check.outcome, check.value, check.reason) == (Outcome.FAIL, lost, "data_nodes_lost")
+    assert check.detail == detail
+    assert check.required
+
+
+def test_a_data_node_that_is_lost_beside_the_run_is_of_no_account(tmp_path):
+    assert cluster(tmp_path, [(1, 2)] + [(2, 2)] * 11 + [(1, 2)] * 2).outcome is Outcome.PASS
+
+
+def test_a_cluster_that_was_not_asked_in_the_run_does_not_pass(tmp_path):
+    late = cluster(tmp_path / "late", [(2, 2)] * 2, begin_s=12.0)
+    none = cluster(tmp_path / "none", [(0, 0)] * 14)
+    assert {c.outcome for c in (late, none)} == {Outcome.UNDECIDABLE}
+    assert all(c.required for c in (late, none))
+    assert "named no data node" in none.detail
+
+
+def test_a_system_without_a_management_node_has_no_data_nodes_to_lose(tmp_path):
+    check = cluster(tmp_path, None)
+    assert (check.outcome, check.n) == (Outcome.PASS, 0)
+    assert "not applicable" in check.detail

@@ -1,5 +1,6 @@
 """R: was written what the users wrote, and do all replicas hold it? For mixes that write; `data_before.json` and
-`data_after.json` of each database node have the number of rows and a digest of each table."""
+`data_after.json` of each database node have the number of rows and a digest of each table. And were all nodes there
+that hold the data? For clusters whose management node was asked for that."""
 
 from __future__ import annotations
 
@@ -7,9 +8,11 @@ from ntier_analysis.contracts import implied
 from ntier_analysis.contracts.system import Replicas
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.mix import tables
-from ntier_analysis.validity.registry import Finding, check, exact, not_applicable
+from ntier_analysis.validity.registry import Finding, check, exact, not_applicable, undecidable
 from ntier_analysis.wording import counted
 
+CLUSTER_STATUS = "cluster_status"
+"""Collector of a management node: `data_nodes_started` of `data_nodes`, once a second."""
 NOT_WRITTEN = "the mix does not write"
 
 
@@ -74,3 +77,32 @@ def replicas(trial: RawTrial) -> Finding:
     differ = sorted(t for t in states[0] if any(state.get(t) != states[0][t] for state in states[1:]))
     detail = f"differ: {', '.join(differ)}" if differ else f"{counted(len(names), 'replica')}, {len(states[0])} tables"
     return exact(float(len(differ)), 0.0, "tables", detail, len(names))
+
+
+@check("R3", "Data nodes: readings of the management node at which not all of them were started", "data_nodes_lost")
+def data_nodes(trial: RawTrial) -> Finding:
+    """A cluster goes on while one node of each group is left: users see slower pages, or the same, and no error. What
+    such a trial measures is another topology."""
+    asked = [node for node, collector in trial.collectors() if collector == CLUSTER_STATUS]
+    if not asked:
+        return not_applicable("no management node was asked for data nodes")
+    start, end = trial.run
+    lost, parts, n = 0, [], 0
+    for node in asked:
+        frame, _ = trial.samples_of(node, CLUSTER_STATUS)
+        in_run = frame[(frame["t_s"] >= start) & (frame["t_s"] < end)]
+        seen = in_run.pivot_table(index="t_s", columns="metric", values="value")
+        if seen.empty:
+            return undecidable(f"{node} was not asked in the run", n=0)
+        missing = seen[seen["data_nodes_started"] < seen["data_nodes"]]
+        n += len(seen)
+        lost += len(missing)
+        if len(missing):
+            fewest = missing.loc[missing["data_nodes_started"].idxmin()]
+            parts.append(
+                f"{node}: {fewest['data_nodes_started']:.0f} of {fewest['data_nodes']:.0f} data nodes were started, "
+                f"first seen {missing.index[0] - start:.0f} s after the run began"
+            )
+        elif seen["data_nodes"].max() < 1:
+            return undecidable(f"{node} named no data node", n=n)
+    return exact(float(lost), 0.0, "readings", "; ".join(parts) or "all were started at each reading", n)

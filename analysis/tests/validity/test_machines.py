@@ -75,7 +75,7 @@ def test_an_honest_trial_is_valid_and_says_what_does_not_apply(trial):
     validity, by_id = checks(as_machines(trial))
     assert validity.valid, [c for c in validity.checks if c.required and c.outcome is not Outcome.PASS]
     apply_not = [c.id for c in validity.checks if c.detail.startswith("not applicable")]
-    assert apply_not == ["H1", "H1.mean", "H2.pressure", "H3", "H4"]
+    assert apply_not == ["H1", "H1.mean", "H2.pressure", "H3", "H4", "R3"]
     assert by_id["H2"].value == 0.0
     assert by_id["H2"].n == 5 * 40
     assert by_id["G3"].value == pytest.approx(30, abs=0.5)

@@ -1,41 +1,35 @@
 -- Indexes of RUBBoS, built after the data are in. As in ../mysql, but for the second indexes on ids, and the index that searches use is on
--- the whole title and subject: NDB has no index on the first characters of a column.
+-- the whole title and subject: NDB has no index on the first characters of a column. A statement adds one index, in place: NDB would
+-- copy the whole table for two of them (needs room for a second table, and ends in "the table is full").
 
-ALTER TABLE users
-  ADD UNIQUE INDEX nickname (nickname),
-  ADD INDEX auth (nickname, password),
-  ADD INDEX search (nickname);
+CREATE UNIQUE INDEX nickname ON users (nickname) ALGORITHM = INPLACE;
+CREATE INDEX auth ON users (nickname, password) ALGORITHM = INPLACE;
+CREATE INDEX search ON users (nickname) ALGORITHM = INPLACE;
 
-ALTER TABLE stories
-  ADD INDEX writer_id (writer),
-  ADD INDEX category_id (category),
-  ADD INDEX search (title),
-  ADD INDEX day (date);
+CREATE INDEX writer_id ON stories (writer) ALGORITHM = INPLACE;
+CREATE INDEX category_id ON stories (category) ALGORITHM = INPLACE;
+CREATE INDEX search ON stories (title) ALGORITHM = INPLACE;
+CREATE INDEX day ON stories (date) ALGORITHM = INPLACE;
 
-ALTER TABLE old_stories
-  ADD INDEX writer_id (writer),
-  ADD INDEX category_id (category),
-  ADD INDEX search (title),
-  ADD INDEX day (date);
+CREATE INDEX writer_id ON old_stories (writer) ALGORITHM = INPLACE;
+CREATE INDEX category_id ON old_stories (category) ALGORITHM = INPLACE;
+CREATE INDEX search ON old_stories (title) ALGORITHM = INPLACE;
+CREATE INDEX day ON old_stories (date) ALGORITHM = INPLACE;
 
-ALTER TABLE submissions
-  ADD INDEX writer_id (writer),
-  ADD INDEX category_id (category),
-  ADD INDEX day (date);
+CREATE INDEX writer_id ON submissions (writer) ALGORITHM = INPLACE;
+CREATE INDEX category_id ON submissions (category) ALGORITHM = INPLACE;
+CREATE INDEX day ON submissions (date) ALGORITHM = INPLACE;
 
-ALTER TABLE comments
-  ADD INDEX story (story_id),
-  ADD INDEX search (subject),
-  ADD INDEX parent_id (parent),
-  ADD INDEX rating_num (rating);
+CREATE INDEX story ON comments (story_id) ALGORITHM = INPLACE;
+CREATE INDEX search ON comments (subject) ALGORITHM = INPLACE;
+CREATE INDEX parent_id ON comments (parent) ALGORITHM = INPLACE;
+CREATE INDEX rating_num ON comments (rating) ALGORITHM = INPLACE;
 
-ALTER TABLE old_comments
-  ADD INDEX story (story_id),
-  ADD INDEX search (subject),
-  ADD INDEX parent_id (parent),
-  ADD INDEX rating_num (rating);
+CREATE INDEX story ON old_comments (story_id) ALGORITHM = INPLACE;
+CREATE INDEX search ON old_comments (subject) ALGORITHM = INPLACE;
+CREATE INDEX parent_id ON old_comments (parent) ALGORITHM = INPLACE;
+CREATE INDEX rating_num ON old_comments (rating) ALGORITHM = INPLACE;
 
-ALTER TABLE moderator_log
-  ADD INDEX comment (comment_id);
+CREATE INDEX comment ON moderator_log (comment_id) ALGORITHM = INPLACE;
 
 ANALYZE TABLE categories, users, stories, old_stories, submissions, comments, old_comments, moderator_log;

@@ -8,6 +8,8 @@ tables="categories users stories old_stories submissions comments old_comments m
 here=$(cd "$(dirname "$0")" && pwd)
 # Rows of one statement: a statement is one transaction, which takes an operation for each row and for each of its indexes
 # (MaxNoOfConcurrentOperations). NDB itself ends one every 1024 rows or so (ndb_use_transactions = OFF), which is enough for loading.
+# Every batch waits for the data nodes, so one client uses half a core of them: several load a table at once.
+clients=4
 session="SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO', unique_checks = 0, ndb_use_transactions = OFF, ndb_autoincrement_prefetch_sz = 1024"
 
 [ $# -ge 1 ] || { echo "usage: $0 DATA_DIR [mysql options]" >&2; exit 2; }
@@ -18,14 +20,29 @@ done
 
 sql() { mysql "$@" --local-infile=1 --default-character-set=utf8mb4 --batch --skip-column-names; }
 
+# FILE [mysql options]: part of a table, named after it (users.2)
+load() {
+  file=$1; shift
+  table=$(basename "$file")
+  # NO_AUTO_VALUE_ON_ZERO: user 0 and category 0 keep their ids.
+  sql "$@" -e "USE rubbos; $session; LOAD DATA LOCAL INFILE '$file' INTO TABLE ${table%.*} CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\t' LINES TERMINATED BY '\n'"
+}
+
 before=$(sql "$@" -e 'SELECT @@GLOBAL.local_infile')
-trap 'sql "$@" -e "SET GLOBAL local_infile = $before" || true' EXIT
+parts=$(mktemp -d)
+trap 'rm -rf "$parts"; sql "$@" -e "SET GLOBAL local_infile = $before" || true' EXIT
 sql "$@" -e 'SET GLOBAL local_infile = 1'
 
 sql "$@" < "$here/1_tables.sql"
 for table in $tables; do
-  # NO_AUTO_VALUE_ON_ZERO: user 0 and category 0 keep their ids.
-  sql "$@" -e "USE rubbos; $session; LOAD DATA LOCAL INFILE '$data/$table.tsv' INTO TABLE $table CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\t' LINES TERMINATED BY '\n'"
+  split -n "l/$clients" -d -a 1 "$data/$table.tsv" "$parts/$table."
+  pids=""
+  for part in "$parts/$table."*; do
+    load "$part" "$@" &
+    pids="$pids $!"
+  done
+  for pid in $pids; do wait "$pid" || { echo "$0: $table was not loaded" >&2; exit 1; }; done
+  rm "$parts/$table."*
   # LOCAL turns errors into warnings: compare the number of rows instead.
   loaded=$(sql "$@" -e "SELECT COUNT(*) FROM rubbos.$table")
   expected=$(wc -l < "$data/$table.tsv")

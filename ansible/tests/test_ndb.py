@@ -7,6 +7,8 @@ import configparser
 import os
 import runpy
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import jinja2
@@ -149,13 +151,28 @@ def test_the_collector_asks_for_columns_that_ndbinfo_has(monkeypatch):
             w for text in columns.values() for w in "".join(c if c.isalnum() or c == "_" else " " for c in text).split()
         }
         assert {w for w in words if not w.isdigit()} - WORDS <= set(NDBINFO[table].split()), table
-    assert all(query.endswith("WHERE node_id = 2") for query in status["queries"](2))
+    assert all(query.endswith("WHERE node_id = 2") for query, _ in status["queries"](2))
+    assert [c for _, columns in status["queries"](2) for c in columns] == list(status["COLUMNS"])
     assert len(status["COLUMNS"]) == len(set(status["COLUMNS"]))
 
 
-def test_threads_are_named_by_kind_and_number(monkeypatch):
-    threads = collector("ndbmtd", "ndb_threads", monkeypatch)["threads"]
-    assert threads([["0", "main", "5", "7"], ["2", "ldm", "5", "9"]]) == [("main0", "5", "7"), ("ldm2", "5", "9")]
+def test_a_line_has_the_columns_that_were_asked_for_and_leaves_the_others_empty(monkeypatch):
+    status = collector("ndbmtd", "ndb_status", monkeypatch)
+    line = status["line"](1.5, ("locks_waiting",), ["3"])
+    asked = dict(zip(status["COLUMNS"], line.rstrip("\n").split(",")[1:], strict=True))
+    assert line.startswith("1.500,")
+    assert {name: value for name, value in asked.items() if value} == {"locks_waiting": "3"}
+
+
+def test_threads_are_named_by_kind_and_number_and_read_from_the_kernel(monkeypatch):
+    program = collector("ndbmtd", "ndb_threads", monkeypatch)
+    assert program["threads"]([["0", "main", "338"], ["2", "ldm", "340"]]) == {"main0": 338, "ldm2": 340}
+    before, end = program["used_us"](threading.get_native_id()), time.thread_time() + 0.2
+    while time.thread_time() < end:
+        pass
+    assert 0.2e6 <= program["used_us"](threading.get_native_id()) - before < 0.4e6
+    with pytest.raises(OSError, match="schedstat"):
+        program["used_us"](2**22 + 1)
 
 
 def test_states_of_data_nodes_are_read(monkeypatch):

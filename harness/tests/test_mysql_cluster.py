@@ -104,7 +104,7 @@ def test_connections_are_dealt_out_to_the_sql_nodes():
 
 @pytest.mark.parametrize(
     ("topo", "profile", "mib"),
-    [("1/1/1/2C", "tiny", 32), ("1/1/1/2C", "small", 304), ("1/1/1/4C", "small", 176), ("1/1/1/2C", "standard", 960)],
+    [("1/1/1/2C", "tiny", 32), ("1/1/1/2C", "small", 320), ("1/1/1/4C", "small", 160), ("1/1/1/2C", "standard", 992)],
 )
 def test_data_memory_follows_from_the_profile_and_the_nodes(topo, profile, mib):
     spec = request(topo, data=profile, scale="1")
@@ -134,7 +134,7 @@ def test_the_estimate_has_the_rows_that_the_generator_makes():
         ("1/1/1/3C", {}, "3 data nodes cannot be shared out to groups of 2 replicas; allowed are multiples of 2"),
         ("1/1/9/2C", {}, "9 SQL nodes, but the cluster's configuration has 8 slots"),
         ("1/1/3/2C", {"set": ["db_sql_slots=2"]}, "3 SQL nodes, but the cluster's configuration has 2 slots"),
-        ("1/1/1/2C", {"data": "standard", "scale": "0.1"}, "standard needs 960 MiB of DataMemory and about 320 MiB"),
+        ("1/1/1/2C", {"data": "standard", "scale": "0.1"}, "standard needs 992 MiB of DataMemory and about 360 MiB"),
         ("1/1/1/2C", {"set": ["db_data_memory_bytes=104857600"]}, "104857600 is too small for data small"),
         ("1/1/1/2C", {"set": ["db_replicas=3"]}, "set db_replicas: '3' is out of range; allowed are 1..2"),
         ("1/1/1/2C", {"middleware": "haproxy"}, "haproxy does not work with DBMS C; allowed with C are ndbsql"),
@@ -150,7 +150,7 @@ def test_what_a_cluster_cannot_be_is_refused(topo, options, says):
 
 
 def test_a_single_replica_and_more_slots_can_be_had():
-    assert values(request("1/1/1/1C", set=["db_replicas=1"]))["db_data_memory_bytes"] == 304 * MIB
+    assert values(request("1/1/1/1C", set=["db_replicas=1"]))["db_data_memory_bytes"] == 320 * MIB
     assert request("1/1/9/2C", set=["db_sql_slots=9"]).topology.counts["middleware"] == 9
 
 

@@ -20,6 +20,8 @@ def node_of(tier: str) -> str:
     return tier if tier == "node" else f"{tier} node"
 
 
-def resource(name: str) -> str:
-    """A resource as sentences have it: `CPU`, `disk`."""
+def resource(name: str, item: str = "") -> str:
+    """A resource as sentences have it: `CPU`, `disk`, and which thread: `thread ldm2`."""
+    if name == "thread" and item:
+        return f"thread {item}"
     return name.upper() if name in ("cpu", "jvm") else name

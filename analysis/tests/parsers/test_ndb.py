@@ -19,9 +19,9 @@ def test_a_thread_s_share_is_of_one_core_by_ndb_s_own_clock(tmp_path):
     file.write_text("t_s,thread,at_ms,cpu_us\n" + "\n".join(rows) + "\n")
     frame, backwards = ndb_threads(file)
     assert backwards == 0
-    assert set(frame["resource"]) == {"cpu"}
-    assert values(frame, "thread_pct", "main0") == [10, 100]
-    assert values(frame, "thread_pct", "ldm2") == [50, 100]
+    assert set(frame["resource"]) == {"thread"}
+    assert values(frame, "utilization_pct", "main0") == [10, 100]
+    assert values(frame, "utilization_pct", "ldm2") == [50, 100]
 
 
 def test_a_data_node_that_was_started_again_is_seen(tmp_path):
@@ -45,6 +45,18 @@ def test_counters_become_rates_and_readings_stay(tmp_path):
     by_metric = frame.set_index("metric")["resource"]
     assert by_metric["overloads_per_s"] == by_metric["sent_bytes_per_s"] == "network"
     assert frame.set_index("metric")["unit"]["sent_bytes_per_s"] == "bytes_per_s"
+
+
+def test_what_was_not_asked_for_in_a_second_is_no_gap(tmp_path):
+    file = tmp_path / "ndb_status.csv"
+    file.write_text("t_s,locks_waiting,sent_bytes_total\n1,2,\n2,,1000\n7,3,\n8,,7000\n21,1,\n22,,9000\n")
+    frame, backwards = ndb_status(file)
+    assert backwards == 0
+    assert values(frame, "row_lock_waiting") == [2, 3, 1]
+    rates = frame[frame["metric"] == "sent_bytes_per_s"]
+    assert rates["value"].tolist()[:1] == [1000]
+    assert rates["value"].isna().tolist() == [False, True], "14 s without a reading are a gap"
+    assert rates["interval_s"].tolist() == [6, 14]
 
 
 @pytest.mark.parametrize(("metric", "value"), [("ready_data_nodes", [2, 2]), ("ndb_api_wait_nanos_count_per_s", [5e8])])

@@ -161,25 +161,30 @@ def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
 
 
 NDB_GAUGES = {"locks_waiting": ("lock", "row_lock_waiting", "count")}
+NDB_NOMINAL_S = 6.0
+"""A column is asked for every so often (ansible/roles/ndbmtd: one of six tables each second)."""
 
 
 def ndb_status(path: Path) -> tuple[pd.DataFrame, int]:
     """ndbinfo's sums over one data node -> tidy samples (resources memory, lock, network, query): columns that end with
-    _total as rates per s, the others as readings; and how often a counter ran backwards."""
+    _total as rates per s, the others as readings; and how often a counter ran backwards. An empty field was not asked
+    for in that second."""
     raw = read_csv(path, {"t_s": "number"}, others="number")
-    at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
-    gauges, rates, backwards = {}, {}, 0
+    clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
+    parts, backwards = [], 0
     for name in raw.columns.drop("t_s"):
+        rows = raw[raw[name].notna()]
+        at = clock(path, rows["t_s"].to_numpy(), NDB_NOMINAL_S)
         unit = "bytes" if name.removesuffix("_total").endswith("_bytes") else "count"
         if not name.endswith("_total"):
             resource, metric, unit = NDB_GAUGES.get(name, (_of_ndb(name), name, unit))
-            gauges[resource, "", metric, unit] = raw[name]
+            parts.append(tidy(at, {(resource, "", metric, unit): rows[name]}, gauge=True))
             continue
-        step, n = deltas(raw[name].to_numpy(), at)
+        step, n = deltas(rows[name].to_numpy(), at)
         backwards += n
         per_s = "bytes_per_s" if unit == "bytes" else "per_s"
-        rates[_of_ndb(name), "", f"{name.removesuffix('_total')}_per_s", per_s] = step / at.dt
-    return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
+        parts.append(tidy(at, {(_of_ndb(name), "", f"{name.removesuffix('_total')}_per_s", per_s): step / at.dt}))
+    return (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)), backwards
 
 
 def _of_ndb(name: str) -> str:
@@ -189,9 +194,8 @@ def _of_ndb(name: str) -> str:
 
 
 def ndb_threads(path: Path) -> tuple[pd.DataFrame, int]:
-    """CPU time of each thread of a data node, a line per thread and second -> tidy samples (cpu, item = thread):
-    thread_pct, the share of one core that it used by NDB's own clock; and how often a counter ran backwards. It is a
-    reading beside the node's utilization, and judged by nobody yet."""
+    """CPU time of each thread of a data node, a line per thread and second -> tidy samples (thread, item = its name):
+    utilization_pct, the share of one core that it used by NDB's own clock; and how often a counter ran backwards."""
     raw = read_csv(path, {"t_s": "number", "thread": "text", "at_ms": "number", "cpu_us": "number"})
     parts, backwards = [], 0
     for thread, rows in raw.groupby("thread", sort=True):
@@ -200,7 +204,7 @@ def ndb_threads(path: Path) -> tuple[pd.DataFrame, int]:
         passed, m = deltas(rows["at_ms"].to_numpy(), at)
         backwards += n + m
         share = np.divide(used, 10 * passed, out=np.full(len(used), np.nan), where=passed > 0)  # us / ms -> %
-        parts.append(tidy(at, {("cpu", str(thread), "thread_pct", "pct"): share}))
+        parts.append(tidy(at, {("thread", str(thread), "utilization_pct", "pct"): share}))
     return (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)), backwards
 
 

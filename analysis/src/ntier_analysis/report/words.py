@@ -98,7 +98,7 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     start = f" from {rounded(knee)} users" if knee else ""
     if kind in ("single", "multi"):
         bottlenecks = verdict["bottlenecks"]
-        names = join([f"{b['tier']} {resource(b['resource'])} on {nodes(b['nodes'])}" for b in bottlenecks])
+        names = join([f"{b['tier']} {resource(b['resource'], b.get('item', ''))} on {nodes(b['nodes'])}" for b in bottlenecks])
         shares = join([share(b["saturation"], *b["interval"]) for b in bottlenecks])
         limit = "limits" if len(bottlenecks) == 1 else "limit"
         how = f" ({verdict['kind']})" if kind == "multi" and verdict.get("kind") else ""
@@ -132,7 +132,7 @@ def _of_users(verdict: dict) -> bool:
 
 def named(verdict: dict) -> str:
     """A trial's verdict in few words: `single: db CPU`."""
-    names = [f"{b['tier']} {resource(b['resource'])}" for b in verdict["bottlenecks"]]
+    names = [f"{b['tier']} {resource(b['resource'], b.get('item', ''))}" for b in verdict["bottlenecks"]]
     return f"{verdict['verdict']}: {join(names)}" if names else verdict["verdict"]
 
 

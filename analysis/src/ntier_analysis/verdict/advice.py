@@ -157,7 +157,7 @@ def _more_of(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
         return [f"raise the {first.item or first.resource} of {first.tier} by a step: throughput grows if it limits"]
     larger = first.tier in valid[0].complete  # the system allows no more of them
     node = f"a larger {node_of(first.tier)}" if larger else f"one more {node_of(first.tier)}"
-    return [f"repeat with {node}: throughput grows if its {resource(first.resource)} limits"]
+    return [f"repeat with {node}: throughput grows if its {resource(first.resource, first.item)} limits"]
 
 
 def _loads(result: SweepVerdict, valid: list[TrialData]) -> list[str]:

@@ -48,8 +48,9 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], settled: list[Verdict
     result.verdict, result.kind = name, Counter(v.kind for v in agree).most_common(1)[0][0]
     result.bottlenecks = sorted((_pooled(key, agree) for key in keys), key=lambda b: -b.saturation)
     for b in result.bottlenecks:
+        item = f" {b.item}" if b.resource == "thread" else ""
         result.evidence.append(
-            f"{b.tier} {b.resource} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, 95 % "
+            f"{b.tier} {b.resource}{item} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, 95 % "
             f"interval {100 * b.low:.0f} to {100 * b.high:.0f} %"
         )
 

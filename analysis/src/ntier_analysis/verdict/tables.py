@@ -158,14 +158,25 @@ def trial_data(
         load = _load(row, done.get(name))
         rows = by_trial.get(name)
         measured = rows is not None and math.isfinite(load.start_s)
-        found[name] = saturations(rows, load.start_s, load.end_s) if measured else []
+        own = nodes[nodes["trial"] == name]
+        found[name] = with_cores(saturations(rows, load.start_s, load.end_s), _cores(own)) if measured else []
         order = _order(row)
         load = stood_still(load, found[name], order) if measured else load
-        trial = _data(load, found[name], rows if measured else None, nodes[nodes["trial"] == name], order)
+        trial = _data(load, found[name], rows if measured else None, own, order)
         counts = Counter(trial.nodes.values())
         complete = frozenset(tier for tier, most in at_most.items() if counts[tier] >= most)
         data.append(replace(trial, complete=complete))
     return data, found
+
+
+def with_cores(found: list[Saturation], cores: dict[str, float]) -> list[Saturation]:
+    """Without the threads of nodes that have one core or less: there the node is full before a thread of it is."""
+    return [s for s in found if s.resource != "thread" or cores.get(s.node, math.inf) > 1]
+
+
+def _cores(nodes: pd.DataFrame) -> dict[str, float]:
+    """Of each node whose capacity is known."""
+    return {n: float(c) for n, c in zip(nodes["node"], nodes["cpu_cores"], strict=True) if pd.notna(c)}
 
 
 def stood_still(load: Load, found: list[Saturation], order: tuple[str, ...]) -> Load:
@@ -189,12 +200,11 @@ def _data(
     tiers = dict(zip(nodes["node"], nodes["tier"], strict=True))
     if not tiers and rows is not None:
         tiers = dict(zip(rows["node"], rows["tier"], strict=True))
-    capacity = {n: float(c) for n, c in zip(nodes["node"], nodes["cpu_cores"], strict=True) if pd.notna(c)}
     used: dict[str, float] = {}
     if rows is not None:
         inside = rows[(rows["metric"] == "used_cores") & (rows["t_s"] >= load.start_s) & (rows["t_s"] < load.end_s)]
         used = inside.groupby("node")["value"].mean().dropna().to_dict()
-    return TrialData(load, found, tiers, used, capacity, order)
+    return TrialData(load, found, tiers, used, _cores(nodes), order)
 
 
 def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:

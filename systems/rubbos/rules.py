@@ -95,7 +95,7 @@ def held_connections(request: Request, servlets: int) -> dict[str, int]:
 
 
 def stored_bytes(profile: str) -> float:
-    """Bytes of the rows of one replica, all indexes included, estimated: rows that the generator makes x bytes of each."""
+    """Bytes of one replica's rows and their indexes, estimated: rows that the generator makes x bytes of each."""
     users, new, old, of_new, of_old = PROFILES[profile]
     return users * USER + (new + old) * STORY + (new * of_new + old * of_old) * COMMENT
 

@@ -24,13 +24,18 @@ INCUS = ["incus", "--project", "ntier"]
 
 
 class RealSweep:
-    """One `ntier sweep` of one load, in a process of its own, with its folder of results."""
+    """One `ntier sweep` of one load, in a process of its own, with its folder of results. `system`: topology, mix and
+    middleware, as they stand in the sweep's name; `more`: options."""
 
-    def __init__(self, results: Path, name: str) -> None:
+    def __init__(
+        self, results: Path, name: str, system: str = "1-1-1-1M.browse_only.shardingsphere", more: tuple[str, ...] = ()
+    ) -> None:
         self.results = results
-        self.argv = [NTIER, "sweep", "--topo", "1/1/1/1M", "--users", "500", "--phases", PHASES, "--name", name,
-                     "--attempts", "2", "--results", str(results)]  # fmt: skip
-        self.sweep = f"1-1-1-1M.browse_only.shardingsphere.{name}"
+        topology, mix, _ = system.split(".")
+        self.argv = [NTIER, "sweep", "--topo", topology.replace("-", "/"), "--mix", mix, "--users", "500",
+                     "--phases", PHASES, "--name", name, "--attempts", "2", "--results", str(results),
+                     *more]  # fmt: skip
+        self.sweep = f"{system}.{name}"
         self.raw = results / "raw"
         self.process: subprocess.Popen[bytes] | None = None
         self.faults: list[float] = []

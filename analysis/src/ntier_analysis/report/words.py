@@ -98,7 +98,7 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     start = f" from {rounded(knee)} users" if knee else ""
     if kind in ("single", "multi"):
         bottlenecks = verdict["bottlenecks"]
-        names = join([f"{b['tier']} {resource(b['resource'], b.get('item', ''))} on {nodes(b['nodes'])}" for b in bottlenecks])
+        names = join([f"{_limit(b)} on {nodes(b['nodes'])}" for b in bottlenecks])
         shares = join([share(b["saturation"], *b["interval"]) for b in bottlenecks])
         limit = "limits" if len(bottlenecks) == 1 else "limit"
         how = f" ({verdict['kind']})" if kind == "multi" and verdict.get("kind") else ""
@@ -132,8 +132,12 @@ def _of_users(verdict: dict) -> bool:
 
 def named(verdict: dict) -> str:
     """A trial's verdict in few words: `single: db CPU`."""
-    names = [f"{b['tier']} {resource(b['resource'], b.get('item', ''))}" for b in verdict["bottlenecks"]]
+    names = [_limit(b) for b in verdict["bottlenecks"]]
     return f"{verdict['verdict']}: {join(names)}" if names else verdict["verdict"]
+
+
+def _limit(bottleneck: dict) -> str:
+    return f"{bottleneck['tier']} {resource(bottleneck['resource'], bottleneck.get('item', ''))}"
 
 
 def migrations(verdict: dict) -> list[str]:

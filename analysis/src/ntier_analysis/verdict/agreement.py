@@ -50,8 +50,8 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], settled: list[Verdict
     for b in result.bottlenecks:
         item = f" {b.item}" if b.resource == "thread" else ""
         result.evidence.append(
-            f"{b.tier} {b.resource}{item} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, 95 % "
-            f"interval {100 * b.low:.0f} to {100 * b.high:.0f} %"
+            f"{b.tier} {b.resource}{item} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, "
+            f"95 % interval {100 * b.low:.0f} to {100 * b.high:.0f} %"
         )
 
 

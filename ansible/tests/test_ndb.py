@@ -101,16 +101,19 @@ def test_threads_are_set_by_hand(threads, ldm):
     assert "recv={count=1}" in usual["ThreadConfig"]
 
 
-def test_a_sql_node_s_configuration():
+@pytest.mark.parametrize(("batched", "switch"), [("off", None), ("on", "batched_key_access=on,mrr_cost_based=off")])
+def test_a_sql_node_s_configuration(batched, switch):
     text = rendered(
         "ndbsql", "my.cnf.j2", address="198.18.3.2", ndbsql_nodes=["198.18.3.1", "198.18.3.2"],
-        ndbsql_max_connections=500, ndbsql_pushed_joins="off", ndbsql_management="198.18.5.1",
+        ndbsql_max_connections=500, ndbsql_pushed_joins="off", ndbsql_batched_keys=batched,
+        ndbsql_management="198.18.5.1",
     )  # fmt: skip
     file = configparser.ConfigParser(allow_no_value=True)
     file.read_string(text)
     told = file["mysqld"]
     assert (told["ndb_nodeid"], told["bind_address"], told["ndb_join_pushdown"]) == ("202", "198.18.3.2", "OFF")
     assert told["ndb_connectstring"] == "198.18.5.1:1186"
+    assert told.get("optimizer_switch") == switch
 
 
 def test_data_nodes_ask_the_sql_nodes_in_turn_and_may_see_counters_only():

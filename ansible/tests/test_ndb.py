@@ -216,6 +216,23 @@ def test_a_data_node_keeps_its_files_until_the_cluster_is_another_one(tmp_path):
     assert not (data / "rows").exists()
 
 
+def awaited(tmp_path, answers: str, idle_s: str = "4") -> subprocess.CompletedProcess[str]:
+    """ndbsql-awaits d1 beside an ndbsql-loaded that gives one answer after the other, the last one for ever."""
+    script(tmp_path, "sleep", "")
+    (tmp_path / "answers").write_text(answers)
+    script(tmp_path, "loaded", f"f={tmp_path}/answers; head -n 1 $f; [ $(wc -l <$f) = 1 ] || sed -i 1d $f")
+    return run(tmp_path, "ndbsql/files/awaits", "d1", LOADED=str(tmp_path / "bin/loaded"), IDLE_S=idle_s)
+
+
+def test_a_sql_node_waits_while_another_one_loads(tmp_path):
+    assert awaited(tmp_path, "d0\n" + "loading\n" * 20 + "d1\n").returncode == 0
+
+
+def test_a_sql_node_does_not_wait_for_data_that_nobody_loads(tmp_path):
+    done = awaited(tmp_path, "loading\nnone\n")
+    assert (done.returncode, done.stderr) == (1, "the cluster does not get the data d1; it holds: none\n")
+
+
 def test_files_of_a_data_node_are_kept_once_and_brought_back(tmp_path):
     data = tmp_path / "data"
     data.mkdir()

@@ -45,18 +45,24 @@ def rows(node: str) -> dict:
 
 
 def started() -> str:
-    """How many data nodes there are, and which of them serve: `2 1 2`."""
-    return on_node("management1", "ndb-nodes $(hostname -I)").strip()
+    """How many data nodes serve, and how many there are: `2 2`."""
+    return on_node("management1", "/usr/local/lib/ntier/ndb-nodes $(hostname -I)").strip()
+
+
+def connected() -> list[str]:
+    """How many data nodes each SQL node sees."""
+    return [sql(node, "SELECT COUNT(*) FROM ndbinfo.membership") for node in SQL_NODES]
 
 
 def await_cluster() -> None:
-    """Starts the data nodes that are down, together: each waits for the other."""
+    """Starts the data nodes that are down, together: each waits for the other. One that is connected is not yet
+    started: the other one's end would be its own."""
     end = time.monotonic() + RETURN_S
-    down = [node for node in DATA_NODES if on_node(node, "systemctl is-active ntier-ndbmtd").strip() != "active"]
-    for node in down:
-        on_node(node, "systemctl start --no-block ntier-ndbmtd")
-    while any(sql(node, "SELECT COUNT(*) FROM ndbinfo.membership") != "2" for node in SQL_NODES):
-        assert time.monotonic() < end, [sql(node, "SELECT * FROM ndbinfo.membership") for node in SQL_NODES]
+    for node in DATA_NODES:
+        if on_node(node, "systemctl is-active ntier-ndbmtd").strip() == "failed":
+            on_node(node, "systemctl start --no-block ntier-ndbmtd")
+    while started() != "2 2" or connected() != ["2", "2"]:
+        assert time.monotonic() < end, (started(), connected())
         time.sleep(1)
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.report.words import verdict_sentence
-from ntier_analysis.store.tables import read_table
+from ntier_analysis.store.tables import read_table, write_table
 from ntier_analysis.verdict.tables import as_json, sweep_verdict
 from synthetic import Truth, write_sweep
 
@@ -41,6 +41,13 @@ def judged(tables, cores: float, cpu_share: float):
     sized = nodes.assign(cpu_cores=nodes["cpu_cores"].where(nodes["node"] != "db1", cores))
     everything = pd.concat([lower, thread[samples.columns], other[samples.columns]], ignore_index=True)
     return sweep_verdict(str(trials["sweep"].iloc[0]), trials, everything, sized, interactions).verdict
+
+
+def test_the_store_takes_threads(tables, tmp_path):
+    sweep, samples = str(tables[0]["sweep"].iloc[0]), tables[1]
+    thread = samples[samples["metric"] == "utilization_pct"].assign(resource="thread", item="ldm2")
+    write_table(tmp_path, "samples", sweep, thread)
+    assert set(read_table(tmp_path, "samples", sweep)["item"]) == {"ldm2"}
 
 
 def named(verdict):

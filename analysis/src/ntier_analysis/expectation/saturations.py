@@ -14,7 +14,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
 from ntier_analysis.verdict.saturation import THRESHOLD
 
-RESOURCES = ("cpu", "disk", "network", "memory", "pool", "lock", "queue", "query", "jvm")
+RESOURCES = ("cpu", "disk", "network", "memory", "pool", "lock", "queue", "query", "jvm", "thread")
 """Those of the store's schema; an import may bring others."""
 
 

@@ -86,7 +86,7 @@ A_SCALE = Rule("a number > 0", low=0, above=True, filled=True)
 SHARE = Rule("a number from 0 to 1", low=0, high=1)
 TIME = Rule("seconds since 1970, from 0 to 1e11 (divide milliseconds by 1000)", low=0, high=1e11)
 A_TIME = Rule(TIME.text, low=0, high=1e11, filled=True)
-RESOURCES = ("cpu", "disk", "network", "memory", "pool", "lock", "queue", "query", "jvm")
+RESOURCES = ("cpu", "disk", "network", "memory", "pool", "lock", "queue", "query", "jvm", "thread")
 RESOURCE = Rule("one of " + ", ".join(RESOURCES), values=RESOURCES, filled=True, new=True)
 MODELS = tuple(m.value for m in LoadModel)
 LOAD_MODEL = Rule("one of " + ", ".join(MODELS), values=MODELS)
@@ -231,7 +231,7 @@ SAMPLES = _schema(
     phase=("label", "", "Phase in which t_s falls: ramp_up, run, ramp_down or outside.", PHASE),
     node=("label", "", "Name of the node, or host.", TEXT),
     tier=("label", "", "web, app, middleware, db, client or host; imported nodes may have others.", TEXT),
-    resource=("label", "", "cpu, disk, network, memory, pool, lock, queue, query or jvm.", RESOURCE),
+    resource=("label", "", "cpu, disk, network, memory, pool, lock, queue, query, jvm or thread (of a program, of which a core is the most).", RESOURCE),
     metric=("label", "", "What was measured, unit as suffix; utilization_pct for what saturates.", TEXT),
     value=("number", "", "The value, in `unit`; null in a gap or where a counter ran backwards.", FINITE),
     unit=("label", "", "Unit of the value: pct, bytes, per_s, ..."),

@@ -230,3 +230,18 @@ def test_a_sweep_that_writes_compares_what_sql_nodes_see(lab, spec, root):
     assert {f for f in files if "data_after" in f} == {f"nodes/middleware{i}/data_after.json" for i in (1, 2)}
     assert attempt.manifest.system.order == ("web", "app", "middleware", "db")
     assert "management1" in {n.name for n in attempt.manifest.nodes}
+
+
+@pytest.mark.parametrize(
+    ("topo", "given", "place"),
+    [
+        ("1/1/1/2M", "middleware_pushed_joins=off", "dbms mysql_cluster"),
+        ("1/1/1/2C", "middleware_pool_max=50", "middleware shardingsphere or haproxy"),
+    ],
+)
+def test_a_setting_that_would_change_nothing_is_refused(topo, given, place):
+    """It would stand in the manifest as if it had been in force."""
+    with pytest.raises(
+        RequestError, match=f"set {given.split('=')[0]}: it would change nothing here; it is for {place}"
+    ):
+        request(topo, set=[given])

@@ -111,6 +111,12 @@ def _exists(spec: Spec, setting: Setting) -> bool:
     return there and all(spec.chosen[variant] in choices for variant, choices in setting.only.items())
 
 
+def _place(setting: Setting) -> str:
+    """`dbms mysql_cluster`; the tier of a setting that is not bound to a choice."""
+    bound = [f"{variant} {' or '.join(choices)}" for variant, choices in setting.only.items()]
+    return " and ".join(bound) or f"tier {setting.tier}"
+
+
 def _allowed(spec: Spec, name: str) -> list[str]:
     """Values that the chosen variants allow, the default first; empty if they do not restrict it."""
     variants = spec.system.definition.variants
@@ -150,6 +156,9 @@ def check(spec: Spec) -> None:
     the request."""
     variants = spec.system.definition.variants
     for name, value in spec.settings.items():
+        setting = spec.system.definition.settings.get(name)
+        if setting is not None and not _exists(spec, setting):
+            raise RequestError(f"set {name}: it would change nothing here; it is for {_place(setting)}")
         for variant, choice in spec.chosen.items():
             what = variants[variant].choices[choice]
             allowed = what.settings.get(name)

@@ -11,7 +11,7 @@ def values(frame, metric, item=""):
     return frame[(frame["metric"] == metric) & (frame["item"] == item)]["value"].tolist()
 
 
-def test_a_thread_s_share_is_of_one_core_by_ndb_s_own_clock(tmp_path):
+def test_a_thread_s_share_is_of_one_core_by_the_clock_of_its_readings(tmp_path):
     """The first reading of ldm2 says 250 ms of CPU in 500 ms, although the collector came 1 s later."""
     file = tmp_path / "ndb_threads.csv"
     rows = ["1.0,main0,1000,0", "1.0,ldm2,1000,0", "2.0,main0,2000,100000", "2.0,ldm2,1500,250000"]

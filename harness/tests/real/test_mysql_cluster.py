@@ -113,6 +113,7 @@ def test_a_trial_that_lost_a_data_node_goes_on_and_is_invalid(cluster, tmp_path)
     checks = {c.id: c for c in first.manifest.validity.checks}
     assert "data_nodes_lost" in first.manifest.validity.reasons, (first.manifest.validity.reasons, checks.keys())
     assert "1 of 2 data nodes were started" in checks["R3"].detail
+    assert checks["E1"].outcome == "pass", checks["E1"].detail
     assert any(a.manifest.state is State.COLLECTED for a in further), sweep.log.read_text()[-3000:]
 
 

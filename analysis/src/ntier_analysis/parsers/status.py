@@ -195,7 +195,7 @@ def _of_ndb(name: str) -> str:
 
 def ndb_threads(path: Path) -> tuple[pd.DataFrame, int]:
     """CPU time of each thread of a data node, a line per thread and second -> tidy samples (thread, item = its name):
-    utilization_pct, the share of one core that it used by NDB's own clock; and how often a counter ran backwards."""
+    utilization_pct, the share of one core that it used between two readings; and how often a counter ran backwards."""
     raw = read_csv(path, {"t_s": "number", "thread": "text", "at_ms": "number", "cpu_us": "number"})
     parts, backwards = [], 0
     for thread, rows in raw.groupby("thread", sort=True):

@@ -159,7 +159,11 @@ def trial_data(
         rows = by_trial.get(name)
         measured = rows is not None and math.isfinite(load.start_s)
         own = nodes[nodes["trial"] == name]
-        found[name] = with_cores(saturations(rows, load.start_s, load.end_s), _cores(own)) if measured else []
+        found[name] = (
+            _without_threads_of_small_nodes(saturations(rows, load.start_s, load.end_s), _cores(own))
+            if measured
+            else []
+        )
         order = _order(row)
         load = stood_still(load, found[name], order) if measured else load
         trial = _data(load, found[name], rows if measured else None, own, order)
@@ -169,8 +173,8 @@ def trial_data(
     return data, found
 
 
-def with_cores(found: list[Saturation], cores: dict[str, float]) -> list[Saturation]:
-    """Without the threads of nodes that have one core or less: there the node is full before a thread of it is."""
+def _without_threads_of_small_nodes(found: list[Saturation], cores: dict[str, float]) -> list[Saturation]:
+    """A node of one core or less is full before a thread of it is."""
     return [s for s in found if s.resource != "thread" or cores.get(s.node, math.inf) > 1]
 
 

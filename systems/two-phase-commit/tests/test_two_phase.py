@@ -80,6 +80,19 @@ def test_a_run_does_all_selects_in_turns_and_the_nodes_agree_afterwards(two, tmp
     assert program("check", two).returncode == 0
 
 
+@pytest.mark.parametrize("mode", ["acid", "base"])
+def test_a_single_node_is_driven_too_and_queues_nothing(two, tmp_path, mode):
+    trial = Trial(tmp_path / "run", two[:1], mode)
+    trial.begin()
+    assert trial.end() == (0, "")
+    assert trial.work["selects"] == SELECTS
+    assert trial.work["state"]["orders"] == trial.work["alters"] > 10
+    assert trial.work["drained"]
+    assert not trial.work["state"]["broken"]
+    with psycopg.connect(two[0].conninfo) as node:
+        assert node.execute("SELECT count(*) FROM replication.outbox").fetchone() == (0,)
+
+
 def test_it_ends_on_sigterm_and_leaves_nothing_in_doubt(two, tmp_path):
     trial = Trial(tmp_path / "run", two, "acid", amount=100_000)
     trial.begin()

@@ -294,7 +294,7 @@ class Work:
         elif self.mode == "quorum":
             await commit_with_quorum(self.writers[0], change)
         else:
-            await commit(self.writers[node], self.nodes[node], change, queued=self.mode == "base")
+            await commit(self.writers[node], self.nodes[node], change, queued=self.mode == "base" and len(self.nodes) > 1)
             self.delivery.hint(self.nodes[node])
 
     async def _pause(self, seconds: float) -> None:
@@ -385,11 +385,14 @@ async def until_file(file: Path, over: asyncio.Event) -> None:
 
 
 async def first_of(work: Coroutine[Any, Any, None], *beside: asyncio.Task[Any]) -> None:
-    """Waits for the work. What runs beside it never ends by itself; if it fails, so does the work."""
+    """Waits for the work. If what runs beside it fails, so does the work. What has nothing to do there, as deliveries of
+    a single node, ends at once."""
     task = asyncio.ensure_future(work)
-    await asyncio.wait({task, *beside}, return_when=asyncio.FIRST_COMPLETED)
-    for other in beside:
-        if other.done():
-            task.cancel()
+    running = {task, *beside}
+    while not task.done():
+        ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        for other in ended - {task}:
+            if other.cancelled() or other.exception():
+                task.cancel()
             other.result()
     await task

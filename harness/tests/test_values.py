@@ -131,6 +131,20 @@ def test_order_is_by_blocks_and_by_seed(spec):
     assert [t.users for t in other] != [t.users for t in trials]
 
 
+@pytest.mark.parametrize(
+    ("options", "measured", "limit"),
+    [
+        ({}, False, False),
+        ({"search": "capacity"}, True, True),
+        ({"system": "two-phase-commit", "topo": "2"}, False, True),
+        ({"system": "two-phase-commit", "topo": "2"}, True, False),
+    ],
+)
+def test_a_duration_is_a_limit_where_what_ends_a_trial_is_not_time(options, measured, limit):
+    usual = {"topo": "1/1/1/1M"}
+    assert plan.ends_early(make_spec(usual | options, ROOT, cores=8), measured=measured) is limit
+
+
 def test_seeds_differ_by_trial_and_not_by_topology(spec):
     seeds = [t.seed for t in plan.order(spec(users="1000:13000:1000", reps="5"))]
     assert len(set(seeds)) == len(seeds)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -229,11 +230,15 @@ def spread(values: list[float], digits: int) -> str:
     """Mean, and half its 95 % interval (Student's t) if there are two or more; nothing of nothing."""
     if not values:
         return ""
-    text = f"{np.mean(values):,.{digits}f}"
+    text, half = f"{np.mean(values):,.{digits}f}", half_width(values)
+    return text if math.isnan(half) else f"{text} ± {half:,.{digits}f}"
+
+
+def half_width(values: list[float]) -> float:
+    """Half of the 95 % interval of the mean (Student's t); NaN of a single value."""
     if len(values) < 2:
-        return text
-    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return f"{text} ± {half:,.{digits}f}"
+        return math.nan
+    return float(stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def tables() -> str:
@@ -436,7 +441,7 @@ def draw() -> None:
 
 
 def draw_queries() -> Figure:
-    """Figure 26: queries per second over the sleep."""
+    """Figure 26: queries per second over the sleep; bars are 95 % intervals of the means, of two runs or more."""
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     for place, (title, cells) in enumerate((("thesis", by_cell(rows("thesis.csv"))), ("here", measured())), 1):
         axes = figure.add_subplot(1, 2, place)
@@ -446,8 +451,9 @@ def draw_queries() -> Figure:
                 flat = np.mean([mean(cell, "queries_per_s") for cell in sleeps.values()])
                 axes.axhline(float(flat), color="0.5", label="selects alone")
                 continue
-            rate = [mean(sleeps[s], "queries_per_s") for s in at]
-            axes.plot(at, rate, label=label(nodes, mode), **style(nodes, mode))
+            rates = [[float(row["queries_per_s"]) for row in sleeps[s]] for s in at]
+            means, bars = list(map(np.mean, rates)), list(map(half_width, rates))
+            axes.errorbar(at, means, bars, label=label(nodes, mode), capsize=2, **style(nodes, mode))
         axes.set(title=title, xlabel="sleep between alters, s", ylabel="queries/s", xlim=(0, 2.1))
         axes.set_ylim(bottom=0)
         if cells:

@@ -80,11 +80,9 @@ def trial_s(lab: Lab, campaign: Campaign) -> dict[str, float]:
     """Seconds that a trial takes, by name of its phases: the mean of those measured, or the plan's."""
     took: dict[str, list[float]] = {}
     for spec in campaign.sweeps:
-        for attempts in ledger.attempts(lab.paths.raw / spec.sweep).values():
-            for m in (a.manifest for a in attempts if a.manifest and a.outcome == "valid" and a.manifest.steps):
-                took.setdefault(spec.phases.name, []).append(m.steps[-1]["t_s"] - m.steps[0]["t_s"])
+        took.setdefault(spec.phases.name, []).extend(ledger.took_s(ledger.attempts(lab.paths.raw / spec.sweep)))
     planned = {s.phases.name: plan.trial_duration_s(s) for s in campaign.sweeps}
-    return {name: statistics.fmean(took[name]) if name in took else s for name, s in planned.items()}
+    return {name: statistics.fmean(took[name]) if took[name] else s for name, s in planned.items()}
 
 
 def rows(lab: Lab, campaign: Campaign) -> list[Row]:
@@ -131,7 +129,8 @@ def ends(lab: Lab, campaign: Campaign) -> str:
     left = left_s(lab, campaign, rows(lab, campaign))
     if not left:
         return "nothing left to run"
-    at_most = " at the latest" if any(s.search == "capacity" for s in campaign.sweeps) else ""
+    measured = any(ledger.took_s(ledger.attempts(lab.paths.raw / s.sweep)) for s in campaign.sweeps)
+    at_most = " at the latest" if any(plan.ends_early(s, measured=measured) for s in campaign.sweeps) else ""
     return f"expected end {ledger.local_time(lab.runner.now() + left)}{at_most}"
 
 

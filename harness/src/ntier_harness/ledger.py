@@ -67,6 +67,12 @@ def attempts(sweep_dir: Path) -> dict[str, list[Attempt]]:
     return tries
 
 
+def took_s(attempts_: dict[str, list[Attempt]]) -> list[float]:
+    """What each valid attempt took, from its first step to its last, s."""
+    valid = (a.manifest.steps for tries in attempts_.values() for a in tries if a.manifest and a.outcome == "valid")
+    return [steps[-1]["t_s"] - steps[0]["t_s"] for steps in valid if steps]
+
+
 def counted(attempts_: list[Attempt]) -> list[Attempt]:
     """Attempts that count against the limit: an interruption says nothing about the trial."""
     return [a for a in attempts_ if a.outcome != INTERRUPTED]

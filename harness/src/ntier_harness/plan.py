@@ -7,6 +7,7 @@ import math
 import random
 from dataclasses import dataclass, replace
 
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.wording import counted
 
 from ntier_harness.errors import RequestError
@@ -122,6 +123,12 @@ def trial_duration_s(spec: Spec) -> float:
     """Expected wall time of a trial that is followed by another one, s."""
     overhead_s = OVERHEAD_S + OVERHEAD_NODE_S * (spec.topology.node_count + spec.clients)
     return spec.phases.total_s + overhead_s + (JUDGE_S if spec.search == "capacity" else 0.0)
+
+
+def ends_early(spec: Spec, *, measured: bool = False) -> bool:
+    """Whether durations are upper limits: a search ends when it knows enough, and work when it is done, whose time is
+    not known before some was `measured`."""
+    return spec.search == "capacity" or (spec.system.definition.load.model is LoadModel.WORK and not measured)
 
 
 def sweep_duration_s(spec: Spec, trials_left: int, *, deployed: bool) -> float:

@@ -79,6 +79,7 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
         "above": above_data(spec, trials, left),
         "search": search_data(spec),
         "duration_s": plan.sweep_duration_s(spec, len(to_come), deployed=False),
+        "ends_early": plan.ends_early(spec),
         "price": lab.target.price(spec, plan.sweep_duration_s(spec, len(to_come), deployed=False)) if to_come else None,
         "disk_bytes": plan.disk_bytes(spec, to_come),
         "disk_free_bytes": preflight.disk_free(lab.paths),
@@ -204,7 +205,8 @@ def plan_text(data: dict[str, Any]) -> str:
     ]
     how = data["search"]
     text = "The order of the loads halves the gaps, so a sweep that stops early is a coarse one. Repetitions follow."
-    count = f"{len(left)} of {counted(len(trials), 'trial')} to run; expected duration"
+    most = " at most" if data["ends_early"] else ""
+    count = f"{len(left)} of {counted(len(trials), 'trial')} to run; expected duration{most}"
     if how["name"] == "capacity":
         more = "" if how["precision_given"] or how["by_minutes"] else f" (PRECISION=...: up to {SEARCH_MOST} loads)"
         until = f"until the maximum is known to +-{100 * how['precision']:g} %"
@@ -212,7 +214,7 @@ def plan_text(data: dict[str, Any]) -> str:
             f"Loads are searched {'as long as the minutes last' if how['by_minutes'] else until}: "
             f"{counted(how['at_most'], 'trial')} at most instead of {how['grid']}{more}."
         )
-        count = f"{len(trials)} chosen so far, {len(left)} of them to run; expected duration at most"
+        count = f"{len(trials)} chosen so far, {len(left)} of them to run; expected duration{most}"
     lines += [
         "",
         text,
@@ -251,7 +253,7 @@ def before_work(lab: Lab, spec: Spec, attempts: int) -> None:
         lab.screen.say("\n".join([*machines(data), *price_lines(data["price"])]))
     lab.screen.say(
         f"{data['sweep']}: scale {data['scale']}, phases {data['phases']['name']}, "
-        f"{number}, expected {duration(data['duration_s'])}, "
+        f"{number}, {'at most' if data['ends_early'] else 'expected'} {duration(data['duration_s'])}, "
         f"{size(data['disk_bytes'])} of disk"
     )
     for problem in data["problems"]:

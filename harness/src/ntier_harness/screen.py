@@ -62,11 +62,12 @@ class Screen:
     def warn(self, text: str) -> None:
         print(f"warning: {text}", file=sys.stderr, flush=True)
 
-    def trial(self, trial: Trial, attempt: int, number: int, of: int, left_s: float) -> None:
+    def trial(self, trial: Trial, attempt: int, number: int, of: int, left_s: float, *, at_most: bool = False) -> None:
         self.label = f"[{number}/{of}] {trial.attempt_key(attempt)}"
         self._phase = ""
         self.event("trial", trial=trial.key, attempt=attempt, number=number, of=of)
-        self.say(f"{self.label}  {trial.load}, attempt {attempt}; {duration(left_s)} left")
+        left = f"at most {duration(left_s)}" if at_most else duration(left_s)
+        self.say(f"{self.label}  {trial.load}, attempt {attempt}; {left} left")
 
     def step(self, step: str) -> None:
         self.event("step", step=step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import statistics
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -170,7 +171,8 @@ def carry_out(
         make_place(lab.paths.raw)
         lab.describe()
         left = to_come(lab, spec, attempts)
-        lab.screen.say(f"{spec.sweep}: {len(left)} of {counted(schedule.at_most(), 'trial')} to run{at_most(spec)}")
+        most = " at most" if spec.search == "capacity" else ""
+        lab.screen.say(f"{spec.sweep}: {len(left)} of {counted(schedule.at_most(), 'trial')} to run{most}")
         try:
             provision(lab, spec, soft_resources)
             if options:
@@ -199,10 +201,6 @@ def make_place(raw: Path) -> None:
         raw.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RequestError(f"results: {raw} cannot be made ({error.strerror})") from None
-
-
-def at_most(spec: Spec) -> str:
-    return " at most" if spec.search == "capacity" else ""
 
 
 @dataclass
@@ -284,7 +282,9 @@ def run_trials(
     line = Line(lab)
     try:
         while (trial := line.next(schedule)) is not None:
-            number = ledger.next_attempt(trial, ledger.attempts(sweep_dir), attempts)
+            before = ledger.attempts(sweep_dir)
+            number, took = ledger.next_attempt(trial, before, attempts), ledger.took_s(before)
+            each_s = statistics.fmean(took) if took else plan.trial_duration_s(spec)
             lab.runner.stop.check()
             line.await_cpu()
             lab.target.afford(plan.trial_duration_s(spec))
@@ -294,7 +294,8 @@ def run_trials(
             if warm and warm["t_s"] >= before_s:  # the warm-up belongs to the deployment, not to this trial
                 began = lab.runner.monotonic()
             place, of = schedule.trials().index(trial) + 1, schedule.at_most()
-            lab.screen.trial(trial, number, place, of, (of - place + 1) * plan.trial_duration_s(spec))
+            most = plan.ends_early(spec, measured=bool(took))
+            lab.screen.trial(trial, number, place, of, (of - place + 1) * each_s, at_most=most)
             lab.live.trial(trial, number, place, of, spec.real_users(trial.users))
             made = new_attempt(lab, spec, soft_resources, trial, number, sweep_dir, warm)
             made.before_users = partial(line.settle_before, made)

@@ -294,7 +294,8 @@ class Work:
         elif self.mode == "quorum":
             await commit_with_quorum(self.writers[0], change)
         else:
-            await commit(self.writers[node], self.nodes[node], change, queued=self.mode == "base" and len(self.nodes) > 1)
+            queued = self.mode == "base" and len(self.nodes) > 1
+            await commit(self.writers[node], self.nodes[node], change, queued=queued)
             self.delivery.hint(self.nodes[node])
 
     async def _pause(self, seconds: float) -> None:
@@ -385,8 +386,8 @@ async def until_file(file: Path, over: asyncio.Event) -> None:
 
 
 async def first_of(work: Coroutine[Any, Any, None], *beside: asyncio.Task[Any]) -> None:
-    """Waits for the work. If what runs beside it fails, so does the work. What has nothing to do there, as deliveries of
-    a single node, ends at once."""
+    """Waits for the work. If what runs beside it fails, so does the work. What has nothing to do there, as the
+    deliveries of a single node, ends at once."""
     task = asyncio.ensure_future(work)
     running = {task, *beside}
     while not task.done():

@@ -39,11 +39,13 @@ def test_a_failed_task_says_why(task, says, tmp_path):
     environment = {**os.environ, "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl", "ANSIBLE_NOCOLOR": "1"}
     argv = [program, "-i", "localhost,", "-e", f"ansible_python_interpreter={sys.executable}", "play.yml"]
     done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    events = Events(lambda _: None)
+    told = []
+    events = Events(lambda _: None, told.append)
     for line in done.stdout.splitlines():
         events.line(line)
+        assert told or "v2_runner_on_failed" not in line  # at once, not when the others have ended
     assert done.returncode == 2
-    assert events.failure == says
+    assert told == [events.failure] == [says]
 
 
 def test_the_deployment_knows_more_digests_than_set_up(tmp_path):

@@ -198,7 +198,7 @@ def _manifest_tables(
 ) -> dict[str, pd.DataFrame]:
     manifest = trial.manifest
     valid = manifest.state is State.COLLECTED and validity is not None and validity.valid
-    reasons = list(dict.fromkeys(validity.reasons)) if validity else []
+    reasons = validity.reasons if validity else []
     if manifest.state is not State.COLLECTED:
         reasons = [str(manifest.state.value)]
     row = _identity(manifest) | {

@@ -12,8 +12,7 @@ from ntier_analysis.verdict.load import Bottleneck
 def checks_text(validity: Validity) -> str:
     """One line per check (* = required), then the verdict."""
     lines = [_check_line(c) for c in validity.checks]
-    reasons = ", ".join(dict.fromkeys(validity.reasons))
-    lines.append("valid" if validity.valid else f"INVALID: {reasons}")
+    lines.append("valid" if validity.valid else f"INVALID: {', '.join(validity.reasons)}")
     return "\n".join(lines)
 
 

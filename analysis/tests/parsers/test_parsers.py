@@ -326,6 +326,30 @@ def test_bad_sysstat(tmp_path, change, message):
         sysstat.sysstat(path, own_machine=False)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        ([0, 2, 2, 3], [0, 1, 2, 3]),
+        ([0, 1, 3, 3, 5, 5, 6], [0, 1, 2, 3, 4, 5, 6]),
+        ([0, 1, 1], "record 3: time 1\\d+ is repeated"),
+        ([0, 2, 2, 2], "record 3: time 1\\d+ is repeated"),
+        ([0, 3, 3], "record 3: time 1\\d+ is repeated"),
+        ([0, 2, 1], "record 3: time 1\\d+ goes back"),
+    ],
+)
+def test_a_record_of_sysstat_that_came_late_is_one_of_its_own_second(tmp_path, seconds, expected):
+    """It tells whole seconds, so two records have the same one and none has the one before."""
+    path, busy = tmp_path / "sysstat.json", np.arange(20.0, 20 + len(seconds))
+    path.write_text(sysstat_json(T0 + np.array(seconds), busy, "db1"))
+    if isinstance(expected, str):
+        with pytest.raises(DataError, match=expected):
+            sysstat.sysstat(path, own_machine=True)
+        return
+    cpu = sysstat.sysstat(path, own_machine=True).query("resource == 'cpu' and metric == 'utilization_pct'")
+    assert list(cpu["t_s"] - T0) == expected
+    assert list(cpu["value"]) == approx(busy)
+
+
 def test_access_log_counts_what_it_cannot_read(tmp_path):
     path = tmp_path / "access.log"
     path.write_text(

@@ -349,6 +349,7 @@ SENTENCES = [
         "bottleneck is hidden.",
     ),
     ({"verdict": "unknown", "bottlenecks": []}, "The bottleneck of 1/2/1/2M is unknown: the data do not suffice."),
+    ({"verdict": "unknown", "topology": "4"}, "The bottleneck of topology 4 is unknown: the data do not suffice."),
 ]
 
 

@@ -154,7 +154,10 @@ def playbook(lab: Lab, spec: Spec, *names: str, check: bool = False) -> None:
     """Runs playbooks on the nodes, with progress on the screen. Raises WorkError."""
     began = lab.runner.monotonic()
     roles = spec.system.folder / "roles"
-    tasks = play(lab.runner, lab.paths, names, lab.screen.step, roles=roles, check=check)
+    tasks = play(
+        lab.runner, lab.paths, names, lab.screen.step, roles=roles, check=check,
+        on_failure=lambda failure: lab.screen.warn(f"{failure}; the other nodes end what they do"),
+    )  # fmt: skip
     lab.screen.say(f"{names[0]}: {counted(tasks, 'step')} in {lab.runner.monotonic() - began:.0f} s")
 
 

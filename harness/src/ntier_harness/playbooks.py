@@ -15,10 +15,11 @@ from ntier_harness.runner import Runner
 
 
 class Events:
-    """Reads the lines of the jsonl callback: tasks as progress, the first failure as the reason."""
+    """Reads the lines of the jsonl callback: tasks as progress, the first failure as the reason. `on_failure` is told
+    it at once, since the other nodes may wait for long for what failed."""
 
-    def __init__(self, on_task: Callable[[str], None]) -> None:
-        self.on_task = on_task
+    def __init__(self, on_task: Callable[[str], None], on_failure: Callable[[str], None] = lambda _: None) -> None:
+        self.on_task, self.on_failure = on_task, on_failure
         self.tasks = 0
         self.failure = ""
         self.last = ""
@@ -37,6 +38,7 @@ class Events:
             for host, result in event.get("hosts", {}).items():
                 if not result.get("ignore_errors"):
                     self.failure = f"{host}: task {event.get('task', {}).get('name', '?')!r}: {reason(result)[:400]}"
+                    self.on_failure(self.failure)
 
 
 def reason(result: dict[str, Any]) -> str:
@@ -50,9 +52,11 @@ def reason(result: dict[str, Any]) -> str:
 
 
 def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[str], None] = lambda _: None, *,
-         roles: Path | None = None, check: bool = False, limit: Sequence[str] = ()) -> int:  # fmt: skip
+         on_failure: Callable[[str], None] = lambda _: None, roles: Path | None = None, check: bool = False,
+         limit: Sequence[str] = ()) -> int:  # fmt: skip
     """Runs playbooks (names of `ansible/playbooks`, or paths) on the nodes of `nodes.json`, or on those in `limit`;
-    returns the number of tasks. `roles`: of the system, which come before those that all systems share.
+    returns the number of tasks. `on_failure`: told the first failure when it happens. `roles`: of the system, which
+    come before those that all systems share.
 
     Raises WorkError with host, task and message of the first failed task."""
     log = paths.logs / f"ansible-{Path(names[0]).stem}.jsonl"
@@ -68,7 +72,7 @@ def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[
     env = {"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl", "ANSIBLE_NOCOLOR": "1", "NTIER_STATE": str(paths.state)}
     shared = paths.root / "ansible" / "roles"
     env["ANSIBLE_ROLES_PATH"] = ":".join(str(folder) for folder in (roles, shared) if folder)
-    reader = Events(on_task)
+    reader = Events(on_task, on_failure)
     code = runner.lines(argv, reader.line, log=log, cwd=paths.root / "ansible", env=env)
     os.chmod(log, 0o600)
     if code:

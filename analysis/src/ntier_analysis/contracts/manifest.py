@@ -83,8 +83,9 @@ class Validity(_Part):
 
     @property
     def reasons(self) -> list[str]:
-        """Reasons of the checks that invalidate the trial, in the order of the checks."""
-        return [c.reason or c.id for c in self.checks if c.required and c.outcome is not Outcome.PASS]
+        """Reasons of the checks that invalidate the trial, in the order of the checks, each once."""
+        failed = (c for c in self.checks if c.required and c.outcome is not Outcome.PASS)
+        return list(dict.fromkeys(c.reason or c.id for c in failed))
 
 
 class Host(_Part):

@@ -6,7 +6,6 @@ container /proc/stat is lxcfs's view, whose idle counter runs backwards, and a p
 
 from __future__ import annotations
 
-import itertools
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -98,10 +97,11 @@ def sysstat(
                 wide.setdefault(key, {})[number] = value
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{path}: record {number + 1}: {type(error).__name__} {error}") from error
-    _refuse_repeats(path, times)
+    t = np.array(times, dtype=float)
+    late = _late(path, t)
     unused = _unused_loops(wide)
     wide = {key: values for key, values in wide.items() if key[1] not in unused}
-    return _long(wide, np.array(times, dtype=float), np.array(intervals, dtype=float))
+    return _long(wide, _in_turn(t, late), np.array(intervals, dtype=float))
 
 
 def cpus(path: Path, content: bytes | None = None) -> int:
@@ -178,8 +178,8 @@ def _of_file(path: Path, file: SaFile, own_machine: bool, network_bits_s: float 
         raise DataError(
             f"{path}: {name} has format {file.not_read[name]:#x} of sysstat {file.version}, which is not known"
         )
-    _refuse_repeats(path, file.t_s.tolist())
-    return long_form([s for s in _series(file, own_machine, network_bits_s) if len(s[1])])
+    late, all_ = _late(path, file.t_s), _series(file, own_machine, network_bits_s)
+    return long_form([(key, _in_turn(t, late), *more) for key, t, *more in all_ if len(t)])
 
 
 def _series(file: SaFile, own_machine: bool, network_bits_s: float | None) -> Iterator[Series]:
@@ -246,11 +246,25 @@ def _fields(group: dict[str, float] | None, item: str, fields: dict[str, tuple[s
             yield (resource, item, metric, unit), group[name] * factor
 
 
-def _refuse_repeats(path: Path, times: list[float]) -> None:
-    for number, (before, after) in enumerate(itertools.pairwise(times), start=2):
-        if after <= before:
-            what = "is repeated" if after == before else "goes back"
-            raise DataError(f"{path}: record {number}: time {after:.0f} {what}")
+def _late(path: Path, t: np.ndarray) -> np.ndarray:
+    """Seconds that hold two records, while the second before holds none: 52 of 50, 52, 52, 53. The first of the two
+    came late, as on a machine that was busy for a moment; sysstat tells whole seconds. Raises DataError for any other
+    order than that of time."""
+    late = t[1:-1][(np.diff(t[1:]) == 0) & (np.diff(t[:-1]) == 2)]
+    bad = np.flatnonzero(np.diff(_in_turn(t, late)) <= 0)
+    if len(bad):
+        before, after = t[bad[0]], t[bad[0] + 1]
+        what = "is repeated" if after == before else "goes back"
+        raise DataError(f"{path}: record {bad[0] + 2}: time {after:.0f} {what}")
+    return late
+
+
+def _in_turn(t: np.ndarray, late: np.ndarray) -> np.ndarray:
+    """The times of records or of one item, each `late` one at its own second, the one before."""
+    if not len(late):
+        return t
+    first = np.append(np.diff(t) == 0, False) & np.isin(t, late)
+    return t - first
 
 
 def _long(wide: dict[tuple[str, str, str, str], dict[int, float]], t: np.ndarray, dt: np.ndarray) -> pd.DataFrame:

@@ -94,6 +94,8 @@ def rate(verdict: dict, scale: float) -> str:
 def verdict_sentence(verdict: dict, scale: float) -> str:
     """The report's first sentence. verdict: one sweep of `ntier-analysis verdict --json`."""
     topology, kind = verdict["topology"], verdict["verdict"]
+    if topology.isdecimal():  # of a single tier
+        topology = f"topology {topology}"
     knee = verdict.get("knee_users")
     start = f" from {rounded(knee)} users" if knee else ""
     if kind in ("single", "multi"):

@@ -131,14 +131,31 @@ def deploy(lab: Lab, spec: Spec, variables: dict[str, Any], *, force: bool = Fal
         return False
     durable.remove(lab.paths.in_force)
     if spec.system.definition.deploys:
-        playbook(lab, spec, *playbooks(lab, spec))
+        names, writes = playbooks(lab, spec), spec.restores and spec.system.definition.verify.writes
+        playbook(lab, spec, *(names[:-1] if writes else names))
         lab.nodes.connect()
+        if writes:
+            verify_by_writing(lab, spec, names[-1], wanted)
     else:
         lab.nodes.connect()
         existing.bring(lab, spec)
         existing.verify(lab, variables["ntier_verify"])
     durable.write(lab.paths.in_force, json.dumps({"digest": wanted, "deployed_s": lab.runner.now()}))
     return True
+
+
+def verify_by_writing(lab: Lab, spec: Spec, name: str, digest: str) -> None:
+    """Verifies by a playbook that changes the data, and puts them back. If some of these nodes stay and others join
+    them, the data of all are then as they were loaded. `digest`: of the deployment."""
+    keep_loaded(lab, spec, digest)
+    playbook(lab, spec, name)
+    restore(lab, spec, LOADED)
+
+
+def keep_loaded(lab: Lab, spec: Spec, digest: str) -> None:
+    """Keeps the data as they were loaded, and notes that they may change from now on."""
+    keep(lab, spec, LOADED, digest)
+    durable.write(lab.paths.written, str(lab.paths.raw / spec.sweep))
 
 
 def playbooks(lab: Lab, spec: Spec) -> list[str]:

@@ -18,10 +18,10 @@ from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.wording import counted
 
 from ntier_harness import durable, ledger, plan, preflight, settings, stolen, versions
-from ntier_harness.deploy import deploy, warm_up
+from ntier_harness.deploy import deploy, keep_loaded, warm_up
 from ntier_harness.errors import BudgetReached, Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.node_state import LOADED, in_force, keep, reset, restore
+from ntier_harness.node_state import LOADED, in_force, reset, restore
 from ntier_harness.plan import Trial
 from ntier_harness.schedule import Schedule, to_come
 from ntier_harness.schedule import make as make_schedule
@@ -106,8 +106,7 @@ def provision(lab: Lab, spec: Spec, soft_resources: dict[str, Any], *, force: bo
     lab.screen.step("deploy")
     deploy(lab, spec, soft_resources, force=force)
     if spec.restores:
-        keep(lab, spec, LOADED, in_force(lab)["digest"])
-        durable.write(lab.paths.written, str(lab.paths.raw / spec.sweep))
+        keep_loaded(lab, spec, in_force(lab)["digest"])
 
 
 def note(lab: Lab, options: dict[str, Any]) -> None:

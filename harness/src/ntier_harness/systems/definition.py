@@ -433,6 +433,8 @@ class Verify(Part):
     requests: list[Request] = Field(default_factory=list)
     playbook: Text | None = None
     """Ansible playbook that checks what requests cannot."""
+    writes: bool = False
+    """Whether the playbook changes the data. If the system restores them, they are put back afterwards."""
 
 
 class Reset(Part):

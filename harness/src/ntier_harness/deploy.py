@@ -122,8 +122,14 @@ def is_deployed(lab: Lab, wanted: str) -> bool:
 
 
 def deploy(lab: Lab, spec: Spec, variables: dict[str, Any], *, force: bool = False) -> bool:
-    """Installs, configures, starts and verifies; does nothing if it is in force and healthy. Returns whether it ran."""
+    """Installs, configures, starts and verifies, with the data as they were loaded; does nothing if it is in force and
+    healthy. Returns whether it ran."""
     write_secrets(lab.paths.secrets)
+    if lab.paths.written.exists():
+        lab.screen.step("restore the data that users of an earlier run changed")
+        lab.nodes.connect()
+        restore(lab, spec, LOADED)
+        durable.remove(lab.paths.written)
     variables = variables | of_tiers(lab, spec)
     durable.write(lab.paths.deployment, json.dumps(variables, indent=1))
     wanted = digest(lab, spec, variables)
@@ -175,7 +181,7 @@ def playbook(lab: Lab, spec: Spec, *names: str, check: bool = False) -> None:
         lab.runner, lab.paths, names, lab.screen.step, roles=roles, check=check,
         on_failure=lambda failure: lab.screen.warn(f"{failure}; the other nodes end what they do"),
     )  # fmt: skip
-    lab.screen.say(f"{names[0]}: {counted(tasks, 'step')} in {lab.runner.monotonic() - began:.0f} s")
+    lab.screen.say(f"{Path(names[0]).stem}: {counted(tasks, 'step')} in {lab.runner.monotonic() - began:.0f} s")
 
 
 def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:

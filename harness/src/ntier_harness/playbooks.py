@@ -77,5 +77,5 @@ def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[
     os.chmod(log, 0o600)
     if code:
         reason = reader.failure or reader.last or f"ansible-playbook ended with {code}"
-        raise WorkError(f"{names[0]}: {reason}; its log: {log}")
+        raise WorkError(f"{Path(names[0]).stem}: {reason}; its log: {log}")
     return reader.tasks

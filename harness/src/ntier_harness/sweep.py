@@ -21,7 +21,7 @@ from ntier_harness import durable, ledger, plan, preflight, settings, stolen, ve
 from ntier_harness.deploy import deploy, keep_loaded, warm_up
 from ntier_harness.errors import BudgetReached, Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.node_state import LOADED, in_force, reset, restore
+from ntier_harness.node_state import in_force, reset
 from ntier_harness.plan import Trial
 from ntier_harness.schedule import Schedule, to_come
 from ntier_harness.schedule import make as make_schedule
@@ -98,11 +98,6 @@ def provision(lab: Lab, spec: Spec, soft_resources: dict[str, Any], *, force: bo
         lab.screen.say(f"up: {counted(len(lab.nodes.all), 'node')} in {lab.runner.monotonic() - began:.0f} s")
         for said in lab.target.remarks():
             lab.screen.warn(said)
-    if lab.paths.written.exists():
-        lab.screen.step("restore the data that users of an earlier run changed")
-        lab.nodes.connect()
-        restore(lab, spec, LOADED)
-        durable.remove(lab.paths.written)
     lab.screen.step("deploy")
     deploy(lab, spec, soft_resources, force=force)
     if spec.restores:

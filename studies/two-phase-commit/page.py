@@ -34,7 +34,7 @@ from scipy import stats
 from scipy.optimize import curve_fit
 
 HERE = Path(__file__).resolve().parent
-SYSTEM, SCALE = "two-phase-commit", 0.2
+SYSTEM, SCALE = "two-phase-commit", 0.15
 THREADS, SELECTS, STATEMENTS = 8, 4800, 61  # alter threads; selects of a run; statements of an alter here
 RUN = ("nodes", "mode", "sleep_s", "block", "rep", "day", "began")
 """Names one run: two days or machines have the same repetitions. `began`: of the run phase, UTC."""

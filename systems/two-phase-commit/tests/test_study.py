@@ -65,7 +65,7 @@ def trial(raw: Path, sweep: str, rep: int, alters: int, sleep: float = 1.0, at: 
     folder = raw / sweep / f"sleep_s-{sleep:g}.r{rep:02d}"
     (folder / "clients/client1").mkdir(parents=True)
     phases = [{"name": "run", "start_s": at, "end_s": at + 20}]
-    told = {"topology": nodes, "sweep": sweep, "rep": rep, "scale": 0.2, "phases": phases, "soft_resources": {},
+    told = {"topology": nodes, "sweep": sweep, "rep": rep, "scale": 0.15, "phases": phases, "soft_resources": {},
             "system": {"factor": {"name": "sleep_s", "value": sleep}}, "validity": {"valid": True}}  # fmt: skip
     (folder / "manifest.json").write_text(json.dumps(told | more))
     done = {"mode": mode, "seconds": 20.0, "selects": 120, "alters": alters, "statements": 61 * alters, "failed": 0,
@@ -80,10 +80,10 @@ def test_a_page_of_few_cells_says_of_the_others_that_they_were_not_measured(stud
     results = tmp_path / "results"
     (results / "store/trials").mkdir(parents=True)
     for rep, alters in enumerate((40, 44), 1):
-        trial(results / "raw", "two-phase-commit.2.quorum.s0_2", rep, alters)
-        trial(results / "raw", "two-phase-commit.2.acid.s0_2", rep, alters)
+        trial(results / "raw", "two-phase-commit.2.quorum.s0_15", rep, alters)
+        trial(results / "raw", "two-phase-commit.2.acid.s0_15", rep, alters)
         trial(results / "raw", "two-phase-commit.1.base.anchor-claims", rep, alters)
-    trial(results / "raw", "two-phase-commit.4.acid.s0_2", 1, 40, validity={"valid": False})
+    trial(results / "raw", "two-phase-commit.4.acid.s0_15", 1, 40, validity={"valid": False})
     trial(results / "raw", "two-phase-commit.1.base.selects-alone", 1, 0, soft_resources={"alter_threads": 0})
     page.main([str(results)])
     text = (study / "README.md").read_text()
@@ -108,14 +108,14 @@ def test_a_page_of_few_cells_says_of_the_others_that_they_were_not_measured(stud
     assert (study / "README.md").read_text() == before, "what was measured on another day stays"
 
 
-ACID = "two-phase-commit.2.acid.s0_2"
+ACID = "two-phase-commit.2.acid.s0_15"
 
 
 def test_runs_of_several_machines_and_days_are_kept_side_by_side_and_judge_a_claim_together(study, tmp_path):
     """The second machine is twice as fast. On both, 0.1 s has about three times the alters of 1 s."""
     old = ("nodes,mode,sleep_s,block,rep,scale,day,seconds,selects,alters,statements,failed,queries_per_s,alters_per_s,"
            "alter_ms,alter_p99_ms,stale_ms,stale_p99_ms,late,stock,converged,broken",
-           "2,acid,1.0,s0_2,1,0.2,2026-11-24,62.015,4800,453,27633,0,522.99,7.305,,,,,,0,True,")  # fmt: skip
+           "2,acid,1.0,s0_15,1,0.15,2026-11-24,62.015,4800,453,27633,0,522.99,7.305,,,,,,0,True,")  # fmt: skip
     (study / "results.csv").write_text("\n".join(old) + "\n")
     for number, (model, speed, at) in enumerate((("slow", 1, 1.8e9), ("fast", 2, 1.8e9 + 5))):
         raw = tmp_path / f"raw{number}"

@@ -88,13 +88,21 @@ def test_sweep_key(spec):
 
 @pytest.mark.parametrize(
     ("cores", "shares", "expected"),
-    [(2, 4, 0.2), (2, 13, 0.1), (8, 4, 1.0), (4, 4, 0.5), (16, 13, 0.75), (64, 13, 1.0)],
+    [(2, 5, 0.2), (2, 14, 0.1), (8, 5, 1.0), (4, 5, 0.5), (16, 14, 0.75), (64, 14, 1.0)],
 )
 def test_auto_scale(cores, shares, expected):
     assert scale.auto_scale(cores, shares) == expected
 
 
-@given(st.integers(1, 128), st.floats(3.2, 200))
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [({"topo": "1/1/1/1M"}, 0.2), ({"system": "two-phase-commit", "topo": "4"}, 0.15)],
+)
+def test_a_driver_that_works_much_leaves_less_for_the_nodes(request_, expected):
+    assert make_spec(request_, ROOT, cores=2).scale == expected
+
+
+@given(st.integers(1, 128), st.floats(4.2, 200))
 def test_auto_scale_keeps_its_promise(cores, shares):
     try:
         s = scale.auto_scale(cores, shares)

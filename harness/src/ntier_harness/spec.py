@@ -223,11 +223,15 @@ def keyed(system: System) -> str | None:
 
 
 def cpu_shares(system: System, topology: Topology, node_types: dict[str, dict[str, float]]) -> float:
+    """CPU cores that the nodes at their quota and the clients use at scale 1."""
+
     def share(tier: str) -> float:
         usual = system.definition.tier(tier).node_type
         return node_types[topology.node_types.get(tier, usual)]["cpu_share"]
 
-    return sum(count * share(tier) for tier, count in topology.counts.items())
+    driver = system.definition.load.driver
+    clients = driver.cores + driver.cores_per_node * topology.node_count
+    return clients + sum(count * share(tier) for tier, count in topology.counts.items())
 
 
 def parse_topology(text: str | None, system: System) -> Topology:

@@ -274,6 +274,10 @@ class Driver(Part):
     """Debian packages that it needs on a client. With deploy: none they must be installed already."""
     properties: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Fixed values that it gets."""
+    cores: Annotated[float, Field(ge=0, le=1000)] = 1.0
+    """CPU cores that all clients together use at scale 1, for the scale `auto`. JMeter: one for 13,000 users."""
+    cores_per_node: Annotated[float, Field(ge=0, le=1000)] = 0.0
+    """The same for each node of the system, in addition."""
     traces: bool = False
     """Whether interactions can be followed through all tiers (option --trace): the driver sends a W3C trace context,
     and the roles heed `ntier_trace_every`."""

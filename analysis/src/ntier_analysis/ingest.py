@@ -296,6 +296,8 @@ def _client_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: 
         completed = row["interactions"] + row["errors"]
         row["think_measured_s"] = user_seconds(trial)["think"] / completed if completed else float("nan")
         tables["thinks"] = _think_table(trial)
+    if trial.load_model is LoadModel.WORK:
+        row["think_measured_s"] = _paused_s(trial)
     if trial.load_model is LoadModel.OPEN:
         row |= _arrivals(trial, row["pending"])
     tables["trials"] = tables["trials"].assign(**{k: [v] for k, v in row.items()})
@@ -305,6 +307,18 @@ def _cut_off(trial: RawTrial) -> int:
     """Interactions under way at the end of the run that had no answer when their users ended."""
     users, end = trial.users, trial.run[1]
     return int(((users["pending_s"] > 0) & (users["end_s"] - users["pending_s"] < end) & (users["end_s"] >= end)).sum())
+
+
+def _paused_s(trial: RawTrial) -> float:
+    """Seconds per completed interaction in which a worker waited for no answer: what the answers leave of the time of
+    the workers that the heartbeat counts. NaN without either."""
+    start, end = trial.run
+    beats = trial.progress[trial.progress["t_s"].between(start, end)]
+    done = trial.interactions[trial.interactions["t_s"].between(start, end, inclusive="left")]
+    if beats.empty or done.empty:
+        return float("nan")
+    workers = float(beats.groupby("client")["users"].mean().sum())
+    return max(0.0, (workers * (end - start) - done["response_time_ms"].sum() / 1000) / len(done))
 
 
 def _arrivals(trial: RawTrial, pending: int) -> dict:

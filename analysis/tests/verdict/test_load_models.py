@@ -175,6 +175,23 @@ def test_work_is_hidden_only_if_throughput_is_level_and_nothing_is_used_by_half(
     assert growing.verdict == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("x", "response_s", "more", "verdict"),
+    [
+        (85.0, 0.004, (), "none"),  # 16 workers pause for 98 % of their time
+        (85.0, 0.004, (FULL,), "none"),
+        (100.0, 0.060, (FULL,), "single"),
+        (100.0, 0.060, (), "unknown"),
+    ],
+)
+def test_workers_who_pause_by_themselves_are_limited_only_if_waiting_costs_something(x, response_s, more, verdict):
+    paused_s = 16 / x - response_s
+    at = working(16, x, *more, factor="sleep_s", value=1.0, response_s=response_s, think_measured_s=paused_s)
+    found = swept([at])
+    assert found.verdict == verdict, found.evidence
+    assert any(f"pauses for {1000 * paused_s:.0f} ms by itself" in text for text in found.trials[0][1].evidence)
+
+
 def test_workers_who_wait_all_at_once_have_not_been_stopped():
     """Each may be in a long unit of work. Users who think would send others."""
     still = np.array([[10.0, 20.0]])

@@ -1,5 +1,8 @@
 """What the manifest says of a system is all that the analysis knows of it; stores of before mean what they meant."""
 
+import json
+import shutil
+
 import pandas as pd
 import pytest
 from ntier_analysis.contracts import Outcome, implied
@@ -132,27 +135,40 @@ def test_ingest_keeps_what_the_manifest_says(trial, tmp_path):
     assert not checks.loc["G5", "required"]
 
 
-def test_of_an_open_load_the_heartbeat_tells_what_was_offered(trial, tmp_path):
-    """A driver that writes interactions and heartbeats alone: no users' lives, no think times."""
+def with_heartbeat(trial, tmp_path, model, factor, beats):
+    """The trial as a driver wrote it that knows interactions and heartbeats alone: no users' lives, no think times."""
     raw = tmp_path / "raw" / trial.parent.name / trial.name
-    raw.parent.mkdir(parents=True)
-    import shutil
-
     shutil.copytree(trial, raw)
     client = next((raw / "clients").iterdir())
-    for name in ("thinks.csv", "users.csv", "thinks.csv.zst", "users.csv.zst"):
+    for name in ("thinks.csv", "users.csv", "progress.csv"):
         (client / name).unlink(missing_ok=True)
-    (raw / "config" / "driver.json").write_text('{"load_model": "open", "parameters": {"rate_per_s": 30}}')
+        (client / f"{name}.zst").unlink(missing_ok=True)
+    (raw / "config" / "driver.json").write_text(json.dumps({"load_model": model, "parameters": {"rate_per_s": 30}}))
     manifest = Manifest.read(raw)
     up = manifest.phase("ramp_up").start_s
-    beats = [f"{up + s:.3f},1,{30 * s},{20 * s},0,{10 * s}" for s in range(34)]
-    (client / "progress.csv").write_text("\n".join(["t_s,users,started,completed,failed,in_flight", *beats]) + "\n")
-    (client / "progress.csv.zst").unlink(missing_ok=True)
-    manifest.system = implied.system(300).model_copy(
-        update={"load_model": LoadModel.OPEN, "factor": Factor(name="rate", title="rate", unit="1/s", value=30.0)}
-    )
+    lines = [f"{up + s:.3f},{beats(s)}" for s in range(34)]
+    (client / "progress.csv").write_text("\n".join(["t_s,users,started,completed,failed,in_flight", *lines]) + "\n")
+    manifest.system = implied.system(300).model_copy(update={"load_model": model, "factor": factor})
     manifest.files = [entry(raw, p) for p in sorted(raw.rglob("*")) if p.is_file() and p.name != "manifest.json"]
     manifest.write(raw)
+    return raw
+
+
+def test_of_work_the_heartbeat_tells_how_long_its_workers_pause(trial, tmp_path):
+    """40 workers, of whom the 300 users' interactions take a small part of the time."""
+    factor = Factor(name="sleep_s", title="sleep", unit="s", value=1.0)
+    raw = with_heartbeat(trial, tmp_path, LoadModel.WORK, factor, lambda s: f"40,{30 * s},{30 * s},0,0")
+    ingest_sweep(raw.parent, tmp_path / "store", revalidate=True)
+    row = read_table(tmp_path / "store", "trials", raw.parent.name).iloc[0]
+    per_s, response_s = row["throughput_per_s"], row["response_time_mean_ms"] / 1000
+    assert row["think_measured_s"] == pytest.approx(40 / per_s - response_s, rel=0.02)
+    checks = read_table(tmp_path / "store", "checks", raw.parent.name).set_index("id")
+    assert not [id_ for id_, check in checks.iterrows() if check["outcome"] == "fail" and "Z + R" in check["detail"]]
+
+
+def test_of_an_open_load_the_heartbeat_tells_what_was_offered(trial, tmp_path):
+    factor = Factor(name="rate", title="rate", unit="1/s", value=30.0)
+    raw = with_heartbeat(trial, tmp_path, LoadModel.OPEN, factor, lambda s: f"1,{30 * s},{20 * s},0,{10 * s}")
     ingest_sweep(raw.parent, tmp_path / "store", revalidate=True)
     row = read_table(tmp_path / "store", "trials", raw.parent.name).iloc[0]
     assert row["offered_per_s"] == pytest.approx(30.0)

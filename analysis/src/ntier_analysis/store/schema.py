@@ -165,7 +165,7 @@ TRIALS = _schema(
     think_measured_s=(
         "number",
         "s",
-        "Measured think seconds in the run phase per completed interaction.",
+        "Measured think seconds in the run phase per completed interaction; of work, what its workers paused.",
         NOT_NEGATIVE,
     ),
     slo_ms=("number", "ms", "Response-time objective of the goodput; null if none was set.", POSITIVE),

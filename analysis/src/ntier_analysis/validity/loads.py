@@ -100,7 +100,8 @@ def _trials(trials: pd.DataFrame) -> pd.DataFrame:
     frame["think_time_s"] = _number(trials, "think_time_s", implied.THINK_S)
     frame["level"] = factor_values(trials)
     model = trials["load_model"] if "load_model" in trials else pd.Series(None, index=frame.index, dtype=object)
-    frame.loc[(model == LoadModel.WORK).to_numpy(), "think_time_s"] = 0.0
+    # what workers pause is what is left of N/X, so it checks nothing
+    frame.loc[(model == LoadModel.WORK).to_numpy(), ["think_time_s", "think_measured_s"]] = 0.0, np.nan
     offered = _number(trials, "offered_per_s")
     frame["asked"] = offered.where((model == LoadModel.OPEN).to_numpy(), frame["users_real"].astype(float))
     frame["response_s"] = _number(trials, "response_time_mean_ms") / 1000

@@ -35,7 +35,8 @@ NO_PAUSES = np.empty((0, 2))
 @dataclass(frozen=True)
 class Load:
     """One trial's load and answer. `users`, `users_real`: those who think, or workers that do a fixed amount of work;
-    `think_s` is 0 for these, NaN if it is not known. `value`: of the sweep's `factor`, in `unit`; NaN for users.
+    `think_s` is 0 for these, NaN if it is not known; `think_measured_s`: what users thought, or workers
+    paused by themselves, per interaction. `value`: of the sweep's `factor`, in `unit`; NaN for users.
     `offered_per_s`, `growth_per_s`, `growth_error_per_s`: interactions begun per second of an open load, by how many
     more are under way with each second, and the standard error of that (statistics/backlog.py). `response_s` is the
     mean of the successes, `response_error_s` its standard error (NaN if unknown); `pending` interactions had no answer
@@ -93,11 +94,17 @@ class Load:
     def lost(self, base_s: float) -> float:
         """Share of the throughput lost by waiting: 1 - (Z + R0) / (Z + R), R0 = response time at the lowest load.
 
-        By Little's law this is 1 - X / (N / (Z + R0)), but without the noise of the drawn think times. An open load
-        loses the arrivals that are not served: the growth of the backlog."""
+        By Little's law this is 1 - X / (N / (Z + R0)), but without the noise of the drawn think times. Z of work is
+        what its workers paused by themselves. An open load loses the arrivals that are not served: the growth of the
+        backlog."""
         if self.model is LoadModel.OPEN:
             return max(0.0, self.growth_per_s / self.offered_per_s) if self.offered_per_s > 0 else 0.0
-        return max(0.0, (self.response_s - base_s) / (self.think_s + self.response_s))
+        return max(0.0, (self.response_s - base_s) / (self.think_s + self.paused_s + self.response_s))
+
+    @property
+    def paused_s(self) -> float:
+        """What a worker paused by itself per interaction, s; 0 if nobody counted."""
+        return self.think_measured_s if self.model is LoadModel.WORK and np.isfinite(self.think_measured_s) else 0.0
 
     @property
     def settled(self) -> bool:

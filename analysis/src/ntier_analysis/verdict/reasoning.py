@@ -42,8 +42,8 @@ _SAID = {
     LoadModel.CLOSED: "users who think: throughput is compared with N/(Z+R)",
     LoadModel.OPEN: "arrivals at a rate: completions are compared with the offered rate, and a trial is saturated if "
     "its backlog grows; think time plays no part",
-    LoadModel.WORK: "a fixed amount of work: its workers do not think, so throughput is compared with N/R; the result "
-    "is the time to completion",
+    LoadModel.WORK: "a fixed amount of work: throughput is compared with N/(Z+R), where Z is what its workers pause by "
+    "themselves; the result is the time to completion",
 }
 
 
@@ -121,7 +121,9 @@ def law(load: Load, base_s: float, lost: float) -> str:
         f"completed in {run_s:.1f} s by {load.users_real:g} workers: {x:.2f}/s, {1 / x:.4g} s per unit; a unit takes a "
         f"worker {response_ms:.0f} ms on average"
     )
-    if base_s > 0:
+    if load.paused_s > COUNTS * response_ms / 1000:
+        text += f", and it pauses for {1000 * load.paused_s:.0f} ms by itself: waiting costs {100 * lost:.1f} %"
+    elif base_s > 0:
         text += f", {1000 * base_s:.0f} ms with the fewest workers: waiting costs {100 * lost:.1f} %"
     return text
 

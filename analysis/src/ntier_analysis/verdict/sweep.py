@@ -112,9 +112,12 @@ def _unlimited(result: SweepVerdict, valid: list[TrialData], base_s: float) -> N
         return
     result.verdict = "none"
     result.max_throughput = pooled([valid[-1]])[0]
-    bound = asymptote(top.users_real, top.think_s, base_s)
+    if top.model is LoadModel.WORK:  # by Little's law the same; how many workers pause is not always told
+        law = "N/(Z+R0)" if top.paused_s else "N/R0"
+        bound = top.throughput_per_s / (1 - top.lost(base_s))
+    else:
+        law, bound = "N/(Z+R0)", asymptote(top.users_real, top.think_s, base_s)
     result.evidence.append(
-        f"throughput follows {'N/R0' if top.model is LoadModel.WORK else 'N/(Z+R0)'} up to the highest load "
-        f"({top.named}: {top.throughput_per_s:.1f}/s of "
+        f"throughput follows {law} up to the highest load ({top.named}: {top.throughput_per_s:.1f}/s of "
         f"{bound:.1f}/s): nothing limits yet, the maximum is at least this"
     )

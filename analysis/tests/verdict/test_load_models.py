@@ -190,6 +190,10 @@ def test_workers_who_pause_by_themselves_are_limited_only_if_waiting_costs_somet
     found = swept([at])
     assert found.verdict == verdict, found.evidence
     assert any(f"pauses for {1000 * paused_s:.0f} ms by itself" in text for text in found.trials[0][1].evidence)
+    more_work = "add values of sleep_s that ask for more than sleep_s 1, until throughput no longer grows"
+    assert (more_work in found.next) == (verdict == "none")
+    other = working(16, 100.0, FULL, factor="sleep_s", value=0.1, response_s=0.06, think_measured_s=0.1)
+    assert more_work not in swept([at, other]).next, "one of its values is known to be limited"
 
 
 def test_workers_who_wait_all_at_once_have_not_been_stopped():

@@ -134,7 +134,10 @@ def _hidden(result: SweepVerdict, valid: list[TrialData], members: list[TrialDat
 
 
 def _none(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
-    return [f"add loads above {valid[-1].load.named}, until throughput no longer grows"]
+    load = valid[-1].load
+    if load.by_users or load.model is LoadModel.OPEN:
+        return [f"add loads above {load.named}, until throughput no longer grows"]
+    return [f"add values of {load.factor} that ask for more than {load.named}, until throughput no longer grows"]
 
 
 def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:

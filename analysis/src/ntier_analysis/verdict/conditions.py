@@ -38,7 +38,8 @@ def judge_values(
     _agree(result, each)
     limited = [t for t in valid if verdicts[t.load.trial].bottlenecks]
     result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
-    result.next = list(dict.fromkeys(text for one in each for text in one.next))[:3]
+    limited_or_unknown = [one for one in each if one.verdict != "none"] or each
+    result.next = list(dict.fromkeys(text for one in limited_or_unknown for text in one.next))[:3]
     return result
 
 

@@ -455,7 +455,8 @@ def draw_queries() -> Figure:
             means, bars = list(map(np.mean, rates)), list(map(half_width, rates))
             axes.errorbar(at, means, bars, label=label(nodes, mode), capsize=2, **style(nodes, mode))
         axes.set(title=title, xlabel="sleep between alters, s", ylabel="queries/s", xlim=(0, 2.1))
-        axes.set_ylim(bottom=0)
+        highest = max((mean(c, "queries_per_s") for sleeps in cells.values() for c in sleeps.values()), default=1.0)
+        axes.set_ylim(0, 1.3 * highest)  # an interval of two runs may leave the figure
         if cells:
             axes.legend(fontsize="small")
         else:

@@ -52,7 +52,7 @@ def study(tmp_path, monkeypatch):
     """A copy of the study in which nothing was measured yet."""
     copy = tmp_path / "study"
     shutil.copytree(STUDY, copy)
-    for name in ("results.csv", "rates.csv", "limits.csv"):
+    for name in ("results.csv", "rates.csv", "limits.csv", "rates.svg"):
         (copy / name).unlink(missing_ok=True)
     monkeypatch.setattr(page, "HERE", copy)
     return copy

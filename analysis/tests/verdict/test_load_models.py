@@ -130,6 +130,9 @@ def test_values_of_a_factor_are_judged_one_by_one_and_named_together_if_they_agr
     free_and_full = swept([free(1), sized(2, FULL)])
     nothing = swept([free(1), free(2)])
     assert (nothing.verdict, nothing.bottlenecks) == ("none", [])
+    perhaps = swept([free(1), free(2), sized(3)])
+    assert perhaps.verdict == "unknown", "nothing limits at two of three values; of the third it is not known"
+    assert any("it is not known whether something limits" in text for text in perhaps.evidence)
     silent = swept([sized(1), sized(2), sized(3, FULL)])
     assert silent.verdict == "unknown", "two of three values tell nothing"
     most = swept([sized(1), sized(2, FULL), sized(3, FULL)])

@@ -126,10 +126,11 @@ def _left_in(lab: Lab, campaign: Campaign, block: Spec) -> bool:
 
 
 def ends(lab: Lab, campaign: Campaign) -> str:
-    left = left_s(lab, campaign, rows(lab, campaign))
+    table = rows(lab, campaign)
+    left = left_s(lab, campaign, table)
     if not left:
         return "nothing left to run"
-    measured = any(ledger.took_s(ledger.attempts(lab.paths.raw / s.sweep)) for s in campaign.sweeps)
+    measured = any(r.counts["done"] for r in table)
     at_most = " at the latest" if any(plan.ends_early(s, measured=measured) for s in campaign.sweeps) else ""
     return f"expected end {ledger.local_time(lab.runner.now() + left)}{at_most}"
 

@@ -51,6 +51,10 @@ def _agree(result: SweepVerdict, each: list[SweepVerdict]) -> None:
     if len(said) != 1 or 2 * len(known) <= len(each):
         result.evidence.append("the values do not agree on what limits: each has its own verdict")
         return
+    if not limited and len(known) < len(each):
+        at = ", ".join(one.trials[0][0].named for one in each if one.verdict == "unknown")
+        result.evidence.append(f"at {at} it is not known whether something limits; at the others nothing does")
+        return
     strongest = max(limited or known, key=lambda one: sum(b.saturation for b in one.bottlenecks))
     result.verdict, result.kind, result.bottlenecks = strongest.verdict, strongest.kind, strongest.bottlenecks
     if limited and len(limited) < len(each):

@@ -26,13 +26,13 @@ import psycopg
 from psycopg_pool import AsyncConnectionPool
 
 from twophase.changes import MOVE, ORDER, Change
+from twophase.connections import Connection
 from twophase.decisions import DecisionLog
 from twophase.places import UNREACHABLE, Place, first_line
 
 FORMAT = 22_100  # of the transactions' names (X/Open XA): tells ours from those of others
 VOTE_S = 15.0  # more than the 10 s that a node waits for a lock
 AGAIN_S = 0.2  # between two attempts to tell a node the outcome
-Connection = psycopg.AsyncConnection[Any]
 Reached = Callable[[str, int], None]
 
 

@@ -26,6 +26,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from twophase.acid import Refused
 from twophase.changes import MOVE, ORDER, Change
+from twophase.connections import Connection
 from twophase.places import UNREACHABLE, Place, Unfit, first_line, scalar
 
 NAME = "twophase"  # publication; first part of the names of subscriptions and slots
@@ -77,7 +78,7 @@ def title(origin: Place, peer: Place) -> str:
 
 
 @contextlib.asynccontextmanager
-async def at(node: Place) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+async def at(node: Place) -> AsyncIterator[Connection]:
     """A connection whose commits wait for no other node. Raises Unfit for what the node refuses."""
     try:
         async with await node.connect() as connection:

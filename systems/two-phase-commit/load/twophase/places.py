@@ -11,6 +11,8 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from twophase.connections import Connection
+
 STOCK = 1000  # of each item, as schema.sql loads it
 COLUMNS = {
     "public.items": "id integer, stock bigint, note text, hlc bigint, origin integer",
@@ -43,9 +45,9 @@ class Place:
     """Name of each connection that lives."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    async def connect(self, *, autocommit: bool = True, far: bool = False) -> psycopg.AsyncConnection[Any]:
+    async def connect(self, *, autocommit: bool = True, far: bool = False) -> Connection:
         """`far`: from where another node is. Raises psycopg.OperationalError."""
-        connection = await psycopg.AsyncConnection.connect(
+        connection = await Connection.connect(
             (far and self.far) or self.conninfo,
             autocommit=autocommit,
             **self.options,  # type: ignore[arg-type]
@@ -59,7 +61,7 @@ class Place:
         alive = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 10_000}
         return {"connect_timeout": ATTEMPT_S, "options": waits, **alive}
 
-    async def prepare(self, connection: psycopg.AsyncConnection[Any]) -> None:
+    async def prepare(self, connection: Connection) -> None:
         """A name of its own for each session. It has no name until here, but it has done nothing either."""
         name = f"{self.session}.{self.number}.{next(self._numbers)}"
         before = connection.autocommit
@@ -74,7 +76,8 @@ class Place:
         options["options"] += "".join(f" -c {name}={value}" for name, value in settings.items())
         return AsyncConnectionPool(
             (far and self.far) or self.conninfo, min_size=size, max_size=size, open=False, timeout=ATTEMPT_S,
-            configure=self.prepare, kwargs={"autocommit": autocommit, **options}, reconnect_timeout=86_400,
+            connection_class=Connection, configure=self.prepare, kwargs={"autocommit": autocommit, **options},
+            reconnect_timeout=86_400,
         )  # fmt: skip
 
 
@@ -108,7 +111,7 @@ async def examine(nodes: Sequence[Place], *, prepared: int) -> int:
     return next(iter(items.values()))
 
 
-async def _examine(node: Place, connection: psycopg.AsyncConnection[Any], prepared: int) -> int:
+async def _examine(node: Place, connection: Connection, prepared: int) -> int:
     slots = int(await scalar(connection, "SHOW max_prepared_transactions"))
     if slots < prepared:
         raise Unfit(
@@ -128,7 +131,7 @@ async def _examine(node: Place, connection: psycopg.AsyncConnection[Any], prepar
 
 
 async def scalar(
-    connection: psycopg.AsyncConnection[Any], query: str, values: Sequence[Any] | Mapping[str, Any] | None = None
+    connection: Connection, query: str, values: Sequence[Any] | Mapping[str, Any] | None = None
 ) -> Any:
     row = await (await connection.execute(query, values)).fetchone()  # type: ignore[call-overload]
     return row[0]

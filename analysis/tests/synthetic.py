@@ -49,6 +49,7 @@ class Truth:
     host_busy_pct: float = 30.0
     content_wrong: int = 0
     gc_pauses: list[tuple[float, float]] = field(default_factory=list)  # of the client: (s, ms)
+    busiest_thread_pct: float = 20.0  # of the load generator, of one core
     db_pool: int = 24
     app_threads: int = 33
     sample_s: float = 0.1
@@ -357,6 +358,8 @@ def _client(folder: Path, spec: Spec, run: Run) -> None:
     pauses = [(run_s, 0.3) for run_s in range(2, int(end), 5)] + spec.truth.gc_pauses
     log = "".join(f"[{round(1000 * (t0 + at))}ms] GC(1) Pause Final Mark (Young) {ms:.3f}ms\n" for at, ms in pauses)
     _text(folder / "gc.log", "[1ms] Using Shenandoah\n" + log)
+    used = [(f"{t0 + s:.3f}", 0.3, spec.truth.busiest_thread_pct, "user-1") for s in range(1, int(end) + 1)]
+    _csv(folder / "driver_cpu.csv", "t_s,cores,busiest_pct,thread", used)
     completed = np.sort([b + r for b, r, _ in run.interactions])
     beats = []
     for second in range(1, int(end) + 1):

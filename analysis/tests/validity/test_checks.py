@@ -45,7 +45,7 @@ def test_honest_trial_is_valid(honest):
     validity, by_id = checks(honest)
     assert validity.valid, validity.reasons
     assert validity.reasons == []
-    starred = "G1 G2 G3 G3.gc G4 E1 E2 H1 H2 H3 H4 H5 C1 C2 C3 C4 C5 O5 P1 P2"
+    starred = "G1 G2 G3 G3.thread G3.gc G4 E1 E2 H1 H2 H3 H4 H5 C1 C2 C3 C4 C5 O5 P1 P2"
     assert set(starred.split()) <= {c.id for c in validity.checks if c.required}
     assert {"M2", "S1", "S2", "G5"} <= {c.id for c in validity.checks if not c.required}
     assert abs(by_id["G1"].value) < 0.1
@@ -58,6 +58,7 @@ def test_honest_trial_is_valid(honest):
         (replace(HONEST, error_share=0.2), "E1", "errors"),
         (replace(HONEST, content_wrong=1), "E2", "wrong_content"),
         (replace(HONEST, think_overshoot_ms=100.0), "G2", "generator_lag"),
+        (replace(HONEST, busiest_thread_pct=83.0), "G3.thread", "generator_saturated"),
         (replace(HONEST, gc_pauses=[(30.0, 250.0)]), "G3.gc", "generator_saturated"),
         (replace(HONEST, gc_pauses=[(20.0 + i, 15.0) for i in range(1, 40)]), "G3.gc", "generator_saturated"),
         (replace(HONEST, quota_cores={"db1": 0.2}), "H4", "quota_differs"),
@@ -114,6 +115,18 @@ def test_t1_saturated_client(tmp_path):
     validity, by_id = checks(folder)
     assert by_id["G3"].outcome is Outcome.FAIL
     assert "generator_saturated" in validity.reasons
+
+
+def test_t1_generator_of_one_thread_on_an_idle_machine(tmp_path):
+    folder = write_trial(tmp_path, replace(SPEC, truth=replace(HONEST, busiest_thread_pct=83.0), seal=False))
+    _, by_id = checks(folder)
+    assert by_id["G3"].outcome is Outcome.PASS  # its machine has room
+    assert by_id["G3.thread"].detail == "client1: user-1 used 83 % of one core; the generator used 0.30 cores in all"
+    (folder / "clients/client1/driver_cpu.csv").unlink()  # of a trial that is older than this file
+    validity, by_id = checks(folder)
+    assert validity.valid, validity.reasons
+    assert by_id["G3.thread"].outcome is Outcome.UNDECIDABLE
+    assert not by_id["G3.thread"].required
 
 
 def test_t2_fast_error_pages(tmp_path):

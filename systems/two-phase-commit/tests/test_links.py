@@ -21,7 +21,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "load")]
 from clusters import Cluster  # noqa: E402
 from links import links  # noqa: E402
 from trials import Trial, nodes_of, on_each, program, refused  # noqa: E402
-from twophase import base, builtin  # noqa: E402
+from twophase import base, builtin, delays  # noqa: E402
 from twophase.acid import Refused  # noqa: E402
 from twophase.builtin import BuiltIn  # noqa: E402
 from twophase.changes import Change  # noqa: E402
@@ -190,6 +190,44 @@ def test_a_delay_that_cannot_be_made_is_refused(two, tmp_path):
         said = refused(Trial(tmp_path / "taken", two, "base", delay_ms=5))
     assert said.startswith("coordinator: relay: ")
     assert "address already in use" in said
+
+
+RELAY_THAT_COMPLAINS = """
+import runpy, sys
+print("socket.send() raised exception.", file=sys.stderr)
+runpy.run_path({relay!r}, run_name="__main__")
+print("Task was destroyed but it is pending!", file=sys.stderr)
+"""
+RELAY_THAT_DIES = """
+import os, runpy, sys, threading
+threading.Timer(1.0, lambda: print("no more room", file=sys.stderr, flush=True) or os._exit(1)).start()
+runpy.run_path({relay!r}, run_name="__main__")
+"""
+
+
+def with_relay(program: str, two, folder: Path, monkeypatch) -> Delays:
+    """Delays with this program in place of the relay, for two seconds."""
+    (folder / "other.py").write_text(program.format(relay=str(delays.RELAY)))
+    monkeypatch.setattr(delays, "RELAY", folder / "other.py")
+
+    async def main() -> Delays:
+        async with delays.delayed(nodes_of(two), 5.0) as made:
+            await asyncio.sleep(2)
+        return made
+
+    return asyncio.run(main())
+
+
+def test_what_the_relay_complains_of_is_not_its_account(two, tmp_path, monkeypatch):
+    made = with_relay(RELAY_THAT_COMPLAINS, two, tmp_path, monkeypatch)
+    made.check_account()
+    assert made.told["pieces"] > 0
+
+
+def test_a_relay_that_dies_is_told_with_its_last_words(two, tmp_path, monkeypatch):
+    made = with_relay(RELAY_THAT_DIES, two, tmp_path, monkeypatch)
+    with pytest.raises(Unfit, match="relay: it ended during the run: no more room"):
+        made.check_account()
 
 
 def test_a_delay_that_is_not_as_asked_is_refused():

@@ -1,4 +1,4 @@
-"""What the client writes: interactions (JTL), think times, users' lives, the heartbeat."""
+"""What the client writes: interactions (JTL), think times, users' lives, the heartbeat, the driver's own CPU."""
 
 from __future__ import annotations
 
@@ -145,3 +145,9 @@ def progress(path: Path) -> pd.DataFrame:
     took); counts are cumulative since the start, `users` and `in_flight` of the moment."""
     raw = read_csv(path, dict.fromkeys(PROGRESS, "number"), optional=dict.fromkeys(FURTHER, "number"))
     return raw.assign(**{name: np.nan for name in FURTHER if name not in raw})
+
+
+def driver_cpu(path: Path) -> pd.DataFrame:
+    """What the driver's processes used -> `t_s` (end of the interval), `cores`, `busiest_pct` (of one core, by the
+    thread that used most; NaN where its threads were not known yet), `thread` (its name)."""
+    return read_csv(path, {"t_s": "number", "cores": "number", "busiest_pct": "number", "thread": "text"})

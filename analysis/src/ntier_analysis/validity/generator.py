@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from ntier_analysis.contracts import Outcome
-from ntier_analysis.parsers.client import gc_pauses
+from ntier_analysis.parsers.client import driver_cpu, gc_pauses
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import Finding, check, exact, not_applicable, sampled, undecidable
 from ntier_analysis.wording import counted
@@ -104,6 +104,25 @@ def _client_cpu(trial: RawTrial, metric: str) -> tuple[float, str, int, np.ndarr
 def client_busy(trial: RawTrial) -> Finding:
     p95, name, n, _ = _client_cpu(trial, "utilization_pct")
     return exact(p95, CLIENT_BUSY_PCT, "pct", f"{name} used {p95:.0f} % of its capacity", n)
+
+
+@check("G3.thread", "Busiest thread of the load generator, 95th percentile of 1-s means", "generator_saturated")
+def thread_busy(trial: RawTrial) -> Finding:
+    """A generator whose work is done by one thread makes users wait when one core is full, on a machine of many."""
+    if not any(trial.path(f"clients/{c}/driver_cpu.csv") for c in trial.clients):
+        return undecidable("CPU of the load generator's threads was not recorded", required=False)
+    seen = trial.of_clients("driver_cpu.csv", driver_cpu)
+    start, end = trial.run
+    seen = seen[(seen["t_s"] > start) & (seen["t_s"] <= end)].dropna(subset="busiest_pct")
+    if seen.empty:
+        return undecidable("no sample of the load generator's threads in the run", n=0)
+    p95 = seen.groupby("client")["busiest_pct"].quantile(0.95)
+    name = str(p95.idxmax())
+    of_it = seen[seen["client"] == name]
+    thread = of_it.loc[of_it["busiest_pct"].idxmax(), "thread"]
+    cores = of_it["cores"].mean()
+    text = f"{name}: {thread} used {p95[name]:.0f} % of one core; the generator used {cores:.2f} cores in all"
+    return exact(float(p95[name]), CLIENT_BUSY_PCT, "pct", text, len(of_it))
 
 
 @check("G3.throttled", "Client stopped by its quota", "generator_saturated")

@@ -13,11 +13,12 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psycopg
 
@@ -32,11 +33,12 @@ ANSWER_S = 5.0
 @dataclass
 class Delays:
     """`asked_ms`: added to a round trip, twice the delay; `round_trips_ms`: node -> what was added, before the load
-    began (median); `account`: of the relay, once it has ended."""
+    began (median); `account`: of the relay, once it has ended; `ended`: how it ended, if it gave none."""
 
     asked_ms: float
     round_trips_ms: dict[str, float] = field(default_factory=dict)
     account: dict[str, float] = field(default_factory=dict)
+    ended: str = "it ended during the run"
 
     @property
     def told(self) -> dict[str, Any]:
@@ -51,7 +53,7 @@ class Delays:
     def check_account(self) -> None:
         """After the load. Raises Unfit if half of all pieces were later than is allowed, or nobody knows."""
         if not self.account:
-            raise Unfit("relay: it ended during the run")
+            raise Unfit(f"relay: {self.ended}")
         late = self.account.get("late_ms", 0.0)
         if 2 * late > SHARE * self.asked_ms + MS:
             raise Unfit(f"the relay was late by {late:.2f} ms (median) under load; asked were {self.asked_ms / 2:g} ms")
@@ -67,30 +69,38 @@ async def delayed(nodes: Sequence[Place], delay_ms: float) -> AsyncIterator[Dela
         address = f"127.0.1.{node.number + 1}"  # the same port as the node's: a password file may name it
         ends.append((str(words["host"]), int(words.get("port", 5432)), address))
         node.far = f"{node.conninfo} hostaddr={address}"
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, RELAY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        start_new_session=True,  # a signal to the driver is not one to the relay
-    )  # fmt: skip
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(json.dumps({"delay_ms": delay_ms, "ends": ends}).encode() + b"\n")
-    try:
-        said = await _within(process.stdout.readline())
-        if said != b"ready\n":
-            lines = (said + await _within(process.stdout.read())).decode().split("\n")
-            raise Unfit(f"relay: {next((line for line in reversed(lines) if line), 'it ended')}")
-        delays = Delays(2 * delay_ms)
-        added = await asyncio.gather(*map(added_ms, nodes))
-        delays.round_trips_ms = {node.title: round(ms, 3) for node, ms in zip(nodes, added, strict=True)}
-        delays.check_round_trips()
-        yield delays
-        process.stdin.close()
-        with contextlib.suppress(ValueError):  # it died: no account
-            delays.account = json.loads(await _within(process.stdout.read()))
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+    with tempfile.TemporaryFile() as complaints:  # apart from its answers: asyncio may complain of what broke
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, RELAY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints,
+            start_new_session=True,  # a signal to the driver is not one to the relay
+        )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"delay_ms": delay_ms, "ends": ends}).encode() + b"\n")
+        try:
+            if await _within(process.stdout.readline()) != b"ready\n":
+                await _within(process.stdout.read())  # until it has ended
+                raise Unfit(f"relay: {_last_line(complaints) or 'it ended'}")
+            delays = Delays(2 * delay_ms)
+            added = await asyncio.gather(*map(added_ms, nodes))
+            delays.round_trips_ms = {node.title: round(ms, 3) for node, ms in zip(nodes, added, strict=True)}
+            delays.check_round_trips()
+            yield delays
+            process.stdin.close()
+            said = await _within(process.stdout.read())
+            if said:
+                delays.account = json.loads(said)
+            elif why := _last_line(complaints):
+                delays.ended += f": {why}"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def _last_line(file: IO[bytes]) -> str:
+    file.seek(0)
+    return next((line for line in reversed(file.read().decode(errors="replace").splitlines()) if line.strip()), "")
 
 
 async def _within(said: Awaitable[bytes]) -> bytes:

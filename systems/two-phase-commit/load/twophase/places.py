@@ -130,8 +130,6 @@ async def _examine(node: Place, connection: Connection, prepared: int) -> int:
     return int(await scalar(connection, "SELECT count(*) FROM items"))
 
 
-async def scalar(
-    connection: Connection, query: str, values: Sequence[Any] | Mapping[str, Any] | None = None
-) -> Any:
+async def scalar(connection: Connection, query: str, values: Sequence[Any] | Mapping[str, Any] | None = None) -> Any:
     row = await (await connection.execute(query, values)).fetchone()  # type: ignore[call-overload]
     return row[0]

@@ -89,8 +89,10 @@ class Relay:
         process."""
         late = sorted(1000 * each for relay in relays for each in relay.late)
         used = resource.getrusage(resource.RUSAGE_SELF)
-        spread = {"late_ms": round(late[len(late) // 2], 3), "late_p99_ms": round(late[int(0.99 * len(late))], 3)}
-        return {"pieces": len(late), "cpu_s": round(used.ru_utime + used.ru_stime, 3), **(spread if late else {})}
+        account = {"pieces": len(late), "cpu_s": round(used.ru_utime + used.ru_stime, 3)}
+        if late:
+            account |= {"late_ms": round(late[len(late) // 2], 3), "late_p99_ms": round(late[int(0.99 * len(late))], 3)}
+        return account
 
 
 async def serve(delay_ms: float, ends: Sequence[tuple[str, int, str]]) -> None:

@@ -121,6 +121,14 @@ def test_finding_names_node_load_and_share_with_interval():
     )
 
 
+def test_finding_lists_the_loads_if_not_all_above_the_first_are_full():
+    """As of a factor of which more asks for less: the sleep between two units of work."""
+    falling = shares().assign(saturation=[1.0, 0.6, 0.1, 0.0])
+    curves = densities.node_densities(samples())
+    drawing = densities.density_map(curves, falling, node="db1", tier="db", resource="cpu", scale=0.1)
+    assert "of the run phase at 1,000 and 2,000 users; share at 1,000 users: 1.00 [" in drawing.finding
+
+
 def test_invalid_trials_are_marked_on_every_figure_that_shows_them():
     flat = density_map(invalid=(2000,))
     assert [t.get_text() for t in flat.figure.axes[0].texts] == ["INVALID"]

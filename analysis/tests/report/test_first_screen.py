@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from ntier_analysis.figures.load_axis import in_its_words, listed, over
 from ntier_analysis.report import words
 from ntier_analysis.report.meaning import meaning
 from ntier_analysis.report.repeat import GOALS, repeating
@@ -24,7 +25,13 @@ TRIALS = pd.DataFrame(
 )
 CPU = {"tier": "db", "resource": "cpu", "nodes": ["db1"]}
 POOL = {"tier": "app", "resource": "pool", "nodes": ["app1"]}
-FOUND = {"knee_users": 4046.0, "max_throughput_at_least": False, "bottlenecks": [], "kind": ""}
+FOUND = {
+    "knee_users": 4046.0,
+    "max_throughput_per_s": 80.0,
+    "max_throughput_at_least": False,
+    "bottlenecks": [],
+    "kind": "",
+}
 
 
 @pytest.mark.parametrize(
@@ -53,12 +60,32 @@ def test_each_verdict_has_its_meaning_in_whole_sentences(found, said):
     assert meaning(FOUND | found, TRIALS.iloc[:1], 1.0) == told[:-2]
 
 
+def test_a_factor_that_is_no_amount_of_load_has_no_maximum_and_its_values_have_their_name():
+    found = {"verdict": "single", "bottlenecks": [CPU], "max_throughput_per_s": None, "max_throughput_at_least": True}
+    trials = TRIALS.assign(users=[0.1, 0.5, 1.0, 2.0])
+    with over("sleep_s", "s"):
+        told = meaning(FOUND | found | {"knee_users": None}, trials, 1.0)
+    assert told == [
+        "To raise the maximum, add db CPU or let each interaction use less of it. More of anything else does not help.",
+        "On average an interaction takes 9.65 ms at sleep_s 0.1 s, and 15.3 s at sleep_s 1 s.",
+    ]
+
+
+def test_loads_of_another_factor_are_told_in_its_words():
+    text = f"at {listed([0.0, 1.0, 20.0])} users of 1,000 real users, at 0.5 users"
+    assert in_its_words(text) == text == "at 0, 1 and 20 users of 1,000 real users, at 0.5 users"
+    with over("delay_ms", "ms"):
+        assert in_its_words(text) == "at delay_ms 0, 1 and 20 ms of 1,000 real users, at delay_ms 0.5 ms"
+    assert listed([13_000]) == "13,000"
+
+
 def test_a_line_becomes_a_sentence_and_names_keep_their_letters():
-    lines = ["repeat u01.r01: invalid", "db1 is slow.", "db cpu (db1): full"]
+    lines = ["repeat u01.r01: invalid", "db1 is slow.", "db cpu (db1): full", "sleep_s 1 s: none"]
     assert [words.sentence(line) for line in lines] == [
         "Repeat u01.r01: invalid.",
         "db1 is slow.",
         "db cpu (db1): full.",
+        "sleep_s 1 s: none.",
     ]
 
 

@@ -348,6 +348,15 @@ SENTENCES = [
         f"Throughput of 1/2/1/2M levels off at no less than {RATE}, although no measured resource saturates: the "
         "bottleneck is hidden.",
     ),
+    (
+        {
+            "verdict": "single",
+            "bottlenecks": VERDICT["bottlenecks"][:1],
+            "max_throughput_per_s": None,
+            "knee_users": None,
+        },
+        "db CPU on db1 and db2 limits 1/2/1/2M; saturation 0.97 [0.95, 0.98].",
+    ),
     ({"verdict": "unknown", "bottlenecks": []}, "The bottleneck of 1/2/1/2M is unknown: the data do not suffice."),
     ({"verdict": "unknown", "topology": "4"}, "The bottleneck of topology 4 is unknown: the data do not suffice."),
 ]

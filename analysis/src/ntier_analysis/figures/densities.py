@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ntier_analysis.density import GRID_PCT, densities
 from ntier_analysis.figures.drawing import Drawing
-from ntier_analysis.figures.load_axis import axis_label
+from ntier_analysis.figures.load_axis import axis_label, listed
 from ntier_analysis.figures.style import (
     COLUMN_IN,
     DENSITY_MAP,
@@ -225,11 +225,15 @@ def _finding(shares: pd.DataFrame, node: str, resource: str, item: str) -> str:
     half = usable[usable["saturation"] >= 0.5]
     if half.empty:
         return (
-            f"{name} of {node} is {full} for a share of at most {interval} of the run phase, at {top.users:,.0f} users."
+            f"{name} of {node} is {full} for a share of at most {interval} of the run phase, at {listed([top.users])} "
+            "users."
         )
+    loads = sorted(set(half["users"]))
+    upwards = len(loads) > 1 and loads == sorted(set(usable.loc[usable["users"] >= loads[0], "users"]))
+    where = f"from {listed(loads[:1])} users on" if upwards else f"at {listed(loads)} users"
     return (
-        f"{name} of {node} is {full} for more than half of the run phase from {half['users'].min():,.0f} users on; "
-        f"share at {top.users:,.0f} users: {interval}."
+        f"{name} of {node} is {full} for more than half of the run phase {where}; "
+        f"share at {listed([top.users])} users: {interval}."
     )
 
 
@@ -260,7 +264,7 @@ def _caption(curves: pd.DataFrame, node: str, resource: str, item: str, scale: f
     if curves["n_above"].sum():
         parts.append(f"{curves['n_above'].sum():,} of {curves['n'].sum():,} samples above 100 % are drawn at 100 %.")
     if invalid:
-        parts.append("INVALID trials at " + ", ".join(f"{u:,.0f}" for u in sorted(invalid)) + " users.")
+        parts.append(f"INVALID trials at {listed(sorted(invalid))} users.")
     return " ".join(parts)
 
 

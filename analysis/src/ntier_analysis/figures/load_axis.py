@@ -4,7 +4,7 @@ and the order of the tiers."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -12,7 +12,8 @@ from ntier_analysis.contracts.implied import USERS
 
 _AXIS: ContextVar[tuple[str, str]] = ContextVar("load axis", default=(USERS, ""))
 _ORDER: ContextVar[tuple[str, ...]] = ContextVar("tiers in order", default=())
-_LOAD = re.compile(r"(\d[\d,.]*(?: k)?) users\b")
+_NUMBER = r"\d(?:[\d,]*\d)?(?:\.\d+)?(?: k)?"
+_LOADS = re.compile(rf"((?:{_NUMBER}(?:,| and) )*{_NUMBER}) users\b")
 
 
 @contextmanager
@@ -38,7 +39,18 @@ def axis_label() -> str:
     return "users (nominal)" if factor == USERS else f"{factor} [{unit}]" if unit else factor
 
 
+def listed(loads: Iterable[float]) -> str:
+    """`13,000`, `0.1 and 0.5`, `0.1, 0.5 and 2`: numbers of users, or values of the factor."""
+    *others, last = (f"{int(load):,}" if load == int(load) else f"{load:g}" for load in loads)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def in_its_words(text: str) -> str:
-    """A sentence about loads: `at 0.5 users` reads `at sleep_s 0.5 s`."""
+    """A sentence about loads: `at 0.5, 1.0 and 2.0 users` reads `at sleep_s 0.5, 1 and 2 s`."""
     factor, unit = _AXIS.get()
-    return text if factor == USERS else _LOAD.sub(lambda match: f"{factor} {match[1]} {unit}".rstrip(), text)
+
+    def named(match: re.Match[str]) -> str:
+        whole = re.sub(r"\.0(?!\d)", "", match[1])
+        return f"{factor} {whole} {unit}".rstrip()
+
+    return text if factor == USERS else _LOADS.sub(named, text)

@@ -342,7 +342,8 @@ def _response_finding(valid: pd.DataFrame) -> str:
         return f"The mean response time is {valid['response_time_mean_ms'].mean():,.0f} ms."
     ends = valid.sort_values("users").iloc[[0, -1]]
     low, high = (f"{r.response_time_mean_ms:,.0f} ms at {r.users:,} users" for r in ends.itertuples())
-    return f"The mean response time grows from {low} to {high}."
+    first, last = ends["response_time_mean_ms"]
+    return f"The mean response time {'falls' if last < first else 'grows'} from {low} to {high}."
 
 
 def _utilization_finding(valid: pd.DataFrame) -> str:

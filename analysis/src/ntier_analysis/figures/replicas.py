@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
-from ntier_analysis.figures.load_axis import axis_label
+from ntier_analysis.figures.load_axis import axis_label, listed
 from ntier_analysis.figures.style import DENSITY_MAP, INVALID_COLOR, LAW_COLOR, PAGE_IN, styled, users_ticks
 from ntier_analysis.statistics.balance import natural
 from ntier_analysis.wording import counted
@@ -64,13 +64,12 @@ def statements(rates: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
         figure.supylabel("statements/s", fontsize=8)
         _legend(figure, panels[0])
     data = pd.concat(frames, ignore_index=True)
-    shown = ", ".join(f"{u:,}" for u in trials["users"])
     caption = (
         f"Statements per second that each replica executed, by the middleware's counters, {MEAN_S}-s moving mean "
         f"(n = {len(data):,} values); only the run phase (between the lines) is analysed; "
         f"scale {trials['scale'].iloc[0]:g}."
     )
-    finding = f"Statements per replica over the time of the trials at {shown} users."
+    finding = f"Statements per replica over the time of the trials at {listed(trials['users'])} users."
     return Drawing("statements-per-replica", figure, finding, caption, data)
 
 

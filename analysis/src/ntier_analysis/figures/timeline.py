@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.events import draw_lanes, events_of_none, lanes, lanes_caption
+from ntier_analysis.figures.load_axis import listed
 from ntier_analysis.figures.style import ALERT_COLOR, INVALID_COLOR, LAW_COLOR, PAGE_IN, THROUGHPUT_COLOR, styled
 
 MEAN_S = 5
@@ -45,9 +46,8 @@ def timeline(interactions: pd.DataFrame, trials: pd.DataFrame, events: pd.DataFr
         f"Interactions completed in each second (n = {len(data):,} seconds) and their {MEAN_S}-s moving mean; only the "
         f"run phase (white) is analysed; scale {run.scale:g}.{lanes_caption(marks, shown)}"
     )
-    *others, last = (f"{u:,}" for u in trials["users"])
-    shown = f"{', '.join(others)} and {last}" if others else last
-    return Drawing("timeline", figure, f"Throughput over the time of the trials at {shown} users.", caption, data)
+    finding = f"Throughput over the time of the trials at {listed(trials['users'])} users."
+    return Drawing("timeline", figure, finding, caption, data)
 
 
 def _marks(events: pd.DataFrame | None, trials: pd.DataFrame) -> pd.DataFrame:

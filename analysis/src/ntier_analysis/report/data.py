@@ -102,6 +102,12 @@ class SweepData:
         return f"{factor} [{unit}]" if unit and factor != USERS else factor
 
     @property
+    def load_real(self) -> str:
+        """Who makes the load, in tables: the number that really ran."""
+        closed = self.verdict["load_model"] == LoadModel.CLOSED
+        return "real" if self.factor[0] == USERS else "real users" if closed else "workers"
+
+    @property
     def factor(self) -> tuple[str, str]:
         """Name and unit of what the sweep is over."""
         return self.verdict["factor"]["name"], self.verdict["factor"]["unit"]

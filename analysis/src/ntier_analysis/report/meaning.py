@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from ntier_analysis.figures.load_axis import in_its_words
 from ntier_analysis.report import words
 from ntier_analysis.wording import resource
 
@@ -27,7 +28,9 @@ def meaning(verdict: dict, trials: pd.DataFrame, scale: float) -> list[str]:
 
 
 def _keeps_up(verdict: dict) -> str:
-    """Up to where throughput grows with the users, and what happens beyond."""
+    """Up to where throughput grows with the users, and what happens beyond; nothing where there is no maximum."""
+    if verdict["max_throughput_per_s"] is None:
+        return ""
     knee = verdict.get("knee_users")
     upto = f"Up to about {words.rounded(knee)} users throughput grows with the users" if knee else ""
     if verdict["max_throughput_at_least"]:
@@ -78,4 +81,4 @@ def _waiting(trials: pd.DataFrame) -> list[str]:
     first, last = (
         f"{words.duration(t['response_time_mean_ms'])} at {words.count(t['users'])} users" for t in (low, high)
     )
-    return [f"On average an interaction takes {first}, and {last}."]
+    return [in_its_words(f"On average an interaction takes {first}, and {last}.")]

@@ -32,13 +32,14 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
     record.forget(folder)
     with over(*data.factor, data.order):
         loads, densities, sections = load_figures(data), density_figures(data), detail_sections(data)
+        context = _context(data)
     shown = {}
     for pair in loads + densities + [p for s in sections for p in s.pairs]:
         with placed(pair.drawing.figure):
             save(pair.drawing, data.origin, folder / "figures")
             shown[pair.drawing.name] = embedded(pair, data.origin)
     _write_tables(data, folder / "tables")
-    context = _context(data) | {
+    context |= {
         "figures": {
             "loads": [shown[p.drawing.name] for p in loads],
             "densities": [shown[p.drawing.name] for p in densities],
@@ -74,6 +75,7 @@ def _context(data: SweepData) -> dict:
         "title": f"{data.topology} {mix}: {verdict['verdict']}",
         "sweep": data.sweep,
         "load_name": data.load_name,
+        "load_real": data.load_real,
         "topology": data.topology,
         "mix": mix,
         "kicker": [part for part in (data.topology, mix, middleware, measured_on) if part not in ("", "none")],

@@ -98,13 +98,15 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
         topology = f"topology {topology}"
     knee = verdict.get("knee_users")
     start = f" from {rounded(knee)} users" if knee else ""
+    # A factor that is no amount of load has no largest throughput to reach.
+    reached = "" if verdict["max_throughput_per_s"] is None else f" at {rate(verdict, scale)}"
     if kind in ("single", "multi"):
         bottlenecks = verdict["bottlenecks"]
         names = join([f"{_limit(b)} on {nodes(b['nodes'])}" for b in bottlenecks])
         shares = join([share(b["saturation"], *b["interval"]) for b in bottlenecks])
         limit = "limits" if len(bottlenecks) == 1 else "limit"
         how = f" ({verdict['kind']})" if kind == "multi" and verdict.get("kind") else ""
-        return f"{names} {limit} {topology}{how} at {rate(verdict, scale)}{start}; saturation {shares}."
+        return f"{names} {limit} {topology}{how}{reached}{start}; saturation {shares}."
     users = max((t["users"] for t in verdict["trials"] if t["valid"]), default=0)  # invalid loads show nothing
     if kind == "none" and not _of_users(verdict):
         return f"Nothing limits {topology} at any of its loads."
@@ -112,16 +114,16 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
         return f"Nothing limits {topology} up to {users:,} users: throughput follows N/(Z+R)."
     if kind == "hidden":
         return (
-            f"Throughput of {topology} levels off at {rate(verdict, scale)}{start}, although no measured resource "
-            "saturates: the bottleneck is hidden."
+            f"Throughput of {topology} levels off{reached}{start}, although no measured resource saturates: the "
+            "bottleneck is hidden."
         )
     return f"The bottleneck of {topology} is unknown: the data do not suffice."
 
 
 def sentence(line: str) -> str:
-    """With a capital letter and a full stop; a line that begins with a name (`db1`, `db cpu`) keeps it."""
+    """With a capital letter and a full stop; a line that begins with a name (`db1`, `db cpu`, `sleep_s`) keeps it."""
     first = line.partition(" ")[0]
-    named = first in TIERS or any(c.isdigit() for c in first)
+    named = first in TIERS or any(c.isdigit() or c == "_" for c in first)
     begun = line if named else line[:1].upper() + line[1:]
     return begun if begun.endswith((".", "!", "?")) else f"{begun}."
 
@@ -181,7 +183,8 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
             f"Exploratory: run phases of {run_s:.0f} s. For claims use PHASES=standard (180 s), or give each number's "
             "interval."
         )
-    if verdict["verdict"] not in ("none", "unknown") and not verdict["knee_bracketed"]:
+    limited = verdict["verdict"] not in ("none", "unknown") and verdict["max_throughput_per_s"] is not None
+    if limited and not verdict["knee_bracketed"]:
         sentences.append(
             "The loads do not enclose the knee: the maximum throughput needs two loads below it and three above."
         )

@@ -276,6 +276,8 @@ def _against_neighbours(timed: pd.DataFrame, name: object) -> float:
 
 
 def _drift(trend: stationarity.Drift, n: int, what: str, limit: float = stationarity.LIMIT) -> Finding:
+    if not np.isfinite(trend.standard_error):
+        return undecidable(f"{counted(n, 'trial')} cannot show a drift", n=n)
     text = f"{what} {100 * trend.drift:+.1f} % (s.e. {100 * trend.standard_error:.1f}, p = {trend.p:.2g})"
     return Finding(Outcome(trend.outcome), 100 * trend.drift, 100 * limit, "pct", n, 100 * trend.standard_error, text)
 

@@ -137,7 +137,8 @@ def _none(result: SweepVerdict, valid: list[TrialData], members: list[TrialData]
     load = valid[-1].load
     if load.by_users or load.model is LoadModel.OPEN:
         return [f"add loads above {load.named}, until throughput no longer grows"]
-    return [f"add values of {load.factor} that ask for more than {load.named}, until throughput no longer grows"]
+    most = max((t.load for t in valid), key=lambda load: load.throughput_per_s)  # a factor may ask for less as it grows
+    return [f"add values of {load.factor} that ask for more than {most.named}, until throughput no longer grows"]
 
 
 def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:

@@ -326,6 +326,19 @@ def test_bad_sysstat(tmp_path, change, message):
         sysstat.sysstat(path, own_machine=False)
 
 
+def test_a_record_of_sysstat_right_after_one_that_came_late_has_a_length(tmp_path):
+    """10:02:40 of 2 s, and 10:02:41 of "0" s: less than half a second, as on a node that waited for its CPU."""
+    document = json.loads(sysstat_json(T0 + np.array([0, 2, 3]), np.array([20.0, 30.0, 40.0]), "db1"))
+    records = document["sysstat"]["hosts"][0]["statistics"]
+    for record, interval in zip(records, (1, 2, 0), strict=True):
+        record["timestamp"]["interval"] = interval
+    path = tmp_path / "sysstat.json"
+    path.write_text(json.dumps(document))
+    frame = sysstat.sysstat(path, own_machine=False)
+    assert wide(frame, "busy_pct") == approx([20, 30, 40])
+    assert sorted(frame["interval_s"].unique()) == [0.25, 1.0, 2.0]
+
+
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [

@@ -134,7 +134,8 @@ def _time(stamp: dict[str, Any]) -> tuple[float, float]:
     if stamp.get("utc") != 1 and stamp.get("tz") != "UTC":
         raise ValueError("the times are local; convert with TZ=UTC")
     moment = datetime.fromisoformat(f"{stamp['date']}T{stamp['time']}").replace(tzinfo=UTC)
-    return moment.timestamp(), float(stamp["interval"])
+    # Told in whole seconds; 0 is less than half of one, after a record that came late.
+    return moment.timestamp(), float(stamp["interval"]) or 0.25
 
 
 def _values(record: dict[str, Any], own_machine: bool, network_bits_s: float | None):

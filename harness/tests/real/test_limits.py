@@ -52,6 +52,14 @@ for _ in range(100):
 """
 
 
+NICE = """
+from pathlib import Path
+for stat in Path("/proc").glob("[0-9]*/stat"):
+    name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+    print(rest.split()[16], name)
+"""
+
+
 @pytest.fixture(scope="module")
 def lab(deployments: None) -> Iterator[Lab]:
     command = [NTIER, "up", "--topo", "1/1/1/1ML", "--scale", "0.1"]
@@ -76,6 +84,19 @@ def python(lab: Lab, node: Node, program: str) -> str:
 def test_its_cpu(lab, db):
     assert db.cpu_cores == pytest.approx(0.03, rel=0.02)
     assert float(python(lab, db, CPU)) == pytest.approx(db.cpu_cores, rel=0.1)
+
+
+def test_its_collectors_come_before_its_servers(lab, db):
+    lab.nodes.call(db, "ntier-node start /run/ntier/nice")
+    try:
+        lab.target.set_limits([db])
+        nice = {
+            name: int(value) for value, name in (line.split(maxsplit=1) for line in python(lab, db, NICE).splitlines())
+        }
+    finally:
+        lab.nodes.call(db, "ntier-node stop /run/ntier/nice; ntier-node drop /run/ntier/nice")
+    assert nice["sadc"] == -15
+    assert nice["sshd"] == 0
 
 
 def test_its_memory(lab, db):

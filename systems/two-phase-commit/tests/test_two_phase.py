@@ -27,6 +27,7 @@ from twophase.acid import Refused, TwoPhase  # noqa: E402
 from twophase.base import Applied, Delivery, commit  # noqa: E402
 from twophase.changes import Change, draw  # noqa: E402
 from twophase.decisions import DecisionLog, LogError, LogLost  # noqa: E402
+from twophase.drive import Work  # noqa: E402
 from twophase.places import places  # noqa: E402
 from twophase.recovery import check  # noqa: E402
 
@@ -110,6 +111,16 @@ def test_draws_of_a_thread_do_not_depend_on_the_clients():
     assert one == draw(random.Random("7:alter:3"), "a", 3, 200, 10) != draw(random.Random("7:alter:2"), "a", 3, 200, 10)
     assert sum(pieces for _, pieces in one.moves) == 0
     assert [item for item, _ in one.moves] == sorted({item for item, _ in one.moves})
+
+
+@pytest.mark.parametrize(("nodes", "threads"), [(4, 8), (2, 8), (3, 8), (8, 8), (4, 6), (1, 8)])
+def test_each_thread_of_selects_goes_round_all_nodes_and_so_do_all_threads_together(nodes, threads):
+    work = object.__new__(Work)
+    work.balance, work.total, work.nodes = "turns", threads, [None] * nodes
+    of_thread = [[work._turn(piece) for piece in range(t, 60 * threads, threads)] for t in range(threads)]
+    for turns in (*of_thread, *zip(*of_thread, strict=True)):
+        counts = [turns.count(node) for node in range(nodes)]
+        assert max(counts) - min(counts) <= 1
 
 
 # ---- what is refused before anything is measured -------------------------------------------------------------------

@@ -268,9 +268,10 @@ class Work:
             raise Refused(f"no item from {first} on")
 
     def _turn(self, piece: int) -> int:
-        """The node that a select goes to."""
+        """The node that a select goes to. Each thread goes round, and so do the threads at each step: threads that
+        kept to one node would differ if the nodes do, and the slowest would say how long a run takes."""
         if self.balance == "turns":
-            return piece % len(self.nodes)
+            return (piece // self.total + piece % self.total) % len(self.nodes)
         return min(range(len(self.nodes)), key=lambda n: (self.pending[n], (n - piece) % len(self.nodes)))
 
     async def _alters(self, alterer: int, start_s: float) -> None:

@@ -47,6 +47,7 @@ class Screen:
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
         self.label = ""
+        self.who = "users"
         self._phase = ""
         self._said_s = 0.0
 
@@ -91,7 +92,7 @@ class Screen:
         left = max(0.0, (phase.end_s or now_s) - now_s)
         mean = "-" if math.isnan(progress.response_time_ms) else f"{progress.response_time_ms:.0f}"
         return (
-            f"{phase.name:9s} {left:4.0f} s left  {progress.users} users  {progress.throughput_per_s:.1f}/s  "
+            f"{phase.name:9s} {left:4.0f} s left  {progress.users} {self.who}  {progress.throughput_per_s:.1f}/s  "
             f"{mean} ms  {progress.errors} errors{hot}"
         )
 

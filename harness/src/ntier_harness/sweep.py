@@ -15,6 +15,7 @@ from typing import Any
 
 from ntier_analysis.contracts.manifest import Manifest
 from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.wording import counted
 
 from ntier_harness import durable, ledger, plan, preflight, settings, stolen, versions
@@ -274,6 +275,7 @@ def run_trials(
     """Runs every trial in order, each until it is valid or out of attempts. Nodes that cannot be mended end the
     sweep."""
     line = Line(lab)
+    lab.screen.who = "users" if spec.system.definition.load.model is LoadModel.CLOSED else "workers"
     try:
         while (trial := line.next(schedule)) is not None:
             before = ledger.attempts(sweep_dir)

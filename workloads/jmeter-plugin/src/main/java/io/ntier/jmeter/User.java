@@ -248,9 +248,11 @@ final class User {
         }
         ended = true;
         String pending = pendingUs < 0 ? "," : Trial.ms(pendingUs) + "," + walk.stateName();
+        // Who is cut off ends then: to abort the requests of thousands takes a second, in which nobody waits any more.
+        long endUs = pendingUs < 0 ? Trial.nowUs() : requestStartUs + pendingUs;
         trial.logUser(
                 this,
-                id + "," + Trial.ms(startUs) + "," + Trial.ms(Trial.nowUs()) + "," + pending + "," + (author ? 1 : 0)
+                id + "," + Trial.ms(startUs) + "," + Trial.ms(endUs) + "," + pending + "," + (author ? 1 : 0)
                         + "," + walk.sessions() + "," + interactions + "," + errors + "," + walk.lost() + "\n");
     }
 }

@@ -271,13 +271,14 @@ def law(sleep: np.ndarray, statements: float, work_s: float) -> np.ndarray:
 
 
 def fit(sleep: list[float], rate: list[float]) -> list[str]:
-    """Statements of an alter, its time, each with its 95 % interval; the limit; what is left over."""
+    """Statements of an alter, its time, each with its 95 % interval; the limit, if the time is known to be more than
+    none; what is left over."""
     at, y = np.array(sleep), np.log(rate)
     best, spread = curve_fit(law, at, y, p0=(50, 0.1), bounds=(0, (1000, 10)))
     half = stats.t.ppf(0.975, len(at) - 2) * np.sqrt(np.diag(spread))
     off = np.sqrt(np.mean((y - law(at, *best)) ** 2))
-    return [f"{best[0]:.0f} ± {half[0]:.0f}", f"{best[1]:.2f} ± {half[1]:.2f}", f"{THREADS * best[0] / best[1]:,.0f}",
-            f"{100 * off:.0f} %"]  # fmt: skip
+    limit = f"{THREADS * best[0] / best[1]:,.0f}" if best[1] > half[1] else "not known"
+    return [f"{best[0]:.0f} ± {half[0]:.0f}", f"{best[1]:.2f} ± {half[1]:.2f}", limit, f"{100 * off:.0f} %"]
 
 
 def fitted() -> str:

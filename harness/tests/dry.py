@@ -82,7 +82,7 @@ class World:
         kind, node = fault["kind"], self.state["nodes"].get(fault["node"], {})
         self.state["log"].append({**fault, "t_s": self.now})
         if kind == "node_stop":
-            node.update(running=False, jmeter=None, collecting=None)
+            node.update(running=False, jmeter=None, collecting=None, allowance="")
         elif kind == "client_kill" and node.get("jmeter"):
             node["jmeter"]["killed_s"] = self.now
         elif kind == "collector_kill":
@@ -107,6 +107,14 @@ class DryTarget(Local):
         text = self.runner.world.node(node.name)["allowance"]
         quota, _, period = text.partition("/")
         return int(quota[:-2]) / int(period[:-2]) if text else None
+
+    def _allow(self, node: Node, quota_us: int | None, period_us: int) -> None:
+        """A step of its own in the simulated world, so that tests can break it."""
+        text = "" if quota_us is None else f"{quota_us // 1000}ms/{period_us // 1000}ms"
+        self._incus("config", "set", node.name, f"limits.cpu.allowance={text}")
+
+    def _prefer_collectors(self, node: Node) -> None:
+        """A simulated node has no processes."""
 
     def cpu_ticks(self, nodes: Nodes) -> dict[str, list[int]]:
         """One core, of which a hypervisor takes a twentieth until `robbed_until_s`."""

@@ -56,7 +56,8 @@ def share_out(folder: Path) -> None:
         mine = rows["user"].astype(int) < FIRST
         write(rows[~mine], two / name)
         write(rows[mine], one / name)
-    shutil.copy(one / "gc.log", two)
+    for name in ("gc.log", "driver_cpu.csv"):
+        shutil.copy(one / name, two)
     shutil.copytree(folder / "nodes/client1", folder / "nodes/client2")
     m = Manifest.read(folder)
     client = next(n for n in m.nodes if n.name == "client1")

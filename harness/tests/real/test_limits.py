@@ -87,14 +87,11 @@ def test_its_cpu(lab, db):
 
 
 def test_its_collectors_come_before_its_servers(lab, db):
-    lab.nodes.call(db, "ntier-node start /run/ntier/nice")
-    try:
-        lab.target.set_limits([db])
-        nice = {
-            name: int(value) for value, name in (line.split(maxsplit=1) for line in python(lab, db, NICE).splitlines())
-        }
-    finally:
-        lab.nodes.call(db, "ntier-node stop /run/ntier/nice; ntier-node drop /run/ntier/nice")
+    sadc = "/usr/libexec/sysstat/sadc 1 120 /run/nice.sa"
+    lab.nodes.call(db, f"({sadc} </dev/null >/dev/null 2>&1 &); sleep 1")
+    lab.target.set_limits([db])
+    nice = {name: int(value) for value, name in (line.split(maxsplit=1) for line in python(lab, db, NICE).splitlines())}
+    lab.nodes.call(db, "pkill sadc; rm /run/nice.sa")
     assert nice["sadc"] == -15
     assert nice["sshd"] == 0
 

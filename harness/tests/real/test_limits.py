@@ -52,14 +52,6 @@ for _ in range(100):
 """
 
 
-NICE = """
-from pathlib import Path
-for stat in Path("/proc").glob("[0-9]*/stat"):
-    name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
-    print(rest.split()[16], name)
-"""
-
-
 @pytest.fixture(scope="module")
 def lab(deployments: None) -> Iterator[Lab]:
     command = [NTIER, "up", "--topo", "1/1/1/1ML", "--scale", "0.1"]
@@ -84,16 +76,6 @@ def python(lab: Lab, node: Node, program: str) -> str:
 def test_its_cpu(lab, db):
     assert db.cpu_cores == pytest.approx(0.03, rel=0.02)
     assert float(python(lab, db, CPU)) == pytest.approx(db.cpu_cores, rel=0.1)
-
-
-def test_its_collectors_come_before_its_servers(lab, db):
-    sadc = "/usr/libexec/sysstat/sadc 1 120 /run/nice.sa"
-    lab.nodes.call(db, f"({sadc} </dev/null >/dev/null 2>&1 &); sleep 1")
-    lab.target.set_limits([db])
-    nice = {name: int(value) for value, name in (line.split(maxsplit=1) for line in python(lab, db, NICE).splitlines())}
-    lab.nodes.call(db, "pkill sadc; rm /run/nice.sa")
-    assert nice["sadc"] == -15
-    assert nice["sshd"] == 0
 
 
 def test_its_memory(lab, db):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
-import itertools
 import json
 import os
 import sys
@@ -35,8 +33,6 @@ SADC = machine.sadc()
 PERIODS_MS = range(10, 101)  # short ones first: with 100 ms a throttled node stalls for up to 90 ms at a time
 NO_DISK_LIMIT = "1TiB"  # per second; Incus 6.0 takes a limit away from its record, but not from the control group
 CLIENT_BYTES, USER_BYTES = 0.4e9, 200_000  # resident, as measured
-COLLECTORS = (b"/usr/libexec/sysstat/sadc", b"/usr/lib/sysstat/sadc", b"/etc/ntier/collectors.d/")
-FIRST = -15  # nice value: 28 times the weight of a server's process
 ROUNDING = 0.015  # how far 1 ms per period may be from a share of less than a tenth of a core
 
 
@@ -207,21 +203,8 @@ class Local(Free):
     def set_limits(self, nodes: list[Node]) -> None:
         """Puts CPU quota and disk speed of every limited node in force; memory and network are limited all the time."""
         for node in _with_quota(nodes):
-            self._prefer_collectors(node)
-        for node in _with_quota(nodes):
             self._allow(node, *(1000 * ms for ms in quota_ms(node.cpu_cores)))
         self.runner.parallel(lambda n: self._disk(n, str(round(n.disk_bytes_s))), _with_slow_disk(nodes))
-
-    def _prefer_collectors(self, node: Node) -> None:
-        """They take what they take, but not after all servers: on a full node of 0.05 cores sysstat lost a tenth of its
-        readings while it waited its turn. A node's own root may not do this."""
-        with contextlib.suppress(OSError):  # the node is gone: whoever reads its quota next says so
-            files = list(Path(find_group("cpu", self.container(node))).glob("**/cgroup.procs"))
-            for process in itertools.chain.from_iterable(file.read_text().split() for file in files):
-                with contextlib.suppress(OSError):  # it has just ended
-                    words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
-                    if any(word.startswith(COLLECTORS) for word in words):
-                        os.setpriority(os.PRIO_PROCESS, int(process), FIRST)
 
     def lift_limits(self, nodes: list[Node]) -> None:
         for node in _with_quota(nodes):

@@ -54,7 +54,7 @@ def test_cpu_of_the_driver_and_of_its_busiest_thread(tmp_path, share):
     assert len(known) >= len(lines) - 1  # of the first second with a busy process only its threads are unknown
     assert {line["thread"] for line in known} == {Path(sys.executable).name[:15]}
     busiest = sum(float(line["busiest_pct"]) for line in known) / len(known)
-    if cores > 0.6:  # threads were read: the busiest one used less than all together
+    if len(known) < len(lines):  # threads were read: the busiest one used less than all together
         assert 0.5 * 100 * cores < busiest < 100 * cores
     else:
         assert busiest == pytest.approx(100 * cores, abs=2)

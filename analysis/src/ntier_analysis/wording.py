@@ -10,6 +10,11 @@ def counted(n: float, noun: str) -> str:
     return f"{number} {noun if n == 1 else plural}"
 
 
+def join(parts: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
 def some_are(n: int, of: int, noun: str) -> str:
     """`1 of 7 trials is`, `3 of 7 trials are`."""
     return f"{n} of {counted(of, noun)} {'is' if n == 1 else 'are'}"

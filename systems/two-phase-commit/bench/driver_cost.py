@@ -61,12 +61,11 @@ def main() -> None:
     measured: dict[type, list[float]] = {Connection: [], psycopg.AsyncConnection: []}
     with tempfile.TemporaryDirectory(prefix="driver-cost-") as folder:
         os.chmod(folder, 0o755)  # the databases' user must enter it
-        log = DecisionLog(Path(folder) / "log")
-        with clusters(Path(folder) / "nodes", NODES, items=ITEMS) as made, log.locked():
-            log.begin()
+        with clusters(Path(folder) / "nodes", NODES, items=ITEMS) as made:
             for _ in range(told.rounds):
                 for kind, of_it in measured.items():
-                    with patch.object(places, "Connection", kind):
+                    with patch.object(places, "Connection", kind), DecisionLog(Path(folder) / "log").locked() as log:
+                        log.begin()
                         of_it.append(asyncio.run(us_per_statement(made, log, told.alters)))
     own, plain = measured.values()
     ratios = [a / b for a, b in zip(own, plain, strict=True)]

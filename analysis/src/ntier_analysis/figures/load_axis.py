@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.wording import join
 
 _AXIS: ContextVar[tuple[str, str]] = ContextVar("load axis", default=(USERS, ""))
 _ORDER: ContextVar[tuple[str, ...]] = ContextVar("tiers in order", default=())
@@ -41,8 +42,7 @@ def axis_label() -> str:
 
 def listed(loads: Iterable[float]) -> str:
     """`13,000`, `0.1 and 0.5`, `0.1, 0.5 and 2`: numbers of users, or values of the factor."""
-    *others, last = (f"{int(load):,}" if load == int(load) else f"{load:g}" for load in loads)
-    return f"{', '.join(others)} and {last}" if others else last
+    return join([f"{int(load):,}" if load == int(load) else f"{load:g}" for load in loads])
 
 
 def in_its_words(text: str) -> str:

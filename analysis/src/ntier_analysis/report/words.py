@@ -9,7 +9,7 @@ import pandas as pd
 from ntier_analysis.contracts.implied import TIERS, USERS
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.prediction.forecast import Forecast
-from ntier_analysis.wording import counted, resource, some_are
+from ntier_analysis.wording import counted, join, resource, some_are
 
 EXPLORATORY_S = 180.0
 """Run phases below the `standard` profile's are labelled exploratory."""
@@ -55,11 +55,6 @@ def interval(value: float, low: float | None, high: float | None, digits: int = 
 def share(value: float, low: float, high: float) -> str:
     """Shares 0..1 always with two decimals: `0.97 [0.95, 0.98]`."""
     return "–" if pd.isna(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
-
-
-def join(parts: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
 def nodes(names: list[str]) -> str:

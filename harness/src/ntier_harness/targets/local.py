@@ -223,7 +223,7 @@ class Local(Free):
                 group = Path(find_group("cpu", self.container(node)))
                 (group / "cpu.cfs_period_us").write_text(str(period_us))
                 (group / "cpu.cfs_quota_us").write_text(str(-1 if quota_us is None else quota_us))
-        except OSError as error:
+        except FileNotFoundError as error:
             raise WorkError(f"node_gone: {node.name} has no control group any more ({error})") from None
 
     def _disk(self, node: Node, bytes_s: str) -> None:

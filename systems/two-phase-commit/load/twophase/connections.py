@@ -18,7 +18,7 @@ Steps = Generator[Any, Any, Any]
 
 class Connection(psycopg.AsyncConnection[Any]):
     """psycopg 3.2 goes through the event loop once for each statement of a pipeline, to wait until a socket can be
-    written to that nearly always can: 0.13 ms of CPU a statement, instead of 0.04 (bench/driver_cost.py). With four
+    written to that nearly always can: 0.14 ms of CPU a statement, instead of 0.04 (bench/driver_cost.py). With four
     nodes the driver, which is one thread, then kept alters waiting. Later releases of psycopg do as this class does."""
 
     async def wait(self, gen: Steps, *interval: Any, **named: Any) -> Any:

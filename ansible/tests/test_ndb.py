@@ -28,6 +28,11 @@ NDBINFO = {
     "lock_num waiting_for",
     "transporters": "node_id remote_node_id status remote_address bytes_sent bytes_received connect_count overloaded "
     "overload_count slowdown slowdown_count encrypted",
+    "counters": "node_id block_name block_instance counter_id counter_name val",
+}
+COUNTERS = {
+    "DBTC": "READS TABLE_SCANS RANGE_SCANS",
+    "DBSPJ": "READS_RECEIVED TABLE_SCANS_RECEIVED RANGE_SCANS_RECEIVED SCAN_BATCHES_RETURNED",
 }
 WORDS = {
     "COALESCE",
@@ -44,6 +49,10 @@ WORDS = {
     "buffer",
     "REDO",
     "W",
+    "AND",
+    "IN",
+    *COUNTERS,
+    *" ".join(COUNTERS.values()).split(),
 }
 
 

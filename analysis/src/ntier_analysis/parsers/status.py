@@ -161,8 +161,8 @@ def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
 
 
 NDB_GAUGES = {"locks_waiting": ("lock", "row_lock_waiting", "count")}
-NDB_NOMINAL_S = 6.0
-"""A column is asked for every so often (ansible/roles/ndbmtd: one of six tables each second)."""
+NDB_NOMINAL_S = 7.0
+"""A column is asked for every so often (ansible/roles/ndbmtd: one of seven tables each second)."""
 
 
 def ndb_status(path: Path) -> tuple[pd.DataFrame, int]:
@@ -190,7 +190,9 @@ def ndb_status(path: Path) -> tuple[pd.DataFrame, int]:
 def _of_ndb(name: str) -> str:
     if name.startswith("lock"):
         return "lock"
-    return "network" if name.startswith(("sent", "received", "overload", "slowdown")) else "memory"
+    if name.startswith(("sent", "received", "overload", "slowdown")):
+        return "network"
+    return "query" if name.startswith(("reads", "table_scans", "index_scans", "pushed")) else "memory"
 
 
 def ndb_threads(path: Path) -> tuple[pd.DataFrame, int]:

@@ -1,23 +1,27 @@
-"""Other people's tools beside a sweep: Prometheus with node_exporter on two nodes while the sweep runs, then Locust and
-k6 against the web tier. What they wrote is imported, and its verdict must be that of the sweep's own measurement.
+"""Other people's tools beside a sweep: Prometheus with node_exporter and process-exporter on two nodes while the sweep
+runs, then Locust and k6 against the web tier. What they wrote is imported, and its verdict must be that of the sweep's
+own measurement.
 
-    apt-get install --no-install-recommends prometheus prometheus-node-exporter # their services may stay stopped
+    apt-get install --no-install-recommends prometheus prometheus-node-exporter prometheus-process-exporter
     python3 -m venv build/locust && build/locust/bin/pip install locust
     GOSUMDB=off GOBIN=$PWD/build go install go.k6.io/k6@v1.3.0 # minutes of CPU; without it: --tools locust
     .venv/bin/python harness/bench/imported_beside.py [--topo 1/1/1/1M] [--users 500,1500,2500,3500,4500]
-        [--phases 20/40/2] [--nodes web1,db1] [--tools locust,k6] [--work build/imported-beside]
+        [--phases 20/40/2] [--nodes web1,db1] [--tools locust,k6] [--cpu processes] [--work build/imported-beside]
 
-Needs root and the images of the topology (make setup TOPO=...), and the machine for itself. The nodes' packet filter
-lets only SSH in, so all goes through SSH: Prometheus asks each exporter through a tunnel to its node, the load
-generators reach the web server from the client's node. In a node /proc/stat shows the node's own CPU time (lxcfs) but
-not its quota, so a mapping file gives each node's cores. Users read pages that the sweep's own users read, drawn at
-random, and think for 7 s on the average.
+The services that apt installs may stay stopped. Needs root, the images of the topology (make setup TOPO=...), and the
+machine for itself. The nodes' packet filter lets only SSH in, so all goes through SSH: Prometheus asks each exporter
+through a tunnel to its node, the load generators reach the web server from the client's node. A mapping file gives each
+node's cores, since /proc does not tell its quota, and takes the CPU time from the processes, whose total is exact. With
+control groups of version 1 the clock's ticks count the CPU time in /proc/stat, which node_exporter reads, and a quota
+begins its periods with them: a node reads up to 1.6 times what it used (--cpu node; check I10 refuses such trials).
+Users read pages that the sweep's own users read, drawn at random, and think for 7 s on the average.
 
 Prints each verdict and maximum beside the sweep's; exit code 1 if a verdict differs."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -44,9 +48,16 @@ from ntier_harness.node_state import reset
 from ntier_harness.spec import Spec, make_spec
 
 BIN = Path(sys.executable).parent
-EXPORTER = "/usr/bin/prometheus-node-exporter"
-REMOTE = "/usr/local/bin/ntier-exporter"
+EXPORTERS = {
+    "node": ("/usr/bin/prometheus-node-exporter", 9100),
+    "process": ("/usr/bin/prometheus-process-exporter", 9256),
+}
+CPU = {  # whose counters of CPU time: (exporter, metric, which series)
+    "processes": ("process", "namedprocess_namegroup_cpu_seconds_total", {}),
+    "node": ("node", "node_cpu_seconds_total", {"without": {"mode": "idle|iowait|steal"}}),
+}
 COLLECTORS = ("cpu", "stat", "meminfo")  # few: a node may have a tenth of a core, and is asked each second
+GROUPS = """process_names: [{name: "{{.Comm}}", cmdline: [".+"]}]"""
 PROMETHEUS = "http://127.0.0.1:19090"
 PORTS, WEB = 19100, 18080  # of this machine: ends of the tunnels
 THINK_S, RAMP_S, HOLD_S = 7, 10, 40
@@ -141,32 +152,45 @@ def tunnel(lab: Lab, node: Any, here: int, there: str, log: Path) -> Any:
     return running([*ssh, "-N", "-oExitOnForwardFailure=yes", "-L", f"127.0.0.1:{here}:{there}", destination], log)
 
 
+def instance(node: Any, exporter: str) -> str:
+    return f"{node.name}:{EXPORTERS[exporter][1]}"
+
+
 @contextmanager
-def exporting(lab: Lab, node: Any) -> Iterator[None]:
-    """node_exporter on a node."""
-    lab.nodes.call(node, f"cat > {REMOTE} && chmod 755 {REMOTE}", input=Path(EXPORTER).read_bytes(), timeout=120)
-    chosen = " ".join(f"--collector.{name}" for name in COLLECTORS)
-    lab.nodes.call(node, "systemctl stop ntier-exporter", check=False)  # of a run that was killed
-    lab.nodes.call(node, f"systemd-run --quiet --collect --unit=ntier-exporter {REMOTE} "
-                         f"--web.listen-address=127.0.0.1:9100 --collector.disable-defaults {chosen}")  # fmt: skip
+def exporting(lab: Lab, node: Any, name: str) -> Iterator[None]:
+    """An exporter on a node."""
+    program, port = EXPORTERS[name]
+    unit, remote = f"ntier-{name}-exporter", f"/usr/local/bin/ntier-{name}-exporter"
+    options = f"--web.listen-address=127.0.0.1:{port} "
+    if name == "node":
+        options += " ".join(("--collector.disable-defaults", *(f"--collector.{c}" for c in COLLECTORS)))
+    else:
+        options += f"-threads=false -gather-smaps=false -config.path {remote}.yaml"
+        lab.nodes.call(node, f"cat > {remote}.yaml", input=GROUPS.encode())
+    lab.nodes.call(node, f"systemctl stop {unit}", check=False)  # of a run that was killed
+    lab.nodes.call(node, f"cat > {remote} && chmod 755 {remote}", input=Path(program).read_bytes(), timeout=120)
+    lab.nodes.call(node, f"systemd-run --quiet --collect --unit={unit} {remote} {options}")
     try:
         yield
     finally:
-        lab.nodes.call(node, f"systemctl stop ntier-exporter; rm -f {REMOTE}", check=False)
+        lab.nodes.call(node, f"systemctl stop {unit}; rm -f {remote} {remote}.yaml", check=False)
 
 
 @contextmanager
 def watched(lab: Lab, nodes: list[Any], work: Path) -> Iterator[None]:
     """Prometheus scrapes the nodes each second."""
-    targets = []
+    jobs: dict[str, list[dict[str, Any]]] = {name: [] for name in EXPORTERS}
     with ExitStack() as stack:
-        for port, node in enumerate(nodes, start=PORTS):
-            stack.enter_context(exporting(lab, node))
-            stack.enter_context(tunnel(lab, node, port, "127.0.0.1:9100", work / f"tunnel-{node.name}.log"))
-            answers(f"http://127.0.0.1:{port}/metrics")
-            targets.append({"targets": [f"127.0.0.1:{port}"], "labels": {"instance": f"{node.name}:9100"}})
-        scraped = {"job_name": "node", "scrape_interval": "1s", "scrape_timeout": "1s", "static_configs": targets}
-        (work / "prometheus.yml").write_text(yaml.safe_dump({"scrape_configs": [scraped]}))
+        for here, (node, name) in enumerate(itertools.product(nodes, EXPORTERS), start=PORTS):
+            port = EXPORTERS[name][1]
+            stack.enter_context(exporting(lab, node, name))
+            log = work / f"tunnel-{node.name}-{name}.log"
+            stack.enter_context(tunnel(lab, node, here, f"127.0.0.1:{port}", log))
+            answers(f"http://127.0.0.1:{here}/metrics")
+            jobs[name].append({"targets": [f"127.0.0.1:{here}"], "labels": {"instance": instance(node, name)}})
+        scraped = [{"job_name": name, "scrape_interval": "1s", "scrape_timeout": "1s", "static_configs": targets}
+                   for name, targets in jobs.items()]  # fmt: skip
+        (work / "prometheus.yml").write_text(yaml.safe_dump({"scrape_configs": scraped}))
         data = work / "prometheus"
         shutil.rmtree(data, ignore_errors=True)
         stack.enter_context(running(
@@ -176,24 +200,23 @@ def watched(lab: Lab, nodes: list[Any], work: Path) -> Iterator[None]:
         yield
 
 
-def mapping(nodes: list[Any], file: Path) -> Path:
+def mapping(nodes: list[Any], cpu: str, file: Path) -> Path:
     """CPU of each node relative to its quota."""
+    exporter, metric, more = CPU[cpu]
     series = []
     for node in nodes:
-        busy = {"rate": "node_cpu_seconds_total", "where": {"instance": f"{node.name}:9100"},
-                "without": {"mode": "idle|iowait|steal"}}  # fmt: skip
+        busy = {"rate": metric, "where": {"instance": instance(node, exporter)}} | more
         cores = node.cpu_cores or os.cpu_count() or 1
         series.append({"resource": "cpu", "metric": "used_cores", "value": [busy]})
         series.append({"resource": "cpu", "metric": "utilization_pct", "factor": 100 / cores, "value": [busy]})
-    exporter = {"node": "instance", "advances": "node_cpu_seconds_total", "started": "node_boot_time_seconds",
-                "series": series}  # fmt: skip
-    file.write_text(yaml.safe_dump({"exporters": {"node_exporter": exporter}}))
+    told = {"node": "instance", "advances": metric, "series": series}
+    file.write_text(yaml.safe_dump({"exporters": {f"{exporter}_exporter": told}}))
     return file
 
 
-def with_prometheus(nodes: list[Any], topology: str, work: Path) -> list[str | Path]:
-    named = [f"--node={node.name}={node.name}:9100" for node in nodes]
-    return ["--prometheus", PROMETHEUS, "--mapping", mapping(nodes, work / "mapping.yaml"), *named,
+def with_prometheus(nodes: list[Any], topology: str, cpu: str, work: Path) -> list[str | Path]:
+    named = [f"--node={node.name}={instance(node, CPU[cpu][0])}" for node in nodes]
+    return ["--prometheus", PROMETHEUS, "--mapping", mapping(nodes, cpu, work / "mapping.yaml"), *named,
             "--topology", topology, "--think-time", str(THINK_S), "--store", work / "store"]  # fmt: skip
 
 
@@ -268,12 +291,13 @@ def main() -> None:
     parser.add_argument("--phases", default="20/40/2")
     parser.add_argument("--nodes", default="web1,db1", help="that Prometheus scrapes")
     parser.add_argument("--tools", default="locust,k6")
+    parser.add_argument("--cpu", choices=CPU, default="processes", help="whose counters of CPU time")
     parser.add_argument("--locust", type=Path, default=Path("build/locust/bin/locust"))
     parser.add_argument("--k6", type=Path, default=Path("build/k6"))
     parser.add_argument("--work", type=Path, default=Path("build/imported-beside"))
     given = parser.parse_args()
     tools = {t: getattr(given, t).absolute() for t in given.tools.split(",") if t}
-    for program in (EXPORTER, shutil.which("prometheus") or "prometheus", *tools.values()):
+    for program in (*(p for p, _ in EXPORTERS.values()), shutil.which("prometheus") or "prometheus", *tools.values()):
         if not Path(program).exists():
             sys.exit(f"{program}: not installed; the head of {__file__} says how")
     work = given.work.absolute()
@@ -292,7 +316,7 @@ def main() -> None:
         trials, own = valid_trials(lab.paths.raw / spec.sweep), lab.paths.results / "store"
         if not trials:
             sys.exit(f"{spec.sweep}: no valid trial")
-        options = with_prometheus(scraped, given.topo, work)
+        options = with_prometheus(scraped, given.topo, given.cpu, work)
         import_jmeter(trials, spec, options)
         pages = pages_of(trials)
         (work / "pages.json").write_text(json.dumps(pages))

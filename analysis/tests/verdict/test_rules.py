@@ -386,6 +386,25 @@ def test_sweep_without_a_valid_trial():
     assert judge_sweep("s", "1/1/1/1M", []).verdict == "unknown"
 
 
+def invalid(made):
+    return replace(made, load=replace(made.load, valid=False, invalid_reasons="wrong_capacity"))
+
+
+def test_nothing_limits_only_as_far_as_the_loads_are_valid():
+    """The higher loads were full, and exactly these are invalid: they read more CPU time than the node has."""
+    low = [trial(users, users / 10 / 7.02, 0.02, None) for users in (1000, 3000)]
+    high = [invalid(trial(users, 80.0, users / 10 / 80 - 7, "db1")) for users in (7000, 9000)]
+    assert judge_sweep("s", "1/1/1/1M", low, 0.1).verdict == "none"
+    found = judge_sweep("s", "1/1/1/1M", [*low, *high], 0.1)
+    assert (found.verdict, found.bottlenecks) == ("unknown", [])
+    assert "whether something limits at 7000 users and 9000 users is not known: no trial there is valid" in found.evidence
+    assert found.next == ["repeat u07000.r01, u09000.r01: invalid"]
+    again = [*high, *(trial(users, users / 10 / 7.02, 0.02, None) for users in (7000, 9000))]
+    assert judge_sweep("s", "1/1/1/1M", [*low, *again], 0.1).verdict == "none"
+    between = [low[0], invalid(low[1]), trial(7000, 7000 / 10 / 7.02, 0.02, None)]
+    assert judge_sweep("s", "1/1/1/1M", between, 0.1).verdict == "none"
+
+
 def test_lowest_load_that_waits_itself_is_no_base():
     found = judge_sweep("s", "1/1/1/1M", [trial(1000, 10.0, 3.0, "db1")], 0.1)
     assert found.trials[0][1].lost == pytest.approx(0.3)

@@ -23,7 +23,7 @@ from ntier_analysis.verdict.plateau import LOW_LOADS, LOW_LOADS_SEARCHED, measur
 from ntier_analysis.verdict.reasoning import reasoning, untold
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import judge_trial
-from ntier_analysis.wording import some_are
+from ntier_analysis.wording import join, some_are
 
 
 def judge_sweep(
@@ -93,11 +93,22 @@ def _judge_loads(
         combine(result, [verdicts[t.load.trial] for t in settled or members], None if settled else others)
         stops_elsewhere(result)
         result.evidence += full_throughout(result, valid)
+    if result.verdict == "none":
+        _up_to_the_highest_valid(result, ordered, valid[-1].load)
     if limited:
         result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
     result.evidence += first_to_saturate(valid)
     result.next = advice(result, valid, members, context)
     return result
+
+
+def _up_to_the_highest_valid(result: SweepVerdict, ordered: list[TrialData], top: Load) -> None:
+    """`none` speaks of all loads that were asked for: it needs a valid trial of the highest."""
+    above = list(dict.fromkeys(t.load.named for t in ordered if _place(t.load) > _place(top)))
+    if not above:
+        return
+    result.verdict = "unknown"
+    result.evidence.append(f"whether something limits at {join(above)} is not known: no trial there is valid")
 
 
 def _seen(some: Iterable[TrialData]) -> list[tuple[Load, list[Saturation]]]:

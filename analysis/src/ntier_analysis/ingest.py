@@ -16,6 +16,7 @@ from ntier_analysis.contracts import Check, Manifest, Outcome, State, Validity
 from ntier_analysis.contracts.files import RECORD_BYTES, read_bytes, read_json
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
+from ntier_analysis.labels import repeated
 from ntier_analysis.statistics import throughput as rates
 from ntier_analysis.statistics.backlog import backlog
 from ntier_analysis.store.schema import STORE_SCHEMA, TABLES
@@ -79,6 +80,7 @@ def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: b
             judge_again(store, [sweep.name])
         return result
     frames: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
+    whose: dict[str, list[tuple[str, str]]] = {name: [] for name in TABLES}
     for name, folders in trials.items():
         try:
             parts = trial_tables(RawTrial(folders[-1]), len(folders), revalidate=revalidate)
@@ -88,8 +90,12 @@ def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: b
         result.problems += parts.problems
         result.valid += int(parts.tables["trials"]["valid"].sum())
         for table, frame in apart(parts.tables).items():
-            frames[table].append(frame.assign(sweep=sweep.name, trial=name))
-    tables = {t: _joined(t, parts) for t, parts in frames.items()}
+            frames[table].append(frame)
+            whose[table].append((sweep.name, name))
+    tables = {
+        t: _labelled(parts, ("sweep", "trial"), whose[t]) if parts else TABLES[t].empty_table().to_pandas()
+        for t, parts in frames.items()
+    }
     tables["decisions"] = decisions(sweep)
     tables |= judge(
         sweep.name, tables["trials"], tables["samples"], tables["nodes"], tables["interactions"], tables["decisions"]
@@ -107,10 +113,11 @@ def apart(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     return {"from_above": row[[c for c in TABLES["from_above"].names if c in row]]}
 
 
-def _joined(table: str, parts: list[pd.DataFrame]) -> pd.DataFrame:
-    if parts:
-        return pd.concat(parts, ignore_index=True)
-    return TABLES[table].empty_table().to_pandas()
+def _labelled(parts: list[pd.DataFrame], columns: tuple[str, ...], labels: list[tuple[str, ...]]) -> pd.DataFrame:
+    """The parts in one frame, with columns that say whose each row is. `labels`: of each part, a text per column."""
+    sizes = [len(part) for part in parts]
+    whose = zip(columns, zip(*labels, strict=True), strict=True)
+    return pd.concat(parts, ignore_index=True).assign(**{name: repeated(texts, sizes) for name, texts in whose})
 
 
 def decisions(sweep: Path) -> pd.DataFrame:
@@ -384,7 +391,7 @@ def _choice_table(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: l
 
 def _sample_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], problems: list[str]) -> None:
     """All collectors' samples. One unreadable file is a problem; the others are kept."""
-    parts = []
+    parts, whose = [], []
     for node, collector in trial.collectors():
         try:
             frame, _ = trial.samples_of(node, collector)
@@ -393,10 +400,11 @@ def _sample_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], problems: l
             continue
         tier = trial.nodes[node].tier if node in trial.nodes else node
         source = "cgroup" if collector.startswith("cgroup") else collector
-        parts.append(frame.assign(node=node, tier=tier, source=source))
+        parts.append(frame)
+        whose.append((node, tier, source))
     if not parts:
         return
-    frame = pd.concat(parts, ignore_index=True)
+    frame = _labelled(parts, ("node", "tier", "source"), whose)
     frame["phase"] = trial.phase_of(frame["t_s"].to_numpy())
     repeated = frame.duplicated(["node", "source", "resource", "item", "metric", "t_s"])
     if repeated.any():

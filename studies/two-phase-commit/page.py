@@ -442,7 +442,8 @@ def draw() -> None:
 
 
 def draw_queries() -> Figure:
-    """Figure 26: queries per second over the sleep; bars are 95 % intervals of the means, of two runs or more."""
+    """Figure 26: queries per second over the sleep, means; small dots are single runs, bars 95 % intervals of the means
+    of three runs or more (of two, a bar would say nothing: 12.7 standard errors)."""
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     for place, (title, cells) in enumerate((("thesis", by_cell(rows("thesis.csv"))), ("here", measured())), 1):
         axes = figure.add_subplot(1, 2, place)
@@ -453,11 +454,14 @@ def draw_queries() -> Figure:
                 axes.axhline(float(flat), color="0.5", label="selects alone")
                 continue
             rates = [[float(row["queries_per_s"]) for row in sleeps[s]] for s in at]
-            means, bars = list(map(np.mean, rates)), list(map(half_width, rates))
-            axes.errorbar(at, means, bars, label=label(nodes, mode), capsize=2, **style(nodes, mode))
+            bars = [half_width(values) if len(values) > 2 else math.nan for values in rates]
+            look = style(nodes, mode)
+            axes.errorbar(at, list(map(np.mean, rates)), bars, label=label(nodes, mode), capsize=2, **look)
+            single = [(s, value) for s, values in zip(at, rates, strict=True) for value in values if len(values) > 1]
+            axes.scatter(*np.array(single).reshape(-1, 2).T, s=6, color=look["color"], alpha=0.6)
         axes.set(title=title, xlabel="sleep between alters, s", ylabel="queries/s", xlim=(0, 2.1))
         highest = max((mean(c, "queries_per_s") for sleeps in cells.values() for c in sleeps.values()), default=1.0)
-        axes.set_ylim(0, 1.3 * highest)  # an interval of two runs may leave the figure
+        axes.set_ylim(0, 1.3 * highest)  # a wide interval may leave the figure
         if cells:
             axes.legend(fontsize="small")
         else:

@@ -397,7 +397,8 @@ def test_nothing_limits_only_as_far_as_the_loads_are_valid():
     assert judge_sweep("s", "1/1/1/1M", low, 0.1).verdict == "none"
     found = judge_sweep("s", "1/1/1/1M", [*low, *high], 0.1)
     assert (found.verdict, found.bottlenecks) == ("unknown", [])
-    assert "whether something limits at 7000 users and 9000 users is not known: no trial there is valid" in found.evidence
+    told = "whether something limits at 7000 users and 9000 users is not known: no trial there is valid"
+    assert told in found.evidence
     assert found.next == ["repeat u07000.r01, u09000.r01: invalid"]
     again = [*high, *(trial(users, users / 10 / 7.02, 0.02, None) for users in (7000, 9000))]
     assert judge_sweep("s", "1/1/1/1M", [*low, *again], 0.1).verdict == "none"

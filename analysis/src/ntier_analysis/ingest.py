@@ -16,7 +16,7 @@ from ntier_analysis.contracts import Check, Manifest, Outcome, State, Validity
 from ntier_analysis.contracts.files import RECORD_BYTES, read_bytes, read_json
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
-from ntier_analysis.labels import repeated
+from ntier_analysis.labels import categorized, joined, of_parts
 from ntier_analysis.statistics import throughput as rates
 from ntier_analysis.statistics.backlog import backlog
 from ntier_analysis.store.schema import STORE_SCHEMA, TABLES
@@ -115,9 +115,14 @@ def apart(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 
 def _labelled(parts: list[pd.DataFrame], columns: tuple[str, ...], labels: list[tuple[str, ...]]) -> pd.DataFrame:
     """The parts in one frame, with columns that say whose each row is. `labels`: of each part, a text per column."""
+    return joined(parts).assign(**_whose(columns, labels, parts))
+
+
+def _whose(
+    columns: tuple[str, ...], labels: list[tuple[str, ...]], parts: list[pd.DataFrame]
+) -> dict[str, pd.Categorical]:
     sizes = [len(part) for part in parts]
-    whose = zip(columns, zip(*labels, strict=True), strict=True)
-    return pd.concat(parts, ignore_index=True).assign(**{name: repeated(texts, sizes) for name, texts in whose})
+    return {n: of_parts(texts, sizes) for n, texts in zip(columns, zip(*labels, strict=True), strict=True)}
 
 
 def decisions(sweep: Path) -> pd.DataFrame:
@@ -404,7 +409,8 @@ def _sample_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], problems: l
         whose.append((node, tier, source))
     if not parts:
         return
-    frame = _labelled(parts, ("node", "tier", "source"), whose)
+    frame = categorized(pd.concat(parts, ignore_index=True))
+    frame = frame.assign(**_whose(("node", "tier", "source"), whose, parts))
     frame["phase"] = trial.phase_of(frame["t_s"].to_numpy())
     repeated = frame.duplicated(["node", "source", "resource", "item", "metric", "t_s"])
     if repeated.any():

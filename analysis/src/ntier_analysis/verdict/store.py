@@ -119,7 +119,7 @@ def _tables(store: Path, name: str) -> tuple[pd.DataFrame | None, ...]:
     """What `judge` and `sweep_verdict` take after the name."""
     return (
         read_table(store, "trials", name),
-        read_table(store, "samples", name),
+        read_table(store, "samples", name, categories=True),
         read_table(store, "nodes", name),
         read_table(store, "interactions", name),
         decisions(store, name),

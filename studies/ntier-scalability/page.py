@@ -47,6 +47,8 @@ SERIES = (
 )
 MESH = "1-{1,2,3}-1-{1,2,3,4,6,9}"
 ALL, LONG, LONG_8000 = drawn.ALL, drawn.LONG, drawn.LONG_8000
+SQL = "browse_only.ndbsql"
+CLUSTER = f"1-2-{{1-2C.{SQL}.s0_2,2-2C.{SQL}.s0_2,4-2C.{SQL}.s0_15,1-4C.{SQL}.s0_15,2-4C.{SQL}.s0_15,4-4C.{SQL}.s0_15}}"
 DENSITY = "figure {} --kind density-surface --node"
 FIGURES = (
     ("1(a)", "density of the database's CPU over the users, one database", f"1-1-1-1M.{ALL}.s0_2", f"{DENSITY} db1"),
@@ -54,7 +56,7 @@ FIGURES = (
     ("2(a), 3(a)", "what limits, and maximum throughput: MySQL", f"{MESH}M.{ALL}.s0_2", "map"),
     ("2(b), 3(b)", "the same, PostgreSQL", f"{MESH}P.{ALL}.s0_2", "map"),
     ("2(c), 3(c)", "the same, MySQL on low-cost nodes", f"{MESH}ML.{ALL}.s0_2", "map"),
-    ("2(d), 3(d), 3(e)", "the same, MySQL Cluster", "1-2-{1,2,4}-{2,4}C.browse_only.ndbsql.s0_1", "map"),
+    ("2(d), 3(d), 3(e)", "the same, MySQL Cluster", CLUSTER, "map"),
     ("4(a)", "density of the first database's disk", LONG, f"{DENSITY} db1 --resource disk"),
     ("4(b)", "density of the middleware's CPU", LONG, f"{DENSITY} middleware1"),
     ("5", "disk, running and executed statements, CPU by the second", LONG_8000, "figure {} --kind course --node db1"),

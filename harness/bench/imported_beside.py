@@ -11,9 +11,9 @@ own measurement.
 The services that apt installs may stay stopped. Needs root, the images of the topology (make setup TOPO=...), and the
 machine for itself. The nodes' packet filter lets only SSH in, so all goes through SSH: Prometheus asks each exporter
 through a tunnel to its node, the load generators reach the web server from the client's node. A mapping file gives each
-node's cores, since /proc does not tell its quota, and takes the CPU time from the processes, whose total is exact. With
-control groups of version 1 the clock's ticks count the CPU time in /proc/stat, which node_exporter reads, and a quota
-begins its periods with them: a node reads up to 1.6 times what it used (--cpu node; check I10 refuses such trials).
+node's cores, since /proc does not tell its quota. Neither exporter serves for the CPU of a full node with a quota
+(docs/how-to/imports.md): import refused the trials beyond the knee with --cpu node (counted by ticks, up to 1.6 times
+too much) and with --cpu processes (exact, but most answers came late), so the verdicts are not yet the sweep's own.
 Users read pages that the sweep's own users read, drawn at random, and think for 7 s on the average.
 
 Prints each verdict and maximum beside the sweep's; exit code 1 if a verdict differs."""

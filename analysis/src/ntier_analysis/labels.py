@@ -1,7 +1,7 @@
 """Columns of labels: few texts, each of them many times.
 
-Parsers make texts of them. Tables of samples have categories: they are compared, grouped, sorted and joined by numbers,
-in a fraction of the time. Their categories are sorted, so that both sort alike."""
+Parsers make texts of them. What ingest joins, and the samples that are judged, have categories: they are compared,
+grouped, sorted and joined by numbers, in a fraction of the time. Categories are sorted, so that both sort alike."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def chosen(texts: Sequence[str], codes: np.ndarray) -> ExtensionArray:
 
 
 def of_parts(texts: Sequence[str], sizes: Sequence[int]) -> pd.Categorical:
-    """Categories of what consists of parts of so many rows, each of one text."""
-    known, codes = np.unique(np.array(texts, dtype=object).astype(str), return_inverse=True)
+    """Each text so many times in a row, as categories."""
+    known, codes = np.unique(np.array(texts, dtype=str), return_inverse=True)
     return pd.Categorical.from_codes(np.repeat(codes, sizes), pd.Index(known, dtype="str"))
 
 

@@ -27,11 +27,12 @@ def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData
     if not valid:
         return ["repeat the sweep: no trial is valid; the reasons are listed"]
     invalid = [load for load, _ in result.trials if not load.valid]
-    hidden_by_them = result.verdict == "unknown" and all(v.verdict == "none" for load, v in result.trials if load.valid)
-    wasted = len(invalid) > WASTED * len(valid) or hidden_by_them
+    # nothing limits as far as loads are valid, and higher ones were asked for
+    unseen = result.verdict == "unknown" and all(v.verdict == "none" for load, v in result.trials if load.valid)
+    wasted = len(invalid) > WASTED * len(valid) or unseen
     first = [f"repeat {', '.join(t.trial for t in invalid)}: invalid"] if wasted else []
     by_verdict = {"unknown": _unknown, "hidden": _hidden, "none": _none}
-    special = [] if hidden_by_them else by_verdict.get(result.verdict, _named)(result, valid, members, context)
+    special = [] if unseen else by_verdict.get(result.verdict, _named)(result, valid, members, context)
     return [*first, *special, *_loads(result, valid), *_unbounded(result, members)][:MOST]
 
 

@@ -22,8 +22,8 @@ def unlimited(result: SweepVerdict, valid: list[TrialData]) -> None:
     result.verdict = "none"
     result.max_throughput = pooled([told[-1]])[0]
     result.evidence.append(
-        f"everything offered is completed up to the highest load ({top.named}: {top.offered_per_s:.1f}/s offered): "
-        "nothing limits yet, the maximum is at least this"
+        f"everything offered is completed up to the highest valid load ({top.named}: {top.offered_per_s:.1f}/s "
+        "offered): nothing limits yet, the maximum is at least this"
     )
 
 

@@ -129,6 +129,6 @@ def _unlimited(result: SweepVerdict, valid: list[TrialData], base_s: float) -> N
     else:
         law, bound = "N/(Z+R0)", asymptote(top.users_real, top.think_s, base_s)
     result.evidence.append(
-        f"throughput follows {law} up to the highest load ({top.named}: {top.throughput_per_s:.1f}/s of "
+        f"throughput follows {law} up to the highest valid load ({top.named}: {top.throughput_per_s:.1f}/s of "
         f"{bound:.1f}/s): nothing limits yet, the maximum is at least this"
     )

@@ -193,6 +193,21 @@ def test_load_is_known_by_its_mark_and_the_owners_jmeter_goes_on(node, tmp_path)
         owners.wait()
 
 
+def test_what_is_killed_is_gone_when_its_end_is_told(monkeypatch):
+    """A process of much memory takes a tenth of a second to die."""
+    monkeypatch.syspath_prepend(FILES / "lib")
+    program = "from signal import *; signal(SIGTERM, SIG_IGN); x = b'1' * 2**29; print(flush=True); pause()"
+    heavy = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True)
+    heavy.stdout.readline()
+    try:
+        assert importlib.import_module("processes").stop_groups({heavy.pid}, 0.1) == {heavy.pid}
+        assert not running(heavy.pid)
+    finally:
+        heavy.kill()
+        heavy.wait()
+        heavy.stdout.close()
+
+
 def test_a_second_start_is_refused(node):
     node.start()
     again = node.call("start", node.trial.with_name("other"))

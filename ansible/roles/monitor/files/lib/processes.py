@@ -33,15 +33,24 @@ def living_groups():
     return {int(status[2]) for status in statuses if status}
 
 
+KILLED_S = 5  # a killed process is gone when it has had a CPU and its memory is freed
+
+
 def stop_groups(groups, limit_s):
-    """Ends process groups: SIGTERM, then SIGKILL. Returns those that had to be killed."""
+    """Ends process groups (SIGTERM, then SIGKILL) and waits until they are gone. Returns those that it had to kill."""
     signal_groups(groups, signal.SIGTERM)
-    deadline = time.monotonic() + limit_s
-    left = set(groups)
+    killed = living_after(groups, limit_s)
+    signal_groups(killed, signal.SIGKILL)
+    living_after(killed, KILLED_S)
+    return killed
+
+
+def living_after(groups, limit_s):
+    """-> those of the groups that still live after this time; at once if there are none."""
+    deadline, left = time.monotonic() + limit_s, set(groups)
     while left and time.monotonic() < deadline:
         left &= living_groups()
         time.sleep(0.02)
-    signal_groups(left, signal.SIGKILL)
     return left
 
 

@@ -277,6 +277,14 @@ def test_two_that_are_both_full_do_not_migrate():
     assert (verdict.verdict, verdict.kind, verdict.migration) == ("multi", "simultaneous", [])
 
 
+def test_a_replica_that_limits_with_little_room_is_named_and_does_not_thin_out_the_saturation():
+    """More of db1 alone would bring 9 % at most, since db2 is used 90 %."""
+    full = resource("db1", np.random.default_rng(3).random(CELLS) < 0.97, 99)
+    (limit,) = limited(full, resource("db2", mean=90), nodes=NODES | {"db2": "db"}).bottlenecks
+    assert limit.nodes == ("db1", "db2")
+    assert limit.saturation > 0.9
+
+
 def swept(topology, maximum, verdict="single", tier="db"):
     at = Interval(maximum, 0.98 * maximum, 1.02 * maximum, 0.01 * maximum, 4)
     some = [Bottleneck(tier, "cpu", (f"{tier}1",), 1.0, 0.9, 1.0)] if verdict == "single" else []

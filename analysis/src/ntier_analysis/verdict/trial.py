@@ -252,7 +252,7 @@ def _with_causes(
             f"{s.name} is used {_mean_use([s], context):.0f} %: more of the other replicas alone would bring less"
             for s in more
         ]
-        listed.append(_bottleneck([*groups[g], *more]))
+        listed.append(_bottleneck(groups[g], more))
     return Verdict("multi" if len(chosen) > 1 else "single", kind, listed, evidence, lost, explained=share)
 
 
@@ -267,8 +267,9 @@ def _mean_share(group: list[Saturation]) -> float:
     return float(np.mean([s.share.value for s in group]))
 
 
-def _bottleneck(group: list[Saturation]) -> Bottleneck:
-    nodes = tuple(sorted({s.node for s in group}))
+def _bottleneck(group: list[Saturation], more: list[Saturation]) -> Bottleneck:
+    """`more`: replicas that limit too, without being saturated: they are named, and do not thin out the saturation."""
+    nodes = tuple(sorted({s.node for s in [*group, *more]}))
     items = sorted({s.item for s in group if s.item})
     return Bottleneck(
         group[0].tier,

@@ -1,27 +1,28 @@
-"""Other people's tools beside a sweep: Prometheus with node_exporter and process-exporter on two nodes while the sweep
-runs, then Locust and k6 against the web tier. What they wrote is imported, and its verdict must be that of the sweep's
-own measurement.
+"""Other people's tools beside a sweep: Prometheus with an exporter that reads the nodes while the sweep runs, then
+Locust and k6 against the web tier. What they wrote is imported, and its verdict must be that of the sweep's own
+measurement.
 
     apt-get install --no-install-recommends prometheus prometheus-node-exporter prometheus-process-exporter
     python3 -m venv build/locust && build/locust/bin/pip install locust
     GOSUMDB=off GOBIN=$PWD/build go install go.k6.io/k6@v1.3.0 # minutes of CPU; without it: --tools locust
     .venv/bin/python harness/bench/imported_beside.py [--topo 1/1/1/1M] [--users 500,1500,2500,3500,4500]
-        [--phases 20/40/2] [--nodes web1,db1] [--tools locust,k6] [--cpu processes] [--work build/imported-beside]
+        [--phases 20/40/2] [--nodes web1,db1] [--tools locust,k6] [--cpu host] [--work build/imported-beside]
 
 The services that apt installs may stay stopped. Needs root, the images of the topology (make setup TOPO=...), and the
-machine for itself. The nodes' packet filter lets only SSH in, so all goes through SSH: Prometheus asks each exporter
-through a tunnel to its node, the load generators reach the web server from the client's node. A mapping file gives each
-node's cores, since /proc does not tell its quota. Neither exporter serves for the CPU of a full node with a quota
-(docs/how-to/imports.md): import refused the trials beyond the knee with --cpu node (counted by ticks, up to 1.6 times
-too much) and with --cpu processes (exact, but most answers came late), so the verdicts are not yet the sweep's own.
-Users read pages that the sweep's own users read, drawn at random, and think for 7 s on the average.
+machine for itself. --cpu says who counts the nodes' CPU time:
+  host       process-exporter on the machine that holds the nodes, which tells them apart by their control groups
+  processes  process-exporter in each node: exact, but in a full node most of its answers are late
+  node       node_exporter in each node: in a full node up to 1.6 times too much (it is counted by ticks)
+With the last two import refuses the trials beyond the knee (docs/how-to/imports.md), so their verdicts are not the
+sweep's own. The nodes' packet filter lets only SSH in: Prometheus asks an exporter in a node through a tunnel, and the
+load generators reach the web server from the client's node. A mapping file gives each node's cores, since no exporter
+tells its quota. Users read pages that the sweep's own users read, drawn at random, and think for 7 s on the average.
 
 Prints each verdict and maximum beside the sweep's; exit code 1 if a verdict differs."""
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import random
@@ -32,6 +33,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,16 +50,34 @@ from ntier_harness.node_state import reset
 from ntier_harness.spec import Spec, make_spec
 
 BIN = Path(sys.executable).parent
-EXPORTERS = {
-    "node": ("/usr/bin/prometheus-node-exporter", 9100),
-    "process": ("/usr/bin/prometheus-process-exporter", 9256),
-}
-CPU = {  # whose counters of CPU time: (exporter, metric, which series)
-    "processes": ("process", "namedprocess_namegroup_cpu_seconds_total", {}),
-    "node": ("node", "node_cpu_seconds_total", {"without": {"mode": "idle|iowait|steal"}}),
-}
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """Whose counters of CPU time."""
+
+    program: str
+    port: int  # of 127.0.0.1, on the node or on the host
+    options: tuple[str, ...]
+    metric: str
+    series: dict[str, Any]  # which ones of the metric; mapping file
+    on_host: bool = False
+    groups: str = ""  # name of a process's group, in process-exporter's template
+
+
+PROCESS = ("/usr/bin/prometheus-process-exporter", 9256, ("-threads=false", "-gather-smaps=false", "-children=false"),
+           "namedprocess_namegroup_cpu_seconds_total", {})  # fmt: skip
 COLLECTORS = ("cpu", "stat", "meminfo")  # few: a node may have a tenth of a core, and is asked each second
-GROUPS = """process_names: [{name: "{{.Comm}}", cmdline: [".+"]}]"""
+EXPORTERS = {
+    "host": Exporter(*PROCESS, on_host=True, groups="{{index .Cgroups 0}}"),
+    "processes": Exporter(*PROCESS, groups="{{.Comm}}"),
+    "node": Exporter(
+        "/usr/bin/prometheus-node-exporter", 9100,
+        ("--collector.disable-defaults", *(f"--collector.{c}" for c in COLLECTORS)),
+        "node_cpu_seconds_total", {"without": {"mode": "idle|iowait|steal"}},
+    ),
+}  # fmt: skip
+CONTROL_GROUP = r"/lxc\.payload\.ntier_([a-z]+[0-9]+)(/.*)?"  # of a node's processes on the host -> its name
 PROMETHEUS = "http://127.0.0.1:19090"
 PORTS, WEB = 19100, 18080  # of this machine: ends of the tunnels
 THINK_S, RAMP_S, HOLD_S = 7, 10, 40
@@ -152,45 +172,58 @@ def tunnel(lab: Lab, node: Any, here: int, there: str, log: Path) -> Any:
     return running([*ssh, "-N", "-oExitOnForwardFailure=yes", "-L", f"127.0.0.1:{here}:{there}", destination], log)
 
 
-def instance(node: Any, exporter: str) -> str:
-    return f"{node.name}:{EXPORTERS[exporter][1]}"
-
-
 @contextmanager
-def exporting(lab: Lab, node: Any, name: str) -> Iterator[None]:
+def exporting(lab: Lab, node: Any, exporter: Exporter) -> Iterator[None]:
     """An exporter on a node."""
-    program, port = EXPORTERS[name]
-    unit, remote = f"ntier-{name}-exporter", f"/usr/local/bin/ntier-{name}-exporter"
-    options = f"--web.listen-address=127.0.0.1:{port} "
-    if name == "node":
-        options += " ".join(("--collector.disable-defaults", *(f"--collector.{c}" for c in COLLECTORS)))
-    else:
-        options += f"-threads=false -gather-smaps=false -config.path {remote}.yaml"
-        lab.nodes.call(node, f"cat > {remote}.yaml", input=GROUPS.encode())
+    unit, remote = "ntier-exporter", "/usr/local/bin/ntier-exporter"
+    options = list(exporter.options)
+    if exporter.groups:
+        lab.nodes.call(node, f"cat > {remote}.yaml", input=grouped(exporter).encode())
+        options += ["-config.path", f"{remote}.yaml"]
     lab.nodes.call(node, f"systemctl stop {unit}", check=False)  # of a run that was killed
-    lab.nodes.call(node, f"cat > {remote} && chmod 755 {remote}", input=Path(program).read_bytes(), timeout=120)
-    lab.nodes.call(node, f"systemd-run --quiet --collect --unit={unit} {remote} {options}")
+    lab.nodes.call(
+        node, f"cat > {remote} && chmod 755 {remote}", input=Path(exporter.program).read_bytes(), timeout=120
+    )
+    listens = f"--web.listen-address=127.0.0.1:{exporter.port}"
+    lab.nodes.call(node, f"systemd-run --quiet --collect --unit={unit} {remote} {listens} {' '.join(options)}")
     try:
         yield
     finally:
         lab.nodes.call(node, f"systemctl stop {unit}; rm -f {remote} {remote}.yaml", check=False)
 
 
+def grouped(exporter: Exporter) -> str:
+    return yaml.safe_dump({"process_names": [{"name": exporter.groups, "cmdline": [".+"]}]})
+
+
+def on_nodes(stack: ExitStack, lab: Lab, nodes: list[Any], exporter: Exporter, work: Path) -> dict[str, Any]:
+    """Starts the exporter on each node; -> the part of Prometheus' configuration that scrapes it."""
+    scraped = []
+    for here, node in enumerate(nodes, start=PORTS):
+        stack.enter_context(exporting(lab, node, exporter))
+        stack.enter_context(tunnel(lab, node, here, f"127.0.0.1:{exporter.port}", work / f"tunnel-{node.name}.log"))
+        answers(f"http://127.0.0.1:{here}/metrics")
+        scraped.append({"targets": [f"127.0.0.1:{here}"], "labels": {"node": node.name}})
+    return {"static_configs": scraped}
+
+
+def on_host(stack: ExitStack, exporter: Exporter, work: Path) -> dict[str, Any]:
+    """The same for one exporter that sees the processes of all nodes."""
+    (work / "groups.yaml").write_text(grouped(exporter))
+    command = [exporter.program, f"-web.listen-address=127.0.0.1:{PORTS}", *exporter.options]
+    stack.enter_context(running([*command, "-config.path", work / "groups.yaml"], work / "exporter.log"))
+    answers(f"http://127.0.0.1:{PORTS}/metrics")
+    named = {"source_labels": ["groupname"], "regex": CONTROL_GROUP, "target_label": "node"}
+    return {"static_configs": [{"targets": [f"127.0.0.1:{PORTS}"]}], "metric_relabel_configs": [named]}
+
+
 @contextmanager
-def watched(lab: Lab, nodes: list[Any], work: Path) -> Iterator[None]:
+def watched(lab: Lab, nodes: list[Any], exporter: Exporter, work: Path) -> Iterator[None]:
     """Prometheus scrapes the nodes each second."""
-    jobs: dict[str, list[dict[str, Any]]] = {name: [] for name in EXPORTERS}
     with ExitStack() as stack:
-        for here, (node, name) in enumerate(itertools.product(nodes, EXPORTERS), start=PORTS):
-            port = EXPORTERS[name][1]
-            stack.enter_context(exporting(lab, node, name))
-            log = work / f"tunnel-{node.name}-{name}.log"
-            stack.enter_context(tunnel(lab, node, here, f"127.0.0.1:{port}", log))
-            answers(f"http://127.0.0.1:{here}/metrics")
-            jobs[name].append({"targets": [f"127.0.0.1:{here}"], "labels": {"instance": instance(node, name)}})
-        scraped = [{"job_name": name, "scrape_interval": "1s", "scrape_timeout": "1s", "static_configs": targets}
-                   for name, targets in jobs.items()]  # fmt: skip
-        (work / "prometheus.yml").write_text(yaml.safe_dump({"scrape_configs": scraped}))
+        job = on_host(stack, exporter, work) if exporter.on_host else on_nodes(stack, lab, nodes, exporter, work)
+        job |= {"job_name": "nodes", "scrape_interval": "1s", "scrape_timeout": "1s"}
+        (work / "prometheus.yml").write_text(yaml.safe_dump({"scrape_configs": [job]}))
         data = work / "prometheus"
         shutil.rmtree(data, ignore_errors=True)
         stack.enter_context(running(
@@ -200,23 +233,22 @@ def watched(lab: Lab, nodes: list[Any], work: Path) -> Iterator[None]:
         yield
 
 
-def mapping(nodes: list[Any], cpu: str, file: Path) -> Path:
+def mapping(nodes: list[Any], exporter: Exporter, file: Path) -> Path:
     """CPU of each node relative to its quota."""
-    exporter, metric, more = CPU[cpu]
     series = []
     for node in nodes:
-        busy = {"rate": metric, "where": {"instance": instance(node, exporter)}} | more
+        busy = {"rate": exporter.metric, "where": {"node": node.name}} | exporter.series
         cores = node.cpu_cores or os.cpu_count() or 1
         series.append({"resource": "cpu", "metric": "used_cores", "value": [busy]})
         series.append({"resource": "cpu", "metric": "utilization_pct", "factor": 100 / cores, "value": [busy]})
-    told = {"node": "instance", "advances": metric, "series": series}
-    file.write_text(yaml.safe_dump({"exporters": {f"{exporter}_exporter": told}}))
+    told = {"node": "node", "advances": exporter.metric, "series": series}
+    file.write_text(yaml.safe_dump({"exporters": {"cpu": told}}))
     return file
 
 
-def with_prometheus(nodes: list[Any], topology: str, cpu: str, work: Path) -> list[str | Path]:
-    named = [f"--node={node.name}={instance(node, CPU[cpu][0])}" for node in nodes]
-    return ["--prometheus", PROMETHEUS, "--mapping", mapping(nodes, cpu, work / "mapping.yaml"), *named,
+def with_prometheus(nodes: list[Any], topology: str, exporter: Exporter, work: Path) -> list[str | Path]:
+    named = [f"--node={node.name}={node.name}:{node.tier}" for node in nodes]
+    return ["--prometheus", PROMETHEUS, "--mapping", mapping(nodes, exporter, work / "mapping.yaml"), *named,
             "--topology", topology, "--think-time", str(THINK_S), "--store", work / "store"]  # fmt: skip
 
 
@@ -289,15 +321,16 @@ def main() -> None:
     parser.add_argument("--topo", default="1/1/1/1M")
     parser.add_argument("--users", default="500,1500,2500,3500,4500", help="nominal")
     parser.add_argument("--phases", default="20/40/2")
-    parser.add_argument("--nodes", default="web1,db1", help="that Prometheus scrapes")
+    parser.add_argument("--nodes", help="that are imported, as web1,db1; default: all but the clients")
     parser.add_argument("--tools", default="locust,k6")
-    parser.add_argument("--cpu", choices=CPU, default="processes", help="whose counters of CPU time")
+    parser.add_argument("--cpu", choices=EXPORTERS, default="host", help="who counts the nodes' CPU time")
     parser.add_argument("--locust", type=Path, default=Path("build/locust/bin/locust"))
     parser.add_argument("--k6", type=Path, default=Path("build/k6"))
     parser.add_argument("--work", type=Path, default=Path("build/imported-beside"))
     given = parser.parse_args()
     tools = {t: getattr(given, t).absolute() for t in given.tools.split(",") if t}
-    for program in (*(p for p, _ in EXPORTERS.values()), shutil.which("prometheus") or "prometheus", *tools.values()):
+    exporter = EXPORTERS[given.cpu]
+    for program in (exporter.program, shutil.which("prometheus") or "prometheus", *tools.values()):
         if not Path(program).exists():
             sys.exit(f"{program}: not installed; the head of {__file__} says how")
     work = given.work.absolute()
@@ -310,13 +343,14 @@ def main() -> None:
     with sweep.locked(lab):
         sweep.provision(lab, spec, settings.values(spec))
         sweep.ready(lab, spec, settings.values(spec))
-    scraped = [n for n in lab.nodes.all if n.name in given.nodes.split(",")]
-    with watched(lab, scraped, work):
+    names = given.nodes.split(",") if given.nodes else [n.name for n in lab.nodes.all if n not in lab.nodes.clients]
+    scraped = [n for n in lab.nodes.all if n.name in names]
+    with watched(lab, scraped, exporter, work):
         ask([BIN / "ntier", "sweep", *(part for k, v in wanted.items() for part in (f"--{k}", v))])
         trials, own = valid_trials(lab.paths.raw / spec.sweep), lab.paths.results / "store"
         if not trials:
             sys.exit(f"{spec.sweep}: no valid trial")
-        options = with_prometheus(scraped, given.topo, given.cpu, work)
+        options = with_prometheus(scraped, given.topo, exporter, work)
         import_jmeter(trials, spec, options)
         pages = pages_of(trials)
         (work / "pages.json").write_text(json.dumps(pages))

@@ -4,6 +4,7 @@ gives equal tables."""
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -266,6 +267,7 @@ def _identity(manifest: Manifest) -> dict:
             "scale": manifest.scale if manifest.system is None or manifest.system.scaled else 1.0,
             "policy": manifest.soft_resources.get("middleware_policy"),
             "tie": manifest.soft_resources.get("middleware_tie"),
+            "settings": _asked(manifest.settings),
             "state": manifest.state.value,
             "failure": manifest.failure or "",
             "run_start_s": run.start_s if run else None,
@@ -275,6 +277,14 @@ def _identity(manifest: Manifest) -> dict:
         }
         | _system(manifest)
     )
+
+
+def _asked(settings: dict | None) -> str | None:
+    """The same settings are the same text."""
+    if settings is None:
+        return None
+    others = {k: v for k, v in settings.items() if k not in ("middleware_policy", "middleware_tie")}
+    return json.dumps(others, sort_keys=True)
 
 
 def _system(manifest: Manifest) -> dict:

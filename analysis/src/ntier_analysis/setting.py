@@ -18,6 +18,7 @@ MUST_EQUAL = {
     "middleware": "another program stands before the databases",
     "policy": "reads are balanced differently",
     "tie": "ties between replicas are broken differently",
+    "settings": "other settings were asked for",
     "target": "the nodes ran in different places",
     "load_model": "work arrives in another way",
     "factor": "another variable is swept",
@@ -26,8 +27,8 @@ MUST_EQUAL = {
 The DBMS and the nodes' type are in the topology. Columns that a store lacks or left empty count as unknown."""
 
 
-IMPLIED = {"load_model": LoadModel.CLOSED.value, "factor": USERS}
-"""Meaning of an empty value in a store that is older than the column."""
+IMPLIED = {"load_model": LoadModel.CLOSED.value, "factor": USERS, "settings": "{}"}
+"""Meaning of an empty value in a store that is older than the column, and of an import."""
 
 
 def setting(trials: pd.DataFrame, columns: Iterable[str] = MUST_EQUAL) -> tuple[tuple[str, tuple], ...]:

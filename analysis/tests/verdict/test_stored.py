@@ -201,14 +201,50 @@ def test_other_sweeps_are_heard_when_one_is_read(tmp_path):
     assert sweeps(store) == [v.sweep for v in verdicts(store, [])]
 
 
-@pytest.mark.parametrize("column", ["mix", "middleware", "scale", "think_time_s", "data_profile", "policy", "target"])
+def change(store: Path, sweep: str, column: str, value: object) -> None:
+    write_table(store, "trials", sweep, read_table(store, "trials", sweep).assign(**{column: value}))
+
+
+@pytest.mark.parametrize(
+    "column", ["mix", "middleware", "scale", "think_time_s", "data_profile", "policy", "target", "settings"]
+)
 def test_sweeps_under_other_conditions_are_no_witnesses(tmp_path, column):
     store = tmp_path / "store"
     small, large = (mesh.write_sweep(store, t) for t in ("1/1/1/1M", "1/1/1/2M"))
-    trials = read_table(store, "trials", large)
-    trials[column] = 0.7 if column in ("scale", "think_time_s") else "other"
-    write_table(store, "trials", large, trials)
+    change(store, large, column, 0.7 if column in ("scale", "think_time_s") else '{"app_pool_size": 8}')
     assert not [text for text in verdicts(store, [small])[0].evidence if "with more db nodes" in text]
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "heard"),
+    [
+        ("{}", '{"app_pool_size": 8}', "with app_pool_size at 8 (here its default: {}) the maximum is"),
+        ('{"app_pool_size": 2, "app_pool_mode": "shared"}', '{"app_pool_size": 8, "app_pool_mode": "shared"}',
+         "with app_pool_size at 8 (here 2: {}) the maximum is"),
+        (None, '{"app_pool_size": 8}', "with app_pool_size at 8 (here its default: {}) the maximum is"),
+        ("{}", '{"app_pool_size": 8, "app_pool_mode": "shared"}', ""),
+        ("{}", "{}", ""),
+        ("{}", "a word of an imported table", "with settings at a word of an imported table (here its default: {})"),
+    ],
+)  # fmt: skip
+def test_sweeps_that_differ_in_one_setting_are_heard_and_in_several_not(tmp_path, mine, others, heard):
+    store = tmp_path / "store"
+    here, there = (mesh.write_sweep(store, "1/1/1/1M", name=n) for n in ("a", "b"))
+    change(store, here, "settings", mine)
+    change(store, there, "settings", others)
+    said = [text for text in verdicts(store, [here])[0].evidence if "the maximum is" in text and "(here " in text]
+    assert [text.startswith(heard.format(there)) for text in said] == [True] * bool(heard)
+
+
+def test_a_setting_that_brings_much_is_said_to_and_the_verdict_stays(tmp_path):
+    store = tmp_path / "store"
+    here, there = mesh.write_sweep(store, "1/1/1/1M", name="a"), mesh.write_sweep(store, "1/1/1/2M", name="b")
+    change(store, there, "topology", "1/1/1/1M")  # what one node more brings, as if a setting did
+    change(store, there, "settings", '{"app_pool_size": 8}')
+    slow, fast = verdicts(store, [here, there])
+    assert slow.evidence[-1].endswith("times this one: it relieves what limits, or makes work cheaper")
+    assert slow.verdict == "single"
+    assert fast.evidence[-1].endswith("times this one")
 
 
 # ---- whose rules ---------------------------------------------------------------------------------------------------

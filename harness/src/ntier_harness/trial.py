@@ -60,6 +60,7 @@ def planned(lab: Lab, spec: Spec, trial: Trial, attempt: int, soft_resources: di
         slo_ms=spec.mix.slo_ms,
         phases=[Phase(name=n, planned_s=s) for n, s in zip(PHASES, seconds, strict=True)],
         soft_resources=soft_resources,
+        settings=spec.settings,
         versions=dict(lab.versions),
         host=lab.host,
         rent=lab.target.rent(),

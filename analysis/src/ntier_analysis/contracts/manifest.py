@@ -154,6 +154,8 @@ class Manifest(_Part):
     """Response-time objective of goodput, ms; from the mix's data."""
     phases: list[Phase]
     soft_resources: dict[str, Any] = Field(default_factory=dict)
+    settings: dict[str, Any] | None = None
+    """Those of the soft resources and of the load's parameters that were asked for (SET); None: of before 2026-12."""
     versions: dict[str, str] = Field(default_factory=dict)
     host: Host | None = None
     rent: Rent | None = None

@@ -181,6 +181,11 @@ TRIALS = _schema(
     git_commit=("text", "", "Commit of the program that ran the trial."),
     policy=("label", "", "How the middleware balances reads, for example least_pending; null if unknown."),
     tie=("label", "", "Which of several least-loaded replicas least_pending takes: first or random."),
+    settings=(
+        "label",
+        "",
+        "Settings that were asked for (SET), JSON, without policy and tie, which have columns; null: unknown.",
+    ),
     tiers=("text", "", "Tiers from the client inwards, joined by ','; null: W/A/C/D, or (imported) an unknown order."),
     system=(
         "label",

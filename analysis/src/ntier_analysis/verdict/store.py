@@ -19,6 +19,7 @@ from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, disk_chains
 from ntier_analysis.verdict.replicas import added, with_replicas
 from ntier_analysis.verdict.search import Goal, Step, next_step
+from ntier_analysis.verdict.settings import only_setting, with_settings
 from ntier_analysis.verdict.stored import from_text, made_elsewhere
 from ntier_analysis.verdict.tables import NEEDED_METRICS, judge, sweep_scale, sweep_verdict, trial_data
 
@@ -35,8 +36,9 @@ def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:
     wanted = named(store, names)
     setting = {name: _setting(store, name) for name in sweeps(store)}
     found = [_verdict(store, name) for name in [*wanted, *_witnesses(wanted, setting)]]
-    alike = {name: s for name, (_, s) in setting.items()}
-    heard = with_replicas(found, alike, {name: layout for name, (layout, _) in setting.items()})[: len(wanted)]
+    alike = {name: tuple(rest) for name, (_, *rest) in setting.items()}
+    heard = with_replicas(found, alike, {name: layout for name, (layout, *_) in setting.items()})
+    heard = with_settings(heard, setting)[: len(wanted)]
     return [replace(v, evidence=[*v.evidence, *made_elsewhere(v, store)]) for v in heard]
 
 
@@ -83,20 +85,23 @@ def named(store: Path, names: list[str]) -> list[str]:
     return names or there
 
 
-def _setting(store: Path, name: str) -> tuple[Layout, tuple]:
-    """The nodes of a sweep, and what must be equal for another one to be a witness."""
+def _setting(store: Path, name: str) -> tuple[Layout, tuple, str]:
+    """The nodes of a sweep, what must be equal for another one to be a witness, and the settings asked for."""
     trials, _ = read_values(store, "trials", name, ["topology", "tiers", *MUST_EQUAL])
     topology, order = (next((str(t) for t in trials[c] if t is not None), "") for c in ("topology", "tiers"))
-    alike = ((c, {str(v) for v in trials[c] if v is not None}) for c in MUST_EQUAL)
-    return Layout.of(topology, order), tuple(told(tuple(sorted(values)), c) for c, values in alike)
+    alike = {c: told(tuple(sorted({str(v) for v in trials[c] if v is not None})), c) for c in MUST_EQUAL}
+    asked = alike.pop("settings")
+    return Layout.of(topology, order), tuple(alike.values()), asked[0]
 
 
-def _witnesses(wanted: list[str], setting: dict[str, tuple[Layout, tuple]]) -> list[str]:
-    """Sweeps beside those wanted that have more or fewer nodes in one tier of one of them, and are else alike."""
+def _witnesses(wanted: list[str], setting: dict[str, tuple[Layout, tuple, str]]) -> list[str]:
+    """Sweeps beside those wanted that have more or fewer nodes in one tier of one of them, or another value of one
+    setting, and are else alike."""
 
     def related(a: str, b: str) -> bool:
-        (here, one), (there, other) = setting[a], setting[b]
-        return one == other and bool(added(here, there) or added(there, here))
+        (here, *one), (there, *other) = setting[a], setting[b]
+        more = one == other and (added(here, there) or added(there, here))
+        return bool(more or only_setting(setting[a], setting[b]))
 
     return [name for name in setting if name not in wanted and any(related(name, w) for w in wanted)]
 

@@ -16,11 +16,11 @@ from ntier_analysis.verdict.data import SweepVerdict
 
 _PACKAGE = Path(__file__).parents[1]
 _NO_RULES = {
-    "verdict": {"store.py", "stored.py", "search.py", "replicas.py"},
+    "verdict": {"store.py", "stored.py", "search.py", "replicas.py", "settings.py"},
     "statistics": {"balance.py", "groups.py", "ratios.py", "scaling.py"},
 }
 """Modules that no stored verdict depends on: they read, plan, compare or predict. What other sweeps of the store say
-(replicas) is added when a verdict is read."""
+(replicas, settings) is added when a verdict is read."""
 
 
 def rule_files() -> list[Path]:

@@ -246,7 +246,7 @@ def test_claims_are_judged(store, tmp_path):
     judged = claims.judge(claims.read(file), store)
     assert [c.judged for c in judged] == [c.name.removeprefix("also ") for c in judged]
     assert judged[0].seen == evaluate("max_throughput >= 100", read_facts(store, [SWEEP])[SWEEP], store).seen
-    assert judged[-1].seen == "no valid trial of nosuch"
+    assert judged[-1].seen == "the store has no valid trial of nosuch"
     argv = [sys.executable, "-m", "ntier_analysis.cli", "claims", file, "--store", store]
     said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     assert said == claims.table(judged) + "\n"
@@ -292,8 +292,8 @@ def test_a_claim_of_several_places_holds_if_all_hold(store, tmp_path):
     )
     assert "; max_throughput >= 130: 11" in judged["one differs"].seen
     assert judged["another load"].seen.endswith("needs a load that was measured: " + LOADS)
-    assert judged["anchor missing"].seen == "no valid trial of nosuch"
-    assert judged["of two"].seen == "no valid trial of nosuch"
+    assert judged["anchor missing"].seen == "the store has no valid trial of nosuch"
+    assert judged["of two"].seen == "the store has no valid trial of nosuch"
     assert judged["not to be told"].seen == "because"
 
 

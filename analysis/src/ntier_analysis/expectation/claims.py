@@ -182,7 +182,7 @@ def _judged(claim: Claim, known: dict[str, Facts], store: Path, kept: Mapping[Pa
 
 def _part(claim: Claim, sweep: str, text: str, known: dict[str, Facts], store: Path) -> tuple[Judged, str]:
     if missing := [name for name in claim.needed(sweep, text) if name not in known]:
-        return Judged.NOT_MEASURED, f"no valid trial of {', '.join(missing)}"
+        return Judged.NOT_MEASURED, f"the store has no valid trial of {', '.join(missing)}"
     try:
         result = evaluate(text, known[sweep], store, Others(known, claim.anchors))
     except NotMeasured as error:

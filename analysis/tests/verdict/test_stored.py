@@ -218,13 +218,13 @@ def test_sweeps_under_other_conditions_are_no_witnesses(tmp_path, column):
 @pytest.mark.parametrize(
     ("mine", "others", "heard"),
     [
-        ("{}", '{"app_pool_size": 8}', "with app_pool_size at 8 (here its default: {}) the maximum is"),
+        ("{}", '{"app_pool_size": 8}', "with app_pool_size at 8 instead of its default ({}) the maximum is"),
         ('{"app_pool_size": 2, "app_pool_mode": "shared"}', '{"app_pool_size": 8, "app_pool_mode": "shared"}',
-         "with app_pool_size at 8 (here 2: {}) the maximum is"),
-        (None, '{"app_pool_size": 8}', "with app_pool_size at 8 (here its default: {}) the maximum is"),
+         "with app_pool_size at 8 instead of 2 ({}) the maximum is"),
+        (None, '{"app_pool_size": 8}', "with app_pool_size at 8 instead of its default ({}) the maximum is"),
         ("{}", '{"app_pool_size": 8, "app_pool_mode": "shared"}', ""),
         ("{}", "{}", ""),
-        ("{}", "a word of an imported table", "with settings at a word of an imported table (here its default: {})"),
+        ("{}", "of an import", "with settings at of an import instead of its default ({}) the maximum is"),
     ],
 )  # fmt: skip
 def test_sweeps_that_differ_in_one_setting_are_heard_and_in_several_not(tmp_path, mine, others, heard):
@@ -232,7 +232,7 @@ def test_sweeps_that_differ_in_one_setting_are_heard_and_in_several_not(tmp_path
     here, there = (mesh.write_sweep(store, "1/1/1/1M", name=n) for n in ("a", "b"))
     change(store, here, "settings", mine)
     change(store, there, "settings", others)
-    said = [text for text in verdicts(store, [here])[0].evidence if "the maximum is" in text and "(here " in text]
+    said = [text for text in verdicts(store, [here])[0].evidence if "the maximum is" in text and " instead of " in text]
     assert [text.startswith(heard.format(there)) for text in said] == [True] * bool(heard)
 
 

@@ -53,7 +53,7 @@ def _gain(here: SweepVerdict, there: SweepVerdict, name: str, mine: str, others:
         return ""
     ratio = of_intervals(before, after)
     text = (
-        f"with {name} at {others} (here {mine}: {there.sweep}) the maximum is {'at least ' if there.at_least else ''}"
-        f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times this one"
+        f"with {name} at {others} instead of {mine} ({there.sweep}) the maximum is "
+        f"{'at least ' if there.at_least else ''}{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times this one"
     )
     return f"{text}: it relieves what limits, or makes work cheaper" if ratio.low > 1 + REFUTES else text

@@ -71,6 +71,15 @@ def test_clients_share_the_users_and_each_leaves_its_files(lab, spec):
         sweep.run(lab(), spec(users="1000", name=s.name))
 
 
+def test_settings_that_were_asked_for_are_told_from_those_that_follow(lab, spec):
+    machine, s = lab(), spec(users="1000", set=["app_pool_size=8"])
+    assert sweep.run(machine, s) == 0
+    m = trials(machine, s)["u01000.r01"][0].manifest
+    assert m.settings == {"app_pool_size": 8}
+    assert m.soft_resources["app_pool_size"] == 8
+    assert "middleware_pool_max" in m.soft_resources
+
+
 def test_each_client_has_a_user_in_the_warm_up(lab, spec, monkeypatch):
     """Also where there are more clients than the machine's cores ask for users."""
     monkeypatch.setattr("ntier_harness.deploy.WARM_USERS_PER_CORE", 0)

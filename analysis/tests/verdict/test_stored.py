@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ntier_analysis.contracts import Manifest
 from ntier_analysis.demo import SWEEP, unpack
 from ntier_analysis.errors import DataError
 from ntier_analysis.ingest import ingest_sweep
@@ -234,6 +235,26 @@ def test_sweeps_that_differ_in_one_setting_are_heard_and_in_several_not(tmp_path
     change(store, there, "settings", others)
     said = [text for text in verdicts(store, [here])[0].evidence if "the maximum is" in text and " instead of " in text]
     assert [text.startswith(heard.format(there)) for text in said] == [True] * bool(heard)
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        (None, None),
+        ({}, "{}"),
+        ({"b": 2, "a": "x"}, '{"a": "x", "b": 2}'),
+        ({"middleware_policy": "random", "middleware_tie": "first", "a": 1}, '{"a": 1}'),  # these two have columns
+    ],
+)
+def test_what_was_asked_for_comes_from_the_manifest(tmp_path, asked, kept):
+    raw, store = tmp_path / "raw", tmp_path / "store"
+    folder = write_sweep(raw, Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01}), [300],
+                         phases=(10.0, 20.0, 2.0))  # fmt: skip
+    (trial,) = (path.parent for path in folder.glob("*/manifest.json"))
+    Manifest.read(trial).model_copy(update={"settings": asked}).write(trial)
+    ingest_sweep(folder, store)
+    (found,) = read_table(store, "trials", SWEEP)["settings"].astype(object)
+    assert found == kept if kept else pd.isna(found)
 
 
 def test_a_setting_that_brings_much_is_said_to_and_the_verdict_stays(tmp_path):

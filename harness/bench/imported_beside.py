@@ -10,11 +10,12 @@ measurement.
 
 The services that apt installs may stay stopped. Needs root, the images of the topology (make setup TOPO=...), and the
 machine for itself. --cpu says who counts the nodes' CPU time:
-  host       process-exporter on the machine that holds the nodes, which tells them apart by their control groups
+  host       process-exporter on the machine that holds the nodes, which tells them apart by their control groups;
+             complete, but dated by up to half a second too early: up to 115 % in a second
   processes  process-exporter in each node: exact, but in a full node most of its answers are late
   node       node_exporter in each node: in a full node up to 1.6 times too much (it is counted by ticks)
-With the last two import refuses the trials beyond the knee (docs/how-to/imports.md), so their verdicts are not the
-sweep's own. The nodes' packet filter lets only SSH in: Prometheus asks an exporter in a node through a tunnel, and the
+With all three import refuses trials beyond the knee (docs/how-to/imports.md), so the verdicts are not yet the sweep's
+own. The nodes' packet filter lets only SSH in: Prometheus asks an exporter in a node through a tunnel, and the
 load generators reach the web server from the client's node. A mapping file gives each node's cores, since no exporter
 tells its quota. Users read pages that the sweep's own users read, drawn at random, and think for 7 s on the average.
 
@@ -83,8 +84,8 @@ PORTS, WEB = 19100, 18080  # of this machine: ends of the tunnels
 THINK_S, RAMP_S, HOLD_S = 7, 10, 40
 PAGES = 500
 FIRST = ("nice", "-n", "-10")
-"""On a busy host an exporter that waits for the CPU counts at another moment than Prometheus writes down: with answers
-after 0.14 s (median; 0.5 s at most) db1 was used 110 to 115 % in some seconds, and import refused the trials."""
+"""An exporter that waits for the CPU counts at another moment than Prometheus writes down. This alone does not suffice:
+answers took 0.14 s (median) with it and without it, and 0.3 instead of 0.5 s at most."""
 
 K6 = """
 import http from 'k6/http';

@@ -14,10 +14,12 @@ machine for itself. --cpu says who counts the nodes' CPU time:
              complete, but dated by up to half a second too early: up to 115 % in a second
   processes  process-exporter in each node: exact, but in a full node most of its answers are late
   node       node_exporter in each node: in a full node up to 1.6 times too much (it is counted by ticks)
-With all three import refuses trials beyond the knee (docs/how-to/imports.md), so the verdicts are not yet the sweep's
-own. The nodes' packet filter lets only SSH in: Prometheus asks an exporter in a node through a tunnel, and the
-load generators reach the web server from the client's node. A mapping file gives each node's cores, since no exporter
-tells its quota. Users read pages that the sweep's own users read, drawn at random, and think for 7 s on the average.
+With the last two import refuses all trials beyond the knee (docs/how-to/imports.md).
+
+The nodes' packet filter lets only SSH in: Prometheus asks an exporter in a node through a tunnel, and the load
+generators reach the web server from the client's node. A mapping file gives each node's cores, since no exporter tells
+its quota. Users read pages that the sweep's own users read, drawn as often as these did, and think for 7 s on the
+average.
 
 Prints each verdict and maximum beside the sweep's; exit code 1 if a verdict differs."""
 
@@ -82,7 +84,7 @@ CONTROL_GROUP = r"/lxc\.payload\.ntier_([a-z]+[0-9]+)(/.*)?"  # of a node's proc
 PROMETHEUS = "http://127.0.0.1:19090"
 PORTS, WEB = 19100, 18080  # of this machine: ends of the tunnels
 THINK_S, RAMP_S, HOLD_S = 7, 10, 40
-PAGES = 500
+PAGES = 2000
 FIRST = ("nice", "-n", "-10")
 """An exporter that waits for the CPU counts at another moment than Prometheus writes down. This alone does not suffice:
 answers took 0.14 s (median) with it and without it, and 0.3 instead of 0.5 s at most."""
@@ -273,9 +275,9 @@ def import_jmeter(trials: list[RawTrial], spec: Spec, given: list[str | Path]) -
 
 
 def pages_of(trials: list[RawTrial]) -> list[str]:
-    """Pages that the sweep's users read, with success."""
+    """Pages that the sweep's users read, with success; each as often as they did."""
     read = [trial.of_clients("interactions.jtl.csv", partial(client.interactions, addresses=True)) for trial in trials]
-    urls = sorted({url for frame in read for url in frame.loc[frame["ok"], "url"] if url})
+    urls = sorted(url for frame in read for url in frame.loc[frame["ok"], "url"] if url)
     return random.Random(1).sample(urls, min(PAGES, len(urls)))
 
 

@@ -85,9 +85,6 @@ PROMETHEUS = "http://127.0.0.1:19090"
 PORTS, WEB = 19100, 18080  # of this machine: ends of the tunnels
 THINK_S, RAMP_S, HOLD_S = 7, 10, 40
 PAGES = 2000
-FIRST = ("nice", "-n", "-10")
-"""An exporter that waits for the CPU counts at another moment than Prometheus writes down. This alone does not suffice:
-answers took 0.14 s (median) with it and without it, and 0.3 instead of 0.5 s at most."""
 
 K6 = """
 import http from 'k6/http';
@@ -216,7 +213,7 @@ def on_nodes(stack: ExitStack, lab: Lab, nodes: list[Any], exporter: Exporter, w
 def on_host(stack: ExitStack, exporter: Exporter, work: Path) -> dict[str, Any]:
     """The same for one exporter that sees the processes of all nodes."""
     (work / "groups.yaml").write_text(grouped(exporter))
-    command = [*FIRST, exporter.program, f"-web.listen-address=127.0.0.1:{PORTS}", *exporter.options]
+    command = [exporter.program, f"-web.listen-address=127.0.0.1:{PORTS}", *exporter.options]
     stack.enter_context(running([*command, "-config.path", work / "groups.yaml"], work / "exporter.log"))
     answers(f"http://127.0.0.1:{PORTS}/metrics")
     named = {"source_labels": ["groupname"], "regex": CONTROL_GROUP, "target_label": "node"}
@@ -233,7 +230,7 @@ def watched(lab: Lab, nodes: list[Any], exporter: Exporter, work: Path) -> Itera
         data = work / "prometheus"
         shutil.rmtree(data, ignore_errors=True)
         stack.enter_context(running(
-            [*FIRST, "prometheus", f"--config.file={work / 'prometheus.yml'}", f"--storage.tsdb.path={data}",
+            ["prometheus", f"--config.file={work / 'prometheus.yml'}", f"--storage.tsdb.path={data}",
              f"--web.listen-address={urlsplit(PROMETHEUS).netloc}"], work / "prometheus.log"))  # fmt: skip
         answers(f"{PROMETHEUS}/-/ready", 60)
         yield

@@ -184,7 +184,7 @@ TRIALS = _schema(
     settings=(
         "label",
         "",
-        "Settings that were asked for (SET), JSON, without policy and tie, which have columns; null: unknown.",
+        "Settings that were asked for (SET), JSON, but policy and tie; null: not told, taken as none.",
     ),
     tiers=("text", "", "Tiers from the client inwards, joined by ','; null: W/A/C/D, or (imported) an unknown order."),
     system=(

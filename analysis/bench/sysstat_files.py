@@ -21,6 +21,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from ntier_analysis.sysstat import read
 
 SELECTION = ["-u", "-r", "-b", "-d", "-n", "DEV", "-q"]
@@ -60,6 +62,17 @@ def frames_by_reader(path: Path, names: list[str] | None) -> int:
     return sum(file.table(name).frame().select_dtypes("number").size for name in names or file.activities)
 
 
+def parquet_by_reader(path: Path, names: list[str] | None) -> int:
+    """The same as Parquet (zstd) in memory, a table for each activity."""
+    file = read(str(path), path.read_bytes())
+    values = 0
+    for name in names or file.activities:
+        table = pa.Table.from_pandas(file.table(name).frame(), preserve_index=False)
+        pq.write_table(table, pa.BufferOutputStream(), compression="zstd")
+        values += table.num_rows * (table.num_columns - 1)
+    return values
+
+
 def timed(run: Callable[[], int]) -> tuple[float, int]:
     before = cpu_s()
     values = run()
@@ -75,23 +88,24 @@ def main() -> None:
     version = subprocess.run(["sadf", "-V"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
     print(f"{options.file.stat().st_size} bytes, sysstat {file.version}, {len(file.t_s)} intervals; {version}, "
           f"pandas {pd.__version__}, NumPy {np.__version__}, {platform.machine()}")  # fmt: skip
-    print("| what | values | sadf -d + pandas, ms | reader, ms | ratio | as data frames, ms | ratio |")
-    print("|---|--:|--:|--:|--:|--:|--:|")
+    print("| what | values | sadf -d + pandas, ms | reader, ms | ratio | as data frames, ms | ratio | as Parquet, ms "
+          "| ratio |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|")  # fmt: skip
     for title, words, names in (("all (`-A`)", ["-A"], None), (f"`{' '.join(SELECTION)}`", SELECTION, SELECTED)):
         ways = [
             lambda words=words: by_sadf(options.file, words),
             lambda names=names: by_reader(options.file, names),
             lambda names=names: frames_by_reader(options.file, names),
+            lambda names=names: parquet_by_reader(options.file, names),
         ]
         for way in ways[1:]:
             way()  # imports what is imported when it is first used
         rounds = [[timed(way) for way in ways] for _ in range(options.repeats)]
-        ms = [statistics.median(1e3 * r[i][0] for r in rounds) for i in range(3)]
-        ratios = [statistics.median(r[0][0] / r[i][0] for r in rounds) for i in (1, 2)]
-        took = [[1e3 * r[i][0] for r in rounds] for i in range(3)]
+        ms = [statistics.median(1e3 * r[i][0] for r in rounds) for i in range(len(ways))]
+        ratios = [statistics.median(r[0][0] / r[i][0] for r in rounds) for i in range(1, len(ways))]
+        took = [[1e3 * r[i][0] for r in rounds] for i in range(len(ways))]
         shown = [f"{m:.1f} ({min(t):.1f}-{max(t):.1f})" for m, t in zip(ms, took, strict=True)]
-        cells = f"{rounds[0][1][1]} | {shown[0]} | {shown[1]} | {ratios[0]:.0f} | {shown[2]} | {ratios[1]:.0f}"
-        print(f"| {title} | {cells} |")
+        cells = [shown[0], *(c for way, ratio in zip(shown[1:], ratios, strict=True) for c in (way, f"{ratio:.0f}"))]
+        print(f"| {title} | {rounds[0][1][1]} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

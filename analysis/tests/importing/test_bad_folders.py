@@ -55,6 +55,17 @@ def without(file: str, name: str):
     return lambda tables: tables.__setitem__(file, tables[file].drop(columns=name))
 
 
+def scrapes_of(node: str, took_s: float):
+    """Each sample of the node's CPU was counted at some time in a scrape of so many seconds."""
+
+    def change(tables: good.Files) -> None:
+        samples = tables["samples"]
+        told = samples[samples["node"] == node].assign(metric="scrape_s", value=took_s)
+        tables["samples"] = pd.concat([samples, told], ignore_index=True)
+
+    return change
+
+
 def rows(file: str, keep):
     return lambda tables: tables.__setitem__(file, tables[file][keep(tables[file])])
 
@@ -194,6 +205,10 @@ INVALID = [
     (of_node("db1", "value", lambda c: c * 8), "wrong_capacity", "percent of the whole node"),
     (column(S, "value", lambda c: c * 1000), "wrong_capacity", "more than it has"),
     (cell(S, "value", "150", 60 * 10 + 240), "wrong_capacity", "150 % in a second"),
+    (both(cell(S, "value", "150", 60 * 10 + 240), scrapes_of("client1", 0.3)), "wrong_capacity", "at least 115 % in a second, whenever in its scrape"),
+    (both(cell(S, "value", "130", 60 * 10 + 240), scrapes_of("client1", 0.3)), "", ""),
+    (both(cell(S, "value", "130", 60 * 10 + 240), scrapes_of("app1", 0.3)), "wrong_capacity", "130 % in a second"),
+    (both(of_node("db1", "value", lambda c: c * 1.2), scrapes_of("db1", 0.3)), "wrong_capacity", "% over 10 s"),
     (of_node("db1", "value", lambda c: c / 100), "utilization_unit", "db1 never passes .* looks like a share of 1"),
     (of_node("app1", "value", lambda c: c / 100), "", ""),  # 0.4 %: too small to tell, and no limit in truth
     (of_node("app1", "value", lambda c: pd.Series(np.where(np.arange(len(c)) % 60 == 7, 0.9, 0.1))), "", ""),  # idle

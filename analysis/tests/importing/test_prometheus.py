@@ -132,6 +132,58 @@ def test_a_slow_scrape_interval_is_said(tmp_path):
     assert utilization(metrics).tolist() == pytest.approx([25.0] * 4)
 
 
+def late(path: Path, read_at: float, own: str = 'instance="db1:9100",job="n"'):
+    """A CPU that is always busy; scrapes take 0.05 to 0.45 s, its counters are read at a share of that time."""
+    took = np.random.default_rng(3).uniform(0.05, 0.45, len(SECONDS))
+    seen = [(t, 1000 + t + read_at * d - T0) for t, d in zip(SECONDS, took, strict=True)]
+    idle = [(t, 5.0) for t in SECONDS]
+    labels = 'instance="db1:9100",job="n"'
+    return dump(path, {
+        f'{CPU}{{cpu="0",mode="user",{labels}}}': seen,
+        f'{CPU}{{cpu="0",mode="idle",{labels}}}': idle,
+        f"scrape_duration_seconds{{{own}}}": list(zip(SECONDS, took, strict=True)),
+    })  # fmt: skip
+
+
+def used(metrics) -> np.ndarray:
+    return metrics.samples.query("metric == 'used_cores'")["value"].to_numpy()
+
+
+def test_a_scrape_is_dated_in_its_middle(tmp_path):
+    metrics = read(late(tmp_path / "d", read_at=0.5))
+    assert used(metrics) == pytest.approx(np.ones(60))
+    rows = metrics.samples.query("metric == 'used_cores'")
+    middle = SECONDS + metrics.samples.query("metric == 'scrape_s'")["value"].to_numpy() / 2
+    assert rows["t_s"].to_numpy() == pytest.approx(middle[1:])
+    assert rows["interval_s"].to_numpy() == pytest.approx(np.diff(middle))
+    told = [text for text in metrics.unknown if "when in it a counter was read is unknown" in text]
+    assert len(told) == 1
+    assert told[0].startswith("single samples of db1: a scrape took 0.2")
+    assert "at most 0.44 s" in told[0]
+
+
+@pytest.mark.parametrize("read_at", [0.0, 1.0])
+def test_an_exporter_that_reads_at_an_end_of_its_scrape_is_wrong_by_what_is_told(tmp_path, read_at):
+    metrics = read(late(tmp_path / "d", read_at))
+    took = metrics.samples.query("metric == 'scrape_s'")["value"].to_numpy()
+    assert np.abs(used(metrics) - 1).max() > 0.1
+    busy = used(metrics) * np.diff(SECONDS + took / 2)
+    assert (busy <= np.diff(SECONDS + took / 2) + (took[1:] + took[:-1]) / 2).all()
+
+
+def test_without_the_duration_of_its_scrapes_dates_stay_and_that_is_said(tmp_path):
+    metrics = read(late(tmp_path / "d", 0.0, own='instance="other:9100",job="n"'))
+    assert used(metrics) == pytest.approx(np.ones(60))
+    assert utilization(metrics).index.tolist() == SECONDS[1:].tolist()
+    assert any("how long the scrapes of db1 took (scrape_duration_seconds)" in text for text in metrics.unknown)
+
+
+def test_a_fast_scrape_is_not_worth_a_word(tmp_path):
+    series = cpu("db1:9100", SECONDS) | {'scrape_duration_seconds{instance="db1:9100"}': [(t, 0.01) for t in SECONDS]}
+    metrics = read(dump(tmp_path / "d", series))
+    assert not [text for text in metrics.unknown if "scrape took" in text or "scrapes of" in text]
+
+
 def test_pools_disks_and_containers_by_the_default_mapping(tmp_path):
     def gauge(value):
         return [(t, value) for t in SECONDS]
@@ -337,9 +389,11 @@ def server() -> Iterator[str]:
 def test_a_long_time_is_asked_for_in_pages(server):
     times = T0 + np.arange(0.0, 1501.0, 2.5)
     Answers.stored = cpu("db1:9100", times)
+    Answers.stored['scrape_duration_seconds{instance="db1:9100"}'] = [(t, 0.5) for t in times]
     Answers.asked = []
     metrics = read(server, end=T0 + 1500)
     assert utilization(metrics).tolist() == pytest.approx([25.0] * 600)
+    assert utilization(metrics).index.tolist() == pytest.approx(times[1:] + 0.25)
     assert metrics.notices == []
     assert sum(text.startswith(CPU + "{") for text in Answers.asked) == 3
 

@@ -25,6 +25,7 @@ from ntier_analysis.importing.sysstat_files import TIERS, NodeFile
 from ntier_analysis.parsers.counters import Clock, deltas, long_form
 from ntier_analysis.parsers.prometheus import Series, joined, of_answer, snapshot
 from ntier_analysis.store.schema import LONGEST_S
+from ntier_analysis.validity.imported import SCRAPE
 from ntier_analysis.wording import counted
 
 AROUND_S = 60.0
@@ -38,6 +39,13 @@ RESTART_S = 1.5
 """By how much the time of a start moves if there was another one (it is computed, and may differ a little)."""
 _PORT = re.compile(r":\d+$")
 NOT_UTILIZATION = ("cpu", "disk")
+TOOK = "scrape_duration_seconds"
+"""Prometheus' own metric of each target, with its labels: how long a scrape took. A scrape is dated at its beginning;
+the counters in it were read at some time until its end."""
+LATE = 0.05
+"""Share of the scrape interval from which on the duration of the scrapes (95th percentile) is told."""
+KEPT_AS = ("cpu", "", SCRAPE, "s")
+"""Resource, item, metric and unit of the samples that tell this duration."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +74,20 @@ def scraped(
     Prometheus' clock is ahead by `offset_s`. `containers`: what shows a machine is that of their host.
 
     Raises DataError naming source and place."""
-    names = {name for exporter in mapping.exporters.values() for name in exporter.metrics}
+    names = {name for exporter in mapping.exporters.values() for name in exporter.metrics} | {TOOK}
     grid = False
     if is_url(source):
         read_series = _asked(source, mapping, start_s - AROUND_S + offset_s, end_s + AROUND_S + offset_s)
     else:
         read_series, grid = snapshot(Path(source), names.__contains__)
     read_series = [s for s in read_series if _matches(s.labels, mapping.match)]
+    durations = [s for s in read_series if s.name == TOOK] if not grid else []
+    read_series = [s for s in read_series if s.name != TOOK]
     if not read_series:
         raise DataError(f"{source}: none of the metrics that the mapping names, or no series with its labels")
     notices: list[str] = []
     nodes = _by_node(source, read_series, mapping, notices)
-    reader = _Reader(source, containers, offset_s, grid, (start_s, end_s), notices)
+    reader = _Reader(source, containers, offset_s, grid, (start_s, end_s), durations, notices)
     for (exporter, node), series in sorted(nodes.items()):
         reader.read(exporter, mapping.exporters[exporter], node, series)
     return reader.result({node: tier for _, (node, tier) in nodes})
@@ -97,15 +107,15 @@ def _asked(source: str, mapping: Mapping, start_s: float, end_s: float) -> list[
     if end_s - start_s > LONGEST_S:
         raise DataError(f"--prometheus {source}: the loads span {(end_s - start_s) / 86400:.0f} days, allowed are 11")
     url = source.rstrip("/") + "/api/v1/query?"
+    wanted = [(name, e.where) for e in mapping.exporters.values() for name in sorted(e.metrics)] + [(TOOK, {})]
     series: list[Series] = []
-    for exporter in mapping.exporters.values():
-        labels = ",".join(f"{k}=~{orjson.dumps(v).decode()}" for k, v in (mapping.match | exporter.where).items())
-        for name in sorted(exporter.metrics):
-            for begin in np.arange(start_s, end_s, PAGE_S):
-                until = min(begin + PAGE_S, end_s)
-                query = {"query": f"{name}{{{labels}}}[{int(np.ceil(until - begin))}s]", "time": f"{until:.3f}"}
-                answer = _get(url + urllib.parse.urlencode(query), source)
-                series += of_answer(answer, f"{source}: {name}", name.__eq__)
+    for name, where in wanted:
+        labels = ",".join(f"{k}=~{orjson.dumps(v).decode()}" for k, v in (mapping.match | where).items())
+        for begin in np.arange(start_s, end_s, PAGE_S):
+            until = min(begin + PAGE_S, end_s)
+            query = {"query": f"{name}{{{labels}}}[{int(np.ceil(until - begin))}s]", "time": f"{until:.3f}"}
+            answer = _get(url + urllib.parse.urlencode(query), source)
+            series += of_answer(answer, f"{source}: {name}", name.__eq__)
     return joined(series, source)  # a sample at the border of two pages comes twice
 
 
@@ -188,14 +198,34 @@ def _tier_of(node: str) -> str | None:
 # ---- samples -------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Scrapes:
+    """The scrapes of one exporter on one node. `took`: time of a scrape -> its duration, s; empty if nobody told it.
+    `resets`: counter -> when it began anew, filled while rates are made."""
+
+    nominal: float
+    restarts: set[float]
+    took: pd.Series
+    resets: dict[str, set[float]] = field(default_factory=lambda: defaultdict(set))
+
+    def read_at(self, t: np.ndarray) -> np.ndarray:
+        """The middle of each scrape: a better guess of when a counter was read than its beginning."""
+        return t + self.took.reindex(t).fillna(0.0).to_numpy() / 2
+
+
 class _Reader:
     """Rules of the mapping on the series of one node and exporter after the other."""
 
     def __init__(
-        self, source: str, containers: bool, offset_s: float, grid: bool, span: tuple[float, float], notices: list[str]
-    ) -> None:
+        self, source: str, containers: bool, offset_s: float, grid: bool, span: tuple[float, float],
+        durations: list[Series], notices: list[str],
+    ) -> None:  # fmt: skip
         self._source, self._containers, self._offset, self._grid, self._span = source, containers, offset_s, grid, span
+        self._low, self._high = span[0] - AROUND_S + offset_s, span[1] + AROUND_S + offset_s
         self._notices, self._parts, self._cores = notices, [], {}
+        self._took = _by_target(durations)
+        self._slow: dict[str, tuple[float, float]] = {}
+        self._undated: set[str] = set()
         self._intervals: list[float] = []
         self._blind: set[str] = set()
 
@@ -208,6 +238,14 @@ class _Reader:
             low, high = min(self._intervals), max(self._intervals)
             every = f"{low:.3g} s" if high < 1.2 * low else f"{low:.3g} to {high:.3g} s"
             hidden.append(f"peaks shorter than the scrape interval of {every}, which are averaged away")
+        for (median, most), names in _alike(self._slow):
+            hidden.append(
+                f"single samples of {', '.join(names)}: a scrape took {median} s (median; at most {most} s), and when "
+                "in it a counter was read is unknown"
+            )
+        if self._undated:
+            told = ", ".join(sorted(self._undated))
+            hidden.append(f"how long the scrapes of {told} took ({TOOK}), and so how exactly they are dated")
         if self._grid and self._blind:
             names = ", ".join(sorted(self._blind))
             hidden.append(f"missing scrapes of {names}: query_range repeats the last value for up to five minutes")
@@ -223,16 +261,19 @@ class _Reader:
         nominal = float(np.median(np.diff(times)))
         self._intervals.append(nominal)
         self._say_missing(exporter, name, times, nominal)
-        restarts = self._restarts(exporter, rules, name, whole)
-        resets: dict[str, set[float]] = defaultdict(set)
+        took = self._duration(name, series, times, nominal)
+        scrapes = _Scrapes(nominal, self._restarts(exporter, rules, name, whole), took)
         tables, cores = [], None
         for rule in rules.series:
-            for item, values, at in _evaluated(rule, whole, nominal, restarts, resets):
+            for item, values, at in _evaluated(rule, whole, scrapes):
                 if rule.metric == "cores":
                     cores = values
                     continue
                 tables.append(self._column(rule, rules, item, values, at))
-        for metric, moments in sorted(resets.items()):
+        if len(took):
+            t = took.index.to_numpy(float)
+            tables.append((KEPT_AS, scrapes.read_at(t), took.to_numpy(), np.full(len(t), np.nan)))
+        for metric, moments in sorted(scrapes.resets.items()):
             self._notices.append(
                 f"{self._source}: {name}: counter {metric} began anew or ran backwards at "
                 f"{_moments(sorted(moments))}: those intervals have no value"
@@ -244,6 +285,18 @@ class _Reader:
             frame["t_s"] -= self._offset
             self._parts.append(frame.assign(node=name, tier=node[1], source=exporter))
 
+    def _duration(self, node: str, series: list[Series], times: np.ndarray, nominal: float) -> pd.Series:
+        """Of each scrape that gave samples, s; none lasts longer than the interval, by Prometheus' rules."""
+        targets = {_target(s) for s in series}
+        parts = [part for target, part in self._took.items() if target in targets]
+        took = pd.concat(parts).groupby(level=0).max() if parts else pd.Series(dtype=float)
+        took = took[took.index.isin(times)].dropna().clip(0.0, nominal)
+        if took.empty:
+            self._undated.add(node)
+        elif took.quantile(0.95) > LATE * nominal:
+            self._slow[node] = (float(took.median()), float(took.max()))
+        return took
+
     def _column(self, rule: Rule, rules: Exporter, item: str, values: pd.Series, at: pd.Series) -> tuple:
         metric = rule.metric
         if self._containers and rules.machine and metric == "utilization_pct" and rule.resource in NOT_UTILIZATION:
@@ -252,12 +305,11 @@ class _Reader:
 
     def _merged(self, node: str, rules: Exporter, series: list[Series]) -> list[Series]:
         """A node's series, also if its instance was renamed; one moment must not have two values."""
-        low, high = self._span[0] - AROUND_S + self._offset, self._span[1] + AROUND_S + self._offset
         of_target = dict.fromkeys((rules.node, "instance", "job"))
         parts: dict[tuple, list[Series]] = defaultdict(list)
         for s in series:
             kept = {k: v for k, v in s.labels.items() if k not in of_target}
-            inside = (s.t >= low) & (s.t <= high) & ~np.isnan(s.v)
+            inside = (s.t >= self._low) & (s.t <= self._high) & ~np.isnan(s.v)
             if inside.any():
                 parts[s.name, tuple(sorted(kept.items()))].append(Series(s.name, s.labels, s.t[inside], s.v[inside]))
         whole, renamed = [], {}
@@ -323,11 +375,30 @@ class _Reader:
         return times
 
 
-def _evaluated(rule: Rule, series: list[Series], nominal: float, restarts: set[float], resets: dict[str, set[float]]):
+def _target(series: Series) -> tuple[str, str]:
+    return series.labels.get("job", ""), series.labels.get("instance", "")
+
+
+def _by_target(durations: list[Series]) -> dict[tuple[str, str], pd.Series]:
+    parts: dict[tuple[str, str], list[pd.Series]] = defaultdict(list)
+    for s in durations:
+        parts[_target(s)].append(pd.Series(s.v, index=s.t))
+    return {target: pd.concat(some) for target, some in parts.items()}
+
+
+def _alike(slow: dict[str, tuple[float, float]]) -> list[tuple[tuple[str, str], list[str]]]:
+    """Nodes by what is told of them: one exporter may have measured several."""
+    names: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for node, (median, most) in sorted(slow.items()):
+        names[f"{median:.2g}", f"{most:.2g}"].append(node)
+    return list(names.items())
+
+
+def _evaluated(rule: Rule, series: list[Series], scrapes: _Scrapes):
     """(item, values by time, lengths of their intervals or nan) of each item of the rule."""
-    value = [_term(term, rule, series, nominal, restarts, resets) for term in rule.value]
-    of = [_term(term, rule, series, nominal, restarts, resets) for term in rule.of]
-    times = [_term(term, rule, series, nominal, restarts, resets) for term in rule.times]
+    value = [_term(term, rule, series, scrapes) for term in rule.value]
+    of = [_term(term, rule, series, scrapes) for term in rule.of]
+    times = [_term(term, rule, series, scrapes) for term in rule.times]
     items = sorted({item for parts in value for item in parts})
     for item in items:
         result = _together([p[item] for p in value if item in p], largest=rule.largest)
@@ -345,6 +416,7 @@ def _evaluated(rule: Rule, series: list[Series], nominal: float, restarts: set[f
             continue
         result = rule.factor * ((1 - result) if rule.rest else result)
         rates = any(term.rate for term in rule.value)
+        result.index = scrapes.read_at(result.index.to_numpy(float))
         before = result.index.to_series().diff().to_numpy() if rates else np.full(len(result), np.nan)
         if rates:  # the first reading of a counter has no rate
             result, before = result.iloc[1:], before[1:]
@@ -359,9 +431,7 @@ def _together(parts: list[pd.Series], *, largest: bool = False) -> pd.Series | N
     return frame.max(axis=1, skipna=False) if largest else frame.sum(axis=1, skipna=False)
 
 
-def _term(
-    term: Term, rule: Rule, series: list[Series], nominal: float, restarts: set[float], resets: dict[str, set[float]]
-) -> dict[str, pd.Series]:
+def _term(term: Term, rule: Rule, series: list[Series], scrapes: _Scrapes) -> dict[str, pd.Series]:
     """Item -> sum over its series by time. A series that is not there at a time adds nothing; a gap or a counter that
     began anew makes the sum unknown."""
     by_item: dict[str, list[pd.Series]] = defaultdict(list)
@@ -374,7 +444,7 @@ def _term(
             continue
         v = np.ones(len(s.v)) if term.count else s.v
         if term.rate:
-            v = _rate(s, nominal, restarts, resets)
+            v = _rate(s, scrapes)
         by_item[s.labels[rule.item] if rule.item else ""].append(pd.Series(v, index=s.t))
     rates = {}
     for item, parts in by_item.items():
@@ -385,17 +455,18 @@ def _term(
     return rates
 
 
-def _rate(s: Series, nominal: float, restarts: set[float], resets: dict[str, set[float]]) -> np.ndarray:
+def _rate(s: Series, scrapes: _Scrapes) -> np.ndarray:
     """Per second, one value per reading, the first NaN."""
-    dt = np.diff(s.t)
-    at = Clock(s.t, dt, dt > MISSED * nominal, nominal)
+    between = np.diff(s.t)
+    at = Clock(s.t, between, between > MISSED * scrapes.nominal, scrapes.nominal)
     step, _ = deltas(s.v, at)
-    anew = np.isin(s.t[1:], list(restarts)) if restarts else np.zeros(len(dt), dtype=bool)
+    anew = np.isin(s.t[1:], list(scrapes.restarts))
     resets_at = s.t[1:][(np.diff(s.v) < 0) & ~anew]
     if len(resets_at):
-        resets[s.name] |= set(resets_at.tolist())
+        scrapes.resets[s.name] |= set(resets_at.tolist())
     step[anew] = np.nan
-    return np.concatenate([[np.nan], step / dt])
+    dt = np.diff(scrapes.read_at(s.t))
+    return np.concatenate([[np.nan], step / np.where(dt > 0, dt, np.nan)])
 
 
 def _unit(metric: str) -> str:

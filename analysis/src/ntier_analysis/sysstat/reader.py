@@ -56,8 +56,8 @@ class Table:
         }
 
     def frame(self) -> pd.DataFrame:
-        """The table as a data frame: t_s, interval_s, item and the columns."""
-        item = np.array([*self.items, ""], dtype=object)[self.item]
+        """The table as a data frame: t_s, interval_s, item (a category) and the columns."""
+        item = pd.Categorical.from_codes(self.item, pd.Index(self.items, dtype="str"))
         return pd.DataFrame({"t_s": self.t_s, "interval_s": self.interval_s, "item": item} | self.values)
 
 

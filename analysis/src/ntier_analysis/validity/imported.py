@@ -52,6 +52,8 @@ SECOND_S, SECOND_PCT = 1.0, 110.0
 """Over a second a counter of ticks (10 ms) and slices (up to 50 ms, at both ends) may be ahead by a tenth."""
 WINDOW_S, CAPACITY_PCT = 10.0, 103.0
 """As H3."""
+SCRAPE = "scrape_s"
+"""Metric that tells how long the scrape took in which a node's counters were read, s: when in it is unknown."""
 COUNTS_PCT = 5.0
 """By how much two files may differ: from here on a verdict counts throughput as lost."""
 ERRORS_PCT = 1.0
@@ -91,6 +93,12 @@ class Imported:
         """(node, resource, item, source) -> t_s, value in order of time, all phases."""
         rows = self.samples[self.samples["metric"] == "utilization_pct"].sort_values("t_s")
         return {key: part[["t_s", "value"]] for key, part in rows.groupby(["node", "resource", "item", "source"])}
+
+    @cached_property
+    def scrapes(self) -> dict[tuple[str, str], pd.Series]:
+        """(node, source) -> how long its scrapes took, s, by time; empty where nobody told it."""
+        rows = self.samples[self.samples["metric"] == SCRAPE]
+        return {key: part.groupby("t_s")["value"].max() for key, part in rows.groupby(["node", "source"])}
 
     def in_run(self, part: pd.DataFrame) -> pd.DataFrame:
         """Without gaps."""
@@ -317,18 +325,34 @@ def capacity_second(trial: Imported) -> Finding:
 
 
 def _above(trial: Imported, window_s: float, limit: float, said: str) -> Finding:
-    worst, where = 0.0, ""
+    worst, where, late = 0.0, "", False
     for key, part in trial.utilization.items():
         # windows from the node's first sample in the run, the last one only if it is whole
         inside = trial.in_run(part)
-        whole = inside[inside["t_s"] < inside["t_s"].min() + window_s * max(1, (trial.run_s - 1) // window_s)]
-        means = _means(whole, float(inside["t_s"].min()), window_s) if len(inside) else np.array([])
+        if inside.empty:
+            continue
+        begin = float(inside["t_s"].min())
+        whole = inside[inside["t_s"] < begin + window_s * max(1, (trial.run_s - 1) // window_s)]
+        means, scrapes = _means(whole, begin, window_s), trial.scrapes.get((key[0], key[3]))
+        if scrapes is not None:
+            means = _least(means, whole, scrapes, begin, window_s)
         if len(means) and means.max() > worst:
-            worst, where = float(means.max()), _name(key)
-    text = f"{where} was used {worst:.0f} % {said}"
+            worst, where, late = float(means.max()), _name(key), scrapes is not None
+    text = f"{where} was used {'at least ' * late}{worst:.0f} % {said}"
+    text += ", whenever in its scrape a counter was read" * late
     if worst > limit:
         text += ", more than it has; is the value in percent of the whole node (not of one core) during the run?"
     return exact(worst, limit, "pct", text, len(trial.utilization))
+
+
+def _least(means: np.ndarray, whole: pd.DataFrame, scrapes: pd.Series, begin: float, window_s: float) -> np.ndarray:
+    """What each window was used at least: the counters at its ends were read up to half a scrape before or after their
+    times, so the window may be longer than it says."""
+    before = scrapes.rolling(2, min_periods=1).mean().reindex(whole["t_s"]).fillna(0.0).to_numpy()
+    window = np.floor((whole["t_s"].to_numpy() - begin) / window_s)
+    longest = pd.Series(before).groupby(window).max().to_numpy()
+    length = max(window_s, float(np.median(np.diff(whole["t_s"]))) if len(whole) > 1 else window_s)
+    return means * length / (length + longest)
 
 
 @_check("I11", "Utilization of each CPU is in percent, not a share of 1", "utilization_unit")

@@ -81,6 +81,14 @@ def test_all_cpus_are_their_sum_and_one_that_is_offline_has_no_rows():
     assert rows["all"]["idle"][0] == pytest.approx(np.mean(np.concatenate([e for e in each if len(e)])), abs=0.5)
 
 
+def test_a_table_is_a_data_frame_too():
+    table = opened(content()).table("net-dev")
+    frame = table.frame()
+    assert list(frame)[:3] == ["t_s", "interval_s", "item"]
+    assert (frame["item"] == "lo").sum() == 10
+    assert frame.loc[frame["item"] == "veth1", "rxpck"].tolist() == table.of("veth1")["rxpck"].tolist()
+
+
 def test_interfaces_come_and_go_without_shifting_the_others():
     table = opened(content()).table("net-dev")
     assert set(table.items) == {"lo", "eth7", "veth1", "veth2"}

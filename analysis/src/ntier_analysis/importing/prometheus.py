@@ -224,7 +224,7 @@ class _Reader:
         self._low, self._high = span[0] - AROUND_S + offset_s, span[1] + AROUND_S + offset_s
         self._notices, self._parts, self._cores = notices, [], {}
         self._took = _by_target(durations)
-        self._slow: dict[str, tuple[float, float]] = {}
+        self._slow: dict[str, float] = {}
         self._undated: set[str] = set()
         self._intervals: list[float] = []
         self._blind: set[str] = set()
@@ -238,10 +238,10 @@ class _Reader:
             low, high = min(self._intervals), max(self._intervals)
             every = f"{low:.3g} s" if high < 1.2 * low else f"{low:.3g} to {high:.3g} s"
             hidden.append(f"peaks shorter than the scrape interval of {every}, which are averaged away")
-        for (median, most), names in _alike(self._slow):
+        for most in sorted(set(self._slow.values())):
+            names = ", ".join(sorted(node for node, s in self._slow.items() if s == most))
             hidden.append(
-                f"single samples of {', '.join(names)}: a scrape took {median} s (median; at most {most} s), and when "
-                "in it a counter was read is unknown"
+                f"when in its scrape each counter of {names} was read (95 % of the scrapes took up to {most:g} s)"
             )
         if self._undated:
             told = ", ".join(sorted(self._undated))
@@ -293,8 +293,8 @@ class _Reader:
         took = took[took.index.isin(times)].dropna().clip(0.0, nominal)
         if took.empty:
             self._undated.add(node)
-        elif took.quantile(0.95) > LATE * nominal:
-            self._slow[node] = (float(took.median()), float(took.max()))
+        elif (most := took.quantile(0.95)) > LATE * nominal:
+            self._slow[node] = _rounded_up(most)
         return took
 
     def _column(self, rule: Rule, rules: Exporter, item: str, values: pd.Series, at: pd.Series) -> tuple:
@@ -386,12 +386,10 @@ def _by_target(durations: list[Series]) -> dict[tuple[str, str], pd.Series]:
     return {target: pd.concat(some) for target, some in parts.items()}
 
 
-def _alike(slow: dict[str, tuple[float, float]]) -> list[tuple[tuple[str, str], list[str]]]:
-    """Nodes by what is told of them: one exporter may have measured several."""
-    names: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for node, (median, most) in sorted(slow.items()):
-        names[f"{median:.2g}", f"{most:.2g}"].append(node)
-    return list(names.items())
+def _rounded_up(seconds: float) -> float:
+    """To one digit: parts of a test that are imported one by one then tell the same."""
+    unit = 10.0 ** np.floor(np.log10(seconds))
+    return float(np.ceil(seconds / unit - 1e-9) * unit)
 
 
 def _evaluated(rule: Rule, series: list[Series], scrapes: _Scrapes):

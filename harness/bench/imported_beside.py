@@ -6,12 +6,16 @@ measurement.
     python3 -m venv build/locust && build/locust/bin/pip install locust
     GOSUMDB=off GOBIN=$PWD/build go install go.k6.io/k6@v1.3.0 # minutes of CPU; without it: --tools locust
     .venv/bin/python harness/bench/imported_beside.py [--topo 1/1/1/1M] [--users 500,1500,2500,3500,4500]
-        [--phases 20/40/2] [--nodes web1,db1] [--tools locust,k6] [--cpu host] [--work build/imported-beside]
+        [--phases 20/40/2] [--middleware haproxy] [--nodes web1,db1] [--tools locust,k6] [--cpu host]
+        [--work build/imported-beside]
 
-The services that apt installs may stay stopped. Needs root, the images of the topology (make setup TOPO=...), and the
+With ShardingSphere the middleware is nearly as full as the database, so that verdicts of the same sweep differ by
+chance; with HAProxy one tier limits.
+
+The services that apt installs may stay stopped. Needs root, the images (make setup TOPO=... MIDDLEWARE=...), and the
 machine for itself. --cpu says who counts the nodes' CPU time:
   host       process-exporter on the machine that holds the nodes, which tells them apart by their control groups;
-             complete, but dated by up to half a second too early: up to 115 % in a second
+             complete; read within the 0.1 to 0.5 s that a scrape takes
   processes  process-exporter in each node: exact, but in a full node most of its answers are late
   node       node_exporter in each node: in a full node up to 1.6 times too much (it is counted by ticks)
 With the last two import refuses all trials beyond the knee (docs/how-to/imports.md).
@@ -324,6 +328,7 @@ def main() -> None:
     parser.add_argument("--topo", default="1/1/1/1M")
     parser.add_argument("--users", default="500,1500,2500,3500,4500", help="nominal")
     parser.add_argument("--phases", default="20/40/2")
+    parser.add_argument("--middleware", default="haproxy")
     parser.add_argument("--nodes", help="that are imported, as web1,db1; default: all but the clients")
     parser.add_argument("--tools", default="locust,k6")
     parser.add_argument("--cpu", choices=EXPORTERS, default="host", help="who counts the nodes' CPU time")
@@ -340,7 +345,8 @@ def main() -> None:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     name = f"beside{time.strftime('%m%d%H%M')}"  # trials that were run before were not scraped
-    wanted = {"topo": given.topo, "users": given.users, "phases": given.phases, "name": name}
+    wanted = {"topo": given.topo, "users": given.users, "phases": given.phases, "middleware": given.middleware,
+              "name": name}  # fmt: skip
     lab = make_lab()
     spec = make_spec(wanted, lab.paths.root, os.cpu_count() or 1)
     with sweep.locked(lab):

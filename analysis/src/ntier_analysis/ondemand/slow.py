@@ -129,9 +129,10 @@ def _finding(rows: pd.DataFrame, of: int, traced: bool) -> str:
         return f"{text}; for none of these {len(rows)} its request is known."
     sums = known[["before", "within", "after"]].sum()
     shares = {name: 100 * value / sums.sum() for name, value in sums.items()}
+    shown = f"the {len(rows)} shown" if len(known) == len(rows) else f"{len(known)} shown whose request is known"
     return (
-        f"{text}; of the time of the {len(known)} with known requests {shares['before']:.0f} % passed before the web "
-        f"server began, {shares['within']:.0f} % in it and behind it, {shares['after']:.0f} % after the page."
+        f"{text}. Of the time of {shown}, {shares['before']:.0f} % passed before the web server began, "
+        f"{shares['within']:.0f} % in it and behind it, {shares['after']:.0f} % after the page."
     )
 
 

@@ -47,12 +47,13 @@ def first_to_saturate(valid: list[TrialData]) -> list[str]:
     if not limits:
         return []
     limit, name, fit = limits[0]
-    unit = "cores" if name in valid[0].capacity_cores else "of its capacity"
+    known = name in valid[0].capacity_cores  # an import may not know how many cores a node has
+    cpu, unit = ("CPU", "cores") if known else ("its whole CPU", "of its capacity")
     servers = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
     unknown = [n for n in servers if not apart(np.array([x for x, _ in _unsaturated(valid, n)]))]
     among = f"of all CPUs but {', '.join(unknown)} (no two such loads a tenth apart)" if unknown else "of all CPUs"
     return [
-        f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of CPU per interaction (s.e. "
+        f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of {cpu} per interaction (s.e. "
         f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit}"
         f" idle; it would be the first {among} to saturate, at {limit:.1f}/s"
     ]

@@ -300,3 +300,19 @@ def test_with_a_clock_that_is_wrong_the_nodes_still_agree_and_what_was_seen_is_n
     assert 0 < statistics.median(float(row["oldest_ms"]) for row in trial.lines("applied.csv")) < 900, (
         "ages are of one clock"
     )
+
+
+def test_a_relay_that_cannot_begin_leaves_no_other_complaint(caplog):
+    """asyncio complains of a process that somebody else has waited for; most of the times, if it is killed while it
+    ends."""
+    node = Place(1, "host=127.0.0.1 port=5999", "n1")
+
+    async def main() -> None:
+        for _ in range(10):
+            with pytest.raises(Unfit, match="address already in use"):
+                async with delays.delayed([node], 5):
+                    pass
+
+    with socket.create_server(("127.0.1.2", 5999)):
+        run(main())
+    assert caplog.messages == []

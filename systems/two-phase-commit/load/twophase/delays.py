@@ -93,9 +93,19 @@ async def delayed(nodes: Sequence[Place], delay_ms: float) -> AsyncIterator[Dela
             elif why := _last_line(complaints):
                 delays.ended += f": {why}"
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            process.stdin.close()  # which ends the relay
+            await _ended(process)
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Killed only if it does not end by itself: to kill one that is just ending takes its exit status away from
+    asyncio, which then complains on stderr."""
+    try:
+        await asyncio.wait_for(process.wait(), ANSWER_S)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
 
 def _last_line(file: IO[bytes]) -> str:

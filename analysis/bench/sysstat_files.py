@@ -3,8 +3,9 @@
     sadc -S XALL 1 721 day.sa      # twelve minutes of a machine, as in the study's trials
     python analysis/bench/sysstat_files.py day.sa --repeats 9
 
-Each repetition runs every way once, one after the other; the figure is CPU time (user and system, children included),
-the median of the repetitions and of the ratios within them. Starting Python and importing are not counted.
+Each repetition runs every way on --files files in a row (the same one), as an ingest reads one node after the other;
+the figure is the CPU time of a file (user and system, children included), the median of the repetitions and of the
+ratios within them. Starting Python and importing are not counted.
 pandas reads each section of sadf's output (each has a header of its own) as the table it is."""
 
 from __future__ import annotations
@@ -63,26 +64,35 @@ def frames_by_reader(path: Path, names: list[str] | None) -> int:
 
 
 def parquet_by_reader(path: Path, names: list[str] | None) -> int:
-    """The same as Parquet (zstd) in memory, a table for each activity."""
+    """The same as one Parquet file (zstd, in memory) of three columns: series, number of the record, value."""
     file = read(str(path), path.read_bytes())
-    values = 0
+    series, codes, records, values = [], [], [], []
     for name in names or file.activities:
-        table = pa.Table.from_pandas(file.table(name).frame(), preserve_index=False)
-        pq.write_table(table, pa.BufferOutputStream(), compression="zstd")
-        values += table.num_rows * (table.num_columns - 1)
-    return values
+        table = file.table(name)
+        for column, those in table.values.items():
+            codes.append((table.item + len(series)).astype(np.int32))
+            series += [f"{name} {item} {column}" for item in table.items]
+            records.append(table.record.astype(np.int32))
+            values.append(those)
+    coded = pa.DictionaryArray.from_arrays(pa.array(np.concatenate(codes)), pa.array(series))
+    rows = pa.table({"series": coded, "record": np.concatenate(records), "value": np.concatenate(values)})
+    dictionary = ["series", "record"]
+    pq.write_table(rows, pa.BufferOutputStream(), compression="zstd", use_dictionary=dictionary, write_statistics=False)
+    return len(rows)
 
 
-def timed(run: Callable[[], int]) -> tuple[float, int]:
+def timed(run: Callable[[], int], files: int) -> tuple[float, int]:
+    """-> CPU seconds of a file, its values"""
     before = cpu_s()
-    values = run()
-    return cpu_s() - before, values
+    values = [run() for _ in range(files)]
+    return (cpu_s() - before) / files, values[0]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--files", type=int, default=10)
     options = parser.parse_args()
     file = read(str(options.file), options.file.read_bytes())
     version = subprocess.run(["sadf", "-V"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
@@ -99,7 +109,7 @@ def main() -> None:
         ]
         for way in ways[1:]:
             way()  # imports what is imported when it is first used
-        rounds = [[timed(way) for way in ways] for _ in range(options.repeats)]
+        rounds = [[timed(way, options.files) for way in ways] for _ in range(options.repeats)]
         ms = [statistics.median(1e3 * r[i][0] for r in rounds) for i in range(len(ways))]
         ratios = [statistics.median(r[0][0] / r[i][0] for r in rounds) for i in range(1, len(ways))]
         took = [[1e3 * r[i][0] for r in rounds] for i in range(len(ways))]

@@ -250,6 +250,7 @@ def test_the_good_import_is_good(tmp_path):
     assert "s: 3 trials, 3 valid, 900 samples" in notices
     (verdict,) = verdicts(tmp_path / "store", [])
     assert (verdict.verdict, [(b.tier, b.resource) for b in verdict.bottlenecks]) == ("single", [("db", "cpu")])
+    assert any("app1 needs 3.96 ms of its whole CPU per interaction" in said for said in verdict.evidence)  # 4 in truth
 
 
 def number(rows_: list) -> list:

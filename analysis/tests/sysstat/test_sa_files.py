@@ -3,6 +3,7 @@
 import json
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from against_sadf import differences, ours, printed
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.sysstat import sysstat
 from ntier_analysis.sysstat import NAMES, SaFile, items, read, records
+from ntier_analysis.sysstat.figures import Columns
+from ntier_analysis.sysstat.reader import Table
 from ntier_analysis.trial import RawTrial
 from sa_fuzz import run as fuzz
 from synthetic import Spec, Truth, write_trial
@@ -87,6 +90,12 @@ def test_a_table_is_a_data_frame_too():
     assert list(frame)[:3] == ["t_s", "interval_s", "item"]
     assert (frame["item"] == "lo").sum() == 10
     assert frame.loc[frame["item"] == "veth1", "rxpck"].tolist() == table.of("veth1")["rxpck"].tolist()
+
+
+def test_two_items_of_one_name_are_one_category():
+    columns = Columns({"free": np.array([1.0, 2.0])}, lambda: (np.array([0, 1]), np.array([0, 1])), ["/mnt", "/mnt"])
+    times = SimpleNamespace(t_s=np.array([10, 11]), interval_cs=np.array([100, 100]))
+    assert Table("filesystems", columns, times).frame()["item"].tolist() == ["/mnt", "/mnt"]
 
 
 def test_interfaces_come_and_go_without_shifting_the_others():

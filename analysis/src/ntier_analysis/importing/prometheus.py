@@ -294,7 +294,7 @@ class _Reader:
         if took.empty:
             self._undated.add(node)
         elif (most := took.quantile(0.95)) > LATE * nominal:
-            self._slow[node] = _rounded_up(most)
+            self._slow[node] = max(_rounded_up(most), self._slow.get(node, 0.0))
         return took
 
     def _column(self, rule: Rule, rules: Exporter, item: str, values: pd.Series, at: pd.Series) -> tuple:

@@ -57,7 +57,8 @@ class Table:
 
     def frame(self) -> pd.DataFrame:
         """The table as a data frame: t_s, interval_s, item (a category) and the columns."""
-        item = pd.Categorical.from_codes(self.item, pd.Index(self.items, dtype="str"))
+        codes, names = pd.factorize(pd.Index(self.items, dtype="str"))  # a mount point may have had two file systems
+        item = pd.Categorical.from_codes(codes[self.item], names)
         return pd.DataFrame({"t_s": self.t_s, "interval_s": self.interval_s, "item": item} | self.values)
 
 

@@ -5,7 +5,7 @@
 
 Each repetition runs every way on --files files in a row (the same one), as an ingest reads one node after the other;
 the figure is the CPU time of a file (user and system, children included), the median of the repetitions and of the
-ratios within them. Starting Python and importing are not counted.
+ratios within them. Starting Python and importing (numba too: `read` uses it in a process that has it) are not counted.
 pandas reads each section of sadf's output (each has a header of its own) as the table it is."""
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import numba
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from ntier_analysis.sysstat import read
+from ntier_analysis.sysstat import SaFile, read
 
 SELECTION = ["-u", "-r", "-b", "-d", "-n", "DEV", "-q"]
 SELECTED = ["cpu-load", "memory", "io", "disk", "net-dev", "queue"]
@@ -52,7 +53,15 @@ def by_sadf(path: Path, options: list[str]) -> int:
 
 def by_reader(path: Path, names: list[str] | None) -> int:
     """-> values; with the number of the record and of the item of each row"""
-    file = read(str(path), path.read_bytes())
+    return values_of(read(str(path), path.read_bytes()), names)
+
+
+def by_numpy(path: Path, names: list[str] | None) -> int:
+    """The same without numba."""
+    return values_of(SaFile(str(path), path.read_bytes()), names)
+
+
+def values_of(file: SaFile, names: list[str] | None) -> int:
     tables = [file.table(name) for name in names or file.activities]
     return sum(len(t.record) * len(t.values) for t in tables if len(t.item) == len(t.t_s))
 
@@ -96,14 +105,17 @@ def main() -> None:
     options = parser.parse_args()
     file = read(str(options.file), options.file.read_bytes())
     version = subprocess.run(["sadf", "-V"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
-    print(f"{options.file.stat().st_size} bytes, sysstat {file.version}, {len(file.t_s)} intervals; {version}, "
-          f"pandas {pd.__version__}, NumPy {np.__version__}, {platform.machine()}")  # fmt: skip
-    print("| what | values | sadf -d + pandas, ms | reader, ms | ratio | as data frames, ms | ratio | as Parquet, ms "
-          "| ratio |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|")  # fmt: skip
+    versions = ", ".join(f"{module.__name__} {module.__version__}" for module in (pd, np, numba))
+    print(f"{options.file.stat().st_size} bytes, sysstat {file.version}, {len(file.t_s)} intervals; {version}, {versions}, "
+          f"{platform.machine()}")  # fmt: skip
+    ways = ("sadf -d + pandas", "reader", "without numba", "as data frames", "as Parquet")
+    print(f"| what | values | {ways[0]}, ms | {' | '.join(f'{way}, ms | ratio' for way in ways[1:])} |")
+    print(f"|---|{'--:|' * 2 * len(ways)}")
     for title, words, names in (("all (`-A`)", ["-A"], None), (f"`{' '.join(SELECTION)}`", SELECTION, SELECTED)):
         ways = [
             lambda words=words: by_sadf(options.file, words),
             lambda names=names: by_reader(options.file, names),
+            lambda names=names: by_numpy(options.file, names),
             lambda names=names: frames_by_reader(options.file, names),
             lambda names=names: parquet_by_reader(options.file, names),
         ]

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 import zstandard
 from ntier_analysis.errors import DataError
-from ntier_analysis.sysstat import read
+from ntier_analysis.sysstat import SaFile, read
+from ntier_analysis.sysstat.loops import Loops, compiled
 
 sys.path.insert(0, str(Path(__file__).parent))
 from against_sadf import differences, ours, printed, sadf
@@ -31,7 +32,17 @@ NUMBERS = (0, 1, 2, 2**15, 2**16, 2**28, 2**31 - 1, 2**31, 2**32 - 1)
 
 
 def originals() -> list[bytes]:
-    return [zstandard.ZstdDecompressor().stream_reader(p.read_bytes()).read() for p in sorted(DATA.glob("*.sa.zst"))]
+    """The files, and the plain part of each."""
+    files = [zstandard.ZstdDecompressor().stream_reader(p.read_bytes()).read() for p in sorted(DATA.glob("*.sa.zst"))]
+    return [*files, *map(plain, files)]
+
+
+def plain(content: bytes) -> bytes:
+    """The file of a machine on which nothing comes or goes: two alike records, the second of them three times."""
+    file = read("f.sa", content)
+    stretch = next(stretch for stretch in file._records.stretches if stretch.n > 1)
+    second = stretch.header + stretch.step
+    return content[: file.header.end] + content[stretch.header : second] + 3 * content[second : second + stretch.step]
 
 
 def damaged(files: list[bytes], random_: random.Random) -> bytes:
@@ -66,20 +77,18 @@ def damaged(files: list[bytes], random_: random.Random) -> bytes:
 
 
 def check(content: bytes) -> str:
-    """Reads all of it. -> "read", or the error's text. AssertionError for anything but figures that can be."""
+    """Reads all of it. -> "read", or the error's text. AssertionError for anything but figures that can be, or if the
+    compiled loops find other ones."""
     started = time.process_time()
-    try:
-        file = read("f.sa", content)
-        tables = file.tables()
-    except DataError as error:
-        said = str(error)
-    else:
-        said = ""
+    (file, said), (quick, said_quick) = (_opened(content, loops) for loops in (None, compiled()))
+    assert said == said_quick, f"{said!r}, with compiled loops {said_quick!r}"
     if said:
         match = re.match(r"f\.sa: byte (\d+): ", said)
         assert match, f"no place: {said}"
         assert int(match[1]) <= len(content), f"place behind the end: {said}"
         return said
+    assert unlike(file, quick) == []
+    tables = file.tables()
     for name, table in tables.items():
         rows = len(table.record)
         assert (table.record < len(file._records.t_s)).all(), name
@@ -94,6 +103,28 @@ def check(content: bytes) -> str:
         assert (values < 100.01).all() or column in GUESTS, (column, values.max())
     assert time.process_time() - started < LIMIT_S, "too slow"
     return "read"
+
+
+def _opened(content: bytes, loops: Loops | None) -> tuple[SaFile | None, str]:
+    """-> the file, all of it read, and the error's text."""
+    try:
+        file = SaFile("f.sa", content, loops)
+        file.tables()
+    except DataError as error:
+        return None, str(error)
+    return file, ""
+
+
+def unlike(file: SaFile, other: SaFile) -> list[str]:
+    """What two readings of the same file do not have to the last bit."""
+    found = [] if file.activities == other.activities else ["activities"]
+    for name, a in file.tables().items():
+        b = other.table(name)
+        rows = [getattr(a, what).tobytes() == getattr(b, what).tobytes() for what in ("record", "item", "t_s")]
+        if not all(rows) or (a.items, a.notes, list(a.values)) != (b.items, b.notes, list(b.values)):
+            found.append(name)
+        found += [f"{name} {c}" for c in a.values if a.values[c].tobytes() != b.values[c].tobytes()]
+    return found
 
 
 SENSORS = ("fan-speed", "temperature", "voltage-input")

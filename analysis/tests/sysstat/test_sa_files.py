@@ -2,6 +2,7 @@
 
 import json
 import struct
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,10 +12,12 @@ import zstandard
 from against_sadf import differences, ours, printed
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.sysstat import sysstat
-from ntier_analysis.sysstat import NAMES, SaFile, items, read, records
+from ntier_analysis.sysstat import NAMES, SaFile, items, loops, read, records
 from ntier_analysis.sysstat.figures import Columns
+from ntier_analysis.sysstat.loops import Loops
 from ntier_analysis.sysstat.reader import Table
 from ntier_analysis.trial import RawTrial
+from sa_fuzz import plain, unlike
 from sa_fuzz import run as fuzz
 from synthetic import Spec, Truth, write_trial
 
@@ -181,6 +184,63 @@ def test_disk_that_was_replaced_begins_at_zero():
     first = opened(data).table("disk")
     assert first.values["tps"][first.record == 2][0] == pytest.approx(7 / file.interval_s[1])
     assert number
+
+
+# ---- the compiled loops find the same ---------------------------------------------------------------------------
+
+
+COMPILED = loops.compiled()
+PLAIN = {name: plain(bytes(content(name))) for name in FILES} | {"db1": unpacked(IMPORTED / "db1-12.7.5.sa.zst")}
+"""Files on whose machine nothing comes or goes, which the loops are for."""
+COUNTERS = ("cpu-load", "paging", "io", "interrupts", "disk", "net-dev", "net-edev", "net-nfs", "softnet", "psi-io")
+
+
+def counting(calls: list[str]) -> Loops:
+    def counted(name: str):
+        return lambda *args: calls.append(name) or getattr(COMPILED, name)(*args)
+
+    return Loops(*map(counted, Loops._fields))
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_compiled_loops_find_the_same_to_the_last_bit(name):
+    calls = []
+    quick = SaFile("f.sa", PLAIN[name], counting(calls))
+    quick.tables()
+    assert unlike(SaFile("f.sa", PLAIN[name]), quick) == []
+    assert set(calls) == (set() if name == "12.6.1-s390x" else set(Loops._fields))  # not of the other byte order
+
+
+@pytest.mark.parametrize("name", ["12.7.5", "12.6.1-i386"])
+@pytest.mark.parametrize("activity", COUNTERS)
+def test_compiled_loops_leave_counters_that_run_backwards_to_the_others(name, activity):
+    """Each number of each item in turn: smaller than before, larger than half of its size, zero from the start."""
+    file = SaFile("f.sa", PLAIN[name])
+    if activity not in file.activities:
+        pytest.skip(f"{name} has none")
+    number, known = file._known[activity]
+    listed, at = file.header.activities[number], [file._records.place_of(number, r) for r in range(3)]
+    size = 4 if activity in ("interrupts", "net-nfs", "softnet") else 8
+    half, top = 2 ** (8 * size - 1), 2 ** (8 * size)
+    fields = sum(map(len, known.fields)) if size == 4 else listed.kinds.wide + listed.kinds.longs
+    for item in range(min(3, file._records.counts(number)[0])):
+        for field in range(fields):
+            for values in ((9, 5, 5), (half - 1, top - 1, 3), (0, 0, half + 5), (top - 9, 2, 1)):
+                data = bytearray(PLAIN[name])
+                for begin, value in zip(at, values, strict=True):
+                    place = begin + item * listed.size + size * field
+                    data[place : place + size] = value.to_bytes(size, "little")
+                assert unlike(opened(data), SaFile("f.sa", bytes(data), COMPILED)) == [], (item, field, values)
+
+
+def test_compiled_loops_serve_from_some_number_of_files_on(monkeypatch):
+    """numba takes half a second to import, and is an extra: the package installs alone."""
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    assert loops.loops(loops.WORTH - 1) is None
+    loops.compiled.cache_clear()
+    monkeypatch.setitem(sys.modules, "numba", None)  # import numba raises ImportError
+    assert loops.loops(loops.WORTH) is None
+    loops.compiled.cache_clear()
 
 
 # ---- files of other versions ---------------------------------------------------------------------------------------

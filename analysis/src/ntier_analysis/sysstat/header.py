@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ntier_analysis.errors import DataError
 
@@ -50,6 +51,14 @@ class Listed:
     at: int
 
 
+class Listing(tuple[Listed, ...]):
+    """The activities of a file in its order. Files of one machine share one, so that what follows from it is found out
+    once: it is a key by its identity."""
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
 @dataclass(frozen=True)
 class Header:
     """`cpus`: those of the machine when the file was begun, online or not; `end`: where the records begin, byte."""
@@ -62,7 +71,7 @@ class Header:
     machine: str
     time_zone: str
     cpus: int
-    activities: tuple[Listed, ...]
+    activities: Listing
     record_bytes: int
     record_kinds: Kinds
     end: int
@@ -172,7 +181,21 @@ def _magic(source: Bytes) -> tuple[str, int, int, Kinds]:
     return said, MAGIC_BYTES, size, kinds
 
 
-def _activities(source: Bytes, at: int, count: int, size: int, of_kinds: int) -> tuple[Listed, ...]:
+@lru_cache(maxsize=64)
+def _kept(key: object) -> list[Listing]:
+    """Where the listing of files whose list of activities has the same bytes is kept."""
+    return []
+
+
+def _activities(source: Bytes, at: int, count: int, size: int, of_kinds: int) -> Listing:
+    of_same = _kept((source.order, at, count, size, source.content[of_kinds : of_kinds + 12],
+                     source.content[at : at + count * size]))  # fmt: skip
+    if not of_same:
+        of_same.append(_read_activities(source, at, count, size, of_kinds))
+    return of_same[0]
+
+
+def _read_activities(source: Bytes, at: int, count: int, size: int, of_kinds: int) -> Listing:
     numbers = source.kinds(of_kinds, size, (0, 0, 9), "list of activities")
     if numbers.wide or numbers.longs:
         raise source.wrong(of_kinds, "a list of activities with numbers of a later format")
@@ -187,4 +210,4 @@ def _activities(source: Bytes, at: int, count: int, size: int, of_kinds: int) ->
             raise source.wrong(place, f"{what} is listed twice")
         kinds = source.kinds(place + 24, item_size, (0, 0, 0), what)
         activities[number_id] = Listed(number_id, magic, items, sub_items, bool(counted), item_size, kinds, place)
-    return tuple(activities.values())
+    return Listing(activities.values())

@@ -6,19 +6,23 @@ not become its own."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ntier_analysis.sysstat.header import Listed
+from ntier_analysis.sysstat.lazy import lazy
+from ntier_analysis.sysstat.loops import Loops
 from ntier_analysis.sysstat.records import MANY, Records
 
 if TYPE_CHECKING:
     from ntier_analysis.sysstat.activities import Activity
 
 Rows = slice | np.ndarray
+FARTHEST = {8: 2**63 - 1, 4: 2**31 - 1}
+"""Bytes of a counter -> most that it can grow by: beyond, it ran backwards."""
 
 
 @dataclass(frozen=True)
@@ -34,21 +38,47 @@ class Keys:
     steady_stretches: bool = False
 
 
-class Readings:
-    """All structures of one activity: a row per item and record, in the order of the file."""
+class Kind(NamedTuple):
+    """Numbers that stand side by side in a structure and are of one kind: `names` of them, `form` of each, `step` bytes
+    from one to the next, `at` byte of the first."""
 
-    def __init__(self, records: Records, activity: Activity, number: int) -> None:
-        self.records, self.activity, self.number = records, activity, number
+    names: tuple[str, ...]
+    form: str
+    step: int
+    at: int
+
+
+def kinds_of(activity: Activity, listed: Listed, long_bytes: int) -> list[Kind]:
+    """Of what the file has. Fields that it does not have are in none, nor are those of later versions."""
+    wide, longs, narrow = activity.fields
+    kinds = listed.kinds
+    parts = [Kind(wide[: kinds.wide], "f8" if activity.floats else "u8", 8, 0),
+             Kind(longs[: kinds.longs], f"u{long_bytes}", 8, 8 * kinds.wide),
+             Kind(narrow[: kinds.narrow], "u4", 4, 8 * (kinds.wide + kinds.longs))]  # fmt: skip
+    return [part for part in parts if part.names]
+
+
+class Readings:
+    """All structures of one activity: a row per item and record, in the order of the file. `loops`: compiled ones.
+    `views`: [(names, (records, items, names) numbers)] as they lie in the file, sub-items count as items; None unless
+    all records are alike."""
+
+    def __init__(
+        self, records: Records, activity: Activity, number: int, kinds: list[Kind], loops: Loops | None
+    ) -> None:
+        self.records, self.activity, self.number, self.loops = records, activity, number, loops
         self.listed: Listed = records.header.activities[number]
         self.sub = self.listed.sub_items
         self.even = self._even()
+        self._kinds = kinds
+        self.views = self._views()
 
     def _even(self) -> int:
         """Items of each record if all hold as many, and the file has one run; else 0."""
         counts = {s.layout.counts[self.number] for s in self.records.stretches}
         return counts.pop() if len(counts) == 1 and self.records.n > 1 and self.records.one_run else 0
 
-    @cached_property
+    @lazy
     def counts(self) -> np.ndarray:
         """(records,) items of each."""
         return self.records.counts(self.number)
@@ -58,63 +88,111 @@ class Readings:
         """Most items of a record."""
         return max((s.layout.counts[self.number] for s in self.records.stretches), default=0)
 
-    @cached_property
+    @lazy
     def record(self) -> np.ndarray:
         """(rows,) number of the record."""
-        return np.repeat(np.arange(self.records.n), self.even or self.counts)
+        return self.records.record_of(self.even) if self.even else np.repeat(np.arange(self.records.n), self.counts)
 
-    @cached_property
+    @lazy
     def position(self) -> np.ndarray:
         """(rows,) place among the items of the record."""
         if self.even:
-            return np.tile(np.arange(self.even), self.records.n)
+            return self.records.position_of(self.even)
         return np.arange(len(self.record)) - np.repeat(self.first, self.counts)
 
-    @cached_property
+    @lazy
     def first(self) -> np.ndarray:
         """(records,) first row of each."""
         return np.cumsum(self.counts) - self.counts
 
-    @cached_property
+    @lazy
     def keys(self) -> Keys:
         return self.activity.keys(self)
 
     # ---- fields ----
 
-    @cached_property
-    def blocks(self) -> list[tuple[tuple[str, ...], np.ndarray]]:
-        """[(names, (rows, names) numbers)], with sub-items (rows, sub-items, names): what stands side by side in the
-        file and is of one kind. Fields that the file does not have are in none, nor are those of later versions."""
-        wide, longs, narrow = self.activity.fields
-        kinds, long_bytes = self.listed.kinds, self.records.header.long_bytes
-        parts = [(wide, kinds.wide, "f8" if self.activity.floats else "u8", 8, 0),
-                 (longs, kinds.longs, f"u{long_bytes}", 8, 8 * kinds.wide),
-                 (narrow, kinds.narrow, "u4", 4, 8 * (kinds.wide + kinds.longs))]  # fmt: skip
-        return [
-            (names[:count], self._gather(offset, form, min(len(names), count), step))
-            for names, count, form, step, offset in parts
-            if names and count
-        ]
+    def names(self, kind: int) -> tuple[str, ...]:
+        return self._kinds[kind].names
 
-    def _gather(self, offset: int, form: str, count: int, step: int) -> np.ndarray:
+    @lazy
+    def blocks(self) -> list[tuple[tuple[str, ...], np.ndarray]]:
+        """[(names, (rows, names) numbers)], with sub-items (rows, sub-items, names), a block of each kind."""
+        return [(names, self._gather(at, form, len(names), step)) for names, form, step, at in self._kinds]
+
+    def _gather(self, at: int, form: str, count: int, step: int) -> np.ndarray:
         shape, steps = (count,), (step,)
         if self.activity.sub_items > 1:
             shape, steps = (self.sub, count), (self.listed.size, step)
-        return self.records.gather(self.number, offset, form, shape, steps)
+        return self.records.gather(self.number, at, form, shape, steps)
 
-    @cached_property
+    @lazy
     def fields(self) -> dict[str, np.ndarray]:
         """{name: (rows,) or (rows, sub-items)}"""
         return {name: block[..., i] for names, block in self.blocks for i, name in enumerate(names)}
 
     def text(self, number: int) -> np.ndarray:
         """(rows, bytes), or (rows, sub-items, bytes), of a text that follows the numbers."""
-        offset, size = self.listed.kinds.bytes + sum(self.activity.texts[:number]), self.activity.texts[number]
-        return self._gather(offset, f"V{size}", 1, size).view(np.uint8)
+        size = self.activity.texts[number]
+        return self._gather(self.at_text(number), f"V{size}", 1, size).view(np.uint8)
+
+    def at_text(self, number: int) -> int:
+        return self.listed.kinds.bytes + sum(self.activity.texts[:number])
+
+    # ---- numbers as they lie in the file, not copied ----
+
+    def _views(self) -> list[tuple[tuple[str, ...], np.ndarray]] | None:
+        if not self.even or not self.records.plain:
+            return None
+        return [(names, self.view(at, form, len(names), step)) for names, form, step, at in self._kinds]
+
+    def view(self, at: int, form: str, count: int, step: int) -> np.ndarray:
+        return self.records.view(self.number, at, form, count, step)
+
+    def constant(self, at: int, form: str, count: int, items: slice = slice(None)) -> np.ndarray | None:
+        """(items, count) numbers if all records hold the same there; None where they do not, or `views` are none."""
+        if not self.views:
+            return None
+        numbers = self.view(at, form, count, int(form[1:]))[:, items]
+        same = self.loops.constant(numbers) if self.loops else (numbers[1:] == numbers[0]).all()
+        return numbers[0] if same else None
+
+    # ---- counters that only grow, by the compiled loops; None where they cannot serve ----
+
+    def steps(self, kind: int = 0, items: slice = slice(None), fields: slice = slice(None),
+              most: int | None = None) -> np.ndarray | None:  # fmt: skip
+        """(fields, rows) what the counters of one kind grew by from record to record."""
+        if not self.loops or not self.views or not self.keys.steady:
+            return None
+        counters = self.views[kind][1][:, items, fields]
+        grown = self._room(counters)
+        most = FARTHEST[counters.itemsize] if most is None else most
+        return grown.reshape(len(grown), -1) if self.loops.steps(counters, most, grown) else None
+
+    def rates(self, kind: int = 0) -> np.ndarray | None:
+        """(fields, rows) the same per second."""
+        if not self.loops or not self.views or not self.keys.steady:
+            return None
+        counters = self.views[kind][1]
+        rates = self._room(counters)
+        only_grew = self.loops.rates(counters, FARTHEST[counters.itemsize], self.records.interval_cs, rates)
+        return rates.reshape(len(rates), -1) if only_grew else None
+
+    def levels(self, view: np.ndarray) -> np.ndarray:
+        """(records, items, fields) -> (fields, rows) floats, without the first record."""
+        levels = self._room(view)
+        if self.loops:
+            self.loops.levels(view, levels)
+        else:
+            levels[...] = view[1:].transpose(2, 0, 1)
+        return levels.reshape(len(levels), -1)
+
+    def _room(self, counters: np.ndarray) -> np.ndarray:
+        records, items, fields = counters.shape
+        return self.records.room((fields, records - 1, items))
 
     # ---- which reading is compared with which ----
 
-    @cached_property
+    @lazy
     def ends(self) -> Rows:
         """Rows of records that end an interval; the others only begin one."""
         if self.even:
@@ -146,7 +224,7 @@ class Readings:
         before[order[1:][same]] = rows[order[:-1][same]]
         return rows[before >= 0], before[before >= 0]
 
-    @cached_property
+    @lazy
     def before(self) -> np.ndarray:
         """(rows,) row of the same item in the record before, -1 without one or where that is of another run. Raises
         DataError if a record holds one item twice.
@@ -202,14 +280,13 @@ class Readings:
     def interval_cs(self, rows: Rows) -> np.ndarray:
         """(rows,) of the interval that ends with each row, 1/100 s."""
         if isinstance(rows, slice):
-            interval = self.records.interval_cs[1:]
-            return interval if self.even == 1 else np.repeat(interval, self.even)
+            return self.records.intervals_of(self.even)
         return self.records.interval_cs[self.record[rows]]
 
 
 def only(readings: Readings) -> Keys:
     """The activity has one item."""
-    return Keys(np.zeros(len(readings.record), np.int64), [""], True)
+    return Keys(readings.position if readings.even == 1 else np.zeros(len(readings.record), np.int64), [""], True)
 
 
 def by_position(readings: Readings) -> Keys:
@@ -229,35 +306,64 @@ def by_interrupt(readings: Readings) -> Keys:
 
 
 def by_name(readings: Readings) -> Keys:
-    return distinct(readings, readings.text(0), c_string)
+    return distinct(readings, readings.at_text(0), readings.activity.texts[:1], lambda: readings.text(0), c_string)
 
 
 def by_filesystem(readings: Readings) -> Keys:
     """The mount point tells file systems apart: one can be mounted twice."""
-    size = readings.activity.texts[0]
-    both = np.concatenate([readings.text(0), readings.text(1)], axis=1)
-    items = distinct(readings, both, lambda raw: (c_string(raw[size:]), c_string(raw[:size])))
-    return Keys(items.codes, [m for m, _ in items.names], items.steady, {"filesystem": [f for _, f in items.names]})
+    sizes = readings.activity.texts
+
+    def both() -> np.ndarray:
+        return np.concatenate([readings.text(0), readings.text(1)], axis=1)
+
+    items = distinct(readings, readings.at_text(0), sizes, both,
+                     lambda raw: (c_string(raw[sizes[0] :]), c_string(raw[: sizes[0]])))  # fmt: skip
+    notes = {"filesystem": [f for _, f in items.names]}
+    return replace(items, names=[m for m, _ in items.names], notes=notes, steady_stretches=False)
 
 
 def by_line(readings: Readings) -> Keys:
-    return distinct(readings, readings.fields["line"][:, None], lambda raw: str(whole(raw)))
+    at = _at_narrow(readings, "line")
+    return distinct(readings, at, (4,), lambda: readings.fields["line"][:, None], lambda raw: str(whole(raw)))
 
 
 def by_battery(readings: Readings) -> Keys:
     """Its number, one byte."""
-    return distinct(readings, readings.text(0), lambda raw: str(raw[0]))
+    return distinct(readings, readings.at_text(0), (1,), lambda: readings.text(0), lambda raw: str(raw[0]))
 
 
 def by_device(readings: Readings) -> Keys:
     """Block devices are numbers in the file; their names are known to the machine that wrote it."""
-    major_minor = np.stack([readings.fields["major"], readings.fields["minor"]], axis=1)
-    return distinct(readings, major_minor, lambda raw: device(whole(raw[:4]), whole(raw[4:])))
+
+    def major_minor() -> np.ndarray:
+        return np.stack([readings.fields["major"], readings.fields["minor"]], axis=1)
+
+    return distinct(readings, _at_narrow(readings, "major"), (4, 4), major_minor,
+                    lambda raw: device(whole(raw[:4]), whole(raw[4:])))  # fmt: skip
 
 
-def distinct(readings: Readings, values: np.ndarray, name: Callable[[bytes], Any]) -> Keys:
-    """Keys by the bytes of each row's `values` (rows, any). If a whole stretch of records has the same values, only the
-    first record is read."""
+def _at_narrow(readings: Readings, name: str) -> int:
+    """Byte of a 32-bit number in its structure."""
+    kinds = readings.listed.kinds
+    return 8 * (kinds.wide + kinds.longs) + 4 * readings.activity.fields[2].index(name)
+
+
+def distinct(
+    readings: Readings, at: int, sizes: tuple[int, ...], values: Callable[[], np.ndarray], name: Callable[[bytes], Any]
+) -> Keys:
+    """Keys by bytes of each row: `values()` (rows, any), which begin at byte `at` of a structure and have `sizes`
+    there. If a whole stretch of records has the same values, only the first record is read."""
+    form = next(form for form in ("u8", "u4", "u1") if all(size % int(form[1:]) == 0 for size in sizes))
+    same = readings.constant(at, form, sum(sizes) // int(form[1:]))
+    if same is not None:
+        known: dict[Any, int] = {}
+        listed = [known.setdefault(name(row.tobytes()), len(known)) for row in same]
+        differ = len(known) == len(listed)
+        return Keys(np.tile(np.array(listed), readings.records.n), list(known), differ, steady_stretches=differ)
+    return _distinct(readings, values(), name)
+
+
+def _distinct(readings: Readings, values: np.ndarray, name: Callable[[bytes], Any]) -> Keys:
     flat = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
     codes, known = np.zeros(len(flat), np.int64), {}
     at, parts, patterns = 0, [], set()
@@ -285,6 +391,7 @@ def whole(raw: bytes) -> int:
     return int(np.frombuffer(raw, np.uint32)[0])
 
 
+@lru_cache(maxsize=4096)
 def c_string(raw: bytes) -> str:
     """Text up to the first zero byte; what cannot be shown is escaped."""
     text = raw.split(b"\0")[0].decode("utf-8", "backslashreplace")

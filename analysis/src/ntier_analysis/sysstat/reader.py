@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -10,10 +12,13 @@ import pandas as pd
 from ntier_analysis.errors import DataError
 from ntier_analysis.sysstat.activities import KNOWN, Activity
 from ntier_analysis.sysstat.figures import Columns
-from ntier_analysis.sysstat.header import Bytes, Header, Listed, read_header
-from ntier_analysis.sysstat.items import Readings
+from ntier_analysis.sysstat.header import Bytes, Header, Listed, Listing, read_header
+from ntier_analysis.sysstat.items import Kind, Readings, kinds_of
+from ntier_analysis.sysstat.lazy import lazy
+from ntier_analysis.sysstat.loops import Loops, loops
 from ntier_analysis.sysstat.records import Records
 
+_files = count(1)
 MAGIC = (b"\x96\xd5", b"\xd5\x96")
 """First bytes of a file of sysstat, in either byte order."""
 
@@ -28,7 +33,7 @@ class Table:
         self.name, self.values, self.items, self.notes = name, columns.values, columns.names, columns.notes
         self._found, self._records = columns, records
 
-    @cached_property
+    @lazy
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         return self._found.rows()
 
@@ -40,13 +45,17 @@ class Table:
     def item(self) -> np.ndarray:
         return self._rows[1]
 
-    @cached_property
+    @lazy
     def t_s(self) -> np.ndarray:
-        return self._records.t_s[self.record]
+        return self._of_record(self._records.t_s)
 
-    @cached_property
+    @lazy
     def interval_s(self) -> np.ndarray:
-        return self._records.interval_cs[self.record] / 100
+        return self._of_record(self._records.interval_cs) / 100
+
+    def _of_record(self, values: np.ndarray) -> np.ndarray:
+        """(records,) -> (rows,)"""
+        return values[1:].repeat(self._found.each) if self._found.each else values[self.record]
 
     def of(self, item: str = "") -> dict[str, np.ndarray]:
         """{column: (rows,)} of one item, `t_s` and `interval_s` with them; empty columns if none has the name."""
@@ -67,21 +76,17 @@ class SaFile:
     or not), `activities` names of its tables, `not_read` {activity: its format} those of a later version, which
     are left out."""
 
-    def __init__(self, name: str, content: bytes) -> None:
+    def __init__(self, name: str, content: bytes, loops: Loops | None = None) -> None:
+        self._loops = loops
         self._source = Bytes(name, content)
         self.header: Header = read_header(self._source)
-        self._known: dict[str, tuple[int, Activity]] = {}
         self._tables: dict[str, Table] = {}
-        self.not_read: dict[str, int] = {}
-        for number, listed in enumerate(self.header.activities):
-            known = KNOWN.get((listed.id, listed.magic))
-            if known is None:
-                name = next((a.name for a in KNOWN.values() if a.id == listed.id), f"activity {listed.id}")
-                self.not_read[name] = listed.magic
-                continue
-            self._check(known, listed)
-            self._known[known.name] = number, known
-        self._records = Records(self._source, self.header)
+        self._known, not_read, mistakes = _known(self.header.activities)
+        self._kinds = _kinds(self.header.activities, self.header.long_bytes)
+        self.not_read = dict(not_read)
+        for at, what in mistakes:
+            raise self._source.wrong(at, what)
+        self._records = Records(self._source, self.header, grouped=loops is None)
         self._most()
 
     version = property(lambda self: self.header.version)
@@ -94,12 +99,12 @@ class SaFile:
     def activities(self) -> list[str]:
         return list(self._known)
 
-    @cached_property
+    @lazy
     def t_s(self) -> np.ndarray:
         """(intervals,) end of each, s since 1970."""
         return self._records.t_s[self._records.follows]
 
-    @cached_property
+    @lazy
     def interval_s(self) -> np.ndarray:
         """(intervals,) length of each by the machine's uptime, s."""
         return self._records.interval_cs[self._records.follows] / 100
@@ -114,27 +119,12 @@ class SaFile:
             raise DataError(f"{self._source.name}: no {name}; the file has {', '.join(self._known) or 'nothing known'}")
         number, activity = self._known[name]
         if name not in self._tables:
-            columns = activity.figures(Readings(self._records, activity, number))
+            columns = activity.figures(Readings(self._records, activity, number, self._kinds[name], self._loops))
             self._tables[name] = Table(name, columns, self._records)
         return self._tables[name]
 
     def tables(self) -> dict[str, Table]:
         return {name: self.table(name) for name in self._known}
-
-    def _check(self, known: Activity, listed: Listed) -> None:
-        """That the structure in the file is the known one, or that of an earlier or later version."""
-        ours = tuple(map(len, known.fields))
-        theirs = (listed.kinds.wide, listed.kinds.longs, listed.kinds.narrow)
-        pairs, least = list(zip(ours, theirs, strict=True)), zip(known.least, theirs, strict=True)
-        grown, shrunk = all(a <= b for a, b in pairs), all(a >= b for a, b in pairs) and all(a <= b for a, b in least)
-        if not grown and not shrunk:
-            raise self._source.wrong(listed.at, f"{known.name}: {theirs} numbers, known are {ours}")
-        if listed.kinds.bytes + sum(known.texts) > listed.size:
-            raise self._source.wrong(listed.at, f"{known.name}: {listed.size} bytes an item are too few")
-        if listed.items > known.most or listed.sub_items > known.sub_items:
-            raise self._source.wrong(
-                listed.at, f"{known.name}: {listed.items} x {listed.sub_items} items, "
-                f"at most {known.most} x {known.sub_items} can be")  # fmt: skip
 
     def _most(self) -> None:
         for name, (number, known) in self._known.items():
@@ -145,6 +135,42 @@ class SaFile:
                         f"{name}: {stretch.layout.counts[number]} items, at most {known.most} can be")  # fmt: skip
 
 
+@lru_cache(maxsize=64)
+def _known(activities: Listing) -> tuple[dict[str, tuple[int, Activity]], dict[str, int], list[tuple[int, str]]]:
+    """{name: (place in the list, activity)}, {name: format that is not known}, [(byte, what is wrong)]"""
+    known, not_read, mistakes = {}, {}, []
+    for number, listed in enumerate(activities):
+        activity = KNOWN.get((listed.id, listed.magic))
+        if activity is None:
+            name = next((a.name for a in KNOWN.values() if a.id == listed.id), f"activity {listed.id}")
+            not_read[name] = listed.magic
+            continue
+        mistakes += [(listed.at, f"{activity.name}: {what}") for what in _mistakes(activity, listed)]
+        known[activity.name] = number, activity
+    return known, not_read, mistakes
+
+
+@lru_cache(maxsize=64)
+def _kinds(activities: Listing, long_bytes: int) -> dict[str, list[Kind]]:
+    known, _, _ = _known(activities)
+    return {name: kinds_of(activity, activities[number], long_bytes) for name, (number, activity) in known.items()}
+
+
+def _mistakes(known: Activity, listed: Listed) -> Iterator[str]:
+    """Unless the structure in the file is the known one, or that of an earlier or later version."""
+    ours = tuple(map(len, known.fields))
+    theirs = (listed.kinds.wide, listed.kinds.longs, listed.kinds.narrow)
+    pairs, least = list(zip(ours, theirs, strict=True)), zip(known.least, theirs, strict=True)
+    grown, shrunk = all(a <= b for a, b in pairs), all(a >= b for a, b in pairs) and all(a <= b for a, b in least)
+    if not grown and not shrunk:
+        yield f"{theirs} numbers, known are {ours}"
+    if listed.kinds.bytes + sum(known.texts) > listed.size:
+        yield f"{listed.size} bytes an item are too few"
+    if listed.items > known.most or listed.sub_items > known.sub_items:
+        yield (f"{listed.items} x {listed.sub_items} items, "
+               f"at most {known.most} x {known.sub_items} can be")  # fmt: skip
+
+
 def is_sa(content: bytes) -> bool:
     """Whether this is a file of sysstat, by its first bytes."""
     return content[:2] in MAGIC
@@ -152,4 +178,4 @@ def is_sa(content: bytes) -> bool:
 
 def read(name: str, content: bytes) -> SaFile:
     """`content` of a file, `name` for messages. Raises DataError with the byte at which it is not understood."""
-    return SaFile(name, content)
+    return SaFile(name, content, loops(next(_files)))

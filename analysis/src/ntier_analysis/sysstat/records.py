@@ -5,22 +5,31 @@ read field by field; how far the stretch goes is one comparison over all that fo
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 
 import numpy as np
 
-from ntier_analysis.sysstat.header import MAX_ITEMS, Bytes, Header
+from ntier_analysis.sysstat.header import MAX_ITEMS, Bytes, Header, Listing
+from ntier_analysis.sysstat.lazy import lazy
 
 STATISTICS, RESTART, COMMENT, EXTRA_FIRST, EXTRA_LAST = 1, 2, 4, 5, 15
 """Kinds of records. (3 is written as 1; whatever is none of the others is statistics.)"""
 COMMENT_BYTES = 64
-FIRST_STRETCH = 256
+FIRST_STRETCH = 1024
 """Records that are compared first."""
 MANY = 64
 """Stretches beyond which they are not copied one by one."""
 GROUP_BYTES = 1024
 """Of a record, that are copied together."""
+ROOM = 2
+"""Memory for the figures of a file, in its size. They need less, but the GNU C library keeps up to twice the largest
+piece that was freed, and gives more back to the kernel. Files of some MB that are read in a row would ask for it again
+page by page, which takes as long as all else."""
+MOST_ROOM = 2**25
+"""Bytes; the library keeps no larger pieces."""
 BILLION = 10**9
 """s since 1970: no record is older (2001)."""
 
@@ -35,6 +44,21 @@ class Layout:
     offsets: tuple[int, ...]
     size: int
     groups: tuple[tuple[int, int], ...]
+
+
+@lru_cache(maxsize=1024)
+def layout_of(activities: Listing, counts: tuple[int, ...]) -> Layout:
+    """Of a record with these numbers of items."""
+    offsets, groups, at, begin, members = [], [], 0, 0, 0
+    for listed, count in zip(activities, counts, strict=True):
+        at += 4 * listed.counted
+        offsets.append(at)
+        end = at + count * listed.sub_items * listed.size
+        if end - begin > GROUP_BYTES:
+            groups += [(begin, at)] * members
+            begin, members = at, 0
+        members, at = members + 1, end
+    return Layout(counts, tuple(offsets), at, (*groups, *[(begin, at)] * members))
 
 
 @dataclass(frozen=True)
@@ -52,13 +76,14 @@ class Records:
     """The statistics of a file. Per record, in the file's order: `t_s` (n,) its time, s since 1970; `run` (n,) how many
     restarts came before it; `uptime_cs` (n,) of the machine, 1/100 s."""
 
-    def __init__(self, source: Bytes, header: Header) -> None:
-        self.source, self.header = source, header
+    def __init__(self, source: Bytes, header: Header, *, grouped: bool = True) -> None:
+        self.source, self.header, self._grouped = source, header, grouped
         self.buffer = np.frombuffer(source.content, np.uint8)
         self.stretches: list[Stretch] = []
         self.restarts: list[tuple[int, int]] = []  # (stretches before it, CPUs after it)
         self._groups: dict[tuple[int, int], np.ndarray] = {}
-        self._layouts: dict[tuple[int, ...], Layout] = {}
+        self._of_items: dict[tuple[str, int], np.ndarray] = {}
+        self._room: np.ndarray | None = None
         self._walk()
 
     # ---- one pass over the file ----
@@ -113,22 +138,7 @@ class Records:
             self.source.need(at, count * listed.sub_items * listed.size, f"{count} items of activity {listed.id}")
             at += count * listed.sub_items * listed.size
             counts.append(count)
-        key = tuple(counts)
-        if key not in self._layouts:
-            self._layouts[key] = self._of_counts(key)
-        return self._layouts[key]
-
-    def _of_counts(self, counts: tuple[int, ...]) -> Layout:
-        offsets, groups, at, begin, members = [], [], 0, 0, 0
-        for listed, count in zip(self.header.activities, counts, strict=True):
-            at += 4 * listed.counted
-            offsets.append(at)
-            end = at + count * listed.sub_items * listed.size
-            if end - begin > GROUP_BYTES:
-                groups += [(begin, at)] * members
-                begin, members = at, 0
-            members, at = members + 1, end
-        return Layout(counts, tuple(offsets), at, (*groups, *[(begin, at)] * members))
+        return layout_of(self.header.activities, tuple(counts))
 
     def _alike(self, at: int, step: int, layout: Layout) -> int:
         """How many records from this one on have its layout and are plain statistics."""
@@ -169,11 +179,11 @@ class Records:
 
     # ---- what the records say ----
 
-    @cached_property
+    @lazy
     def n(self) -> int:
         return sum(s.n for s in self.stretches)
 
-    @cached_property
+    @lazy
     def headers(self) -> np.ndarray:
         """(n,) place of each record, bytes."""
         return _spread(self.stretches, [s.header for s in self.stretches])
@@ -188,15 +198,15 @@ class Records:
             return view.astype(form)
         return _blocks(self.buffer, self.headers + offset, np.dtype(form).itemsize).view(self.source.order + form)[:, 0]
 
-    @cached_property
+    @lazy
     def t_s(self) -> np.ndarray:
         return self._field("u8", 8).astype(np.int64) if self.n else np.zeros(0, np.int64)
 
-    @cached_property
+    @lazy
     def uptime_cs(self) -> np.ndarray:
         return self._field("u8", 0).astype(np.uint64) if self.n else np.zeros(0, np.uint64)
 
-    @cached_property
+    @lazy
     def run(self) -> np.ndarray:
         run = np.zeros(self.n + 1, np.int64)
         ends = np.cumsum([0] + [s.n for s in self.stretches])
@@ -206,23 +216,56 @@ class Records:
         run[1:-1] |= self.uptime_cs[1:] < self.uptime_cs[:-1] if self.n else False
         return np.cumsum(run[:-1])
 
-    @cached_property
+    @lazy
     def one_run(self) -> bool:
         return self.n > 0 and self.run[-1] == self.run[0]
 
-    @cached_property
+    @lazy
     def follows(self) -> np.ndarray:
         """(n,) whether the record ends an interval: the one before it is of the same run."""
         follows = np.zeros(self.n, bool)
         follows[1:] = self.run[1:] == self.run[:-1]
         return follows
 
-    @cached_property
+    @lazy
     def interval_cs(self) -> np.ndarray:
         """(n,) of the interval that ends with each record, 1/100 s; as sysstat has it, none is shorter than one."""
         interval = np.ones(self.n)
         interval[1:] = np.maximum(self.uptime_cs[1:] - self.uptime_cs[:-1], 1)
         return interval
+
+    def room(self, shape: tuple[int, ...]) -> np.ndarray:
+        """For figures, uninitialised; all from one piece of memory."""
+        if self._room is None:
+            self._room = np.empty(min(ROOM * len(self.source.content), MOST_ROOM) // 8)
+        size = math.prod(shape)
+        if size > len(self._room):
+            return np.empty(shape)
+        taken, self._room = self._room[:size], self._room[size:]
+        return taken.reshape(shape)
+
+    # ---- the same per item, for activities of which each record holds as many: (records x items,) ----
+
+    def record_of(self, items: int) -> np.ndarray:
+        """Number of the record."""
+        return self._each("record", items, lambda: np.arange(self.n).repeat(items))
+
+    def position_of(self, items: int) -> np.ndarray:
+        """Place among the items of the record."""
+        return self._each("position", items, lambda: np.tile(np.arange(items), self.n))
+
+    def intervals_of(self, items: int) -> np.ndarray:
+        """interval_cs, without the first record."""
+        return self._each("interval", items, lambda: self.interval_cs[1:].repeat(items))
+
+    def _each(self, what: str, items: int, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """Made once: many activities have as many items."""
+        if (what, items) not in self._of_items:
+            self._of_items[what, items] = made = make()
+            made.flags.writeable = False
+        return self._of_items[what, items]
+
+    # ---- their content ----
 
     def counts(self, number: int) -> np.ndarray:
         """(n,) items of the activity at a place in the list."""
@@ -250,15 +293,27 @@ class Records:
                 at += here
         return gathered
 
+    @lazy
+    def plain(self) -> bool:
+        """Whether the file is one stretch of records, in this machine's byte order."""
+        return len(self.stretches) == 1 and np.dtype(f"{self.source.order}u8").isnative
+
+    def view(self, number: int, offset: int, form: str, count: int, step: int) -> np.ndarray:
+        """(records, items x sub-items, count) numbers in a plain file, as `gather` has them, but not copied."""
+        listed, (stretch,) = self.header.activities[number], self.stretches
+        near, record, start = self._near(0, number)
+        shape = stretch.n, stretch.layout.counts[number] * listed.sub_items, count
+        return np.ndarray(shape, form, near, start + offset, (record, listed.size, step))
+
     def _near(self, index: int, number: int) -> tuple[bytes | np.ndarray, int, int]:
         """Where the items of an activity are in a stretch -> buffer, bytes from record to record, first byte.
 
         Records are some kB long, so that each activity read from the file itself would wait for memory in every record:
-        neighbours are copied together once. A large one is read from the file."""
+        neighbours are copied together once. A large one is read from the file, as are all by one pass of a loop."""
         stretch = self.stretches[index]
         begin, end = stretch.layout.groups[number]
         start = stretch.layout.offsets[number]
-        if end - begin > GROUP_BYTES:
+        if end - begin > GROUP_BYTES or not self._grouped:
             return self.source.content, stretch.step, stretch.body + start
         if (index, begin) not in self._groups:
             view = (stretch.n, end - begin), np.uint8, self.source.content, stretch.body + begin, (stretch.step, 1)

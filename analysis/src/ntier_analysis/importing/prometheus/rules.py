@@ -1,0 +1,109 @@
+"""Rules of a mapping, evaluated on the series of one exporter on one node."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.importing.mapping import Rule, Term
+from ntier_analysis.importing.prometheus.nodes import matches
+from ntier_analysis.parsers.counters import Clock, deltas
+from ntier_analysis.parsers.prometheus import Series
+
+MISSED = 1.5
+"""Scrapes are missing where two follow each other in more than so many median intervals."""
+
+
+@dataclass(frozen=True)
+class Scrapes:
+    """The scrapes of one exporter on one node. `took`: time of a scrape -> its duration, s; empty if nobody told it.
+    `resets`: counter -> when it began anew, filled while rates are made."""
+
+    nominal: float
+    restarts: set[float]
+    took: pd.Series
+    resets: dict[str, set[float]] = field(default_factory=lambda: defaultdict(set))
+
+    def read_at(self, t: np.ndarray) -> np.ndarray:
+        """The middle of each scrape: a better guess of when a counter was read than its beginning."""
+        return t + self.took.reindex(t).fillna(0.0).to_numpy() / 2
+
+
+def evaluated(rule: Rule, series: list[Series], scrapes: Scrapes) -> Iterator[tuple[str, pd.Series, np.ndarray]]:
+    """(item, values by time, lengths of their intervals or nan) of each item of the rule."""
+    value = [_term(term, rule, series, scrapes) for term in rule.value]
+    of = [_term(term, rule, series, scrapes) for term in rule.of]
+    times = [_term(term, rule, series, scrapes) for term in rule.times]
+    items = sorted({item for parts in value for item in parts})
+    for item in items:
+        result = _together([p[item] for p in value if item in p], largest=rule.largest)
+        for parts, divides in ((times, False), (of, True)):
+            if not parts:
+                continue
+            other = _together([p[item] for p in parts if item in p])
+            if other is None:
+                result = None
+                break
+            other = other.reindex(result.index)
+            other = other.where(other > 0) if divides else other  # an interface without a known speed says -1
+            result = result / other if divides else result * other
+        if result is None:
+            continue
+        result = rule.factor * ((1 - result) if rule.rest else result)
+        rates = any(term.rate for term in rule.value)
+        result.index = scrapes.read_at(result.index.to_numpy(float))
+        before = result.index.to_series().diff().to_numpy() if rates else np.full(len(result), np.nan)
+        if rates:  # the first reading of a counter has no rate
+            result, before = result.iloc[1:], before[1:]
+        yield item or rule.named, result.replace([np.inf, -np.inf], np.nan), before
+
+
+def _together(parts: list[pd.Series], *, largest: bool = False) -> pd.Series | None:
+    """Sum (or largest) of terms at the times that all of them have."""
+    if not parts:
+        return None
+    frame = pd.concat(parts, axis=1, join="inner").sort_index()
+    return frame.max(axis=1, skipna=False) if largest else frame.sum(axis=1, skipna=False)
+
+
+def _term(term: Term, rule: Rule, series: list[Series], scrapes: Scrapes) -> dict[str, pd.Series]:
+    """Item -> sum over its series by time. A series that is not there at a time adds nothing; a gap or a counter that
+    began anew makes the sum unknown."""
+    by_item: dict[str, list[pd.Series]] = defaultdict(list)
+    for s in series:
+        if s.name != term.metric or not matches(s.labels, term.where):
+            continue
+        if any(re.fullmatch(p, s.labels.get(name, "")) for name, p in term.without.items()):
+            continue
+        if rule.item is not None and not s.labels.get(rule.item):
+            continue
+        v = np.ones(len(s.v)) if term.count else s.v
+        if term.rate:
+            v = _rate(s, scrapes)
+        by_item[s.labels[rule.item] if rule.item else ""].append(pd.Series(v, index=s.t))
+    rates = {}
+    for item, parts in by_item.items():
+        frame = pd.concat(parts, axis=1).sort_index()
+        there = pd.concat([p.notna() | True for p in parts], axis=1).reindex(frame.index).fillna(False).astype(bool)
+        unknown = (frame.isna() & there).any(axis=1)
+        rates[item] = frame.sum(axis=1).mask(unknown)
+    return rates
+
+
+def _rate(s: Series, scrapes: Scrapes) -> np.ndarray:
+    """Per second, one value per reading, the first NaN."""
+    between = np.diff(s.t)
+    at = Clock(s.t, between, between > MISSED * scrapes.nominal, scrapes.nominal)
+    step, _ = deltas(s.v, at)
+    anew = np.isin(s.t[1:], list(scrapes.restarts))
+    resets_at = s.t[1:][(np.diff(s.v) < 0) & ~anew]
+    if len(resets_at):
+        scrapes.resets[s.name] |= set(resets_at.tolist())
+    step[anew] = np.nan
+    dt = np.diff(scrapes.read_at(s.t))
+    return np.concatenate([[np.nan], step / np.where(dt > 0, dt, np.nan)])

@@ -106,8 +106,8 @@ def main() -> None:
     file = read(str(options.file), options.file.read_bytes())
     version = subprocess.run(["sadf", "-V"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
     versions = ", ".join(f"{module.__name__} {module.__version__}" for module in (pd, np, numba))
-    print(f"{options.file.stat().st_size} bytes, sysstat {file.version}, {len(file.t_s)} intervals; {version}, {versions}, "
-          f"{platform.machine()}")  # fmt: skip
+    print(f"{options.file.stat().st_size} bytes, sysstat {file.version}, {len(file.t_s)} intervals; "
+          f"{version}, {versions}, {platform.machine()}")  # fmt: skip
     ways = ("sadf -d + pandas", "reader", "without numba", "as data frames", "as Parquet")
     print(f"| what | values | {ways[0]}, ms | {' | '.join(f'{way}, ms | ratio' for way in ways[1:])} |")
     print(f"|---|{'--:|' * 2 * len(ways)}")

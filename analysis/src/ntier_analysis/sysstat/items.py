@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ntier_analysis.sysstat.header import Listed
-from ntier_analysis.sysstat.lazy import lazy
 from ntier_analysis.sysstat.loops import Loops
 from ntier_analysis.sysstat.records import MANY, Records
 
@@ -78,7 +77,7 @@ class Readings:
         counts = {s.layout.counts[self.number] for s in self.records.stretches}
         return counts.pop() if len(counts) == 1 and self.records.n > 1 and self.records.one_run else 0
 
-    @lazy
+    @cached_property
     def counts(self) -> np.ndarray:
         """(records,) items of each."""
         return self.records.counts(self.number)
@@ -88,24 +87,24 @@ class Readings:
         """Most items of a record."""
         return max((s.layout.counts[self.number] for s in self.records.stretches), default=0)
 
-    @lazy
+    @cached_property
     def record(self) -> np.ndarray:
         """(rows,) number of the record."""
         return self.records.record_of(self.even) if self.even else np.repeat(np.arange(self.records.n), self.counts)
 
-    @lazy
+    @cached_property
     def position(self) -> np.ndarray:
         """(rows,) place among the items of the record."""
         if self.even:
             return self.records.position_of(self.even)
         return np.arange(len(self.record)) - np.repeat(self.first, self.counts)
 
-    @lazy
+    @cached_property
     def first(self) -> np.ndarray:
         """(records,) first row of each."""
         return np.cumsum(self.counts) - self.counts
 
-    @lazy
+    @cached_property
     def keys(self) -> Keys:
         return self.activity.keys(self)
 
@@ -114,7 +113,7 @@ class Readings:
     def names(self, kind: int) -> tuple[str, ...]:
         return self._kinds[kind].names
 
-    @lazy
+    @cached_property
     def blocks(self) -> list[tuple[tuple[str, ...], np.ndarray]]:
         """[(names, (rows, names) numbers)], with sub-items (rows, sub-items, names), a block of each kind."""
         return [(names, self._gather(at, form, len(names), step)) for names, form, step, at in self._kinds]
@@ -125,7 +124,7 @@ class Readings:
             shape, steps = (self.sub, count), (self.listed.size, step)
         return self.records.gather(self.number, at, form, shape, steps)
 
-    @lazy
+    @cached_property
     def fields(self) -> dict[str, np.ndarray]:
         """{name: (rows,) or (rows, sub-items)}"""
         return {name: block[..., i] for names, block in self.blocks for i, name in enumerate(names)}
@@ -192,7 +191,7 @@ class Readings:
 
     # ---- which reading is compared with which ----
 
-    @lazy
+    @cached_property
     def ends(self) -> Rows:
         """Rows of records that end an interval; the others only begin one."""
         if self.even:
@@ -224,7 +223,7 @@ class Readings:
         before[order[1:][same]] = rows[order[:-1][same]]
         return rows[before >= 0], before[before >= 0]
 
-    @lazy
+    @cached_property
     def before(self) -> np.ndarray:
         """(rows,) row of the same item in the record before, -1 without one or where that is of another run. Raises
         DataError if a record holds one item twice.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import count
 
 import numpy as np
@@ -14,7 +14,6 @@ from ntier_analysis.sysstat.activities import KNOWN, Activity
 from ntier_analysis.sysstat.figures import Columns
 from ntier_analysis.sysstat.header import Bytes, Header, Listed, Listing, read_header
 from ntier_analysis.sysstat.items import Kind, Readings, kinds_of
-from ntier_analysis.sysstat.lazy import lazy
 from ntier_analysis.sysstat.loops import Loops, loops
 from ntier_analysis.sysstat.records import Records
 
@@ -33,7 +32,7 @@ class Table:
         self.name, self.values, self.items, self.notes = name, columns.values, columns.names, columns.notes
         self._found, self._records = columns, records
 
-    @lazy
+    @cached_property
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         return self._found.rows()
 
@@ -45,11 +44,11 @@ class Table:
     def item(self) -> np.ndarray:
         return self._rows[1]
 
-    @lazy
+    @cached_property
     def t_s(self) -> np.ndarray:
         return self._of_record(self._records.t_s)
 
-    @lazy
+    @cached_property
     def interval_s(self) -> np.ndarray:
         return self._of_record(self._records.interval_cs) / 100
 
@@ -99,12 +98,12 @@ class SaFile:
     def activities(self) -> list[str]:
         return list(self._known)
 
-    @lazy
+    @cached_property
     def t_s(self) -> np.ndarray:
         """(intervals,) end of each, s since 1970."""
         return self._records.t_s[self._records.follows]
 
-    @lazy
+    @cached_property
     def interval_s(self) -> np.ndarray:
         """(intervals,) length of each by the machine's uptime, s."""
         return self._records.interval_cs[self._records.follows] / 100

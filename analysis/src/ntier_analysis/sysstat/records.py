@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from ntier_analysis.sysstat.header import MAX_ITEMS, Bytes, Header, Listing
-from ntier_analysis.sysstat.lazy import lazy
 
 STATISTICS, RESTART, COMMENT, EXTRA_FIRST, EXTRA_LAST = 1, 2, 4, 5, 15
 """Kinds of records. (3 is written as 1; whatever is none of the others is statistics.)"""
@@ -179,11 +178,11 @@ class Records:
 
     # ---- what the records say ----
 
-    @lazy
+    @cached_property
     def n(self) -> int:
         return sum(s.n for s in self.stretches)
 
-    @lazy
+    @cached_property
     def headers(self) -> np.ndarray:
         """(n,) place of each record, bytes."""
         return _spread(self.stretches, [s.header for s in self.stretches])
@@ -198,15 +197,15 @@ class Records:
             return view.astype(form)
         return _blocks(self.buffer, self.headers + offset, np.dtype(form).itemsize).view(self.source.order + form)[:, 0]
 
-    @lazy
+    @cached_property
     def t_s(self) -> np.ndarray:
         return self._field("u8", 8).astype(np.int64) if self.n else np.zeros(0, np.int64)
 
-    @lazy
+    @cached_property
     def uptime_cs(self) -> np.ndarray:
         return self._field("u8", 0).astype(np.uint64) if self.n else np.zeros(0, np.uint64)
 
-    @lazy
+    @cached_property
     def run(self) -> np.ndarray:
         run = np.zeros(self.n + 1, np.int64)
         ends = np.cumsum([0] + [s.n for s in self.stretches])
@@ -216,18 +215,18 @@ class Records:
         run[1:-1] |= self.uptime_cs[1:] < self.uptime_cs[:-1] if self.n else False
         return np.cumsum(run[:-1])
 
-    @lazy
+    @cached_property
     def one_run(self) -> bool:
         return self.n > 0 and self.run[-1] == self.run[0]
 
-    @lazy
+    @cached_property
     def follows(self) -> np.ndarray:
         """(n,) whether the record ends an interval: the one before it is of the same run."""
         follows = np.zeros(self.n, bool)
         follows[1:] = self.run[1:] == self.run[:-1]
         return follows
 
-    @lazy
+    @cached_property
     def interval_cs(self) -> np.ndarray:
         """(n,) of the interval that ends with each record, 1/100 s; as sysstat has it, none is shorter than one."""
         interval = np.ones(self.n)
@@ -293,7 +292,7 @@ class Records:
                 at += here
         return gathered
 
-    @lazy
+    @cached_property
     def plain(self) -> bool:
         """Whether the file is one stretch of records, in this machine's byte order."""
         return len(self.stretches) == 1 and np.dtype(f"{self.source.order}u8").isnative

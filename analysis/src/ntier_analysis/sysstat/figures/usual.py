@@ -101,7 +101,9 @@ def levels_of(readings: Readings, rows: Rows, kind: int | None = None) -> Values
     """Of all kinds of numbers, or of one."""
     of = slice(kind, None if kind is None else kind + 1)
     if readings.views and isinstance(rows, slice):
-        return {name: x for names, view in readings.views[of] for name, x in zip(names, readings.levels(view), strict=True)}
+        return {
+            name: x for names, view in readings.views[of] for name, x in zip(names, readings.levels(view), strict=True)
+        }
     return {
         name: values
         for names, block in readings.blocks[of]

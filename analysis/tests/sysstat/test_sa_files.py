@@ -413,6 +413,21 @@ def test_what_is_not_understood_is_an_error_with_the_place(change, message):
         opened(change(content())).tables()
 
 
+@pytest.mark.parametrize("activity", ["serial", "disk", "net-dev", "filesystems"])
+def test_activity_without_any_item_is_an_empty_table(activity):
+    data, file = bytearray(PLAIN["12.7.5"]), opened(PLAIN["12.7.5"])
+    number, _ = file._known[activity]
+    size = file.header.activities[number].size * file._records.counts(number)[0]
+    for record in reversed(range(file._records.n)):
+        at = file._records.place_of(number, record)
+        struct.pack_into("<i", data, at - 4, 0)
+        del data[at : at + size]
+    table = opened(data).table(activity)
+    assert (table.items, len(table.record), len(table.t_s)) == ([], 0, 0)
+    assert all(len(values) == 0 for values in table.values.values())
+    assert unlike_compiled(data) == []
+
+
 def test_two_items_of_one_name_in_one_record_are_an_error():
     data, file = content(), opened(content())
     number, _ = file._known["net-dev"]

@@ -363,6 +363,8 @@ def distinct(
 
 
 def _distinct(readings: Readings, values: np.ndarray, name: Callable[[bytes], Any]) -> Keys:
+    if not len(values):
+        return Keys(np.zeros(0, np.int64), [], True)
     flat = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
     codes, known = np.zeros(len(flat), np.int64), {}
     at, parts, patterns = 0, [], set()

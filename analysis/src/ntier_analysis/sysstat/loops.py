@@ -64,6 +64,9 @@ def _rates(counters, most, interval_cs, out):  # type: ignore[no-untyped-def]
         for i in range(items):
             for f in range(fields):
                 later, earlier = counters[r, i, f], counters[r - 1, i, f]
+                if later == earlier:  # most counters stand still most of the time, and a division takes longest
+                    out[f, r - 1, i] = 0
+                    continue
                 step = np.int64(later - earlier)
                 if later < earlier or step < 0 or step > most:
                     return False

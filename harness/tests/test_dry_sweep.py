@@ -296,7 +296,8 @@ def test_the_result_comes_last_and_begins_with_the_verdict(lab, spec):
     result = machine.screen.said.index(f"Simulated: what limits {s.sweep}.")
     assert machine.screen.said[result + 1].startswith("report: ")
     assert machine.screen.said[result + 2 :] == [
-        "warning: no valid attempt in 1 of 2 trials: u01000.r01 (3 attempts, the last one invalid: host_busy)"
+        "warning: no valid attempt in 1 of 2 trials: u01000.r01 (3 attempts, the last one invalid: host_busy); "
+        "two more: ATTEMPTS=5, in the file of a campaign `attempts: 5`"
     ]
     (shown,) = sweep_status(machine)["verdicts"].values()
     assert shown == f"Simulated: what limits {s.sweep}."

@@ -101,12 +101,14 @@ def _out_of_range(values: Array, offsets: npt.NDArray[np.int64], index: int) -> 
 @cache
 def _compiled():
     """Compiled on first use, since numba takes half a second to import; 20 times NumPy's bincount. Without numba (extra
-    `fast`) the same loop runs as it is: 0.15 s for a report, 1.3 s for a million samples."""
+    `fast`), or where it finds no folder for its compiled code, the same loop runs as it is: 0.15 s for a report, 1.3 s
+    for a million samples."""
     try:
         import numba
-    except ImportError:
+
+        return numba.njit(cache=True, fastmath={"contract", "reassoc"})(_spread)
+    except (ImportError, RuntimeError):
         return _spread
-    return numba.njit(cache=True, fastmath={"contract", "reassoc"})(_spread)
 
 
 def _spread(values: Array, offsets: npt.NDArray[np.int64], cells: int) -> tuple[Array, int]:

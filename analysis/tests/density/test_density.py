@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ntier_analysis.density import GRID_PCT, MIN_BANDWIDTH_PCT, _compiled, densities, density, reflected_sum
+from numba.core import caching
 
 percents = st.floats(0.0, 100.0, allow_nan=False, width=64)
 samples = st.lists(percents, min_size=1, max_size=80)
@@ -117,11 +118,15 @@ def test_empty_series_and_wrong_shape():
         densities([np.zeros((2, 2))], 2.0)
 
 
-def test_without_numba_the_curves_are_the_same(monkeypatch):
-    """numba is an extra: the package installs alone."""
+@pytest.mark.parametrize("lacks", ["numba", "a folder for its compiled code"])
+def test_without_numba_the_curves_are_the_same(monkeypatch, lacks):
+    """numba is an extra: the package installs alone, and the user of a read-only installation may have no home."""
     series = [saturated(300, seed) for seed in range(3)]
     compiled = densities(series, 2.0)
-    monkeypatch.setitem(sys.modules, "numba", None)  # import numba raises ImportError
+    if lacks == "numba":
+        monkeypatch.setitem(sys.modules, "numba", None)  # import numba raises ImportError
+    else:
+        monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
     _compiled.cache_clear()
     try:
         assert densities(series, 2.0) == pytest.approx(compiled, rel=1e-9, abs=1e-12)

@@ -17,6 +17,7 @@ from ntier_analysis.sysstat.figures import Columns
 from ntier_analysis.sysstat.loops import Loops
 from ntier_analysis.sysstat.reader import Table
 from ntier_analysis.trial import RawTrial
+from numba.core import caching
 from sa_fuzz import plain, unlike
 from sa_fuzz import run as fuzz
 from synthetic import Spec, Truth, write_trial
@@ -312,13 +313,23 @@ def test_compiled_loops_refuse_two_items_of_one_name():
 
 
 def test_compiled_loops_serve_from_some_number_of_files_on(monkeypatch):
-    """numba takes half a second to import, and is an extra: the package installs alone."""
+    """numba takes half a second to import."""
     monkeypatch.delitem(sys.modules, "numba", raising=False)
     assert loops.loops(loops.WORTH - 1) is None
+
+
+@pytest.mark.parametrize("lacks", ["numba", "a folder for its compiled code"])
+def test_without_numba_there_are_no_compiled_loops(monkeypatch, lacks):
+    """numba is an extra: the package installs alone, and the user of a read-only installation may have no home."""
+    if lacks == "numba":
+        monkeypatch.setitem(sys.modules, "numba", None)  # import numba raises ImportError
+    else:
+        monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
     loops.compiled.cache_clear()
-    monkeypatch.setitem(sys.modules, "numba", None)  # import numba raises ImportError
-    assert loops.loops(loops.WORTH) is None
-    loops.compiled.cache_clear()
+    try:
+        assert loops.loops(loops.WORTH) is None
+    finally:
+        loops.compiled.cache_clear()
 
 
 # ---- files of other versions ---------------------------------------------------------------------------------------

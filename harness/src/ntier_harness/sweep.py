@@ -373,8 +373,14 @@ def conclude(lab: Lab, spec: Spec, sweep_dir: Path, trials: list[Trial], said: s
     lab.screen.event("sweep_end", sweep=spec.sweep, trials=len(trials), without_valid_attempt=sorted(missing))
     if missing:
         texts = "; ".join(f"{key} ({why})" for key, why in sorted(missing.items()))
-        lab.screen.warn(f"no valid attempt in {len(missing)} of {counted(len(trials), 'trial')}: {texts}")
+        more = _more_attempts(max(len(ledger.counted(tries.get(key, []))) for key in missing))
+        lab.screen.warn(f"no valid attempt in {len(missing)} of {counted(len(trials), 'trial')}: {texts}{more}")
     return 1 if missing else 0
+
+
+def _more_attempts(made: int) -> str:
+    """How to go on: the same command finds nothing left to do once a trial is out of attempts."""
+    return f"; two more: ATTEMPTS={made + 2}, in the file of a campaign `attempts: {made + 2}`" if made else ""
 
 
 def _valid(attempts: list[ledger.Attempt]) -> bool:

@@ -33,12 +33,13 @@ def loops(files: int) -> Loops | None:
 
 @cache
 def compiled() -> Loops | None:
+    """None without numba, or where it finds no folder that it may write to for the compiled code."""
     try:
         import numba
-    except ImportError:
+
+        return Loops(*map(numba.njit(cache=True), (_steps, _rates, _levels, _constant)))
+    except (ImportError, RuntimeError):
         return None
-    fast = numba.njit(cache=True)
-    return Loops(*map(fast, (_steps, _rates, _levels, _constant)))
 
 
 def _steps(counters, most, out):  # type: ignore[no-untyped-def]

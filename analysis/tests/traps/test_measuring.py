@@ -24,7 +24,7 @@ from ntier_analysis.parsers.counters import clock, deltas
 from ntier_analysis.parsers.host import tcp
 from ntier_analysis.parsers.sysstat import sysstat
 from ntier_analysis.statistics.laws import dependence
-from ntier_analysis.sysstat.items import device
+from ntier_analysis.sysstat.keys import device
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import validate
 from ntier_analysis.validity.sweep import sweep_checks

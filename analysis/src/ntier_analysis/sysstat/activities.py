@@ -11,9 +11,9 @@ from functools import cached_property
 
 from ntier_analysis.sysstat import figures
 from ntier_analysis.sysstat.figures import Columns
-from ntier_analysis.sysstat.items import (
+from ntier_analysis.sysstat.items import Readings
+from ntier_analysis.sysstat.keys import (
     Keys,
-    Readings,
     by_battery,
     by_cpu,
     by_device,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ntier_analysis.sysstat.figures.usual import Columns, Values, columns, difference, levels_of, per_second
-from ntier_analysis.sysstat.items import c_string
+from ntier_analysis.sysstat.keys import c_string
 
 if TYPE_CHECKING:
     from ntier_analysis.sysstat.items import Readings, Rows

@@ -9,6 +9,7 @@ from ntier_analysis.verdict.causes import FULL, SOFT
 from ntier_analysis.verdict.context import NO_ROOM_PCT, Context
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.disks import Room
+from ntier_analysis.verdict.doubts import SHOWS
 from ntier_analysis.verdict.load import Bottleneck, Load, depth, is_server
 from ntier_analysis.verdict.lowest import unproved
 from ntier_analysis.verdict.plateau import BELOW, FAR
@@ -38,7 +39,7 @@ def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData
 
 def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
     some = members or valid
-    texts = []
+    texts = _higher(result, members)
     missing = sorted({n for t in some for n in unmeasured([s for s in t.saturations if is_server(s.tier)], t.nodes)})
     if missing:
         texts.append(f"measure the CPU of {', '.join(missing)}")
@@ -56,6 +57,20 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     if not texts and all(t.load.spans is None for t in some):
         texts.append("record single interactions: they show when users wait and what limits then")
     return [*_stopped(result, some), *(texts or ["repeat the loads beyond the knee (REPS=3)"])]
+
+
+def _higher(result: SweepVerdict, members: list[TrialData]) -> list[str]:
+    """Where the loads beyond the knee name a limit, but are too near the knee for it to show (doubts.py)."""
+    names = {t.load.trial for t in members}
+    said = [v for load, v in result.trials if load.trial in names]
+    stopped = any(v.stopped for load, v in result.trials if load.valid)
+    if stopped or any(v.verdict in ("unknown", "none") or v.lost >= SHOWS for v in said):
+        return []
+    if not said or not np.isfinite(result.knee_users):
+        return []
+    factor = FAR if FAR * result.knee_users > max(t.load.users for t in members) else 2.0
+    who = "workers" if members[0].load.model is LoadModel.WORK else "users"
+    return [f"add a load of {_round(factor * result.knee_users)} {who}: whether something limits shows there"]
 
 
 def _stopped(result: SweepVerdict, some: list[TrialData]) -> list[str]:

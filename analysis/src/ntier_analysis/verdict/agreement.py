@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 from scipy import stats
@@ -26,13 +27,14 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], settled: list[Verdict
     one of these loads, whose answers do, says the same."""
     # Of loads beyond the knee, one at which throughput still grows says nothing against those at which it does not.
     verdicts = [v for v in verdicts if v.verdict != "none"] or verdicts
+    verdicts, joined = _with_turns(verdicts)
     voted = Counter((v.verdict, _named(v)) for v in verdicts)
     # One that tells nothing says nothing against those that do, if these are half of all.
     said = [v for v in verdicts if v.verdict != "unknown"]
     (name, keys), count = Counter((v.verdict, _named(v)) for v in said or verdicts).most_common(1)[0]
     dissent = count < len(said) and wilson(count / len(said), len(said), Z_95)[0] <= MOST
     # Two that limit need more than one of several loads; the second one may lie below the plateau.
-    same = sum((v.verdict, _named(v)) == (name, keys) for load, v in result.trials if load.valid)
+    same = sum((v.verdict, _named(v)) == (name, keys) for load, v in result.trials if load.valid) + bool(joined)
     lonely = name == "multi" and len(said) == 1 < len(verdicts) and same < 2
     if dissent or lonely or 2 * len(said) < len(verdicts):
         result.evidence.append(_disagreement(voted, verdicts))
@@ -44,7 +46,7 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], settled: list[Verdict
         )
         return
     agree = [v for v in verdicts if (v.verdict, _named(v)) == (name, keys)]
-    result.evidence.append(_agreement(name, count, verdicts))
+    result.evidence.append(_agreement(name, count, verdicts) + joined)
     result.verdict, result.kind = name, Counter(v.kind for v in agree).most_common(1)[0][0]
     result.bottlenecks = sorted((_pooled(key, agree) for key in keys), key=lambda b: -b.saturation)
     for b in result.bottlenecks:
@@ -53,6 +55,21 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], settled: list[Verdict
             f"{b.tier} {b.resource}{item} ({', '.join(b.nodes)}): saturated in {100 * b.saturation:.0f} % of the run, "
             f"95 % interval {100 * b.low:.0f} to {100 * b.high:.0f} %"
         )
+
+
+def _with_turns(verdicts: list[Verdict]) -> tuple[list[Verdict], str]:
+    """Where a load shows two that take turns, one that saw the same pair, and is only not sure that more of each would
+    bring enough, says nothing else. Also how many these are, in words."""
+    shown = {_named(v) for v in verdicts if v.kind == "alternating"}
+    joined = [
+        replace(v, verdict="multi", kind="alternating", bottlenecks=v.perhaps)
+        if tuple(sorted((b.tier, b.resource) for b in v.perhaps)) in shown
+        else v
+        for v in verdicts
+    ]
+    unsure = sum(a is not b for a, b in zip(verdicts, joined, strict=True))
+    text = f" ({unsure} of them saw the turns, and would not be sure of the gain alone)" if unsure else ""
+    return joined, text
 
 
 def stops_elsewhere(result: SweepVerdict) -> None:

@@ -47,6 +47,13 @@ limits nothing give 0.9 to 1.3 (simulated: bench/detector, tuning seeds)."""
 MOST_OF_LOSS = 0.5
 """Least share of the waiting's cost that such a cause must cost. If it alone limits, nobody waits while it is not
 saturated, and both costs are equal; a lock beside it goes on costing."""
+SURGES = 1.7
+"""The same ratio, from which on it is the users, or the work, that comes in waves: what limits throughout keeps
+throughput level. Where a lock, a thread or a disk without a collector limited, throughput was up to 1.6 times as high
+while something else was saturated in SURGED of the run or more; where users came in waves for one CPU, 1.9 times
+(simulated: bench/queueing, tuning seeds 0-799)."""
+SURGED = 0.4
+"""Share of the run from which on that is asked: bursts that are seldom are worked off quickly after any stop."""
 MIN_SIDE_S = 2.0
 """Seconds that either side of that comparison needs."""
 WHOLE, MIN_SECONDS = 0.9, 5
@@ -81,12 +88,14 @@ and more in 60 s: lift 1.0, none of 709 below 0.66 (simulated)."""
 @dataclass(frozen=True)
 class Causes:
     """`named`: saturations that limit; `in_turn`: their (tier, resource) that do so in turns; `unproved`: why it is not
-    known of a named resource whether it limits; `notes`: sentences on what saturates and is none."""
+    known of a named resource whether it limits; `perhaps`: (tier, resource) that take turns, unless one of them limits
+    alone; `notes`: sentences on what saturates and is none."""
 
     named: list[Saturation]
     notes: list[str] = field(default_factory=list)
     in_turn: frozenset[Group] = frozenset()
     unproved: dict[Key, str] = field(default_factory=dict)
+    perhaps: frozenset[Group] = frozenset()
 
 
 def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndarray, lost: float) -> Causes:
@@ -114,9 +123,12 @@ def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndar
     if not hard:
         unproved |= {s.key: text for s in pools for text in [_unproved_pool(s, context)] if text}
     sure = _keys([t for t in found_turns if t.sure])
-    unproved |= {key: _unproved_turns(t) for t in found_turns for key in _keys([t]) - sure - full}
+    unsure = {key: _unproved_turns(t) for t in found_turns for key in _keys([t]) - sure - full}
     in_turn_groups = frozenset(group[0].group for t in found_turns for group in t.groups)
-    return Causes(hard + pools, [*with_room, *left, *symptoms, *notes], in_turn_groups, unproved)
+    # nothing else is named, and nothing else is doubtful
+    only = {s.group for s in hard + pools} == in_turn_groups and not unproved and not sure
+    perhaps = in_turn_groups if only else frozenset()
+    return Causes(hard + pools, [*with_room, *left, *symptoms, *notes], in_turn_groups, unproved | unsure, perhaps)
 
 
 def _keys(found: list[Turns]) -> set[Key]:
@@ -218,6 +230,20 @@ def slower(s: Saturation, found: list[Saturation], load: Load) -> float:
             return float("nan")
         rate = np.mean(calm, axis=0)
     return _ratio(s, rate, on, off)
+
+
+def surges(load: Load, found: list[Saturation]) -> str:
+    """Why something that is saturated now and then may limit then, and nothing hidden; '' if it does not, or if single
+    interactions show when users wait."""
+    some = [s for s in found if s.resource not in SOFT and s.share.n and s.share.value >= SURGED]
+    faster = {s.name: slower(s, found, load) for s in some if load.spans is None}
+    name = max(faster, key=lambda n: np.nan_to_num(faster[n]), default="")
+    if not name or not faster[name] >= SURGES:
+        return ""
+    return (
+        f"while {name} was saturated, throughput was {100 * faster[name]:.0f} % of that in the rest: work comes in "
+        "waves, and it is not known whether users wait for it then; record single interactions"
+    )
 
 
 def _ratio(s: Saturation, rate: np.ndarray, on: np.ndarray, off: np.ndarray) -> float:

@@ -178,7 +178,7 @@ class Bottleneck:
 class Verdict:
     """`verdict`: none, single, multi, hidden or unknown; `kind`: stable, simultaneous, alternating or ''; `explained`:
     share of the time in which users waited that had one of the bottlenecks saturated; `stopped`: tiers that stood still
-    at times."""
+    at times; `perhaps`: resources that take turns, unless one of them limits alone (of a verdict `unknown`)."""
 
     verdict: str
     kind: str = ""
@@ -187,6 +187,7 @@ class Verdict:
     lost: float = float("nan")
     explained: float = float("nan")
     stopped: tuple[str, ...] = ()
+    perhaps: list[Bottleneck] = field(default_factory=list)
 
 
 def is_server(tier: str) -> bool:

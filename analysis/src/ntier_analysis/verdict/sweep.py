@@ -17,6 +17,7 @@ from ntier_analysis.verdict.conditions import judge_values
 from ntier_analysis.verdict.context import of_loads
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.demands import first_to_saturate
+from ntier_analysis.verdict.doubts import doubt
 from ntier_analysis.verdict.load import TIERS, Load
 from ntier_analysis.verdict.lowest import full_throughout
 from ntier_analysis.verdict.plateau import LOW_LOADS, LOW_LOADS_SEARCHED, measure_plateau, plateau_members, pooled
@@ -93,6 +94,9 @@ def _judge_loads(
         combine(result, [verdicts[t.load.trial] for t in settled or members], None if settled else others)
         stops_elsewhere(result)
         result.evidence += full_throughout(result, valid)
+        if why := doubt(result, [(t.load, verdicts[t.load.trial]) for t in members], base_s, context):
+            result.verdict, result.kind, result.bottlenecks = "unknown", "", []
+            result.evidence.append(why)
     if result.verdict == "none":
         _up_to_the_highest_valid(result, ordered, valid[-1].load)
     if limited:

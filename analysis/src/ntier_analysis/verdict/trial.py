@@ -9,7 +9,7 @@ import numpy as np
 
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import asymptote
-from ntier_analysis.verdict.causes import ALTERNATING_LIFT, EXPLAINS, FULL, SOFT, Causes, causes, relation
+from ntier_analysis.verdict.causes import ALTERNATING_LIFT, EXPLAINS, FULL, SOFT, Causes, causes, relation, surges
 from ntier_analysis.verdict.context import NO_CONTEXT, NO_ROOM_PCT, Context
 from ntier_analysis.verdict.coverage import NO_GAPS, SURE_GAIN, covered
 from ntier_analysis.verdict.disks import Room
@@ -163,6 +163,8 @@ def _without_cause(
     if as_expected(load, [s for s in found if not _has_room(s, context)], base_s):
         evidence.append("the measured use explains the waiting (exact MVA): nothing hidden shows yet")
         return Verdict("unknown", evidence=evidence, lost=lost)
+    if text := surges(load, found):
+        return Verdict("unknown", evidence=[*evidence, text], lost=lost)
     full = [s for s in found if s.resource not in SOFT and _may_be_full(s, context)]
     if full:
         evidence += [f"{s.name} may have no room: {_use_text(s)}" for s in full]
@@ -210,8 +212,9 @@ def _with_causes(
     named = seen.named
     unproved = [s for s in named if s.key in seen.unproved]
     if unproved:
-        evidence += [seen.unproved[s.key] for s in unproved]
-        return Verdict("unknown", evidence=evidence, lost=lost)
+        evidence += dict.fromkeys(seen.unproved[s.key] for s in unproved)
+        perhaps = [_bottleneck(some, []) for group, some in sorted(_grouped(named).items()) if group in seen.perhaps]
+        return Verdict("unknown", evidence=evidence, lost=lost, perhaps=perhaps)
     if why := nobody_waits(load, named, context.cores):
         return Verdict("unknown", evidence=[*evidence, why], lost=lost)
     perhaps = _perhaps_full(found, context)
@@ -310,7 +313,9 @@ def _relation(
     piled = load.piled_up if keeps_up else 0.0
     if (1 + gain) * (1 + piled) - 1 <= COUNTS:
         return "simultaneous", text
-    if gain < SURE_GAIN:  # short runs show two that limit alike used 99 and 93 %
+    most = max((context.most_pct.get(s.key, 0.0) for s in (a if low is first else b)), default=0.0)
+    least = used[1] / min(most, used[1]) - 1 if most > 0 else gain
+    if min(gain, least) < SURE_GAIN:  # short runs show two that limit alike used 99 and 93 %
         more = f", or {100 * piled:.1f} % more when requests no longer pile up" if piled > 0 else ""
         return UNTOLD, f"{text}: more of {high.name} alone could bring {100 * gain:.1f} %{more}, so both may limit"
     return "", f"{text}: {low.name} has room"

@@ -182,3 +182,22 @@ def test_beside_a_full_cpu_a_disk_may_limit_if_its_requests_take_longer_and_user
     found = limited(resource("app1", ALL, 100), disk(100, queue, wait_ms), low=(disk(60, 1.0, 10.0),))
     assert found.verdict == verdict
     assert named(found) == ([("app", "cpu")] if verdict == "single" else [])
+
+
+# ---- none ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_settled_load_that_loses_nothing_yet_does_not_speak_for_those_whose_requests_pile_up():
+    """The lower load beyond the knee still grows; at the higher ones throughput is level, the database is full, and the
+    answers do not account for the users."""
+    low = trial(140, 17.5, 1.0, resource("db1", AT % 100 < 75, 80))
+    high = [trial(n, 17.6, 6.0, resource("db1", ALL, 100)) for n in (300, 320)]
+    found = sweep(low, *high)
+    assert [load.accounted for load, _ in found.trials] == [True, True, True, False, False]
+    assert (found.verdict, named(found)) == ("single", [("db", "cpu")])
+
+
+@pytest.mark.parametrize(("response_s", "verdict"), [(0.9, "unknown"), (0.6, "none")])
+def test_none_needs_a_highest_load_that_is_not_far_behind_its_users(response_s, verdict):
+    """Throughput is 11 or 8 % behind, and has grown by 0.85 of what the users have."""
+    assert sweep(trial(140, 140 / (7 + response_s), response_s)).verdict == verdict

@@ -10,6 +10,7 @@ import numpy as np
 from ntier_analysis.verdict.context import Context
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import COUNTS, Load, Verdict
+from ntier_analysis.verdict.trial import HIDDEN
 from ntier_analysis.wording import counted
 
 SHOWS = 0.15
@@ -23,13 +24,18 @@ FULL_PCT = 100 / (1 + COUNTS)
 
 
 def doubt(result: SweepVerdict, said: list[tuple[Load, Verdict]], base_s: float, context: Context) -> str:
-    """Of a sweep whose verdict names a limit, or calls it hidden; `said`: the trials beyond the knee; `base_s`:
-    response time of the lowest load. '' if there is no doubt."""
-    if result.verdict in ("none", "unknown") or _full(result, context):
+    """Of a sweep some of whose loads lose something; `said`: the trials beyond the knee; `base_s`: response time of the
+    lowest load. '' if there is no doubt."""
+    if result.verdict == "unknown" or _full(result, context):
         return ""
     top = max(load.level for load, _ in said)  # the more users, the more waiting costs
     behind = float(np.mean([_behind(load, v, base_s) for load, v in said if load.level == top]))
-    if behind >= SHOWS:
+    if result.verdict == "none" and behind >= HIDDEN:
+        return (
+            f"throughput still grows, but stays {100 * behind:.0f} % behind the users at the highest load: whether "
+            "something limits soon is not known"
+        )
+    if result.verdict == "none" or behind >= SHOWS:
         return ""
     stops = [load for load, v in result.trials if load.valid and v.stopped]
     if not stops:

@@ -89,7 +89,7 @@ def _judge_loads(
         combine(result, [verdicts[t.load.trial] for t in members])
     else:
         members = measure_plateau(result, valid, members, base_s, scale, LOW_LOADS_SEARCHED if searched else LOW_LOADS)
-        settled = [t for t in members if t.load.accounted]
+        settled = [t for t in members if t.load.accounted and verdicts[t.load.trial].verdict != "none"]
         others = [verdicts[t.load.trial] for t in valid if t.load.accounted]
         combine(result, [verdicts[t.load.trial] for t in settled or members], None if settled else others)
         stops_elsewhere(result)

@@ -15,7 +15,7 @@ from ntier_analysis.wording import counted
 
 SHOWS = 0.15
 """Share of the throughput that must be lost at the highest load, so that a limit shows. Where less was, and a CPU with
-room, a disk or something hidden was named, 6 of 6 systems had no such limit; from 0.15 to 0.25, 9 of 9 had the one that
+room, a disk or something hidden was named, 5 of 5 systems had no such limit; from 0.15 to 0.25, 9 of 9 had the one that
 was named (simulated: bench/queueing, tuning seeds 0-799)."""
 REPEATED = 3
 """Pauses at one load, from which on a system stands still now and then, though no other load shows it."""

@@ -23,9 +23,9 @@ LONGER = 3.0
 another resource, as two of the same capacity share them."""
 PLACES_LEFT = 1.6
 """The same, up to which places are left: 1.0, give or take what few requests of very different size do. Of 64 simulated
-disks that served several at a time, read 90 % or more and had room, four had more than 1.6;
-at two of these less than COUNTS of the users who waited did so there. Three that were full beside a CPU, for which most
-of the users waited, had 1.8 to 2.9, and 7 to 25 % of the users waited there (both families, tuning and selection)."""
+disks that served several at a time, read 90 % or more and had room, four had more than 1.6; at two of these less than
+COUNTS of the users who waited did so there. Three that were full beside a CPU, for which most of the users waited, had
+1.8 to 2.9, and 7 to 25 % of the users waited there (both families, tuning and selection seeds)."""
 OUTGROWN_PCT = 120.0
 """Use that the throughput of the plateau would need, extrapolated from a low load: beyond it, the disk serves several
 at a time. Idle floors and noise of the readings stay below (simulated: bench/detector, tuning seeds)."""
@@ -77,11 +77,9 @@ def _disk(s: Saturation, low: Trials, free: Trials, plateau: Trials, level: floa
     if share >= HERE or longer >= LONGER:
         return Disk(Room.NONE, text)
     if share < HERE:
-        longer_text = (
-            f"a request takes {longer:.1f} times as long as at low load, though most of the users wait elsewhere"
-        )
+        why = f"most of the users wait elsewhere, though a request takes {longer:.1f} times as long as at low load"
         queues = longer >= PLACES_LEFT and share >= COUNTS
-        return Disk(Room.UNKNOWN, longer_text) if queues else Disk(Room.SOME, text)
+        return Disk(Room.UNKNOWN, why) if queues else Disk(Room.SOME, text)
     expected = _expected(s.group, low, level, LOW_ENOUGH)
     limit = OUTGROWN_PCT
     if np.isnan(expected):

@@ -317,6 +317,8 @@ def _relation(
     least = used[1] / min(most, used[1]) - 1 if most > 0 else gain
     if min(gain, least) < SURE_GAIN:  # short runs show two that limit alike used 99 and 93 %
         more = f", or {100 * piled:.1f} % more when requests no longer pile up" if piled > 0 else ""
+        if least < gain:
+            more += f", or {100 * max(0.0, least):.1f} % by the interval of the use of {low.name}"
         return UNTOLD, f"{text}: more of {high.name} alone could bring {100 * gain:.1f} %{more}, so both may limit"
     return "", f"{text}: {low.name} has room"
 

@@ -14,6 +14,7 @@ from .test_principles import CELLS, RUN_S, disk, limited, load, named, resource,
 
 ALL = np.ones(CELLS)
 AT = np.arange(CELLS)
+at_100 = AT % 100
 LOW = [trial(n, n / 7.02, 0.02) for n in (30, 60)]
 
 
@@ -40,7 +41,7 @@ def test_a_disk_is_named_only_if_the_users_are_clearly_ahead_of_the_throughput(r
 @pytest.mark.parametrize(("used", "verdict"), [(100, "single"), (93, "unknown")])
 def test_a_cpu_without_any_room_limits_however_little_waiting_costs(used, verdict):
     """By the utilization law throughput can grow by nothing, or by 7 %."""
-    top = trial(140, 140 / 7.6, 0.6, resource("db1", used > AT % 100, used))
+    top = trial(140, 140 / 7.6, 0.6, resource("db1", at_100 < used, used))
     assert sweep(top).verdict == verdict
 
 
@@ -57,7 +58,7 @@ def test_the_highest_load_decides_since_waiting_grows_with_the_users():
 # ---- a stop at one load --------------------------------------------------------------------------------------------
 
 
-def stops(users, times, *, tail=0.0):
+def stops(users, times):
     """A load at which the database does nothing in so many pauses of 3 s, while the middleware sends."""
     begin = 5.0 + 6.0 * np.arange(times)
     pauses = np.column_stack([begin, begin + 3.0])
@@ -87,7 +88,7 @@ def test_a_stop_that_two_loads_show_comes_back():
 
 def waves(faster, *, spans=False, cells=50):
     """A CPU is saturated in so many of each 100 cells, while so many times as many interactions are completed."""
-    on = cells > AT % 100
+    on = at_100 < cells
     rate = np.where(on, faster, 1.0)
     served = np.cumsum(20.0 * rate / rate.mean()) * RUN_S / CELLS
     done = np.interp(np.arange(1, int(served[-1])), served, (AT + 1) * RUN_S / CELLS)

@@ -61,7 +61,7 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
 
 def _higher(result: SweepVerdict, members: list[TrialData]) -> list[str]:
     """Where the loads beyond the knee name a limit, but are too near the knee for it to show (doubts.py)."""
-    names = {t.load.trial for t in members}
+    names = {t.load.trial for t in members if t.load.level == members[-1].load.level}
     said = [v for load, v in result.trials if load.trial in names]
     stopped = any(v.stopped for load, v in result.trials if load.valid)
     if stopped or any(v.verdict in ("unknown", "none") or v.lost >= SHOWS for v in said):
@@ -69,8 +69,8 @@ def _higher(result: SweepVerdict, members: list[TrialData]) -> list[str]:
     if not said or not np.isfinite(result.knee_users):
         return []
     factor = FAR if FAR * result.knee_users > max(t.load.users for t in members) else 2.0
-    who = "workers" if members[0].load.model is LoadModel.WORK else "users"
-    return [f"add a load of {_round(factor * result.knee_users)} {who}: whether something limits shows there"]
+    wanted = f"{_round(factor * result.knee_users)} {members[0].load.who}"
+    return [f"add a load of {wanted}: whether something limits shows there"]
 
 
 def _stopped(result: SweepVerdict, some: list[TrialData]) -> list[str]:
@@ -196,8 +196,7 @@ def _loads(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
     wanted = [f"{_round(0.4 * knee)}"] if min(users) > BELOW * knee else []
     if result.at_least:
         wanted += [f"{_round(f * knee)}" for f in (FAR, 1.7, 2.0)]
-    who = "workers" if valid[0].load.model is LoadModel.WORK else "users"
-    return [f"add loads of {', '.join(wanted)} {who}"] if wanted else []
+    return [f"add loads of {', '.join(wanted)} {valid[0].load.who}"] if wanted else []
 
 
 def _unbounded(result: SweepVerdict, members: list[TrialData]) -> list[str]:

@@ -48,7 +48,7 @@ MOST_OF_LOSS = 0.5
 """Least share of the waiting's cost that such a cause must cost. If it alone limits, nobody waits while it is not
 saturated, and both costs are equal; a lock beside it goes on costing."""
 SURGES = 1.7
-"""The same ratio, from which on it is the users, or the work, that comes in waves: what limits throughout keeps
+"""The ratio of SLOWER, from which on it is the users, or the work, that comes in waves: what limits throughout keeps
 throughput level. Where a lock, a thread or a disk without a collector limited, throughput was up to 1.6 times as high
 while something else was saturated in SURGED of the run or more; where users came in waves for one CPU, 1.9 times
 (simulated: bench/queueing, tuning seeds 0-799)."""

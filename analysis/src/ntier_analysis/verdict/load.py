@@ -85,10 +85,15 @@ class Load:
         return self.offered_per_s if self.model is LoadModel.OPEN else float(self.users_real)
 
     @property
+    def who(self) -> str:
+        """Who asks, in words."""
+        return "workers" if self.model is LoadModel.WORK else "users"
+
+    @property
     def named(self) -> str:
         """The load in words: `300 users`, `sleep_s 0.5 s`."""
         if self.by_users or not np.isfinite(self.value):
-            return f"{self.users} {'workers' if self.model is LoadModel.WORK else 'users'}"
+            return f"{self.users} {self.who}"
         return f"{self.factor} {self.value:g} {self.unit}".rstrip()
 
     def lost(self, base_s: float) -> float:

@@ -145,4 +145,4 @@ def _holds(members: list[TrialData]) -> str:
 
 
 def _who(valid: list[TrialData]) -> str:
-    return "workers" if valid[0].load.model is LoadModel.WORK else "users"
+    return valid[0].load.who

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from ntier_analysis.contracts.manifest import Manifest
-from ntier_harness import ledger
+from ntier_harness import ledger, stolen
 
 from .. import promises
 
@@ -95,6 +95,23 @@ class RealSweep:
         promises.check_faults(verdict, self.raw, self.faults)
         promises.check_leftovers(verdict, leftovers(self.raw))
         assert not verdict.violations, "\n".join([*verdict.violations, self.log.read_text()[-3000:]])
+
+
+def sound(m: Manifest | None) -> bool:
+    """Whether the trial is valid, or refused for nothing but CPU time that a hypervisor took from this machine."""
+    return m is not None and m.validity is not None and set(m.validity.reasons) <= {stolen.REASON}
+
+
+def check_sound(done: subprocess.CompletedProcess[str], results: Path) -> bool:
+    """Asserts that the sweep did all that this machine let it do; returns whether each of its trials is valid. Some
+    machines are robbed for hours: then no attempt is valid, and what follows from valid trials cannot be asked."""
+    last = [tries[-1] for sweep in (results / "raw").iterdir() for tries in ledger.attempts(sweep).values()]
+    assert last, done.stderr[-3000:]
+    valid = all(a.outcome == "valid" for a in last)
+    told = done.stdout[-3000:] + done.stderr[-3000:]
+    assert (done.returncode == 0) == valid, told
+    assert all(sound(a.manifest) for a in last), told
+    return valid
 
 
 def leftovers(raw: Path) -> Iterator[str]:

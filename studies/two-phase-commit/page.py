@@ -4,7 +4,8 @@
 page.py              results.csv, rates.csv, limits.csv, thesis.csv -> README.md (between its marks), claims.md, figures
 page.py RESULTS      before that: valid trials of its raw/ -> the first two; what its store/ says of the sweeps ->
                      limits.csv. What they have of other trials stays: the study may be measured on several days and
-                     machines, and each adds its runs. Claims are judged from results.csv"""
+                     machines, and each adds its runs. A file RESULTS/machine names the machine in the tables; without
+                     one it is its cores and CPU, which two machines may share. Claims are judged from results.csv"""
 
 from __future__ import annotations
 
@@ -77,6 +78,8 @@ def rows(name: str) -> list[Row]:
 
 def collect(raw: Path) -> None:
     """Valid trials -> results.csv and rates.csv, beside those that they have already."""
+    name = raw.parent / "machine"
+    told_of = {"machine": name.read_text().strip()} if name.exists() else {}
     results = {run_of(row): row for row in rows("results.csv")}
     rates = {run_of(row): row for row in rows("rates.csv")}
     for file in sorted(raw.glob(f"{SYSTEM}.*/*/manifest.json")):
@@ -84,7 +87,7 @@ def collect(raw: Path) -> None:
         client = file.parent / "clients/client1"
         if not (told.get("validity") or {}).get("valid") or not (client / "work.json").exists():
             continue
-        row = result(told, json.loads((client / "work.json").read_text()))
+        row = result(told, json.loads((client / "work.json").read_text())) | told_of
         results[run_of(row)] = row
         rates[run_of(row)] = {key: row[key] for key in RUN} | by_second(client / "progress.csv")
     write("results.csv", COLUMNS, results)

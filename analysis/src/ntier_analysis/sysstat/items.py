@@ -5,12 +5,12 @@ not become its own."""
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ntier_analysis.sysstat.header import Listed
+from ntier_analysis.sysstat.lazy import lazy
 from ntier_analysis.sysstat.loops import Loops
 from ntier_analysis.sysstat.records import Records
 
@@ -45,6 +45,7 @@ def kinds_of(activity: Activity, listed: Listed, long_bytes: int) -> list[Kind]:
 
 class Readings:
     """All structures of one activity: a row per item and record, in the order of the file. `loops`: compiled ones.
+    `even`: items of each record if all hold as many, and the file has one run; else 0.
     `views`: [(names, (records, items, names) numbers)] as they lie in the file, sub-items count as items; None unless
     all records are alike."""
 
@@ -54,16 +55,11 @@ class Readings:
         self.records, self.activity, self.number, self.loops = records, activity, number, loops
         self.listed: Listed = records.header.activities[number]
         self.sub = self.listed.sub_items
-        self.even = self._even()
+        self.even = records.evens[number]
         self._kinds = kinds
         self.views = self._views()
 
-    def _even(self) -> int:
-        """Items of each record if all hold as many, and the file has one run; else 0."""
-        counts = {s.layout.counts[self.number] for s in self.records.stretches}
-        return counts.pop() if len(counts) == 1 and self.records.n > 1 and self.records.one_run else 0
-
-    @cached_property
+    @lazy
     def counts(self) -> np.ndarray:
         """(records,) items of each."""
         return self.records.counts(self.number)
@@ -73,24 +69,24 @@ class Readings:
         """Most items of a record."""
         return max((s.layout.counts[self.number] for s in self.records.stretches), default=0)
 
-    @cached_property
+    @lazy
     def record(self) -> np.ndarray:
         """(rows,) number of the record."""
         return self.records.record_of(self.even) if self.even else np.repeat(np.arange(self.records.n), self.counts)
 
-    @cached_property
+    @lazy
     def position(self) -> np.ndarray:
         """(rows,) place among the items of the record."""
         if self.even:
             return self.records.position_of(self.even)
         return np.arange(len(self.record)) - np.repeat(self.first, self.counts)
 
-    @cached_property
+    @lazy
     def first(self) -> np.ndarray:
         """(records,) first row of each."""
         return np.cumsum(self.counts) - self.counts
 
-    @cached_property
+    @lazy
     def keys(self) -> Keys:
         return self.activity.keys(self)
 
@@ -99,7 +95,7 @@ class Readings:
     def names(self, kind: int) -> tuple[str, ...]:
         return self._kinds[kind].names
 
-    @cached_property
+    @lazy
     def blocks(self) -> list[tuple[tuple[str, ...], np.ndarray]]:
         """[(names, (rows, names) numbers)], with sub-items (rows, sub-items, names), a block of each kind."""
         return [(names, self._gather(at, form, len(names), step)) for names, form, step, at in self._kinds]
@@ -110,7 +106,7 @@ class Readings:
             shape, steps = (self.sub, count), (self.listed.size, step)
         return self.records.gather(self.number, at, form, shape, steps)
 
-    @cached_property
+    @lazy
     def fields(self) -> dict[str, np.ndarray]:
         """{name: (rows,) or (rows, sub-items)}"""
         return {name: block[..., i] for names, block in self.blocks for i, name in enumerate(names)}
@@ -166,6 +162,15 @@ class Readings:
         only_grew = self.loops.rates(counters, FARTHEST[counters.itemsize], self.records.interval_cs, rates)
         return rates.reshape(len(rates), -1) if only_grew else None
 
+    def shares(self, names: int, most: int) -> np.ndarray | None:
+        """(names, rows) of the CPUs' time: of all, then of the single ones."""
+        if not self._steady:
+            return None
+        counters = self.views[0][1]
+        records, items, _ = counters.shape
+        shares = self.records.room((names, (records - 1) * items))
+        return shares if self.loops.shares(counters, most, shares) else None
+
     def levels(self, view: np.ndarray) -> np.ndarray:
         """(records, items, fields) -> (fields, rows) floats, without the first record."""
         levels = self._room(view)
@@ -181,7 +186,7 @@ class Readings:
 
     # ---- which reading is compared with which ----
 
-    @cached_property
+    @lazy
     def ends(self) -> Rows:
         """Rows of records that end an interval; the others only begin one."""
         if self.even:
@@ -213,7 +218,7 @@ class Readings:
         before[order[1:][same]] = rows[order[:-1][same]]
         return rows[before >= 0], before[before >= 0]
 
-    @cached_property
+    @lazy
     def before(self) -> np.ndarray:
         """(rows,) row of the same item in the record before, -1 without one or where that is of another run. Raises
         DataError if a record holds one item twice.

@@ -103,7 +103,8 @@ def distinct(
         known: dict[Any, int] = {}
         listed = [known.setdefault(name(row.tobytes()), len(known)) for row in same]
         differ = len(known) == len(listed)
-        return Keys(np.tile(np.array(listed), readings.records.n), list(known), differ, steady_stretches=differ)
+        codes = readings.position if differ else np.tile(np.array(listed), readings.records.n)
+        return Keys(codes, list(known), differ, steady_stretches=differ)
     return _distinct(readings, values(), name)
 
 

@@ -17,11 +17,12 @@ WORTH = 200
 
 
 class Loops(NamedTuple):
-    """`steps(counters, most, out)`, `rates(counters, most, interval_cs, out)`, `levels(numbers, out)` and
-    `constant(numbers)`, see there."""
+    """`steps(counters, most, out)`, `rates(counters, most, interval_cs, out)`, `shares(counters, most, out)`,
+    `levels(numbers, out)` and `constant(numbers)`, see there."""
 
     steps: Callable[..., bool]
     rates: Callable[..., bool]
+    shares: Callable[..., bool]
     levels: Callable[[np.ndarray, np.ndarray], None]
     constant: Callable[[np.ndarray], bool]
 
@@ -37,7 +38,7 @@ def compiled() -> Loops | None:
     try:
         import numba
 
-        return Loops(*map(numba.njit(cache=True), (_steps, _rates, _levels, _constant)))
+        return Loops(*map(numba.njit(cache=True), (_steps, _rates, _shares, _levels, _constant)))
     except (ImportError, RuntimeError):
         return None
 
@@ -72,6 +73,44 @@ def _rates(counters, most, interval_cs, out):  # type: ignore[no-untyped-def]
                 if later < earlier or step < 0 or step > most:
                     return False
                 out[f, r - 1, i] = step / interval * 100
+    return True
+
+
+def _shares(counters, most, out):  # type: ignore[no-untyped-def]
+    """(records, 1 + CPUs, 10) a CPU's counters, of which the first item is not read -> `out` (12, rows) its shares in
+    percent, as figures.cpus.shares has them: a row per record of all CPUs, then those of the single ones. False, and
+    `out` is worthless, if a counter ran backwards or grew by more than `most`."""
+    records, items, fields = counters.shape
+    delta = np.zeros((items, fields))
+    for r in range(1, records):
+        delta[0] = 0
+        every = 0.0
+        for i in range(1, items):
+            for f in range(fields):
+                later, earlier = counters[r, i, f], counters[r - 1, i, f]
+                step = np.int64(later - earlier)
+                if later < earlier or step < 0 or step > most:
+                    return False
+                delta[i, f] = step
+                delta[0, f] += step
+        for i in range(items - 1, -1, -1):  # all of them last: its ticks are the sum of theirs
+            d = delta[i]
+            user, nice, guest, guest_nice = d[0], d[1], d[8], d[9]
+            ticks, row = every, r - 1
+            if i:
+                ticks = d[:8].sum() + max(guest - user, 0.0) + max(guest_nice - nice, 0.0)
+                every += ticks
+                row = records - 1 + (r - 1) * (items - 1) + i - 1
+            if ticks == 0:
+                out[:, row] = 0
+                out[3, row] = 100 if i else 0
+                continue
+            out[0, row] = max(user - guest, 0.0) / ticks * 100
+            out[1, row] = max(nice - guest_nice, 0.0) / ticks * 100
+            for f in range(2, fields):
+                out[f, row] = d[f] / ticks * 100
+            out[10, row] = user / ticks * 100
+            out[11, row] = (d[2] + d[6] + d[7]) / ticks * 100
     return True
 
 

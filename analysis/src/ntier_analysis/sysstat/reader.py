@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import count
 
 import numpy as np
@@ -14,6 +14,7 @@ from ntier_analysis.sysstat.activities import KNOWN, Activity
 from ntier_analysis.sysstat.figures import Columns
 from ntier_analysis.sysstat.header import Bytes, Header, Listed, Listing, read_header
 from ntier_analysis.sysstat.items import Kind, Readings, kinds_of
+from ntier_analysis.sysstat.lazy import lazy
 from ntier_analysis.sysstat.loops import Loops, loops
 from ntier_analysis.sysstat.records import Records
 
@@ -32,7 +33,7 @@ class Table:
         self.name, self.values, self.items, self.notes = name, columns.values, columns.names, columns.notes
         self._found, self._records = columns, records
 
-    @cached_property
+    @lazy
     def _rows(self) -> tuple[np.ndarray, np.ndarray]:
         return self._found.rows()
 
@@ -44,17 +45,15 @@ class Table:
     def item(self) -> np.ndarray:
         return self._rows[1]
 
-    @cached_property
+    @lazy
     def t_s(self) -> np.ndarray:
-        return self._of_record(self._records.t_s)
+        each = self._found.each
+        return self._records.times_of(each) if each else self._records.t_s[self.record]
 
-    @cached_property
+    @lazy
     def interval_s(self) -> np.ndarray:
-        return self._of_record(self._records.interval_cs) / 100
-
-    def _of_record(self, values: np.ndarray) -> np.ndarray:
-        """(records,) -> (rows,)"""
-        return values[1:].repeat(self._found.each) if self._found.each else values[self.record]
+        each = self._found.each
+        return (self._records.intervals_of(each) if each else self._records.interval_cs[self.record]) / 100
 
     def of(self, item: str = "") -> dict[str, np.ndarray]:
         """{column: (rows,)} of one item, `t_s` and `interval_s` with them; empty columns if none has the name."""
@@ -98,12 +97,12 @@ class SaFile:
     def activities(self) -> list[str]:
         return list(self._known)
 
-    @cached_property
+    @lazy
     def t_s(self) -> np.ndarray:
         """(intervals,) end of each, s since 1970."""
         return self._records.t_s[self._records.follows]
 
-    @cached_property
+    @lazy
     def interval_s(self) -> np.ndarray:
         """(intervals,) length of each by the machine's uptime, s."""
         return self._records.interval_cs[self._records.follows] / 100

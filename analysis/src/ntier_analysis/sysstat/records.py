@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from ntier_analysis.sysstat.header import MAX_ITEMS, Bytes, Header, Listing
+from ntier_analysis.sysstat.lazy import lazy
 
 STATISTICS, RESTART, COMMENT, EXTRA_FIRST, EXTRA_LAST = 1, 2, 4, 5, 15
 """Kinds of records. (3 is written as 1; whatever is none of the others is statistics.)"""
@@ -178,11 +179,11 @@ class Records:
 
     # ---- what the records say ----
 
-    @cached_property
+    @lazy
     def n(self) -> int:
         return sum(s.n for s in self.stretches)
 
-    @cached_property
+    @lazy
     def headers(self) -> np.ndarray:
         """(n,) place of each record, bytes."""
         return _spread(self.stretches, [s.header for s in self.stretches])
@@ -197,15 +198,15 @@ class Records:
             return view.astype(form)
         return _blocks(self.buffer, self.headers + offset, np.dtype(form).itemsize).view(self.source.order + form)[:, 0]
 
-    @cached_property
+    @lazy
     def t_s(self) -> np.ndarray:
         return self._field("u8", 8).astype(np.int64) if self.n else np.zeros(0, np.int64)
 
-    @cached_property
+    @lazy
     def uptime_cs(self) -> np.ndarray:
         return self._field("u8", 0).astype(np.uint64) if self.n else np.zeros(0, np.uint64)
 
-    @cached_property
+    @lazy
     def run(self) -> np.ndarray:
         run = np.zeros(self.n + 1, np.int64)
         ends = np.cumsum([0] + [s.n for s in self.stretches])
@@ -215,18 +216,18 @@ class Records:
         run[1:-1] |= self.uptime_cs[1:] < self.uptime_cs[:-1] if self.n else False
         return np.cumsum(run[:-1])
 
-    @cached_property
+    @lazy
     def one_run(self) -> bool:
         return self.n > 0 and self.run[-1] == self.run[0]
 
-    @cached_property
+    @lazy
     def follows(self) -> np.ndarray:
         """(n,) whether the record ends an interval: the one before it is of the same run."""
         follows = np.zeros(self.n, bool)
         follows[1:] = self.run[1:] == self.run[:-1]
         return follows
 
-    @cached_property
+    @lazy
     def interval_cs(self) -> np.ndarray:
         """(n,) of the interval that ends with each record, 1/100 s; as sysstat has it, none is shorter than one."""
         interval = np.ones(self.n)
@@ -243,25 +244,40 @@ class Records:
         taken, self._room = self._room[:size], self._room[size:]
         return taken.reshape(shape)
 
+    @lazy
+    def evens(self) -> tuple[int, ...]:
+        """(activities,) items of each record if all hold as many, and the file has one run; else 0."""
+        if self.n < 2 or not self.one_run:
+            return (0,) * len(self.header.activities)
+        return tuple(c[0] if len(set(c)) == 1 else 0 for c in zip(*{s.layout.counts for s in self.stretches}))
+
     # ---- the same per item, for activities of which each record holds as many: (records x items,) ----
 
     def record_of(self, items: int) -> np.ndarray:
         """Number of the record."""
-        return self._each("record", items, lambda: np.arange(self.n).repeat(items))
+        return self._each("record", items, lambda: np.arange(self.n)[:, None])
 
     def position_of(self, items: int) -> np.ndarray:
         """Place among the items of the record."""
-        return self._each("position", items, lambda: np.tile(np.arange(items), self.n))
+        return self._each("position", items, lambda: np.broadcast_to(np.arange(items), (self.n, items)))
 
     def intervals_of(self, items: int) -> np.ndarray:
         """interval_cs, without the first record."""
-        return self._each("interval", items, lambda: self.interval_cs[1:].repeat(items))
+        return self._each("interval", items, lambda: self.interval_cs[1:, None])
 
-    def _each(self, what: str, items: int, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """Made once: many activities have as many items."""
+    def times_of(self, items: int) -> np.ndarray:
+        """t_s, without the first record."""
+        return self._each("time", items, lambda: self.t_s[1:, None])
+
+    def _each(self, what: str, items: int, values: Callable[[], np.ndarray]) -> np.ndarray:
+        """(records,) or (records, items) values -> (records x items,). Made once: many activities have as many
+        items."""
         if (what, items) not in self._of_items:
-            self._of_items[what, items] = made = make()
+            of_records = values()
+            made = np.empty((len(of_records), items), of_records.dtype)
+            made[...] = of_records
             made.flags.writeable = False
+            self._of_items[what, items] = made.reshape(-1)
         return self._of_items[what, items]
 
     # ---- their content ----
@@ -292,7 +308,7 @@ class Records:
                 at += here
         return gathered
 
-    @cached_property
+    @lazy
     def plain(self) -> bool:
         """Whether the file is one stretch of records, in this machine's byte order."""
         return len(self.stretches) == 1 and np.dtype(f"{self.source.order}u8").isnative

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,24 +34,16 @@ def cpu(readings: Readings) -> Columns:
         delta = passed(block[rows].T, block[before].T)
         return columns(readings, rows, shares(delta, ticks(delta), whole=len(delta.T)))
     if readings.views and readings.views[0][1][0, 1:, BUSY].any(axis=1).all():
-        delta = readings.steps(items=SINGLE, most=EXACT // readings.most)
-        if delta is not None:
-            return _of_each_cpu(readings, None, delta, lambda x: _sum_of_records(x, readings.even - 1))
+        found = readings.shares(len(SHARES), most=EXACT // readings.most)
+        if found is not None:
+            return _with_all(readings, None, dict(zip(SHARES, found, strict=True)))
     ((_, block),) = readings.blocks
     rows, before = _online(readings, block[:, BUSY].any(axis=1))
     starts = _starts(readings, rows)
     delta = passed(block[rows].T, block[before].T)
-    return _of_each_cpu(readings, rows, delta, lambda x: _sum(x, starts))
-
-
-def _of_each_cpu(
-    readings: Readings, rows: np.ndarray | None, delta: np.ndarray, sum_: Callable[[np.ndarray], np.ndarray]
-) -> Columns:
-    """`delta` (10, rows) -> shares of all, a row per record, and behind them of the single CPUs."""
-    own = ticks(delta)
-    of_all = sum_(delta)
-    both = shares(np.concatenate([of_all, delta], axis=1), np.concatenate([sum_(own), own]), whole=of_all.shape[1])
-    return _with_all(readings, rows, both)
+    own, of_all = ticks(delta), _sum(delta, starts)
+    both = np.concatenate([of_all, delta], axis=1), np.concatenate([_sum(own, starts), own])
+    return _with_all(readings, rows, shares(*both, whole=of_all.shape[1]))
 
 
 def _online(readings: Readings, online: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -41,6 +41,15 @@ def honest(tmp_path_factory):
     return write_trial(tmp_path_factory.mktemp("raw"), SPEC)
 
 
+def test_a_run_too_short_for_a_drift_shows_none(tmp_path):
+    folder = write_trial(tmp_path, SPEC)
+    run = next(p for p in Manifest.read(folder).phases if p.name == "run")
+    short = run.model_copy(update={"end_s": run.start_s + 5})
+    change_manifest(folder, phases=[short if p.name == "run" else p for p in Manifest.read(folder).phases])
+    found = checks(folder)[1]["S1"]
+    assert (found.outcome, found.value, found.detail) == (Outcome.UNDECIDABLE, None, "the run is too short to tell")
+
+
 def test_honest_trial_is_valid(honest):
     validity, by_id = checks(honest)
     assert validity.valid, validity.reasons

@@ -11,11 +11,10 @@ from ntier_analysis.validity.registry import Finding, check
 
 
 def _drift_finding(drift: stationarity.Drift, n: int, what: str) -> Finding:
-    text = f"{what} {100 * drift.drift:+.1f} % (s.e. {100 * drift.standard_error:.1f})"
-    if drift.outcome == "undecidable":
-        text += ": the run is too short to tell"
     value = None if np.isnan(drift.drift) else 100 * drift.drift
     error = None if np.isnan(drift.standard_error) else 100 * drift.standard_error
+    known = [] if value is None else [f"{what} {value:+.1f} %" + ("" if error is None else f" (s.e. {error:.1f})")]
+    text = ": ".join([*known, "the run is too short to tell"] if drift.outcome == "undecidable" else known)
     return Finding(Outcome(drift.outcome), value, 100 * stationarity.LIMIT, "pct", n, error, text)
 
 

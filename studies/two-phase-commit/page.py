@@ -43,7 +43,8 @@ DONE = ("seconds", "selects", "alters", "statements", "failed", "queries_per_s")
 COLUMNS = (*RUN, "machine", "scale", "set", *DONE, "alters_per_s", "alter_ms", "alter_p99_ms", "stale_ms",
            "stale_p99_ms", "late", "stock", "converged", "broken", "added_ms", "relay_cores")  # fmt: skip
 RATES = (*RUN, "selects", "alters")
-LIMITS = ("sweep", "day", "limits")
+LIMITS = ("sweep", "day", "machine", "at", "limits")
+"""`at`: values of the factor that the verdict has seen."""
 USUAL = {"delay_ms": 0, "transfers": 30, "note_bytes": 100, "select_rows": 1000, "ntier_data_profile": "small"}
 """Runs with other values of these stand apart (column `set`)."""
 CURVES = ((1, "base"), (2, "acid"), (2, "base"), (4, "acid"), (4, "base"))
@@ -68,7 +69,7 @@ def rows(name: str) -> list[Row]:
     there."""
     if not (HERE / name).exists():
         return []
-    columns = {"results.csv": COLUMNS, "rates.csv": RATES}.get(name, ())
+    columns = {"results.csv": COLUMNS, "rates.csv": RATES, "limits.csv": LIMITS}.get(name, ())
     with (HERE / name).open(newline="") as file:
         return [dict.fromkeys(columns, "") | row for row in csv.DictReader(file)]
 
@@ -78,8 +79,7 @@ def rows(name: str) -> list[Row]:
 
 def collect(raw: Path) -> None:
     """Valid trials -> results.csv and rates.csv, beside those that they have already."""
-    name = raw.parent / "machine"
-    told_of = {"machine": name.read_text().strip()} if name.exists() else {}
+    told_of = {"machine": name} if (name := named(raw.parent)) else {}
     results = {run_of(row): row for row in rows("results.csv")}
     rates = {run_of(row): row for row in rows("rates.csv")}
     for file in sorted(raw.glob(f"{SYSTEM}.*/*/manifest.json")):
@@ -92,6 +92,12 @@ def collect(raw: Path) -> None:
         rates[run_of(row)] = {key: row[key] for key in RUN} | by_second(client / "progress.csv")
     write("results.csv", COLUMNS, results)
     write("rates.csv", RATES, rates)
+
+
+def named(results: Path) -> str:
+    """The machine, as a file there says; else empty."""
+    file = results / "machine"
+    return file.read_text().strip() if file.exists() else ""
 
 
 def result(told: Mapping[str, Any], done: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,11 +171,14 @@ def run_of(row: Mapping[str, object]) -> tuple[int, str, float, str, str, str, i
 
 def collect_limits(store: Path) -> None:
     """What limits each sweep of the study, by its verdict; `day`: of its last trial there."""
-    kept = {(row["sweep"], row["day"]): row for row in rows("limits.csv")}
+    kept = {(row["sweep"], row["day"], row["machine"]): row for row in rows("limits.csv")}
+    machine = named(store.parent)
     names = [name for name in sweeps(store) if name.startswith(f"{SYSTEM}.") and has_valid_trial(name, store)]
     for name, facts in (read_facts(store, names) if names else {}).items():
-        last = datetime.fromtimestamp(facts.trials["run_end_s"].max(), UTC).date().isoformat()
-        kept[name, last] = {"sweep": name, "day": last, "limits": facts.named}
+        seen = facts.trials[facts.trials["valid"].astype(bool)]
+        last = datetime.fromtimestamp(seen["run_end_s"].max(), UTC).date().isoformat()
+        at = " ".join(f"{value:g}" for value in sorted(seen["factor_value"].unique()))
+        kept[name, last, machine] = dict(zip(LIMITS, (name, last, machine, at, facts.named), strict=True))
     write("limits.csv", LIMITS, kept)
 
 
@@ -404,8 +413,8 @@ def limits() -> str:
     found = [row for row in rows("limits.csv") if ".anchor-" not in row["sweep"]]
     if not found:
         return f"What limits: {NO_RUN}."
-    lines = (f"| {row['sweep']} | {row['day']} | {row['limits']} |" for row in found)
-    return "\n".join(["| sweep | day | what limits |", "|---|---|---|", *lines])
+    lines = (f"| {' | '.join(row[name] or 'not noted' for name in LIMITS)} |" for row in found)
+    return "\n".join(["| sweep | day | machine | at | what limits |", "|---|---|---|---|---|", *lines])
 
 
 def extent() -> str:

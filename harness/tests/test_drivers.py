@@ -22,7 +22,7 @@ from ntier_harness.catalog import Phases
 from ntier_harness.drivers import Command, Entry, Run, check, of_system, split
 from ntier_harness.drivers.heartbeat import Beat, Broken, Heartbeat
 from ntier_harness.errors import RequestError, WorkError
-from ntier_harness.load import Generator, compare_clocks, merged
+from ntier_harness.load import Generator, compare_clocks, last_words, merged
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.ssh import Nodes
@@ -101,6 +101,23 @@ def test_each_fault_is_named(quick, monkeypatch, fault, rule, said):
     findings = examine(BROKEN, last=rule, fault=fault)
     assert findings[rule].kept is False, findings
     assert said in findings[rule].said
+
+
+def test_the_last_words_are_a_reason():
+    assert last_words("reading users.csv\nout of cheese\n\n") == ": out of cheese"
+    assert last_words("") == ""
+    crash = """summary = 12 in 00:00:01
+#
+# A fatal error has been detected by the Java Runtime Environment:
+#
+#  SIGSEGV (0xb) at pc=0x00007f2d1, pid=17, tid=17
+#
+# JRE version: OpenJDK Runtime Environment (25.0.5+2)
+# If you would like to submit a bug report, please visit:
+#   https://bugs.debian.org/openjdk-25
+#
+"""
+    assert last_words(crash) == ": SIGSEGV (0xb) at pc=0x00007f2d1, pid=17, tid=17"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import math
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 from ntier_analysis.contracts.nodes import Node
@@ -25,6 +25,7 @@ LEAD_S = 1.0  # from the moment when all is ready to the common start: telling t
 READY_POLL_S = 0.1
 MAX_BOOT_S = 60.0  # JMeter's JVM needs 3-4 s; on a busy machine several times that
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
+JVM_CRASH = "A fatal error has been detected by the Java Runtime Environment"
 CLOCKS_APART_S = 0.05  # as check C4 (docs/validity.md): clients start by their own clocks
 
 
@@ -68,6 +69,15 @@ def compare_clocks(offsets: Mapping[str, Mapping[str, float]], clients: list[Nod
                 f"clock: {second} and {first} are {1000 * abs(a - b):.0f} ms apart; users start by the clients' "
                 f"clocks, which may differ by {1000 * CLOCKS_APART_S:.0f} ms; synchronize them (chrony)"
             )
+
+
+def last_words(printed: str) -> str:
+    """Of what a driver printed, the last line for a reason, empty if there is none. A JVM that crashes prints a box of
+    lines that begin with #; there it is what ended it, as `SIGSEGV (0xb) at pc=...`."""
+    lines = [text for line in printed.splitlines() if (text := line.lstrip("# ").strip())]
+    crash = [after for before, after in pairwise(lines) if before.startswith(JVM_CRASH)]
+    last = crash[-1:] or lines[-1:]
+    return f": {last[0][:300]}" if last else ""
 
 
 @dataclass
@@ -201,10 +211,8 @@ class Generator:
         return next(c for c in self.nodes.clients if c.name == name)
 
     def _last_words(self, name: str) -> str:
-        """The last line that the driver printed, for a reason; empty if there is none."""
-        command = f"tail -c 500 {self.run.directory}/driver.out 2>/dev/null"
-        lines = self.nodes.call(self._client(name), command, check=False, timeout=15).out.strip().splitlines()
-        return f": {lines[-1].strip()[:300]}" if lines else ""
+        command = f"tail -c 4000 {self.run.directory}/driver.out 2>/dev/null"
+        return last_words(self.nodes.call(self._client(name), command, check=False, timeout=15).out)
 
     def exit_code(self, client: Node) -> int | None:
         """The driver's exit code, None while it runs. If it is gone without a code, it was killed together with the

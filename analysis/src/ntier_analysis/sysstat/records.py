@@ -249,7 +249,8 @@ class Records:
         """(activities,) items of each record if all hold as many, and the file has one run; else 0."""
         if self.n < 2 or not self.one_run:
             return (0,) * len(self.header.activities)
-        return tuple(c[0] if len(set(c)) == 1 else 0 for c in zip(*{s.layout.counts for s in self.stretches}))
+        of_stretches = {s.layout.counts for s in self.stretches}
+        return tuple(c[0] if len(set(c)) == 1 else 0 for c in zip(*of_stretches, strict=True))
 
     # ---- the same per item, for activities of which each record holds as many: (records x items,) ----
 

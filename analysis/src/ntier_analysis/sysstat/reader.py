@@ -27,7 +27,8 @@ class Table:
     """One activity, in columns. A row is one item in one interval: `values` {column: (rows,)}, `record` (rows,) number
     of the record that ends it, from 0 on in the file, `t_s` (rows,) its end, s since 1970, `interval_s` (rows,), `item`
     (rows,) into `items` (names: of a device, a CPU, ...; "" where there is but one). Rows of one item are in the order
-    of time; an item has none where it was not there. `notes`: {what: text of each item}."""
+    of time; an item has none where it was not there. `notes`: {what: text of each item}. Tables share
+    `record`, `t_s` and `item`, which are read-only."""
 
     def __init__(self, name: str, columns: Columns, records: Records) -> None:
         self.name, self.values, self.items, self.notes = name, columns.values, columns.names, columns.notes

@@ -79,7 +79,6 @@ def rows(name: str) -> list[Row]:
 
 def collect(raw: Path) -> None:
     """Valid trials -> results.csv and rates.csv, beside those that they have already."""
-    told_of = {"machine": name} if (name := named(raw.parent)) else {}
     results = {run_of(row): row for row in rows("results.csv")}
     rates = {run_of(row): row for row in rows("rates.csv")}
     for file in sorted(raw.glob(f"{SYSTEM}.*/*/manifest.json")):
@@ -87,20 +86,14 @@ def collect(raw: Path) -> None:
         client = file.parent / "clients/client1"
         if not (told.get("validity") or {}).get("valid") or not (client / "work.json").exists():
             continue
-        row = result(told, json.loads((client / "work.json").read_text())) | told_of
+        row = result(told, json.loads((client / "work.json").read_text()), machine(raw.parent, told))
         results[run_of(row)] = row
         rates[run_of(row)] = {key: row[key] for key in RUN} | by_second(client / "progress.csv")
     write("results.csv", COLUMNS, results)
     write("rates.csv", RATES, rates)
 
 
-def named(results: Path) -> str:
-    """The machine, as a file there says; else empty."""
-    file = results / "machine"
-    return file.read_text().strip() if file.exists() else ""
-
-
-def result(told: Mapping[str, Any], done: Mapping[str, Any]) -> dict[str, Any]:
+def result(told: Mapping[str, Any], done: Mapping[str, Any], machine: str) -> dict[str, Any]:
     """A line of results.csv from a trial's manifest and its driver's account."""
     factor = told["system"]["factor"]
     parameters = told["soft_resources"] | {factor["name"]: factor["value"]}
@@ -110,7 +103,7 @@ def result(told: Mapping[str, Any], done: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "nodes": told["topology"], "mode": "selects" if alone else done["mode"],
         "sleep_s": parameters["sleep_s"], "block": told["sweep"].rpartition(".")[2], "rep": told["rep"],
-        **when(told), "machine": machine(told), "scale": told["scale"], "set": other_settings(parameters),
+        **when(told), "machine": machine, "scale": told["scale"], "set": other_settings(parameters),
         **{k: done[k] for k in DONE}, "alters_per_s": round(done["alters"] / done["seconds"], 3),
         "alter_ms": alter.get("median", ""), "alter_p99_ms": alter.get("p99", ""),
         "stale_ms": stale.get("median", ""), "stale_p99_ms": stale.get("p99", ""),
@@ -129,8 +122,11 @@ def when(told: Mapping[str, Any]) -> dict[str, str]:
     return {"day": began.date().isoformat(), "began": f"{began:%H:%M:%S}"}
 
 
-def machine(told: Mapping[str, Any]) -> str:
-    """What the manifest knows of the machine: cores and model of its CPU. Empty: nothing."""
+def machine(results: Path, told: Mapping[str, Any]) -> str:
+    """As RESULTS/machine names it; without that file what the manifest knows, cores and model of its CPU. Empty:
+    nothing."""
+    if (named := results / "machine").exists():
+        return named.read_text().strip()
     host = told.get("host") or {}
     model = (host.get("facts") or {}).get("cpu_model", "")
     return f"{host['cores']} x {model}".removesuffix(" x ") if "cores" in host else model
@@ -169,16 +165,18 @@ def run_of(row: Mapping[str, object]) -> tuple[int, str, float, str, str, str, i
     return int(nodes), mode, float(sleep), block, day, began, int(rep)
 
 
-def collect_limits(store: Path) -> None:
-    """What limits each sweep of the study, by its verdict; `day`: of its last trial there."""
+def collect_limits(results: Path) -> None:
+    """What limits each sweep of the study, by its verdict; `day`: of its last valid trial there."""
+    store = results / "store"
     kept = {(row["sweep"], row["day"], row["machine"]): row for row in rows("limits.csv")}
-    machine = named(store.parent)
     names = [name for name in sweeps(store) if name.startswith(f"{SYSTEM}.") and has_valid_trial(name, store)]
     for name, facts in (read_facts(store, names) if names else {}).items():
         seen = facts.trials[facts.trials["valid"].astype(bool)]
         last = datetime.fromtimestamp(seen["run_end_s"].max(), UTC).date().isoformat()
         at = " ".join(f"{value:g}" for value in sorted(seen["factor_value"].unique()))
-        kept[name, last, machine] = dict(zip(LIMITS, (name, last, machine, at, facts.named), strict=True))
+        told = json.loads(next((results / "raw" / name).glob("*/manifest.json")).read_text())
+        row = dict(zip(LIMITS, (name, last, machine(results, told), at, facts.named), strict=True))
+        kept[name, last, row["machine"]] = row
     write("limits.csv", LIMITS, kept)
 
 
@@ -549,7 +547,7 @@ def main(arguments: list[str]) -> None:
     if arguments:
         results = Path(arguments[0])
         collect(results / "raw")
-        collect_limits(results / "store")
+        collect_limits(results)
     (HERE / "claims.md").write_text(claims() + "\n")
     draw()
     (HERE / "README.md").write_text(page())

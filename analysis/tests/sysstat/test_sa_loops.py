@@ -166,3 +166,15 @@ def test_activity_without_any_item_is_an_empty_table(activity):
     assert (table.items, len(table.record), len(table.t_s)) == ([], 0, 0)
     assert all(len(values) == 0 for values in table.values.values())
     assert unlike_compiled(data) == []
+
+
+@pytest.mark.parametrize("idle", [[1], [2], [1, 2]])
+def test_compiled_loops_know_cpus_on_which_no_tick_passes(idle):
+    """Online all the time, but their counters stand still: a single one idles, all of them have no share."""
+    data = bytearray(PLAIN["12.7.5"])
+    for item in idle:
+        for _, at, size in numbers_of(data, "cpu-load", item):
+            data[at : at + size] = (7).to_bytes(size, "little")
+    assert unlike_compiled(data) == []
+    table = SaFile("f.sa", bytes(data), COMPILED).table("cpu-load")
+    assert set(table.of(str(idle[0] - 1))["idle"]) == {100.0}

@@ -133,6 +133,17 @@ def test_runs_of_several_machines_and_days_are_kept_side_by_side_and_judge_a_cla
     assert len(page.rows("rates.csv")) == 2 * 6
 
 
+def test_two_machines_of_one_model_are_two_if_one_is_named(study, tmp_path):
+    for number, name in enumerate(("", "the second\n")):
+        results = tmp_path / str(number)
+        trial(results / "raw", ACID, 1, 40, at=1.8e9 + number, host={"cores": 2, "facts": {"cpu_model": "slow"}})
+        if name:
+            (results / "machine").write_text(name)
+        page.collect(results / "raw")
+    assert [row["machine"] for row in page.rows("results.csv")] == ["2 x slow", "the second"]
+    assert len(set(map(page.occasion, page.rows("results.csv")))) == 2
+
+
 def test_a_ratio_is_taken_within_each_machine_and_day():
     """The fast machine has run one cell more often: a ratio of plain means would be 4.4."""
     slow, fast = [("slow", 10.0)], [("fast", 40.0)] * 3

@@ -11,10 +11,11 @@ from ntier_analysis.validity.registry import Finding, check
 
 
 def _drift_finding(drift: stationarity.Drift, n: int, what: str) -> Finding:
-    value = None if np.isnan(drift.drift) else 100 * drift.drift
-    error = None if np.isnan(drift.standard_error) else 100 * drift.standard_error
-    known = [] if value is None else [f"{what} {value:+.1f} %" + ("" if error is None else f" (s.e. {error:.1f})")]
-    text = ": ".join([*known, "the run is too short to tell"] if drift.outcome == "undecidable" else known)
+    short = "the run is too short to tell"
+    if np.isnan(drift.drift):
+        return Finding(Outcome(drift.outcome), None, 100 * stationarity.LIMIT, "pct", n, None, short)
+    value, error = 100 * drift.drift, 100 * drift.standard_error
+    text = f"{what} {value:+.1f} % (s.e. {error:.1f})" + (f": {short}" if drift.outcome == "undecidable" else "")
     return Finding(Outcome(drift.outcome), value, 100 * stationarity.LIMIT, "pct", n, error, text)
 
 

@@ -10,7 +10,8 @@ T = TypeVar("T")
 
 class lazy(Generic[T]):
     """functools.cached_property without its lock, which Python 3.11 takes at each first use. A file has two hundred of
-    them: 3 % of the time in which it is read. Two threads may compute one value twice."""
+    them: 3 % of the time in which it is read (median of 150 pairs of ten files). Two threads may compute one value
+    twice."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self.make, self.__doc__ = make, make.__doc__

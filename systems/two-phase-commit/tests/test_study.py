@@ -18,6 +18,7 @@ from ntier_harness import campaign_spec
 STUDY = Path(__file__).resolve().parents[3] / "studies/two-phase-commit"
 sys.path.insert(0, str(STUDY))
 import judging  # noqa: E402
+import runs  # noqa: E402
 
 spec = importlib.util.spec_from_file_location("two_phase_page", STUDY / "page.py")
 page = importlib.util.module_from_spec(spec)
@@ -26,7 +27,7 @@ spec.loader.exec_module(page)
 
 ALTERS = {
     (int(r["nodes"]), r["mode"], float(r["sleep_s"])): float(r["queries_per_s"]) - page.SELECTS / float(r["seconds"])
-    for r in page.rows("thesis.csv")
+    for r in runs.rows("thesis.csv")
 }
 
 
@@ -54,7 +55,7 @@ def study(tmp_path, monkeypatch):
     shutil.copytree(STUDY, copy)
     for name in ("results.csv", "rates.csv", "limits.csv", "rates.svg"):
         (copy / name).unlink(missing_ok=True)
-    monkeypatch.setattr(page, "HERE", copy)
+    monkeypatch.setattr(runs, "HERE", copy)
     return copy
 
 
@@ -123,14 +124,14 @@ def test_runs_of_several_machines_and_days_are_kept_side_by_side_and_judge_a_cla
             trial(raw, ACID, rep, short * speed, 0.1, at, host=host)
             trial(raw, ACID, rep, long * speed, 1.0, at, host=host)
         for _ in range(2):  # the second time nothing new
-            page.collect(raw)
-    kept = page.rows("results.csv")
-    assert len(kept) == 1 + 2 * 6 == len({page.run_of(row) for row in kept})
+            runs.collect(raw)
+    kept = runs.rows("results.csv")
+    assert len(kept) == 1 + 2 * 6 == len({runs.run_of(row) for row in kept})
     assert [row["alters_per_s"] for row in kept if row["day"] == "2026-11-24"] == ["7.305"]
     (claim,) = (row for row in page.claims().splitlines() if "(2 nodes) | 5.1" in row)
     assert "of 6 runs and 6 runs, each compared within one of 2 machines and days" in claim
     assert claim.endswith("**differs** |"), "2.5 times at most are claimed"
-    assert len(page.rows("rates.csv")) == 2 * 6
+    assert len(runs.rows("rates.csv")) == 2 * 6
 
 
 def test_two_machines_of_one_model_are_two_if_one_is_named(study, tmp_path):
@@ -139,9 +140,9 @@ def test_two_machines_of_one_model_are_two_if_one_is_named(study, tmp_path):
         trial(results / "raw", ACID, 1, 40, at=1.8e9 + number, host={"cores": 2, "facts": {"cpu_model": "slow"}})
         if name:
             (results / "machine").write_text(name)
-        page.collect(results / "raw")
-    assert [row["machine"] for row in page.rows("results.csv")] == ["2 x slow", "the second"]
-    assert len(set(map(page.occasion, page.rows("results.csv")))) == 2
+        runs.collect(results / "raw")
+    assert [row["machine"] for row in runs.rows("results.csv")] == ["2 x slow", "the second"]
+    assert len(set(map(runs.occasion, runs.rows("results.csv")))) == 2
 
 
 def test_a_ratio_is_taken_within_each_machine_and_day():
@@ -161,13 +162,13 @@ def test_delays_and_sizes_stand_apart(study, tmp_path):
     ):
         factor = {"factor": {"name": name, "value": value}}
         trial(tmp_path / "raw", f"two-phase-commit.2.acid.{block}", rep, 40, soft_resources=there, system=factor)
-    page.collect(tmp_path / "raw")
-    assert [row["set"] for row in page.rows("results.csv")] == ["transfers=100", "", "delay_ms=5"]
+    runs.collect(tmp_path / "raw")
+    assert [row["set"] for row in runs.rows("results.csv")] == ["transfers=100", "", "delay_ms=5"]
     text = page.page()
     assert "| 2 | acid | 0 | 0 | 2.0 | 30.0 | 0 | 0 | 1 | 1 |" in text
     assert "| 2 | acid | 5 | not measured | 2.0 | 30.0 | 0 | not measured | 1 | 1 |" in text
     assert "| 100 transfers in an alter | 2 | acid | 2.0 | 122 | 30.0 | 0 | 1 | 1 |" in text
-    assert [len(cell) for cell in page.measured()[2, "acid"].values()] == [1], "with the usual settings"
+    assert [len(cell) for cell in runs.measured()[2, "acid"].values()] == [1], "with the usual settings"
 
 
 def test_no_empty_figure_is_drawn_before_a_run_has_told_its_rates(study):

@@ -1,0 +1,106 @@
+"""The figures: figure 26, and the rates over time of figures 1 to 25."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from runs import (
+    NO_RUN,
+    NOT_MEASURED,
+    SYSTEM,
+    Row,
+    by_cell,
+    half_width,
+    mean,
+    measured,
+    rows,
+    run_of,
+    runs_with_rates,
+)
+
+CURVES = ((1, "base"), (2, "acid"), (2, "base"), (4, "acid"), (4, "base"))
+SLEEPS = (2.0, 1.5, 1.0, 0.5, 0.1)
+
+
+def draw(folder: Path) -> None:
+    mpl.rcParams["svg.hashsalt"] = SYSTEM
+    draw_queries().savefig(folder / "queries.svg", metadata={"Date": None})
+    if runs_with_rates():
+        draw_rates().savefig(folder / "rates.svg", metadata={"Date": None})
+
+
+def draw_queries() -> Figure:
+    """Figure 26: queries per second over the sleep, means; small dots are single runs, bars 95 % intervals of the means
+    of three runs or more (of two, a bar would say nothing: 12.7 standard errors)."""
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    for place, (title, cells) in enumerate((("thesis", by_cell(rows("thesis.csv"))), ("here", measured())), 1):
+        axes = figure.add_subplot(1, 2, place)
+        for (nodes, mode), sleeps in sorted(cells.items()):
+            at = sorted(sleeps)
+            if mode == "selects":
+                flat = np.mean([mean(cell, "queries_per_s") for cell in sleeps.values()])
+                axes.axhline(float(flat), color="0.5", label="selects alone")
+                continue
+            rates = [[float(row["queries_per_s"]) for row in sleeps[s]] for s in at]
+            bars = [half_width(values) if len(values) > 2 else math.nan for values in rates]
+            look = style(nodes, mode)
+            axes.errorbar(at, list(map(np.mean, rates)), bars, label=label(nodes, mode), capsize=2, **look)
+            single = [(s, value) for s, values in zip(at, rates, strict=True) for value in values if len(values) > 1]
+            axes.scatter(*np.array(single).reshape(-1, 2).T, s=6, color=look["color"], alpha=0.6)
+        axes.set(title=title, xlabel="sleep between alters, s", ylabel="queries/s", xlim=(0, 2.1))
+        highest = max((mean(c, "queries_per_s") for sleeps in cells.values() for c in sleeps.values()), default=1.0)
+        axes.set_ylim(0, 1.3 * highest)  # a wide interval may leave the figure
+        if cells:
+            axes.legend(fontsize="small")
+        else:
+            axes.text(0.5, 0.5, NO_RUN, transform=axes.transAxes, ha="center")
+    return figure
+
+
+def style(nodes: int, mode: str) -> dict[str, Any]:
+    marks = {"base": ("o", "-"), "acid": ("x", "--"), "logical": ("s", ":"), "quorum": ("^", "-.")}
+    return {"marker": marks[mode][0], "linestyle": marks[mode][1], "color": f"C{(1, 2, 4).index(nodes)}"}
+
+
+def label(nodes: int, mode: str) -> str:
+    return "1 node" if nodes == 1 else f"{nodes} nodes, {mode.upper() if mode in ('acid', 'base') else mode}"
+
+
+def draw_rates() -> Figure:
+    """Figures 1 to 25: selects and alters per second in each run."""
+    figure = Figure(figsize=(11, 9), layout="constrained")
+    axes = figure.subplots(len(SLEEPS), len(CURVES), sharex=True, sharey=True)
+    found = by_cell(runs_with_rates())
+    for i, sleep in enumerate(SLEEPS):
+        for j, (nodes, mode) in enumerate(CURVES):
+            runs = found.get((nodes, mode), {}).get(sleep, [])
+            draw_run(axes[i][j], min(runs, key=run_of) if runs else None)
+            if not i:
+                axes[i][j].set_title(label(nodes, mode), fontsize="medium")
+        axes[i][0].set_ylabel(f"sleep {sleep:g} s\nper second")
+    for axis in axes[-1]:
+        axis.set_xlabel("seconds of the run")
+    handles, names = axes[0][0].get_legend_handles_labels()
+    for axis in axes.flat:
+        handles, names = axis.get_legend_handles_labels() if not handles else (handles, names)
+    if handles:
+        figure.legend(handles, names, loc="outside upper right", ncols=2)
+    return figure
+
+
+def draw_run(axes: Axes, run: Row | None) -> None:
+    """Pale each second, strong the mean of five."""
+    if run is None:
+        axes.text(0.5, 0.5, NOT_MEASURED, transform=axes.transAxes, ha="center", fontsize="small", color="0.4")
+        return
+    for name, colour in (("selects", "C0"), ("alters", "C3")):
+        each = np.array([int(n) for n in run[name].split()])
+        axes.plot(np.arange(len(each)) + 0.5, each, color=colour, alpha=0.3, linewidth=0.7)
+        fives = each[: len(each) // 5 * 5].reshape(-1, 5).mean(axis=1)
+        axes.plot(5 * np.arange(len(fives)) + 2.5, fives, color=colour, label=name)

@@ -5,19 +5,24 @@
 
 Each repetition runs every way on --files files in a row (the same one), as an ingest reads one node after the other;
 the figure is the CPU time of a file (user and system, children included), the median of the repetitions and of the
-ratios within them. Starting Python and importing (numba too: `read` uses it in a process that has it) are not counted.
+ratios within them. Each way has a process of its own, so that none inherits the memory which another one left in
+pieces. Starting Python and importing (numba too: `read` uses it in a process that has it) are not counted.
 pandas reads each section of sadf's output (each has a header of its own) as the table it is."""
 
 from __future__ import annotations
 
 import argparse
 import io
+import multiprocessing
 import os
 import platform
 import resource
 import statistics
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numba
@@ -97,6 +102,19 @@ def timed(run: Callable[[], int], files: int) -> tuple[float, int]:
     return (cpu_s() - before) / files, values[0]
 
 
+def in_turns(runs: list[Callable[[], int]], files: int, repeats: int) -> list[list[tuple[float, int]]]:
+    """-> per repetition, `timed` of each run"""
+    spawn = multiprocessing.get_context("spawn")
+    with ExitStack() as stack:
+        processes = [stack.enter_context(ProcessPoolExecutor(1, spawn)) for _ in runs]
+        for process, run in zip(processes, runs, strict=True):
+            process.submit(run).result()  # imports what is imported when it is first used
+        return [
+            [process.submit(timed, run, files).result() for process, run in zip(processes, runs, strict=True)]
+            for _ in range(repeats)
+        ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
@@ -112,19 +130,14 @@ def main() -> None:
     print(f"| what | values | {ways[0]}, ms | {' | '.join(f'{way}, ms | ratio' for way in ways[1:])} |")
     print(f"|---|{'--:|' * 2 * len(ways)}")
     for title, words, names in (("all (`-A`)", ["-A"], None), (f"`{' '.join(SELECTION)}`", SELECTION, SELECTED)):
-        ways = [
-            lambda words=words: by_sadf(options.file, words),
-            lambda names=names: by_reader(options.file, names),
-            lambda names=names: by_numpy(options.file, names),
-            lambda names=names: frames_by_reader(options.file, names),
-            lambda names=names: parquet_by_reader(options.file, names),
+        runs = [partial(by_sadf, options.file, words)]
+        runs += [
+            partial(way, options.file, names) for way in (by_reader, by_numpy, frames_by_reader, parquet_by_reader)
         ]
-        for way in ways[1:]:
-            way()  # imports what is imported when it is first used
-        rounds = [[timed(way, options.files) for way in ways] for _ in range(options.repeats)]
-        ms = [statistics.median(1e3 * r[i][0] for r in rounds) for i in range(len(ways))]
-        ratios = [statistics.median(r[0][0] / r[i][0] for r in rounds) for i in range(1, len(ways))]
-        took = [[1e3 * r[i][0] for r in rounds] for i in range(len(ways))]
+        rounds = in_turns(runs, options.files, options.repeats)
+        ms = [statistics.median(1e3 * r[i][0] for r in rounds) for i in range(len(runs))]
+        ratios = [statistics.median(r[0][0] / r[i][0] for r in rounds) for i in range(1, len(runs))]
+        took = [[1e3 * r[i][0] for r in rounds] for i in range(len(runs))]
         shown = [f"{m:.1f} ({min(t):.1f}-{max(t):.1f})" for m, t in zip(ms, took, strict=True)]
         cells = [shown[0], *(c for way, ratio in zip(shown[1:], ratios, strict=True) for c in (way, f"{ratio:.0f}"))]
         print(f"| {title} | {rounds[0][1][1]} | {' | '.join(cells)} |")

@@ -15,6 +15,7 @@ from ntier_analysis.sysstat import NAMES, SaFile, keys, read, records
 from ntier_analysis.sysstat.figures import Columns
 from ntier_analysis.sysstat.reader import Table
 from ntier_analysis.trial import RawTrial
+from sa_fuzz import plain, unlike
 from sa_fuzz import run as fuzz
 from synthetic import Spec, Truth, write_trial
 
@@ -111,6 +112,15 @@ def test_file_whose_layout_changes_all_the_time_is_read_the_same(name, monkeypat
     for module in (records, keys):
         monkeypatch.setattr(module, "MANY", 0)
     assert ours(opened(content(name))) == pytest.approx(expected, nan_ok=True)
+
+
+def test_file_of_many_rows_is_read_the_same(monkeypatch):
+    """Beyond some rows their numbers are not kept for the next file, only within the file."""
+    data = plain(bytes(content()))
+    expected = SaFile("f.sa", data)
+    assert all(len(table.record) == len(table.item) for table in expected.tables().values())  # computed now
+    monkeypatch.setattr(records, "KEPT_ROWS", 0)
+    assert unlike(expected, SaFile("f.sa", data)) == []
 
 
 def test_interrupt_that_takes_the_place_of_another_has_no_value_there():

@@ -30,6 +30,8 @@ piece that was freed, and gives more back to the kernel. Files of some MB that a
 page by page, which takes as long as all else."""
 MOST_ROOM = 2**25
 """Bytes; the library keeps no larger pieces."""
+KEPT_ROWS = 2**17
+"""Rows up to which their numbers are kept for the next file: at most 64 MiB in all."""
 BILLION = 10**9
 """s since 1970: no record is older (2001)."""
 
@@ -83,6 +85,7 @@ class Records:
         self.restarts: list[tuple[int, int]] = []  # (stretches before it, CPUs after it)
         self._groups: dict[tuple[int, int], np.ndarray] = {}
         self._of_items: dict[tuple[str, int], np.ndarray] = {}
+        self._grids: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._room: np.ndarray | None = None
         self._walk()
 
@@ -256,11 +259,18 @@ class Records:
 
     def record_of(self, items: int) -> np.ndarray:
         """Number of the record."""
-        return self._each("record", items, lambda: np.arange(self.n)[:, None])
+        return self._grid(items)[0]
 
     def position_of(self, items: int) -> np.ndarray:
         """Place among the items of the record."""
-        return self._each("position", items, lambda: np.broadcast_to(np.arange(items), (self.n, items)))
+        return self._grid(items)[1]
+
+    def _grid(self, items: int) -> tuple[np.ndarray, np.ndarray]:
+        if self.n * items <= KEPT_ROWS:
+            return _kept_grid(self.n, items)
+        if items not in self._grids:
+            self._grids[items] = _grid_of(self.n, items)
+        return self._grids[items]
 
     def intervals_of(self, items: int) -> np.ndarray:
         """interval_cs, without the first record."""
@@ -271,14 +281,9 @@ class Records:
         return self._each("time", items, lambda: self.t_s[1:, None])
 
     def _each(self, what: str, items: int, values: Callable[[], np.ndarray]) -> np.ndarray:
-        """(records,) or (records, items) values -> (records x items,). Made once: many activities have as many
-        items."""
+        """(records, 1) values -> (records x items,). Made once: many activities have as many items."""
         if (what, items) not in self._of_items:
-            of_records = values()
-            made = np.empty((len(of_records), items), of_records.dtype)
-            made[...] = of_records
-            made.flags.writeable = False
-            self._of_items[what, items] = made.reshape(-1)
+            self._of_items[what, items] = _flat(values(), (self.n - 1, items))
         return self._of_items[what, items]
 
     # ---- their content ----
@@ -360,6 +365,24 @@ class Records:
     def cpus(self) -> int:
         """CPUs of the machine, online or not, by the last restart record, else by the header."""
         return self.restarts[-1][1] if self.restarts else self.header.cpus
+
+
+def _grid_of(records: int, items: int) -> tuple[np.ndarray, np.ndarray]:
+    """(records x items,) number of the record, place among its items."""
+    shape = records, items
+    return _flat(np.arange(records)[:, None], shape), _flat(np.arange(items), shape)
+
+
+_kept_grid = lru_cache(maxsize=32)(_grid_of)
+"""For the next file: those of one study have as many records and items."""
+
+
+def _flat(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Spread over the shape, in one row; read-only."""
+    made = np.empty(shape, values.dtype)
+    made[...] = values
+    made.flags.writeable = False
+    return made.reshape(-1)
 
 
 def _spread(stretches: list[Stretch], first: list[int]) -> np.ndarray:

@@ -39,7 +39,7 @@ Cells = dict[Key, dict[float, list[Row]]]
 
 
 def rows(name: str) -> list[Row]:
-    """None if there is no such file: nothing of this kind was measured. A column that is younger than a file is empty
+    """No rows if there is no such file: nothing of this kind was measured. A column that is younger than a file is empty
     there."""
     if not (HERE / name).exists():
         return []

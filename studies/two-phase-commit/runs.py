@@ -39,8 +39,8 @@ Cells = dict[Key, dict[float, list[Row]]]
 
 
 def rows(name: str) -> list[Row]:
-    """No rows if there is no such file: nothing of this kind was measured. A column that is younger than a file is empty
-    there."""
+    """None of a file that is not there: nothing of this kind was measured. A column that is younger than a file is
+    empty there."""
     if not (HERE / name).exists():
         return []
     columns = {"results.csv": COLUMNS, "rates.csv": RATES, "limits.csv": LIMITS}.get(name, ())

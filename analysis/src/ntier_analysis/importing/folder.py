@@ -16,8 +16,9 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.importing.trials import TARGET, checked, keep, stored
 from ntier_analysis.ingest import summary
 from ntier_analysis.parsers.csvfile import line_of, read_csv
-from ntier_analysis.store.schema import ROUNDING, TABLES, Place, kinds, validated
+from ntier_analysis.store.schema import TABLES, kinds
 from ntier_analysis.store.tables import locked
+from ntier_analysis.store.validation import ROUNDING, Place, validated
 from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of
 
 REQUIRED = {

@@ -26,8 +26,9 @@ from ntier_analysis.parsers.jmeter import jtl
 from ntier_analysis.parsers.k6 import k6
 from ntier_analysis.parsers.locust import locust
 from ntier_analysis.statistics.backlog import backlog
-from ntier_analysis.store.schema import TABLES, validated
+from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import locked
+from ntier_analysis.store.validation import validated
 from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of
 from ntier_analysis.wording import counted
 

@@ -4,22 +4,18 @@ Layout: `<store>/<table>/<sweep>.parquet`, zstd, one file per table and sweep (m
 series (store/series.py). Keys are `sweep, trial`. Times are UTC epoch seconds on the controller's clock. A missing
 value is null, never 0.
 
-The allowed values of a column stand beside its definition. `validated` checks them at import, at writing and at
-reading."""
+The allowed values of a column stand beside its definition. store/validation.py checks them."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ntier_analysis.contracts.system import LoadModel
-from ntier_analysis.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,16 +92,24 @@ PHASE = Rule("one of " + ", ".join(PHASES), values=PHASES, filled=True)
 
 RULES: dict[str, dict[str, Rule]] = {}
 """table -> column -> what it may hold; a column without a rule may hold anything of its type."""
+_COLUMNS: dict[str, dict[str, tuple]] = {}
+"""table -> column -> as given to `_schema`."""
 
 
 def _schema(table: str, **columns: tuple) -> pa.Schema:
     """name=(type, unit, definition) or name=(type, unit, definition, rule); the unit is empty where there is none."""
+    _COLUMNS[table] = columns
     RULES[table] = {name: rule for name, (_, _, _, *rules) in columns.items() for rule in rules}
     fields = [
         pa.field(name, _TYPES[kind], metadata={"unit": unit, "definition": definition})
         for name, (kind, unit, definition, *_) in columns.items()
     ]
     return pa.schema(fields, metadata={"ntier_store_schema": str(STORE_SCHEMA)})
+
+
+def _as_in(table: str, names: str) -> dict[str, tuple]:
+    """Columns that another table has, too."""
+    return {name: _COLUMNS[table][name] for name in names.split()}
 
 
 _KEYS = {
@@ -375,30 +379,14 @@ CHOICES = _schema(
 
 FROM_ABOVE = _schema(
     "from_above",
-    sweep=_KEYS["sweep"],
-    trial=("label", "", "Name of the trial in the sweep, for example u02000.above08000.r01.", TEXT),
+    **_as_in("trials", "sweep trial"),
     users=("count", "users", "Nominal number of users in the run.", A_COUNT),
     above=("count", "users", "Most nominal users before the run; those beyond `users` left in the ramp-up.", A_COUNT),
     users_real=("count", "users", "Users that were really emulated in the run: nominal users x scale.", ONE_OR_MORE),
     above_real=("count", "users", "The most before the run, as really emulated.", ONE_OR_MORE),
-    rep=("count", "", "Number of the repetition, from 1.", ONE_OR_MORE),
-    valid=("flag", "", "No required validity check failed or was undecidable, and the trial was collected."),
-    invalid_reasons=("text", "", "Reasons of the failed required checks, joined by ', '; empty if valid."),
-    state=("label", "", "planned, running, collected or failed.", STATE),
-    failure=("text", "", "Why the trial failed; empty if it did not."),
-    attempt=("count", "", "Which attempt of the trial this is; earlier ones are kept in raw.", ONE_OR_MORE),
-    attempts=("count", "", "Attempts of this trial that raw holds.", ONE_OR_MORE),
-    run_start_s=("number", "s", "Start of the run phase.", TIME),
-    run_end_s=("number", "s", "End of the run phase (exclusive).", TIME),
-    throughput_per_s=("number", "1/s", "As in trials, which has none of these trials.", NOT_NEGATIVE),
-    throughput_low_per_s=("number", "1/s", "Lower end of its 95 % interval (10 batch means).", FINITE),
-    throughput_high_per_s=("number", "1/s", "Upper end of the same.", NOT_NEGATIVE),
-    goodput_per_s=("number", "1/s", "The part of the throughput within the objective.", NOT_NEGATIVE),
-    response_time_mean_ms=("number", "ms", "Mean response time of the successes completed in the run.", NOT_NEGATIVE),
-    response_time_p95_ms=("number", "ms", "95th percentile of the same; null if too few.", NOT_NEGATIVE),
-    errors=("count", "", "Interactions completed in the run phase that failed.", NOT_NEGATIVE),
-    interactions=("count", "", "Successes completed in the run phase.", NOT_NEGATIVE),
-    pending=("count", "", "Interactions begun before the end of the run and not completed in it.", NOT_NEGATIVE),
+    **_as_in("trials", "rep valid invalid_reasons state failure attempt attempts run_start_s run_end_s"),
+    **_as_in("trials", "throughput_per_s throughput_low_per_s throughput_high_per_s goodput_per_s"),
+    **_as_in("trials", "response_time_mean_ms response_time_p95_ms errors interactions pending"),
 )
 """A table of their own, so that nothing that reads `trials` pools the two kinds."""
 
@@ -428,9 +416,6 @@ NEEDED: dict[str, list[str]] = {
 }  # fmt: skip
 """Columns that a stored table must have; others came later, and are null where the file has none."""
 
-OF_VALID = ("run_start_s", "run_end_s", "throughput_per_s")
-"""Columns that a valid trial must have."""
-
 LATER_TABLES = {"decisions", "choices", "sweep_checks", "from_above"}
 """Tables that older stores lack; they are empty there."""
 
@@ -450,104 +435,8 @@ SORT_BY: dict[str, list[str]] = {
 }
 """Order of the rows: by metric first, which compresses two to five times better than by time."""
 
-KEY: dict[str, list[str]] = {
-    "trials": ["sweep", "trial"],
-    "samples": ["sweep", "trial", "node", "source", "resource", "item", "metric", "t_s"],
-    "nodes": ["sweep", "trial", "node"],
-    "from_above": ["sweep", "trial"],
-}
-"""Columns that no two rows of a table may have in common."""
-
-IN_ORDER: dict[str, list[tuple[str, str]]] = {
-    "trials": [
-        ("goodput_per_s", "throughput_per_s"),
-        ("throughput_low_per_s", "throughput_per_s"),
-        ("throughput_per_s", "throughput_high_per_s"),
-        ("response_time_p50_ms", "response_time_p95_ms"),
-        ("response_time_p95_ms", "response_time_p99_ms"),
-    ]
-}
-"""(a, b): a is at most b, by their definitions (give or take the rounding of a file)."""
-ROUNDING = 1e-3
-LONGEST_S = 1e6
-"""Eleven days; what is judged is laid on a grid of the samples' interval."""
-
-JUDGED = ("utilization_pct", "throttled_pct", "waiting", "used_cores")
-"""Metrics that verdicts rest on: never negative."""
-
 
 def kinds(table: str) -> dict[str, str]:
     """Column -> its type in a CSV file (parsers/csvfile.py)."""
     names = {pa.float64(): "number", pa.int64(): "whole", pa.bool_(): "flag"}
     return {field.name: names.get(field.type, "text") for field in TABLES[table]}
-
-
-Place = Callable[[int], str]
-"""Number of a row, from 0 -> where it is, for a message."""
-
-
-@cache
-def frame_schema(table: str, *, stored: bool = False) -> pandera.DataFrameSchema:
-    """The table's rules for pandera. A column that is not there is not checked. `stored`: without the new ones."""
-    import pandera.pandas as pandera
-
-    columns = {
-        name: pandera.Column(checks=rule.check(), nullable=not rule.filled, required=False)
-        for name, rule in RULES[table].items()
-        if not (stored and rule.new)
-    }
-    return pandera.DataFrameSchema(columns)
-
-
-def validated(
-    table: str, frame: pd.DataFrame, place: Place, *, unique: bool = False, stored: bool = False
-) -> pd.DataFrame:
-    """The frame, if its values are what the schema allows. Raises DataError naming place, column, value and what is
-    allowed. `unique`: also that no key occurs twice. `stored`: as it is read."""
-    from pandera.errors import SchemaError
-
-    frame = frame.reset_index(drop=True)
-    try:
-        frame_schema(table, stored=stored).validate(frame)
-    except SchemaError as error:
-        row, name = int(error.failure_cases["index"].min()), error.schema.name
-        said = _said(name, frame[name].iloc[row])
-        raise DataError(f"{place(row)}: {said}, expected {RULES[table][name].text}") from None
-    if table == "trials" and {"run_start_s", "run_end_s"} <= set(frame.columns):
-        _refuse(frame, frame["run_end_s"] <= frame["run_start_s"], "run_end_s", "more than run_start_s", place)
-        seconds = frame["run_end_s"] - frame["run_start_s"]
-        _refuse(frame, seconds > LONGEST_S, "run_end_s", f"at most {LONGEST_S:g} s after run_start_s", place)
-    if table == "trials" and "valid" in frame:
-        valid = frame["valid"].fillna(False).astype(bool)
-        for column in OF_VALID:
-            if column in frame:
-                _refuse(frame, valid & frame[column].isna(), column, "a number, since the trial is valid", place)
-    for less, more in [] if stored else IN_ORDER.get(table, []):
-        if {less, more} <= set(frame.columns):
-            low, high = frame[less].astype(float), frame[more].astype(float)
-            _refuse(frame, low > high * (1 + ROUNDING), less, f"at most {more}", place)
-    if table == "samples" and {"metric", "value"} <= set(frame.columns):
-        negative = frame["value"] < 0
-        if negative.any():  # happens seldom; comparing numbers is quicker than comparing names
-            _refuse(frame, negative & frame["metric"].isin(JUDGED), "value", "a number >= 0", place)
-    if unique and table in KEY:
-        keys = [c for c in KEY[table] if c in frame.columns]
-        twice = frame.duplicated(keys)
-        if twice.any():
-            row = int(twice.to_numpy().argmax())
-            raise DataError(f"{place(row)}: {' '.join(str(v) for v in frame[keys].iloc[row])} is repeated")
-    return frame
-
-
-def _refuse(frame: pd.DataFrame, wrong: pd.Series, column: str, expected: str, place: Place) -> None:
-    wrong = wrong.fillna(False).to_numpy(dtype=bool)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise DataError(f"{place(row)}: {_said(column, frame[column].iloc[row])}, expected {expected}")
-
-
-def _said(column: str, value: Any) -> str:
-    import pandas as pd
-
-    empty = pd.isna(value) or value == ""
-    return f"{column} is " + ("empty" if empty else repr(value.item() if hasattr(value, "item") else value))

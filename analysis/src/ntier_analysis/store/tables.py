@@ -16,7 +16,8 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.labels import in_order, joined
 from ntier_analysis.places import as_given, sweep_names, table_file, wrote
 from ntier_analysis.store import series
-from ntier_analysis.store.schema import LATER_TABLES, NEEDED, READABLE, SORT_BY, STORE_SCHEMA, TABLES, validated
+from ntier_analysis.store.schema import LATER_TABLES, NEEDED, READABLE, SORT_BY, STORE_SCHEMA, TABLES
+from ntier_analysis.store.validation import validated
 
 MADE_ANEW = "make it anew: ntier-analysis ingest (what was imported: import it again into another --store)"
 ZSTD_LEVEL, ZSTD_SAMPLES = 3, 9

@@ -15,7 +15,7 @@ from ntier_analysis.contracts.files import JSON_BYTES, size
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.mapping import Mapping
 from ntier_analysis.parsers.prometheus import Series, joined, of_answer
-from ntier_analysis.store.schema import LONGEST_S
+from ntier_analysis.store.validation import LONGEST_S
 
 PAGE_S = 600
 """What is asked for at once."""

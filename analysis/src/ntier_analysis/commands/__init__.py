@@ -1,0 +1,1 @@
+"""The commands of `ntier-analysis`, by what they are about. Heavy imports happen inside them."""

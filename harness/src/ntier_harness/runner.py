@@ -89,7 +89,7 @@ class Stop:
     its own way."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._untold = self._requested = False
         self._deferred = contextvars.ContextVar("deferred", default=False)
         self.on_first: Callable[[], None] = lambda: None
 
@@ -98,20 +98,26 @@ class Stop:
             signal.signal(number, self._handle)
 
     def _handle(self, _number: int, _frame: Any) -> None:
-        if self._event.is_set():
+        """Takes no lock and prints nothing: what it interrupts may hold the lock (that of `threading.Event`, or of the
+        stream), and would wait for itself."""
+        if self._requested:
             os._exit(130)
-        self._event.set()
-        self.on_first()
+        self._untold = self._requested = True
 
     def request(self) -> None:
-        self._event.set()
+        self._requested = True
 
     @property
     def requested(self) -> bool:
-        return self._event.is_set()
+        return self._requested
 
     def check(self) -> None:
-        if self._event.is_set() and not self._deferred.get():
+        if not self._requested:
+            return
+        if self._untold:
+            self._untold = False
+            self.on_first()
+        if not self._deferred.get():
             raise Interrupted("interrupted")
 
     @contextlib.contextmanager
@@ -124,11 +130,9 @@ class Stop:
             self._deferred.reset(before)
 
     def wait(self, seconds: float) -> None:
-        if self._deferred.get():
-            time.sleep(seconds)
-        else:
-            self._event.wait(seconds)
-            self.check()
+        """A request is seen at the end: `seconds` are TICK_S at most."""
+        time.sleep(seconds)
+        self.check()
 
 
 class Spawned:

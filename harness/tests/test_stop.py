@@ -1,0 +1,44 @@
+"""A signal is seen whatever it interrupts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+WHILE_IT_WAITS = """
+import signal, sys
+from ntier_harness.errors import Interrupted
+from ntier_harness.runner import Runner
+
+def interrupted_at(line):
+    runner, seen, said = Runner(), 0, []
+    runner.stop.on_first = lambda: said.append("stopping")
+    runner.stop.install()
+    def trace(frame, event, _arg):
+        nonlocal seen
+        seen += event == "line"
+        if event == "line" and seen == line:
+            signal.raise_signal(signal.SIGINT)
+        return trace
+    sys.settrace(trace)
+    try:
+        runner.sleep(0.01)
+        runner.stop.check()
+    except Interrupted:
+        return said == ["stopping"]
+    finally:
+        sys.settrace(None)
+    return None
+
+line = 1
+while (told := interrupted_at(line)) is not None:
+    assert told, line
+    line += 1
+print(line)
+"""
+
+
+def test_at_any_line_of_a_wait():
+    done = subprocess.run([sys.executable, "-c", WHILE_IT_WAITS], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 5

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from ntier_harness import plan
-from ntier_harness.spec import make_spec
+from ntier_harness.request import make_spec
 from ntier_harness.targets.inventory import wanted_nodes
 from ntier_harness.targets.paying import DOWN_S, INSTALL_S
 from ntier_harness.targets.rental import hours, priced, read_offer

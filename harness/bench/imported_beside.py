@@ -54,7 +54,8 @@ from ntier_harness import settings, sweep
 from ntier_harness.cli import make_lab
 from ntier_harness.lab import Lab
 from ntier_harness.node_state import reset
-from ntier_harness.spec import Spec, make_spec
+from ntier_harness.request import make_spec
+from ntier_harness.spec import Spec
 
 BIN = Path(sys.executable).parent
 

@@ -36,8 +36,9 @@ from ntier_harness.drivers import REMOTE, of_system
 from ntier_harness.lab import Lab
 from ntier_harness.load import Generator
 from ntier_harness.node_state import reset
+from ntier_harness.request import make_spec
 from ntier_harness.sampler import File, find_group, is_v2
-from ntier_harness.spec import Spec, make_spec
+from ntier_harness.spec import Spec
 from scipy import stats
 
 DIRECTORY = f"{REMOTE}/cost.u0"

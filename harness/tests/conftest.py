@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
+from ntier_harness.request import make_spec
 from ntier_harness.screen import Screen
-from ntier_harness.spec import Spec, make_spec
+from ntier_harness.spec import Spec
 
 from .checkout import add_systems
 from .dry import DryRunner, DryTarget

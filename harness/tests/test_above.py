@@ -13,8 +13,8 @@ from ntier_harness.catalog import Phases
 from ntier_harness.drivers import Command, Entry, Run, leaving, split, told
 from ntier_harness.drivers.jmeter import JMeter
 from ntier_harness.errors import RequestError
+from ntier_harness.request import _parse_above
 from ntier_harness.screen import duration
-from ntier_harness.spec import _parse_above
 from ntier_harness.systems.definition import Driver
 
 

@@ -15,8 +15,9 @@ from ntier_harness import existing
 from ntier_harness.cli import main
 from ntier_harness.errors import RequestError
 from ntier_harness.paths import Paths
+from ntier_harness.request import make_spec
 from ntier_harness.runner import Runner
-from ntier_harness.spec import Spec, make_spec
+from ntier_harness.spec import Spec
 from ntier_harness.ssh import Access
 from ntier_harness.systems.reading import examine
 from ntier_harness.targets.hosts import Hosts

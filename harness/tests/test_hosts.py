@@ -90,7 +90,7 @@ def test_low_cost_nodes_are_low_cost_machines(spec):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sets(st.sampled_from(["web", "app", "middleware", "db", "client"])), min_size=4, max_size=6))
 def test_an_assignment_is_found_whenever_there_is_one(tiers):
-    from ntier_harness.spec import make_spec
+    from ntier_harness.request import make_spec
 
     one = make_spec({"topo": "1/1/1/1M", "target": "hosts"}, Path(__file__).resolve().parents[2], 2)
     lab = machines(*((tuple(sorted(t)), None) for t in tiers))

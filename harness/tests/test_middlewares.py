@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 from ntier_harness.errors import RequestError
+from ntier_harness.request import make_spec
 from ntier_harness.settings import values
-from ntier_harness.spec import make_spec
 from ntier_harness.systems import find
 
 ROOT = Path(__file__).resolve().parents[2]

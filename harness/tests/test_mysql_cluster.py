@@ -14,8 +14,8 @@ from ntier_harness.drivers.of_system import of_data
 from ntier_harness.errors import RequestError
 from ntier_harness.plan import order
 from ntier_harness.plan_view import plan_data, plan_text
+from ntier_harness.request import make_spec
 from ntier_harness.settings import values
-from ntier_harness.spec import make_spec
 from ntier_harness.systems import find
 from ntier_harness.targets.hosts import expected
 from ntier_harness.targets.terraform import common_variables

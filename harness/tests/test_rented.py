@@ -24,8 +24,9 @@ from ntier_harness import node_commands
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
+from ntier_harness.request import make_spec
 from ntier_harness.runner import Runner
-from ntier_harness.spec import Spec, make_spec
+from ntier_harness.spec import Spec
 from ntier_harness.targets import clearing, make_target, reaching
 
 from .conftest import QuietScreen

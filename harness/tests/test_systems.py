@@ -15,9 +15,9 @@ from ntier_harness.errors import RequestError
 from ntier_harness.ledger import attempts
 from ntier_harness.paths import Paths
 from ntier_harness.plan import order
+from ntier_harness.request import make_spec
 from ntier_harness.runner import Runner
 from ntier_harness.settings import values
-from ntier_harness.spec import make_spec
 from ntier_harness.systems import find, names
 from ntier_harness.systems.definition import schema
 from ntier_harness.systems.notation import parse

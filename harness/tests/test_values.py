@@ -13,8 +13,8 @@ from ntier_harness.catalog import Phases, read_mix
 from ntier_harness.drivers import Entry, Run, split
 from ntier_harness.drivers.jmeter import Walks
 from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.request import make_spec, parse_users
 from ntier_harness.runner import Runner
-from ntier_harness.spec import make_spec, parse_users
 from ntier_harness.systems import find
 from ntier_harness.targets.inventory import wanted_nodes
 from ntier_harness.targets.local import granted, quota_ms

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from ntier_analysis.contracts.nodes import Node
-from ntier_harness.spec import make_spec
+from ntier_harness.request import make_spec
 from ntier_harness.targets.terraform import common_variables
 
 ROOT = Path(__file__).resolve().parents[2]

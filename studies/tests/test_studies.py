@@ -13,7 +13,7 @@ from ntier_analysis.expectation.expressions import Others, evaluate
 from ntier_analysis.expectation.loads import NotMeasured
 from ntier_analysis.expectation.quantities import read_facts
 from ntier_analysis.verdict.store import judge_again
-from ntier_harness import campaign_spec, spec, systems
+from ntier_harness import campaign_spec, request, systems
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = sorted(file.parent for file in ROOT.glob("studies/*/claims.yaml"))
@@ -72,7 +72,7 @@ def test_a_claim_is_of_sweeps_that_are_measured(study, claim):
     measured = {s.sweep for campaign in campaigns(study) for s in campaign.sweeps}
     for sweep in set(claim.sweeps) - measured:
         system = systems.find(ROOT, systems.default(ROOT))
-        letters = spec.parse_topology(sweep.partition(".")[0], system).letters
+        letters = request.parse_topology(sweep.partition(".")[0], system).letters
         assert any(system.definition.variants[v].choices[c].untried for v, c in letters.items()), sweep
 
 

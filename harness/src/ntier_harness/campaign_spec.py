@@ -14,8 +14,9 @@ from typing import Any
 from ntier_harness import catalog, plan, systems, targets
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.files import parse_yaml, read_text
+from ntier_harness.request import make_spec, parse_topology, whole
 from ntier_harness.scale import auto_scale
-from ntier_harness.spec import Spec, cpu_shares, keyed, make_spec, parse_topology, whole
+from ntier_harness.spec import Spec, cpu_shares, keyed
 from ntier_harness.systems import System
 from ntier_harness.systems.notation import Topology
 

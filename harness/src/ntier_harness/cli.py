@@ -173,7 +173,7 @@ def read_spec(options: dict[str, Any]) -> Spec:
 
     from ntier_harness.paths import Paths
     from ntier_harness.plan import within
-    from ntier_harness.spec import make_spec
+    from ntier_harness.request import make_spec
 
     spec = make_spec(options, Paths.find().root, os.cpu_count() or 1)
     return within(spec, options.get("minutes"), spec.reps if options.get("reps") else None)

@@ -10,8 +10,8 @@ from pathlib import Path
 from ntier_harness import machine, sampler, systems
 from ntier_harness.doctor import Finding, ask, needs
 from ntier_harness.lab import Lab
+from ntier_harness.request import make_spec
 from ntier_harness.screen import size
-from ntier_harness.spec import make_spec
 from ntier_harness.targets.local import NETWORK, PROJECT
 
 DOWNLOADS = 900_000_000  # packages of both distributions' images, Maven artefacts, JMeter; once

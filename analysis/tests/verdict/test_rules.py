@@ -137,6 +137,19 @@ def test_few_loads_beyond_the_knee_give_at_least():
     assert found.verdict == "single"
 
 
+@pytest.mark.parametrize(
+    ("slow_s", "beyond"), [(0.5, ()), (0.8, (600, 600, 600))], ids=["the mean is below", "the mean is above"]
+)
+def test_the_mean_of_its_repetitions_says_whether_a_load_is_limited(slow_s, beyond):
+    """Waiting costs 4.1 % in two of three runs and 6 or 9.6 % in the third. The worst run alone would not say what the
+    load does, and would give a maximum that is too low."""
+    each = [trial(600, 60 / (7 + r), r, None) for r in (0.35, 0.35, slow_s)]
+    repeated = [replace(t, load=replace(t.load, trial=f"u00600.r0{n}")) for n, t in enumerate(each, start=1)]
+    found = judge_sweep("s", "1/1/1/1M", [trial(200, 20 / 7.05, 0.05, None), *repeated], 0.1)
+    assert (found.plateau_users or ()) == beyond
+    assert found.verdict == "none", "throughput still grows"
+
+
 def test_two_trials_that_differ_much_give_the_maximum_no_interval():
     """By Student's t with one degree of freedom 1.6 and 2.05/s would give 0.00 to 4.68: that bounds nothing. A third
     trial does."""

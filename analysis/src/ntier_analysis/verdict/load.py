@@ -160,12 +160,11 @@ class Load:
             return np.ones(cells)
         return np.where(known, (waiting >= COUNTS).astype(float), np.nan)
 
-    def limited(self, base_s: float) -> bool:
-        """Whether waiting or pauses cost enough of the throughput to ask for the cause. (What an open system stands
-        still it may make good after.)"""
-        if self.model is LoadModel.OPEN:
-            return self.lost(base_s) >= COUNTS
-        return max(self.lost(base_s), self.paused) >= COUNTS
+    def cost(self, base_s: float) -> float:
+        """Share of the throughput that waiting or pauses cost; from COUNTS on the cause is asked for. (What an open
+        system stands still it may make good after.)"""
+        lost = self.lost(base_s)
+        return lost if self.model is LoadModel.OPEN else max(lost, self.paused)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,15 @@ LONG_RUN_PCT = 84
 """Share of the intervals of the maximum, from runs of 60 and 180 s, that held the mean of 2,400 s (bench/detector)."""
 
 
+def limited_levels(valid: list[TrialData], base_s: float) -> set[float]:
+    """The loads that lose what counts, in the mean of their repetitions: near the line, single runs are on either side
+    by chance, and to take the worse ones alone would choose by the outcome."""
+    cost: dict[float, list[float]] = {}
+    for t in valid:
+        cost.setdefault(t.load.level, []).append(t.load.cost(base_s))
+    return {level for level, costs in cost.items() if np.mean(costs) >= COUNTS}
+
+
 def plateau_members(limited: list[TrialData], base_s: float) -> list[TrialData]:
     """The loads beyond the knee."""
     members, knee = limited, 0.0

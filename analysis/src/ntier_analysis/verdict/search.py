@@ -22,6 +22,7 @@ from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users
 from ntier_analysis.verdict.base import base_response
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.demands import law_limits
+from ntier_analysis.verdict.plateau import limited_levels
 from ntier_analysis.verdict.sweep import judge_sweep
 from ntier_analysis.wording import counted
 
@@ -86,7 +87,7 @@ def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dic
         return Step(None, f"{counted(len(tried), 'load')} tried, as many as were allowed", "budget")
     if not valid:
         return _first(tried, goal)
-    if not any(t.load.limited(base_response(valid).response_s) for t in valid):
+    if not limited_levels(valid, base_response(valid).response_s):
         return _upwards(valid, tried, goal, scale, idle)
     return _over_plateau(valid, tried, judged, goal, scale, idle)
 

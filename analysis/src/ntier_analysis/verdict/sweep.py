@@ -20,7 +20,14 @@ from ntier_analysis.verdict.demands import first_to_saturate
 from ntier_analysis.verdict.doubts import doubt
 from ntier_analysis.verdict.load import TIERS, Load
 from ntier_analysis.verdict.lowest import full_throughout
-from ntier_analysis.verdict.plateau import LOW_LOADS, LOW_LOADS_SEARCHED, measure_plateau, plateau_members, pooled
+from ntier_analysis.verdict.plateau import (
+    LOW_LOADS,
+    LOW_LOADS_SEARCHED,
+    limited_levels,
+    measure_plateau,
+    plateau_members,
+    pooled,
+)
 from ntier_analysis.verdict.reasoning import reasoning, untold
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import judge_trial
@@ -60,10 +67,11 @@ def _judge_loads(
     open_load = bool(valid) and valid[0].load.model is LoadModel.OPEN
     base = Base(0.0, True) if open_load else base_response(valid)
     base_s = base.response_s
-    limited = [t for t in valid if t.load.limited(base_s) and not untold(t.load)]
+    beyond = limited_levels(valid, base_s)
+    limited = [t for t in valid if t.load.level in beyond and not untold(t.load)]
     members = limited if open_load else plateau_members(limited, base_s)
     context = replace(
-        of_loads(_seen(t for t in valid if not t.load.limited(base_s)), _seen(members)),
+        of_loads(_seen(t for t in valid if t.load.level not in beyond), _seen(members)),
         order=ordered[0].order if ordered else TIERS,
         levels_off=base.compared,
         growth={} if open_load else growths(valid),

@@ -26,6 +26,7 @@ from runs import (
 
 CURVES = ((1, "base"), (2, "acid"), (2, "base"), (4, "acid"), (4, "base"))
 SLEEPS = (2.0, 1.5, 1.0, 0.5, 0.1)
+BESIDE_S = 0.007  # between curves, so that equal ones can be seen
 
 
 def draw(folder: Path) -> None:
@@ -37,11 +38,13 @@ def draw(folder: Path) -> None:
 
 def draw_queries() -> Figure:
     """Figure 26: queries per second over the sleep, means; small dots are single runs, bars 95 % intervals of the means
-    of three runs or more (of two, a bar would say nothing: 12.7 standard errors)."""
+    of three runs or more (of two, a bar would say nothing: 12.7 standard errors). Curves stand beside each other, as
+    many are equal; a mode that was measured at two sleeps has no line, since the curve is none."""
     figure = Figure(figsize=(9, 4.2), layout="constrained")
-    for place, (title, cells) in enumerate((("thesis", by_cell(rows("thesis.csv"))), ("here", measured())), 1):
-        axes = figure.add_subplot(1, 2, place)
-        for (nodes, mode), sleeps in sorted(cells.items()):
+    sides = figure.subplots(1, 2, sharey=True)
+    shown = (("thesis", by_cell(rows("thesis.csv"))), ("here", measured()))
+    for axes, (title, cells) in zip(sides, shown, strict=True):
+        for number, ((nodes, mode), sleeps) in enumerate(sorted(cells.items())):
             at = sorted(sleeps)
             if mode == "selects":
                 flat = np.mean([mean(cell, "queries_per_s") for cell in sleeps.values()])
@@ -49,17 +52,20 @@ def draw_queries() -> Figure:
                 continue
             rates = [[float(row["queries_per_s"]) for row in sleeps[s]] for s in at]
             bars = [half_width(values) if len(values) > 2 else math.nan for values in rates]
-            look = style(nodes, mode)
-            axes.errorbar(at, list(map(np.mean, rates)), bars, label=label(nodes, mode), capsize=2, **look)
-            single = [(s, value) for s, values in zip(at, rates, strict=True) for value in values if len(values) > 1]
+            beside = [s + BESIDE_S * (number - len(cells) / 2) for s in at]
+            look = style(nodes, mode) | ({"linestyle": "none"} if len(at) < 3 else {})
+            axes.errorbar(beside, list(map(np.mean, rates)), bars, label=label(nodes, mode), capsize=2, **look)
+            single = [
+                (s, value) for s, values in zip(beside, rates, strict=True) for value in values if len(values) > 1
+            ]
             axes.scatter(*np.array(single).reshape(-1, 2).T, s=6, color=look["color"], alpha=0.6)
-        axes.set(title=title, xlabel="sleep between alters, s", ylabel="queries/s", xlim=(0, 2.1))
-        highest = max((mean(c, "queries_per_s") for sleeps in cells.values() for c in sleeps.values()), default=1.0)
-        axes.set_ylim(0, 1.3 * highest)  # a wide interval may leave the figure
+        axes.set(title=title, xlabel="sleep between alters, s", xlim=(0, 2.1))
         if cells:
             axes.legend(fontsize="small")
         else:
             axes.text(0.5, 0.5, NO_RUN, transform=axes.transAxes, ha="center")
+    means = [mean(cell, "queries_per_s") for _, cells in shown for sleeps in cells.values() for cell in sleeps.values()]
+    sides[0].set(ylabel="queries/s", ylim=(0, 1.3 * max(means, default=1.0)))  # a wide interval may leave the figure
     return figure
 
 

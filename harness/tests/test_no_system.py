@@ -14,7 +14,7 @@ TIERS = {tier for d in KNOWN for tier in d.tier_names}
 NAMES = TIERS | {name for d in KNOWN for name in d.interactions}
 FIELD = "middleware"
 """Also a field of every manifest and an option, whatever the system: `none` where there is no such program."""
-FIELDS = {"campaign_spec.py", "plan_view.py", "spec.py"}
+FIELDS = {"campaign_spec.py", "plan_view.py", "request.py"}
 """Modules that name the field."""
 HARNESS = sorted((ROOT / "harness/src").rglob("*.py"))
 MODULES = [

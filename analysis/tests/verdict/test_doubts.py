@@ -191,9 +191,10 @@ def test_beside_a_full_cpu_a_disk_may_limit_if_its_requests_take_longer_and_user
 def test_a_settled_load_that_loses_nothing_yet_does_not_speak_for_those_whose_requests_pile_up():
     """The lower load beyond the knee still grows; at the higher ones throughput is level, the database is full, and the
     answers do not account for the users."""
+    free = [trial(n, n / 7.02, 0.02, resource("db1", 0 * ALL, 5.6 * n / 7.02)) for n in (30, 60)]
     low = trial(140, 17.5, 1.0, resource("db1", AT % 100 < 75, 80))
     high = [trial(n, 17.6, 6.0, resource("db1", ALL, 100)) for n in (300, 320)]
-    found = sweep(low, *high)
+    found = judge_sweep("s", "1/1/1/1M", [*free, low, *high])
     assert [load.accounted for load, _ in found.trials] == [True, True, True, False, False]
     assert (found.verdict, named(found)) == ("single", [("db", "cpu")])
 

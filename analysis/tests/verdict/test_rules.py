@@ -122,6 +122,21 @@ def test_busy_host_and_client_are_never_bottlenecks():
     assert judged(found).verdict == "hidden"
 
 
+@pytest.mark.parametrize(("times", "verdict"), [(1.05, "hidden"), (1.3, "none")])
+def test_what_a_higher_load_outdoes_is_not_held_up_by_something_hidden(times, verdict):
+    context = Context(outdone={"u01000.r01": times})
+    assert judge_trial(load(), idle(*NODES), NODES, 0.05, context).verdict == verdict
+
+
+@pytest.mark.parametrize(("level", "verdict"), [(10.5, "hidden"), (9.0, "unknown")])
+def test_a_load_that_serves_more_than_the_others_uses_more_than_they_do_on_average(level, verdict):
+    """At 9/s the database is used up to 84 %; so at 10/s it may be used 93 %."""
+    busy = saturation("db1", 0.1, mean=84.0)
+    context = Context(most_pct={busy.key: 84.0}, level=level)
+    found = [*idle("web1", "app1", "middleware1"), busy]
+    assert judge_trial(load(), found, NODES, 0.05, context).verdict == verdict
+
+
 # ---- sweeps --------------------------------------------------------------------------------------------------------
 
 
@@ -148,6 +163,19 @@ def test_the_mean_of_its_repetitions_says_whether_a_load_is_limited(slow_s, beyo
     found = judge_sweep("s", "1/1/1/1M", [trial(200, 20 / 7.05, 0.05, None), *repeated], 0.1)
     assert (found.plateau_users or ()) == beyond
     assert found.verdict == "none", "throughput still grows"
+
+
+@pytest.mark.parametrize(("response_s", "verdict"), [(3.0, "unknown"), (5.5, "single")])
+def test_a_full_cpu_may_work_for_requests_that_pile_up(response_s, verdict):
+    """At low load 4.3/s use 20 % of the database, so 8/s need 38 %. It is full: requests for another 12/s pass it. If
+    they are all answered (100 users, 8/s, 12.5 s), it limits: work has become dearer. If a fifth of the users is
+    missing in the answers, they may wait behind it."""
+    free = [trial(n, n / 10 / 7.05, 0.05, None) for n in (200, 300)]
+    found = judge_sweep("s", "1/1/1/1M", [*free, trial(1000, 8.0, response_s, "db1")], 0.1)
+    assert found.verdict == verdict
+    assert any("works for requests that pile up" in text for text in found.trials[-1][1].evidence) == (
+        verdict == "unknown"
+    )
 
 
 def test_two_trials_that_differ_much_give_the_maximum_no_interval():

@@ -62,6 +62,17 @@ def growths(valid: list[TrialData]) -> dict[str, float]:
     return found
 
 
+def outdone(valid: list[TrialData]) -> dict[str, float]:
+    """Trial -> throughput of the higher load that serves most, in times of its own; without a higher one it is left
+    out."""
+    found = {}
+    for t in valid:
+        higher = [o.load.throughput_per_s for o in valid if o.load.users_real > t.load.users_real]
+        if higher:
+            found[t.load.trial] = max(higher) / t.load.throughput_per_s
+    return found
+
+
 def _growth(low: Load, low_response_s: float, high: Load) -> float:
     """d ln X / d ln N between two loads. By Little's law X = N / (Z + R), which has less noise than counts."""
     before = low.users_real / (low.think_s + low_response_s)

@@ -27,9 +27,11 @@ class Context:
     longer a place is held on the plateau than at low load; `together`: pools whose holders wait for one thing whenever
     the system stands still; `used_pct`: resource of a node -> mean utilization over the
     plateau; `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the room of those that read full;
+    `needed_pct`: CPU -> mean use that the plateau's throughput needs, by that at low loads; `level`: that throughput;
     `order`: tiers from the client inwards; `levels_off`: other loads show that throughput no longer grows as the law
-    says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d ln N from a lower load; `cores`: node
-    -> CPU capacity, where it is known."""
+    says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d ln N from a lower load; `outdone`:
+    trial -> throughput of the best higher load, in times of its own; `cores`: node -> CPU capacity, where it is
+    known."""
 
     full_anyway: frozenset[Group] = frozenset()
     full_always: frozenset[Group] = frozenset()
@@ -38,9 +40,12 @@ class Context:
     used_pct: dict[Key, float] = field(default_factory=dict)
     most_pct: dict[Key, float] = field(default_factory=dict)
     disks: dict[Key, Disk] = field(default_factory=dict)
+    needed_pct: dict[Key, float] = field(default_factory=dict)
+    level: float = float("nan")
     order: tuple[str, ...] = TIERS
     levels_off: bool = True
     growth: dict[str, float] = field(default_factory=dict)
+    outdone: dict[str, float] = field(default_factory=dict)
     cores: dict[str, float] = field(default_factory=dict)
 
     def is_always_full(self, s: Saturation) -> bool:
@@ -69,7 +74,21 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
         _used(plateau, "key"),
         _most(plateau),
         disks(free, plateau),
+        _needed(low, level),
+        level,
     )
+
+
+def _needed(low: Trials, level: float) -> dict[Key, float]:
+    """CPU -> mean use that this throughput needs in proportion to that at a low load (utilization law), %: by the low
+    load at which work was dearest, since few requests of very different size tell it badly. What a node uses without
+    load is in it."""
+    needed: dict[Key, float] = {}
+    for load, found in low:
+        for s in found:
+            if s.resource == "cpu" and np.isfinite(s.utilization_mean_pct):
+                needed[s.key] = max(needed.get(s.key, 0.0), s.utilization_mean_pct * level / load.throughput_per_s)
+    return needed
 
 
 def _used(trials: Trials, by: str) -> dict:

@@ -122,11 +122,17 @@ class Load:
         return answer_s < SETTLES * (self.end_s - self.start_s)
 
     @property
-    def accounted(self) -> bool:
-        """Whether the answers account for the users; arrivals at a rate have no users to account for."""
+    def unmet(self) -> float:
+        """Share of the users whom the answers do not account for, by Little's law: 1 - X (Z + R) / N. Arrivals at a
+        rate have no users to account for: 0."""
         if self.model is LoadModel.OPEN:
-            return True
-        return self.throughput_per_s * (self.think_s + self.response_s) > (1 - UNMET) * self.users_real
+            return 0.0
+        return 1 - self.throughput_per_s * (self.think_s + self.response_s) / self.users_real
+
+    @property
+    def accounted(self) -> bool:
+        """Whether the answers account for the users."""
+        return self.unmet < UNMET
 
     @property
     def piled_up(self) -> float:
@@ -134,8 +140,7 @@ class Load:
         answers do not account for."""
         if self.model is not LoadModel.CLOSED or not self.throughput_per_s > 0:
             return 0.0
-        missing = self.users_real - self.throughput_per_s * (self.think_s + self.response_s)
-        return max(0.0, missing / (self.throughput_per_s * (self.end_s - self.start_s)))
+        return max(0.0, self.unmet) * self.users_real / (self.throughput_per_s * (self.end_s - self.start_s))
 
     @property
     def paused(self) -> float:

@@ -12,7 +12,7 @@ from ntier_analysis.statistics.laws import asymptote
 from ntier_analysis.verdict.advice import advice
 from ntier_analysis.verdict.agreement import combine, migrations, stops_elsewhere
 from ntier_analysis.verdict.arrivals import measure_capacity, unlimited
-from ntier_analysis.verdict.base import Base, base_response, growths
+from ntier_analysis.verdict.base import Base, base_response, growths, outdone
 from ntier_analysis.verdict.conditions import judge_values
 from ntier_analysis.verdict.context import of_loads
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
@@ -75,6 +75,7 @@ def _judge_loads(
         order=ordered[0].order if ordered else TIERS,
         levels_off=base.compared,
         growth={} if open_load else growths(valid),
+        outdone={} if open_load else outdone(valid),
         cores=valid[0].capacity_cores if valid else {},
     )
     judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base_s, context)) for t in ordered]

@@ -14,7 +14,7 @@ from ntier_analysis.verdict.context import NO_CONTEXT, NO_ROOM_PCT, Context
 from ntier_analysis.verdict.coverage import NO_GAPS, SURE_GAIN, covered
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.exact import as_expected
-from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, Verdict, depth, is_server
+from ntier_analysis.verdict.load import COUNTS, UNMET, Bottleneck, Load, Verdict, depth, is_server
 from ntier_analysis.verdict.moves import moves
 from ntier_analysis.verdict.reasoning import law, nobody_waits, not_hidden, untold
 from ntier_analysis.verdict.relief import limiting_replicas
@@ -27,6 +27,9 @@ HIDDEN = 0.10
 STILL_GROWS = 0.8
 """Growth of the throughput against that of the users (d ln X / d ln N) from which on nothing hidden limits. From 0.8 to
 1.1 knees of a hidden limit it is 0.7."""
+OUTDONE = 1.15
+"""Throughput of a higher load against a load's own, from which on nothing hidden limits at this one: what limits holds
+throughput level. Own: runs of 40 to 60 s differ by less."""
 MISSING = 0.1
 """Share of missing samples from which on a resource counts as not measured."""
 COARSE_S = 0.5
@@ -157,6 +160,9 @@ def _without_cause(
         grows = f"throughput still grows as the users do (d ln X / d ln N {growth:.2f})"
         evidence.append(f"{grows if growth >= STILL_GROWS else 'waiting costs little'}: not a limit yet")
         return Verdict("unknown" if stops is Stops.UNTOLD else "none", evidence=evidence, lost=lost)
+    if (more := context.outdone.get(load.trial, 1.0)) >= OUTDONE and load.model is LoadModel.CLOSED:
+        evidence.append(f"a higher load serves {more:.2f} times as much: no limit holds it up yet")
+        return Verdict("unknown" if stops is Stops.UNTOLD else "none", evidence=evidence, lost=lost)
     if stops is Stops.WORK:
         evidence.append("it holds up the others in the pauses, or passes on requests to what does: that is not known")
         return Verdict("unknown", evidence=evidence, lost=lost)
@@ -165,18 +171,21 @@ def _without_cause(
         return Verdict("unknown", evidence=evidence, lost=lost)
     if text := surges(load, found):
         return Verdict("unknown", evidence=[*evidence, text], lost=lost)
-    full = [s for s in found if s.resource not in SOFT and _may_be_full(s, context)]
+    full = [s for s in found if s.resource not in SOFT and _may_be_full(s, load, context)]
     if full:
         evidence += [f"{s.name} may have no room: {_use_text(s)}" for s in full]
         return Verdict("unknown", evidence=evidence, lost=lost)
     return Verdict("hidden", evidence=evidence, lost=lost)
 
 
-def _may_be_full(s: Saturation, context: Context) -> bool:
+def _may_be_full(s: Saturation, load: Load, context: Context) -> bool:
     """Whether a resource that was not seen full may be: its mean utilization, over the loads beyond the knee, is not
-    known to be lower. Collections may stop it while a part of its CPU idles."""
+    known to be lower. A load that serves more than they do on average uses it more (utilization law). Collections may
+    stop it while a part of its CPU idles."""
     used = mean_use(s)
     most = context.most_pct.get(s.key, used.high if np.isfinite(used.high) else used.value)
+    more = load.throughput_per_s / context.level
+    most *= more if more > 1 else 1.0
     return not _has_room(s, context) and most + s.collected_pct >= NO_ROOM_PCT
 
 
@@ -216,6 +225,8 @@ def _with_causes(
         perhaps = [_bottleneck(some, []) for group, some in sorted(_grouped(named).items()) if group in seen.perhaps]
         return Verdict("unknown", evidence=evidence, lost=lost, perhaps=perhaps)
     if why := nobody_waits(load, named, context.cores):
+        return Verdict("unknown", evidence=[*evidence, why], lost=lost)
+    if why := _works_ahead(load, named, context):
         return Verdict("unknown", evidence=[*evidence, why], lost=lost)
     perhaps = _perhaps_full(found, context)
     if perhaps and covered(named, waits) < EXPLAINS:
@@ -257,6 +268,22 @@ def _with_causes(
         ]
         listed.append(_bottleneck(groups[g], more))
     return Verdict("multi" if len(chosen) > 1 else "single", kind, listed, evidence, lost, explained=share)
+
+
+def _works_ahead(load: Load, named: list[Saturation], context: Context) -> str:
+    """Why CPUs that are full need not limit while answers do not account for the users: they are used more than what is
+    completed needs (utilization law), so they work for requests that pile up, perhaps behind something deeper. '' if
+    one of the named is no such CPU."""
+    if load.model is not LoadModel.CLOSED or load.unmet < COUNTS:
+        return ""
+    for s in named:
+        used, needed = context.used_pct.get(s.key, 0.0), context.needed_pct.get(s.key, 100.0)
+        if s.resource != "cpu" or used < (1 + UNMET) * needed:
+            return ""
+    return (
+        f"{s.name} is used {used:.0f} %, and by its use at low loads what is completed needs {needed:.0f} %: it works "
+        "for requests that pile up, and whether they wait for it or for something behind it is not known"
+    )
 
 
 def _grouped(named: list[Saturation]) -> dict[tuple[str, str], list[Saturation]]:

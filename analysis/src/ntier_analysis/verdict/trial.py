@@ -14,7 +14,7 @@ from ntier_analysis.verdict.context import NO_CONTEXT, NO_ROOM_PCT, Context
 from ntier_analysis.verdict.coverage import NO_GAPS, SURE_GAIN, covered
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.exact import as_expected
-from ntier_analysis.verdict.load import COUNTS, UNMET, Bottleneck, Load, Verdict, depth, is_server
+from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, Verdict, depth, is_server
 from ntier_analysis.verdict.moves import moves
 from ntier_analysis.verdict.reasoning import law, nobody_waits, not_hidden, untold
 from ntier_analysis.verdict.relief import limiting_replicas
@@ -278,7 +278,7 @@ def _works_ahead(load: Load, named: list[Saturation], context: Context) -> str:
         return ""
     for s in named:
         used, needed = context.used_pct.get(s.key, 0.0), context.needed_pct.get(s.key, 100.0)
-        if s.resource != "cpu" or used < (1 + UNMET) * needed:
+        if s.resource != "cpu" or used < (1 + SURE_GAIN) * needed:
             return ""
     return (
         f"{s.name} is used {used:.0f} %, and by its use at low loads what is completed needs {needed:.0f} %: it works "

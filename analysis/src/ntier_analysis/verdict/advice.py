@@ -10,7 +10,7 @@ from ntier_analysis.verdict.context import NO_ROOM_PCT, Context
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.doubts import SHOWS
-from ntier_analysis.verdict.load import Bottleneck, Load, depth, is_server
+from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, depth, is_server
 from ntier_analysis.verdict.lowest import unproved
 from ntier_analysis.verdict.plateau import BELOW, FAR
 from ntier_analysis.verdict.saturation import Saturation
@@ -47,7 +47,7 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     texts += _always_full(some, context)
     if len({t.load.level for t in valid}) < 2:
         texts.append(_another_load(valid[0].load))
-    if not any(t.load.accounted for t in some):
+    if np.mean([t.load.unmet for t in some]) >= COUNTS:
         texts.append("run the loads beyond the knee longer (PHASES=standard): in so short a run requests only pile up")
     texts = texts or _full_pools(some)
     named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}

@@ -123,11 +123,11 @@ class Load:
 
     @property
     def unmet(self) -> float:
-        """Share of the users whom the answers do not account for, by Little's law: 1 - X (Z + R) / N. Arrivals at a
-        rate have no users to account for: 0."""
+        """Share of the users whom the answers do not account for, by Little's law: 1 - X (Z + R) / N, with Z of work
+        as in `lost`. Arrivals at a rate have no users to account for: 0."""
         if self.model is LoadModel.OPEN:
             return 0.0
-        return 1 - self.throughput_per_s * (self.think_s + self.response_s) / self.users_real
+        return 1 - self.throughput_per_s * (self.think_s + self.paused_s + self.response_s) / self.users_real
 
     @property
     def accounted(self) -> bool:

@@ -11,6 +11,7 @@ from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.wording import counted
 
 from ntier_harness.errors import RequestError
+from ntier_harness.request import number
 from ntier_harness.spec import SEARCH_LEAST, SEARCH_MOST, USERS, Spec
 
 # Per trial beside its phases, and of that per node and client: 10.1 s (9.3 to 11.0, 3 trials) with five of them, 19.8 s
@@ -142,7 +143,7 @@ def within(spec: Spec, text: str | None, reps: int | None = None) -> Spec:
     trials as fit, with more loads rather than more repetitions. `reps`: asked for. Raises RequestError."""
     if not text:
         return spec
-    minutes = _minutes(text)
+    minutes = number("minutes", text, MINUTES)
     if spec.search != "capacity":
         raise RequestError("minutes: only a search uses them; give them with --search capacity")
     trials = int((60 * minutes - FROM_NOTHING_S - REPORT_S) // trial_duration_s(spec))
@@ -157,17 +158,6 @@ def within(spec: Spec, text: str | None, reps: int | None = None) -> Spec:
         )
     loads, reps = max(fitting, key=lambda pair: (pair[0] * pair[1], pair[0]))
     return replace(spec, asked_loads=loads, reps=reps)
-
-
-def _minutes(text: str) -> float:
-    low, high = MINUTES
-    try:
-        value = float(text)
-    except ValueError:
-        raise RequestError(f"minutes: {text!r} is not a number; allowed are {low}..{high}") from None
-    if not low <= value <= high:
-        raise RequestError(f"minutes: {value:g} is out of range; allowed are {low}..{high}")
-    return value
 
 
 def disk_bytes(spec: Spec, trials: list[Trial]) -> int:

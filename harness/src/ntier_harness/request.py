@@ -177,6 +177,17 @@ def whole(option: str, text: Any, low: int, high: int) -> int:
     return value
 
 
+def number(option: str, text: str, allowed: tuple[float, float], example: str = "") -> float:
+    low, high = allowed
+    try:
+        value = float(text)
+    except ValueError:
+        raise RequestError(f"{option}: {text!r} is not a number; allowed are {low}..{high}{example}") from None
+    if not low <= value <= high:
+        raise RequestError(f"{option}: {value:g} is out of range; allowed are {low}..{high}{example}")
+    return value
+
+
 def _one_of(option: str, value: str, allowed: Iterable[str]) -> str:
     if value not in allowed:
         raise unknown(option, value, allowed)
@@ -188,14 +199,7 @@ def _parse_precision(text: Any, search: str) -> float | None:
         return None
     if search != "capacity":
         raise RequestError("precision: only a search uses it; give it with --search capacity")
-    low, high = PRECISIONS
-    try:
-        value = float(text)
-    except ValueError:
-        raise RequestError(f"precision: {text!r} is not a number; allowed are {low}..{high}") from None
-    if not low <= value <= high:
-        raise RequestError(f"precision: {value:g} is out of range; allowed are {low}..{high} (0.05 is +-5 %)")
-    return value
+    return number("precision", text, PRECISIONS, " (0.05 is +-5 %)")
 
 
 def _parse_trace(text: Any, system: System) -> int:

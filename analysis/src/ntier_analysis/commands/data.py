@@ -1,4 +1,4 @@
-"""Raw trials and measurements of others into the store, and out of it again."""
+"""The store: what is read into it, made of it for all its sweeps, and written out of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from ntier_analysis.commands.options import STORE, Anywhere, AsJson, Cluster, Jobs, Store, Sweeps
+from ntier_analysis.commands.options import (
+    STORE,
+    Anywhere,
+    AsJson,
+    Cluster,
+    Jobs,
+    PlacedAnywhere,
+    Store,
+    StoreAndSweeps,
+    Sweeps,
+    placed,
+)
 from ntier_analysis.wording import counted
 
 app = typer.Typer(rich_markup_mode=None)
@@ -70,6 +81,63 @@ def ingest(
         problems += len(done.problems)
     if problems:
         raise typer.Exit(1)
+
+
+@app.command()
+def judge(
+    arguments: StoreAndSweeps = None,
+    store: PlacedAnywhere = None,
+    jobs: Jobs = 1,
+    cluster: Cluster = None,
+) -> None:
+    """Judges stored sweeps again by this program's rules.
+
+    Writes the verdicts into the store."""
+    from functools import partial
+
+    from ntier_analysis.jobs import shown, spread
+    from ntier_analysis.many import judge as run
+    from ntier_analysis.many import stored_names
+    from ntier_analysis.places import Place
+
+    text, asked = placed(store, arguments)
+    place = Place.of(text, absolute=cluster is not None)
+    names = stored_names(place, asked)
+    for done in shown(spread(partial(run, store=place), names, jobs=jobs, cluster=cluster), len(names), "judge"):
+        print(f"{done.sweep}: {done.verdict}, judged by the rules of {done.rules} (before: {done.before})")
+
+
+@app.command("densities")
+def all_densities(
+    arguments: StoreAndSweeps = None,
+    store: PlacedAnywhere = None,
+    out: Annotated[str, typer.Option(help="Folder for a Parquet file per sweep, or a URL of fsspec.")] = "densities",
+    bandwidth: Annotated[float, typer.Option(min=0.5, max=100, help="Of the kernel, in percentage points.")] = 2.0,
+    jobs: Jobs = 1,
+    cluster: Cluster = None,
+) -> None:
+    """Writes the density of every utilization of every trial.
+
+    They are for display: a verdict never rests on them.
+
+    A row has the keys of one resource of one node, and 401 points from 0 to 100 %."""
+    from functools import partial
+
+    from ntier_analysis.contracts.files import check_folder
+    from ntier_analysis.jobs import shown, spread
+    from ntier_analysis.many import density as run
+    from ntier_analysis.many import stored_names
+    from ntier_analysis.places import Place
+
+    text, asked = placed(store, arguments)
+    place, target = (Place.of(where, absolute=cluster is not None) for where in (text, out))
+    if target.local is not None:
+        check_folder(Path(out), "--out")
+    names = stored_names(place, asked)
+    work = partial(run, store=place, out=target, bandwidth_pct=bandwidth)
+    made = shown(spread(work, names, jobs=jobs, cluster=cluster), len(names), "densities")
+    for name, number in zip(names, made, strict=True):
+        print(f"{name}: {counted(number, 'density')}")
 
 
 @app.command("import")

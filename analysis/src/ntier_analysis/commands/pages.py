@@ -8,19 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ntier_analysis.commands.options import (
-    STORE,
-    AsJson,
-    Cluster,
-    Jobs,
-    PlacedAnywhere,
-    Store,
-    StoreAndSweeps,
-    Sweeps,
-    placed,
-)
+from ntier_analysis.commands.options import STORE, AsJson, Store, Sweeps
 from ntier_analysis.errors import DataError
-from ntier_analysis.wording import counted
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -123,36 +112,3 @@ def slow(
 
     source = None if raw is None else opened_raw(raw, sweep)
     print(run(store, sweep, trial, top, source, out, json=json, traced=traced))
-
-
-@app.command("densities")
-def all_densities(
-    arguments: StoreAndSweeps = None,
-    store: PlacedAnywhere = None,
-    out: Annotated[str, typer.Option(help="Folder for a Parquet file per sweep, or a URL of fsspec.")] = "densities",
-    bandwidth: Annotated[float, typer.Option(min=0.5, max=100, help="Of the kernel, in percentage points.")] = 2.0,
-    jobs: Jobs = 1,
-    cluster: Cluster = None,
-) -> None:
-    """Writes the density of every utilization of every trial.
-
-    They are for display: a verdict never rests on them.
-
-    A row has the keys of one resource of one node, and 401 points from 0 to 100 %."""
-    from functools import partial
-
-    from ntier_analysis.contracts.files import check_folder
-    from ntier_analysis.jobs import shown, spread
-    from ntier_analysis.many import density as run
-    from ntier_analysis.many import stored_names
-    from ntier_analysis.places import Place
-
-    text, asked = placed(store, arguments)
-    place, target = (Place.of(where, absolute=cluster is not None) for where in (text, out))
-    if target.local is not None:
-        check_folder(Path(out), "--out")
-    names = stored_names(place, asked)
-    work = partial(run, store=place, out=target, bandwidth_pct=bandwidth)
-    made = shown(spread(work, names, jobs=jobs, cluster=cluster), len(names), "densities")
-    for name, number in zip(names, made, strict=True):
-        print(f"{name}: {counted(number, 'density')}")

@@ -9,17 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ntier_analysis.commands.options import (
-    STORE,
-    AsJson,
-    Cluster,
-    Jobs,
-    PlacedAnywhere,
-    Store,
-    StoreAndSweeps,
-    Sweeps,
-    placed,
-)
+from ntier_analysis.commands.options import STORE, AsJson, PlacedAnywhere, Store, StoreAndSweeps, Sweeps, placed
 from ntier_analysis.errors import DataError
 from ntier_analysis.wording import counted
 
@@ -50,30 +40,6 @@ def verdict(
     from ntier_analysis.texts import verdict_text
 
     print("\n\n".join(verdict_text(v) for v in judged) or "the store holds no sweep")
-
-
-@app.command()
-def judge(
-    arguments: StoreAndSweeps = None,
-    store: PlacedAnywhere = None,
-    jobs: Jobs = 1,
-    cluster: Cluster = None,
-) -> None:
-    """Judges stored sweeps again by this program's rules.
-
-    Writes the verdicts into the store."""
-    from functools import partial
-
-    from ntier_analysis.jobs import shown, spread
-    from ntier_analysis.many import judge as run
-    from ntier_analysis.many import stored_names
-    from ntier_analysis.places import Place
-
-    text, asked = placed(store, arguments)
-    place = Place.of(text, absolute=cluster is not None)
-    names = stored_names(place, asked)
-    for done in shown(spread(partial(run, store=place), names, jobs=jobs, cluster=cluster), len(names), "judge"):
-        print(f"{done.sweep}: {done.verdict}, judged by the rules of {done.rules} (before: {done.before})")
 
 
 @app.command()

@@ -206,12 +206,13 @@ runpy.run_path({relay!r}, run_name="__main__")
 
 
 def with_relay(program: str, two, folder: Path, monkeypatch) -> Delays:
-    """Delays with this program in place of the relay, for two seconds."""
+    """Delays with this program in place of the relay, for two seconds. They are long enough that a slow machine's way
+    through the relay, 1.6 ms a round trip, is not refused."""
     (folder / "other.py").write_text(program.format(relay=str(delays.RELAY)))
     monkeypatch.setattr(delays, "RELAY", folder / "other.py")
 
     async def main() -> Delays:
-        async with delays.delayed(nodes_of(two), 5.0) as made:
+        async with delays.delayed(nodes_of(two), 25.0) as made:
             await asyncio.sleep(2)
         return made
 

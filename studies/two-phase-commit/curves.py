@@ -1,4 +1,4 @@
-"""The figures: figure 26, and the rates over time of figures 1 to 25."""
+"""The figures: figure 26, the rates over time of figures 1 to 25, and the laws over twelve sleeps."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import laws
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,6 +15,7 @@ from runs import (
     NO_RUN,
     NOT_MEASURED,
     SYSTEM,
+    Cells,
     Row,
     by_cell,
     half_width,
@@ -34,6 +36,8 @@ def draw(folder: Path) -> None:
     draw_queries().savefig(folder / "queries.svg", metadata={"Date": None})
     if runs_with_rates():
         draw_rates().savefig(folder / "rates.svg", metadata={"Date": None})
+    if with_law():
+        draw_laws().savefig(folder / "laws.svg", metadata={"Date": None})
 
 
 def draw_queries() -> Figure:
@@ -76,6 +80,29 @@ def style(nodes: int, mode: str) -> dict[str, Any]:
 
 def label(nodes: int, mode: str) -> str:
     return "1 node" if nodes == 1 else f"{nodes} nodes, {mode.upper() if mode in ('acid', 'base') else mode}"
+
+
+def with_law() -> Cells:
+    """What was measured at more sleeps than the thesis'."""
+    return {key: sleeps for key, sleeps in sorted(measured().items()) if len(sleeps) > len(SLEEPS)}
+
+
+def draw_laws() -> Figure:
+    """Runs (dots), and both laws as fitted to them."""
+    found = with_law()
+    figure = Figure(figsize=(4.5 * len(found), 4), layout="constrained")
+    sides = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
+    for axes, ((nodes, mode), sleeps) in zip(sides, found.items(), strict=True):
+        at, rate = laws.points(sleeps)
+        fine = np.geomspace(min(at), max(at), 200)
+        for law, name, look in ((laws.one_time, "one time", ":"), (laws.queue, "a queue", "-")):
+            axes.plot(fine, law(fine, *laws.fit(law, at, rate).best), look, color="0.3", label=name)
+        axes.scatter(at, rate, s=14, color=style(nodes, mode)["color"], label="runs", zorder=3)
+        axes.set(title=label(nodes, mode), xlabel="sleep between alters, s", xscale="log", yscale="log")
+        axes.grid(which="both", color="0.9")
+        axes.legend(fontsize="small")
+    sides[0].set(ylabel="statements of alters per second")
+    return figure
 
 
 def draw_rates() -> Figure:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import curves
 import judging
+import laws
 import numpy as np
 import runs
 from ntier_analysis.expectation.claims import filled, read, table
@@ -40,10 +41,8 @@ from runs import (
     sweep,
     usual,
 )
-from scipy import stats
-from scipy.optimize import curve_fit
 
-THREADS, SELECTS, STATEMENTS = 8, 4800, 61  # alter threads; selects of a run; statements of an alter here
+SELECTS = 4800  # of a run
 SHORTEST, LONG = 0.1, 1.0  # sleeps of the claims, and of the comparison with what people use today
 MODES = {
     "acid": "two-phase commit on all nodes",
@@ -52,6 +51,7 @@ MODES = {
     "logical": "commit on one node, PostgreSQL's logical replication",
 }
 ENOUGH = 5  # repetitions
+EIGHT = "s0_08"  # block of eight-nodes.yaml
 LEAST_SLEEPS = 3  # for a fit of two numbers that leaves something to judge it by
 
 # ---- a cell of a table -----------------------------------------------------------------------------------------------
@@ -96,37 +96,22 @@ def counts(cell: list[Row]) -> str:
     return f"{len(cell)} | {len(set(map(occasion, cell)))}"
 
 
-def law(sleep: np.ndarray, statements: float, work_s: float) -> np.ndarray:
-    """log of the statements per second of THREADS threads that sleep and then work."""
-    return np.log(THREADS * statements / (sleep + work_s))
-
-
-def fit(sleep: list[float], rate: list[float]) -> list[str]:
-    """Statements of an alter, its time, each with its 95 % interval; the limit, if the time is known to be more than
-    none; what is left over."""
-    at, y = np.array(sleep), np.log(rate)
-    best, spread = curve_fit(law, at, y, p0=(50, 0.1), bounds=(0, (1000, 10)))
-    half = stats.t.ppf(0.975, len(at) - 2) * np.sqrt(np.diag(spread))
-    off = np.sqrt(np.mean((y - law(at, *best)) ** 2))
-    limit = f"{THREADS * best[0] / best[1]:,.0f}" if best[1] > half[1] else "not known"
-    return [f"{best[0]:.0f} ± {half[0]:.0f}", f"{best[1]:.2f} ± {half[1]:.2f}", limit, f"{100 * off:.0f} %"]
-
-
 def fitted() -> str:
-    """The law fitted to the thesis' tables, and to the runs here."""
-    names = "nodes", "mode", "of", "statements of an alter", "time of an alter, s", "limit, statements/s", "fit's error"
-    lines = [f"| {' | '.join(names)} |", "|--:|---|---|--:|--:|--:|--:|"]
+    """Both laws fitted to the thesis' tables, and to the runs here."""
+    names = ("nodes", "mode", "of", "sleeps", "statements of an alter", "time of an alter, s", "limit, statements/s",
+             "fit's error", "queue: work of an alter, s", "waits of an alter, s", "limit, statements/s",
+             "fit's error")  # fmt: skip
+    lines = [f"| {' | '.join(names)} |", f"|--:|---|---|{'--:|' * 9}"]
     here = measured()
     for (nodes, mode), sleeps in by_cell(rows("thesis.csv")).items():
         rate = [mean(c, "queries_per_s") - SELECTS / mean(c, "seconds") for c in sleeps.values()]
-        lines.append(f"| {nodes} | {mode} | the thesis | {' | '.join(fit(list(sleeps), rate))} |")
+        lines.append(f"| {nodes} | {mode} | the thesis | {' | '.join(laws.columns(list(sleeps), rate))} |")
         ours = here.get((nodes, mode), {})
         if len(ours) < LEAST_SLEEPS:
             few = f"{NOT_MEASURED} (runs at {counted(len(ours), 'sleep')}, {LEAST_SLEEPS} are needed)"
-            lines.append(f"| {nodes} | {mode} | here | {few} |  |  |  |")
+            lines.append(f"| {nodes} | {mode} | here | {few} |{'  |' * 8}")
             continue
-        points = [(sleep, STATEMENTS * float(row["alters_per_s"])) for sleep, cell in ours.items() for row in cell]
-        lines.append(f"| {nodes} | {mode} | here | {' | '.join(fit(*map(list, zip(*points, strict=True))))} |")
+        lines.append(f"| {nodes} | {mode} | here | {' | '.join(laws.columns(*laws.points(ours)))} |")
     return "\n".join(lines)
 
 
@@ -210,6 +195,23 @@ def delays() -> str:
     return "\n".join(lines)
 
 
+def eight() -> str:
+    """Eight nodes beside two at a scale that two cores carry."""
+    found = by_cell(row for row in rows("results.csv") if row["block"] == EIGHT)
+    if not found:
+        return f"Eight nodes: {NO_RUN}."
+    names = ("nodes", "mode", "sleep, s", "queries/s", "alters/s", "an alter takes, ms", "others have it after, ms",
+             "rows that came late", "runs with a broken promise", "runs", "occasions")  # fmt: skip
+    lines = [f"| {' | '.join(names)} |", f"|--:|---|{'--:|' * 9}"]
+    for (nodes, mode), sleeps in sorted(found.items()):
+        for sleep, cell in sorted(sleeps.items()):
+            told = [interval(cell, "queries_per_s"), interval(cell, "alters_per_s", 1), interval(cell, "alter_ms"),
+                    "0" if mode == "acid" else interval(cell, "stale_ms"), interval(cell, "late")]  # fmt: skip
+            broken = sum(bool(row["broken"]) for row in cell)
+            lines.append(f"| {nodes} | {mode} | {sleep:g} | {' | '.join(told)} | {broken} | {counts(cell)} |")
+    return "\n".join(lines)
+
+
 def sizes() -> str:
     """Other sizes of rows and of alters."""
     blocks = (("rows", "note_bytes", "bytes in a row"), ("alters", "transfers", "transfers in an alter"))
@@ -257,14 +259,23 @@ def rates_over_time() -> str:
     return "![Selects and alters per second in each run](rates.svg)"
 
 
+def figure_of_laws() -> str:
+    """The figure, once a mode was measured at more sleeps than the thesis'."""
+    if not curves.with_law():
+        return f"More sleeps than the thesis': {NO_RUN}."
+    return "![Statements of alters per second over the sleep, and both laws](laws.svg)"
+
+
 # ---- page ----------------------------------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[], str]] = {
     "tables": tables,
     "rates": rates_over_time,
     "law": fitted,
+    "laws": figure_of_laws,
     "today": today,
     "delays": delays,
+    "eight": eight,
     "sizes": sizes,
     "anchors": anchors,
     "limits": limits,

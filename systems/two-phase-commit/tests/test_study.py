@@ -3,6 +3,7 @@ every study.)"""
 
 from __future__ import annotations
 
+import heapq
 import importlib.util
 import json
 import math
@@ -11,6 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from ntier_analysis.expectation.claims import read
 from ntier_harness import campaign_spec
@@ -18,6 +20,7 @@ from ntier_harness import campaign_spec
 STUDY = Path(__file__).resolve().parents[3] / "studies/two-phase-commit"
 sys.path.insert(0, str(STUDY))
 import judging  # noqa: E402
+import laws  # noqa: E402
 import runs  # noqa: E402
 
 spec = importlib.util.spec_from_file_location("two_phase_page", STUDY / "page.py")
@@ -53,7 +56,7 @@ def study(tmp_path, monkeypatch):
     """A copy of the study in which nothing was measured yet."""
     copy = tmp_path / "study"
     shutil.copytree(STUDY, copy)
-    for name in ("results.csv", "rates.csv", "limits.csv", "rates.svg"):
+    for name in ("results.csv", "rates.csv", "limits.csv", "rates.svg", "laws.svg"):
         (copy / name).unlink(missing_ok=True)
     monkeypatch.setattr(runs, "HERE", copy)
     return copy
@@ -95,7 +98,7 @@ def test_a_page_of_few_cells_says_of_the_others_that_they_were_not_measured(stud
     assert "| 1 | selects alone |  | figure 26 |  | 6.0 |  | 20.0 | 0 | 1 | 1 |" in rows
     (quorum,) = (row for row in rows if row.startswith("| 2 | 1 | one node writes"))
     assert "| 134 ± 78 | 2.1 ± 1.3 | 30 ± 0 |" in quorum
-    assert "| 2 | acid | here | not measured (runs at 1 sleep, 3 are needed) |  |  |  |" in rows
+    assert f"| 2 | acid | here | not measured (runs at 1 sleep, 3 are needed) |{'  |' * 8}" in rows
     assert "| 2027-01-15 | not known | claims | 128, 140 | 30.0, 30.0 |" in rows
     assert "Not measured yet: 14 of 16 such rows." in text
     assert "Of the thesis' 25 runs 1 were made here at least once, and 0 at least 5 times." in text
@@ -177,13 +180,47 @@ def test_no_empty_figure_is_drawn_before_a_run_has_told_its_rates(study):
     assert not (study / "rates.svg").exists()
 
 
-def test_the_law_gives_back_the_numbers_of_a_curve_that_follows_it():
-    sleeps = [0.005, 0.05, 0.5, 1.0, 2.0]
-    assert page.fit(sleeps, [8 * 61 / (s + 0.25) for s in sleeps])[:3] == ["61 ± 0", "0.25 ± 0.00", "1,952"]
+SLEEPS = [0.005, 0.05, 0.5, 1.0, 2.0]
+
+
+def test_a_law_gives_back_the_numbers_of_a_curve_that_follows_it():
+    told = laws.columns(SLEEPS, [8 * 61 / (s + 0.25) for s in SLEEPS])
+    assert told[:5] == ["5", "61 ± 0", "0.25 ± 0.00", "1,952", "0 %"]
+    told = laws.columns(SLEEPS, list(laws.queue(np.array(SLEEPS), 0.02, 0.05)))
+    assert told[5:] == ["0.020 ± 0.000", "0.050 ± 0.000", "3,050", "0 %"]
+
+
+def test_threads_that_queue_are_as_in_a_simulation():
+    """Eight threads draw their times (exponential) and take turns at one server."""
+    draw, sleep, work, wait = np.random.default_rng(5), 0.1, 0.02, 0.03
+    free, done, until = 0.0, 0, 4000.0
+    ready = [(draw.exponential(sleep), n) for n in range(laws.THREADS)]
+    heapq.heapify(ready)
+    while ready[0][0] < until:
+        now, thread = heapq.heappop(ready)
+        free = max(free, now) + draw.exponential(work)
+        done += 1
+        heapq.heappush(ready, (free + draw.exponential(sleep) + draw.exponential(wait), thread))
+    (law,) = laws.queue(np.array([sleep]), work, wait)
+    assert done * laws.STATEMENTS / until == pytest.approx(law, rel=0.01)
+
+
+def test_laws_are_drawn_once_there_are_more_sleeps_than_the_thesis_has(study, tmp_path):
+    for number, sleep in enumerate((0.02, 0.1, 0.5, 1.0, 1.5)):
+        trial(tmp_path / "raw", "two-phase-commit.2.acid.law", 1, int(160 / (sleep + 0.3)), sleep, 1.8e9 + number)
+    runs.collect(tmp_path / "raw")
+    page.main([])
+    assert "More sleeps than the thesis': not measured yet." in (study / "README.md").read_text()
+    trial(tmp_path / "raw", "two-phase-commit.2.acid.law", 1, 70, 2.0)
+    runs.collect(tmp_path / "raw")
+    page.main([])
+    assert "](laws.svg)" in (study / "README.md").read_text()
+    assert "2 nodes, ACID" in (study / "laws.svg").read_text()
 
 
 def test_eight_nodes_are_compared_with_two_at_their_own_scale():
     file = STUDY / "eight-nodes.yaml"
     campaign = campaign_spec.parse(file.read_text(), str(file), STUDY.parents[1], 2)
     assert {(str(s.topology), s.mix.name) for s in campaign.sweeps} == {(n, m) for n in "28" for m in ("acid", "base")}
-    assert {s.scale for s in campaign.sweeps} == {0.05}, "two cores carry no more, since the driver takes one of them"
+    assert {s.scale for s in campaign.sweeps} == {0.08}, "two cores carry no more"
+    assert {s.name.rpartition(".")[2] for s in campaign.sweeps} == {page.EIGHT}

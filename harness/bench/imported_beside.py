@@ -51,7 +51,7 @@ from ntier_analysis.ingest import attempts
 from ntier_analysis.parsers import client
 from ntier_analysis.trial import RawTrial
 from ntier_harness import settings, sweep
-from ntier_harness.cli import make_lab
+from ntier_harness.commands.begin import make_lab
 from ntier_harness.lab import Lab
 from ntier_harness.node_state import reset
 from ntier_harness.request import make_spec

@@ -31,7 +31,7 @@ from typing import Any
 
 from ntier_harness import settings, sweep
 from ntier_harness.catalog import Phases
-from ntier_harness.cli import make_lab
+from ntier_harness.commands.begin import make_lab
 from ntier_harness.drivers import REMOTE, of_system
 from ntier_harness.lab import Lab
 from ntier_harness.load import Generator

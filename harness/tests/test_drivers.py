@@ -19,7 +19,7 @@ from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.parsers import client
 from ntier_harness import load
 from ntier_harness.catalog import Phases
-from ntier_harness.drivers import Command, Entry, Run, check, of_system, split
+from ntier_harness.drivers import Command, Entry, Run, Share, bench, check, of_system, rules, split
 from ntier_harness.drivers.heartbeat import Beat, Broken, Heartbeat
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.load import Generator, compare_clocks, last_words, merged
@@ -43,7 +43,8 @@ PARAMETERS = {"requests": str(HERE / "requests.csv"), "rate_per_s": 20, "amount"
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter phases: a check takes ten seconds."""
-    monkeypatch.setattr(check, "PHASES", {"ramp_up_s": 0.5, "run_s": 2.5, "ramp_down_s": 0.5})
+    for phase, seconds in {"ramp_up_s": 0.5, "run_s": 2.5, "ramp_down_s": 0.5}.items():
+        monkeypatch.setitem(bench.PHASES, phase, seconds)
 
 
 class Enough(Exception):
@@ -52,11 +53,11 @@ class Enough(Exception):
 
 def examine(
     command: list[str], model: str = "closed", last: str = "", **parameters: object
-) -> dict[str, check.Finding]:
+) -> dict[str, rules.Finding]:
     """Findings by rule, up to the rule `last`."""
     findings = {}
 
-    def show(finding: check.Finding) -> None:
+    def show(finding: rules.Finding) -> None:
         findings[finding.rule] = finding
         if finding.rule == last:
             raise Enough
@@ -131,12 +132,12 @@ def test_the_last_words_are_a_reason():
     ],
 )
 def test_who_leaves_too_late_or_too_early_is_named(tmp_path, ends, beats, said):
-    run = check.Started(tmp_path, check.Share(0, 1, 6, 0), 0.0, start_s=100.0)
+    run = bench.Started(tmp_path, Share(0, 1, 6, 0), 0.0, start_s=100.0)
     lives = [f"{user},100500,{1000 * (100 + end):.0f},0" for user, end in enumerate(ends)]
     (tmp_path / "users.csv").write_text("\n".join(["user,t_start_ms,t_end_ms,pending_ms", *lives]) + "\n")
     rows = [f"{101.9 + 2 * n},{users}" for n, users in enumerate(beats)]
     (tmp_path / "progress.csv").write_text("\n".join(["t_s,users", *rows]) + "\n")
-    problem = check.stayed(run)
+    problem = rules.stayed(run)
     assert problem.startswith(said) if said else problem == ""
 
 
@@ -167,9 +168,9 @@ def test_a_wrong_request_of_the_check_is_refused(tmp_path):
 # ---- whether two clients draw what one does --------------------------------------------------------------------------
 
 
-def done(first: int, *rows: str) -> check.Started:
+def done(first: int, *rows: str) -> bench.Started:
     """A driver's results: `THREAD-NUMBER LABEL [DRAWN]`, in the order of their starts."""
-    run = check.Started(Path(), check.Share(0, 1, 1, first), 0.0)
+    run = bench.Started(Path(), Share(0, 1, 1, first), 0.0)
     for ms, row in enumerate(rows):
         thread, label, *drawn = row.split(" ")
         told = {"timeStamp": str(ms), "threadName": thread, "label": label}
@@ -181,8 +182,8 @@ READS = [f"read-1 Read {n}" for n in range(6)]
 WRITES = [f"write-1 Write {n}" for n in range(6)]
 
 
-def compared(whole: list[str], *shares: list[str]) -> check.Finding:
-    return check.same("draws", "work", done(0, *whole), [done(n, *rows) for n, rows in enumerate(shares)])
+def compared(whole: list[str], *shares: list[str]) -> rules.Finding:
+    return rules.same("draws", "work", done(0, *whole), [done(n, *rows) for n, rows in enumerate(shares)])
 
 
 def test_how_the_threads_of_a_worker_take_turns_is_no_draw():

@@ -1,6 +1,8 @@
-"""Numbers in sentences. All code that prints a count uses these functions, so nothing prints "1 trials"."""
+"""Numbers and times in sentences. All code that prints a count uses these functions, so nothing prints "1 trials"."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 
 def counted(n: float, noun: str) -> str:
@@ -30,3 +32,13 @@ def resource(name: str, item: str = "") -> str:
     if name == "thread" and item:
         return f"thread {item}"
     return name.upper() if name in ("cpu", "jvm") else name
+
+
+def moment(t_s: float) -> str:
+    """`2026-11-27 18:20:01 UTC`, of an epoch time."""
+    return f"{datetime.fromtimestamp(t_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def clock(t_s: float) -> str:
+    """`18:20:01`, UTC."""
+    return f"{datetime.fromtimestamp(t_s, UTC):%H:%M:%S}"

@@ -10,7 +10,7 @@ import zstandard
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing import Run, import_runs
 from ntier_analysis.importing.command import run as command
-from ntier_analysis.importing.runs import read_list
+from ntier_analysis.importing.run import read_list
 from ntier_analysis.importing.sysstat_files import NodeFile, read_node
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from ntier_analysis.contracts.nodes import Node
-from ntier_harness.cli import make_lab
+from ntier_harness.commands.begin import make_lab
 from ntier_harness.lab import Lab
 
 from .conftest import DEADLINE_S, NTIER

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from ntier_analysis.contracts.nodes import Node
-from ntier_harness.cli import make_lab
+from ntier_harness.commands.begin import make_lab
 from ntier_harness.lab import Lab
 from ntier_harness.ssh import options
 

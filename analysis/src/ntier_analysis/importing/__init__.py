@@ -2,6 +2,7 @@
 Prometheus."""
 
 from ntier_analysis.importing.folder import import_folder
-from ntier_analysis.importing.runs import Run, import_runs
+from ntier_analysis.importing.run import Run
+from ntier_analysis.importing.runs import import_runs
 
 __all__ = ["Run", "import_folder", "import_runs"]

@@ -10,7 +10,8 @@ from ntier_analysis.contracts.files import check_folder
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.folder import import_folder
 from ntier_analysis.importing.prometheus import node_name
-from ntier_analysis.importing.runs import GENERATORS, Run, import_runs, read_list
+from ntier_analysis.importing.run import GENERATORS, Run, read_list
+from ntier_analysis.importing.runs import import_runs
 from ntier_analysis.importing.sysstat_files import NodeFile
 
 PROMETHEUS = "prometheus"

@@ -17,7 +17,7 @@ from ntier_analysis.importing.prometheus.rules import MISSED, Scrapes, evaluated
 from ntier_analysis.parsers.counters import long_form
 from ntier_analysis.parsers.prometheus import Series
 from ntier_analysis.validity.imported import SCRAPE
-from ntier_analysis.wording import counted
+from ntier_analysis.wording import clock, counted
 
 AROUND_S = 60.0
 """Samples of so long before and after a trial are kept with it."""
@@ -156,7 +156,7 @@ class Reader:
             t, v = np.concatenate([s.t for s in some]), np.concatenate([s.v for s in some])
             whole.append(Series(name, some[-1].labels, t, v))  # whole, since a rule may be for one instance only
         for (before, after), t in renamed.items():
-            self._notices.append(f"{self._source}: {node}: {before} became {after} at {_clock(t)}")
+            self._notices.append(f"{self._source}: {node}: {before} became {after} at {clock(t)}")
         return whole
 
     def _without_repeats(self, exporter: str, rules: Exporter, series: list[Series]) -> list[Series]:
@@ -177,7 +177,7 @@ class Reader:
         gaps = np.flatnonzero(np.diff(times) > MISSED * nominal)
         lost = int(sum(round((times[i + 1] - times[i]) / nominal) - 1 for i in gaps))
         if lost:
-            when = ", ".join(f"{_clock(times[i])} to {_clock(times[i + 1])}" for i in gaps[:3])
+            when = ", ".join(f"{clock(times[i])} to {clock(times[i + 1])}" for i in gaps[:3])
             self._notices.append(
                 f"{self._source}: {node}: {counted(lost, 'scrape')} of {exporter} missing ({when}"
                 f"{', ...' * (len(gaps) > 3)}; every {nominal:.3g} s otherwise): no values there"
@@ -185,7 +185,7 @@ class Reader:
         low, high = self._span[0] + self._offset, self._span[1] + self._offset
         if times[0] - low > 3 * nominal or high - times[-1] > 3 * nominal:
             self._notices.append(
-                f"{self._source}: {node}: {exporter} has samples only from {_clock(times[0])} to {_clock(times[-1])}; "
+                f"{self._source}: {node}: {exporter} has samples only from {clock(times[0])} to {clock(times[-1])}; "
                 "was its instance renamed? then name both: --node NODE=OLD --node NODE=NEW"
             )
 
@@ -227,9 +227,5 @@ def _unit(metric: str) -> str:
     return match[1] if match else "count"
 
 
-def _clock(t: float) -> str:
-    return f"{pd.Timestamp(t, unit='s'):%H:%M:%S}"
-
-
 def _moments(times: list[float]) -> str:
-    return ", ".join(_clock(t) for t in times[:3]) + ", ..." * (len(times) > 3)
+    return ", ".join(clock(t) for t in times[:3]) + ", ..." * (len(times) > 3)

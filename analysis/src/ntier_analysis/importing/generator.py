@@ -1,0 +1,191 @@
+"""What the files of a test's load generator say: its requests, its users, and which parts of it are trials."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.errors import DataError
+from ntier_analysis.importing.folder import THINK_S
+from ntier_analysis.importing.loads import Part, plateaus, read_loads
+from ntier_analysis.importing.run import Run
+from ntier_analysis.parsers.gatling import gatling
+from ntier_analysis.parsers.generated import steps
+from ntier_analysis.parsers.jmeter import jtl
+from ntier_analysis.parsers.k6 import k6
+from ntier_analysis.parsers.locust import locust
+from ntier_analysis.wording import clock, counted, moment
+
+NO_THINK = 0.05
+"""Users who think for less than this share of their response time at the lowest load do not think."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the load generator's files say: all requests with their client, by completion (None: only sums), active
+    users (0 rows: not told)."""
+
+    done: pd.DataFrame | None
+    users: pd.DataFrame
+    totals: pd.DataFrame | None
+    think_s: float
+    unknown: tuple[str, ...]
+    name: str
+    """The first file, for messages."""
+
+
+def load_of(run: Run) -> Load:
+    if run.jtl:
+        return _of_jmeter(run)
+    paths = run.k6 or run.locust or run.gatling
+    if not paths:
+        return Load(None, steps([], []), None, float("nan"), (), str(run.loads))
+    read = k6 if run.k6 else locust if run.locust else gatling
+    files = [(path, read(path)) for path in paths]
+    requests = [(path, part) for path, part in files if part.requests is not None]
+    sums = [(path, part) for path, part in files if part.requests is None]
+    if len(sums) > 1:
+        raise DataError(f"{sums[1][0]}: a second history; Locust's master writes one for all its workers")
+    users = _summed([part.users for _, part in (sums or requests)])
+    told = dict.fromkeys(note for _, part in (requests or sums) for note in part.notes)
+    think = float(np.mean([part.think_s for _, part in files]))
+    if not requests:
+        return Load(None, users, sums[0][1].totals, think, tuple(told), str(paths[0]))
+    parts = [part.requests.assign(client=f"client{n}") for n, (_, part) in enumerate(requests, start=1)]
+    done = pd.concat(parts, ignore_index=True).sort_values("t_s", kind="stable", ignore_index=True)
+    done["bytes"] = done["bytes"].round().astype("Int64")
+    return Load(done, users, None, think, tuple(told), str(paths[0]))
+
+
+def _of_jmeter(run: Run) -> Load:
+    """All samples that count as an interaction, and the threads at the same time."""
+    parts, threads = [], []
+    for number, path in enumerate(run.jtl, start=1):
+        frame = jtl(path, stamp=run.stamp).assign(client=f"client{number}")
+        if frame.empty:
+            raise DataError(f"{path}: no samples")
+        threads.append(steps(frame["start_s"], frame["threads"]).dropna())
+        if frame["transaction"].any():
+            run.notices.append(
+                f"{path}: {int(frame['transaction'].sum())} transactions are the interactions; the "
+                f"{int((~frame['transaction']).sum())} samples inside and beside them are left out"
+            )
+            frame = frame[frame["transaction"]]
+        parts.append(frame)
+    frame = pd.concat(parts, ignore_index=True).sort_values("t_s", kind="stable", ignore_index=True)
+    frame["bytes"] = frame["bytes"].round().astype("Int64")
+    return Load(frame, _summed(threads), None, float("nan"), (), str(run.jtl[0]))
+
+
+def _summed(clients: list[pd.DataFrame]) -> pd.DataFrame:
+    """Active users of several clients together."""
+    known = [c for c in clients if len(c)]
+    if len(known) < 2:
+        return known[0] if known else steps([], [])
+    changes = pd.concat([c.assign(users=c["users"].diff().fillna(c["users"])) for c in known]).sort_values("t_s")
+    return steps(changes["t_s"], changes["users"].cumsum())
+
+
+def parts_of(run: Run, load: Load) -> list[Part]:
+    """The trials: those of the file of loads, the one that is told, or the plateaus."""
+    first = None if load.done is None else float(load.done["start_s"].min())
+    if run.loads is not None:
+        return _marked(load, read_loads(run.loads, first))
+    parts = [] if run.users else plateaus(load.users, run.ramp_up_s, run.ramp_down_s)
+    if run.jtl and len(parts) < 2:
+        return [_of_threads(run, load)]
+    if run.users:
+        return [_whole(run, load)]
+    if not parts:
+        told = (
+            "its users never stay the same for 10 s" if len(load.users) else "it does not say how many users there were"
+        )
+        raise DataError(
+            f"{load.name}: {told}; say which parts of it are loads: --users N for all of it, or --loads FILE"
+        )
+    told = "; ".join(f"{counted(p.users, 'user')} {moment(p.start_s)} to {clock(p.end_s)}" for p in parts)
+    run.notices.append(
+        f"{load.name}: {counted(len(parts), 'plateau')} of the users: {told} (--loads says otherwise; ramps, plateaus "
+        "of less than 10 s and the first tenth of each are left out)"
+    )
+    return _marked(load, parts)
+
+
+def _marked(load: Load, parts: list[Part]) -> list[Part]:
+    if load.done is not None and len(parts) > 1:
+        load.done.attrs["several"] = True
+    return parts
+
+
+def _whole(run: Run, load: Load) -> Part:
+    """One load that the options tell."""
+    frame = load.done if load.done is not None else load.totals
+    assert frame is not None
+    first = float((frame["start_s"] if load.done is not None else frame["t_s"]).min())
+    last = float((frame["start_s"] if load.done is not None else frame["t_s"]).max())
+    start, end = first + (run.ramp_up_s or 0.0), last - (run.ramp_down_s or 0.0)
+    if not end > start:
+        raise DataError(f"{load.name}: nothing is left between ramp-up and ramp-down of {last - first:.0f} s")
+    assert run.users is not None
+    return Part(start, end, run.users)
+
+
+def _of_threads(run: Run, load: Load) -> Part:
+    """The run phase of a JTL: when all clients had all their threads, unless told otherwise."""
+    done = load.done
+    assert done is not None
+    threads = sum(part["threads"].max() for _, part in done.groupby("client"))
+    users = run.users or (0 if pd.isna(threads) else int(threads))
+    if not users:
+        raise DataError(f"{run.jtl[0]}: users are missing, and the JTL has no column allThreads: give --users")
+    begins, ends = [], []
+    for _, part in done.groupby("client"):
+        full = part[part["threads"] == part["threads"].max()]
+        full = full if len(full) else part
+        begins.append(full["start_s"].min() if run.ramp_up_s is None else part["start_s"].min() + run.ramp_up_s)
+        ends.append(full["start_s"].max() if run.ramp_down_s is None else part["start_s"].max() - run.ramp_down_s)
+    start, end = float(max(begins)), float(min(ends))
+    first, last = float(done["start_s"].min()), float(done["t_s"].max())
+    if not end > start:
+        raise DataError(f"{run.jtl[0]}: nothing is left between ramp-up and ramp-down of {last - first:.0f} s")
+    run.notices.append(
+        f"{run.jtl[0]}: run phase from {start - first:.0f} s to {end - first:.0f} s after the first request"
+        + (" (all threads active; --ramp-up and --ramp-down change it)" if run.ramp_up_s is None else "")
+    )
+    return Part(start, end, users)
+
+
+def think_of(run: Run, load: Load, rows: list[dict]) -> tuple[str | None, float, tuple[str, ...]]:
+    """Load model (None: closed, and no other was given), mean think time, and what is assumed there. If neither the
+    options nor the file give the think time, it is N/X - R of the lowest load; for a JTL it is the default."""
+    if run.load_model in (LoadModel.OPEN, LoadModel.WORK):
+        lost = ("requests without an answer: the file lacks them",) if run.load_model == LoadModel.OPEN else ()
+        return run.load_model, float("nan"), lost
+    model = run.load_model or None
+    if run.think_time_s is not None:
+        return model, run.think_time_s, ()
+    if run.jtl:
+        return model, THINK_S, ()
+    low = min(rows, key=lambda row: row["users"])
+    wait_s = low["response_time_mean_ms"] / 1000
+    done_per_s = low["throughput_per_s"] + (low.get("errors") or 0) / (low["run_end_s"] - low["run_start_s"])
+    law_s = low["users"] / done_per_s - wait_s if done_per_s > 0 else float("nan")
+    measured = np.isfinite(load.think_s)
+    think_s = load.think_s if measured else law_s
+    if not np.isfinite(think_s):
+        return model, THINK_S, ()
+    if model is None and think_s < NO_THINK * wait_s:
+        run.notices.append(
+            f"{load.name}: users do not think (of {low['users']} users, {1000 * think_s:.3g} ms against a response "
+            f"time of {1000 * wait_s:.3g} ms): treated as workers (load model work); --load-model and --think-time "
+            "set it"
+        )
+        return LoadModel.WORK, float("nan"), (f"think times (taken as 0: {1000 * think_s:.3g} ms by the file)",)
+    think_s = max(think_s, 0.0)
+    if measured:
+        return model, think_s, (f"the think time ({think_s:.3g} s: what k6's iterations took beside their requests)",)
+    told = f"{think_s:.3g} s: N/X - R at the lowest load, {low['users']} users, where the law then fits by itself"
+    return model, think_s, (f"the think time ({told})",)

@@ -1,0 +1,1 @@
+"""The commands of `ntier`, by what they are about."""

@@ -142,10 +142,9 @@ class Generator:
         sealed."""
         return self.nodes.paths.logs / f"progress.{client}.csv"
 
-    def release(self) -> float:
-        """Waits until every client is ready, tells them the common start (epoch s), waits for it and returns it.
-
-        Raises WorkError if a client is not ready within MAX_BOOT_S, or was told too late: its users would come late."""
+    def await_ready(self) -> None:
+        """Waits until every client has written its first heartbeat. Raises WorkError if one has not within
+        MAX_BOOT_S."""
         runner = self.nodes.runner
         while missing := [name for name, heart in self.heartbeats.items() if heart.latest is None]:
             if runner.now() - self.watched_s > MAX_BOOT_S:
@@ -153,6 +152,12 @@ class Generator:
                 raise WorkError(f"late_start: {said}{self._last_words(missing[0])}")
             runner.sleep(READY_POLL_S)
             self.poll()
+
+    def release(self) -> float:
+        """When all clients are ready, tells them their common start (epoch s), waits for it and returns it. Raises
+        WorkError if one was told too late: its users would come late."""
+        self.await_ready()
+        runner = self.nodes.runner
         start_s = runner.now() + LEAD_S
         file = self.run.start_file
         command = f"echo {round(start_s * 1000)} > {file}.new && mv {file}.new {file}"

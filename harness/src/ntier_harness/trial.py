@@ -240,7 +240,8 @@ class Attempt:
     # ---- during -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Collectors, facts, limits: all before the first user, while the load generator gets ready."""
+        """Collectors and facts while the load generator gets ready; then limits, under which it would get ready later;
+        then the first user."""
         self.begin("start")
         self.start_collectors()
         self.begin("facts")
@@ -248,11 +249,12 @@ class Attempt:
         compare_clocks(self.manifest.clock_offsets_s, self.lab.nodes.clients)
         self.data("before")
         self.before_users()
+        self.generator.watch()
+        self.generator.await_ready()
         self.begin("limits")
         self.limited = True
         self.lab.target.set_limits(self.manifest.nodes)
         self.read_quota("ramp_up")
-        self.generator.watch()
         self.generator.release()
 
     def start_collectors(self) -> None:

@@ -51,7 +51,7 @@ MODES = {
     "logical": "commit on one node, PostgreSQL's logical replication",
 }
 ENOUGH = 5  # repetitions
-EIGHT = "s0_08"  # block of eight-nodes.yaml
+EIGHT = "s0_1"  # block of eight-nodes.yaml
 LEAST_SLEEPS = 3  # for a fit of two numbers that leaves something to judge it by
 
 # ---- a cell of a table -----------------------------------------------------------------------------------------------

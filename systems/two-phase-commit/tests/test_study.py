@@ -14,7 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ntier_analysis.demo import SWEEP, unpack
 from ntier_analysis.expectation.claims import read
+from ntier_analysis.verdict.store import judge_again
 from ntier_harness import campaign_spec
 
 STUDY = Path(__file__).resolve().parents[3] / "studies/two-phase-commit"
@@ -137,6 +139,23 @@ def test_runs_of_several_machines_and_days_are_kept_side_by_side_and_judge_a_cla
     assert len(runs.rows("rates.csv")) == 2 * 6
 
 
+def test_what_limits_is_kept_by_sweep_day_and_machine(study, tmp_path, monkeypatch):
+    """With the measured sweep that comes with the program in the place of the study's."""
+    monkeypatch.setattr(runs, "sweeps", lambda _: [SWEEP])
+    monkeypatch.setattr(runs, "SYSTEM", SWEEP.partition(".")[0])
+    results = tmp_path / "results"
+    judge_again(unpack(results), [])
+    for name in ("one", "another", "another"):
+        (results / "machine").write_text(name)
+        runs.collect_limits(results)
+    found = runs.rows("limits.csv")
+    assert [(row["sweep"], row["machine"]) for row in found] == [(SWEEP, "another"), (SWEEP, "one")]
+    assert len({(row["day"], row["at"], row["limits"]) for row in found}) == 1
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", found[0]["day"])
+    assert len(found[0]["at"].split()) == 13, "all loads of the paper"
+    assert f"| {' | '.join(found[0].values())} |" in page.limits().splitlines()
+
+
 def test_two_machines_of_one_model_are_two_if_one_is_named(study, tmp_path):
     for number, name in enumerate(("", "the second\n")):
         results = tmp_path / str(number)
@@ -222,5 +241,5 @@ def test_eight_nodes_are_compared_with_two_at_their_own_scale():
     file = STUDY / "eight-nodes.yaml"
     campaign = campaign_spec.parse(file.read_text(), str(file), STUDY.parents[1], 2)
     assert {(str(s.topology), s.mix.name) for s in campaign.sweeps} == {(n, m) for n in "28" for m in ("acid", "base")}
-    assert {s.scale for s in campaign.sweeps} == {0.08}, "two cores carry no more"
+    assert {s.scale for s in campaign.sweeps} == {0.1}, "two cores carry no more"
     assert {s.name.rpartition(".")[2] for s in campaign.sweeps} == {page.EIGHT}

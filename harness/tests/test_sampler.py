@@ -1,7 +1,14 @@
-"""Which control group is a container's, on trees as the kernel shows them."""
+"""Which control group is a container's, on trees as the kernel shows them; and what slow disks do."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -162,3 +169,33 @@ def test_the_busiest_core_is_the_one_that_was_busy_most_of_its_own_time():
     assert sampler.busiest(before, {"cpu0": (2, 10), "cpu1": (60, 110), "cpu2": (9, 9)}) == "100.0"
     assert sampler.busiest({}, before) == sampler.BLANK
     assert sampler.busiest(before, before) == sampler.BLANK
+
+
+# ---- a disk that stands still ----------------------------------------------------------------------------------------
+
+
+def start(out: Path) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-I", sampler.__file__, "--machine", out, "--hz", "20"]
+    return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_disk_that_stands_still_leaves_no_gap(tmp_path):
+    """One of the files is a pipe that is full after a second, and is read two seconds later."""
+    os.mkfifo(tmp_path / "procstat.csv")
+    with start(tmp_path) as program, (tmp_path / "procstat.csv").open() as reader:
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+        time.sleep(4)
+        program.send_signal(signal.SIGTERM)
+        rows = [float(line.partition(",")[0]) for line in reader.read().splitlines()[1:]]
+        assert program.wait(10) == 0
+    assert len(rows) > 60
+    assert max(b - a for a, b in pairwise(rows)) < 0.5
+    others = (tmp_path / "pressure.csv").read_text().splitlines()[1:]
+    assert rows[-1] - float(others[-1].partition(",")[0]) < 1.5, "what could not be written then was written later"
+
+
+def test_a_disk_that_is_full_ends_it_with_a_reason(tmp_path):
+    (tmp_path / "procstat.csv").symlink_to("/dev/full")
+    with start(tmp_path) as program:
+        assert program.wait(10) == 1
+        assert program.stderr.read() == "sampler: [Errno 28] No space left on device\n"

@@ -14,7 +14,8 @@ Why from outside: in a node with a quota, /proc/stat is lxcfs' view and can be w
 backwards), and 100 Hz ticks are too coarse for a tenth of a core. The control group counts nanoseconds.
 
 Deadlines are absolute, so that a late sample does not shift the following ones; each row carries the time at which its
-own counters were read. Files stay open and are read with pread: a sample costs one system call per file.
+own counters were read. Files stay open and are read with pread: a sample costs one system call per file. A thread of
+its own writes: a disk that stands still for half a second would leave a gap, and a write would take the blame.
 Units: s, ns, us, bytes; counters are cumulative; -1 = no quota, empty = the kernel does not say."""
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ import mmap
 import os
 import signal
 import sys
+import threading
 import time
+from collections import deque
 
 CGROUP = "/sys/fs/cgroup"
 CPU_COLUMNS = "t_s,usage_user_ns,usage_system_ns,usage_ns,throttled_ns,nr_periods,nr_throttled,quota_us,period_us"
@@ -246,50 +249,101 @@ def busiest(before: dict[str, tuple[int, int]], now: dict[str, tuple[int, int]])
 
 
 class Output:
+    """A file of rows: noted by one thread (`row`), written by another (`write`)."""
+
     def __init__(self, directory: str, name: str, header: str) -> None:
         os.makedirs(directory, exist_ok=True)
         self.file = open(os.path.join(directory, name), "w", buffering=1 << 16)  # noqa: SIM115 (open as long as we live)
-        self.file.write(header + "\n")
+        self.rows = deque([header])
 
     def row(self, t_s: float, values: list[str]) -> None:
-        self.file.write(f"{t_s:.6f},{','.join(values)}\n")
+        self.rows.append(f"{t_s:.6f},{','.join(values)}")
+
+    def write(self) -> None:
+        while self.rows:
+            self.file.write(self.rows.popleft() + "\n")
+        self.file.flush()
+
+
+class Writer(threading.Thread):
+    """Writes what was noted whenever it is told to, and at the end. `error`: why it could not."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.outputs: list[Output] = []
+        self.latest: tuple[str, str] | None = None
+        """A file, and what shall be in it."""
+        self.error: OSError | None = None
+        self.due, self.last = threading.Event(), False
+
+    def run(self) -> None:
+        while not self.last and self.error is None:
+            self.due.wait()
+            self.due.clear()
+            try:
+                self.write()
+            except OSError as error:
+                self.error = error
+
+    def write(self) -> None:
+        for output in self.outputs:
+            output.write()
+        if self.latest:
+            path, text = self.latest
+            temporary = f"{os.path.dirname(path)}/.{os.path.basename(path)}.tmp"
+            with open(temporary, "w") as file:
+                file.write(text)
+            os.replace(temporary, path)
+
+    def end(self) -> None:
+        """Raises OSError if not all was written."""
+        self.last = True
+        self.due.set()
+        self.join()
+        if self.error:
+            raise self.error
+        for output in self.outputs:
+            output.write()
+            output.file.close()
 
 
 class Clocked:
-    """Calls `fast` at `hz` and `slow` once a second until it is told to end; `outputs` are its files."""
+    """Calls `fast` at `hz` and `slow` once a second until it is told to end."""
 
     def __init__(self, hz: float) -> None:
         self.hz = hz
         self.running = True
-        self.outputs: list[Output] = []
+        self.writer = Writer()
 
     def output(self, directory: str, name: str, header: str) -> Output:
-        self.outputs.append(Output(directory, name, header))
-        return self.outputs[-1]
+        self.writer.outputs.append(Output(directory, name, header))
+        return self.writer.outputs[-1]
 
     def fast(self) -> None:
         raise NotImplementedError
 
     def slow(self) -> None:
         """Everything so far goes to the files."""
-        for output in self.outputs:
-            output.file.flush()
+        self.writer.due.set()
 
     def run(self) -> None:
+        """Raises OSError if the files cannot be written."""
+        self.writer.start()
         parent, ticks, start = os.getppid(), 0, time.monotonic()
         per_second = max(1, round(self.hz))
         while self.running and os.getppid() == parent:  # without its harness a sampler is an orphan: it ends
             self.fast()
             if ticks % per_second == 0:
                 self.slow()
+            if self.writer.error:
+                break
             ticks += 1
             wait = start + ticks / self.hz - time.monotonic()
             if wait > 0:
                 time.sleep(wait)
             else:  # stalled: the missed deadlines stay missing, so that the gap shows
                 ticks += int(-wait * self.hz)
-        for output in self.outputs:
-            output.file.close()
+        self.writer.end()
 
     def end(self, _number: int, _frame: object) -> None:
         self.running = False
@@ -346,7 +400,7 @@ class Sampler(Clocked):
         self.stat.row(time.time(), self.host.stat_row())
 
     def slow(self) -> None:
-        """1 Hz: memory, I/O, pressure, the canary, what progress shows; everything so far goes to the files."""
+        """1 Hz: memory, I/O, pressure, the canary, what progress shows."""
         for node, group in self.nodes.items():
             try:
                 self.memory[node].row(time.time(), group.memory_row())
@@ -355,8 +409,8 @@ class Sampler(Clocked):
                 continue
         self.pressure.row(time.time(), self.host.pressure_row())
         self.canary.row(time.time(), canary_row())
-        super().slow()
         self.publish()
+        super().slow()
 
     def publish(self) -> None:
         busy: dict[str, float] = {}
@@ -370,10 +424,7 @@ class Sampler(Clocked):
                 t_before, used_before = self.before[node]
                 busy[node] = round((used - used_before) / 1e9 / (t_s - t_before) / (quota / period), 4)
             self.before[node] = (t_s, used)
-        temporary = f"{self.out}/.latest.tmp"
-        with open(temporary, "w") as file:
-            json.dump({"t_s": time.time(), "busy": busy}, file)
-        os.replace(temporary, f"{self.out}/latest.json")
+        self.writer.latest = f"{self.out}/latest.json", json.dumps({"t_s": time.time(), "busy": busy})
 
 
 def main(arguments: list[str]) -> int:
@@ -394,7 +445,11 @@ def main(arguments: list[str]) -> int:
         return 1
     signal.signal(signal.SIGTERM, sampler.end)
     signal.signal(signal.SIGINT, sampler.end)
-    sampler.run()
+    try:
+        sampler.run()
+    except OSError as error:  # a full disk
+        print(f"sampler: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -146,6 +146,7 @@ def test_the_canary_tells_the_cpu_time_of_its_work():
 def test_a_machine_of_its_own_runs_the_canary_too(tmp_path):
     machine = sampler.Machine(str(tmp_path), 10.0)
     machine.slow()
+    machine.writer.write()
     header, row = (tmp_path / "canary.csv").read_text().splitlines()
     assert header == sampler.CANARY_COLUMNS
     assert all(float(value) > 0 for value in row.split(","))

@@ -41,15 +41,15 @@ def draw(folder: Path) -> None:
 
 
 def draw_queries() -> Figure:
-    """Figure 26: queries per second over the sleep, means; small dots are single runs, bars 95 % intervals of the means
-    of three runs or more (of two, a bar would say nothing: 12.7 standard errors). Curves stand beside each other, as
-    many are equal; a mode that was measured at two sleeps has no line, since the curve is none."""
+    """Figure 26: queries per second over the thesis' sleeps, means; small dots are single runs, bars 95 % intervals of
+    the means of three runs or more (of two, a bar would say nothing: 12.7 standard errors). Curves stand beside each
+    other, as many are equal; a mode that was measured at two sleeps has no line, since the curve is none."""
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     sides = figure.subplots(1, 2, sharey=True)
     shown = (("thesis", by_cell(rows("thesis.csv"))), ("here", measured()))
     for axes, (title, cells) in zip(sides, shown, strict=True):
         for number, ((nodes, mode), sleeps) in enumerate(sorted(cells.items())):
-            at = sorted(sleeps)
+            at = sorted(set(sleeps) & set(SLEEPS))
             if mode == "selects":
                 flat = np.mean([mean(cell, "queries_per_s") for cell in sleeps.values()])
                 axes.axhline(float(flat), color="0.5", label="selects alone")
@@ -68,7 +68,8 @@ def draw_queries() -> Figure:
             axes.legend(fontsize="small")
         else:
             axes.text(0.5, 0.5, NO_RUN, transform=axes.transAxes, ha="center")
-    means = [mean(cell, "queries_per_s") for _, cells in shown for sleeps in cells.values() for cell in sleeps.values()]
+    each = (cell for _, cells in shown for sleeps in cells.values() for s, cell in sleeps.items() if s in SLEEPS)
+    means = [mean(cell, "queries_per_s") for cell in each]
     sides[0].set(ylabel="queries/s", ylim=(0, 1.3 * max(means, default=1.0)))  # a wide interval may leave the figure
     return figure
 
@@ -97,11 +98,14 @@ def draw_laws() -> Figure:
         fine = np.geomspace(min(at), max(at), 200)
         for law, name, look in ((laws.one_time, "one time", ":"), (laws.queue, "a queue", "-")):
             axes.plot(fine, law(fine, *laws.fit(law, at, rate).best), look, color="0.3", label=name)
-        axes.scatter(at, rate, s=14, color=style(nodes, mode)["color"], label="runs", zorder=3)
+        axes.scatter(at, rate, s=14, color=style(nodes, mode)["color"], alpha=0.6, label="runs", zorder=3)
         axes.set(title=label(nodes, mode), xlabel="sleep between alters, s", xscale="log", yscale="log")
-        axes.grid(which="both", color="0.9")
+        axes.set_xticks(at := (0.005, 0.02, 0.1, 0.5, 2.0), map(str, at))
+        axes.grid(color="0.9")
+        axes.minorticks_off()
         axes.legend(fontsize="small")
-    sides[0].set(ylabel="statements of alters per second")
+    sides[0].set_yticks(at := (250, 500, 1000, 2000, 4000), map(str, at))
+    sides[0].set(ylabel="statements of alters per second", ylim=(200, 5000))
     return figure
 
 

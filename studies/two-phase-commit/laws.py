@@ -14,6 +14,7 @@ from scipy import stats
 from scipy.optimize import curve_fit
 
 THREADS, STATEMENTS = 8, 61  # alter threads; statements of an alter here
+MOST_S = 10.0  # that an alter may take, by a law
 Array = np.ndarray
 
 
@@ -48,7 +49,7 @@ class Fit:
 def fit(law: Callable[..., Array], sleep: list[float], rate: list[float]) -> Fit:
     """Least squares of the logarithms: an error of a tenth counts alike at every sleep."""
     at, y = np.array(sleep), np.log(rate)
-    first, most = ((50, 0.1), (1000, 10)) if law is one_time else ((0.02, 0.02), (10, 10))
+    first, most = ((50, 0.1), (1000, MOST_S)) if law is one_time else ((0.02, 0.02), (MOST_S, MOST_S))
     best, spread = curve_fit(lambda *x: np.log(law(*x)), at, y, p0=first, bounds=(0, most))
     half = stats.t.ppf(0.975, len(at) - 2) * np.sqrt(np.diag(spread))
     return Fit(law, best, half, float(np.sqrt(np.mean((y - np.log(law(at, *best))) ** 2))))
@@ -58,18 +59,23 @@ def columns(sleep: list[float], rate: list[float]) -> list[str]:
     """Number of sleeps; of each law its two numbers, the limit that no sleep at all would give, and its error. A limit
     is known if the number that it is divided by is more than none."""
     plain, shared = fit(one_time, sleep, rate), fit(queue, sleep, rate)
+    statements, time_s, work_s = plain.best[0], plain.best[1], shared.best[0]
     return [
-        str(len(set(sleep))),
-        *(
-            f"{value:.{digits}f} ± {half:.{digits}f}"
-            for value, half, digits in zip(plain.best, plain.half, (0, 2), strict=True)
-        ),
-        f"{THREADS * plain.best[0] / plain.best[1]:,.0f}" if plain.best[1] > plain.half[1] else "not known",
-        f"{100 * plain.error:.0f} %",
-        *(f"{value:.3f} ± {half:.3f}" for value, half in zip(shared.best, shared.half, strict=True)),
-        f"{STATEMENTS / shared.best[0]:,.0f}" if shared.best[0] > shared.half[0] else "not known",
-        f"{100 * shared.error:.0f} %",
-    ]
+        str(len(set(sleep))), told(plain, 0, 0), told(plain, 1, 2),
+        limit(THREADS * statements / time_s, known=time_s > plain.half[1]), f"{100 * plain.error:.0f} %",
+        told(shared, 0, 3), told(shared, 1, 3),
+        limit(STATEMENTS / work_s, known=work_s > shared.half[0]), f"{100 * shared.error:.0f} %",
+    ]  # fmt: skip
+
+
+def told(found: Fit, number: int, digits: int) -> str:
+    """One of the law's numbers. Without an interval where it has none, since the other one is none at its best."""
+    value, half = f"{found.best[number]:.{digits}f}", found.half[number]
+    return value if found.law is queue and half > MOST_S else f"{value} ± {half:.{digits}f}"
+
+
+def limit(value: float, *, known: bool) -> str:
+    return f"{value:,.0f}" if known else "not known"
 
 
 def points(sleeps: dict[float, list[Row]]) -> tuple[list[float], list[float]]:

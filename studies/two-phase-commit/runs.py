@@ -147,7 +147,7 @@ def collect_limits(results: Path) -> None:
     for name, facts in (read_facts(store, names) if names else {}).items():
         seen = facts.trials[facts.trials["valid"].astype(bool)]
         last = datetime.fromtimestamp(seen["run_end_s"].max(), UTC).date().isoformat()
-        at = " ".join(f"{value:g}" for value in sorted(seen["factor_value"].unique()))
+        at = " ".join(f"{value:g}" for value in sorted(seen["factor_value"].fillna(seen["users"]).unique()))
         told = json.loads(next((results / "raw" / name).glob("*/manifest.json")).read_text())
         row = dict(zip(LIMITS, (name, last, machine(results, told), at, facts.named), strict=True))
         kept[name, last, row["machine"]] = row

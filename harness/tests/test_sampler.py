@@ -176,12 +176,12 @@ def test_the_busiest_core_is_the_one_that_was_busy_most_of_its_own_time():
 
 
 def start(out: Path) -> subprocess.Popen[str]:
-    argv = [sys.executable, "-I", sampler.__file__, "--machine", out, "--hz", "20"]
+    argv = [sys.executable, "-I", sampler.__file__, "--machine", out, "--hz", "50"]
     return subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
 
 
 def test_a_disk_that_stands_still_leaves_no_gap(tmp_path):
-    """One of the files is a pipe that is full after a second, and is read two seconds later."""
+    """One of the files is a pipe that is full after a second, and is read three seconds later."""
     os.mkfifo(tmp_path / "procstat.csv")
     with start(tmp_path) as program, (tmp_path / "procstat.csv").open() as reader:
         fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
@@ -189,8 +189,8 @@ def test_a_disk_that_stands_still_leaves_no_gap(tmp_path):
         program.send_signal(signal.SIGTERM)
         rows = [float(line.partition(",")[0]) for line in reader.read().splitlines()[1:]]
         assert program.wait(10) == 0
-    assert len(rows) > 60
-    assert max(b - a for a, b in pairwise(rows)) < 0.5
+    assert rows[-1] - rows[0] > 3, "up to the end"
+    assert max(b - a for a, b in pairwise(rows)) < 1.5
     others = (tmp_path / "pressure.csv").read_text().splitlines()[1:]
     assert rows[-1] - float(others[-1].partition(",")[0]) < 1.5, "what could not be written then was written later"
 

@@ -37,10 +37,9 @@ def queue(sleep: Array, work_s: float, wait_s: float) -> Array:
 
 @dataclass(frozen=True)
 class Fit:
-    """`best` and `half`: the law's two numbers, and half of their 95 % intervals. `error`: root of the mean squared
-    error of the logarithms."""
+    """`best` and `half`: the law's two numbers, and half of their 95 % intervals (NaN: the runs do not tell). `error`:
+    root of the mean squared error of the logarithms."""
 
-    law: Callable[..., Array]
     best: Array
     half: Array
     error: float
@@ -52,7 +51,8 @@ def fit(law: Callable[..., Array], sleep: list[float], rate: list[float]) -> Fit
     first, most = ((50, 0.1), (1000, MOST_S)) if law is one_time else ((0.02, 0.02), (MOST_S, MOST_S))
     best, spread = curve_fit(lambda *x: np.log(law(*x)), at, y, p0=first, bounds=(0, most))
     half = stats.t.ppf(0.975, len(at) - 2) * np.sqrt(np.diag(spread))
-    return Fit(law, best, half, float(np.sqrt(np.mean((y - np.log(law(at, *best))) ** 2))))
+    half[half > most] = np.nan
+    return Fit(best, half, float(np.sqrt(np.mean((y - np.log(law(at, *best))) ** 2))))
 
 
 def columns(sleep: list[float], rate: list[float]) -> list[str]:
@@ -69,9 +69,9 @@ def columns(sleep: list[float], rate: list[float]) -> list[str]:
 
 
 def told(found: Fit, number: int, digits: int) -> str:
-    """One of the law's numbers. Without an interval where it has none, since the other one is none at its best."""
+    """One of the law's numbers, with its interval if there is one."""
     value, half = f"{found.best[number]:.{digits}f}", found.half[number]
-    return value if found.law is queue and half > MOST_S else f"{value} ± {half:.{digits}f}"
+    return value if np.isnan(half) else f"{value} ± {half:.{digits}f}"
 
 
 def limit(value: float, *, known: bool) -> str:

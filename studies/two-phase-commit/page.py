@@ -115,12 +115,22 @@ def fitted() -> str:
     return "\n".join(lines)
 
 
+COMPARED = ("queries/s", "alters/s", "an alter takes, ms", "others have it after, ms", "rows that came late",
+            "runs with a broken promise", "runs", "occasions")  # fmt: skip
+
+
+def compared(mode: str, cell: list[Row]) -> str:
+    """The columns COMPARED."""
+    stale = "0" if mode == "acid" else interval(cell, "stale_ms")
+    found = [interval(cell, "queries_per_s"), interval(cell, "alters_per_s", 1), interval(cell, "alter_ms"), stale,
+             interval(cell, "late")]  # fmt: skip
+    return f"{' | '.join(found)} | {sum(bool(row['broken']) for row in cell)} | {counts(cell)} |"
+
+
 def today() -> str:
     """All four modes on the same work."""
     here = measured()
-    names = ("nodes", "sleep, s", "mode", "queries/s", "alters/s", "an alter takes, ms", "others have it after, ms",
-             "rows that came late", "runs with a broken promise", "runs", "occasions")  # fmt: skip
-    lines = [f"| {' | '.join(names)} |", "|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    lines = [f"| nodes | sleep, s | mode | {' | '.join(COMPARED)} |", f"|--:|--:|---|{'--:|' * len(COMPARED)}"]
     missing = 0
     for nodes in (2, 4):
         for sleep in (SHORTEST, LONG):
@@ -129,11 +139,7 @@ def today() -> str:
                 if not cell:
                     missing += 1
                     continue
-                stale = "0" if mode == "acid" else interval(cell, "stale_ms")
-                found = [interval(cell, "queries_per_s"), interval(cell, "alters_per_s", 1), interval(cell, "alter_ms"),
-                         stale, interval(cell, "late")]  # fmt: skip
-                broken = sum(bool(row["broken"]) for row in cell)
-                lines.append(f"| {nodes} | {sleep:g} | {text} | {' | '.join(found)} | {broken} | {counts(cell)} |")
+                lines.append(f"| {nodes} | {sleep:g} | {text} | {compared(mode, cell)}")
     if missing:
         lines += ["", f"Not measured yet: {missing} of {4 * len(MODES)} such rows."]
     return "\n".join(lines)
@@ -200,15 +206,9 @@ def eight() -> str:
     found = by_cell(row for row in rows("results.csv") if row["block"] == EIGHT)
     if not found:
         return f"Eight nodes: {NO_RUN}."
-    names = ("nodes", "mode", "sleep, s", "queries/s", "alters/s", "an alter takes, ms", "others have it after, ms",
-             "rows that came late", "runs with a broken promise", "runs", "occasions")  # fmt: skip
-    lines = [f"| {' | '.join(names)} |", f"|--:|---|{'--:|' * 9}"]
+    lines = [f"| nodes | mode | sleep, s | {' | '.join(COMPARED)} |", f"|--:|---|--:|{'--:|' * len(COMPARED)}"]
     for (nodes, mode), sleeps in sorted(found.items()):
-        for sleep, cell in sorted(sleeps.items()):
-            told = [interval(cell, "queries_per_s"), interval(cell, "alters_per_s", 1), interval(cell, "alter_ms"),
-                    "0" if mode == "acid" else interval(cell, "stale_ms"), interval(cell, "late")]  # fmt: skip
-            broken = sum(bool(row["broken"]) for row in cell)
-            lines.append(f"| {nodes} | {mode} | {sleep:g} | {' | '.join(told)} | {broken} | {counts(cell)} |")
+        lines += [f"| {nodes} | {mode} | {s:g} | {compared(mode, cell)}" for s, cell in sorted(sleeps.items())]
     return "\n".join(lines)
 
 

@@ -178,6 +178,7 @@ def whole(option: str, text: Any, low: int, high: int) -> int:
 
 
 def number(option: str, text: str, allowed: tuple[float, float], example: str = "") -> float:
+    """Raises RequestError. `example`: what a value means, for the message."""
     low, high = allowed
     try:
         value = float(text)

@@ -15,7 +15,7 @@ backwards), and 100 Hz ticks are too coarse for a tenth of a core. The control g
 
 Deadlines are absolute, so that a late sample does not shift the following ones; each row carries the time at which its
 own counters were read. Files stay open and are read with pread: a sample costs one system call per file. A thread of
-its own writes: a disk that stands still for half a second would leave a gap, and a write would take the blame.
+its own writes, so that a disk that stands still for a while leaves no gap in the readings.
 Units: s, ns, us, bytes; counters are cumulative; -1 = no quota, empty = the kernel does not say."""
 
 from __future__ import annotations
@@ -331,19 +331,20 @@ class Clocked:
         self.writer.start()
         parent, ticks, start = os.getppid(), 0, time.monotonic()
         per_second = max(1, round(self.hz))
-        while self.running and os.getppid() == parent:  # without its harness a sampler is an orphan: it ends
-            self.fast()
-            if ticks % per_second == 0:
-                self.slow()
-            if self.writer.error:
-                break
-            ticks += 1
-            wait = start + ticks / self.hz - time.monotonic()
-            if wait > 0:
-                time.sleep(wait)
-            else:  # stalled: the missed deadlines stay missing, so that the gap shows
-                ticks += int(-wait * self.hz)
-        self.writer.end()
+        try:
+            # without its harness a sampler is an orphan: it ends
+            while self.running and self.writer.error is None and os.getppid() == parent:
+                self.fast()
+                if ticks % per_second == 0:
+                    self.slow()
+                ticks += 1
+                wait = start + ticks / self.hz - time.monotonic()
+                if wait > 0:
+                    time.sleep(wait)
+                else:  # stalled: the missed deadlines stay missing, so that the gap shows
+                    ticks += int(-wait * self.hz)
+        finally:
+            self.writer.end()
 
     def end(self, _number: int, _frame: object) -> None:
         self.running = False

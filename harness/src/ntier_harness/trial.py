@@ -249,9 +249,9 @@ class Attempt:
         compare_clocks(self.manifest.clock_offsets_s, self.lab.nodes.clients)
         self.data("before")
         self.before_users()
+        self.begin("limits")
         self.generator.watch()
         self.generator.await_ready()
-        self.begin("limits")
         self.limited = True
         self.lab.target.set_limits(self.manifest.nodes)
         self.read_quota("ramp_up")

@@ -38,6 +38,7 @@ class Load:
 
 
 def load_of(run: Run) -> Load:
+    """Raises DataError for a file that cannot be read as what it is given as."""
     if run.jtl:
         return _of_jmeter(run)
     paths = run.k6 or run.locust or run.gatling

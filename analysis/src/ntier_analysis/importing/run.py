@@ -89,7 +89,8 @@ def read_list(path: Path, common: Run) -> list[Run]:
     return runs
 
 
-def demand(run: Run) -> None:
+def check_request(run: Run) -> None:
+    """Raises DataError if files are missing, or exclude each other."""
     given = [name for name in GENERATORS if getattr(run, name)]
     if len(given) > 1:
         raise DataError(f"expected files of one load generator, there are --{' and --'.join(given)}")
@@ -112,16 +113,14 @@ def demand(run: Run) -> None:
         raise DataError(f"node {twice} has two sysstat files")
 
 
-def order(run: Run) -> str | None:
-    """The tiers from the client inwards, if they are known."""
-    listed = [t.strip() for t in run.tiers.split(",") if t.strip()]
-    return ",".join(listed) or None
+def order(run: Run) -> list[str]:
+    """The tiers from the client inwards; empty: not known."""
+    return [t.strip() for t in run.tiers.split(",") if t.strip()]
 
 
 def check_order(run: Run, tiers: list[str]) -> None:
     """`tiers`: of all nodes. Raises DataError if the order that is told lacks one."""
-    own = [t for t in dict.fromkeys(tiers) if t not in NO_SERVERS]
-    listed = [t.strip() for t in run.tiers.split(",") if t.strip()]
+    own, listed = [t for t in dict.fromkeys(tiers) if t not in NO_SERVERS], order(run)
     if listed and (len(set(listed)) < len(listed) or not set(own) <= set(listed)):
         raise DataError(f"--tiers is {run.tiers!r}, expected each of {', '.join(own)} once, from the client inwards")
     if not listed and not set(own) <= set(W_A_C_D):

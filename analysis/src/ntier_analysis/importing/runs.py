@@ -14,7 +14,7 @@ from ntier_analysis.importing.generator import Load, load_of, parts_of, think_of
 from ntier_analysis.importing.loads import Part
 from ntier_analysis.importing.nodes import samples_of
 from ntier_analysis.importing.prometheus import AROUND_S
-from ntier_analysis.importing.run import Run, check_order, demand, order
+from ntier_analysis.importing.run import Run, check_order, check_request, order
 from ntier_analysis.importing.trials import MEASURED, TARGET, Frames, checked, keep, same, stored
 from ntier_analysis.ingest import summary
 from ntier_analysis.statistics.backlog import backlog
@@ -46,7 +46,7 @@ def import_runs(runs: list[Run], store: Path, *, replace: bool = False) -> list[
 
 def _trials(run: Run) -> list[dict[str, pd.DataFrame]]:
     """Tables of each trial of the test."""
-    demand(run)
+    check_request(run)
     load = load_of(run)
     parts = parts_of(run, load)
     samples, nodes, hidden = samples_of(run, parts)
@@ -102,7 +102,7 @@ def _row(run: Run, load: Load, part: Part) -> dict:
     row = {
         "topology": run.topology, "users": part.users, "users_real": part.users, "scale": 1.0, "valid": True,
         "invalid_reasons": "", "state": "collected", "target": TARGET, "run_start_s": start, "run_end_s": end,
-        "ramp_up_start_s": min(begin, start), "slo_ms": run.slo_ms, "tiers": order(run),
+        "ramp_up_start_s": min(begin, start), "slo_ms": run.slo_ms, "tiers": ",".join(order(run)) or None,
     }  # fmt: skip
     if load.done is not None:
         row |= summary(load.done, start, end, run.slo_ms)

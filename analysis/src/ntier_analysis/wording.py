@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 
@@ -15,6 +16,12 @@ def counted(n: float, noun: str) -> str:
 def join(parts: list[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def with_ends(value: float, low: float, high: float) -> str:
+    """`1.05 [0.79, 1.39]`, `3.46 [unknown, unknown]`."""
+    ends = ("unknown" if math.isnan(end) else f"{end:.2f}" for end in (low, high))
+    return f"{value:.2f} [{', '.join(ends)}]"
 
 
 def some_are(n: int, of: int, noun: str) -> str:

@@ -1,5 +1,8 @@
 """Adding a node is the experiment that proves a bottleneck: what the sweeps of a store tell of each other."""
 
+import math
+from dataclasses import replace
+
 import pytest
 from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.statistics.throughput import Interval
@@ -47,6 +50,13 @@ def test_no_gain_contradicts_the_tier_and_agrees_with_another():
 def test_a_lower_bound_proves_no_absence_of_a_gain():
     assert evidence(sweep("1/1/1/1M", 100.0), sweep("1/1/1/2M", 100.0, at_least=True))[0].endswith("undecided")
     assert evidence(sweep("1/1/1/1M", 100.0, at_least=True), sweep("1/1/1/2M", 180.0)) == []
+
+
+def test_a_maximum_without_an_interval_decides_nothing_and_says_so():
+    """Trials of a database that collapsed: 16.4, 4.3 and 1.4/s."""
+    collapsed = replace(sweep("1/1/1/1P", 7.35), max_throughput=Interval(7.35, math.nan, math.nan, math.nan, 3))
+    (said,) = evidence(collapsed, sweep("1/1/1/2P", 25.4))
+    assert said == "with more db nodes (1/1/1/2P) the maximum is 3.46 [unknown, unknown] times this one: undecided"
 
 
 def test_other_mixes_are_no_witnesses():

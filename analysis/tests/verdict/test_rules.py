@@ -270,9 +270,22 @@ def test_loads_whose_interactions_take_half_the_run_do_not_count_if_three_others
     found = judge_sweep("s", "1/1/1/1M", [free, *settled, *late], 0.1)
     assert found.plateau_users == (1400, 1800, 2200)
     assert any("too short for 4000, 6000 users" in t and t.endswith("they do not count") for t in found.evidence)
-    found = judge_sweep("s", "1/1/1/1M", [free, *settled[:2], *late], 0.1)
+    as_many = [trial(n, 10.0, 8.0, "db1") for n in (4000, 6000)]  # 33 and 53 s of 60
+    found = judge_sweep("s", "1/1/1/1M", [free, *settled[:2], *as_many], 0.1)
     assert found.plateau_users == (1400, 1800, 4000)
     assert any("4000 count nevertheless" in t for t in found.evidence)
+
+
+def test_a_run_that_is_too_short_for_its_load_does_not_lower_the_maximum():
+    """A database that collapses: what such a run serves is a lower bound."""
+    free, settled = trial(300, 4.2, 0.05, None), trial(1400, 10.0, 7.0, "db1")
+    late = [trial(4000, 4.0, 20.0, "db1"), trial(13000, 1.5, 20.0, "db1")]
+    found = judge_sweep("s", "1/1/1/1M", [free, settled, *late], 0.1)
+    assert found.plateau_users == (1400,)
+    assert found.max_throughput.value == pytest.approx(10.0, rel=0.03)
+    assert found.at_least, "one load tells no maximum"
+    assert (found.verdict, [b.tier for b in found.bottlenecks]) == ("single", ["db"])
+    assert any("too short for 4000, 13000 users" in t and t.endswith("they do not count") for t in found.evidence)
 
 
 def test_two_that_are_never_idle_together_take_turns_even_if_they_overlap():

@@ -86,6 +86,15 @@ def test_a_range_that_begins_beyond_the_knee():
     assert not found.knee_bracketed
 
 
+@pytest.mark.parametrize("maximum", [15, 8])
+def test_a_range_that_begins_beyond_the_knee_is_not_searched_to_its_end(maximum):
+    """The law knows only the CPUs with room, which promise 40 times the throughput; and a run far beyond the knee (at
+    525 and 280 users) does not settle."""
+    _, users, _ = search(Network((0.0002, 0.0003, 0.0002, 0.196 / maximum)))
+    assert len(users) > 2
+    assert max(users) <= 2000
+
+
 def test_without_a_known_idle_floor():
     found, users, _ = search(DB, idle=False)
     assert len(users) <= 5

@@ -23,6 +23,12 @@ def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = Non
     return sorted(limits, key=lambda found: found[0])
 
 
+def full_everywhere(valid: list[TrialData]) -> list[str]:
+    """Servers whose CPU is saturated at every load that was measured: the law knows nothing of them."""
+    servers = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
+    return [n for n in servers if any(cpu_used(t, n) is not None for t in valid) and not _unsaturated(valid, n)]
+
+
 def _unsaturated(valid: list[TrialData], name: str) -> list[tuple[float, float]]:
     """(throughput, cores used) of a node at the loads that do not saturate it."""
     capacity = valid[0].capacity_cores.get(name, 1.0)

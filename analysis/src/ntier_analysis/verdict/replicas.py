@@ -9,6 +9,7 @@ from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.statistics.ratios import of_intervals
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import COUNTS
+from ntier_analysis.wording import with_ends
 
 REFUTES = 0.15
 """Gain from a tier that the verdict does not name, from which on it is refuted: the same sweep on another day differs
@@ -70,12 +71,10 @@ def gain(small: SweepVerdict, large: SweepVerdict, tier: str) -> Gain | None:
     if before is None or after is None or small.at_least or before.value <= 0 or after.value <= 0:
         return None
     found = of_intervals(before, after)
-    ratio, low, high = found.value, found.low, found.high
+    low, high = found.low, found.high
     at_least = "at least " if large.at_least else ""
-    text = (
-        f"with more {tier} nodes ({large.topology}) the maximum is {at_least}{ratio:.2f} [{low:.2f}, {high:.2f}] times "
-        f"this one"
-    )
+    ratio = with_ends(found.value, low, high)
+    text = f"with more {tier} nodes ({large.topology}) the maximum is {at_least}{ratio} times this one"
     named = {b.tier for b in small.bottlenecks}
     if low > 1 + COUNTS:
         if tier in named:

@@ -21,7 +21,7 @@ import numpy as np
 from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users
 from ntier_analysis.verdict.base import base_response
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
-from ntier_analysis.verdict.demands import law_limits
+from ntier_analysis.verdict.demands import full_everywhere, law_limits
 from ntier_analysis.verdict.plateau import limited_levels
 from ntier_analysis.verdict.sweep import judge_sweep
 from ntier_analysis.wording import counted
@@ -35,6 +35,9 @@ early if throughput falls or still rises."""
 LEAST = 1.2
 """Least load on the plateau, in measured knees: above ON_PLATEAU, since the knee moves as it is measured, and since few
 users with variable demands lose some per cent of the maximum up to there (bench/capacity_search.py)."""
+FARTHEST = 3.5
+"""Loads beyond those of SPREAD, in measured knees, at most: with a think time of 7 s an answer takes half of a run of
+40 s from 3.9 knees on, and such a load does not settle."""
 APART, CLOSE = 0.15, 0.02
 """Least distance of two loads on the plateau, in knees; the second one where the range leaves no more room."""
 UPWARDS = 1.3
@@ -146,11 +149,13 @@ def _upwards(valid: list[TrialData], tried: set[int], goal: Goal, scale: float, 
 
 def _over_plateau(valid: list[TrialData], tried: set[int], judged: SweepVerdict, goal: Goal, scale: float,
                   idle: dict[str, float] | None) -> Step:  # fmt: skip
-    """The knee is known by a measured throughput: spread the loads beyond it."""
+    """The knee is known by a measured throughput: spread the loads beyond it. What the law promises of other CPUs says
+    nothing while one is full at every load."""
     knee, found = judged.knee_users, judged.max_throughput
     assert found is not None
     promised, name = _law_knee(valid, scale, idle)
-    upper = min(goal.highest, BEYOND * promised) if promised > PROMISED * knee else 0.0
+    above = promised > PROMISED * knee and not full_everywhere(valid)
+    upper = min(goal.highest, BEYOND * promised) if above else 0.0
     if upper > max(tried):
         users = _free(upper, tried, goal, max(tried) + goal.grain)
         if users is not None:
@@ -166,9 +171,12 @@ def _over_plateau(valid: list[TrialData], tried: set[int], judged: SweepVerdict,
 
 
 def _on_plateau(knee: float, tried: set[int], goal: Goal) -> int | None:
-    """A load between LEAST knees and the highest, apart from those tried; None if there is no room."""
+    """A load from LEAST knees on, apart from those tried; None if there is no room. Where the range leaves no place of
+    SPREAD, those between its end (or FARTHEST) and its beginning."""
     low = LEAST * knee
-    squeezed = [low + share * (goal.highest - low) for share in (1.0, 0.5, 0.0, 0.75, 0.25)]
+    first = max(low, goal.lowest)
+    last = min(goal.highest, max(FARTHEST * knee, BEYOND * first))
+    squeezed = [first + share * (last - first) for share in (1.0, 0.5, 0.0, 0.75, 0.25)]
     for apart, wanted in ((APART, [s * knee for s in SPREAD]), (CLOSE, squeezed)):
         for users in (_grain(w, goal) for w in wanted):
             far = min((abs(users - u) for u in tried), default=users) >= max(apart * knee, goal.grain)

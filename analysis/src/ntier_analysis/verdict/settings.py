@@ -10,6 +10,7 @@ from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.statistics.ratios import of_intervals
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.replicas import REFUTES
+from ntier_analysis.wording import with_ends
 
 DEFAULT = "its default"
 
@@ -54,6 +55,6 @@ def _gain(here: SweepVerdict, there: SweepVerdict, name: str, mine: str, others:
     ratio = of_intervals(before, after)
     text = (
         f"with {name} at {others} instead of {mine} ({there.sweep}) the maximum is "
-        f"{'at least ' if there.at_least else ''}{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times this one"
+        f"{'at least ' if there.at_least else ''}{with_ends(ratio.value, ratio.low, ratio.high)} times this one"
     )
     return f"{text}: it relieves what limits, or makes work cheaper" if ratio.low > 1 + REFUTES else text

@@ -15,6 +15,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
+import costs
 import figures as drawn
 from ntier_analysis.comparison.values import has_valid_trial
 from ntier_analysis.expectation.claims import (
@@ -68,7 +69,7 @@ COLUMNS = ("sweep", "limits", "max_per_s", "low", "high", "at_least", "knee_user
 
 
 def collect(store: Path) -> None:
-    """Sweeps of the study with a valid trial -> maxima.csv, beside those that it has already."""
+    """Sweeps of the study with a valid trial -> maxima.csv and costs.csv, beside those that they have already."""
     beside = anchors(CLAIMS)
     wanted = {*beside, *beside.values(), *(sweep for claim in read(CLAIMS) for sweep in claim.sweeps)}
     names = [name for name in sweeps(store) if name in wanted and has_valid_trial(name, store)]
@@ -79,6 +80,7 @@ def collect(store: Path) -> None:
         writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(row for _, row in sorted((kept | made).items()))
+    costs.keep(facts.values(), wanted)
 
 
 def _row(cell: Facts, anchor: Facts | None) -> dict[str, object]:
@@ -174,11 +176,29 @@ def cell(row: dict[str, str] | None) -> str:
     """`db cpu: 577 [557, 597], 1.02 anchors`; throughput nominal."""
     if row is None or not row["max_per_s"]:
         return "not measured yet"
-    value = float(row["max_per_s"])
+    unit = f", {float(row['max_per_s']) / float(row['anchor_per_s']):.2f} anchors" if row["anchor_per_s"] else ""
+    return f"{_told(row)}{unit}"
+
+
+def _told(row: dict[str, str]) -> str:
+    """`db cpu: 577 [557, 597]`."""
     ends = f" [{', '.join(f'{float(row[end]) / SCALE:.0f}' for end in ('low', 'high'))}]" if row["low"] else ""
-    unit = f", {value / float(row['anchor_per_s']):.2f} anchors" if row["anchor_per_s"] else ""
     least = "at least " if row["at_least"] == "1" else ""
-    return f"{row['limits'].removeprefix('single ')}: {least}{value / SCALE:.0f}{ends}{unit}"
+    return f"{row['limits'].removeprefix('single ')}: {least}{float(row['max_per_s']) / SCALE:.0f}{ends}"
+
+
+def cost() -> str:
+    """A table for each series that has been measured in part."""
+    measured = {name: _told(row) for name, row in rows().items() if row["max_per_s"]}
+    parts = []
+    for title, letters, middleware in SERIES:
+        places = [
+            (f"1/{row}/1/{d}{letters}", f"1-{row}-1-{d}{letters}.browse_only.{middleware}.s0_2")
+            for row in ROWS for d in DATABASES
+        ]  # fmt: skip
+        if any(name in measured for _, name in places):
+            parts.append(f"**{title}**\n\n{costs.table(places, measured, SCALE)}")
+    return "\n\n".join(parts) or "None yet."
 
 
 def claims() -> str:
@@ -191,7 +211,8 @@ def claims() -> str:
 
 def page() -> str:
     """README.md with its made parts made anew."""
-    made = {"figures": figures(), "pictures": pictures(drawn.drawings()), "mesh": mesh(), "claims": claims()}
+    made = {"figures": figures(), "pictures": pictures(drawn.drawings()), "mesh": mesh(), "costs": cost(),
+            "claims": claims()}  # fmt: skip
     return filled((HERE / "README.md").read_text(), made)
 
 

@@ -7,12 +7,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from ntier_analysis.demo import SWEEP, unpack
+from ntier_analysis.demo import SWEEP
 from ntier_analysis.expectation import claims
 from ntier_analysis.expectation.expressions import Others, evaluate
 from ntier_analysis.expectation.loads import NotMeasured
-from ntier_analysis.expectation.quantities import read_facts
-from ntier_analysis.verdict.store import judge_again
 from ntier_harness import campaign_spec, request, systems
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,17 +94,6 @@ def test_a_block_begins_and_ends_with_its_anchor(study):
         before = first[: first.index(anchor)]
         after = second[[s.sweep for s in second].index(anchor.sweep) + 1 :]
         assert {s.topology for s in [*before, *after]} <= {anchor.topology}, campaign.name
-
-
-@pytest.fixture(scope="session")
-def demo(made_once) -> Path:
-    """The measured store that comes with the program, with its verdicts in it."""
-    return made_once("demo", lambda folder: judge_again(unpack(folder), [])) / "store"
-
-
-@pytest.fixture(scope="session")
-def facts(demo):
-    return read_facts(demo, [SWEEP])[SWEEP]
 
 
 @pytest.mark.parametrize(("study", "claim"), CLAIMS, ids=lambda v: getattr(v, "name", v))

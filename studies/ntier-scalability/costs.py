@@ -1,0 +1,110 @@
+"""What an interaction costs each tier beyond the knee, and the throughput at which that would fill the tier: how far the
+tiers that do not limit are from it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from ntier_analysis.comparison.values import read_side
+from ntier_analysis.expectation.quantities import Facts
+from ntier_analysis.statistics.ratios import unpaired
+
+FILE = Path(__file__).resolve().parent / "data" / "costs.csv"
+COLUMNS = ("sweep", "users", "rep", "throughput_per_s", "tier", "nodes", "cores", "cpu_ms")
+SECOND_MS = 1000.0
+
+
+def keep(found: Iterable[Facts], wanted: Iterable[str]) -> None:
+    """Costs of these sweeps -> costs.csv. What it has of other sweeps that are wanted stays."""
+    made = {facts.sweep: list(_rows(facts)) for facts in found}
+    kept = {name: of_sweep for name, of_sweep in _kept().items() if name in set(wanted)}
+    FILE.parent.mkdir(exist_ok=True)
+    with FILE.open("w", newline="") as out:
+        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for _, of_sweep in sorted((kept | made).items()):
+            writer.writerows(of_sweep)
+
+
+def _rows(facts: Facts) -> Iterator[dict[str, object]]:
+    """One for each trial beyond the knee and each tier with a CPU limit, in the order in which a request meets them.
+    `cores`: of one node; `cpu_ms`: of all nodes of the tier, idle load included."""
+    values = read_side(facts.sweep, facts.store).values
+    values = values[values["users"].isin(facts.beyond_knee)]
+    costs = values[values["metric"] == "cpu_ms"].set_index(["users", "rep", "tier"])["value"].to_dict()
+    rates = values[values["metric"] == "throughput_per_s"].set_index(["users", "rep"])["value"]
+    limits = facts.table("nodes", ["node", "tier", "cpu_cores"]).dropna().drop_duplicates("node")
+    for (users, rep), rate in rates.items():
+        for tier in facts.order:
+            cores = limits.loc[limits["tier"] == tier, "cpu_cores"]
+            if len(cores) and (users, rep, tier) in costs:
+                yield {"sweep": facts.sweep, "users": users, "rep": rep, "throughput_per_s": round(rate, 4),
+                       "tier": tier, "nodes": len(cores), "cores": cores.mean(),
+                       "cpu_ms": round(costs[users, rep, tier], 4)}  # fmt: skip
+
+
+def _kept() -> dict[str, list[dict[str, str]]]:
+    found: dict[str, list[dict[str, str]]] = {}
+    if FILE.exists():
+        with FILE.open(newline="") as file:
+            for row in csv.DictReader(file):
+                found.setdefault(row["sweep"], []).append(row)
+    return found
+
+
+def read() -> pd.DataFrame:
+    """Rows of costs.csv."""
+    return pd.read_csv(FILE) if FILE.exists() else pd.DataFrame(columns=list(COLUMNS))
+
+
+def full_at(trials: pd.DataFrame, scale: float) -> pd.DataFrame:
+    """Of one sweep, by tier: its mean `cpu_ms`, and `per_s`, the interactions per second (nominal) at which the tier
+    would be full."""
+    tiers = trials.groupby("tier", sort=False)[["nodes", "cores", "cpu_ms"]].mean()
+    return tiers.assign(per_s=tiers["nodes"] * tiers["cores"] * SECOND_MS / tiers["cpu_ms"] / scale)
+
+
+def front_cores(trials: pd.DataFrame) -> np.ndarray:
+    """Cores that the first tier uses, at each trial: a measure of throughput that the machine's speed does not change,
+    as long as the tier does the same for each interaction."""
+    front = trials[trials["tier"] == trials["tier"].iloc[0]]
+    return (front["throughput_per_s"] * front["cpu_ms"] / SECOND_MS).to_numpy()
+
+
+def table(places: Iterable[tuple[str, str]], measured: dict[str, str], scale: float) -> str:
+    """`places`: what to call a sweep, and its name, in order; throughput is told relative to the first one.
+    `measured`: sweep -> its verdict and maximum."""
+    kept = dict(iter(read().groupby("sweep", sort=False)))
+    shown = [(title, kept[name], measured[name]) for title, name in places if name in kept and name in measured]
+    if not shown:
+        return "None yet."
+    first, trials, _ = shown[0]
+    tiers = list(dict.fromkeys(trials["tier"]))
+    lines = [
+        f"| place | {' | '.join(tiers)} | measured | throughput by the CPU of {tiers[0]}, {first} = 1 |",
+        f"|---|{'--:|' * len(tiers)}---|---|",
+    ]
+    for title, mine, said in shown:
+        full = full_at(mine, scale)
+        cells = [_cell(row, row["per_s"] == full["per_s"].min()) for _, row in full.reindex(tiers).iterrows()]
+        relative = _relative(front_cores(trials), front_cores(mine)) if title != first else "1"
+        lines.append(f"| {title} | {' | '.join(cells)} | {said} | {relative} |")
+    return "\n".join(lines)
+
+
+def _cell(row: pd.Series, least: bool) -> str:
+    """`3.1 ms: **322**`."""
+    bound = f"{row['per_s']:.0f}"
+    return f"{row['cpu_ms']:.3g} ms: {f'**{bound}**' if least else bound}"
+
+
+def _relative(first: np.ndarray, here: np.ndarray) -> str:
+    """`1.08 [1.02, 1.15]`."""
+    if min(len(first), len(here)) < 2:
+        return "too few trials"
+    ratio = unpaired(first, here)
+    return f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"

@@ -1,5 +1,5 @@
-"""What an interaction costs each tier beyond the knee, and the throughput at which that would fill the tier: how far the
-tiers that do not limit are from it."""
+"""What an interaction costs each tier beyond the knee, and the throughput at which that would fill the tier: how far
+the tiers that do not limit are from it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@ the tiers that do not limit are from it."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -20,14 +19,12 @@ SECOND_MS = 1000.0
 
 def keep(found: Iterable[Facts], wanted: Iterable[str]) -> None:
     """Costs of these sweeps -> costs.csv. What it has of other sweeps that are wanted stays."""
-    made = {facts.sweep: list(_rows(facts)) for facts in found}
-    kept = {name: of_sweep for name, of_sweep in _kept().items() if name in set(wanted)}
+    found = list(found)
+    before = read()
+    others = before["sweep"].isin(set(wanted) - {facts.sweep for facts in found})
+    rows = [*before[others].to_dict("records"), *(row for facts in found for row in _rows(facts))]
     FILE.parent.mkdir(exist_ok=True)
-    with FILE.open("w", newline="") as out:
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for _, of_sweep in sorted((kept | made).items()):
-            writer.writerows(of_sweep)
+    pd.DataFrame(rows, columns=list(COLUMNS)).sort_values("sweep", kind="stable").to_csv(FILE, index=False)
 
 
 def _rows(facts: Facts) -> Iterator[dict[str, object]]:
@@ -45,15 +42,6 @@ def _rows(facts: Facts) -> Iterator[dict[str, object]]:
                 yield {"sweep": facts.sweep, "users": users, "rep": rep, "throughput_per_s": round(rate, 4),
                        "tier": tier, "nodes": len(cores), "cores": cores.mean(),
                        "cpu_ms": round(costs[users, rep, tier], 4)}  # fmt: skip
-
-
-def _kept() -> dict[str, list[dict[str, str]]]:
-    found: dict[str, list[dict[str, str]]] = {}
-    if FILE.exists():
-        with FILE.open(newline="") as file:
-            for row in csv.DictReader(file):
-                found.setdefault(row["sweep"], []).append(row)
-    return found
 
 
 def read() -> pd.DataFrame:

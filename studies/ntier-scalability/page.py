@@ -135,6 +135,11 @@ def pictures(drawings: dict[str, Drawing]) -> str:
     return "\n\n".join(parts) or "None yet."
 
 
+def sweep_at(row: int, databases: int, letters: str, middleware: str) -> str:
+    """Name of the sweep of a place of the mesh. `row`: application servers."""
+    return f"1-{row}-1-{databases}{letters}.browse_only.{middleware}.s0_2"
+
+
 def maps() -> None:
     """The paper's maps beside ours -> figures/maps.png."""
     there, theirs = rows(), paper()
@@ -143,7 +148,7 @@ def maps() -> None:
         return theirs[letters, row, databases], ""
 
     def here(letters: str, row: int, databases: int) -> tuple[str, str]:
-        found = there.get(f"1-{row}-1-{databases}{letters}.{ALL}.s0_2")
+        found = there.get(sweep_at(row, databases, letters, PROXY))
         if found is None or not found["max_per_s"]:
             return "", ""
         least = "≥ " if found["at_least"] == "1" else ""
@@ -166,7 +171,7 @@ def mesh() -> str:
             cells = []
             for d in DATABASES:
                 said = f"*{theirs[letters, row, d]}*; " if middleware == PROXY else ""
-                cells.append(said + cell(there.get(f"1-{row}-1-{d}{letters}.browse_only.{middleware}.s0_2")))
+                cells.append(said + cell(there.get(sweep_at(row, d, letters, middleware))))
             lines.append(f"| {row} | {' | '.join(cells)} |")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
@@ -192,10 +197,7 @@ def cost() -> str:
     measured = {name: _told(row) for name, row in rows().items() if row["max_per_s"]}
     parts = []
     for title, letters, middleware in SERIES:
-        places = [
-            (f"1/{row}/1/{d}{letters}", f"1-{row}-1-{d}{letters}.browse_only.{middleware}.s0_2")
-            for row in ROWS for d in DATABASES
-        ]  # fmt: skip
+        places = [(f"1/{row}/1/{d}{letters}", sweep_at(row, d, letters, middleware)) for row in ROWS for d in DATABASES]
         if any(name in measured for _, name in places):
             parts.append(f"**{title}**\n\n{costs.table(places, measured, SCALE)}")
     return "\n\n".join(parts) or "None yet."

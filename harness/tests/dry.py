@@ -113,6 +113,9 @@ class DryTarget(Local):
         text = "" if quota_us is None else f"{quota_us // 1000}ms/{period_us // 1000}ms"
         self._incus("config", "set", node.name, f"limits.cpu.allowance={text}")
 
+    def _favour_collectors(self, node: Node) -> None:
+        """A simulated node has no processes."""
+
     def cpu_ticks(self, nodes: Nodes) -> dict[str, list[int]]:
         """One core, of which a hypervisor takes a twentieth until `robbed_until_s`."""
         now, end = self.runner.now(), self.runner.world.state.get("robbed_until_s", EPOCH_S)

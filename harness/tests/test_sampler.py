@@ -85,6 +85,7 @@ def unified(tmp_path, monkeypatch):
 def test_version_2_has_all_of_a_node_in_one_folder(unified):
     assert sampler.is_v2()
     assert {Path(sampler.find_group(c, "ntier_db1")) for c in ("cpu", "memory", "")} == {unified}
+    assert sampler.processes_of(str(unified)) == [120, 13]
     assert sampler.first_process(str(unified)) == "13"
 
 

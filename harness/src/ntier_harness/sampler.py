@@ -75,16 +75,22 @@ def populated(group: str) -> bool:
     return False
 
 
-def first_process(group: str) -> str:
-    """Number of a running container's first process; "" if none can be seen."""
-    candidates: list[int] = []
+def processes_of(group: str) -> list[int]:
+    """Numbers of the processes of a running container, as this machine counts them."""
+    found: list[int] = []
     for path in glob.glob(f"{glob.escape(group)}/**/cgroup.procs", recursive=True):
         try:
             with open(path) as processes:
-                candidates += [int(number) for number in processes.read().split()]
+                found += [int(number) for number in processes.read().split()]
         except OSError:
             continue
-    return str(min(candidates)) if candidates else ""
+    return found
+
+
+def first_process(group: str) -> str:
+    """Number of a running container's first process; "" if none can be seen."""
+    found = processes_of(group)
+    return str(min(found)) if found else ""
 
 
 def is_v2() -> bool:

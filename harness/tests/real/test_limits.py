@@ -104,6 +104,18 @@ def test_its_network(lab, db, direction):
     assert rate == pytest.approx(db.network_bits_s, rel=0.15)
 
 
+def test_its_collectors_come_before_its_servers(lab, db):
+    folder = "/run/ntier/test-priority"
+    lab.nodes.call(db, f"ntier-node reset && ntier-node start {folder}")
+    try:
+        lab.target.set_limits([db])
+        lines = lab.nodes.call(db, "ps -e -o comm=,ni=").out.splitlines()
+        nice = {name: int(value) for name, value in (line.split()[:2] for line in lines)}
+        assert (nice["sadc"], nice["mysqld"]) == (-10, 0)
+    finally:
+        lab.nodes.call(db, f"ntier-node stop {folder} && ntier-node drop {folder}")
+
+
 def test_limits_are_lifted_afterwards(lab, db):
     lab.target.lift_limits(lab.nodes.all)
     rates = dict(line.split() for line in python(lab, db, DISK.format(size=8 << 20)).splitlines())

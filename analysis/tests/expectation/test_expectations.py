@@ -16,6 +16,7 @@ from ntier_analysis import cli
 from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation import check, claims, files, loads, with_disk
+from ntier_analysis.expectation.cores import cores
 from ntier_analysis.expectation.expressions import Others, evaluate
 from ntier_analysis.expectation.quantities import read_facts
 from ntier_analysis.expectation.quantity import Quantity, quotient
@@ -127,6 +128,8 @@ def test_too_few_samples_are_undecided(store, facts):
         ("saturation(1234 db cpu) >= 1", "needs a load that was measured: 1000, 2000"),
         ("saturation(1000 db) >= 1", r"expected saturation\(TIER RESOURCE\)"),
         ("mean_throughput(1000) >= 1", "takes no argument"),
+        ("cores >= 1", r"expected cores\(TIER\); tiers are web, app, middleware, db"),
+        ("cores(proxy) >= 1", r"'proxy': expected cores\(TIER\); tiers are web, app, middleware, db"),
         ("with_disk(8000 queue sideways) >= 1", "'queue sideways': expected queue, statements, cpu with up or down"),
         ("with_disk(8000 disk up) >= 1", "'disk up': expected queue"),
         ("with_disk(queue up) >= 1", "needs a load that was measured"),
@@ -203,6 +206,30 @@ def test_a_ratio_may_be_in_units_of_anchors(store, facts):
         return float(high) / float(low)
 
     assert width(result.seen) > width(plain.seen)
+
+
+def test_cores_of_a_tier_are_those_of_all_its_nodes_together():
+    """Three trials use 0.3, 0.4 and 0.5 cores on two nodes; of a fourth one node was not measured."""
+    rows = [(f"r{n}", "app", f"app{k}", k * n / 30) for n in (3, 4, 5) for k in (1, 2)] + [("r6", "app", "app1", 9.0)]
+    used = pd.DataFrame(
+        [(*row[:3], row[3] + d) for row in rows for d in (-0.01, 0.01)], columns=["trial", "tier", "node", "value"]
+    )
+    found = cores("app", used, {"web": 1, "app": 2}, False, "3 trials", "")
+    reach = 4.303 * 0.1 / math.sqrt(3)  # t(2)
+    assert (found.value, found.low, found.high) == pytest.approx((0.4, 0.4 - reach, 0.4 + reach), rel=1e-3)
+    one = cores("app", used[used["trial"] == "r4"], {"app": 2}, False, "1 trial", "")
+    assert (one.value, one.low) == (pytest.approx(0.4), None)
+    limiting = cores("app", used, {"app": 2}, True, "", "")
+    assert math.isnan(limiting.value)
+    assert "app CPU limits" in limiting.text
+    assert "measured in no trial" in cores("web", used, {"web": 1}, False, "", "").text
+
+
+def test_the_cores_of_a_tier_that_limits_decide_nothing(store, facts):
+    assert evaluate("cores(web) >= 0.01", facts[SWEEP], store).outcome == "holds"
+    assert evaluate("cores(web) >= 1", facts[SWEEP], store).outcome == "does not hold"
+    assert evaluate(f"ratio(cores(web), cores(web) of {SWEEP}) within 30 %", facts[SWEEP], store).outcome == "holds"
+    assert evaluate("cores(db) >= 0.01", facts[SWEEP], store).outcome == "undecided"
 
 
 def test_trials_are_counted_in_which_all_moves_with_one_disk(store, facts, monkeypatch):

@@ -86,13 +86,14 @@ def test_a_range_that_begins_beyond_the_knee():
     assert not found.knee_bracketed
 
 
-@pytest.mark.parametrize("maximum", [15, 8])
-def test_a_range_that_begins_beyond_the_knee_is_not_searched_to_its_end(maximum):
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("maximum", [15, 8, 4])
+def test_a_range_that_begins_beyond_the_knee_is_not_searched_to_its_end(maximum, seed):
     """The law knows only the CPUs with room, which promise 40 times the throughput; and a run far beyond the knee (at
-    525 and 280 users) does not settle."""
-    _, users, _ = search(Network((0.0002, 0.0003, 0.0002, 0.196 / maximum)))
+    525, 280 and 140 users) does not settle; the answers of the last one look as if nothing limited."""
+    _, users, _ = search(Network((0.0002, 0.0003, 0.0002, 0.196 / maximum)), seed=seed)
     assert len(users) > 2
-    assert max(users) <= 2000
+    assert max(users) <= 2500
 
 
 def test_without_a_known_idle_floor():

@@ -14,6 +14,7 @@ import pandas as pd
 from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.described import order_of
 from ntier_analysis.errors import DataError
+from ntier_analysis.expectation.cores import cores
 from ntier_analysis.expectation.loads import AT_LOAD, NO_TRIAL, at_load, trials_at
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
 from ntier_analysis.expectation.saturations import saturation
@@ -31,6 +32,7 @@ ALLOWED = (
     "invalid_trials",
     *(f"{n}(USERS)" for n in AT_LOAD),
     "mean_throughput",
+    "cores(web)",
     "with_disk(USERS queue up)",
 )
 NAMES = tuple(n.partition("(")[0] for n in ALLOWED)
@@ -86,6 +88,8 @@ def quantity(name: str, args: str | None, facts: Facts, text: str) -> Quantity:
         return at_load(name, args, facts.trials, lambda: facts.table("interactions"), text)
     if name == "saturation":
         return _saturation(args, facts, text)
+    if name == "cores":
+        return _cores(args, facts, text)
     if name == "with_disk":
         return with_disk(args, facts.trials, facts.store, facts.sweep, facts.order[-1], text)
     if args is not None:
@@ -108,6 +112,18 @@ def _saturation(args: str | None, facts: Facts, text: str) -> Quantity:
         (trials, where), rest = decisive_trials(facts), args or ""
     found = saturation(rest, facts.table("saturation"), facts.servers(trials), trials, where, text, facts.order)
     return replace(found, note=NO_TRIAL) if at_one and not trials else found
+
+
+def _cores(tier: str | None, facts: Facts, text: str) -> Quantity:
+    """Of the decisive trials; a lower bound where the maximum is one."""
+    trials, where = decisive_trials(facts)
+    wanted = [("metric", "==", "used_cores"), ("phase", "==", "run")]
+    used = read_table(facts.store, "samples", facts.sweep, columns=["trial", "tier", "node", "value"], filters=wanted)
+    limits = any((b["tier"], b["resource"]) == (tier, "cpu") for b in facts.verdict["bottlenecks"])
+    servers = facts.servers(trials)
+    mine = {name: servers[name] for name in facts.order if name in servers}
+    found = cores(tier, used[used["trial"].isin(trials)], mine, limits, where, text)
+    return found if math.isnan(found.value) else _at_least(found, facts.verdict)
 
 
 def mean_throughput(trials: pd.DataFrame) -> Quantity:

@@ -137,7 +137,9 @@ def _upwards(valid: list[TrialData], tried: set[int], goal: Goal, scale: float, 
     if top >= goal.highest:
         return Step(None, f"nothing limits up to {top} users, the highest load of the range", "unlimited")
     knee, name = _law_knee(valid, scale, idle)
-    if np.isfinite(knee):
+    if full := full_everywhere(valid):
+        wanted, text = top, f"the CPU of {' and '.join(full)} is full at every load, although answers do not show it"
+    elif np.isfinite(knee):
         wanted, text = BEYOND * knee, f"by the utilization law {name} saturates first, at about {knee:,.0f} users"
     else:
         wanted, text = BLIND * top, "nothing limits yet, and no demand is known"

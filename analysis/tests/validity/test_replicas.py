@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from ntier_analysis.contracts import Manifest, Outcome
 from ntier_analysis.trial import RawTrial
@@ -117,6 +118,28 @@ def test_statements_that_did_not_come_through_the_middleware_are_found(folder):
     validity, by_id = checks(folder)
     assert "counters_disagree" in validity.reasons
     assert by_id["O5.counters"].detail.startswith("db2: ")
+
+
+def test_a_burst_at_the_end_of_the_run_may_be_inside_for_one_counter_only(folder):
+    """100 statements in the last second of the run, which the database's counter shows after its end."""
+    spread(folder, [10.0, 10.0])
+    add(folder / "nodes/middleware1/middleware_status.csv", "executed_total", 61)
+    add(folder / "nodes/db1/mysql_status.csv", "Com_select", 62)
+    assert "counters_disagree" not in checks(folder)[0].reasons
+
+
+def test_a_burst_in_the_middle_of_the_run_must_be_inside_for_both_counters(folder):
+    spread(folder, [10.0, 10.0])
+    add(folder / "nodes/middleware1/middleware_status.csv", "executed_total", 40)
+    assert "counters_disagree" in checks(folder)[0].reasons
+
+
+def add(file: Path, column: str, second: int) -> None:
+    """100 more at db1 from this second of the file on."""
+    table = pd.read_csv(file)
+    later = table["t_s"] - table["t_s"].min() >= second
+    table.loc[later & (table.get("replica", "db1") == "db1"), column] += 100
+    table.to_csv(file, index=False)
 
 
 def test_without_the_middlewares_counters_the_databases_own_tell(folder):

@@ -241,6 +241,17 @@ def test_mysql_gauges_and_counters(tmp_path):
     assert backwards == 0
 
 
+def test_a_late_reading_shares_the_rate_of_the_one_on_time_after_it(tmp_path):
+    """201 statements in 2.001 s, of which the last 112 seem to fall into 1 ms."""
+    file = tmp_path / "mysql_status.csv"
+    readings = [(0.0, 0), (1.0, 50), (3.0, 139), (3.001, 251), (4.0, 300)]
+    file.write_text("t_s,Com_select\n" + "".join(f"{t},{n}\n" for t, n in readings))
+    rates = status.mysql_status(file)[0]["value"].to_numpy()
+    assert rates == pytest.approx([50, 201 / 2.001, 201 / 2.001, 49 / 0.999])
+    file.write_text("t_s,Com_select\n0.0,1\n")
+    assert len(status.mysql_status(file)[0]) == 0
+
+
 def test_postgresql_gauges_and_counters(tmp_path):
     path = tmp_path / "postgresql_status.csv"
     path.write_text(

@@ -15,6 +15,10 @@ GAP = 2.0
 """An interval longer than this many nominal ones is a gap: its value is NaN, it is neither 0 nor the last value held.
 (At most one sample lost; the same limit as check C1.)"""
 
+SHORT = 0.2
+"""An interval shorter than this many nominal ones ends a late reading: what happened in it is not known apart from the
+one before (a full database answered two questions within 1 ms: 112 statements "in 1 ms")."""
+
 
 @dataclass(frozen=True)
 class Clock:
@@ -44,6 +48,15 @@ def deltas(counter: np.ndarray, at: Clock) -> tuple[np.ndarray, int]:
     backwards = delta < 0
     delta[at.gap | backwards] = np.nan
     return delta, int(backwards.sum())
+
+
+def per_second(delta: np.ndarray, at: Clock) -> np.ndarray:
+    """Differences -> rates. Intervals that are too short share the rate of the one before and themselves together."""
+    long_enough = at.dt >= SHORT * at.nominal_s
+    long_enough[:1] = True
+    starts = np.flatnonzero(long_enough)
+    rates = np.add.reduceat(delta, starts) / np.add.reduceat(at.dt, starts)
+    return np.repeat(rates, np.diff(starts, append=len(delta)))
 
 
 def tidy(at: Clock, columns: dict[tuple[str, str, str, str], np.ndarray], *, gauge: bool = False) -> pd.DataFrame:

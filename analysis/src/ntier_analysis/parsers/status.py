@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.counters import TIDY, clock, deltas, tidy
+from ntier_analysis.parsers.counters import TIDY, clock, deltas, per_second, tidy
 from ntier_analysis.parsers.csvfile import read_csv
 
 NOMINAL_S = 1.0
@@ -82,7 +82,7 @@ def _database(
         step, n = deltas(raw[column].to_numpy(), at)
         backwards += n
         resource, unit = counter(name)
-        rates[resource, "", f"{name}_per_s", unit] = step / at.dt
+        rates[resource, "", f"{name}_per_s", unit] = per_second(step, at)
     return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
 
 
@@ -98,7 +98,7 @@ def apache_status(path: Path) -> tuple[pd.DataFrame, int]:
     limit = raw["max_workers"] if "max_workers" in raw else raw["busy_workers"] + raw["idle_workers"]
     gauges = _pool("workers", raw["busy_workers"], limit)
     step, backwards = deltas(raw["total_accesses"].to_numpy(), at)
-    rates = {("query", "", "requests_per_s", "per_s"): step / at.dt}
+    rates = {("query", "", "requests_per_s", "per_s"): per_second(step, at)}
     return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
 
 
@@ -125,9 +125,9 @@ def tomcat_status(path: Path) -> tuple[pd.DataFrame, int]:
     for name, metric in (("gc_ms", "gc_pct"), ("jit_ms", "jit_pct")):
         step, n = deltas(raw[name].to_numpy(), at)
         backwards += n
-        rates["jvm", "", metric, "pct"] = step / 10 / at.dt
+        rates["jvm", "", metric, "pct"] = per_second(step, at) / 10
     step, n = deltas(raw["gc_count"].to_numpy(), at)
-    rates["jvm", "", "gc_per_s", "per_s"] = step / at.dt
+    rates["jvm", "", "gc_per_s", "per_s"] = per_second(step, at)
     backwards += n
     return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
 
@@ -155,7 +155,7 @@ def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
             if counter in rows and rows[counter].notna().any():
                 step, n = deltas(rows[counter].to_numpy(), at)
                 backwards += n
-                rates["query", str(replica), metric, "per_s"] = step / at.dt
+                rates["query", str(replica), metric, "per_s"] = per_second(step, at)
         parts.append(tidy(at, rates))
     return (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)), backwards
 
@@ -183,7 +183,9 @@ def ndb_status(path: Path) -> tuple[pd.DataFrame, int]:
         step, n = deltas(rows[name].to_numpy(), at)
         backwards += n
         per_s = "bytes_per_s" if unit == "bytes" else "per_s"
-        parts.append(tidy(at, {(_of_ndb(name), "", f"{name.removesuffix('_total')}_per_s", per_s): step / at.dt}))
+        parts.append(
+            tidy(at, {(_of_ndb(name), "", f"{name.removesuffix('_total')}_per_s", per_s): per_second(step, at)})
+        )
     return (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIDY)), backwards
 
 
@@ -234,7 +236,7 @@ def own_status(path: Path) -> tuple[pd.DataFrame, int]:
         if name.endswith("_total"):
             step, n = deltas(raw[name].to_numpy(), at)
             backwards += n
-            rates["query", "", f"{name.removesuffix('_total')}_per_s", "per_s"] = step / at.dt
+            rates["query", "", f"{name.removesuffix('_total')}_per_s", "per_s"] = per_second(step, at)
         else:
             gauges["queue", "", name, "count"] = raw[name]
     return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards

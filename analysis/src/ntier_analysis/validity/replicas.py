@@ -34,9 +34,12 @@ OWN_COUNTERS = {
 
 
 def _rate(frame: pd.DataFrame, metric: str, run: tuple[float, float]) -> pd.Series:
-    """Mean rate per item over the run phase; gaps do not count."""
-    rows = frame[(frame["metric"] == metric) & (frame["t_s"] >= run[0]) & (frame["t_s"] < run[1])]
-    return rows.groupby("item")["value"].mean()
+    """Mean rate per item over the run phase, by the length of the intervals; gaps do not count."""
+    rows = frame[(frame["metric"] == metric) & (frame["t_s"] >= run[0]) & (frame["t_s"] < run[1])].dropna(
+        subset="value"
+    )
+    counted = rows.assign(count=rows["value"] * rows["interval_s"]).groupby("item")[["count", "interval_s"]].sum()
+    return counted["count"] / counted["interval_s"]
 
 
 def _tier(trial: RawTrial, tier: str) -> list[str]:

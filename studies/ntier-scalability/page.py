@@ -193,13 +193,22 @@ def _told(row: dict[str, str]) -> str:
 
 
 def cost() -> str:
-    """A table for each series that has been measured in part."""
+    """A table for each series that has been measured in part, and one of PostgreSQL without its genetic planner."""
     measured = {name: _told(row) for name, row in rows().items() if row["max_per_s"]}
-    parts = []
-    for title, letters, middleware in SERIES:
-        places = [(f"1/{row}/1/{d}{letters}", sweep_at(row, d, letters, middleware)) for row in ROWS for d in DATABASES]
-        if any(name in measured for _, name in places):
-            parts.append(f"**{title}**\n\n{costs.table(places, measured, SCALE)}")
+    series = {
+        title: [(f"1/{row}/1/{d}{letters}", sweep_at(row, d, letters, middleware)) for row in ROWS for d in DATABASES]
+        for title, letters, middleware in SERIES
+    }
+    planned = [(f"1/1/1/{d}P", f"1-1-1-{d}P.{ALL}.geqo-off") for d in (1, 2)]
+    series["PostgreSQL without its genetic planner, beside MySQL"] = [
+        ("1/1/1/1M", sweep_at(1, 1, "M", PROXY)),
+        *planned,
+    ]
+    parts = [
+        f"**{title}**\n\n{costs.table(places, measured, SCALE)}"
+        for title, places in series.items()
+        if any(name in measured for _, name in places)
+    ]
     return "\n\n".join(parts) or "None yet."
 
 

@@ -355,6 +355,8 @@ def test_a_record_of_sysstat_right_after_one_that_came_late_has_a_length(tmp_pat
     [
         ([0, 2, 2, 3], [0, 1, 2, 3]),
         ([0, 1, 3, 3, 5, 5, 6], [0, 1, 2, 3, 4, 5, 6]),
+        ([0, 2, 3, 3, 5, 5, 7, 8, 8, 9], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        ([0, 3, 4, 4], "record 4: time 1\\d+ is repeated"),
         ([0, 1, 1], "record 3: time 1\\d+ is repeated"),
         ([0, 2, 2, 2], "record 3: time 1\\d+ is repeated"),
         ([0, 3, 3], "record 3: time 1\\d+ is repeated"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from codecs import BOM_UTF8
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -247,25 +248,39 @@ def _fields(group: dict[str, float] | None, item: str, fields: dict[str, tuple[s
             yield (resource, item, metric, unit), group[name] * factor
 
 
-def _late(path: Path, t: np.ndarray) -> np.ndarray:
-    """Seconds that hold two records, while the second before holds none: 52 of 50, 52, 52, 53. The first of the two
-    came late, as on a machine that was busy for a moment; sysstat tells whole seconds. Raises DataError for any other
-    order than that of time."""
-    late = t[1:-1][(np.diff(t[1:]) == 0) & (np.diff(t[:-1]) == 2)]
-    bad = np.flatnonzero(np.diff(_in_turn(t, late)) <= 0)
-    if len(bad):
-        before, after = t[bad[0]], t[bad[0] + 1]
-        what = "is repeated" if after == before else "goes back"
-        raise DataError(f"{path}: record {bad[0] + 2}: time {after:.0f} {what}")
-    return late
+@dataclass(frozen=True)
+class Late:
+    """Seconds, as sysstat tells them, whose records belong to the second before: of `doubled` the first of two records,
+    of `moved` the only one."""
+
+    doubled: np.ndarray
+    moved: np.ndarray
 
 
-def _in_turn(t: np.ndarray, late: np.ndarray) -> np.ndarray:
-    """The times of records or of one item, each `late` one at its own second, the one before."""
-    if not len(late):
+def _late(path: Path, t: np.ndarray) -> Late:
+    """Of 50, 52, 52, 53 the first 52 came late, as on a machine that was busy for a moment: it is the record of 51. Of
+    50, 52, 53, 53 two came late. Raises DataError if the records do not then follow each other second by second from
+    one that was on time."""
+    if (np.diff(t) > 0).all():
+        return Late(t[:0], t[:0])
+    own = t.copy()
+    for i in range(len(t) - 2, 0, -1):
+        own[i] -= own[i] == own[i + 1]
+    late, step = own < t, np.diff(own)
+    if (step <= 0).any() or (step[late[1:]] > 1).any():
+        bad = int(np.flatnonzero(np.diff(t) <= 0)[0])
+        what = "is repeated" if t[bad + 1] == t[bad] else "goes back"
+        raise DataError(f"{path}: record {bad + 2}: time {t[bad + 1]:.0f} {what}")
+    double = np.append(np.diff(t) == 0, False)
+    return Late(t[late & double], t[late & ~double])
+
+
+def _in_turn(t: np.ndarray, late: Late) -> np.ndarray:
+    """The times of records or of one item, each late one at its own second."""
+    if not len(late.doubled):
         return t
-    first = np.append(np.diff(t) == 0, False) & np.isin(t, late)
-    return t - first
+    first = np.append(np.diff(t) == 0, False) & np.isin(t, late.doubled)
+    return t - (first | np.isin(t, late.moved))
 
 
 def _long(wide: dict[tuple[str, str, str, str], dict[int, float]], t: np.ndarray, dt: np.ndarray) -> pd.DataFrame:

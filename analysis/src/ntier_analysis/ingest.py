@@ -70,9 +70,12 @@ def attempts(sweep: Path) -> dict[str, list[Path]]:
 
 
 def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: bool = False) -> Ingested:
-    """Rebuilds the tables of one sweep, unless its manifests are what they were at the last time."""
+    """Rebuilds the tables of one sweep, unless its manifests are what they were at the last time. A folder without a
+    trial (of a sweep that has just begun, or that was cleared) changes nothing: what the store has of it stays."""
     trials = attempts(sweep)
     result = Ingested(sweep.name, len(trials))
+    if not trials:
+        return result
     inputs = _inputs(sweep, trials, revalidate)
     if not force and fingerprint(store, sweep.name) == inputs:
         result.unchanged = True

@@ -69,6 +69,25 @@ def test_i9_rebuilding_gives_equal_tables(raw, store, tmp_path):
         assert len(frame) or name in ("decisions", "from_above"), name  # this sweep is a grid, and all stay to the end
 
 
+def test_a_folder_without_a_trial_takes_nothing_from_the_store(store, tmp_path):
+    """Of a sweep that has just begun again: `search.json` alone."""
+    (tmp_path / "raw" / SWEEP).mkdir(parents=True)
+    before = {p: p.stat().st_mtime_ns for p in store.rglob("*.parquet")}
+    assert ingest_sweep(tmp_path / "raw" / SWEEP, store, force=True).trials == 0
+    assert {p: p.stat().st_mtime_ns for p in store.rglob("*.parquet")} == before
+    assert ingest_sweep(tmp_path / "raw" / SWEEP, tmp_path / "new").trials == 0
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_sweep_without_a_trial_has_no_report(store, tmp_path):
+    """A store from before may hold one, or one of which no trial could be read."""
+    shutil.copytree(store, tmp_path / "store")
+    write_table(tmp_path / "store", "trials", SWEEP, read_table(store, "trials", SWEEP).head(0))
+    done = command("report", "--store", tmp_path / "store", "--out", tmp_path / "reports")
+    assert (done.returncode, done.stderr.count("Traceback")) == (2, 0)
+    assert "has no trial, so there is nothing to report" in done.stderr
+
+
 def test_second_ingest_changes_nothing(raw, store):
     before = {p: p.stat().st_mtime_ns for p in store.rglob("*.parquet")}
     assert ingest_sweep(raw / SWEEP, store).unchanged

@@ -152,6 +152,8 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
     if sweep not in known:
         raise DataError(f"sweep {sweep!r} is not in {store}; there are: {', '.join(known) or 'none'}")
     trials = read_table(store, "trials", sweep)
+    if trials.empty:
+        raise DataError(f"sweep {sweep} in {store} has no trial, so there is nothing to report")
     trials["users"] = loads(trials)
     trials = trials.sort_values(["users", "rep", "trial"], ignore_index=True)
     trials["valid"] = trials["valid"].fillna(False).astype(bool)

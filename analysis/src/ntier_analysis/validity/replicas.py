@@ -35,9 +35,8 @@ OWN_COUNTERS = {
 
 def _rate(frame: pd.DataFrame, metric: str, run: tuple[float, float]) -> pd.Series:
     """Mean rate per item over the run phase, by the length of the intervals; gaps do not count."""
-    rows = frame[(frame["metric"] == metric) & (frame["t_s"] >= run[0]) & (frame["t_s"] < run[1])].dropna(
-        subset="value"
-    )
+    here = (frame["metric"] == metric) & (frame["t_s"] >= run[0]) & (frame["t_s"] < run[1])
+    rows = frame[here & frame["value"].notna()]
     counted = rows.assign(count=rows["value"] * rows["interval_s"]).groupby("item")[["count", "interval_s"]].sum()
     return counted["count"] / counted["interval_s"]
 

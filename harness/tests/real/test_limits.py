@@ -39,6 +39,12 @@ print(8 * total / (time.monotonic() - t))
 SEND = """
 connection.sendall(bytes(6 << 20)); connection.close()
 """
+SLEEPERS = """
+import os, subprocess
+quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+for mark in ({"NTIER_COLLECTOR": "/run/ntier"}, {}):
+    print(subprocess.Popen(["sleep", "60"], env={**os.environ, **mark}, start_new_session=True, **quiet).pid)
+"""
 LISTEN = """
 import socket, time
 with socket.create_server(("0.0.0.0", 5999)) as server:
@@ -105,15 +111,11 @@ def test_its_network(lab, db, direction):
 
 
 def test_its_collectors_come_before_its_servers(lab, db):
-    folder = "/run/ntier/test-priority"
-    lab.nodes.call(db, f"ntier-node reset && ntier-node start {folder}")
-    try:
-        lab.target.set_limits([db])
-        lines = lab.nodes.call(db, "ps -e -o comm=,ni=").out.splitlines()
-        nice = {name: int(value) for name, value in (line.split()[:2] for line in lines)}
-        assert (nice["sadc"], nice["mysqld"]) == (-10, 0)
-    finally:
-        lab.nodes.call(db, f"ntier-node stop {folder} && ntier-node drop {folder}")
+    """Whatever `ntier-node start` started has the mark; the other one stands for a server."""
+    numbers = python(lab, db, SLEEPERS).split()
+    lab.target.set_limits([db])
+    nice = lab.nodes.call(db, f"ps -o ni= -p {','.join(numbers)} && kill {' '.join(numbers)}").out.split()
+    assert nice == ["-10", "0"]
 
 
 def test_limits_are_lifted_afterwards(lab, db):

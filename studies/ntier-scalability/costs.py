@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from ntier_analysis.comparison.values import read_side
 from ntier_analysis.expectation.quantities import Facts
-from ntier_analysis.statistics.ratios import unpaired
+from ntier_analysis.expectation.quantity import mean_of_trials, quotient
 
 FILE = Path(__file__).resolve().parent / "data" / "costs.csv"
 COLUMNS = ("sweep", "users", "rep", "throughput_per_s", "tier", "nodes", "cores", "cpu_ms")
@@ -92,7 +92,7 @@ def _cell(row: pd.Series, least: bool) -> str:
 
 def _relative(first: np.ndarray, here: np.ndarray) -> str:
     """`1.08 [1.02, 1.15]`."""
-    if min(len(first), len(here)) < 2:
+    ratio = quotient(mean_of_trials(here), mean_of_trials(first))
+    if ratio.low is None:
         return "too few trials"
-    ratio = unpaired(first, here)
     return f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"

@@ -9,8 +9,7 @@ import math
 import pandas as pd
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
-from ntier_analysis.statistics.throughput import of_trials
+from ntier_analysis.expectation.quantity import UNKNOWN, Quantity, mean_of_trials
 
 
 def cores(
@@ -27,6 +26,4 @@ def cores(
     whole = nodes.sum()[nodes.size() == servers[tier]].to_numpy()
     if not len(whole):
         return Quantity(math.nan, *UNKNOWN, f"the CPU of the {tier} nodes was measured in no trial")
-    found = of_trials(whole)
-    ends = (found.low, found.high) if math.isfinite(found.low) else UNKNOWN
-    return Quantity(found.value, *ends, where)
+    return mean_of_trials(whole, where)

@@ -16,10 +16,9 @@ from ntier_analysis.described import order_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.cores import cores
 from ntier_analysis.expectation.loads import AT_LOAD, NO_TRIAL, at_load, trials_at
-from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
+from ntier_analysis.expectation.quantity import UNKNOWN, Quantity, mean_of_trials
 from ntier_analysis.expectation.saturations import saturation
 from ntier_analysis.expectation.with_disk import with_disk
-from ntier_analysis.statistics.throughput import of_trials
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
@@ -132,9 +131,7 @@ def mean_throughput(trials: pd.DataFrame) -> Quantity:
     values = trials.loc[trials["valid"].fillna(False).astype(bool), "throughput_per_s"].dropna().to_numpy(dtype=float)
     if not len(values):
         return Quantity(math.nan, *UNKNOWN, "there is no valid trial")
-    found = of_trials(values)
-    ends = (found.low, found.high) if math.isfinite(found.low) else UNKNOWN
-    return Quantity(found.value, *ends, f"mean of {counted(len(values), 'trial')}")
+    return mean_of_trials(values, f"mean of {counted(len(values), 'trial')}")
 
 
 def invalid_trials(trials: pd.DataFrame) -> Quantity:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from ntier_analysis.statistics.throughput import of_trials
+from ntier_analysis.statistics.values import not_negative
+
 UNKNOWN = (None, None)
 
 
@@ -25,6 +30,12 @@ class Quantity:
         exact = self.low == self.high == self.value
         ends = "" if exact else f" [{_short(self.low)}, {_short(self.high)}]"
         return f"{_short(self.value)}{ends}{f', {self.note}' if self.note else ''}"
+
+
+def mean_of_trials(values: np.ndarray, note: str = "") -> Quantity:
+    """Mean of one positive value of each trial; the trials are the sample. One alone has no interval."""
+    found = not_negative(of_trials(values))
+    return Quantity(found.value, *((found.low, found.high) if math.isfinite(found.low) else UNKNOWN), note)
 
 
 def quotient(upper: Quantity, lower: Quantity) -> Quantity:

@@ -53,7 +53,7 @@ def deltas(counter: np.ndarray, at: Clock) -> tuple[np.ndarray, int]:
 def per_second(delta: np.ndarray, at: Clock) -> np.ndarray:
     """Differences -> rates. Intervals that are too short share the rate of the one before and themselves together."""
     long_enough = at.dt >= SHORT * at.nominal_s
-    long_enough[:1] = True
+    long_enough[:1] = True  # there is none before the first
     starts = np.flatnonzero(long_enough)
     rates = np.add.reduceat(delta, starts) / np.add.reduceat(at.dt, starts)
     return np.repeat(rates, np.diff(starts, append=len(delta)))

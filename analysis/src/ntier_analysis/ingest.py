@@ -74,6 +74,7 @@ def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: b
     trial (of a sweep that has just begun, or that was cleared) changes nothing: what the store has of it stays."""
     trials = attempts(sweep)
     result = Ingested(sweep.name, len(trials))
+    decided = decisions(sweep)  # first: a record that cannot be read is said, whether there are trials or not
     if not trials:
         return result
     inputs = _inputs(sweep, trials, revalidate)
@@ -100,7 +101,7 @@ def ingest_sweep(sweep: Path, store: Path, *, force: bool = False, revalidate: b
         t: _labelled(parts, ("sweep", "trial"), whose[t]) if parts else TABLES[t].empty_table().to_pandas()
         for t, parts in frames.items()
     }
-    tables["decisions"] = decisions(sweep)
+    tables["decisions"] = decided
     tables |= judge(
         sweep.name, tables["trials"], tables["samples"], tables["nodes"], tables["interactions"], tables["decisions"]
     )

@@ -256,6 +256,31 @@ def test_facts_and_clock(node):
     assert times == sorted(times)
 
 
+def test_several_commands_in_one_call(node, tmp_path):
+    done = node.call("start", node.trial, "facts", "clock", text="x\n")
+    assert done.returncode == 0, done.stderr
+    started, facts, now = map(json.loads, done.stdout.splitlines())
+    assert "sysstat" in started["collectors"]
+    assert facts["services"] == []
+    assert abs(now - time.time()) < 5
+
+
+def test_a_call_ends_with_the_command_that_fails(node):
+    node.start()
+    done = node.call("start", node.trial, "facts")
+    assert done.returncode == 1
+    assert "are running" in done.stderr
+    assert not done.stdout
+
+
+@pytest.mark.parametrize("wrong", [["fact"], ["drop"], ["drop", "facts"], [""]])
+def test_a_call_with_a_wrong_command_does_nothing(node, wrong):
+    done = node.call("start", node.trial, *wrong)
+    assert done.returncode == 2
+    assert "is not a command" in done.stderr
+    assert not node.trial.exists()
+
+
 def jar(path: Path, version: str) -> None:
     with zipfile.ZipFile(path.with_suffix(".new"), "w") as file:
         file.writestr("META-INF/MANIFEST.MF", f"Manifest-Version: 1.0\r\nBundle-Version: {version}\r\n")

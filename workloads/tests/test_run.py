@@ -67,6 +67,7 @@ def test_results_have_the_columns_of_jmeters_dashboard_and_one_record_per_intera
     assert all(int(r["bytes"]) > 9724 for r in records), "each page is loaded with its logo"
     assert list(rows(trial / "thinks.csv")[0]) == ["t_start_ms", "user", "state", "drawn_ms", "actual_ms"]
     assert remembered() == before, "nothing is left with the user who runs it"
+    assert "shutdown requested at end of test" in (trial / "jmeter.log").read_text(), "no thread of its own waits on"
 
 
 def test_users_take_turns_over_the_web_servers_and_each_keeps_its_own(board, run_jmeter):

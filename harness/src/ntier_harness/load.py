@@ -22,7 +22,7 @@ from ntier_harness.ssh import Nodes
 
 HEARTBEAT_S = 5.0  # progress.csv has a line each second; longer silence means that the client hangs
 LEAD_S = 1.0  # from the moment when all is ready to the common start: telling the clients takes 0.1-0.3 s
-READY_POLL_S = 0.1
+READY_POLL_S = 0.1  # also of tail, which would look once a second whether the file is there
 MAX_BOOT_S = 60.0  # JMeter's JVM needs 3-4 s; on a busy machine several times that
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
 JVM_CRASH = "A fatal error has been detected by the Java Runtime Environment"
@@ -132,7 +132,8 @@ class Generator:
             output = self._output(client.name)
             output.unlink(missing_ok=True)
             folder = self.run.directory
-            command = f"tail -n +1 --pid=$(cat {folder}/driver.pid) -F {folder}/progress.csv 2>/dev/null"
+            pid = f"$(cat {folder}/driver.pid)"
+            command = f"tail -n +1 -s {READY_POLL_S} --pid={pid} -F {folder}/progress.csv 2>/dev/null"
             self.tails[client.name] = self.nodes.spawn(client, command, output)
             self.heartbeats[client.name] = Heartbeat()
             self.heard_s[client.name] = self.nodes.runner.now()

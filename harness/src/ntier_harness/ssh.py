@@ -159,14 +159,23 @@ class Nodes:
 
     def facts_and_clock(self, node: Node, before: str = "") -> tuple[dict[str, Any], float, float]:
         """Facts, and (offset, round trip) of the node's clock against ours, s: the exchange with the smallest round
-        trip of CLOCK_EXCHANGES; the offset is known to half of it. One session for both, and for a command `before`
-        them that prints nothing."""
-        command = " && ".join(filter(None, [before, "ntier-node facts", "exec ntier-node clock"]))
+        trip of CLOCK_EXCHANGES; the offset is known to half of it. One call for both, and for a command of ntier-node
+        `before` them that prints nothing."""
+        (out,), offset, trip = self._after(node, f"{before} facts", 1)
+        return _facts(node, out), offset, trip
+
+    def start_collectors(self, node: Node, directory: str) -> tuple[list[str], tuple[dict[str, Any], float, float]]:
+        """Starts the node's collectors, which write to `directory` there. Their names; facts and clock after it."""
+        (started, out), offset, trip = self._after(node, f"start {directory} facts", 2)
+        return json.loads(started)["collectors"], (_facts(node, out), offset, trip)
+
+    def _after(self, node: Node, commands: str, lines: int) -> tuple[list[str], float, float]:
+        """What commands of ntier-node print, then the clock: Runner.exchange."""
+        argv = self.argv(node, f"exec ntier-node {commands.strip()} clock")
         try:
-            (out,), offset, trip = self.runner.exchange(self.argv(node, command), CLOCK_EXCHANGES, 1)
+            return self.runner.exchange(argv, CLOCK_EXCHANGES, lines)
         except WorkError as error:
             raise WorkError(f"{node.name}: {error}") from None
-        return _facts(node, out), offset, trip
 
 
 def _facts(node: Node, out: str) -> dict[str, Any]:

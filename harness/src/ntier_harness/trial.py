@@ -206,13 +206,11 @@ class Attempt:
         (self.directory / "config" / "deployment.json").write_text(json.dumps(self.manifest.soft_resources, indent=1))
         self.generator = Generator(self.lab.nodes, self.lab.target.guard, run, driver, self.directory)
 
-    def facts(self) -> None:
-        """Facts of every node before the users, written to its folder, and its clock's offset."""
-        nodes = self.lab.nodes
-        told = dict(zip((n.name for n in nodes.all), self.lab.runner.parallel(nodes.facts_and_clock, nodes.all),
-                        strict=True))  # fmt: skip
+    def facts(self, told: dict[str, tuple[dict[str, Any], float, float]]) -> None:
+        """Facts of every node before the users, written to its folder, and its clock's offset; of its programs, the
+        versions."""
         self.manifest.versions |= versions.read(self.lab, {name: facts for name, (facts, _, _) in told.items()})
-        for node in nodes.all:
+        for node in self.lab.nodes.all:
             self.note_facts(node, "before", *told[node.name])
 
     def note_facts(self, node: Node, when: str, facts: dict[str, Any], offset_s: float, trip_s: float) -> None:
@@ -243,9 +241,9 @@ class Attempt:
         """Collectors and facts while the load generator gets ready; then limits, under which it would get ready later;
         then the first user."""
         self.begin("start")
-        self.start_collectors()
+        told = self.start_collectors()
         self.begin("facts")
-        self.facts()
+        self.facts(told)
         compare_clocks(self.manifest.clock_offsets_s, self.lab.nodes.clients)
         self.data("before")
         self.before_users()
@@ -257,19 +255,16 @@ class Attempt:
         self.read_quota("ramp_up")
         self.generator.release()
 
-    def start_collectors(self) -> None:
-        """sysstat and status collectors on every node, and what looks at them from here."""
+    def start_collectors(self) -> dict[str, tuple[dict[str, Any], float, float]]:
+        """sysstat and status collectors on every node, and what looks at them from here. -> node -> facts and clock."""
         runner, nodes = self.lab.runner, self.lab.nodes
         self.started = list(nodes.all)
         self.observation = self.lab.target.observe(self.directory, self.remote, nodes)
-
-        def start_collectors(node: Node) -> tuple[str, list[str]]:
-            done = nodes.call(node, f"ntier-node start {self.remote}", timeout=20)
-            return node.name, json.loads(done.out)["collectors"]
-
-        self.manifest.collectors = dict(runner.parallel(start_collectors, nodes.all))
+        done = runner.parallel(lambda n: (n.name, *nodes.start_collectors(n, self.remote)), nodes.all)
+        self.manifest.collectors = {name: collectors for name, collectors, _ in done}
         if self.observation.collectors:
             self.manifest.collectors["host"] = list(self.observation.collectors)
+        return {name: told for name, _, told in done}
 
     def read_quota(self, moment: str) -> None:
         """What the kernel allows each node now; check H4 compares it with what it should be."""
@@ -358,7 +353,7 @@ class Attempt:
         then = ""
         with self.problems:
             collect.fetch(self.lab.nodes, node, self.remote, self.folder(node))
-            then = f"ntier-node drop {self.remote}"
+            then = f"drop {self.remote}"
         self.note_facts(node, "after", *self.lab.nodes.facts_and_clock(node, then))
 
     def put_in_order(self) -> None:

@@ -9,6 +9,7 @@ import io
 import json
 import math
 import os
+import re
 import shlex
 import tarfile
 from collections.abc import Callable, Iterable
@@ -247,8 +248,9 @@ class DryRunner(Runner):
         return do
 
     def exchange(self, argv: list[str], n: int, first: int = 0) -> tuple[list[str], float, float]:
-        *before, _clock = argv[-1].split(" && ")
-        told = [self.run([*argv[:-1], command]).out for command in before]
+        """Of `ntier-node COMMAND [DIR] ... clock`."""
+        commands = re.findall(r"[a-z]+(?: /\S+)?", argv[-1].partition("ntier-node ")[2])
+        told = [self.run([*argv[:-1], f"ntier-node {command}"]).out for command in commands if command != "clock"]
         return [text for text in told if text][:first], 0.0001, 0.0004
 
     def end_orphans(self) -> int:

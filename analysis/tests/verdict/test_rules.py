@@ -236,6 +236,19 @@ def test_a_bottleneck_moves_only_if_what_limited_no_longer_does_and_something_el
     assert migrations(limited) == []
 
 
+@pytest.mark.parametrize(("silent", "moves"), [(None, 1), (0, 0), (1, 0)])
+def test_what_was_not_measured_at_a_load_has_not_fallen_there(silent, moves):
+    """`silent`: the load at which only what limits was measured."""
+    limited = []
+    for i, (users, hot) in enumerate(((1000, "app1"), (1200, "db1"))):
+        found = [saturation(n, 1.0 if n == hot else 0.1) for n in ("app1", "db1") if n == hot or i != silent]
+        top = next(s for s in found if s.node == hot)
+        bottleneck = Bottleneck(top.tier, "cpu", (hot,), top.share.value, top.share.low, top.share.high)
+        at = replace(trial(users, 10.0, users / 100 - 7, None), saturations=found)
+        limited.append((at, Verdict("single", "stable", [bottleneck])))
+    assert len(migrations(limited)) == moves
+
+
 @pytest.mark.parametrize(("highest", "one"), [((1000,), True), ((1000, 1400, 1800), False)])
 def test_the_maximum_says_what_its_interval_is_about(highest, one):
     """Simulated intervals of short runs held the long run's mean less often than 95 %, those of one trial the next

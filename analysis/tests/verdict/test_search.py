@@ -156,3 +156,14 @@ def test_the_network_of_the_tests_obeys_exact_theory():
         rate = n / (THINK_S + wait)
     measured = [trial(network, users, s, 1.0, (60.0, 400.0)).load.throughput_per_s for s in range(5)]
     assert np.mean(measured) == pytest.approx(rate, rel=0.02)
+
+
+def test_a_range_of_few_users_is_searched_to_its_end():
+    grid = tuple(range(10, 51, 10))
+    _, users, _ = search(Network((0.0002, 0.0003, 0.0002, 0.0003)), Goal.over(grid, 0.05, 6))
+    assert max(users) == 50
+
+
+def test_the_grain_is_fifty_users_of_a_wide_range():
+    assert Goal.over(GOAL.grid, GOAL.precision, GOAL.most) == GOAL
+    assert Goal.over((7,), 0.05, 6).grain == 1

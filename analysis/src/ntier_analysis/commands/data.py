@@ -174,15 +174,25 @@ def import_(
     ] = None,
     load_model: Annotated[str, typer.Option(help="closed (users), open (arrivals at a rate) or work.")] = "",
     runs: Annotated[Path | None, typer.Option(help="CSV with a line per run: jtl, sa, users, ...")] = None,
-    users: Annotated[int | None, typer.Option(min=1, help="Concurrent users; default: threads in the JTL.")] = None,
+    users: Annotated[
+        int | None,
+        typer.Option(min=1, help="Concurrent users; default: those of each plateau, or the threads in the JTL."),
+    ] = None,
     topology: Annotated[str, typer.Option(help="Nodes per tier, for example 1/2/1/2M.")] = "",
     sweep: Annotated[str, typer.Option(help="Sweep that the run belongs to.")] = "",
     rep: Annotated[int, typer.Option(min=1, help="Repetition of this load.")] = 1,
     ramp_up: Annotated[
-        float | None, typer.Option(min=0, help="Seconds to leave out at the start; default: until all threads run.")
+        float | None,
+        typer.Option(
+            min=0,
+            help="Seconds to leave out at the start; default: until all threads run (plateaus: a tenth, at most 10 s).",
+        ),
     ] = None,
     ramp_down: Annotated[float | None, typer.Option(min=0, help="Seconds to leave out at the end.")] = None,
-    think_time: Annotated[float | None, typer.Option(min=0, help="Mean think time in s; default 7.")] = None,
+    think_time: Annotated[
+        float | None,
+        typer.Option(min=0, help="Mean think time in s; default: that of the data if they tell it, else 7."),
+    ] = None,
     slo_ms: Annotated[float | None, typer.Option(min=0, help="Response-time objective of the goodput, ms.")] = None,
     clock_offset: Annotated[
         list[str] | None, typer.Option(metavar="NODE=SECONDS", help="How far the node's clock is ahead of JMeter's.")

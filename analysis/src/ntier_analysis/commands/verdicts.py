@@ -102,7 +102,7 @@ def search(
 
     if not re.fullmatch(r"0*[1-9][0-9]{0,8}(,0*[1-9][0-9]{0,8})*", users, re.ASCII):
         raise DataError(f"users: {users!r}: expected whole numbers above 0 with commas (1000,2000)")
-    goal = Goal(tuple(sorted({int(u) for u in users.split(",")})), precision, most)
+    goal = Goal.over(tuple(sorted({int(u) for u in users.split(",")})), precision, most)
     step = searched(store, sweep, goal, without or [])
     if json:
         import orjson

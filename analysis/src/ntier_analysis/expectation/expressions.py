@@ -18,6 +18,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, mean_throughput, quantity, read_facts
 from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import named
+from ntier_analysis.setting import MUST_EQUAL, differing
 from ntier_analysis.statistics.values import Ratio
 
 
@@ -194,6 +195,8 @@ def _ratio(
     return bounded(Quantity(ratio.value, low, high), op, limit), seen
 
 
+OF_ITSELF = ("saturation", "knee_users", "invalid_trials", "with_disk")
+"""What a sweep's scale is not in, or is in the same way everywhere."""
 _PART = re.compile(
     r"(?P<name>[a-z_0-9]+)\s*(?:\((?P<args>[^()]*)\))?(?P<anchored>\s+in\s+anchors)?(?:\s+of\s+(?P<sweep>\S+))?"
 )
@@ -205,7 +208,7 @@ def _ratio_of(
     """`ratio(throughput(0.1 alter) of B, throughput(1 alter) of A)`: any two numbers of two sweeps, or of one. Without
     `of`: of the sweep that the expectation is of."""
     limit = _margin(text, bound) if op == "within" else _number(text, bound, share=False)
-    parts = []
+    parts, compared = [], []
     for name in names:
         match = _PART.fullmatch(name)
         if not match or match["name"] not in NAMES:
@@ -218,13 +221,17 @@ def _ratio_of(
         facts = known if sweep == known.sweep else others.of(sweep, store)
         part = quantity(match["name"], match["args"], facts, text)
         parts.append(_in_anchors(part, sweep, store, others, text) if match["anchored"] else part)
+        if not match["anchored"] and match["name"] not in OF_ITSELF:
+            compared.append(facts.trials)
     for name, part in zip(names, parts, strict=True):
         if math.isnan(part.value):
             return Outcome.UNDECIDED, f"{name}: {part.note}"
     ratio = quotient(*parts)
-    if op != "within":
-        return bounded(ratio, op, limit), ratio.text
-    return within(ratio, limit), ratio.text
+    odd = differing(*compared, ("scale", "data_profile", "think_time_s", "mix")) if len(compared) == 2 else {}
+    said = ratio.text + "".join(f"; {column} is {one} and {other}" for column, (one, other) in odd.items())
+    if "scale" in odd:
+        return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL['scale']}"
+    return (within(ratio, limit) if op == "within" else bounded(ratio, op, limit)), said
 
 
 def within(ratio: Quantity, margin: float) -> Outcome:

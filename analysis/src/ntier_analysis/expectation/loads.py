@@ -11,8 +11,10 @@ import pandas as pd
 from scipy import stats
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
-from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, of_batches
+from ntier_analysis.expectation.quantity import UNKNOWN, Quantity, mean_of_trials
+from ntier_analysis.statistics.percentiles import percentile_interval
+from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, of_batches, percentile
+from ntier_analysis.statistics.throughput import at_load as of_load
 from ntier_analysis.wording import counted
 
 AT_LOAD = {
@@ -31,10 +33,6 @@ NO_TRIAL = "no valid trial at this load"
 
 class NotMeasured(DataError):
     """No trial of the sweep has this load, valid or not; or nobody asked for this interaction there."""
-
-
-DRAWS = 1000
-"""Draws of the bootstrap: the ends of its interval are then known to a twentieth of its width."""
 
 
 def at_load(
@@ -57,8 +55,7 @@ def at_load(
         most = float(values.max())
         return Quantity(most, most, most, f"the largest of {len(rows)} trials" if len(rows) > 1 else "")
     if len(values) > 1:
-        mean = of_batches(values.to_numpy(), len(values))
-        return Quantity(mean.value, mean.low, mean.high, f"{len(values)} repetitions")
+        return _of_repetitions(name, values.to_numpy(), rows)
     row = rows.iloc[0]
     if name == "throughput":
         ends = (row["throughput_low_per_s"], row["throughput_high_per_s"])
@@ -98,13 +95,16 @@ def _of_interaction(name: str, label: str, rows: pd.DataFrame, done: pd.DataFram
         raise NotMeasured(f"expectation {text!r}: interaction {label!r}; there are: {', '.join(known)}")
     mine = done[(done["interaction"] == label) & done["ok"].astype(bool)]
     parts = {row["trial"]: mine[mine["trial"] == row["trial"]] for _, row in rows.iterrows()}
-    values = [_value(name, row, parts[row["trial"]]) for _, row in rows.iterrows()]
+    values = np.array([_value(name, row, parts[row["trial"]]) for _, row in rows.iterrows()])
+    if np.isnan(values).any():
+        return Quantity(
+            math.nan, *UNKNOWN, f"too few {label} in {np.isnan(values).sum()} of {counted(len(rows), 'trial')}"
+        )
     if len(values) > 1:
-        mean = of_batches(np.array(values), len(values))
-        return Quantity(mean.value, mean.low, mean.high, f"{len(values)} repetitions")
+        return mean_of_trials(values, f"{len(values)} repetitions")
     row = rows.iloc[0]
     low, high = _within(name, row, parts[row["trial"]])
-    return Quantity(values[0], low, high, "one trial" if low is not None else "one trial, no interval")
+    return Quantity(float(values[0]), low, high, "one trial" if low is not None else "one trial, no interval")
 
 
 def _value(name: str, trial: pd.Series, done: pd.DataFrame) -> float:
@@ -112,9 +112,19 @@ def _value(name: str, trial: pd.Series, done: pd.DataFrame) -> float:
     response = done.loc[done["t_s"].between(start, end, inclusive="left"), "response_time_ms"].to_numpy(dtype=float)
     if name == "throughput":
         return len(response) / float(end - start)
-    if not len(response):
-        return math.nan
-    return float(np.percentile(response, 100 * _PERCENTILES[name]) if name in _PERCENTILES else response.mean())
+    if name in _PERCENTILES:
+        return percentile(response, _PERCENTILES[name])
+    return float(response.mean()) if len(response) else math.nan
+
+
+def _of_repetitions(name: str, values: np.ndarray, rows: pd.DataFrame) -> Quantity:
+    """A throughput is that of `cheapest`: two runs that agree by chance are known no better than each."""
+    note = f"{len(values)} repetitions"
+    if name != "throughput":
+        return mean_of_trials(values, note)
+    ends = (rows[column].to_numpy(float) for column in ("throughput_low_per_s", "throughput_high_per_s"))
+    found = of_load(values, *ends)
+    return Quantity(found.value, found.low, found.high, note)
 
 
 def _why(name: str) -> str:
@@ -132,7 +142,8 @@ def _within(name: str, trial: pd.Series, done: pd.DataFrame) -> tuple[float | No
     if not all(map(len, parts)):
         return UNKNOWN
     if name in _PERCENTILES:
-        return _percentile(parts, _PERCENTILES[name])
+        found = percentile_interval(response, done["t_s"].to_numpy(), _PERCENTILES[name], edges[0], edges[-1])
+        return UNKNOWN if math.isnan(found.low) else (found.low, found.high)
     if name == "response_time":
         return _ratio(np.array([p.sum() for p in parts]), np.array([float(len(p)) for p in parts]))
     if name == "throughput":
@@ -150,13 +161,3 @@ def _ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
     error = np.sqrt(((sums - mean * counts) ** 2).sum() / (BATCHES * (BATCHES - 1))) / counts.mean()
     reach = float(stats.t.ppf(0.975, BATCHES - 1) * error)
     return float(mean - reach), float(mean + reach)
-
-
-def _percentile(parts: list[np.ndarray], share: float) -> tuple[float, float]:
-    """Standard error by a bootstrap over the parts, since neighbours in time are alike; t, since they are ten."""
-    rng = np.random.default_rng(1)
-    draws = [np.percentile(np.concatenate([parts[k] for k in d]), 100 * share)
-             for d in rng.integers(0, BATCHES, size=(DRAWS, BATCHES))]  # fmt: skip
-    value = float(np.percentile(np.concatenate(parts), 100 * share))
-    reach = float(stats.t.ppf(0.975, BATCHES - 1) * np.std(draws, ddof=1))
-    return max(0.0, value - reach), value + reach

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.contracts.layout import Layout
-from ntier_analysis.described import order_of
+from ntier_analysis.described import factor_of, order_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.cores import cores
 from ntier_analysis.expectation.loads import AT_LOAD, NO_TRIAL, at_load, trials_at
@@ -110,7 +111,7 @@ def _saturation(args: str | None, facts: Facts, text: str) -> Quantity:
     else:
         (trials, where), rest = decisive_trials(facts), args or ""
     found = saturation(rest, facts.table("saturation"), facts.servers(trials), trials, where, text, facts.order)
-    return replace(found, note=NO_TRIAL) if at_one and not trials else found
+    return found if trials else replace(found, note=NO_TRIAL if at_one else where)
 
 
 def _cores(tier: str | None, facts: Facts, text: str) -> Quantity:
@@ -122,6 +123,8 @@ def _cores(tier: str | None, facts: Facts, text: str) -> Quantity:
     servers = facts.servers(trials)
     mine = {name: servers[name] for name in facts.order if name in servers}
     found = cores(tier, used[used["trial"].isin(trials)], mine, limits, where, text)
+    if not trials:
+        return replace(found, note=where)
     return found if math.isnan(found.value) else _at_least(found, facts.verdict)
 
 
@@ -167,8 +170,14 @@ def _at_least(measured: Quantity, verdict: dict) -> Quantity:
 
 
 def decisive_trials(facts: Facts) -> tuple[list[str], str]:
-    """The valid trials beyond the knee, else those of the highest valid load; and in words which these are."""
+    """The valid trials beyond the knee, else those of the highest valid load; and in words which these are. None, and
+    why, of a sweep over another factor: its values are judged one by one, and all have the same users."""
     valid = facts.trials[facts.trials["valid"].fillna(False).astype(bool)]
+    factor, _ = factor_of(facts.trials)
+    if factor != USERS and valid["factor_value"].nunique() > 1:
+        return [], f"the sweep is over {factor}: name a value before the tier"
+    if valid.empty:
+        return [], "there is no valid trial"
     loads = sorted(set(facts.beyond_knee)) or sorted(valid["users"].unique())[-1:]
     chosen = valid[valid["users"].isin(loads)]
     users = ", ".join(str(int(u)) for u in np.unique(chosen["users"]))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ntier_analysis.contracts.implied import TIERS
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
+from ntier_analysis.statistics.share import pooled
 from ntier_analysis.verdict.saturation import THRESHOLD
 
 RESOURCES = ("cpu", "disk", "network", "memory", "pool", "lock", "queue", "query", "jvm", "thread")
@@ -70,14 +69,7 @@ def _pooled(rows: pd.DataFrame, trials: list[str]) -> Quantity:
     """Mean over the trials of one node; the interval covers the single shares' own and what the trials differ."""
     missing = (rows["n_missing"] / (rows["n"] + rows["n_missing"])).to_numpy()
     value = rows["saturation"].to_numpy()
-    below = value - rows["saturation_low"].to_numpy() * (1 - missing)
-    above = rows["saturation_high"].to_numpy() * (1 - missing) + missing - value
-    k = len(rows)
-    down, up = (float(np.sqrt((e**2).sum()) / k) for e in (below, above))
-    if k > 2:
-        spread = float(stats.t.ppf(0.975, k - 1) * value.std(ddof=1) / np.sqrt(k))
-        down, up = max(down, spread), max(up, spread)
-    mean = float(value.mean())
-    low, high = max(0.0, mean - down), min(1.0, mean + up)
-    absent = 1 - k / len(trials)  # of these trials nothing is known
+    low, high = (rows[f"saturation_{end}"].to_numpy() * (1 - missing) for end in ("low", "high"))
+    mean, low, high = pooled(value, low, high + missing)
+    absent = 1 - len(rows) / len(trials)  # of these trials nothing is known
     return Quantity(mean, low * (1 - absent), high * (1 - absent) + absent)

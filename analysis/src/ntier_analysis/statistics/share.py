@@ -99,6 +99,20 @@ def effective_n(values: np.ndarray, share: float, changes: int, interval_s: floa
     return float(np.clip(min(by_batches, by_changes, n / max(1.0, floor)), LEAST, n))
 
 
+def pooled(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[float, float, float]:
+    """Mean share of several runs with its ends, of their shares with their own ends (k,). It covers what each run tells
+    and what the runs differ by: from three on by Student's t. Of two that nearly always gives 0..1, so they have
+    the ends of both."""
+    k, mean = len(values), float(values.mean())
+    down, up = (float(np.sqrt((ends**2).sum()) / k) for ends in (values - low, high - values))
+    if k == 2:
+        down, up = max(down, mean - float(low.min())), max(up, float(high.max()) - mean)
+    if k > 2:
+        spread = float(stats.t.ppf(0.975, k - 1) * values.std(ddof=1) / np.sqrt(k))
+        down, up = max(down, spread), max(up, spread)
+    return mean, max(0.0, mean - down), min(1.0, mean + up)
+
+
 @lru_cache(maxsize=4096)
 def _few(changes: int) -> float:
     """The number of changes that a run like this one has at least, but for CAUTION."""

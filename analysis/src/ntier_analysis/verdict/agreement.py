@@ -7,9 +7,8 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-from scipy import stats
 
-from ntier_analysis.statistics.share import wilson
+from ntier_analysis.statistics.share import pooled, wilson
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import Bottleneck, Load, Verdict
 from ntier_analysis.verdict.saturation import Group
@@ -121,17 +120,11 @@ def _named(verdict: Verdict) -> tuple[Group, ...]:
 
 def _pooled(key: Group, verdicts: list[Verdict]) -> Bottleneck:
     found = [b for v in verdicts for b in v.bottlenecks if (b.tier, b.resource) == key]
-    shares = np.array([b.saturation for b in found])
-    down = np.sqrt(sum((b.saturation - b.low) ** 2 for b in found)) / len(found)
-    up = np.sqrt(sum((b.high - b.saturation) ** 2 for b in found)) / len(found)
-    if len(found) > 2:  # what the trials differ among themselves
-        spread = float(stats.t.ppf(0.975, len(found) - 1) * shares.std(ddof=1) / np.sqrt(len(found)))
-        down, up = max(down, spread), max(up, spread)
-    mean = float(shares.mean())
+    mean, low, high = pooled(*np.array([(b.saturation, b.low, b.high) for b in found]).T)
     times = Counter(n for b in found for n in b.nodes)
     named = tuple(sorted(n for n in times if 2 * times[n] >= len(found)))
     item = Counter(b.item for b in found).most_common(1)[0][0]
-    return Bottleneck(*key, named, mean, max(0.0, mean - down), min(1.0, mean + up), item)
+    return Bottleneck(*key, named, mean, low, high, item)
 
 
 def migrations(limited: list[tuple[TrialData, Verdict]]) -> list[dict]:
@@ -170,12 +163,12 @@ def _fell(key: Group, high: list[tuple[TrialData, Verdict]], low: list[tuple[Tri
 
 
 def _ends(key: Group, trials: list[tuple[TrialData, Verdict]]) -> tuple[float, float]:
-    """Mean ends of the intervals of the saturation of the most saturated node; (0, 0) if it was not measured."""
+    """Mean ends of the intervals of the saturation of the most saturated node; (0, 1) if it was not measured."""
     tops = []
     for t, _ in trials:
         some = [s.share for s in t.saturations if s.group == key and s.share.n]
         if some:
             tops.append(max(some, key=lambda share: share.value))
     if not tops:
-        return 0.0, 0.0
+        return 0.0, 1.0
     return float(np.mean([share.low for share in tops])), float(np.mean([share.high for share in tops]))

@@ -59,6 +59,11 @@ class Goal:
     most: int = 6
     grain: int = 50
 
+    @classmethod
+    def over(cls, grid: tuple[int, ...], precision: float, most: int) -> Goal:
+        """The grain is a twentieth of the range if that is less than 50: a range of few users has loads, too."""
+        return cls(grid, precision, most, max(1, min(cls.grain, (grid[-1] - grid[0]) // 20)))
+
     @property
     def lowest(self) -> int:
         return self.grid[0]

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from ntier_harness import campaign, campaign_ledger, campaign_spec, cli, ledger, node_commands
+from ntier_harness import campaign, campaign_ledger, campaign_spec, cli, ledger, node_commands, plan
 from ntier_harness.errors import Interrupted, RequestError
 
 from . import promises
@@ -235,6 +235,8 @@ def test_a_campaign_may_grow_and_nothing_else(lab, parse):
         campaign.run(lab(), parse(TWO.replace("1/1/1/1M, ", "")), "c.yaml")
     with pytest.raises(RequestError, match=r"exists with other users \(was \[1000, 3000\]\)"):
         campaign.run(lab(), parse(TWO.replace("3000", "2000")), "c.yaml")
+    with pytest.raises(RequestError, match=r"has scale 0\.2, and the file now gives 0\.1"):
+        campaign.run(lab(), parse(TWO.replace("1/1/1/2M]", "1/1/1/2M, 1/2/1/9M]")), "c.yaml")
     machine = lab()
     assert campaign.run(machine, bigger, "c.yaml") == 0
     assert states(machine, bigger)["done"] == 9
@@ -243,7 +245,7 @@ def test_a_campaign_may_grow_and_nothing_else(lab, parse):
 def test_the_ledger_of_a_running_campaign(lab, parse, capsys):
     machine, parsed = lab(), parse(TWO)
     planned = campaign_ledger.data(machine, parsed)
-    assert planned["left_s"] == pytest.approx(4 * (32 + 11) + 2 * (20 + 45 + 40 + 15) + 1, abs=1)
+    assert planned["left_s"] == pytest.approx(2 * (32 + 10) + 2 * (32 + 11) + 2 * (20 + 45 + 40 + 15) + 1, abs=1)
     machine.runner.stop_at_s = machine.runner.now() + 200
     with pytest.raises(Interrupted):
         campaign.run(machine, parsed, "c.yaml")
@@ -253,8 +255,27 @@ def test_the_ledger_of_a_running_campaign(lab, parse, capsys):
     assert shown["campaign"] == "c"
     assert shown["states"]["done"] + shown["states"]["planned"] == 4
     assert 0 < shown["left_s"] < planned["left_s"]
-    assert shown["trial_s"]["smoke"] != planned["trial_s"]["smoke"], "durations are measured"
+    measured = {sweep: shown["trial_s"][sweep] - planned["trial_s"][sweep] for sweep in planned["trial_s"]}
+    assert len(measured) == 2
+    assert all(measured.values()), "durations are measured"
     node_commands.status(machine, as_json=False)
     out = capsys.readouterr().out
     assert "campaign c: scale 0.2, 3 attempts per trial" in out
     assert "expected end 20" in out
+
+
+def test_each_topology_has_its_own_duration(lab, root):
+    parsed = campaign_spec.parse("topologies: [1/9/9/9M, 1/1/1/1M]\nusers: 1000\n", "c.yaml", root, 64)
+    large, small = campaign_ledger.rows(lab(), parsed)
+    assert large.left_s == plan.trial_duration_s(large.spec) > small.left_s == plan.trial_duration_s(small.spec)
+
+
+def test_values_of_a_factor_do_not_go():
+    def parsed(values: str) -> campaign_spec.Campaign:
+        text = f"system: two-phase-commit\ntopologies: ['2']\nfactor: sleep_s={values}\n"
+        return campaign_spec.parse(text, "c.yaml", EXAMPLES.parents[1], 2)
+
+    before = {"sweeps": {s.sweep: campaign.fingerprint(s) for s in parsed("0.1,0.5").sweeps}}
+    campaign.check_additions(before, parsed("0.1,0.5,1"))
+    with pytest.raises(RequestError, match=r"other values \(was \[0.1, 0.5\]\)"):
+        campaign.check_additions(before, parsed("1,2"))

@@ -101,3 +101,15 @@ def test_without_privileges(tmp_path):
         pytest.skip("the checkout is not readable for others")
     assert done.returncode == 2
     assert "needs root" in done.stderr
+
+
+@pytest.mark.parametrize("between", [[], ["--"]])
+def test_what_follows_a_node_is_the_command_for_it(between, monkeypatch):
+    """As docs/rubbos.md sends a folder: `ntier shell client1 tar -x -C /root`."""
+    from ntier_harness.cli import cli
+
+    asked = []
+    monkeypatch.setattr("ntier_harness.node_commands.shell", lambda _lab, node, command: asked.extend([node, *command]))
+    monkeypatch.setattr("ntier_harness.commands.nodes.make_lab", lambda **_: None)
+    cli.main(["shell", "client1", *between, "tar", "-x", "-C", "/root", "--target", "x"], standalone_mode=False)
+    assert asked == ["client1", "tar", "-x", "-C", "/root", "--target", "x"]

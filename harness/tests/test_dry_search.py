@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 from ntier_harness import ledger, plan_view, schedule, sweep
@@ -10,6 +12,7 @@ from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.runner import Runner
 
 from . import promises
+from .dry import DryRunner
 
 
 def loads(machine, s):
@@ -111,3 +114,38 @@ def test_the_real_analysis_answers_the_question(lab, spec):
     assert schedule.make(machine, s, 3).next().key == "u01000.r01"
     assert record(machine, s)["decisions"][0]["reason"] == "low"
     assert record(machine, s)["precision"] == 0.03
+
+
+def test_a_search_whose_trials_were_removed_begins_anew(lab, spec, root, monkeypatch):
+    """Its store still has them, by which it would have ended."""
+    s, machine = spec(users="1000:13000:1000", search="capacity"), lab()
+    assert sweep.run(machine, s) == 0
+    (machine.paths.raw / s.sweep).rename(root / "away")
+    by_raw = DryRunner._searched
+
+    def by_store(self, argv):
+        stored = Path(argv[argv.index("--store") + 1]) / "ingest.json"
+        ended = stored.exists() and stored.read_text().count(s.sweep) >= 3
+        return {"users": None, "reason": "precise", "why": "by the store"} if ended else by_raw(self, argv)
+
+    monkeypatch.setattr(DryRunner, "_searched", by_store)
+    assert sweep.run(lab(), s) == 0
+    assert loads(machine, s) == ["u01000.r01", "u07000.r01", "u13000.r01"]
+
+
+def test_a_search_whose_record_alone_is_left_follows_it(lab, spec):
+    s, machine = spec(users="1000:13000:1000", search="capacity"), lab()
+    assert sweep.run(machine, s) == 0
+    for trial in (machine.paths.raw / s.sweep).glob("u*"):
+        shutil.rmtree(trial)
+    assert not schedule.make(machine, s, 3).stopped()
+    assert sweep.run(lab(), s) == 0
+    assert loads(machine, s) == ["u01000.r01", "u07000.r01", "u13000.r01"]
+
+
+def test_a_search_that_ends_alike_for_another_goal_has_ended(lab, spec):
+    sweep.run(lab(), spec(users="1000:13000:1000", search="capacity"))
+    machine, s = lab(), spec(users="1000:13000:1000", search="capacity", precision="0.03")
+    assert sweep.run(machine, s) == 0
+    assert schedule.make(machine, s, 3).stopped()
+    assert schedule.to_come(machine, s, 3) == []

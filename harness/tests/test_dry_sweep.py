@@ -452,3 +452,45 @@ def test_a_jmeter_that_never_comes_fails_the_attempt(lab, spec, monkeypatch):
     assert sweep.run(machine, s) == 1
     for attempt in trials(machine, s)["u01000.r01"]:
         assert attempt.manifest.failure == "late_start: JMeter on client1 is not ready after 60 s"
+
+
+def test_a_machine_that_joins_has_nothing_to_restore(lab, spec, writing, monkeypatch):
+    """On target hosts, where it has no program before it is deployed either."""
+    on_node, play = dry.DryRunner._on_node, dry.DryRunner._ansible_playbook
+
+    def without_the_program(self, node, command, words, given):
+        missing = "ntier-restore" in command and not node.get("installed")
+        return (127, "ntier-restore: not found") if missing else on_node(self, node, command, words, given)
+
+    def installs(self, argv, given):
+        for node in self.world.state["nodes"].values():
+            node["installed"] = True
+        return play(self, argv, given)
+
+    monkeypatch.setattr(dry.DryRunner, "_on_node", without_the_program)
+    monkeypatch.setattr(dry.DryRunner, "_ansible_playbook", installs)
+    assert sweep.run(lab(), spec(users="1000", mix="read_write")) == 0
+    assert sweep.run(lab(), spec(topo="1/1/1/2M", users="1000", mix="read_write")) == 0
+
+
+def test_a_trial_whose_files_are_gone_is_run_again(lab, spec):
+    s, machine = spec(users="1000"), lab()
+    sweep.run(machine, s)
+    folder = machine.paths.raw / s.sweep / "u01000.r01"
+    lost = next(f for f in Manifest.read(folder).files if f.path.startswith("clients/"))
+    (folder / lost.path).parent.chmod(0o755)
+    (folder / lost.path).unlink()
+    [attempt] = trials(machine, s)["u01000.r01"]
+    assert (attempt.outcome, attempt.problem) == ("failed", f"{lost.path} is missing")
+    assert plan_view.plan_data(lab(), s)["trials"][0]["state"] == "to run"
+    assert sweep.run(lab(), s, attempts=1) == 0
+    assert [a.outcome for a in trials(machine, s)["u01000.r01"]] == ["failed", "valid"]
+
+
+def test_trials_that_are_done_are_not_in_the_time_left(lab, spec):
+    sweep.run(lab(), spec(users="1000,3000"))
+    machine, told = lab(), []
+    machine.screen.trial = lambda *a, **_: told.append(a[-1])
+    sweep.run(machine, spec(users="500,1000,3000"))
+    [left_s] = told
+    assert 32 < left_s < 2 * 32, "one trial of 32 s and what it takes beside its phases"

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ntier_analysis.contracts.nodes import Node
 from ntier_harness import stolen
-from ntier_harness.errors import RequestError
+from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
-from ntier_harness.ssh import Access, options
+from ntier_harness.ssh import Access, Nodes, options
+from ntier_harness.targets import hosts
 from ntier_harness.targets.heartbeats import parse
 from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory, wanted_nodes
@@ -164,3 +165,24 @@ def test_the_most_robbed_machine_counts_and_each_is_asked(tmp_path):
         runner=SimpleNamespace(sleep=lambda _seconds: None),
     )
     assert stolen.share_pct(lab) == pytest.approx(8.0)
+
+
+def test_a_machine_that_does_not_answer_does_not_hold_up_the_others(tmp_path, monkeypatch):
+    (tmp_path / "hosts").mkdir()
+    target = Hosts(Runner(), Paths(tmp_path, tmp_path, tmp_path, "hosts"), None)
+    nodes = [Node(name=n, tier=n[:-1], index=1, role="r", address=f"192.0.2.{i}", node_type="normal")
+             for i, n in enumerate(("web1", "db1"), 1)]  # fmt: skip
+
+    def call(_self, node, _command, **_):
+        if node.name == "db1":
+            raise WorkError("db1: no answer")
+
+    freed = []
+    monkeypatch.setattr(Nodes, "call", call)
+    monkeypatch.setattr(hosts, "play", lambda *_args, limit, **_: freed.extend(limit))
+    monkeypatch.setattr(target, "_nodes", lambda: nodes)
+    monkeypatch.setattr(target._terraform, "destroy", lambda _log: freed.append("state"))
+    with pytest.raises(WorkError, match=r"db1 \(192.0.2.2\) does not answer, so what was made there stays"):
+        target.down(tmp_path / "log")
+    assert freed == ["web1", "state"]
+    assert len(target.remarks()) == 1

@@ -9,22 +9,24 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from ntier_analysis.contracts.nodes import Node
 from ntier_harness.cli import cli, main
 from ntier_harness.deploy import installs, services
 from ntier_harness.errors import RequestError
-from ntier_harness.ledger import attempts
+from ntier_harness.ledger import Attempt, attempts, check_same_experiment
 from ntier_harness.paths import Paths
 from ntier_harness.plan import order
 from ntier_harness.request import make_spec
 from ntier_harness.runner import Runner
 from ntier_harness.settings import values
+from ntier_harness.ssh import Nodes
 from ntier_harness.systems import find, names
 from ntier_harness.systems.definition import schema
 from ntier_harness.systems.notation import parse
 from ntier_harness.systems.reading import examine
 from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.terraform import common_variables
-from ntier_harness.trial import described
+from ntier_harness.trial import described, planned
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = ROOT / "ansible" / "roles"
@@ -238,6 +240,9 @@ def test_trials_of_any_factor_are_found_again(tmp_path, key):
         ({"factor": "kind=a"}, "is unknown"),
         ({"factor": "sleep_s=11"}, "factor sleep_s: 11 is out of range; allowed are 0..10.0"),
         ({"factor": "sleep_s=a"}, "expected first:last:step or a list"),
+        ({"factor": "sleep_s=0:inf:1"}, "expected first:last:step or a list"),
+        ({"factor": "sleep_s=0:1:nan"}, "expected first:last:step or a list"),
+        ({"factor": "sleep_s=0:1:0.0001"}, "gives more values than the 999 that are allowed"),
         ({"factor": "sleep_s=1", "users": "1,2"}, "sleep_s is the factor; give one number of users"),
         ({"factor": "users=1", "users": "1"}, "users are given twice"),
         ({"factor": "sleep_s=1", "search": "capacity"}, "capacity searches over users, but the factor is sleep_s"),
@@ -345,3 +350,33 @@ def test_interactions_are_the_plans():
 @pytest.mark.parametrize("text", ["1/2/1/9ML", "1-2-1-9ML", "1/1/1/1P"])
 def test_a_topology_is_printed_back(text):
     assert parse(find(ROOT, "rubbos").definition, text).slug == text.replace("/", "-")
+
+
+def test_another_number_of_workers_is_another_experiment(plan, lab):
+    """The factor is the pause, so a trial's name does not tell."""
+    asked = {"factor": "sleep_s=1", "name": "mine"}
+    ten, twenty = (plan(**asked, users=n) for n in ("10", "20"))
+    [trial] = order(ten)
+    machine = lab()
+    client = Node(name="client1", tier="client", index=1, role="client", address="192.0.2.1", node_type="client")
+    machine._nodes = Nodes(machine.runner, machine.paths, [client])
+    there = {trial.key: [Attempt(Path("x/y"), trial.key, 1, planned(machine, ten, trial, 1, values(ten)))]}
+    check_same_experiment(ten, there, values(ten))
+    with pytest.raises(RequestError, match=r"users \(10 there\)"):
+        check_same_experiment(twenty, there, values(twenty))
+
+
+def test_rules_see_the_values_of_the_factor():
+    asked = {"system": "two-phase-commit", "topo": "2"}
+    spec = make_spec(asked | {"factor": "alter_threads=8,64"}, ROOT, 2)
+    assert values(spec)["node_max_prepared_transactions"] == 64
+    for more in ({"mix": "logical", "factor": "delay_ms=0,5"}, {"factor": "transfers=5.5"}):
+        with pytest.raises(RequestError):
+            make_spec(asked | more, ROOT, 2)
+
+
+def test_many_options_still_give_a_name(spec):
+    many = {"target": "hosts", "phases": "120/600/30", "data": "tiny", "clients": "4", "seed": "123456", "trace": "100"}
+    one, other = (spec(**many, set=[f"web_max_workers={n}"]).name for n in (60, 61))
+    assert one != other
+    assert len(one) == len(other) == 40

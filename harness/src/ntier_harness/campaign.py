@@ -21,19 +21,25 @@ from ntier_harness.spec import Spec
 def fingerprint(spec: Spec) -> dict[str, Any]:
     """The settings of a sweep of the campaign, without loads and repetitions, which may grow."""
     return {"scale": spec.scale, "seed": spec.seed, "search": spec.search, "target": spec.target,
-            "users": list(spec.users), "reps": spec.reps}  # fmt: skip
+            "users": list(spec.users), "values": list(spec.values), "reps": spec.reps}  # fmt: skip
 
 
 def check_additions(before: dict[str, Any], campaign: Campaign) -> None:
     """A campaign may grow: more sweeps, loads, repetitions, attempts. Raises RequestError for any other change."""
-    now = {s.sweep: fingerprint(s) for s in campaign.sweeps}
+    now, hint = {s.sweep: fingerprint(s) for s in campaign.sweeps}, "give the campaign another name"
+    was, is_ = ({f["scale"] for f in sweeps.values()} for sweeps in (before["sweeps"], now))
+    if was != is_:  # which also names its sweeps otherwise
+        raise RequestError(
+            f"spec: campaign {campaign.name} has scale {min(was):g}, and the file now gives {min(is_):g} (by itself, "
+            f"or because its largest topology needs that); {hint}"
+        )
     for name, old in before["sweeps"].items():
         new = now.get(name)
-        hint = "give the campaign another name"
         if new is None:
             raise RequestError(f"spec: campaign {campaign.name} had sweep {name}, which the file no longer has; {hint}")
         changed = [k for k in ("scale", "seed", "search", "target") if new[k] != old[k]]
         changed += ["users"] * (not set(old["users"]) <= set(new["users"]) or _moved(old, new))
+        changed += ["values"] * (not set(old.get("values", [])) <= set(new["values"]))
         changed += ["reps"] * (new["reps"] < old["reps"])
         if changed:
             texts = ", ".join(f"{k} (was {old[k]})" for k in changed)

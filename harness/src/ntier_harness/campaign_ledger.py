@@ -77,12 +77,14 @@ def _state(trial: Trial, tries: dict[str, list[ledger.Attempt]], attempts: int) 
 
 
 def trial_s(lab: Lab, campaign: Campaign) -> dict[str, float]:
-    """Seconds that a trial takes, by name of its phases: the mean of those measured, or the plan's."""
-    took: dict[str, list[float]] = {}
+    """Seconds that a trial takes, by sweep: the plan's, and what measured trials of these phases took beyond theirs."""
+    planned = {s.sweep: plan.trial_duration_s(s) for s in campaign.sweeps}
+    beyond: dict[str, list[float]] = {s.phases.name: [] for s in campaign.sweeps}
     for spec in campaign.sweeps:
-        took.setdefault(spec.phases.name, []).extend(ledger.took_s(ledger.attempts(lab.paths.raw / spec.sweep)))
-    planned = {s.phases.name: plan.trial_duration_s(s) for s in campaign.sweeps}
-    return {name: statistics.fmean(took[name]) if took[name] else s for name, s in planned.items()}
+        took = ledger.took_s(ledger.attempts(lab.paths.raw / spec.sweep))
+        beyond[spec.phases.name] += [s - planned[spec.sweep] for s in took]
+    more = {phases: statistics.fmean(seconds) if seconds else 0.0 for phases, seconds in beyond.items()}
+    return {s.sweep: planned[s.sweep] + more[s.phases.name] for s in campaign.sweeps}
 
 
 def rows(lab: Lab, campaign: Campaign) -> list[Row]:
@@ -100,7 +102,7 @@ def rows(lab: Lab, campaign: Campaign) -> list[Row]:
             states, more, disk, error = {}, 0, 0, str(problem)
         counts = Counter(states.values()) + Counter(planned=more)
         running = next((k for k, s in states.items() if s == "running"), "")
-        left = (counts["planned"] + counts["running"]) * seconds[spec.phases.name]
+        left = (counts["planned"] + counts["running"]) * seconds[spec.sweep]
         table.append(Row(spec, {s: counts[s] for s in STATES}, running, error, left, disk))
     return table
 

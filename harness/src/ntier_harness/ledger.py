@@ -17,7 +17,7 @@ from ntier_analysis.errors import DataError
 from ntier_harness import durable
 from ntier_harness.errors import RequestError
 from ntier_harness.plan import Trial
-from ntier_harness.spec import Spec
+from ntier_harness.spec import USERS, Spec
 
 INTERRUPTED = "interrupted"
 _DIR = re.compile(r"((?:u\d{5,}(?:\.above\d{5,})?|[a-z][a-z0-9_]*-[0-9_e-]+)\.r\d\d)(?:\.a(\d+))?")
@@ -34,6 +34,8 @@ class Attempt:
     number: int
     manifest: Manifest | None
     problem: str = ""
+    lost: str = ""
+    """A file of a sealed attempt that is not there any more: no store can be made from it."""
 
     @property
     def outcome(self) -> str:
@@ -42,6 +44,8 @@ class Attempt:
         if m is None:
             return "failed"
         if m.state is State.COLLECTED:
+            if self.lost:
+                return "failed"
             return "valid" if m.valid else "invalid"
         if m.state is State.FAILED:
             return INTERRUPTED if (m.failure or "").startswith(INTERRUPTED) else "failed"
@@ -55,12 +59,15 @@ def attempts(sweep_dir: Path) -> dict[str, list[Attempt]]:
         match = _DIR.fullmatch(directory.name)
         if not match or not directory.is_dir():
             continue
-        manifest, problem = None, ""
+        manifest, problem, lost = None, "", ""
         try:
             manifest = Manifest.read(directory)
+            if manifest.state is State.COLLECTED:
+                lost = next((f.path for f in manifest.files if not (directory / f.path).is_file()), "")
+                problem = f"{lost} is missing" if lost else ""
         except DataError as error:
             problem = str(error).splitlines()[0]
-        attempt = Attempt(directory, match[1], int(match[2] or 1), manifest, problem)
+        attempt = Attempt(directory, match[1], int(match[2] or 1), manifest, problem, lost)
         tries.setdefault(match[1], []).append(attempt)
     for list_ in tries.values():
         list_.sort(key=lambda a: a.number)
@@ -74,8 +81,8 @@ def took_s(attempts_: dict[str, list[Attempt]]) -> list[float]:
 
 
 def counted(attempts_: list[Attempt]) -> list[Attempt]:
-    """Attempts that count against the limit: an interruption says nothing about the trial."""
-    return [a for a in attempts_ if a.outcome != INTERRUPTED]
+    """Attempts that count against the limit: an interruption, or the loss of a file, says nothing about the trial."""
+    return [a for a in attempts_ if a.outcome != INTERRUPTED and not a.lost]
 
 
 def next_attempt(trial: Trial, attempts: dict[str, list[Attempt]], limit: int) -> int | None:
@@ -104,6 +111,8 @@ def check_same_experiment(spec: Spec, attempts: dict[str, list[Attempt]], soft_r
             clients = sum(n.tier == "client" for n in m.nodes)
             if clients != spec.clients:
                 differing.append(f"clients ({clients} there)")
+            if spec.factor != USERS and m.users != spec.users[0]:
+                differing.append(f"users ({m.users} there)")
             if differing:
                 raise RequestError(
                     f"name: sweep {spec.sweep} exists with other {', '.join(differing)}; give another --name, "

@@ -57,7 +57,7 @@ def restore(lab: Lab, spec: Spec, name: str) -> None:
     before = in_force(lab)
     warm = before.get("warm_identity")
     known = warm is not None and warm == identity(lab)
-    _on_replicas(lab, spec, f"ntier-restore back {name}")
+    _on_replicas(lab, spec, f"ntier-restore back {name}", joined=name == LOADED)
     if known:
         durable.write(lab.paths.in_force, json.dumps(before | {"warm_identity": identity(lab)}))
 
@@ -73,15 +73,22 @@ def check_restored(lab: Lab, node: Node, now: str) -> None:
         raise WorkError(f"{node.name}: the data before the trial differ from those kept after the warm-up")
 
 
-def _on_replicas(lab: Lab, spec: Spec, command: str) -> None:
+def _on_replicas(lab: Lab, spec: Spec, command: str, *, joined: bool = False) -> None:
     """On all nodes that hold the data, at the same time. Where others show the data, these are stopped before and
-    started again afterwards."""
+    started again afterwards. `joined`: machines that have just joined are left out, which have neither the program nor
+    data of ours yet."""
+
+    def able(nodes: list[Node]) -> list[Node]:
+        there = lab.runner.parallel(lambda n: lab.nodes.call(n, "command -v ntier-restore", check=False), nodes)
+        return [n for n, done in zip(nodes, there, strict=True) if done.code == 0]
 
     def call(nodes: list[Node], command: str) -> None:
         lab.runner.parallel(lambda n: lab.nodes.call(n, command, timeout=RESTORE_LIMIT_S), nodes)
 
     holders = lab.nodes.tier(spec.data_tier) if spec.data_tier else []
     showing = replicas(lab, spec) if spec.showing_tier != spec.data_tier else []
+    if joined:
+        holders, showing = able(holders), able(showing)
     if showing:
         call(showing, command)
     call(holders, command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,13 +18,14 @@ from ntier_harness import catalog, systems
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.spec import PRECISIONS, USERS, Spec, cpu_shares, keyed
 from ntier_harness.systems import System, notation
-from ntier_harness.systems.definition import Data
+from ntier_harness.systems.definition import Data, Parameter
 from ntier_harness.systems.notation import Topology
 
 MAX_REAL_USERS = 15_000  # of a client: one JVM thread per user; pids.max of a common container is 17,500
 MAX_CLIENTS = 16  # as terraform/modules/topology
 MAX_TRACE_EVERY = 1_000_000
 MAX_POINTS = 999  # values of a factor in a sweep
+NAME_MOST = 40  # characters of a sweep's own name
 ANY_USERS = (1, 100_000)
 ABOVE_RAMP_UP_S = 4.0  # least ramp-up of a trial from above: a second each to come, to be there, and two to come back
 
@@ -143,27 +145,29 @@ def parse_factor(options: dict[str, Any], system: System) -> tuple[str, tuple[fl
     number = parse_users(users, ANY_USERS) if users else (load.workers,)
     if len(number) > 1:
         raise RequestError(f"users: {users!r}: {name} is the factor; give one number of users")
-    return name, parse_values(name, text, load.parameters[name].range), number
+    return name, parse_values(name, text, load.parameters[name]), number
 
 
-def parse_values(name: str, text: str, allowed: tuple[float, float]) -> tuple[float, ...]:
+def parse_values(name: str, text: str, parameter: Parameter) -> tuple[float, ...]:
     """Numbers with commas, or `first:last:step` (inclusive). Sorted, without doubles."""
     try:
         parts = [float(part) for part in re.split("[:,]", text)]
     except ValueError:
         parts = []
-    if not parts or (":" in text and (len(parts) != 3 or "," in text or parts[2] <= 0 or parts[0] > parts[1])):
+    finite = parts and all(map(math.isfinite, parts))
+    if not finite or (":" in text and (len(parts) != 3 or "," in text or parts[2] <= 0 or parts[0] > parts[1])):
         raise RequestError(f"factor {name}: {text!r}: expected first:last:step or a list (0.1,0.5,1)")
     if ":" in text:
         first, last, step = parts
+        if (last - first) / step >= MAX_POINTS:
+            raise RequestError(f"factor {name}: {text!r} gives more values than the {MAX_POINTS} that are allowed")
         count = int((last - first) / step + 1e-9) + 1
-        if count > MAX_POINTS:
-            raise RequestError(f"factor {name}: {text!r} gives {count} values; at most {MAX_POINTS} are allowed")
         parts = [round(first + i * step, 12) for i in range(count)]
-    low, high = allowed
+    low, high = parameter.range
     for value in parts:
-        if not low <= value <= high:
-            raise RequestError(f"factor {name}: {value:g} is out of range; allowed are {low}..{high}")
+        if not low <= value <= high or (parameter.whole and value % 1):
+            whole = "whole numbers " if parameter.whole else ""
+            raise RequestError(f"factor {name}: {value:g} is out of range; allowed are {whole}{low}..{high}")
     return tuple(sorted(set(parts)))
 
 
@@ -274,9 +278,9 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
     name = options.get("name")
     explicit_scale = "" if scale_text == "auto" or not kind(target).scaled else f"s{spec.scale:g}".replace(".", "_")
     name = derived_name(spec, default_phases, explicit_scale) if name is None or name == "" else name
-    if name and not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,39}", name):
+    if name and not re.fullmatch(rf"[a-z0-9][a-z0-9_-]{{0,{NAME_MOST - 1}}}", name):
         raise RequestError(
-            f"name: {name!r}: allowed are up to 40 of a-z, 0-9, _ and -, beginning with a letter or digit"
+            f"name: {name!r}: allowed are up to {NAME_MOST} of a-z, 0-9, _ and -, beginning with a letter or digit"
         )
     return replace(spec, name=name)
 
@@ -353,4 +357,6 @@ def derived_name(spec: Spec, default_phases: str, explicit_scale: str) -> str:
     if spec.settings:
         text = json.dumps(spec.settings, sort_keys=True)
         parts.append("x" + hashlib.sha256(text.encode()).hexdigest()[:6])
-    return "-".join(parts)
+    name = "-".join(parts)
+    rest = hashlib.sha256(name.encode()).hexdigest()[:7]
+    return name if len(name) <= NAME_MOST else f"{name[: NAME_MOST - 8]}-{rest}"

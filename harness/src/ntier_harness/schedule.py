@@ -133,9 +133,10 @@ class Search:
         return loads * self.spec.reps
 
     def stopped(self) -> bool:
-        """Whether a search for this goal has come to its end."""
+        """Whether a search for this goal has come to its end. Without a trial it begins anew: somebody emptied it."""
         made = self.record()
-        return bool(made["decisions"]) and made["decisions"][-1]["users"] is None and made == made | self._goal()
+        ended = bool(made["decisions"]) and made["decisions"][-1]["users"] is None and made == made | self._goal()
+        return ended and bool(ledger.attempts(self.folder))
 
     def _goal(self) -> dict[str, Any]:
         return {"search": self.spec.search, "grid": list(self.spec.users), "precision": self.spec.precision,
@@ -154,9 +155,10 @@ class Search:
 
     def _decide(self) -> Trial | None:
         step = self._ask()
-        made = self.record() | self._goal()
-        if not made["decisions"] or made["decisions"][-1] != step:
-            made["decisions"].append(step)
+        before = self.record()
+        again = before["decisions"][-1:] == [step]
+        made = before | self._goal() | {"decisions": before["decisions"] + [step] * (not again)}
+        if made != before or not again:
             self.folder.mkdir(parents=True, exist_ok=True)
             durable.write(self.folder / RECORD, json.dumps(made, indent=1))
         users = step["users"]
@@ -179,7 +181,8 @@ class Search:
         trials = {k: m for k, m in found.items() if not (m and m.above)}  # a search does not see those from above
         open_ = [k for k, m in trials.items() if m and self._next_attempt(m.users, m.rep, tries) is not None]
         others = {m.users for k, m in trials.items() if m and k not in mine and k not in open_ and m.rep == 1}
-        store = self.lab.paths.results / "store"
+        # Of a sweep without trials the store may still hold an earlier one's.
+        store = self.lab.paths.results / "store" if tries else self.folder / "nothing"
         program = str(Path(sys.executable).with_name("ntier-analysis"))
         if tries:
             self.lab.runner.run(

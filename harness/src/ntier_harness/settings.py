@@ -71,7 +71,7 @@ def values(spec: Spec) -> dict[str, Any]:
     for variant, choice in spec.chosen.items():
         common |= system.variants[variant].choices[choice].variables
     usual = {name: default(spec, name) for name, s in system.settings.items() if _exists(spec, s)}
-    rules = spec.system.rules.defaults(request(spec, usual | spec.settings))
+    rules = spec.system.rules.defaults(request(spec, usual | spec.settings, max(spec.values, default=None)))
     parameters = {name: value for name, value in spec.parameters().items() if name != spec.factor}
     return common | parameters | usual | rules | spec.settings
 
@@ -124,9 +124,10 @@ def _allowed(spec: Spec, name: str) -> list[str]:
     return next(filter(None, lists), [])
 
 
-def request(spec: Spec, known: dict[str, Any]) -> Request:
-    """The request as the system's rules see it."""
+def request(spec: Spec, known: dict[str, Any], value: float | None = None) -> Request:
+    """The request as the system's rules see it; `value`: of the factor, if that is a parameter."""
     variants = spec.system.definition.variants
+    factor = {} if value is None else {spec.factor: int(value) if value % 1 == 0 else value}
 
     def allowed(name: str) -> dict[str, list[str]]:
         return {
@@ -143,7 +144,7 @@ def request(spec: Spec, known: dict[str, Any]) -> Request:
         traits={v: variants[v].choices[c].traits for v, c in spec.chosen.items()},
         workload=spec.mix.name,
         writes=spec.mix.writes,
-        given=spec.settings,
+        given=spec.settings | factor,
         values=known,
         data_profile=spec.data_profile,
         memory_bytes={tier: spec.memory_bytes(tier) for tier in spec.topology.counts},
@@ -167,6 +168,7 @@ def check(spec: Spec) -> None:
                 more = f"; {hint}" if hint else ""
                 raise RequestError(f"set {name}: {choice} has no {value!r}; allowed are {', '.join(allowed)}{more}")
     try:
-        spec.system.rules.check(request(spec, values(spec)))
+        for value in spec.values or (None,):
+            spec.system.rules.check(request(spec, values(spec), value))
     except ValueError as error:
         raise RequestError(str(error)) from None

@@ -115,15 +115,17 @@ def doctor(target: str, machines: str | None, as_json: bool) -> None:
     sys.exit(1 if any(f.level == "fail" for f in findings) else 0)
 
 
-@click.command()
+@click.command(context_settings={"allow_interspersed_args": False})
 @TARGET
 @click.argument("node")
 @click.argument("command", nargs=-1)
 def shell(target: str, node: str, command: tuple[str, ...]) -> None:
-    """Opens a shell on a node: ntier shell db1. With COMMAND, runs that command there instead."""
+    """Opens a shell on a node: ntier shell db1. With COMMAND, runs that command there instead: what follows the node is
+    all its own, as in ntier shell db1 ls -l."""
     from ntier_harness import node_commands
 
-    node_commands.shell(make_lab(target=target), node, list(command))
+    after = command[1:] if command[:1] == ("--",) else command
+    node_commands.shell(make_lab(target=target), node, list(after))
 
 
 @click.command()

@@ -51,6 +51,7 @@ class Hosts(Free):
         self.runner = runner
         self.paths = paths
         self.file = file
+        self._left: list[str] = []
         self._terraform = Terraform(runner, paths)
         self.root = self._terraform.root
         self.terraform = self._terraform.program
@@ -176,15 +177,41 @@ class Hosts(Free):
         self._terraform.destroy(log)
         for file in (self.paths.in_force, self.paths.nodes, self.paths.written, self.paths.access, self.paths.machine):
             durable.remove(file)
+        if self._left:
+            raise WorkError("; ".join(self._left))
+
+    def remarks(self) -> list[str]:
+        return self._left
 
     def _free(self, nodes: list[Node]) -> None:
+        """A machine that does not answer is left out and noted: one that is dead must not hold up the others for ever.
+        When it is back, it is known as ours by its owner's file."""
         connected = Nodes(self.runner, self.paths, nodes)
+        silent = [n for n, answers in zip(nodes, self._answer(connected), strict=True) if not answers]
+        self._left = [
+            f"{n.name} ({n.address}) does not answer, so what was made there stays; when it answers again, "
+            "ntier up with it and then ntier down remove it"
+            for n in silent
+        ]
+        nodes = [n for n in nodes if n not in silent]
         as_they_were = [n for n in nodes if connected.access(n).home]
         self.runner.parallel(lambda n: connected.call(n, existing.leave(self.owner)), as_they_were)
         deployed = [n for n in nodes if n not in as_they_were]
         if deployed:
             play(self.runner, self.paths, ["destroy"], limit=[n.name for n in deployed])
             self.runner.parallel(lambda n: connected.call(n, FORGET_ANSIBLE), deployed)
+
+    def _answer(self, connected: Nodes) -> list[bool]:
+        """Of each node, whether SSH reaches it."""
+
+        def answers(node: Node) -> bool:
+            try:
+                connected.call(node, "true", timeout=20)
+            except WorkError:
+                return False
+            return True
+
+        return self.runner.parallel(answers, connected.all)
 
     def _free_those_that_leave(self, before: list[Node], spec: Spec, hosts: dict[str, Host]) -> None:
         same = self._deployed_system() in (None, spec.system.name)

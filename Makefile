@@ -78,7 +78,8 @@ help: ## this page
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo 'Variables of plan and sweep: $(takes_plan)'
+	@echo 'Variables of sweep: $(takes_sweep)'
+	@echo '(plan takes the same without METRICS, or SPEC=file.yaml of a campaign instead)'
 	@echo "($(NTIER) sweep --help says what they mean). Several soft resources: SET='web_max_workers=60 app_pool_size=4'"
 
 # ---- set-up -------------------------------------------------------------------------------------------------------

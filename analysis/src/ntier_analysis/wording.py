@@ -18,6 +18,11 @@ def join(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
+def ends(low: float, high: float, digits: str) -> str:
+    """`[460, 500]`, `[460, ∞)`. digits: the format of a number, `.0f`."""
+    return f"[{low:{digits}}, ∞)" if high == math.inf else f"[{low:{digits}}, {high:{digits}}]"
+
+
 def with_ends(value: float, low: float, high: float) -> str:
     """`1.05 [0.79, 1.39]`, `3.46 [unknown, unknown]`."""
     ends = ("unknown" if math.isnan(end) else f"{end:.2f}" for end in (low, high))

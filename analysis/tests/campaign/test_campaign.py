@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import mesh
+import pandas as pd
 import pytest
 from ntier_analysis.campaign.cells import Campaign, Cell, campaign
 from ntier_analysis.campaign.compare import groups, ratios, scale_outs
@@ -131,6 +132,40 @@ def test_lower_bounds_are_not_compared(tmp_path):
     assert groups(measured.cells).letters == {}
 
 
+def bounded(of: Campaign, *topologies: str) -> Campaign:
+    """The same with lower bounds as the maxima of these topologies, without names: of all."""
+    maps = {
+        k: [replace(c, at_least=not topologies or str(c.topology) in topologies) for c in v] for k, v in of.maps.items()
+    }
+    return replace(of, maps=maps)
+
+
+def test_lower_bounds_of_a_short_plateau_decide_nothing_among_themselves(measured):
+    bounds = bounded(measured)
+    mysql = list(cells(bounds, "M").values())
+    found = groups(mysql)
+    assert all(c.estimate for c in mysql)
+    assert found.letters == {}
+    assert {p.relation for p in (*found.pairs, *found.steps)} == {"undecided"}
+    assert {p.relation for r in ratios(bounds) for p in r.pairs.values()} == {"undecided"}
+    assert scale_outs(mysql) == []
+
+
+def test_a_lower_bound_decides_on_its_own_side(measured):
+    """1/1/1/1M < 1/1/1/2M = 1/1/1/4M by the truth."""
+    for bound, first, second in (("1/1/1/2M", "higher", "undecided"), ("1/1/1/1M", "undecided", "same")):
+        mysql = cells(bounded(measured, bound), "M")
+        name = {c.sweep: k for k, c in mysql.items()}
+        found = groups(list(mysql.values()))
+        steps = {(name[p.b], name[p.a]): p.relation for p in found.steps}
+        assert (steps["1/1/1/1M", "1/1/1/2M"], steps["1/1/1/2M", "1/1/1/4M"]) == (first, second)
+        assert mysql[bound].sweep not in found.letters
+        assert scale_outs(list(mysql.values())) == []  # two points are left
+    for bound, relation in (("1/1/1/1P", "undecided"), ("1/1/1/1M", "lower")):  # PostgreSQL has half of MySQL's
+        compared = {r.aspect: r for r in ratios(bounded(measured, bound))}
+        assert compared["dbms"].pairs[1, 1].relation == relation
+
+
 def test_scales_that_differ_are_nominal_and_said(store, tmp_path):
     one = mesh.write_sweep(tmp_path, "1/1/1/1M", scale=0.1)
     other = mesh.write_sweep(tmp_path, "1/1/1/2M", scale=0.2)
@@ -188,6 +223,16 @@ def test_the_cheapest_is_measured_sure_and_within_the_objective(measured):
         assert (c.loads.loc[c.loads["users"] == at[3], "p95_ms"] <= 1000).all()
     assert set(cheapest(mysql, PRICES, 5000, 1000)["answer"]) == {"no"}
     assert within(mysql[0], 0.001) is None
+
+
+def test_a_load_that_is_sure_is_not_hidden_by_one_with_a_higher_mean(measured):
+    loads = [(3000, 104.0, 102.0, 106.0, 500.0), (4000, 105.0, 85.0, 125.0, 500.0), (5000, 200.0, 199.0, 201.0, 5000.0)]
+    cell = replace(measured.cells[0], loads=pd.DataFrame(loads, columns=list(measured.cells[0].loads)))
+    for wanted, answer_, users in ((100, "yes", 3000), (103, "maybe", 4000), (110, "maybe", 4000), (130, "no", 4000)):
+        (row,) = cheapest([cell], PRICES, wanted, 1000).to_dict("records")
+        assert (row["answer"], row["users"]) == (answer_, users), wanted
+    narrow = replace(cell, loads=cell.loads.assign(low_per_s=[80, 104.5, 199], high_per_s=[115, 105.5, 201]))
+    assert cheapest([narrow], PRICES, 110, 1000)["answer"].tolist() == ["maybe"]  # the load of 3,000 users may
 
 
 def test_answers_across_mixes_or_with_nonsense_are_refused(measured):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import mesh
@@ -82,6 +83,36 @@ def test_ratio_says_by_how_much_and_whether_it_is_the_same(found):
     drawing = maps.ratio_map(ratio, "r", "low-cost / normal")
     assert any(re.fullmatch(r"0\.3\d ▼", t) for t in texts(drawing))
     assert drawing.data.set_index(["databases", "application_servers"]).loc[(1, 1), "relation"] == "lower"
+
+
+def bounded(found: Campaign, wanted) -> Campaign:
+    marked = {k: [replace(c, at_least=wanted(c)) for c in cells] for k, cells in found.maps.items()}
+    return replace(found, maps=marked)
+
+
+def test_no_interval_of_a_lower_bound_is_closed(found, tmp_path):
+    some = bounded(found, lambda c: c.topology.low_cost)
+    (ratio,) = ratios(some)
+    assert any(re.fullmatch(r"≥ 0\.3\d \?", t) for t in texts(maps.ratio_map(ratio, "r", "low-cost / normal")))
+    (ratio,) = ratios(bounded(found, lambda c: not c.topology.low_cost))
+    drawing = maps.ratio_map(ratio, "r", "low-cost / normal")
+    assert any(re.fullmatch(r"≤ 0\.3\d ▼", t) for t in texts(drawing))
+    assert drawing.finding.startswith("low-cost / normal: no ratio, and a lower bound on one side or both in 5 topolog")
+    (ratio,) = ratios(bounded(found, lambda c: True))
+    drawing = maps.ratio_map(ratio, "r", "low-cost / normal")
+    assert not any(re.search(r"\d", t) for t in texts(drawing))
+
+    one = bounded(found, lambda c: str(c.topology) == "1/1/1/2M")
+    cells = mysql(one)
+    there = next(c for c in cells if c.at_least)
+    shown = texts(maps.bottleneck_map(cells, groups(cells), "MySQL", "m"))
+    assert f"[{there.low_per_s:.0f}, ∞)" in shown
+    html = write_map(one, read_prices(), None, tmp_path).read_text()
+    assert re.search(r"1/1/1/1M → 1/1/1/2M: at least 1\.\d\d \[1\.\d\d, ∞\) times as much, a gain", html)
+    assert re.search(r"1/1/1/2M → 1/1/1/4M: at most 1\.\d\d \[0\.00, 1\.\d\d\] times as much, undecided", html)
+    assert re.search(r"≥ \d+ \[\d+, ∞\)", html)
+    assert "Of 1 of 5 topologies only a lower bound is known." in html
+    assert "Of 1 only a lower bound is known" in html
 
 
 def test_frontier_is_what_nothing_as_cheap_beats():

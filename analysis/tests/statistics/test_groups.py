@@ -99,6 +99,24 @@ def test_what_has_no_error_is_undecided():
     assert pair.relation == "undecided"
 
 
+@pytest.mark.parametrize(
+    ("bounds", "relations", "sides"),
+    [
+        ("", ("higher", "lower", "same"), ("", "", "")),
+        ("a", ("higher", "lower", "undecided"), ("at least", "at most", "at least")),
+        ("b", ("undecided", "undecided", "same"), ("at most", "at least", "")),
+        ("ab", ("undecided", "undecided", "undecided"), ("unknown", "unknown", "at least")),
+    ],
+)
+def test_a_lower_bound_decides_on_its_own_side_only(bounds, relations, sides):
+    estimates = {"a": estimated(120, 0.5, 9, 10), "b": estimated(100, 0.5, 9, 10), "c": estimated(120, 0.5, 9, 10)}
+    pairs = compare_pairs(estimates, [("a", "b"), ("b", "a"), ("a", "c")], bounds=set(bounds))
+    assert tuple(p.relation for p in pairs) == relations
+    assert tuple(p.side for p in pairs) == sides
+    if bounds == "ab":
+        assert (pairs[0].ratio.low, pairs[0].ratio.high, pairs[0].p_different) == (0, np.inf, 1)
+
+
 @pytest.mark.parametrize("p", [[], [0.04], [0.01, 0.04, 0.03, 0.005], [0.5, 0.5, 0.001], [0.9, 0.8, 1.0, 0.02, 0.02]])
 def test_holm_is_that_of_statsmodels(p):
     assert holm(p).tolist() == pytest.approx(multipletests(p, method="holm")[1].tolist() if p else [])

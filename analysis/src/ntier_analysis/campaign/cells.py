@@ -97,6 +97,11 @@ class Cell:
         return self.x, self.y
 
     @property
+    def top_per_s(self) -> float:
+        """Upper end of the maximum's interval; infinite of a lower bound."""
+        return math.inf if self.at_least else self.high_per_s
+
+    @property
     def limit(self) -> str:
         """`db CPU`, `app + db CPU`, `hidden`, ..."""
         if not self.bottlenecks:

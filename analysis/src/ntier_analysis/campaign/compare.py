@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ntier_analysis.campaign.cells import Campaign, Cell, MapKey
@@ -28,12 +29,19 @@ class Groups:
 
 
 def groups(cells: list[Cell]) -> Groups:
-    """Groups of one map, the highest maximum first (letter a); cells without an estimate get no letter."""
+    """Groups of one map, the highest maximum first (letter a); cells without an estimate get no letter, nor do lower
+    bounds."""
     known = sorted((c for c in cells if c.estimate), key=lambda c: -c.max_per_s)
-    pairs = compare_all({c.sweep: c.estimate for c in known})
+    estimates, bounds = {c.sweep: c.estimate for c in known}, _bounds(known)
+    pairs = compare_all(estimates, bounds=bounds)
     same = {frozenset((p.a, p.b)) for p in pairs if p.relation == "same"}
-    steps = compare_pairs({c.sweep: c.estimate for c in known}, _neighbours(known))
+    steps = compare_pairs(estimates, _neighbours(known), bounds=bounds)
     return Groups(letters([c.sweep for c in known if any(c.sweep in s for s in same)], same), pairs, steps)
+
+
+def _bounds(cells: Iterable[Cell]) -> set[str]:
+    """Sweeps whose maximum may be any higher."""
+    return {c.sweep for c in cells if c.at_least}
 
 
 def _neighbours(cells: list[Cell]) -> list[tuple[str, str]]:
@@ -67,8 +75,9 @@ def ratios(campaign: Campaign) -> list[RatioMap]:
         first, second = ({c.place: c for c in campaign.maps[k] if c.estimate} for k in (a, b))
         places = sorted(first.keys() & second.keys())
         if places:
-            estimates = {c.sweep: c.estimate for c in (*first.values(), *second.values())}
-            pairs = compare_pairs(estimates, [(second[p].sweep, first[p].sweep) for p in places])
+            both = (*first.values(), *second.values())
+            wanted = [(second[p].sweep, first[p].sweep) for p in places]
+            pairs = compare_pairs({c.sweep: c.estimate for c in both}, wanted, bounds=_bounds(both))
             result.append(RatioMap(aspect, a, b, dict(zip(places, pairs, strict=True))))
     return result
 
@@ -108,11 +117,11 @@ class ScaleOut:
 
 
 def scale_outs(cells: list[Cell]) -> list[ScaleOut]:
-    """Rows with at least three measured numbers of replicas."""
+    """Rows with at least three measured numbers of replicas. A lower bound is no point of a law, and is left out."""
     rows = []
     for app in sorted({c.y for c in cells}):
-        row = sorted((c for c in cells if c.y == app and c.estimate), key=lambda c: c.x)
+        row = sorted((c for c in cells if c.y == app and c.estimate and not c.at_least), key=lambda c: c.x)
         if len({c.x for c in row}) >= 3:
-            errors = [c.estimate.standard_error for c in row]
-            rows.append(ScaleOut(app, row, *fit([c.x for c in row], [c.max_per_s for c in row], errors)))
+            errors, freedom = ([getattr(c.estimate, k) for c in row] for k in ("standard_error", "freedom"))
+            rows.append(ScaleOut(app, row, *fit([c.x for c in row], [c.max_per_s for c in row], errors, freedom)))
     return rows

@@ -55,41 +55,49 @@ def read_prices(path: Path | None = None) -> Prices:
     return Prices(prices, str(document.get("currency", "")), source or str(document.get("source", name)))
 
 
-def within(cell: Cell, slo_ms: float | None) -> tuple[float, float, float, int] | None:
-    """Highest throughput measured within the objective: nominal 1/s with its 95 % interval, and its users. A load
-    counts if in all its valid trials the 95th percentile is known and no longer than `slo_ms` (None: the mix's own; if
-    it has none, any load counts). None if no load does."""
-    best = None
+Carried = tuple[float, float, float, int]
+"""Nominal throughput at a load, 1/s, with its 95 % interval, and the load's users."""
+
+
+def _kept(cell: Cell, slo_ms: float | None) -> list[Carried]:
+    """Of each load within the objective. A load counts if in all its valid trials the 95th percentile is known and no
+    longer than `slo_ms` (None: the mix's own; if it has none, any load counts)."""
+    loads = []
     slo_ms = cell.slo_ms if slo_ms is None else slo_ms
     for users, rows in cell.loads.groupby("users"):
         if math.isfinite(slo_ms) and not (rows["p95_ms"] <= slo_ms).all():  # NaN: too few to tell
             continue
         carried = at_load(*(rows[c].to_numpy(float) for c in ("throughput_per_s", "low_per_s", "high_per_s")))
-        if best is None or carried.value > best[0]:
-            best = carried.value, carried.low, carried.high, int(users)
-    return best
+        loads.append((carried.value, carried.low, carried.high, int(users)))
+    return loads
+
+
+def within(cell: Cell, slo_ms: float | None) -> Carried | None:
+    """The highest throughput measured within the objective; None if no load keeps it."""
+    return max(_kept(cell, slo_ms), key=lambda carried: carried[0], default=None)
+
+
+ANSWERS = ("no", "maybe", "yes")
 
 
 def cheapest(cells: list[Cell], prices: Prices, throughput_per_s: float, slo_ms: float | None) -> pd.DataFrame:
     """All cells by price. Columns sweep, topology, price_per_hour, users, throughput_per_s, low_per_s, high_per_s,
     answer: yes (the interval lies above the wanted throughput), maybe (holds it), no. Nothing is interpolated: only
-    measured loads count."""
+    measured loads count. Each load within the objective is asked, since the one with the highest mean may be the least
+    sure; the row shows the one with the best answer, of several the one with the highest throughput."""
     rows = []
     for c in cells:
-        carried = within(c, slo_ms)
-        rate, low, high, users = carried or (math.nan, math.nan, math.nan, None)
-        rows.append(
-            (c.sweep, str(c.topology), prices.of(c), users, rate, low, high, _answer(carried, throughput_per_s))
-        )
+        asked = [(_answer(carried, throughput_per_s), carried) for carried in _kept(c, slo_ms)]
+        nothing = ("no", (math.nan, math.nan, math.nan, None))
+        said, (rate, low, high, users) = max(asked, key=lambda a: (ANSWERS.index(a[0]), a[1][0]), default=nothing)
+        rows.append((c.sweep, str(c.topology), prices.of(c), users, rate, low, high, said))
     columns = ["sweep", "topology", "price_per_hour", "users", "throughput_per_s", "low_per_s", "high_per_s", "answer"]
     return pd.DataFrame(rows, columns=columns).sort_values(
         ["price_per_hour", "throughput_per_s"], ascending=[True, False], ignore_index=True
     )
 
 
-def _answer(carried: tuple[float, float, float, int] | None, wanted: float) -> str:
-    if carried is None:
-        return "no"
+def _answer(carried: Carried, wanted: float) -> str:
     rate, low, high, _ = carried
     if math.isnan(low):
         return "maybe" if rate >= wanted else "no"

@@ -17,13 +17,14 @@ from ntier_analysis.campaign.cells import Cell
 from ntier_analysis.campaign.compare import Groups, RatioMap
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import COLUMN_IN, PAGE_IN, styled, tier_order
-from ntier_analysis.statistics.groups import MARGIN
-from ntier_analysis.wording import counted
+from ntier_analysis.statistics.groups import MARGIN, Pair
+from ntier_analysis.wording import counted, ends
 
 TINTS = ("#eef7fc", "#b9e5d3", "#9ec1e6", "#d6743c")
 """Of the tiers in their order: tints of their colours that also differ in grey (246, 214, 187, 139 of 255), black text
 readable on all. The name of the tier is written in every cell."""
 NO_LIMIT = "#ffffff"
+SIDES = {"at least": "≥ ", "at most": "≤ ", "": ""}
 SYMBOLS = {"same": "=", "higher": "▲", "lower": "▼", "undecided": "?"}
 RATIO_COLORS = "PuOr"
 """Diverging, distinguishable for colour-blind readers; the number and a symbol say the same without colour."""
@@ -109,7 +110,7 @@ def _cell(axes, cell: Cell, letters: str, column: int, row: int) -> None:
     axes.text(column + 0.5, row + 0.76, cell.limit, fontsize=6 if len(cell.limit) < 15 else 4.8, **middle)
     axes.text(column + 0.5, row + 0.47, rate(cell), fontsize=7.5, fontweight="bold", **middle)
     if math.isfinite(cell.low_per_s):
-        axes.text(column + 0.5, row + 0.2, f"[{cell.low_per_s:.0f}, {cell.high_per_s:.0f}]", fontsize=5.5, **middle)
+        axes.text(column + 0.5, row + 0.2, ends(cell.low_per_s, cell.top_per_s, ".0f"), fontsize=5.5, **middle)
     axes.text(
         column + 0.95, row + 0.07, letters, fontsize=6.5, ha="right", va="bottom", fontstyle="italic", fontweight="bold"
     )
@@ -144,8 +145,8 @@ def ratio_map(ratio: RatioMap, name: str, label: str) -> Drawing:
         axes = figure.subplots()
         for x, y, column, row in grid:
             pair = ratio.pairs.get((x, y))
-            if pair is None:
-                grid.missing(axes, column, row, "not in\nboth")
+            if pair is None or pair.side == "unknown":
+                grid.missing(axes, column, row, "not in\nboth" if pair is None else "two lower\nbounds")
                 continue
             tint = 0.75 * np.array(colors(norm(np.clip(math.log(pair.ratio.value), norm.vmin, norm.vmax)))[:3]) + 0.25
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor=tint, edgecolor="#666666", linewidth=0.4))
@@ -153,14 +154,12 @@ def ratio_map(ratio: RatioMap, name: str, label: str) -> Drawing:
             axes.text(
                 column + 0.5,
                 row + 0.62,
-                f"{pair.ratio.value:.2f} {SYMBOLS[pair.relation]}",
+                f"{_ratio_text(pair)} {SYMBOLS[pair.relation]}",
                 fontsize=7.5,
                 fontweight="bold",
                 **middle,
             )
-            axes.text(
-                column + 0.5, row + 0.27, f"[{pair.ratio.low:.2f}, {pair.ratio.high:.2f}]", fontsize=5.5, **middle
-            )
+            axes.text(column + 0.5, row + 0.27, ends(pair.ratio.low, pair.ratio.high, ".2f"), fontsize=5.5, **middle)
         grid.finish(axes)
         axes.set_title(grid.wrapped(label), fontsize=7, loc="left")
     rows = [
@@ -182,18 +181,27 @@ def ratio_map(ratio: RatioMap, name: str, label: str) -> Drawing:
     caption = (
         f"Maximum throughput, {label}: ratio with 95 % interval (Welch's t on logarithms). = : the same within "
         f"{100 * MARGIN:g} %; ▲▼: different at 5 %, both corrected by Holm over the n = {len(rows)} places; "
-        "?: undecided. Nominal maxima: their ratio does not depend on the scale."
+        "?: undecided; ≥ or ≤: one of the two maxima is a lower bound, which decides on its side only. "
+        "Nominal maxima: their ratio does not depend on the scale."
     )
     return Drawing(name, figure, _ratio_finding(ratio, label), caption, pd.DataFrame(rows, columns=columns))
 
 
 def _ratio_finding(ratio: RatioMap, label: str) -> str:
-    values = [p.ratio.value for p in ratio.pairs.values()]
+    closed = [p.ratio.value for p in ratio.pairs.values() if not p.side]
     counts = {r: sum(p.relation == r for p in ratio.pairs.values()) for r in SYMBOLS}
     said = ", ".join(f"{n} {r}" for r, n in counts.items() if n)
-    if len(values) == 1:
-        return f"{label}: {values[0]:.2f} ({said})."
-    return f"{label}: {min(values):.2f} to {max(values):.2f} over {len(values)} topologies ({said})."
+    if len(ratio.pairs) == 1:
+        return f"{label}: {_ratio_text(*ratio.pairs.values())} ({said})."
+    span = f"{min(closed):.2f} to {max(closed):.2f} over {counted(len(closed), 'topology')}" if closed else "no ratio"
+    bounds = len(ratio.pairs) - len(closed)
+    more = f", and a lower bound on one side or both in {counted(bounds, 'topology')}" if bounds else ""
+    return f"{label}: {span}{more} ({said})."
+
+
+def _ratio_text(pair: Pair) -> str:
+    """`1.02`, `≥ 1.02`, `two lower bounds`."""
+    return "two lower bounds" if pair.side == "unknown" else f"{SIDES[pair.side]}{pair.ratio.value:.2f}"
 
 
 def _databases(cells: list[Cell]) -> str:
@@ -205,18 +213,18 @@ def _finding(cells: list[Cell], label: str) -> str:
     for c in cells:
         regions.setdefault(c.limit, []).append(c)
     said = "; ".join(
-        f"{limit} in {len(m)} ({_span([c.max_per_s for c in m])}/s)"
-        for limit, m in sorted(regions.items(), key=lambda r: -len(r[1]))
+        f"{limit} in {len(m)} ({_span(m)}/s)" for limit, m in sorted(regions.items(), key=lambda r: -len(r[1]))
     )
     return f"What limits {counted(len(cells), 'topology')}, {label}: {said}."
 
 
-def _span(values: list[float]) -> str:
-    known = [v for v in values if math.isfinite(v)]
+def _span(cells: list[Cell]) -> str:
+    """`480`, `480 to 600`, `480 to ≥ 600` with a lower bound among them: it may be the highest."""
+    known = sorted((c for c in cells if math.isfinite(c.max_per_s)), key=lambda c: c.max_per_s)
     if not known:
         return "–"
-    low, high = min(known), max(known)
-    return f"{low:.0f}" if round(low) == round(high) else f"{low:.0f} to {high:.0f}"
+    low, high = known[0], f"{'≥ ' if any(c.at_least for c in known) else ''}{known[-1].max_per_s:.0f}"
+    return high if round(low.max_per_s) == round(known[-1].max_per_s) else f"{rate(low)} to {high}"
 
 
 def _caption(cells: list[Cell], groups: Groups, label: str) -> str:

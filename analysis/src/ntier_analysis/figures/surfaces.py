@@ -84,7 +84,8 @@ def throughput_lines(cells: list[Cell], label: str, slug: str) -> Drawing:
             color, marker, line = row_look(position)
             row = sorted((c for c in cells if c.y == app and math.isfinite(c.max_per_s)), key=lambda c: c.x)
             x, y = np.array([c.x for c in row]) + 0.04 * position, np.array([c.max_per_s for c in row])
-            ends = np.array([[c.max_per_s - c.low_per_s for c in row], [c.high_per_s - c.max_per_s for c in row]])
+            above = [0.0 if c.at_least else c.high_per_s - c.max_per_s for c in row]
+            ends = np.array([[c.max_per_s - c.low_per_s for c in row], above])
             axes.errorbar(x, y, np.nan_to_num(np.maximum(ends, 0)), color=color, fmt="none", linewidth=0.8)
             for c, at in zip(row, x, strict=True):
                 face = "white" if c.at_least else color
@@ -99,7 +100,8 @@ def throughput_lines(cells: list[Cell], label: str, slug: str) -> Drawing:
         axes.legend(loc="upper left", ncols=4)
     caption = (
         f"Nominal maximum throughput with 95 % intervals, {label}; n = {counted(len(cells), 'topology')}; hollow: a "
-        f"lower bound (no or a short plateau); lines guide the eye between neighbours; scale {_scales(cells)}."
+        f"lower bound (no or a short plateau), whose interval has no upper end; lines guide the eye between "
+        f"neighbours; scale {_scales(cells)}."
     )
     known = [c for c in cells if math.isfinite(c.max_per_s)]
     return Drawing(f"throughput-lines-{slug}", figure, _finding(known, label), caption, _table(cells))
@@ -118,19 +120,18 @@ def scaling(rows: list[ScaleOut], label: str, slug: str) -> Drawing:
             axes.fill_between(fine, low, high, color=color, alpha=0.15, linewidth=0)
             axes.plot(fine, row.usl.at(fine), color=color, linewidth=1.0, label=f"{row.app} app")
             axes.plot(fine, row.amdahl.at(fine), color=color, linewidth=0.8, linestyle=":")
-            y, e = (
-                np.array([c.max_per_s for c in row.cells]),
-                np.array([c.estimate.standard_error for c in row.cells]),
-            )
-            axes.errorbar(x, y, 1.96 * e, color=color, fmt=marker, linewidth=0.8)
+            y = np.array([c.estimate.value for c in row.cells])
+            ends = [y - [c.estimate.low for c in row.cells], [c.estimate.high for c in row.cells] - y]
+            axes.errorbar(x, y, ends, color=color, fmt=marker, linewidth=0.8)
         axes.set(xlabel=_databases(rows[0].cells), ylabel="maximum throughput [1/s, nominal]", xlim=(0, None))
         axes.set_ylim(0, 1.2 * axes.get_ylim()[1])
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.legend(loc="upper left", ncols=4)
     caption = (
         f"Scale-out, {label}: Universal Scalability Law (line, band: 95 %) and Amdahl's law (dotted) through the "
-        f"maxima, n = {', '.join(str(len(r.cells)) for r in rows)} numbers of replicas per row; scale "
-        f"{_scales(rows[0].cells)}. These laws do not describe a limit in another tier: then neither fits."
+        f"maxima that are no lower bounds, with 95 % intervals, n = {', '.join(str(len(r.cells)) for r in rows)} "
+        f"numbers of replicas per row; scale {_scales(rows[0].cells)}. These laws do not describe a limit in another "
+        "tier: then neither fits."
     )
     finding = "; ".join(f"{counted(r.app, 'application server')}: {r.words}" for r in rows)
     return Drawing(f"scaling-{slug}", figure, f"Scale-out, {label}: {finding}.", caption, fits(rows))
@@ -162,7 +163,7 @@ def costs(priced: pd.DataFrame, frontier: pd.DataFrame, currency: str, source: s
             color, marker, _ = row_look(position)
             ends = [
                 (rows["max_per_s"] - rows["low_per_s"]).clip(lower=0).fillna(0),
-                (rows["high_per_s"] - rows["max_per_s"]).clip(lower=0).fillna(0),
+                (rows["high_per_s"] - rows["max_per_s"]).clip(lower=0).fillna(0).mask(rows["at_least"], 0),
             ]
             axes.errorbar(
                 rows["max_per_s"],
@@ -186,15 +187,18 @@ def costs(priced: pd.DataFrame, frontier: pd.DataFrame, currency: str, source: s
         axes.set(xlim=(0, 1.15 * axes.get_xlim()[1]), ylim=(0, 1.1 * axes.get_ylim()[1]))
         figure.legend(loc="outside lower center", fontsize=5.5, ncols=1)
     best = frontier.sort_values("max_per_s").iloc[-1]
+    bounds = int((priced["at_least"] & priced["max_per_s"].notna()).sum())
     finding = (
-        f"The fastest topology is {best['topology']} with {best['max_per_s']:.0f}/s at {best['price_per_hour']:.2f} "
-        f"{currency} per hour. {len(frontier)} of {counted(len(priced), 'topology')} cannot be beaten at the same "
-        "price or less."
+        f"The fastest topology is {best['topology']} with {'at least ' if best['at_least'] else ''}"
+        f"{best['max_per_s']:.0f}/s at {best['price_per_hour']:.2f} {currency} per hour. {len(frontier)} of "
+        f"{counted(len(priced), 'topology')} cannot be beaten at the same price or less."
     )
+    if bounds:
+        finding += f" Of {bounds} only a lower bound is known: it may carry more and change the order."
     caption = (
-        f"Price of all nodes per hour against nominal maximum throughput (95 % intervals), n = {len(priced)} "
-        f"topologies; line: the topologies that no other one beats at the same price or less. Prices: {source}. "
-        "Nominal: measured / scale."
+        f"Price of all nodes per hour against nominal maximum throughput (95 % intervals; without an upper end: a "
+        f"lower bound), n = {len(priced)} topologies; line: the topologies that no other one beats at the same price "
+        f"or less. Prices: {source}. Nominal: measured / scale."
     )
     return Drawing(f"costs-{mix}", figure, finding, caption, priced)
 
@@ -218,8 +222,10 @@ def _finding(cells: list[Cell], label: str) -> str:
     if not cells:
         return f"No maximum throughput is known, {label}."
     low, high = (f(cells, key=lambda c: c.max_per_s) for f in (min, max))
-    ends = " to ".join(f"{c.max_per_s:.0f}/s ({c.topology})" for c in (low, high))
-    return f"Maximum throughput, {label}: {ends}."
+    ends = " to ".join(f"{'≥ ' if c.at_least else ''}{c.max_per_s:.0f}/s ({c.topology})" for c in (low, high))
+    bounds = sum(c.at_least for c in cells)
+    more = f" Of {bounds} of {counted(len(cells), 'topology')} only a lower bound is known." if bounds else ""
+    return f"Maximum throughput, {label}: {ends}.{more}"
 
 
 def _table(cells: list[Cell]) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from ntier_analysis.figures.drawing import Drawing, Origin, save, write_csv
 from ntier_analysis.report.drawings import Pair
 from ntier_analysis.report.shell import assets, embedded, environment
 from ntier_analysis.report.words import interval, join, number, share
+from ntier_analysis.statistics.groups import Pair as Compared
 from ntier_analysis.wording import counted
 
 
@@ -93,11 +94,14 @@ def _steps(cells: list[Cell], group: Groups) -> list[str]:
     """What the next node adds, for each two neighbours of the map."""
     topology = {c.sweep: str(c.topology) for c in cells}
     words = {"same": "the same within 5 %", "undecided": "undecided", "higher": "a gain", "lower": "a loss"}
-    return [
-        f"{topology[p.b]} → {topology[p.a]}: {interval(p.ratio.value, p.ratio.low, p.ratio.high)} times as much, "
-        f"{words[p.relation]}"
-        for p in group.steps
-    ]
+    return [f"{topology[p.b]} → {topology[p.a]}: {_times(p)}, {words[p.relation]}" for p in group.steps]
+
+
+def _times(pair: Compared) -> str:
+    """`1.20 [1.10, 1.31] times as much`, `at least 1.20 [1.10, ∞) times as much`."""
+    if pair.side == "unknown":
+        return "both maxima are lower bounds"
+    return f"{pair.side} {interval(pair.ratio.value, pair.ratio.low, pair.ratio.high)} times as much".lstrip()
 
 
 def _ratio_name(r: RatioMap) -> str:
@@ -149,14 +153,14 @@ def _rows(campaign: Campaign, grouped: dict[MapKey, Groups], prices: Prices, slo
                 "map": c.map_key.label,
                 "limit": c.limit + (f" ({c.kind})" if c.kind in ("simultaneous", "alternating") else ""),
                 "saturation": share(c.saturation, c.saturation, c.saturation).split(" ")[0],
-                "maximum": ("≥ " if c.at_least else "") + interval(c.max_per_s, c.low_per_s, c.high_per_s),
+                "maximum": ("≥ " if c.at_least else "") + interval(c.max_per_s, c.low_per_s, c.top_per_s),
                 "group": grouped[c.map_key].letters.get(c.sweep, "–"),
                 "trials": f"{c.valid} of {c.trials}",
                 "pooled": c.pooled,
                 "scale": f"{c.scale:g}",
                 "within": "–" if best is None else f"{number(best[0])} at {best[3]:,}",
                 "price": f"{price:.2f}",
-                "million": number(1e6 * price / (3600 * c.max_per_s)),
+                "million": ("≤ " if c.at_least else "") + number(1e6 * price / (3600 * c.max_per_s)),
             }
         )
     return rows

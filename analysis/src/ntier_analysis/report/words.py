@@ -9,7 +9,7 @@ import pandas as pd
 from ntier_analysis.contracts.implied import TIERS, USERS
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.prediction.forecast import Forecast
-from ntier_analysis.wording import counted, join, resource, some_are
+from ntier_analysis.wording import counted, ends, join, resource, some_are
 
 EXPLORATORY_S = 180.0
 """Run phases below the `standard` profile's are labelled exploratory."""
@@ -45,11 +45,11 @@ def duration(ms: float) -> str:
 
 
 def interval(value: float, low: float | None, high: float | None, digits: int = 3) -> str:
-    """`28.4 [28.0, 28.8]`: as many decimals everywhere as the value shows."""
+    """`28.4 [28.0, 28.8]`: as many decimals everywhere as the value shows. `28.4 [28.0, ∞)` without an upper end."""
     if any(v is None or pd.isna(v) for v in (low, high)):
         return number(value, digits)
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 2
-    return f"{value:,.{decimals}f} [{low:,.{decimals}f}, {high:,.{decimals}f}]"
+    return f"{value:,.{decimals}f} {ends(low, high, f',.{decimals}f')}"
 
 
 def share(value: float, low: float, high: float) -> str:

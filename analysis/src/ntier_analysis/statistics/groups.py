@@ -7,8 +7,9 @@ are shown and never forced into a partition."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,8 +23,9 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Pair:
-    """`ratio`: a / b; `p_same`, `p_different`: corrected by Holm over all pairs of the family. `relation`: same,
-    higher, lower or undecided."""
+    """`ratio`: a / b, open above if a is a lower bound (infinity), below if b is one (0). `p_same`, `p_different`:
+    corrected by Holm over all pairs of the family; 1 where a bound can show nothing. `relation`: same, higher, lower or
+    undecided."""
 
     a: str
     b: str
@@ -33,6 +35,12 @@ class Pair:
     relation: str
 
     @property
+    def side(self) -> str:
+        """`at least` or `at most` if the ratio is open on one side, `unknown` if on both, else empty."""
+        below, above = self.ratio.low == 0, self.ratio.high == math.inf
+        return "unknown" if below and above else "at least" if above else "at most" if below else ""
+
+    @property
     def row(self) -> dict[str, str | float]:
         """As a line of a table."""
         ends = {"ratio": self.ratio.value, "low": self.ratio.low, "high": self.ratio.high}
@@ -40,21 +48,42 @@ class Pair:
         return {"a": self.a, "b": self.b} | ends | tests
 
 
-def compare_all(intervals: Mapping[str, Interval], margin: float = MARGIN) -> list[Pair]:
+def compare_all(intervals: Mapping[str, Interval], margin: float = MARGIN, bounds: Collection[str] = ()) -> list[Pair]:
     """All pairs of a family (names -> estimates)."""
-    return compare_pairs(intervals, list(itertools.combinations(intervals, 2)), margin)
+    return compare_pairs(intervals, list(itertools.combinations(intervals, 2)), margin, bounds)
 
 
 def compare_pairs(
-    intervals: Mapping[str, Interval], pairs: list[tuple[str, str]], margin: float = MARGIN
+    intervals: Mapping[str, Interval],
+    pairs: list[tuple[str, str]],
+    margin: float = MARGIN,
+    bounds: Collection[str] = (),
 ) -> list[Pair]:
-    """The given pairs as one family. The ratio is that of `ratios.of_intervals`, as everywhere."""
-    tested = [of_intervals(intervals[b], intervals[a]) for a, b in pairs]
-    same, different = holm([p_same(r, margin) for r in tested]), holm([p_different(r) for r in tested])
+    """The given pairs as one family. The ratio is that of `ratios.of_intervals`, as everywhere. `bounds`: names whose
+    estimate is a lower bound. The true value may be any higher, so such a pair is never the same, a is higher only if
+    b is no bound, and lower only if a is none."""
+    tested = [_opened(of_intervals(intervals[b], intervals[a]), a in bounds, b in bounds) for a, b in pairs]
+    same, different = holm([_p_same(r, margin) for r in tested]), holm([_p_different(r) for r in tested])
     return [
         Pair(a, b, r, float(p), float(q), _relation(r.value, float(p), float(q)))
         for (a, b), r, p, q in zip(pairs, tested, same, different, strict=True)
     ]
+
+
+def _opened(ratio: Ratio, a: bool, b: bool) -> Ratio:
+    """a / b with a, or b, a lower bound."""
+    above = {"high": math.inf, "high_90": math.inf} if a else {}
+    below = {"low": 0.0, "low_90": 0.0} if b else {}
+    return replace(ratio, **above, **below)
+
+
+def _p_same(ratio: Ratio, margin: float) -> float:
+    return 1.0 if ratio.low == 0 or ratio.high == math.inf else p_same(ratio, margin)
+
+
+def _p_different(ratio: Ratio) -> float:
+    open_end = ratio.low == 0 if ratio.value > 1 else ratio.high == math.inf
+    return 1.0 if open_end else p_different(ratio)
 
 
 def _relation(ratio: float, p_same: float, p_different: float) -> str:

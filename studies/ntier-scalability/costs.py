@@ -31,7 +31,7 @@ def _rows(facts: Facts) -> Iterator[dict[str, object]]:
     """One for each trial beyond the knee and each tier with a CPU limit, in the order in which a request meets them.
     `cores`: of one node; `cpu_ms`: of all nodes of the tier, idle load included."""
     values = read_side(facts.sweep, facts.store).values
-    values = values[values["users"].isin(facts.beyond_knee)]
+    values = values[values["users"].isin(facts.beyond_knee) & (values["value"] > 0)]  # of no CPU no bound can be told
     costs = values[values["metric"] == "cpu_ms"].set_index(["users", "rep", "tier"])["value"].to_dict()
     rates = values[values["metric"] == "throughput_per_s"].set_index(["users", "rep"])["value"]
     limits = facts.table("nodes", ["node", "tier", "cpu_cores"]).dropna().drop_duplicates("node")

@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from ntier_analysis import Store
 from ntier_analysis.comparison import compare
 from ntier_analysis.comparison.texts import as_json, comparison_text, conclusion, table
 from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
+from ntier_analysis.expectation.expressions import evaluate
+from ntier_analysis.expectation.quantities import read_facts
 from ntier_analysis.prediction.demands import known_tier_demands
 from ntier_analysis.setting import MUST_EQUAL
 from ntier_analysis.store.schema import TABLES
@@ -241,3 +244,158 @@ def test_a_sweep_without_a_valid_trial_has_no_demands():
     used = pd.DataFrame({"trial": pd.Series(dtype=str), "node": pd.Series(dtype=str), "value": pd.Series(dtype=float)})
     nodes = pd.DataFrame({"node": ["db1"], "tier": ["db"], "cpu_cores": [0.2]})
     assert known_tier_demands(trials, used, nodes) == {}
+
+
+def change(store, name, **columns) -> pd.DataFrame:
+    """Columns of the trials of a sweep that was written; values may be made from the trials."""
+    trials = read_table(store, "trials", name)
+    trials = trials.assign(**columns)
+    write_table(store, "trials", name, trials)
+    return trials
+
+
+def sleeping(store, name, **other) -> pd.Series:
+    """The sweep becomes one over sleep_s; returns the throughput at each of its values."""
+    by_sleep = {"factor": "sleep_s", "factor_unit": "s", "factor_value": lambda t: t["users"] / 1000}
+    trials = change(store, name, **(by_sleep | {"users": 100, "users_real": 100} | other))
+    return trials.set_index("factor_value")["throughput_per_s"]
+
+
+def of_loads(comparison, metric="throughput_per_s"):
+    return [r for r in comparison.rows if r.scope == "load" and r.metric == metric]
+
+
+def test_values_of_another_factor_are_compared_each_with_itself(tmp_path):
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2, capacity=90.0)
+    a, b = sleeping(tmp_path, "a"), sleeping(tmp_path, "b")
+    comparison = compare("a", "b", tmp_path)
+    rows = of_loads(comparison)
+    assert [r.users for r in rows] == [users / 1000 for users in LOADS]
+    for at in rows:
+        assert at.ratio.value == pytest.approx(b[at.users] / a[at.users])
+    assert not any(r.metric == "throughput_per_s" and r.scope != "load" for r in comparison.rows)
+    text = comparison_text(comparison)
+    assert "sleep_s 0.2 s  throughput [1/s]" in text
+    assert " users " not in text.partition("B/A")[2]
+    assert conclusion(comparison).startswith("undecided: each value of sleep_s has ratios of its own")
+    document = json.loads(json.dumps(as_json(comparison)))
+    assert document["factor"] == {"name": "sleep_s", "unit": "s"}
+    assert {r["users"] for r in document["rows"] if r["scope"] == "load"} == {users / 1000 for users in LOADS}
+    asked = evaluate("ratio(b, a, throughput_per_s) within 5 %", read_facts(tmp_path, ["a"])["a"], tmp_path)
+    assert (asked.outcome, asked.seen.partition(";")[0]) == ("undecided", "no mean over values of sleep_s")
+
+
+def test_the_figure_names_the_factor(tmp_path):
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2)
+    sleeping(tmp_path, "a"), sleeping(tmp_path, "b")
+    axes = Store(tmp_path).compare("a", "b").figure().figure.axes
+    assert {a.get_xlabel() for a in axes} == {"sleep_s [s]"}
+
+
+def test_a_value_that_one_side_has_alone_has_no_row(tmp_path):
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2)
+    sleeping(tmp_path, "a")
+    sleeping(tmp_path, "b", factor_value=lambda t: t["users"] / 1000 + (t["users"] == 400))
+    assert [r.users for r in of_loads(compare("a", "b", tmp_path))] == [0.2, 0.9, 1.0, 1.1]
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"factor": None, "factor_unit": None, "users": lambda t: t["factor_value"]}, "factor is sleep_s and users"),
+        ({"factor_unit": "ms"}, "sleep_s is in s and ms: no two values are compared"),
+    ],
+)
+def test_equal_numbers_of_different_things_are_no_equal_loads(tmp_path, other, said):
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2)
+    whole = {"factor_value": lambda t: t["users"]}
+    sleeping(tmp_path, "a", **whole)
+    sleeping(tmp_path, "b", **(whole | other))
+    comparison = compare("a", "b", tmp_path)
+    assert of_loads(comparison) == []
+    assert any(text.startswith(said) for text in comparison.warnings)
+    assert comparison.outcome == "undecided"
+    assert as_json(comparison)["factor"] is None
+
+
+def test_users_that_differ_at_equal_values_of_a_factor_are_a_warning(tmp_path):
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2)
+    sleeping(tmp_path, "a")
+    sleeping(tmp_path, "b", users=200)
+    assert "users is 100 and 200 at equal sleep_s" in compare("a", "b", tmp_path).warnings
+
+
+def test_json_of_sweeps_over_users_has_the_users(tmp_path):
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2, factor="users", factor_unit="users")
+    document = json.loads(json.dumps(as_json(compare("a", "b", tmp_path))))
+    assert document["factor"] == {"name": "users", "unit": ""}
+    users = [r["users"] for r in document["rows"] if (r["scope"], r["metric"]) == ("load", "throughput_per_s")]
+    assert users == list(LOADS)
+
+
+def beyond(trials, column, value=0.0):
+    """The column, with this value at the highest loads."""
+    return trials[column].where(trials["users"] < 1000, value)
+
+
+@pytest.mark.parametrize("reps", [1, 2, 3])
+def test_loads_at_which_one_side_answers_nothing_in_time_are_not_left_out(tmp_path, reps):
+    write_sweep(tmp_path, "a", reps=reps, seed=1)
+    write_sweep(tmp_path, "b", reps=reps, seed=2, order=5000)
+    change(tmp_path, "b", goodput_per_s=lambda t: t["throughput_per_s"])
+    change(tmp_path, "a", goodput_per_s=lambda t: beyond(t, "throughput_per_s"))
+    with np.errstate(all="raise"):
+        comparison = compare("a", "b", tmp_path)
+    over_all = row(comparison, "all loads", "goodput_per_s")
+    assert (over_all.outcome, over_all.ratio) == ("undecided", None)
+    assert over_all.basis == f"no ratio: a 0 in {2 * reps} of {len(LOADS) * reps} pairs of trials"
+    goodput = of_loads(comparison, "goodput_per_s")
+    assert [r.users for r in goodput] == list(LOADS)
+    assert [r.ratio is None for r in goodput] == [users >= 1000 for users in LOADS]
+    assert (goodput[-1].a, goodput[-1].outcome) == (0, "undecided")
+    assert goodput[-1].b > 0
+    (line,) = [x for x in comparison_text(comparison).splitlines() if x.startswith("1,100 users") and "goodput" in x]
+    assert "  –  unknown " in line
+    document = json.loads(json.dumps(as_json(comparison)))
+    (cell,) = [r for r in document["rows"] if (r["metric"], r["users"]) == ("goodput_per_s", 1100)]
+    assert (cell["a"], cell["ratio"], cell["outcome"]) == (0, None, "undecided")
+    expected = evaluate("ratio(b, a, goodput_per_s) within 50 %", read_facts(tmp_path, ["a"])["a"], tmp_path)
+    assert (expected.outcome, expected.seen) == ("undecided", over_all.basis)
+
+
+def test_a_side_that_answers_nothing_beyond_the_knees_decides_nothing(tmp_path):
+    write_sweep(tmp_path, "a", reps=3, seed=1, wander=0.1)
+    write_sweep(tmp_path, "b", reps=3, seed=2, wander=0.1, order=5000)
+    change(tmp_path, "a", throughput_per_s=lambda t: beyond(t, "throughput_per_s"))
+    with np.errstate(all="raise"):
+        comparison = compare("a", "b", tmp_path)
+    at = row(comparison, "beyond the knees", "throughput_per_s")
+    assert (at.a < at.b, at.ratio, at.outcome, comparison.outcome) == (True, None, "undecided", "undecided")
+    assert not any(r.metric == "cpu_ms_per_s" for r in comparison.rows)
+    assert conclusion(comparison).startswith(
+        "undecided: throughput at equal loads beyond both knees: no ratio: a 0 in "
+    )
+    assert (
+        "a side answers nothing at 1,000 and 1,100 users: no response time and no CPU per interaction there"
+        in comparison.warnings
+    )
+    drawing = Store(tmp_path).compare("a", "b").figure()
+    assert "have no ratio and are not drawn" in drawing.caption
+    assert {1000, 1100}.isdisjoint(drawing.data.loc[drawing.data["metric"] == "throughput_per_s", "users"])
+
+
+def test_repetitions_of_a_load_are_one_value_of_the_sample(tmp_path):
+    write_sweep(tmp_path, "a", reps=2, seed=1)
+    write_sweep(tmp_path, "b", reps=2, seed=2, order=5000)
+    over_all = row(compare("a", "b", tmp_path), "all loads", "throughput_per_s")
+    assert over_all.basis == f"{len(LOADS)} pairs of equal load"
+    assert over_all.ratio.n == len(LOADS)
+    both = [read_table(tmp_path, "trials", s).groupby("users")["throughput_per_s"] for s in ("a", "b")]
+    a, b = (g.apply(lambda x: np.log(x).mean()) for g in both)
+    assert over_all.ratio.value == pytest.approx(np.exp((b - a).mean()))

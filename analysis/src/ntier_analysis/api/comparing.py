@@ -9,6 +9,7 @@ from ntier_analysis.comparison import Comparison as Computed
 from ntier_analysis.comparison.texts import comparison_text, conclusion, table
 from ntier_analysis.figures.comparison import ratios
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.load_axis import over
 
 
 class Comparison:
@@ -42,8 +43,9 @@ class Comparison:
 
     @property
     def ratios(self) -> pd.DataFrame:
-        """One row per ratio: scope (maximum, all loads, load), users, metric (unit as its suffix), tier, a, b, ratio
-        (b / a), low, high (95 %), low_90, high_90, n, outcome, basis (what the interval is made of).
+        """One row per ratio: scope (maximum, all loads, load), users (or the value of the factor that both vary),
+        metric (unit as its suffix), tier, a, b, ratio (b / a), low, high (95 %), low_90, high_90, n, outcome, basis
+        (what the interval is made of, or why there is no ratio).
 
         >>> import ntier_analysis as na
         >>> mysql, *_, postgresql = na.Store.demo().sweeps
@@ -60,7 +62,8 @@ class Comparison:
     def figure(self) -> Drawing:
         """Every ratio with its interval."""
         a, b = self._comparison.a.label, self._comparison.b.label
-        return ratios(self.ratios, a, b, self._comparison.margin, self.conclusion)
+        with over(*self._comparison.axis):
+            return ratios(self.ratios, a, b, self._comparison.margin, self.conclusion)
 
     def __repr__(self) -> str:
         return self.conclusion

@@ -25,6 +25,7 @@ def draw(comparison: Comparison, out: Path) -> list[Path]:
     """Writes comparison.png, .pdf (the figure), comparison.csv (what it draws) and ratios.csv (all)."""
     from ntier_analysis.figures.comparison import ratios
     from ntier_analysis.figures.drawing import Origin, save, write_csv
+    from ntier_analysis.figures.load_axis import over
 
     a, b, rows = comparison.a, comparison.b, table(comparison)
     topology = " / ".join(str(s.trials["topology"].iloc[0]) for s in (a, b))
@@ -34,5 +35,6 @@ def draw(comparison: Comparison, out: Path) -> list[Path]:
     origin = Origin(
         f"{a.sweep} / {b.sweep}", topology, trials, float(a.trials["scale"].iloc[0]), ", ".join(commits), command
     )
-    drawing = ratios(rows, a.label, b.label, comparison.margin, conclusion(comparison))
+    with over(*comparison.axis):
+        drawing = ratios(rows, a.label, b.label, comparison.margin, conclusion(comparison))
     return [*save(drawing, origin, out), write_csv(rows, out / "ratios.csv", origin)]

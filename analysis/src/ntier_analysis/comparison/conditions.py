@@ -6,6 +6,8 @@ import pandas as pd
 
 from ntier_analysis.comparison.values import Side
 from ntier_analysis.contracts import Manifest, versions
+from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.described import factor_of
 from ntier_analysis.setting import MUST_EQUAL, differing
 from ntier_analysis.trial import manifest_beside
 
@@ -27,7 +29,20 @@ def differences(a: Side, b: Side) -> tuple[list[str], list[str]]:
         else:
             warned.append(f"{column} is {x} and {y}: {MUST_EQUAL[column]}")
     warned += [f"{column} is {x} and {y}" for column, (x, y) in differing(a.trials, b.trials, ALSO).items()]
-    return refused, warned + _phases(a, b) + _from_manifests(a, b)
+    return refused, warned + _factor(a, b) + _phases(a, b) + _from_manifests(a, b)
+
+
+def _factor(a: Side, b: Side) -> list[str]:
+    """Of one factor other than users: equal numbers of different units are no equal loads, and the users are no part of
+    the load, so they may differ."""
+    (name, x), (other, y) = (factor_of(s.trials) for s in (a, b))
+    if name != other or name == USERS:
+        return []
+    if x != y:
+        return [f"{name} is in {x or 'no unit'} and {y or 'no unit'}: no two values are compared"]
+    both = set(a.trials["load"]) & set(b.trials["load"])
+    common = (s.trials[s.trials["load"].isin(both)] for s in (a, b))
+    return [f"users is {x} and {y} at equal {name}" for x, y in differing(*common, ["users"]).values()]
 
 
 def _phases(a: Side, b: Side) -> list[str]:

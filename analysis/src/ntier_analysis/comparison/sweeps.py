@@ -10,12 +10,14 @@ import pandas as pd
 
 from ntier_analysis.comparison.conditions import differences
 from ntier_analysis.comparison.values import METRICS, Side, read_side
-from ntier_analysis.described import order_of, ordered
+from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.described import factor_of, order_of, ordered
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics import ratios
 from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.statistics.values import Interval, Ratio, estimated
 from ntier_analysis.verdict.plateau import ON_PLATEAU
+from ntier_analysis.wording import counted, join
 
 MARGIN = 0.05
 REPETITIONS = 3
@@ -28,11 +30,12 @@ SCOPES = (BEYOND, "maximum", "all loads")
 @dataclass(frozen=True)
 class Row:
     """`scope`: maximum (of the verdicts), beyond the knees (equal loads and repetitions), all loads, or load (then
-    `users` is set). `a`, `b`: the maxima, else (geometric) means. `ratio` = b / a, None if it cannot be told. `basis`:
-    what the interval is made of."""
+    `users` is set: whole users, or the value of another factor). `a`, `b`: the maxima, else (geometric) means; plain
+    means where one value is 0. `ratio` = b / a, None if it cannot be told. `basis`: what the interval is made of, or
+    why there is no ratio."""
 
     scope: str
-    users: int | None
+    users: int | float | None
     metric: str
     tier: str
     a: float
@@ -57,9 +60,27 @@ class Comparison:
     warnings: list[str] = field(default_factory=list)
 
     @property
+    def factor(self) -> tuple[str, str] | None:
+        """Name and unit of what both sweeps vary; None if they vary different things, whose values are never equal."""
+        x, y = (factor_of(s.trials) for s in (self.a, self.b))
+        if x[0] == y[0] == USERS:
+            return USERS, ""  # older stores and imports do not name its unit
+        return x if x == y else None
+
+    @property
+    def axis(self) -> tuple[str, str]:
+        """Name and unit of the loads that have rows; there are none where `factor` is None."""
+        return self.factor or (USERS, "")
+
+    @property
+    def by_users(self) -> bool:
+        return self.factor == (USERS, "")
+
+    @property
     def primary(self) -> Row | None:
         """The throughput beyond both knees if there are repetitions, which alone hold what differs between runs; else
-        the ratio of the maxima; else, if not both sweeps reach one, the throughput over all loads."""
+        the ratio of the maxima; else, if not both sweeps reach one, the throughput over all loads. None over another
+        factor than users: each of its values has a ratio of its own."""
         wanted = [r for r in self.rows if r.metric == "throughput_per_s" and r.scope in SCOPES]
         return min(wanted, key=lambda r: SCOPES.index(r.scope), default=None)
 
@@ -87,20 +108,26 @@ def compare(a: str, b: str, store: Path, *, margin: float = MARGIN, anyway: bool
 
 
 def _rows(comparison: Comparison) -> list[Row]:
-    keys = ["metric", "tier", "users", "rep"]
+    keys = ["metric", "tier", "load", "rep"]
     rows = _demands(comparison)
     both = comparison.a.values.merge(comparison.b.values, on=keys, suffixes=("_a", "_b"))
+    if comparison.factor is None:
+        both = both[:0]  # 100 users and 100 ms are no equal loads
     order = {name: i for i, name in enumerate(METRICS)}
     groups = sorted(both.groupby(["metric", "tier"]), key=lambda g: (order[g[0][0]], g[0][1]))
-    rows = _maximum(comparison, both) + _at_equal_speed(comparison, both) + rows
-    for (metric, tier), part in groups:
-        if part["users"].nunique() > 1:
-            rows.append(_row(comparison, "all loads", None, metric, tier, part))
-    for users in sorted(both["users"].unique()):
+    if comparison.by_users:
+        rows = _maximum(comparison, both) + _at_equal_speed(comparison, both) + rows
         for (metric, tier), part in groups:
-            mine = part[part["users"] == users]
+            if part["load"].nunique() > 1:
+                rows.append(_row(comparison, "all loads", None, metric, tier, part))
+    # Values of another factor (a pause, a size) are different conditions, and what B is of A may depend on them. A mean
+    # over them would tell which values were chosen, so there is none; the verdict too judges each value by itself.
+    for load in sorted(both["load"].unique()):
+        for (metric, tier), part in groups:
+            mine = part[part["load"] == load]
             if len(mine):
-                rows.append(_row(comparison, "load", int(users), metric, tier, mine))
+                at = int(load) if comparison.by_users else float(load)
+                rows.append(_row(comparison, "load", at, metric, tier, mine))
     return rows
 
 
@@ -123,7 +150,7 @@ def _maximum(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
 
 
 def _beyond_both_knees(comparison: Comparison, both: pd.DataFrame) -> pd.DataFrame:
-    return both[both["users"] >= ON_PLATEAU * max(s.verdict.knee_users for s in (comparison.a, comparison.b))]
+    return both[both["load"] >= ON_PLATEAU * max(s.verdict.knee_users for s in (comparison.a, comparison.b))]
 
 
 def _at_equal_speed(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
@@ -135,11 +162,13 @@ def _at_equal_speed(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
         return []  # when CPUs are slow, a disk or a pool is not
     plateau = _beyond_both_knees(comparison, both)
     rates = plateau[plateau["metric"] == "throughput_per_s"]
+    if _zeros(rates):
+        return []  # where a side answers nothing, no interaction has a cost; the other loads alone would hide that
     cost = plateau[(plateau["metric"] == "cpu_ms") & ~plateau["tier"].isin({b.tier for b in named})]
     tiers = ordered(cost["tier"], order_of(comparison.a.trials))
-    trials = cost.groupby(["users", "rep"])
+    trials = cost.groupby(["load", "rep"])
     spent = trials[["value_a", "value_b"]].sum()[trials["tier"].nunique() == len(tiers)]
-    spent = spent.reindex(pd.MultiIndex.from_frame(rates[["users", "rep"]]))
+    spent = spent.reindex(pd.MultiIndex.from_frame(rates[["load", "rep"]]))
     pairs = rates.assign(**{k: rates[k].to_numpy() * spent[k].to_numpy() for k in spent}).dropna(subset=list(spent))
     return [_row(comparison, BEYOND, None, "cpu_ms_per_s", "+".join(tiers), pairs)] if len(pairs) > 1 else []
 
@@ -161,7 +190,18 @@ def _in_ms(x: Interval) -> Interval:
     return Interval(1e3 * x.value, 1e3 * x.low, 1e3 * x.high, 1e3 * x.standard_error, x.n, x.freedom)
 
 
-def _row(comparison: Comparison, scope: str, users: int | None, metric: str, tier: str, pairs: pd.DataFrame) -> Row:
+def _zeros(pairs: pd.DataFrame) -> int:
+    """Pairs of trials of which one has a 0, or both."""
+    return int((pairs[["value_a", "value_b"]] == 0).any(axis=1).sum())
+
+
+def _row(
+    comparison: Comparison, scope: str, users: int | float | None, metric: str, tier: str, pairs: pd.DataFrame
+) -> Row:
+    if zeros := _zeros(pairs):  # a ratio of the other pairs would leave out the loads at which the sides differ most
+        a, b = (float(pairs[f"value_{s}"].mean()) for s in "ab")
+        basis = f"no ratio: a 0 in {zeros} of {counted(len(pairs), 'pair')} of trials"
+        return Row(scope, users, metric, tier, a, b, None, basis, "undecided")
     try:
         ratio, basis = _ratio(pairs)
     except ValueError:
@@ -174,19 +214,25 @@ def _row(comparison: Comparison, scope: str, users: int | None, metric: str, tie
 
 def _ratio(pairs: pd.DataFrame) -> tuple[Ratio, str]:
     """The sample: repetitions if there are enough, else loads, else batches within a trial (the first varies most)."""
-    reps, loads = pairs["rep"].nunique(), pairs["users"].nunique()
+    reps, loads = pairs["rep"].nunique(), pairs["load"].nunique()
     if reps >= (REPETITIONS if loads > 1 else 2):
-        means = np.exp(np.log(pairs.set_index("rep")[["value_a", "value_b"]]).groupby("rep").mean())
+        means = _means(pairs, "rep")
         in_turn = interleaved(pairs)
         test = ratios.paired if in_turn else ratios.unpaired
         ratio = test(means["value_a"].to_numpy(), means["value_b"].to_numpy())
         return ratio, f"{reps} repetitions, {'' if in_turn else 'not '}interleaved"
-    if loads > 1:
-        ratio = ratios.paired(pairs["value_a"].to_numpy(), pairs["value_b"].to_numpy())
-        return ratio, f"{len(pairs)} pairs of equal load"
+    if loads > 1:  # repetitions of a load have its ratio in common, so they are one value of the sample
+        means = _means(pairs, "load")
+        ratio = ratios.paired(means["value_a"].to_numpy(), means["value_b"].to_numpy())
+        return ratio, f"{loads} pairs of equal load"
     pair = pairs.iloc[0]
     a, b = (estimated(pair[f"value_{s}"], pair[f"error_{s}"], BATCHES - 1, BATCHES) for s in "ab")
     return ratios.of_intervals(a, b), BATCHES_ONLY
+
+
+def _means(pairs: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Geometric means of both sides for each repetition, or each load."""
+    return np.exp(np.log(pairs.set_index(by)[["value_a", "value_b"]]).groupby(by).mean())
 
 
 def interleaved(pairs: pd.DataFrame) -> bool:
@@ -201,7 +247,12 @@ def _advise(comparison: Comparison) -> None:
     if (comparison.a.store.resolve(), comparison.a.sweep) == (comparison.b.store.resolve(), comparison.b.sweep):
         warnings.append("both are the same sweep")
     if not any(r.scope == "load" for r in rows):
-        warnings.append("no load and repetition is valid in both sweeps: only the maxima can be compared")
+        left = ": only the maxima can be compared" if comparison.by_users else ""
+        warnings.append(f"no load and repetition is valid in both sweeps{left}")
+    silent = {r.users for r in rows if r.scope == "load" and r.metric == "throughput_per_s" and r.ratio is None}
+    if silent and comparison.by_users:
+        loads = join([f"{users:,}" for users in sorted(silent)])
+        warnings.append(f"a side answers nothing at {loads} users: no response time and no CPU per interaction there")
     if comparison.primary is not None and comparison.primary.scope == "all loads":
         warnings.append(
             "at least one sweep reaches no maximum; below the knee throughput depends on the users, not on the system"

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.contracts.system import NOT_TIERS
+from ntier_analysis.described import loads
 from ntier_analysis.errors import DataError
 from ntier_analysis.places import opened
 from ntier_analysis.prediction.demands import TierDemand, known_tier_demands
@@ -32,9 +33,10 @@ DRAWS = 500
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two sweeps. `values`: one row per valid trial and metric with columns metric, tier (of cpu_ms), users,
-    rep, start_s, value, error (standard error from batches within the trial; NaN if too short). `demands`: tier -> CPU
-    of an interaction, of all the tier's nodes, for those tiers whose loads tell one."""
+    """One of the two sweeps. `trials`: the valid ones, with a column `load` (users, or the factor's value). `values`:
+    one row per valid trial and metric with columns metric, tier (of cpu_ms), users, load, rep, start_s, value (0 is
+    one: goodput where no answer meets the objective), error (standard error from batches within the trial; NaN if too
+    short). `demands`: tier -> CPU of an interaction, of all the tier's nodes, for those tiers whose loads tell one."""
 
     label: str
     store: Path
@@ -64,18 +66,19 @@ def has_valid_trial(text: str, store: Path) -> bool:
 def read_side(text: str, store: Path) -> Side:
     where, name = locate(text, store)
     trials = read_table(where, "trials", name)
-    trials = trials[trials["valid"].fillna(False).astype(bool)].sort_values(["users", "rep"])
+    trials = trials[trials["valid"].fillna(False).astype(bool)]
+    trials = trials.assign(load=loads(trials)).sort_values(["load", "rep"])
     columns = ["trial", "t_s", "ok", "response_time_ms"]
     done = read_table(where, "interactions", name, columns=columns)
     wanted = [("metric", "==", "used_cores"), ("phase", "==", "run")]
     used = read_table(where, "samples", name, columns=["trial", "t_s", "node", "tier", "value"], filters=wanted)
     rows = [row for t in trials.itertuples() for row in _trial(t, done, used)]
-    columns = ["metric", "tier", "users", "rep", "start_s", "value", "error"]
+    columns = ["metric", "tier", "users", "load", "rep", "start_s", "value", "error"]
     values = pd.DataFrame(rows, columns=columns).dropna(subset=["value"])
     nodes = read_table(where, "nodes", name)
     verdict = verdicts(where, [name])[0]
     demands = known_tier_demands(trials, used, nodes)
-    return Side(text, where, name, trials, verdict, values[values["value"] > 0], demands)
+    return Side(text, where, name, trials, verdict, values[values["value"] >= 0], demands)
 
 
 def _trial(trial, done: pd.DataFrame, used: pd.DataFrame) -> list[tuple]:
@@ -95,13 +98,15 @@ def _trial(trial, done: pd.DataFrame, used: pd.DataFrame) -> list[tuple]:
     enough = len(parts) == BATCHES and counts.min() > 0
     errors["response_time_mean_ms"] = _error(np.array([p.mean() for p in parts])) if enough else float("nan")
     errors["response_time_p95_ms"] = _percentile_error(parts) if enough else float("nan")
-    key = trial.users, trial.rep, trial.run_start_s
+    key = trial.users, trial.load, trial.rep, trial.run_start_s
     rows = [(name, "", *key, getattr(trial, name), error) for name, error in errors.items()]
     return rows + _cpu(trial, used[used["trial"] == trial.trial], edges, counts, key)
 
 
 def _cpu(trial, used: pd.DataFrame, edges: np.ndarray, counts: np.ndarray, key: tuple) -> list[tuple]:
-    """CPU milliseconds that an interaction costs each tier, idle load included."""
+    """CPU milliseconds that an interaction costs each tier, idle load included; none without an interaction."""
+    if not trial.throughput_per_s > 0:
+        return []
     used = used[(used["t_s"] >= edges[0]) & (used["t_s"] < edges[-1])]
     rows = []
     for tier, part in used[~used["tier"].isin(NOT_TIERS)].groupby("tier"):

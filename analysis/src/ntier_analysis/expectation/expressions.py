@@ -180,8 +180,10 @@ def _ratio(
     else:
         # over all loads the users set the throughput, not the system
         row = comparison.primary if comparison.primary is not None and comparison.primary.scope != "all loads" else None
-    if row is None or row.ratio is None:
+    if row is None:
         return Outcome.UNDECIDED, _nothing_in_common(comparison, metric)
+    if row.ratio is None:
+        return Outcome.UNDECIDED, row.basis
     ratio, seen = row.ratio, f"{row.ratio.value:.3f} [{row.ratio.low:.3f}, {row.ratio.high:.3f}], {row.basis}"
     low, high = ratio.low, ratio.high
     if not metric:
@@ -262,6 +264,9 @@ def _open_ends(comparison: Comparison, ratio: Ratio) -> tuple[float, float, str]
 
 
 def _nothing_in_common(comparison: Comparison, metric: str) -> str:
+    if comparison.factor is not None and not comparison.by_users:
+        name, _ = comparison.factor
+        return f"no mean over values of {name}; ratio(throughput(V) of B, throughput(V) of A) compares one of them"
     if metric or comparison.primary is None:
         return "nothing that both sweeps have in common"
     return "at least one sweep reaches no maximum; ratio(B, A, throughput_per_s) compares all loads"

@@ -59,6 +59,9 @@ def ratios(table: pd.DataFrame, a: str, b: str, margin: float, finding: str) -> 
         f"Ratio of {b} (B) to {a} (A) at equal load with 95 % intervals; the band is 1 ± {100 * margin:g} %. "
         "Intervals from batches of one trial lack the variance between runs."
     )
+    drawn = [*PANELS, "cpu_ms"]
+    if ((table["scope"] == "load") & table["ratio"].isna() & table["metric"].isin(drawn)).any():
+        caption += " Loads at which one side has a 0 have no ratio and are not drawn."
     return Drawing("comparison", figure, finding, caption, loads)
 
 

@@ -62,3 +62,14 @@ def test_a_maximum_without_an_interval_decides_nothing_and_says_so():
 def test_other_mixes_are_no_witnesses():
     setting = {"1/1/1/1M": ("browse_only",), "1/1/1/2M": ("read_write",)}
     assert evidence(sweep("1/1/1/1M", 100.0), sweep("1/1/1/2M", 180.0), setting=setting) == []
+
+
+def test_much_less_with_more_nodes_says_nothing():
+    """1/1/1/6M made 0.72 times as much as 1/1/1/1M, on a slower day: its middleware needed 1.5 times the CPU for an
+    interaction."""
+    for tier in ("db", "app"):
+        (said,) = evidence(sweep("1/1/1/1M", 100.0, tier), sweep("1/1/1/6M", 72.0))
+        assert said.endswith("all else was not equal, so it says nothing of the verdict")
+    found = with_replicas([sweep("1/1/1/1M", 100.0), sweep("1/1/1/6M", 72.0)], {})[0]
+    assert found.verdict == "single"
+    assert evidence(sweep("1/1/1/1M", 100.0), sweep("1/1/1/2M", 90.0))[0].endswith("contradicts the verdict")

@@ -13,7 +13,8 @@ from ntier_analysis.wording import with_ends
 
 REFUTES = 0.15
 """Gain from a tier that the verdict does not name, from which on it is refuted: the same sweep on another day differs
-by up to 10 % on a virtual machine (docs/decisions/speed-of-a-virtual-machine.md)."""
+by up to 10 % on a virtual machine (docs/decisions/speed-of-a-virtual-machine.md). A maximum that is lower by as much
+with more nodes says nothing either way: nodes do not take throughput away by themselves, so all else was not equal."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ def gain(small: SweepVerdict, large: SweepVerdict, tier: str) -> Gain | None:
         )  # `hidden` and `unknown` name nothing that it could refute
         refuted = claims and low > 1 + REFUTES
         return Gain(tier, f"{text}: {'contradicts' if refuted else 'does not fit'} the verdict", refuted)
+    if found.value < 1 - REFUTES and high < 1 and not large.at_least:
+        return Gain(tier, f"{text}: all else was not equal, so it says nothing of the verdict", False)
     if high < 1 + COUNTS and not large.at_least:
         refuted = named == {tier} and small.verdict == "single"
         return Gain(tier, f"{text}: {'contradicts' if refuted else 'agrees with'} the verdict", refuted)

@@ -254,7 +254,11 @@ def _scales(
     """One scale for all, so that their throughputs can be compared: under `auto` the smallest that any topology needs.
     A sweep that would have this scale by itself keeps its plain name, and so the trials that it already has."""
     given = str(source.values.get("scale") or "auto")
-    if not targets.kind(str(source.values.get("target") or targets.NAMES[0])).scaled:
+    try:
+        scaled = targets.kind(str(source.values.get("target") or targets.NAMES[0])).scaled
+    except RequestError as error:
+        raise source.error("target", str(error)) from None
+    if not scaled:
         return [given] * len(entries)
     alone = []
     for options, key, item in entries:

@@ -69,6 +69,10 @@ def test_one_scale_for_all(parse):
         ("topologies: [1/1/1/1M, 1/1/1/1M]\n", "line 1: 1-1-1-1M.browse_only.shardingsphere is asked for twice"),
         (TWO + "target: hosts\n", "line 4: target: hosts needs the machines' inventory too; give hosts: FILE.yaml"),
         (TWO + "hosts: lab.yaml\n", "line 4: hosts: of no use to target local; give target: hosts"),
+        (
+            "include: [{topology: 1/1/1/1M}]\nmixes: [read_write]\n",
+            "line 2: mixes: there are no topologies: to combine with; say it in the entries of include:",
+        ),
         (TWO + "target: nope\n", "line 4: target: 'nope' is unknown"),
         (TWO + "target: [local, hosts]\n", "line 4: target: ['local', 'hosts']: expected a text"),
         (TWO + "targets: [local, hosts]\n", "line 4: key: 'targets' is unknown (did you mean 'target'?)"),

@@ -188,8 +188,15 @@ def _entries(source: Source, system: System) -> list[tuple[dict[str, Any], str, 
     """Options of each sweep, and where the file asks for it."""
     common = {k: _text(source, k, source.values[k]) for k in OPTIONS if k in source.values}
     entries: list[tuple[dict[str, Any], str, int | None]] = []
+    name = keyed(system)
+    if "middlewares" in source.values and not name:
+        raise source.error("middlewares", f"middlewares: system {system.name} has none")
+    for key in ("mixes", "middlewares", "exclude"):
+        if key in source.values and "topologies" not in source.values:
+            raise source.error(
+                key, f"{key}: there are no topologies: to combine with; say it in the entries of include:"
+            )
     if "topologies" in source.values:
-        name = keyed(system)
         usual = [system.definition.variants[name].default] if name else []
         axes = [
             source.list(k, d)

@@ -32,12 +32,13 @@ BESIDE_S = 0.007  # between curves, so that equal ones can be seen
 
 
 def draw(folder: Path) -> None:
-    mpl.rcParams["svg.hashsalt"] = SYSTEM
-    draw_queries().savefig(folder / "queries.svg", metadata={"Date": None})
-    if runs_with_rates():
-        draw_rates().savefig(folder / "rates.svg", metadata={"Date": None})
-    if with_law():
-        draw_laws().savefig(folder / "laws.svg", metadata={"Date": None})
+    """In a context, or all that this process draws later would get this study's salt, and other bytes."""
+    with mpl.rc_context({"svg.hashsalt": SYSTEM}):
+        draw_queries().savefig(folder / "queries.svg", metadata={"Date": None})
+        if runs_with_rates():
+            draw_rates().savefig(folder / "rates.svg", metadata={"Date": None})
+        if with_law():
+            draw_laws().savefig(folder / "laws.svg", metadata={"Date": None})
 
 
 def draw_queries() -> Figure:

@@ -37,7 +37,7 @@ def check_additions(before: dict[str, Any], campaign: Campaign) -> None:
         new = now.get(name)
         if new is None:
             raise RequestError(f"spec: campaign {campaign.name} had sweep {name}, which the file no longer has; {hint}")
-        changed = [k for k in ("scale", "seed", "search", "target") if new[k] != old[k]]
+        changed = [k for k in ("seed", "search", "target") if new[k] != old[k]]
         changed += ["users"] * (not set(old["users"]) <= set(new["users"]) or _moved(old, new))
         changed += ["values"] * (not set(old.get("values", [])) <= set(new["values"]))
         changed += ["reps"] * (new["reps"] < old["reps"])

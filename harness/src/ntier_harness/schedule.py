@@ -158,7 +158,7 @@ class Search:
         before = self.record()
         again = before["decisions"][-1:] == [step]
         made = before | self._goal() | {"decisions": before["decisions"] + [step] * (not again)}
-        if made != before or not again:
+        if made != before:
             self.folder.mkdir(parents=True, exist_ok=True)
             durable.write(self.folder / RECORD, json.dumps(made, indent=1))
         users = step["users"]

@@ -101,8 +101,17 @@ def test_nothing_is_hidden_while_something_measured_may_be_full():
     found = limited(cpu)
     assert (found.verdict, named(found)) == ("unknown", [])
     assert any("db1 cpu may have no room" in text for _, v in found.trials for text in v.evidence)
-    steady = replace(cpu, values=np.full(CELLS, 86.0))
+    steady = replace(resource("db1", mean=78.0), values=np.full(CELLS, 78.0))
     assert limited(steady).verdict == "hidden"
+
+
+@pytest.mark.parametrize(("used", "verdict"), [(79.0, "hidden"), (81.0, "unknown")])
+def test_nothing_is_hidden_beside_a_cpu_that_is_used_four_fifths(used, verdict):
+    """Where some requests pass others, those that wait do so in a part of the time."""
+    steady = replace(resource("app1", mean=used), values=np.full(CELLS, used))
+    found = limited(steady)
+    assert (found.verdict, named(found)) == (verdict, [])
+    assert any("app1 cpu may have no room" in text for _, v in found.trials for text in v.evidence) == (used > 80)
 
 
 @pytest.mark.parametrize(("measured", "verdict"), [(True, "unknown"), (False, "hidden")])

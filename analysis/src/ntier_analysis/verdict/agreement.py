@@ -122,7 +122,7 @@ def _pooled(key: Group, verdicts: list[Verdict]) -> Bottleneck:
     found = [b for v in verdicts for b in v.bottlenecks if (b.tier, b.resource) == key]
     mean, low, high = pooled(*np.array([(b.saturation, b.low, b.high) for b in found]).T)
     times = Counter(n for b in found for n in b.nodes)
-    named = tuple(sorted(n for n in times if 2 * times[n] >= len(found)))
+    named = tuple(sorted(n for n in times if 2 * times[n] >= len(found))) or tuple(sorted(times))
     item = Counter(b.item for b in found).most_common(1)[0][0]
     return Bottleneck(*key, named, mean, low, high, item)
 

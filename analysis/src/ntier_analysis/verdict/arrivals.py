@@ -7,7 +7,7 @@ import numpy as np
 from ntier_analysis.statistics.laws import MIN_PLATEAU
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import COUNTS
-from ntier_analysis.verdict.plateau import pooled
+from ntier_analysis.verdict.plateau import DIFFER_P, falls, pooled, without_highest
 from ntier_analysis.verdict.reasoning import untold
 from ntier_analysis.wording import counted
 
@@ -30,8 +30,9 @@ def unlimited(result: SweepVerdict, valid: list[TrialData]) -> None:
 def measure_capacity(result: SweepVerdict, valid: list[TrialData], limited: list[TrialData]) -> list[TrialData]:
     """Pools the loads whose backlog grows; returns those that count."""
     members, retrograde = list(limited), None
-    while len(members) > 1 and _falls(members):
-        retrograde, members = members[-1].load, members[:-1]
+    # (of sums alone nobody knows whether trials differ by chance: then the size of the fall must do)
+    while falls(members) and not pooled(members)[1] >= DIFFER_P:
+        retrograde, members = members[-1].load, without_highest(members)
     found, _ = pooled(members)
     result.max_throughput = found
     result.plateau_users = tuple(t.load.users for t in members)
@@ -47,8 +48,3 @@ def measure_capacity(result: SweepVerdict, valid: list[TrialData], limited: list
     if retrograde is not None:
         result.evidence.append(f"retrograde: from {retrograde.named} on throughput falls by more than {COUNTS:.0%}")
     return members
-
-
-def _falls(members: list[TrialData]) -> bool:
-    rest = np.mean([t.load.throughput_per_s for t in members[:-1]])
-    return bool(members[-1].load.throughput_per_s < (1 - COUNTS) * rest)

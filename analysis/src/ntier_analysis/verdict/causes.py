@@ -276,8 +276,8 @@ def _without_full_anyway(
 ) -> tuple[list[Saturation], list[str], dict[Key, str]]:
     """Drops what is full at low load, if another cause explains the limit nearly all of the time. Where none does, why
     it is not known whether these limit: what fills them at each load that loses nothing may fill them at others."""
-    anyway = [s for s in some if s.group in context.full_anyway]
-    rest = [s for s in some if s.group not in context.full_anyway]
+    anyway = [s for s in some if context.is_full_anyway(s)]
+    rest = [s for s in some if not context.is_full_anyway(s)]
     text = "{} is already full at loads that lose nothing, and throughput grows beyond them: "
     if not any(s.share.value >= EXPLAINS for s in rest):
         doubt = text + "it may limit, or something that is not measured"
@@ -306,7 +306,7 @@ def _pools(pools: list[Saturation], hard: list[Saturation], context: Context) ->
     for s in pools:
         below = [
             o
-            for o in [*hard, *pools]
+            for o in [*hard, *(p for p in pools if p.key not in context.node_full_always)]
             if o is not s and (_deeper(o, s, context) or (o.resource not in SOFT and o.tier == s.tier))
         ]
         deeper = [o for o in below if o.share.value >= min(FULL, EXPLAINS * s.share.value)]
@@ -314,7 +314,11 @@ def _pools(pools: list[Saturation], hard: list[Saturation], context: Context) ->
             deeper = [o for o in below if o.resource not in SOFT]
         text = f"{s.name} was full in {100 * s.share.value:.0f} % of the run: a symptom"
         longer = context.held_longer.get(s.key, 1.0)
-        if deeper:
+        if s.key in context.node_full_always:  # its holders keep their places without work, as a fixed pool below does
+            symptoms.append(
+                f"{s.name} is full at each load that loses nothing, and throughput grows beyond them: it does not limit"
+            )
+        elif deeper:
             cause = max(deeper, key=lambda o: (o.resource not in SOFT, _deeper(o, s, context), o.share.value))
             symptoms.append(f"{text} of {cause.name}")
         elif longer > HELD_LONGER * _slowed(context):

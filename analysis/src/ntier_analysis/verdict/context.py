@@ -23,18 +23,19 @@ of the time is waiting. Half as many places again would give little more."""
 @dataclass(frozen=True)
 class Context:
     """`full_anyway`: (tier, resource) of resources that were full where nothing was lost, and that throughput has
-    outgrown; `full_always`: those of them that were full at each such load; `held_longer`: pools -> how many times
-    longer a place is held on the plateau than at low load; `together`: pools whose holders wait for one thing whenever
-    the system stands still; `used_pct`: resource of a node -> mean utilization over the
-    plateau; `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the room of those that read full;
-    `needed_pct`: CPU -> mean use that the plateau's throughput needs, by that at low loads; `level`: that throughput;
-    `order`: tiers from the client inwards; `levels_off`: other loads show that throughput no longer grows as the law
-    says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d ln N from a lower load; `outdone`:
-    trial -> throughput of the best higher load, in times of its own; `cores`: node -> CPU capacity, where it is
-    known."""
+    outgrown; `full_always`: those of them that were full at each such load; `node_full_always`: the same of single
+    nodes, pools too; `held_longer`: pools -> how many times longer a place is held on the plateau than at low load;
+    `together`: pools whose holders wait for one thing whenever the system stands still; `used_pct`: resource of a node
+    -> mean utilization over the plateau; `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the
+    room of those that read full; `needed_pct`: CPU -> mean use that the plateau's throughput needs, by that at low
+    loads; `level`: that throughput; `order`: tiers from the client inwards; `levels_off`: other loads show that
+    throughput no longer grows as the law says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d
+    ln N from a lower load; `outdone`: trial -> throughput of the best higher load, in times of its own; `cores`: node
+    -> CPU capacity, where it is known."""
 
     full_anyway: frozenset[Group] = frozenset()
     full_always: frozenset[Group] = frozenset()
+    node_full_always: frozenset[Key] = frozenset()
     held_longer: dict[Key, float] = field(default_factory=dict)
     together: frozenset[Key] = frozenset()
     used_pct: dict[Key, float] = field(default_factory=dict)
@@ -48,9 +49,14 @@ class Context:
     outdone: dict[str, float] = field(default_factory=dict)
     cores: dict[str, float] = field(default_factory=dict)
 
+    def is_full_anyway(self, s: Saturation) -> bool:
+        """Whether something else than the requests fills it: its tier was full at a load that loses nothing, or itself
+        at all of them. (One replica can be full while its tier is used little.)"""
+        return s.group in self.full_anyway or s.key in self.node_full_always
+
     def is_always_full(self, s: Saturation) -> bool:
         """Whether it was full at each load that loses nothing. (A disk is judged by who waits for it.)"""
-        return s.group in self.full_always and s.key not in self.disks
+        return (s.group in self.full_always or s.key in self.node_full_always) and s.key not in self.disks
 
 
 NO_CONTEXT = Context()
@@ -65,10 +71,11 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
     level = float(np.mean([load.throughput_per_s for load, _ in plateau]))
     outgrown = [(load, found) for load, found in free if load.throughput_per_s <= LOW_ENOUGH * level]
     low = [(load, found) for load, found in free if load.throughput_per_s <= NEARLY * level]
-    full = [{g for g, pct in _used([trial], "group").items() if pct >= NO_ROOM_PCT} for trial in outgrown] or [set()]
+    full, nodes = _full(outgrown, "group"), _full(outgrown, "key")
     return Context(
         frozenset(set.union(*full)),
         frozenset(set.intersection(*full)),
+        frozenset(set.intersection(*nodes)),
         _held_longer(low, plateau),
         together(plateau),
         _used(plateau, "key"),
@@ -77,6 +84,11 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
         _needed(low, level),
         level,
     )
+
+
+def _full(trials: Trials, by: str) -> list[set]:
+    """What was full in each trial."""
+    return [{name for name, pct in _used([t], by).items() if pct >= NO_ROOM_PCT} for t in trials] or [set()]
 
 
 def _needed(low: Trials, level: float) -> dict[Key, float]:

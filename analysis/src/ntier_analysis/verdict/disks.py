@@ -7,13 +7,15 @@ does, in proportion to the throughput."""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from ntier_analysis.verdict.load import COUNTS, Load
-from ntier_analysis.verdict.saturation import Key, Saturation
+from ntier_analysis.verdict.saturation import THRESHOLD, Key, Saturation
 
 HERE = 0.5
 """Share of the users who wait that the requests queueing at the disks account for, from which on they wait there; with
@@ -37,6 +39,8 @@ and with work of very different size a short run reads that by chance (simulated
 a pool is held without waiting, and one at a time of a disk is proved only by ..."""
 IN_PROPORTION_PCT = 108.0
 """... an extrapolation of about 100 %."""
+STACKED = re.compile(r"(dm-|md)\d+")
+"""Devices of the kernel that pass what they get on to disks, which count it again."""
 KNOWN_LIMIT = ("cgroup",)
 """Sources whose utilization is a share of a limit that is in force, bytes by bytes: 100 % is full."""
 
@@ -73,31 +77,41 @@ def _disk(s: Saturation, low: Trials, free: Trials, plateau: Trials, level: floa
     share, longer, text = _waiting_here(s, low, plateau)
     if not low and free:  # what users wait longer than at any lower load, they wait longer somewhere
         share, longer, text = _waiting_here(s, free[:1], plateau)
-        share = share if share >= HERE else float("nan")  # a load that waits itself acquits no disk
-    if share >= HERE or longer >= LONGER:
+    if share >= HERE or (longer >= LONGER and _queues(s, plateau)):
         return Disk(Room.NONE, text)
-    if share < HERE:
+    if share < HERE and low:  # a load that waits itself acquits no disk
         why = f"most of the users wait elsewhere, though a request takes {longer:.1f} times as long as at low load"
-        queues = longer >= PLACES_LEFT and share >= COUNTS
-        return Disk(Room.UNKNOWN, why) if queues else Disk(Room.SOME, text)
-    expected = _expected(s.group, low, level, LOW_ENOUGH)
+        unclear = longer >= LONGER or (longer >= PLACES_LEFT and share >= COUNTS)
+        return Disk(Room.UNKNOWN, why) if unclear else Disk(Room.SOME, text)
+    expected = _expected(s, low, level, LOW_ENOUGH)
     limit = OUTGROWN_PCT
     if np.isnan(expected):
-        expected, limit = _expected(s.group, low, level, NEARLY), IN_PROPORTION_PCT
+        expected, limit = _expected(s, low, level, NEARLY), IN_PROPORTION_PCT
     if np.isnan(expected) or limit < expected <= OUTGROWN_PCT:
         return Disk(Room.UNKNOWN, "neither its queue nor a load that is low enough was measured")
     text = f"by its use at low load, this throughput would need {expected:.0f} %"
     return Disk(Room.PERHAPS if expected > OUTGROWN_PCT else Room.NONE, text)
 
 
-def _expected(group: tuple[str, str], low: Trials, level: float, share: float) -> float:
+def _alike(a: Saturation, b: Saturation) -> bool:
+    """The same disk of one replica or another: the disk of the system and that of the data are two."""
+    return a.group == b.group and a.item == b.item
+
+
+def _queues(s: Saturation, plateau: Trials) -> bool:
+    """Whether so many requests are at the disk that what made them LONGER is each other (Little's law: of one that
+    serves one at a time, and is busy, as many are there as their time is longer). Larger requests take longer alone."""
+    return _mean([o.queue for _, found in plateau for o in found if _alike(o, s)]) >= LONGER * THRESHOLD / 100
+
+
+def _expected(s: Saturation, low: Trials, level: float, share: float) -> float:
     """Use that the throughput `level` would need in proportion to that at loads of at most this share of it, %. Mean of
     the replicas: a heavy request on one of them is chance."""
     needed = [
         o.utilization_mean_pct / load.throughput_per_s
         for load, found in low
         for o in found
-        if o.group == group and np.isfinite(o.utilization_mean_pct) and load.throughput_per_s <= share * level
+        if _alike(o, s) and np.isfinite(o.utilization_mean_pct) and load.throughput_per_s <= share * level
     ]
     return float(np.mean(needed)) * level if needed else float("nan")
 
@@ -108,20 +122,25 @@ def _waiting_here(s: Saturation, low: Trials, plateau: Trials) -> tuple[float, f
 
     Requests wait if they exceed the queue that this rate of requests has at low load (Little's law: rate = queue /
     time). Users who wait: X (R - R0)."""
-    before = _mean([o.wait_ms for _, found in low for o in found if o.group == s.group])
+    usual: dict[str, list[float]] = defaultdict(list)
+    for o in (o for _, found in low for o in found if o.group == s.group):
+        usual[o.item].append(o.wait_ms)
+    times = {item: mean for item, values in usual.items() if (mean := _mean(values)) > 0}
+    before = times.get(s.item, float("nan"))
     if not before > 0:
         return float("nan"), float("nan"), ""
     base_s = _mean([load.response_s for load, _ in low])
     shares = []
     for load, found in plateau:
-        disks = [o for o in found if o.group == s.group and np.isfinite(o.queue) and o.wait_ms > 0]
+        of_tier = [o for o in found if o.group == s.group and np.isfinite(o.queue) and o.wait_ms > 0]
         users = load.throughput_per_s * (load.response_s - base_s)
-        if disks and users > 0:
-            shares.append(sum(o.queue * max(0.0, 1 - before / o.wait_ms) for o in disks) / users)
+        counted = [o for o in _not_twice(of_tier) if o.item in times]
+        if counted and users > 0:
+            shares.append(sum(o.queue * max(0.0, 1 - times[o.item] / o.wait_ms) for o in counted) / users)
     share = _mean(shares)
     if np.isnan(share):
         return share, share, ""
-    now = _mean([o.wait_ms for _, found in plateau for o in found if o.group == s.group])
+    now = _mean([o.wait_ms for _, found in plateau for o in found if _alike(o, s)])
     return (
         share,
         now / before,
@@ -130,6 +149,12 @@ def _waiting_here(s: Saturation, low: Trials, plateau: Trials) -> tuple[float, f
             " who wait do so here"
         ),
     )
+
+
+def _not_twice(found: list[Saturation]) -> list[Saturation]:
+    """Without the devices that stand on others of their node."""
+    below = {o.node for o in found if not STACKED.fullmatch(o.item)}
+    return [o for o in found if o.node not in below or not STACKED.fullmatch(o.item)]
 
 
 def _mean(values: list[float]) -> float:

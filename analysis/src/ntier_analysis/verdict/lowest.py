@@ -17,7 +17,7 @@ def unproved(result: SweepVerdict, valid: list[TrialData]) -> list[Bottleneck]:
     lowest = [s for s in valid[0].saturations if s.utilization_mean_pct >= NO_ROOM_PCT]
     full = {(*s.group, s.node) for s in lowest}
     hard = [b for b in result.bottlenecks if b.resource not in SOFT]
-    return [b for b in hard if all((b.tier, b.resource, n) in full for n in b.nodes)]
+    return [b for b in hard if b.nodes and all((b.tier, b.resource, n) in full for n in b.nodes)]
 
 
 def full_throughout(result: SweepVerdict, valid: list[TrialData]) -> list[str]:

@@ -75,8 +75,8 @@ def measure_plateau(
     members = _without_unfinished(members)
     found, p = pooled(members)
     retrograde = None
-    while len(members) > MIN_PLATEAU and p < DIFFER_P and _falls(members):
-        retrograde, members = members[-1].load, members[:-1]
+    while len(members) > MIN_PLATEAU and levels(members) > 1 and p < DIFFER_P and falls(members):
+        retrograde, members = members[-1].load, without_highest(members)
         found, p = pooled(members)
     result.plateau_users = tuple(t.load.users for t in members)
     result.max_throughput, result.at_least = found, len(set(result.plateau_users)) < MIN_PLATEAU
@@ -97,14 +97,27 @@ def _without_unfinished(members: list[TrialData]) -> list[TrialData]:
     """Also where fewer than MIN_PLATEAU loads remain: what a load that has not settled serves in its run is a lower
     bound, so it cannot lower the maximum. A database that collapsed gave 16, 4 and 1/s at 2, 8 and 24 times its
     knee."""
-    while len(members) > 1 and not members[-1].load.settled and pooled(members)[1] < DIFFER_P and _falls(members):
-        members = members[:-1]
+    while levels(members) > 1 and not members[-1].load.settled and pooled(members)[1] < DIFFER_P and falls(members):
+        members = without_highest(members)
     return members
 
 
-def _falls(members: list[TrialData]) -> bool:
-    rest = np.mean([t.load.throughput_per_s for t in members[:-1]])
-    return bool(members[-1].load.throughput_per_s < (1 - COUNTS) * rest)
+def levels(members: list[TrialData]) -> int:
+    """How many different loads."""
+    return len({t.load.level for t in members})
+
+
+def without_highest(members: list[TrialData]) -> list[TrialData]:
+    """Without all repetitions of the highest load."""
+    return [t for t in members if t.load.level != members[-1].load.level]
+
+
+def falls(members: list[TrialData]) -> bool:
+    """Whether the highest load makes less than the others, each the mean of all its repetitions: to leave out the worse
+    ones alone would choose by the outcome."""
+    rest = [t.load.throughput_per_s for t in without_highest(members)]
+    highest = [t.load.throughput_per_s for t in members if t.load.level == members[-1].load.level]
+    return bool(rest) and bool(np.mean(highest) < (1 - COUNTS) * np.mean(rest))
 
 
 def _describe(

@@ -94,11 +94,10 @@ def untold(load: Load) -> str:
     if not (np.isfinite(load.offered_per_s) and np.isfinite(load.growth_per_s)):
         return "the heartbeat does not say how many interactions began (`started`), so the backlog is not known"
     share = load.growth_per_s / load.offered_per_s if load.offered_per_s > 0 else 0.0
-    if share >= COUNTS and load.growth_per_s < SURE * load.growth_error_per_s:
-        return (
-            f"whether the backlog grows is not known: it grew by {load.growth_per_s:.2f} each second, s.e. "
-            f"{load.growth_error_per_s:.2f}; run longer"
-        )
+    error = load.growth_error_per_s
+    if share >= COUNTS and not load.growth_per_s >= SURE * error:
+        known = f"s.e. {error:.2f}; run longer" if np.isfinite(error) else "with an error that is not known"
+        return f"whether the backlog grows is not known: it grew by {load.growth_per_s:.2f} each second, {known}"
     if share < COUNTS and load.users_real > 1 and ALL_BUSY * load.users_real <= load.pending <= load.users_real:
         return (
             f"{load.pending} of the driver's {load.users_real:g} workers waited for an answer at the end: they may "

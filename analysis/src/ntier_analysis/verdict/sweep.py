@@ -45,9 +45,10 @@ def judge_sweep(
         result = judge_values(sweep, topology, ordered, valid, lambda some: judge_sweep(sweep, topology, some, scale))
     else:
         result = _judge_loads(sweep, topology, ordered, valid, scale, searched=searched)
-    if valid:
-        first = valid[0].load
+    if ordered:
+        first = (valid or ordered)[0].load
         result.load_model, result.factor, result.factor_unit = first.model.value, first.factor, first.unit
+    if valid:
         result.reasoning = how.said
         if how.model is not LoadModel.CLOSED or not first.by_users:
             result.evidence.insert(0, how.said)
@@ -107,7 +108,8 @@ def _judge_loads(
             result.verdict, result.kind, result.bottlenecks = "unknown", "", []
             result.evidence.append(why)
     if result.verdict == "none":
-        _up_to_the_highest_valid(result, ordered, valid[-1].load)
+        result.at_least = True  # although some waiting may cost so much that the loads look like a plateau
+        _up_to_the_highest_told(result, ordered, [t.load for t in valid if not untold(t.load)][-1])
     if limited:
         result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
     result.evidence += first_to_saturate(valid)
@@ -115,13 +117,15 @@ def _judge_loads(
     return result
 
 
-def _up_to_the_highest_valid(result: SweepVerdict, ordered: list[TrialData], top: Load) -> None:
-    """`none` speaks of all loads that were asked for: it needs a valid trial of the highest."""
-    above = list(dict.fromkeys(t.load.named for t in ordered if _place(t.load) > _place(top)))
+def _up_to_the_highest_told(result: SweepVerdict, ordered: list[TrialData], top: Load) -> None:
+    """`none` speaks of all loads that were asked for: it needs a valid trial of the highest that can be judged."""
+    above = [t.load for t in ordered if _place(t.load) > _place(top)]
     if not above:
         return
     result.verdict = "unknown"
-    result.evidence.append(f"whether something limits at {join(above)} is not known: no trial there is valid")
+    names = join(list(dict.fromkeys(load.named for load in above)))
+    why = next((text for load in above if load.valid and (text := untold(load))), "no trial there is valid")
+    result.evidence.append(f"whether something limits at {names} is not known: {why}")
 
 
 def _seen(some: Iterable[TrialData]) -> list[tuple[Load, list[Saturation]]]:

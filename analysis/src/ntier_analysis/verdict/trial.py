@@ -31,6 +31,9 @@ OUTDONE = 1.25
 """Throughput of a higher load against a load's own, from which on nothing hidden limits at this one: what limits holds
 throughput level. At 1.15 a hidden disk is missed whose loads serve 12 to 15/s in runs of 40 s (one of 387 tuning cases
 of bench/queueing; no other verdict of these, of 240 selection and of 347 scoring cases differs)."""
+MAY_LIMIT_PCT = 80.0
+"""Mean use of a CPU from which on it may be what limits, though it is not full in the mean: where some requests pass
+others, or come in bursts, those that wait do so in a part of the time."""
 MISSING = 0.1
 """Share of missing samples from which on a resource counts as not measured."""
 COARSE_S = 0.5
@@ -157,7 +160,9 @@ def _without_cause(
     if why := not_hidden(load, found, context.growth.get(load.trial)):
         return Verdict("unknown", evidence=[*evidence, why], lost=lost)
     growth = context.growth.get(load.trial, 0.0)
-    if growth >= STILL_GROWS or lost < HIDDEN:
+    # a backlog that surely grows is a limit, however slowly it does
+    little = COUNTS if load.model is LoadModel.OPEN else HIDDEN
+    if growth >= STILL_GROWS or lost < little:
         grows = f"throughput still grows as the users do (d ln X / d ln N {growth:.2f})"
         evidence.append(f"{grows if growth >= STILL_GROWS else 'waiting costs little'}: not a limit yet")
         return Verdict("unknown" if stops is Stops.UNTOLD else "none", evidence=evidence, lost=lost)
@@ -186,13 +191,14 @@ def _may_be_full(s: Saturation, load: Load, context: Context) -> bool:
     used = mean_use(s)
     most = context.most_pct.get(s.key, used.high if np.isfinite(used.high) else used.value)
     most *= max(1.0, load.throughput_per_s / context.level)
-    return not _has_room(s, context) and most + s.collected_pct >= NO_ROOM_PCT
+    often = s.resource == "cpu" and used.value >= MAY_LIMIT_PCT
+    return not _has_room(s, context) and (often or most + s.collected_pct >= NO_ROOM_PCT)
 
 
 def _has_room(s: Saturation, context: Context) -> bool:
     """Whether it is known that its utilization says nothing of its room."""
     wide = s.key in context.disks and context.disks[s.key].room in (Room.SOME, Room.PERHAPS)
-    return wide or s.group in context.full_anyway
+    return wide or context.is_full_anyway(s)
 
 
 def _use_text(s: Saturation) -> str:
@@ -319,7 +325,9 @@ def _relation(
     first, second = (max(g, key=lambda s: s.share.value) for g in (a, b))
     found = relation(first, second, load)
     if np.isnan(found.lift):
-        return "", ""
+        if min(first.share.value, second.share.value) < FULL:
+            return "", ""
+        return UNTOLD, f"{first.name} and {second.name} are both full, in too few samples to tell whether both limit"
     text = (
         f"{first.name} and {second.name}: saturated together in {100 * found.joint:.0f} %, at least one in "
         f"{100 * found.union:.0f} % of the run; lift {found.lift:.2f}"

@@ -40,6 +40,30 @@ def test_a_time_stamp_of_the_end(tmp_path):
     assert jtl(path, stamp="end")["start_s"].tolist() == pytest.approx([1790000000.88])
 
 
+def test_a_transaction_within_another_one_is_no_interaction(tmp_path):
+    """One user pays within the order, another one after it; a third one's order is all payment."""
+    summed = '"Number of samples in transaction : 2, number of failing samples : 0"'
+    lines = [
+        f"{start},{elapsed},{label},200,{summed},user {user},true"
+        for start, elapsed, label, user in [
+            (1790000000100, 300, "Pay", 1),
+            (1790000000000, 500, "Order", 1),
+            (1790000000000, 500, "Order", 2),
+            (1790000000500, 300, "Pay", 2),
+            (1790000000000, 400, "Pay", 3),
+            (1790000000000, 400, "Order", 3),
+        ]
+    ]
+    file = tmp_path / "nested.jtl"
+    header = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,success"
+    file.write_text("\n".join([header, *lines]) + "\n")
+    kept = jtl(file).query("transaction")
+    assert sorted(kept["interaction"]) == ["Order", "Order", "Order", "Pay"]
+    assert kept.loc[kept["interaction"] == "Pay", "response_time_ms"].tolist() == [300.0]
+    file.write_text(file.read_text().replace("threadName", "something"))
+    assert jtl(file)["transaction"].all(), "without names of threads nobody knows"
+
+
 def test_transactions_are_marked(tmp_path):
     sum_up = '1790000000000,900,Buy,200,"Number of samples in transaction : 2, number of failing samples : 0"'
     frame = jtl(write(tmp_path, HEADER, f"{sum_up},Users 1-1,true,9,2,2,0", *ROWS))

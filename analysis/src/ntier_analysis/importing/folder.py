@@ -16,6 +16,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.importing.trials import TARGET, checked, keep, stored
 from ntier_analysis.ingest import summary
 from ntier_analysis.parsers.csvfile import line_of, read_csv
+from ntier_analysis.parsers.generated import in_whole_seconds, spread
 from ntier_analysis.store.schema import TABLES, kinds
 from ntier_analysis.store.tables import locked
 from ntier_analysis.store.validation import ROUNDING, Place, validated
@@ -222,7 +223,12 @@ def _refuse_shares(frame: pd.DataFrame, place: Place) -> None:
 def _interactions(frame: pd.DataFrame, trials: pd.DataFrame, place: Place) -> pd.DataFrame:
     ok = frame["ok"] if "ok" in frame else pd.Series(None, index=frame.index, dtype=object)
     frame["ok"] = ok.astype(object).where(ok.notna(), True).astype(bool)
-    return validated("interactions", _with_phase(frame, trials, place), place)
+    frame = validated("interactions", _with_phase(frame, trials, place), place)
+    for rows in frame.groupby(["sweep", "trial"], sort=False).indices.values():
+        t = frame["t_s"].to_numpy(dtype=float)[rows]
+        if in_whole_seconds(t):
+            frame.iloc[rows, frame.columns.get_loc("t_s")] = spread(t)
+    return frame
 
 
 def _with_phase(frame: pd.DataFrame, trials: pd.DataFrame, place: Place) -> pd.DataFrame:

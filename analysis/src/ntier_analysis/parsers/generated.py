@@ -58,6 +58,11 @@ def spread(t_s: np.ndarray) -> np.ndarray:
     return t_s + (position + 0.5) / count
 
 
+def in_whole_seconds(t_s: np.ndarray) -> bool:
+    """Whether these times were cut to whole seconds: more than two in a second, and none between two."""
+    return len(t_s) > 2 * len(np.unique(t_s)) and bool((t_s == np.floor(t_s)).all())
+
+
 def seconds_of(texts: pd.Series) -> tuple[np.ndarray, np.ndarray]:
     """Times as load generators write them -> s since 1970, and which could not be read (n,)."""
     texts = texts.astype(str)

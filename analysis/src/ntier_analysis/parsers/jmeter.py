@@ -23,9 +23,9 @@ _TRANSACTION = "Number of samples in transaction"
 def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
     """-> `start_s, t_s` (completion), `interaction, response_time_ms, ok, bytes, threads, transaction`, by completion.
 
-    `stamp`: whether timeStamp is the `start` or the `end` of a sample (sampleresult.timestamp.start). `threads`: active
-    threads of that JMeter (NaN if not recorded); `transaction`: the sample sums up others. Raises DataError naming
-    file, line and column, also for XML and for a file without header."""
+    `stamp`: whether timeStamp is the `start` or the `end` of a sample (sampleresult.timestamp.start). `threads`:
+    active threads of that JMeter (NaN if not recorded); `transaction`: the sample sums up others, and is in no such
+    sample. Raises DataError naming file, line and column, also for XML and for a file without header."""
     delimiter = _delimiter(path, header_line(path))
     raw = read_csv(path, NEEDED, optional=OPTIONAL, delimiter=delimiter, strict=True)
     success = raw["success"].str.lower()
@@ -52,7 +52,25 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
             "transaction": message.str.startswith(_TRANSACTION),
         }
     )
+    if frame["transaction"].any():
+        frame["transaction"] &= ~_inside(frame, path, delimiter)
     return frame.sort_values("t_s", kind="stable", ignore_index=True)
+
+
+def _inside(frame: pd.DataFrame, path: Path, delimiter: str) -> pd.Series:
+    """Transactions within another one of their thread: the outer one is what the user did. None, where the file does
+    not name threads."""
+    try:
+        threads = read_csv(path, {"threadName": "text"}, delimiter=delimiter, strict=True)["threadName"]
+    except DataError:
+        return pd.Series(False, index=frame.index)
+    rows = pd.DataFrame({"thread": threads, "start": frame["start_s"].round(3), "end": frame["t_s"].round(3)})
+    rows = rows[frame["transaction"]].assign(line=frame.index[frame["transaction"]])
+    # of two that take the same time the outer one is written last
+    rows = rows.sort_values(["thread", "start", "end", "line"], ascending=[True, True, False, False])
+    reach = rows.groupby("thread")["end"].cummax().groupby(rows["thread"]).shift()
+    inside = (rows["end"] <= reach) & (rows["start"] < reach)
+    return inside.reindex(frame.index, fill_value=False)
 
 
 def _delimiter(path: Path, header: str) -> str:

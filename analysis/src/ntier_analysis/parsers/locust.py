@@ -10,7 +10,15 @@ import pandas as pd
 
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.csvfile import header_line, line_of, read_csv
-from ntier_analysis.parsers.generated import TIMES, Generated, by_completion, seconds_of, steps
+from ntier_analysis.parsers.generated import (
+    TIMES,
+    Generated,
+    by_completion,
+    in_whole_seconds,
+    seconds_of,
+    spread,
+    steps,
+)
 
 COUNT, FAILED, MEAN = "Total Request Count", "Total Failure Count", "Total Average Response Time"
 ALL = "Aggregated"
@@ -104,6 +112,9 @@ def _requests(path: Path, header: str) -> Generated:
         ok &= raw["exception"].str.strip().str.lower().isin(_GOOD).to_numpy()
     if not {"success", "exception"} & set(raw.columns):
         notes.append("which requests failed (the table has neither success nor exception)")
+    if in_whole_seconds(t):
+        t = spread(t)
+        notes.append("when in its second a request ended (its times are whole seconds)")
     completed = t + response / 1000 if stamp[0] == "start_time" else t
     size = raw["response_length"] if "response_length" in raw else float("nan")
     frame = by_completion(completed, response, raw["name"].to_numpy(), ok, np.asarray(size, dtype=float))

@@ -23,6 +23,9 @@ from ntier_analysis.parsers.counters import long_form
 from ntier_analysis.sysstat import SaFile, is_sa, read
 
 KIB = 1024
+CARRIES_BYTES = 1e6
+"""Bytes per s from which on an interface whose use always reads 0.00 % has no known speed: one of 160 Gbit/s would read
+that."""
 _IGNORED_INTERFACES = ("lo", "veth", "docker", "incusbr", "ntierbr", "virbr", "tap")
 
 # group -> {sysstat's field: (resource, metric, unit, factor)}
@@ -105,6 +108,20 @@ def sysstat(
     return _long(wide, _in_turn(t, late), np.array(intervals, dtype=float))
 
 
+def _of_known_speed(series: list[Series]) -> list[Series]:
+    """Without the use of interfaces whose speed the kernel does not tell, as of many virtual ones: sysstat shows 0."""
+    most: dict[tuple[str, str], float] = {}
+    for (resource, item, metric, _), _, values, _ in series:
+        if resource == "network" and len(values):
+            most[item, metric] = float(values.max())
+
+    def known(item: str, metric: str) -> bool:
+        carried = max(most.get((item, way), 0.0) for way in ("rx_bytes_per_s", "tx_bytes_per_s"))
+        return metric != "utilization_pct" or most.get((item, metric), 0.0) > 0 or carried < CARRIES_BYTES
+
+    return [s for s in series if s[0][0] != "network" or known(*s[0][1:3])]
+
+
 def cpus(path: Path, content: bytes | None = None) -> int:
     """Number of CPUs that the file names. Raises DataError if it names none."""
     content = read_bytes(path) if content is None else content
@@ -181,7 +198,7 @@ def _of_file(path: Path, file: SaFile, own_machine: bool, network_bits_s: float 
             f"{path}: {name} has format {file.not_read[name]:#x} of sysstat {file.version}, which is not known"
         )
     late, all_ = _late(path, file.t_s), _series(file, own_machine, network_bits_s)
-    return long_form([(key, _in_turn(t, late), *more) for key, t, *more in all_ if len(t)])
+    return long_form(_of_known_speed([(key, _in_turn(t, late), *more) for key, t, *more in all_ if len(t)]))
 
 
 def _series(file: SaFile, own_machine: bool, network_bits_s: float | None) -> Iterator[Series]:
@@ -289,4 +306,4 @@ def _long(wide: dict[tuple[str, str, str, str], dict[int, float]], t: np.ndarray
     for key, values in wide.items():
         rows = np.fromiter(values, dtype=int)
         series.append((key, t[rows], np.fromiter(values.values(), dtype=float), dt[rows]))
-    return long_form(series)
+    return long_form(_of_known_speed(series))

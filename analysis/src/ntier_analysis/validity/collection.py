@@ -180,7 +180,8 @@ def files(trial: RawTrial) -> Finding:
     missing = []
     for node, collector in trial.collectors():
         name = "sysstat.json" if collector == "sysstat" else f"{collector}.csv"
-        if trial.path(f"nodes/{node}/{name}") is None:
+        there = trial.sysstat_file(node) if collector == "sysstat" else trial.path(f"nodes/{node}/{name}")
+        if there is None:
             missing.append(f"nodes/{node}/{name}")
     declared = [n for n in trial.nodes if n not in trial.manifest.collectors]
     missing += [f"collectors of {name} (none in the manifest)" for name in declared]

@@ -176,9 +176,10 @@ def _equal(a: float | None, b: float | None) -> bool:
 def memory(trial: RawTrial) -> Finding:
     """A control group counts its own kills and swapping; on a machine of its own, the kernel tells kills and sysstat
     tells swapping."""
-    events, counters = [], "procstat" if trial.own_machines else "cgroup_mem_io"
+    events, untold, counters = [], [], "procstat" if trial.own_machines else "cgroup_mem_io"
     for name in trial.nodes:
-        kills = in_run(trial, name, counters, "oom_kills")["value"]
+        kills = in_run(trial, name, counters, "oom_kills")["value"].dropna()
+        untold += [] if len(kills) else [name]
         if len(kills) and kills.max() > kills.min():
             events.append(f"{name}: {kills.max() - kills.min():.0f} processes killed, out of memory")
         swap = in_run(trial, name, counters, "swap_bytes")["value"]
@@ -188,6 +189,8 @@ def memory(trial: RawTrial) -> Finding:
         swapped = sum(in_run(trial, name, "sysstat", f"swap_{way}_per_s")["value"].sum() for way in ("in", "out"))
         if swapped:
             events.append(f"{name}: swapped {swapped:.0f} pages")
+    if untold and not events:
+        return undecidable(f"kills for lack of memory were not counted on {', '.join(untold)}", required=False)
     return exact(float(len(events)), 0.0, "events", "; ".join(events) or "none", len(trial.nodes))
 
 

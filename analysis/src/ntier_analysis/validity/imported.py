@@ -13,7 +13,7 @@ from ntier_analysis.contracts import Check, Outcome, implied
 from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.validity.generator import CLIENT_BUSY_PCT
-from ntier_analysis.validity.host import HOST_MEAN_PCT, HOST_P95_PCT
+from ntier_analysis.validity.host import HOST_MEAN_PCT, HOST_P95_PCT, STEAL_MEAN_PCT
 from ntier_analysis.validity.registry import SIGNIFICANT, Finding, exact, not_applicable, sampled, undecidable
 
 W_A_C_D = implied.TIERS
@@ -408,6 +408,18 @@ def _busiest(trial: Imported, tiers: tuple[str, ...], limit: float, of: Callable
         return undecidable(otherwise, n=0, required=False)
     node = max(values, key=lambda n: values[n])
     return exact(values[node], limit, "pct", f"{node} was {values[node]:.0f} % busy", len(values))
+
+
+@_check("I15", "CPU stolen from a server by a hypervisor, mean", "host_robbed")
+def stolen(trial: Imported) -> Finding:
+    """Its CPU is full before it reads 100 %."""
+    servers = set(trial.nodes.loc[~trial.nodes["tier"].isin(NO_SERVERS), "node"])
+    rows = trial.samples[(trial.samples["metric"] == "steal_pct") & trial.samples["node"].isin(servers)]
+    means = trial.in_run(rows).groupby("node", observed=True)["value"].mean()
+    if means.empty:
+        return undecidable("not measured", n=0, required=False)
+    node, value = str(means.idxmax()), float(means.max())
+    return exact(value, STEAL_MEAN_PCT, "pct", f"{value:.2f} % of the CPU time of {node} was stolen", len(means))
 
 
 @_check("I14", "Nodes that the topology does not have", "topology")

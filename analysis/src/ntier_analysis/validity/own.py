@@ -11,6 +11,10 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import Finding, undecidable
 
+SUMS = ("total", "per_interaction")
+COVERS = 0.9
+"""Share of the run that readings must cover to be summed: what a counter did in the rest is not known."""
+
 
 def finding(trial: RawTrial, wanted: Expectation) -> Finding:
     """Counters are read once a second: a total is known to one second's worth of events, and a number per interaction
@@ -20,12 +24,21 @@ def finding(trial: RawTrial, wanted: Expectation) -> Finding:
     if lacking := [name for name, readings in seen.items() if readings.empty]:
         return undecidable(f"{wanted.metric} was not collected on {', '.join(lacking)}{_known(trial, lacking[0])}")
     readings = pd.concat(seen.values())
+    if wanted.function in SUMS and (gaps := [name for name, rows in seen.items() if _covered(trial, rows) < COVERS]):
+        return undecidable(f"{wanted.metric} of {', '.join(gaps)} is known for less than {COVERS:.0%} of the run")
     value, reach, n = _value(trial, wanted, readings)
     if not np.isfinite(value):
         return undecidable("no interaction was completed in the run", n=0)
     ends = f" [{value - reach:.4g}, {value + reach:.4g}]" if reach else ""
     text = f"expected {wanted}, seen {value:.4g}{ends}"
     return Finding(_outcome(wanted, value, reach), value, wanted.bound, "", n, None, text)
+
+
+def _covered(trial: RawTrial, readings: pd.DataFrame) -> float:
+    """Share of the run that the readings are of, give or take one at its ends."""
+    start, end = trial.run
+    intervals = readings.drop_duplicates("t_s")["interval_s"]
+    return float(intervals.sum() + intervals.max()) / (end - start)
 
 
 def _value(trial: RawTrial, wanted: Expectation, readings: pd.DataFrame) -> tuple[float, float, int]:

@@ -1,0 +1,73 @@
+"""What other programs write: times in whole seconds, CPU time that a hypervisor took, interfaces without a speed."""
+
+from __future__ import annotations
+
+import json
+
+import good_import as good
+import numpy as np
+import pandas as pd
+import pytest
+from ntier_analysis.importing import import_folder
+from ntier_analysis.parsers.generated import in_whole_seconds
+from ntier_analysis.parsers.sysstat import sysstat
+from ntier_analysis.store.tables import read_table
+from ntier_analysis.verdict.store import verdicts
+from synthetic import sysstat_json
+
+pytestmark = pytest.mark.whole
+
+
+def judged(folder, tables):
+    import_folder(good.write(folder / "f", tables), folder / "store")
+    (verdict,) = verdicts(folder / "store", [])
+    return verdict
+
+
+def test_times_in_whole_seconds_are_no_stops(tmp_path):
+    """As in an access log: all that is done in a second is done at its beginning."""
+    exact, cut = good.files(), good.files()
+    cut["interactions"]["t_s"] = np.floor(cut["interactions"]["t_s"])
+    there, here = judged(tmp_path / "exact", exact), judged(tmp_path / "cut", cut)
+    assert [load.paused for load, _ in here.trials] == [0.0, 0.0, 0.0]
+    assert (here.verdict, here.bottlenecks[0].tier) == (there.verdict, there.bottlenecks[0].tier) == ("single", "db")
+    kept = read_table(tmp_path / "cut" / "store", "interactions")["t_s"]
+    assert np.array_equal(np.sort(np.floor(kept)), np.sort(cut["interactions"]["t_s"]))
+
+
+def test_only_times_that_were_cut_are_spread():
+    assert in_whole_seconds(np.repeat([10.0, 11.0, 12.0], 5))
+    assert not in_whole_seconds(np.array([10.0, 11.0, 12.0, 13.0])), "one each second may be so"
+    assert not in_whole_seconds(np.r_[np.repeat([10.0, 11.0], 5), 11.5])
+
+
+@pytest.mark.parametrize(("stolen_pct", "valid"), [(0.2, True), (12.0, False)])
+def test_stolen_time_makes_an_import_invalid(tmp_path, stolen_pct, valid):
+    """Its CPU is full, and reads 88 %."""
+    tables = good.files()
+    mine = tables["samples"][tables["samples"]["node"] == "db1"]
+    steal = mine.assign(metric="steal_pct", value=stolen_pct)
+    own = mine.assign(value=(mine["value"] - stolen_pct).clip(lower=0))
+    others = tables["samples"][tables["samples"]["node"] != "db1"]
+    tables["samples"] = pd.concat([others, own, steal], ignore_index=True)
+    verdict = judged(tmp_path, tables)
+    trials = read_table(tmp_path / "store", "trials")
+    assert trials["valid"].all() == valid
+    assert (verdict.verdict == "unknown") == (not valid)
+    if not valid:
+        assert set(trials["invalid_reasons"]) == {"host_robbed"}
+
+
+@pytest.mark.parametrize(
+    ("sent_kib", "used_pct", "known"), [(2000.0, 0.0, False), (2000.0, 1.6, True), (5.0, 0.0, True)]
+)
+def test_an_interface_of_unknown_speed_was_not_measured(tmp_path, sent_kib, used_pct, known):
+    """2 MB/s are no 0.00 % of any interface that there is; 5 kB/s may be."""
+    document = json.loads(sysstat_json(np.arange(1_790_000_000.0, 1_790_000_005.0), np.full(5, 20.0), "db1"))
+    for record in document["sysstat"]["hosts"][0]["statistics"]:
+        record["network"]["net-dev"][1] |= {"rxkB": 1.0, "txkB": sent_kib, "ifutil-percent": used_pct}
+    (tmp_path / "sysstat.json").write_text(json.dumps(document))
+    frame = sysstat(tmp_path / "sysstat.json", own_machine=True)
+    network = frame[frame["resource"] == "network"]
+    assert ("utilization_pct" in set(network["metric"])) == known
+    assert set(network["metric"]) >= {"rx_bytes_per_s", "tx_bytes_per_s"}

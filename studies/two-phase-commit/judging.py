@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 from ntier_analysis.expectation.claims import Claim, Judged
-from ntier_analysis.expectation.expressions import Outcome, bounded, within
+from ntier_analysis.expectation.outcomes import Outcome, bounded, within
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
 from ntier_analysis.statistics.values import estimated
 from ntier_analysis.wording import counted

@@ -7,6 +7,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import Any
 from ntier_analysis.comparison.values import has_valid_trial
 from ntier_analysis.contracts.files import read_yaml
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation.expressions import Others, Outcome, evaluate
+from ntier_analysis.expectation.expressions import Others, evaluate, evaluate_sides, operand, sides_of
 from ntier_analysis.expectation.loads import NO_TRIAL, NotMeasured
+from ntier_analysis.expectation.outcomes import Outcome
 from ntier_analysis.expectation.quantities import NAMES, Facts, read_facts
+from ntier_analysis.expectation.sides import Kept, Side
 
 TEXTS = ("says", "place", "paper")
 FORMS = ({"sweep", "expect"}, {"expect"}, {"unjudged"})
@@ -66,6 +69,12 @@ class Claim:
     def sweeps(self) -> list[str]:
         """All that must have been measured, anchors too."""
         return list(dict.fromkeys(name for sweep, text in self.parts for name in self.needed(sweep, text)))
+
+    @property
+    def sides(self) -> dict[tuple[str, str], tuple[Side, str]]:
+        """(Sweep, number) of each side of its ratios -> the side, and an expectation with it."""
+        found = ((side, text) for sweep, text in self.parts for side in sides_of(text, sweep))
+        return {(side.sweep, side.number): (side, text) for side, text in found}
 
     def needed(self, sweep: str, text: str) -> list[str]:
         """Sweeps of one part."""
@@ -146,15 +155,39 @@ def alternatives(pattern: str) -> list[str]:
     return [sweep for part in match[1].split(",") for sweep in alternatives(f"{before}{part.strip()}{after}")]
 
 
-def judge(claims: list[Claim], store: Path, kept: Mapping[Part, tuple[Judged, str]] | None = None) -> list[Claim]:
-    """The claims with what the store says of them. A sweep that is not there was not measured; `kept` says what another
-    store, perhaps of another machine, said of such a part (`read_parts`)."""
+def judge(
+    claims: list[Claim],
+    store: Path,
+    kept: Mapping[Part, tuple[Judged, str]] | None = None,
+    operands: Kept | None = None,
+) -> list[Claim]:
+    """The claims with what the store says of them. A sweep that is not there was not measured. Of other stores, perhaps
+    of other machines: `operands`, what they had of a side of a ratio (`operands_of`), and `kept`, what they said of a
+    part (`read_parts`), where the operands do not tell."""
+    known = _facts(claims, store)
+    return [_judged(claim, Others(known, claim.anchors, operands or {}), store, kept or {}) for claim in claims]
+
+
+def operands_of(claims: list[Claim], store: Path) -> Kept:
+    """The sides of the claims' ratios that the store has, to be kept."""
+    known, found = _facts(claims, store), {}
+    for claim in claims:
+        others = Others(known, claim.anchors)
+        for key, (side, text) in claim.sides.items():
+            if not _lacking(claim, *key, others):
+                with suppress(NotMeasured):
+                    measured = operand(side, store, others, text)
+                    found[key] = replace(measured, day=known[side.sweep].day)
+    return found
+
+
+def _facts(claims: list[Claim], store: Path) -> dict[str, Facts]:
+    """Of all sweeps of the claims that the store has."""
     if not store.is_dir():
         raise DataError(f"{store}: there is no store")
     named = dict.fromkeys(sweep for claim in claims for sweep in claim.sweeps)
     measured = [sweep for sweep in named if _measured(sweep, store)]
-    known = read_facts(store, measured) if measured else {}
-    return [_judged(claim, known, store, kept or {}) for claim in claims]
+    return read_facts(store, measured) if measured else {}
 
 
 def _measured(sweep: str, store: Path) -> bool:
@@ -164,11 +197,11 @@ def _measured(sweep: str, store: Path) -> bool:
         return False
 
 
-def _judged(claim: Claim, known: dict[str, Facts], store: Path, kept: Mapping[Part, tuple[Judged, str]]) -> Claim:
+def _judged(claim: Claim, others: Others, store: Path, kept: Mapping[Part, tuple[Judged, str]]) -> Claim:
     """Differs if one part does; holds if all do."""
     if not claim.parts:
         return replace(claim, judged=Judged.NOT_JUDGED, seen=claim.unjudged)
-    here = [_part(claim, sweep, text, known, store) for sweep, text in claim.parts]
+    here = [_part(claim, sweep, text, others, store) for sweep, text in claim.parts]
     found = [
         part if part[0] is not Judged.NOT_MEASURED else kept.get((claim.name, *named), part)
         for named, part in zip(claim.parts, here, strict=True)
@@ -180,14 +213,25 @@ def _judged(claim: Claim, known: dict[str, Facts], store: Path, kept: Mapping[Pa
     return replace(claim, judged=judged, seen=seen, found=tuple(found))
 
 
-def _part(claim: Claim, sweep: str, text: str, known: dict[str, Facts], store: Path) -> tuple[Judged, str]:
-    if missing := [name for name in claim.needed(sweep, text) if name not in known]:
+def _part(claim: Claim, sweep: str, text: str, others: Others, store: Path) -> tuple[Judged, str]:
+    compared = sides_of(text, sweep)
+    needed = [(side.sweep, side.number) for side in compared if (side.sweep, side.number) not in others.kept]
+    named = needed if compared else [(sweep, text)]
+    if missing := list(dict.fromkeys(name for part in named for name in _lacking(claim, *part, others))):
         return Judged.NOT_MEASURED, f"the store has no valid trial of {', '.join(missing)}"
     try:
-        result = evaluate(text, known[sweep], store, Others(known, claim.anchors))
+        if compared:
+            result = evaluate_sides(text, sweep, store, others)
+        else:
+            result = evaluate(text, others.facts[sweep], store, others)
     except NotMeasured as error:
         return Judged.NOT_MEASURED, str(error)
     return (_OF[result.outcome] if NO_TRIAL not in result.seen else Judged.NOT_MEASURED), result.seen
+
+
+def _lacking(claim: Claim, sweep: str, text: str, others: Others) -> list[str]:
+    """Sweeps that the store lacks, of those that a part, or a side of one, needs."""
+    return [name for name in claim.needed(sweep, text) if name not in others.facts]
 
 
 def _seen(parts: tuple[tuple[str, str], ...], found: list[tuple[Judged, str]]) -> str:

@@ -9,23 +9,17 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 
 from ntier_analysis.comparison import Comparison, compare
 from ntier_analysis.comparison.values import METRICS, has_valid_trial
 from ntier_analysis.errors import DataError
+from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number
 from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, mean_throughput, quantity, read_facts
 from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import named
-from ntier_analysis.setting import MUST_EQUAL, differing
+from ntier_analysis.expectation.sides import Kept, Operand, Side, is_ratio_of_sides, ratio_of, settings_of, sides
 from ntier_analysis.statistics.values import Ratio
-
-
-class Outcome(StrEnum):
-    HOLDS = "holds"
-    FAILS = "does not hold"
-    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True)
@@ -45,7 +39,6 @@ class Result:
 
 
 _FORM = re.compile(r"(?P<name>[a-z_0-9]+)\s*(?:\((?P<args>.*)\))?\s*(?P<op><=|>=|==|!=|<|>|within)\s*(?P<bound>.+)")
-_NUMBER = re.compile(r"([0-9.eE+-]+)\s*(%?)")
 VERDICTS = ("none", "single", "multi", "hidden", "unknown")
 KINDS = ("stable", "simultaneous", "alternating")
 _ALLOWED = f"verdict, {', '.join(ALLOWED)}, ratio(B, A), ratio(X of B, Y of A)"
@@ -54,10 +47,12 @@ _ALLOWED = f"verdict, {', '.join(ALLOWED)}, ratio(B, A), ratio(X of B, Y of A)"
 @dataclass(frozen=True)
 class Others:
     """What is known beside one sweep: `facts` of other sweeps, by name; `anchors`: sweep -> its anchor, the sweep that
-    was measured beside it and tells how fast the machine was then."""
+    was measured beside it and tells how fast the machine was then; `kept`: sides of ratios as another store had them,
+    for sweeps that this one lacks."""
 
     facts: Mapping[str, Facts] = field(default_factory=dict)
     anchors: Mapping[str, str] = field(default_factory=dict)
+    kept: Kept = field(default_factory=dict)
 
     def of(self, sweep: str, store: Path) -> Facts:
         return self.facts.get(sweep) or read_facts(store, [sweep])[sweep]
@@ -65,20 +60,20 @@ class Others:
 
 def evaluate(text: str, facts: Facts, store: Path, others: Others | None = None) -> Result:
     """Raises DataError for an expectation that cannot be read, naming it and what is allowed."""
-    match = _FORM.fullmatch(text.strip())
-    if not match:
-        raise DataError(f"expectation {text!r}: expected NAME OPERATOR VALUE, for example max_throughput >= 100")
-    name, args, op, bound = match["name"], match["args"], match["op"], match["bound"].strip()
+    name, args, op, bound = _read(text)
     evidence: tuple[str, ...] = ()
     if name == "verdict":
         if args is not None:
             raise DataError(f"expectation {text!r}: verdict takes no argument")
         outcome, seen = _verdict(text, facts, op, bound)
         evidence = tuple(facts.verdict["evidence"])
+    elif sides_of(text, facts.sweep):
+        known = replace(others or Others(), facts={**(others or Others()).facts, facts.sweep: facts})
+        return evaluate_sides(text, facts.sweep, store, known)
     elif name == "ratio":
-        outcome, seen = _ratio(text, args, op, bound, store, facts, others or Others())
+        outcome, seen = _ratio(text, _arguments(args), op, bound, store)
     elif name in NAMES:
-        limit = _number(text, bound, share=name == "saturation")
+        limit = number(text, bound, share=name == "saturation")
         measured = quantity(name, args, facts, text)
         outcome, seen = bounded(measured, op, limit), measured.text
     else:
@@ -86,37 +81,30 @@ def evaluate(text: str, facts: Facts, store: Path, others: Others | None = None)
     return Result(facts.sweep, text.strip(), outcome, seen, evidence)
 
 
-def _number(text: str, bound: str, *, share: bool) -> float:
-    """`share`: of a share, 0.9 or 90 %; else only a ratio may be given in per cent."""
-    match = _NUMBER.fullmatch(bound)
-    try:
-        value = float(match[1]) / (100 if match[2] else 1)
-    except (TypeError, ValueError):
-        raise DataError(f"expectation {text!r}: {bound!r} is not a number") from None
-    if share and not 0 <= value <= 1:
-        raise DataError(f"expectation {text!r}: {bound!r} is not a share; allowed are 0 to 1, or 0 % to 100 %")
-    if not share and match[2]:
-        raise DataError(f"expectation {text!r}: {bound!r}: a percentage is not allowed here; expected a number")
-    return value
+def _read(text: str) -> tuple[str, str | None, str, str]:
+    """Name, argument, operator, bound."""
+    match = _FORM.fullmatch(text.strip())
+    if not match:
+        raise DataError(f"expectation {text!r}: expected NAME OPERATOR VALUE, for example max_throughput >= 100")
+    return match["name"], match["args"], match["op"], match["bound"].strip()
 
 
-def bounded(measured: Quantity, op: str, bound: float) -> Outcome:
-    """Of `measured OP bound`, by the whole interval. Raises DataError for an operator that is not allowed there."""
-    low, high = measured.low, measured.high
-    if low is None or high is None:
-        return Outcome.UNDECIDED
-    sure = {
-        ">=": (low >= bound, high < bound),
-        ">": (low > bound, high <= bound),
-        "<=": (high <= bound, low > bound),
-        "<": (high < bound, low >= bound),
-        "==": (low == high == bound, bound < low or bound > high),
-        "!=": (bound < low or bound > high, low == high == bound),
-    }
-    if op not in sure:
-        raise DataError(f"operator {op!r} needs ratio(B, A) on its left; allowed here are {', '.join(sure)}")
-    holds, fails = sure[op]
-    return Outcome.HOLDS if holds else Outcome.FAILS if fails else Outcome.UNDECIDED
+def sides_of(text: str, sweep: str) -> list[Side]:
+    """The two sides of a ratio of two numbers; none of any other expectation."""
+    name, args, _, _ = _read(text)
+    arguments = _arguments(args)
+    return sides(text, arguments, sweep) if name == "ratio" and is_ratio_of_sides(arguments) else []
+
+
+def evaluate_sides(text: str, sweep: str, store: Path, others: Others) -> Result:
+    """Of `sides_of`: the sweep itself need not be in the store."""
+    *_, op, bound = _read(text)
+    outcome, seen = ratio_of(text, sides_of(text, sweep), op, bound, lambda s: operand(s, store, others, text))
+    return Result(sweep, text.strip(), outcome, seen)
+
+
+def _arguments(args: str | None) -> list[str]:
+    return [a.strip() for a in (args or "").split(",")]
 
 
 def _verdict(text: str, facts: Facts, op: str, bound: str) -> tuple[Outcome, str]:
@@ -158,15 +146,10 @@ def _wanted(text: str, bound: str, tiers: tuple[str, ...]) -> _Wanted:
     return _Wanted(words[0], kind, frozenset(named(part, text, tiers=tiers) for part in parts))
 
 
-def _ratio(
-    text: str, args: str | None, op: str, bound: str, store: Path, facts: Facts, others: Others
-) -> tuple[Outcome, str]:
-    names = [a.strip() for a in (args or "").split(",")]
-    if len(names) == 2 and any(" of " in name or re.split(r"[\s(]", name)[0] in NAMES for name in names):
-        return _ratio_of(text, names, op, bound, store, facts, others)
+def _ratio(text: str, names: list[str], op: str, bound: str, store: Path) -> tuple[Outcome, str]:
     if len(names) not in (2, 3):
         raise DataError(f"expectation {text!r}: expected ratio(B, A), ratio(B, A, METRIC) or ratio(X of B, Y of A)")
-    limit = _number(text, bound, share=False) if op != "within" else _margin(text, bound)
+    limit = number(text, bound, share=False) if op != "within" else margin(text, bound)
     metric, _, tier = names[2].partition(" ") if len(names) == 3 else ("", "", "")
     if metric and metric not in METRICS:
         raise DataError(f"expectation {text!r}: unknown metric {metric!r}; allowed are {', '.join(METRICS)}")
@@ -197,62 +180,25 @@ def _ratio(
     return bounded(Quantity(ratio.value, low, high), op, limit), seen
 
 
-OF_ITSELF = ("saturation", "knee_users", "invalid_trials", "with_disk")
-"""What a sweep's scale is not in, or is in the same way everywhere."""
-_PART = re.compile(
-    r"(?P<name>[a-z_0-9]+)\s*(?:\((?P<args>[^()]*)\))?(?P<anchored>\s+in\s+anchors)?(?:\s+of\s+(?P<sweep>\S+))?"
-)
-
-
-def _ratio_of(
-    text: str, names: list[str], op: str, bound: str, store: Path, known: Facts, others: Others
-) -> tuple[Outcome, str]:
-    """`ratio(throughput(0.1 alter) of B, throughput(1 alter) of A)`: any two numbers of two sweeps, or of one. Without
-    `of`: of the sweep that the expectation is of."""
-    limit = _margin(text, bound) if op == "within" else _number(text, bound, share=False)
-    parts, compared = [], []
-    for name in names:
-        match = _PART.fullmatch(name)
-        if not match or match["name"] not in NAMES:
-            raise DataError(
-                f"expectation {text!r}: {name!r}: expected NAME(ARGUMENT) of SWEEP; names are {', '.join(NAMES)}"
-            )
-        sweep = match["sweep"] or known.sweep
-        if sweep != known.sweep and not has_valid_trial(sweep, store):
-            return Outcome.UNDECIDED, f"{sweep} has no valid trial"
-        facts = known if sweep == known.sweep else others.of(sweep, store)
-        part = quantity(match["name"], match["args"], facts, text)
-        parts.append(_in_anchors(part, sweep, store, others, text) if match["anchored"] else part)
-        if not match["anchored"] and match["name"] not in OF_ITSELF:
-            compared.append(facts.trials)
-    for name, part in zip(names, parts, strict=True):
-        if math.isnan(part.value):
-            return Outcome.UNDECIDED, f"{name}: {part.note}"
-    ratio = quotient(*parts)
-    odd = differing(*compared, ("scale", "data_profile", "think_time_s", "mix")) if len(compared) == 2 else {}
-    said = ratio.text + "".join(f"; {column} is {one} and {other}" for column, (one, other) in odd.items())
-    if "scale" in odd:
-        return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL['scale']}"
-    return (within(ratio, limit) if op == "within" else bounded(ratio, op, limit)), said
-
-
-def within(ratio: Quantity, margin: float) -> Outcome:
-    """Whether the whole interval of a ratio lies within 1 +- margin, or none of it."""
-    if ratio.low is None or ratio.high is None:
-        return Outcome.UNDECIDED
-    if 1 - margin <= ratio.low and ratio.high <= 1 + margin:
-        return Outcome.HOLDS
-    return Outcome.FAILS if ratio.low > 1 + margin or ratio.high < 1 - margin else Outcome.UNDECIDED
-
-
-def _in_anchors(part: Quantity, sweep: str, store: Path, others: Others, text: str) -> Quantity:
-    """In units of what the sweep's anchor made at the same time: the machine's speed then is in both."""
-    anchor = others.anchors.get(sweep)
+def operand(side: Side, store: Path, others: Others, text: str) -> Operand | str:
+    """By the store; else as another one had it; else why it is not known. Raises DataError for a sweep that has no
+    anchor and needs one."""
+    sweep = side.sweep
+    anchor = others.anchors.get(sweep) if side.anchored else sweep
     if anchor is None:
         raise DataError(f"expectation {text!r}: {sweep} has no anchor; a file of claims names them under anchors:")
-    unit = mean_throughput(others.of(anchor, store).trials)
-    found = quotient(part, unit)
-    return replace(found, note=f"({part.text} by the anchor's {unit.text})")
+    lacking = [name for name in dict.fromkeys((sweep, anchor)) if name not in others.facts]
+    if lacking and (sweep, side.number) in others.kept:
+        return others.kept[sweep, side.number]
+    for name in lacking:
+        if not has_valid_trial(name, store):
+            return f"{name} has no valid trial"
+    facts = others.of(sweep, store)
+    measured = quantity(side.name, side.args, facts, text)
+    if side.anchored:
+        unit = mean_throughput(others.of(anchor, store).trials)
+        measured = replace(quotient(measured, unit), note=f"({measured.text} by the anchor's {unit.text})")
+    return Operand(measured, settings_of(facts.trials))
 
 
 def _open_ends(comparison: Comparison, ratio: Ratio) -> tuple[float, float, str]:
@@ -270,14 +216,6 @@ def _nothing_in_common(comparison: Comparison, metric: str) -> str:
     if metric or comparison.primary is None:
         return "nothing that both sweeps have in common"
     return "at least one sweep reaches no maximum; ratio(B, A, throughput_per_s) compares all loads"
-
-
-def _margin(text: str, bound: str) -> float:
-    match = _NUMBER.fullmatch(bound)
-    value = _number(text, bound, share=True) if match else math.nan
-    if not 0 < value < 1:
-        raise DataError(f"expectation {text!r}: {bound!r} is not a margin; expected for example 5 %")
-    return value
 
 
 def _within(ratio: Ratio, margin: float) -> Outcome:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,11 @@ class Facts:
         kind = self.verdict["kind"] if self.verdict["verdict"] == "multi" else ""
         names = " and ".join(f"{b['tier']} {b['resource']}" for b in self.verdict["bottlenecks"])
         return " ".join(filter(None, [self.verdict["verdict"], kind, names]))
+
+    @property
+    def day(self) -> str:
+        """Of its last trial, UTC."""
+        return datetime.fromtimestamp(self.trials["run_end_s"].max(), UTC).date().isoformat()
 
     def table(self, name: str, columns: list[str] | None = None) -> pd.DataFrame:
         return read_table(self.store, name, self.sweep, columns=columns)

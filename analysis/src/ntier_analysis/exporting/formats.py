@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from ntier_analysis.expectation.expressions import Outcome, Result
+from ntier_analysis.expectation.expressions import Result
+from ntier_analysis.expectation.outcomes import Outcome
 from ntier_analysis.exporting.document import Bottleneck, Export, ExportedCheck
 
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

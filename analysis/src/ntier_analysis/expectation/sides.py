@@ -1,0 +1,143 @@
+"""`ratio(throughput(0.1 alter) of B, throughput(1 alter) of A)`: any two numbers of two sweeps, or of one. Each side
+can be kept as a line of a file: two sweeps are then compared though no store ever had both."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from ntier_analysis.errors import DataError
+from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number, within
+from ntier_analysis.expectation.quantities import NAMES
+from ntier_analysis.expectation.quantity import Quantity, quotient
+from ntier_analysis.setting import MUST_EQUAL, as_text, setting
+
+OF_ITSELF = ("saturation", "knee_users", "invalid_trials", "with_disk")
+"""What a sweep's scale is not in, or is in the same way everywhere."""
+SETTINGS = ("scale", "data_profile", "think_time_s", "mix")
+"""In which two sweeps must not differ, or the difference is told."""
+_FORM = re.compile(
+    r"(?P<name>[a-z_0-9]+)\s*(?:\((?P<args>[^()]*)\))?(?P<anchored>\s+in\s+anchors)?(?:\s+of\s+(?P<sweep>\S+))?"
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """`cores(web) of SWEEP`; `anchored`: in units of what the sweep's anchor made at the same time."""
+
+    name: str
+    args: str | None
+    anchored: bool
+    sweep: str
+
+    @property
+    def number(self) -> str:
+        """What is measured, without the sweep: `cores(web)`, `max_throughput in anchors`."""
+        args = "" if self.args is None else f"({' '.join(self.args.split())})"
+        return f"{self.name}{args}{' in anchors' if self.anchored else ''}"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A side as it was measured; `settings`: of its sweep, as text, where the other side's must be the same; `day`: of
+    its last trial, if it comes from another store."""
+
+    measured: Quantity
+    settings: Mapping[str, str]
+    day: str = ""
+
+
+Kept = Mapping[tuple[str, str], Operand]
+"""(sweep, number) -> what it was."""
+
+
+def is_ratio_of_sides(arguments: list[str]) -> bool:
+    """Whether a ratio is of two numbers, and not of two sweeps."""
+    return len(arguments) == 2 and any(" of " in a or re.split(r"[\s(]", a)[0] in NAMES for a in arguments)
+
+
+def sides(text: str, arguments: Iterable[str], sweep: str) -> list[Side]:
+    """Of one expectation; a side without `of` is of `sweep`. Raises DataError."""
+    found = []
+    for argument in arguments:
+        match = _FORM.fullmatch(argument)
+        if not match or match["name"] not in NAMES:
+            raise DataError(
+                f"expectation {text!r}: {argument!r}: expected NAME(ARGUMENT) of SWEEP; names are {', '.join(NAMES)}"
+            )
+        found.append(Side(match["name"], match["args"], bool(match["anchored"]), match["sweep"] or sweep))
+    return found
+
+
+def settings_of(trials: pd.DataFrame) -> dict[str, str]:
+    return {column: as_text(values) for column, values in setting(trials, SETTINGS)}
+
+
+def ratio_of(
+    text: str, compared: list[Side], op: str, bound: str, operand: Callable[[Side], Operand | str]
+) -> tuple[Outcome, str]:
+    """`operand`: what a side was, or why that is not known."""
+    limit = margin(text, bound) if op == "within" else number(text, bound, share=False)
+    found = []
+    for side in compared:
+        known = operand(side)
+        if isinstance(known, str):
+            return Outcome.UNDECIDED, known
+        found.append(known)
+    for side, known in zip(compared, found, strict=True):
+        if math.isnan(known.measured.value):
+            return Outcome.UNDECIDED, f"{side.number} of {side.sweep}: {known.measured.note}"
+    ratio = quotient(*(known.measured for known in found))
+    told = "".join(f"; {side.sweep}: kept from {known.day}" for side, known in zip(compared, found, strict=True)
+                   if known.day)  # fmt: skip
+    upper, lower = (known.settings for known in found)
+    absolute = not any(side.anchored or side.name in OF_ITSELF for side in compared)
+    odd = {c: (upper[c], lower[c]) for c in SETTINGS if upper[c] != lower[c]} if absolute else {}
+    said = ratio.text + told + "".join(f"; {column} is {one} and {other}" for column, (one, other) in odd.items())
+    if "scale" in odd:
+        return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL['scale']}"
+    return (within(ratio, limit) if op == "within" else bounded(ratio, op, limit)), said
+
+
+COLUMNS = ("sweep", "number", "value", "low", "high", "note", "day", *SETTINGS)
+
+
+def with_ends(kept: Kept) -> dict[tuple[str, str], Operand]:
+    """Those with an interval: others cannot make a ratio hold, and another store may know more."""
+    return {key: o for key, o in kept.items() if o.measured.low is not None or o.measured.high is not None}
+
+
+def write_operands(kept: Kept, file: Path) -> None:
+    """Those with an interval, one a line, by sweep; an end that is not known is empty."""
+    with file.open("w", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for (sweep, number_), known in sorted(with_ends(kept).items()):
+            measured, settings = known.measured, (known.settings[column] for column in SETTINGS)
+            ends = ("" if end is None else f"{end:.6g}" for end in (measured.low, measured.high))
+            writer.writerow((sweep, number_, f"{measured.value:.6g}", *ends, measured.note, known.day, *settings))
+
+
+def read_operands(file: Path) -> dict[tuple[str, str], Operand]:
+    """Of `write_operands`; none if there is no file. Raises DataError naming the file and the line."""
+    if not file.exists():
+        return {}
+    with file.open(newline="") as lines:
+        reader = csv.DictReader(lines)
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise DataError(f"{file}: expected the columns {', '.join(COLUMNS)}")
+        found = {}
+        for row in reader:
+            try:
+                ends = (float(row[end]) if row[end] else None for end in ("low", "high"))
+                measured = Quantity(float(row["value"]), *ends, row["note"])
+            except (TypeError, ValueError) as error:
+                raise DataError(f"{file}, line {reader.line_num}: {error}") from None
+            found[row["sweep"], row["number"]] = Operand(measured, {c: row[c] for c in SETTINGS}, row["day"])
+        return found

@@ -1,0 +1,116 @@
+"""A side of a ratio is kept beside the claims: two sweeps are compared though no store had both."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ntier_analysis.demo import SWEEP
+from ntier_analysis.errors import DataError
+from ntier_analysis.expectation import claims
+from ntier_analysis.expectation.quantity import Quantity
+from ntier_analysis.expectation.sides import COLUMNS, Operand, read_operands, write_operands
+
+OTHER = SWEEP.replace("1M", "1P")
+CLAIMS = f"""
+at one load: {{says: s, place: p, paper: q, sweep: {SWEEP},
+  expect: "ratio(throughput(1000), throughput(1000) of {OTHER}) > 0.1"}}
+in anchors: {{says: s, place: p, paper: q, sweep: {OTHER},
+  expect: "ratio(throughput(1000), max_throughput in anchors of {SWEEP}) > 0.1"}}
+with one alone: {{says: s, place: p, paper: q, sweep: {SWEEP}, expect: verdict == single db cpu}}
+anchors: {{{SWEEP}: {SWEEP}}}
+"""
+
+
+@pytest.fixture
+def stated(tmp_path):
+    file = tmp_path / "claims.yaml"
+    file.write_text(CLAIMS)
+    return claims.read(file)
+
+
+@pytest.fixture(scope="module")
+def without(demo, tmp_path_factory) -> dict[str, Path]:
+    """Sweep -> the store without it."""
+    found = {}
+    for sweep in (SWEEP, OTHER):
+        found[sweep] = tmp_path_factory.mktemp("without") / "store"
+        shutil.copytree(demo, found[sweep], ignore=lambda _, names, sweep=sweep: [n for n in names if sweep == of(n)])
+    return found
+
+
+def of(name: str) -> str:
+    """Sweep of a file or folder of the store."""
+    return name.removeprefix("sweep=").removesuffix(".parquet").removesuffix(".json")
+
+
+def numbers(seen: str) -> str:
+    """Without the remarks."""
+    return re.match(r"\S+ \[\S+ \S+\]", seen)[0]
+
+
+def judged(stated, *stores):
+    return {c.name: c for c in claims.judge(stated, *stores)}
+
+
+@pytest.mark.parametrize(("name", "lacking"), [("at one load", OTHER), ("at one load", SWEEP), ("in anchors", SWEEP)])
+def test_sweeps_that_no_store_has_together_are_compared_by_what_was_kept(
+    demo, without, stated, tmp_path, name, lacking
+):
+    whole = judged(stated, demo)[name]
+    assert judged(stated, without[lacking])[name].judged == "not measured"
+    write_operands(claims.operands_of(stated, demo), tmp_path / "operands.csv")
+    kept = judged(stated, without[lacking], None, read_operands(tmp_path / "operands.csv"))[name]
+    assert (kept.judged, numbers(kept.seen)) == (whole.judged, numbers(whole.seen))
+    assert re.search(rf"; {re.escape(lacking)}: kept from 20\d\d-\d\d-\d\d$", kept.seen)
+
+
+def test_neither_sweep_need_be_in_the_store(demo, stated, tmp_path):
+    (tmp_path / "store" / "trials").mkdir(parents=True)
+    kept = judged(stated, tmp_path / "store", None, claims.operands_of(stated, demo))
+    assert kept["at one load"].seen.count("kept from") == 2
+    assert kept["with one alone"].judged == "not measured"
+
+
+def test_a_store_that_has_a_sweep_is_believed_before_what_was_kept(demo, stated):
+    wrong = {key: replace(o, measured=Quantity(9.0, 8.0, 10.0)) for key, o in claims.operands_of(stated, demo).items()}
+    assert claims.judge(stated, demo, None, wrong) == claims.judge(stated, demo)
+
+
+def test_sides_of_another_scale_are_not_compared(demo, without, stated):
+    operands = claims.operands_of(stated, demo)
+    other = {key: replace(o, settings={**o.settings, "scale": "0.15"}) for key, o in operands.items()}
+    at_one = judged(stated, without[OTHER], None, other)["at one load"]
+    assert at_one.judged == "undecided"
+    assert "scale is" in at_one.seen
+    anchored = judged(stated, without[SWEEP], None, other)["in anchors"]
+    assert anchored.judged == "holds", "an anchor has its sweep's scale"
+
+
+def test_what_has_no_interval_is_not_kept(tmp_path):
+    settings = dict.fromkeys(("scale", "data_profile", "think_time_s", "mix"), "1")
+    known = {
+        ("b", "cores(web)"): Operand(Quantity(0.5, 0.4, float("inf"), 'a "lower" bound, here'), settings, "2026-01-02"),
+        ("a", "cores(web)"): Operand(Quantity(0.5, None, None), settings, "2026-01-02"),
+    }
+    write_operands(known, tmp_path / "operands.csv")
+    assert read_operands(tmp_path / "operands.csv") == {("b", "cores(web)"): known["b", "cores(web)"]}
+    assert read_operands(tmp_path / "nosuch.csv") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sweep,value\n", r"operands.csv: expected the columns sweep, number"),
+        (f"{','.join(COLUMNS)}\na,cores(web),x,1,2,,,,,,\n", r"operands.csv, line 2: .*'x'"),
+        (f"{','.join(COLUMNS)}\na,cores(web)\n", r"operands.csv, line 2: "),
+    ],
+)
+def test_a_wrong_file_of_operands_is_refused(tmp_path, text, message):
+    file = tmp_path / "operands.csv"
+    file.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_operands(file)

@@ -8,7 +8,7 @@ import pytest
 from ntier_analysis.cli import app
 from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
-from ntier_analysis.ondemand.command import KINDS, Request, write
+from ntier_analysis.ondemand.command import KINDS, Request, run, write
 from ntier_analysis.report.data import read_sweep
 from PIL import Image
 from typer.testing import CliRunner
@@ -65,6 +65,20 @@ def test_each_kind_is_drawn_from_measured_data_with_its_provenance(data, tmp_pat
 def test_what_is_not_there_is_an_error_that_names_what_is(data, request_, problem):
     with pytest.raises(DataError, match=problem.replace("(", r"\(")):
         KINDS[request_.kind](data, request_)
+
+
+@pytest.mark.parametrize(
+    ("request_", "problem"),
+    [
+        (Request("tiers", ("db1",)), "--node: a figure of kind tiers does not use it; it uses no option"),
+        (Request("percentiles", resource="disk"), "--resource: a figure of kind percentiles does not use it"),
+        (Request("density-map", ("db1",), trial="u05000.r01"), "--trial: .*; it uses --node, --resource, --item"),
+        (Request("load-throughput", stretch=(1.0, 2.0)), "--from and --to: .* does not use it"),
+    ],
+)
+def test_an_option_that_changes_nothing_is_an_error(tmp_path, request_, problem):
+    with pytest.raises(DataError, match=problem):
+        run(tmp_path / "nowhere", SWEEP, request_, tmp_path / "x.png")
 
 
 def test_the_command_writes_the_file_and_prints_what_is_to_be_seen(store, tmp_path):

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from ntier_analysis.api.density import Density, density
+from ntier_analysis.api.density import Density, Resource, density
 from ntier_analysis.api.verdict import Verdict
+from ntier_analysis.described import factor_of, loads, order_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.interactions import by_interaction, long_interactions
+from ntier_analysis.figures.load_axis import over
 from ntier_analysis.figures.style import THRESHOLD_PCT
 from ntier_analysis.recovery import as_rows, recoveries
 from ntier_analysis.report.data import SweepData, read_sweep
@@ -87,6 +89,7 @@ class Sweep:
         """
         rows = read_table(self._store, "saturation", self.name, filters=[("threshold_pct", "==", THRESHOLD_PCT)])
         valid = rows["trial"].map(self.trials.set_index("trial")["valid"]).astype(bool)
+        rows = rows.assign(users=rows["trial"].map(self._loads))
         return rows.assign(valid=valid).sort_values(["users", "trial", "tier", "node", "resource"], ignore_index=True)
 
     @cached_property
@@ -125,10 +128,10 @@ class Sweep:
     def samples(
         self, node: str | None = None, resource: str | None = None, metric: str | None = None, phase: str | None = "run"
     ) -> pd.DataFrame:
-        """What the collectors read: trial, users, t_s (UTC, end of the sampling interval), phase, node, tier, resource,
-        item (part of the resource), metric (with its unit as suffix), value, unit, source, interval_s. An argument that
-        is None selects all. Raises DataError for a node, resource or metric that was not measured, naming those that
-        were.
+        """What the collectors read: trial, users (or the value of what the sweep is over), t_s (UTC, end of the
+        sampling interval), phase, node, tier, resource, item (part of the resource), metric (with its unit as suffix),
+        value, unit, source, interval_s. An argument that is None selects all. Raises DataError for a node, resource or
+        metric that was not measured, naming those that were.
 
         >>> import ntier_analysis as na
         >>> sweep = na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere")
@@ -157,8 +160,7 @@ class Sweep:
             there = there[there[name] == value]
             filters.append((name, "=", value))
         rows = read_table(self._store, "samples", self.name, filters=filters or None)
-        users = rows["trial"].map(self.trials.set_index("trial")["users"])
-        return rows.drop(columns="sweep").assign(users=users)
+        return rows.drop(columns="sweep").assign(users=rows["trial"].map(self._loads))
 
     def density(self, node: str, resource: str = "cpu", item: str | None = None) -> Density:
         """Density of a resource's utilization over the users. `item`: which part of the resource, if it has several
@@ -184,7 +186,8 @@ class Sweep:
         trusted = rows[["trial", "item", "source"]].drop_duplicates()
         mine = samples.merge(trusted, on=["trial", "item", "source"]).sort_values(["trial", "t_s"])
         tier = str(rows["tier"].iloc[0])
-        return density(mine, rows, node, tier, resource, self.scale, DENSITY_INTERVAL_S)
+        of = Resource(node, tier, resource, str(rows["item"].iloc[0]))
+        return density(mine, rows, of, self.scale, DENSITY_INTERVAL_S, (*factor_of(self.trials), order_of(self.trials)))
 
     @cached_property
     def demands(self) -> pd.DataFrame:
@@ -229,7 +232,8 @@ class Sweep:
         >>> [d.name for d in na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").figures()][:2]
         ['throughput', 'response-time']
         """
-        return [pair.drawing for pair in load_figures(self._data)]
+        with over(*self._data.factor, self._data.order):
+            return [pair.drawing for pair in load_figures(self._data)]
 
     def figure(self, name: str) -> Drawing:
         """One of `figures()` by its name. Raises DataError for an unknown one, naming those of this sweep."""
@@ -240,18 +244,26 @@ class Sweep:
 
     def densities(self) -> list[Drawing]:
         """The CPU of the node that limits first, as a surface and as a map; then every other node as a map."""
-        return [pair.drawing for pair in density_figures(self._data)]
+        with over(*self._data.factor, self._data.order):
+            return [pair.drawing for pair in density_figures(self._data)]
 
     def long_interactions(self) -> list[Drawing]:
         """Share of the response time that each interaction takes: lowest load, near the knee, highest load."""
-        chosen = telling_trials(self.trials[self.trials["valid"]], self.verdict.knee_users)
-        return [long_interactions(self.interactions, t.trial, t.users) for t in chosen.itertuples()]
+        trials = self.trials.assign(users=loads(self.trials))
+        chosen = telling_trials(trials[trials["valid"]], self.verdict.knee_users)
+        with over(*self._data.factor, self._data.order):
+            return [long_interactions(self.interactions, t.trial, t.users) for t in chosen.itertuples()]
 
     # ---- inside ----
 
     @cached_property
     def _data(self) -> SweepData:
         return read_sweep(self._store, self.name)
+
+    @cached_property
+    def _loads(self) -> pd.Series:
+        """Trial -> users, or the value of what the sweep is over."""
+        return loads(self.trials).set_axis(self.trials["trial"])
 
     @cached_property
     def _measured(self) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ntier_analysis.api import html
-from ntier_analysis.report.words import NEXT, migrations, named, rate, resource, share, verdict_sentence
+from ntier_analysis.report.words import NEXT, migrations, named, rate, resource, rounded, share, verdict_sentence
 from ntier_analysis.wording import counted
 
 
@@ -175,8 +175,8 @@ class Verdict:
         rows += [("bottleneck", str(b)) for b in self.bottlenecks]
         if self.max_throughput_per_s is not None:
             rows.append(("maximum throughput", rate(self._document, self.scale)))
-        if self.knee_users is not None:
-            rows.append(("knee", f"{self.knee_users:,} users"))
+        if self.knee_users is not None and self.name != "none":
+            rows.append(("knee", f"{rounded(self.knee_users)} users"))
         rows += [("migration", text) for text in self.migration]
         rows += [("trials", self._valid()), ("rules", self.analysis_version)]
         return html.table(self.sentence, rows, self.evidence, first=(NEXT, self.next))

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from ntier_analysis.contracts import implied
 from ntier_analysis.figures.drawing import Drawing
-from ntier_analysis.figures.load_axis import tiers_in_order
+from ntier_analysis.figures.load_axis import in_its_words, tiers_in_order
 from ntier_analysis.figures.style import INVALID_COLOR, PAGE_IN, THRESHOLD_PCT, styled, tier_look, tier_order
 from ntier_analysis.parsers.counters import GAP
 
@@ -171,7 +171,7 @@ def course(
             percent = measure.label.endswith("[%]")
             axes.set_ylim(0, max(104.0, axes.get_ylim()[1]) if percent else None)
         figure.align_ylabels()
-        title = f"{trial.trial}: {trial.users:,} users"
+        title = in_its_words(f"{trial.trial}: {trial.users:,} users")
         figure.suptitle(title if trial.valid else f"{title}, INVALID ({trial.invalid_reasons})", fontsize=8, x=0.01,
                         ha="left", color="black" if trial.valid else INVALID_COLOR)  # fmt: skip
     data = _long(series, run[0], (begin, end))
@@ -228,17 +228,18 @@ def _finding(
         disk = by_name.pop("disk", None)
         if disk is None:
             continue
+        steps = np.diff(np.sort(disk.index.to_numpy()))
+        moments = "seconds" if not len(steps) or np.median(steps) <= 1 else "samples"
         full = disk.index[disk >= THRESHOLD_PCT]
         rest = disk.index[disk < THRESHOLD_PCT]
         if len(full) < FEW_S or len(rest) < FEW_S:
-            return (
-                f"The disk of {node} is full (at or above {THRESHOLD_PCT:g} %) in {len(full)} of {len(disk)} seconds."
-            )
+            full_text = f"full (at or above {THRESHOLD_PCT:g} %) in {len(full)} of {len(disk)} {moments}"
+            return f"The disk of {node} is {full_text}."
         said = [
             f"{name} {v.reindex(full).mean():,.1f}{unit} instead of {v.reindex(rest).mean():,.1f}{unit}"
             for name, v, unit in ((n, v, " %" if n == "CPU" else "") for n, v in by_name.items())
         ]
-        return f"In the {len(full)} of {len(disk)} seconds in which the disk of {node} is full: " + (
+        return f"In the {len(full)} of {len(disk)} {moments} in which the disk of {node} is full: " + (
             "; ".join(said) + "." if said else "nothing else was measured."
         )
     means = [

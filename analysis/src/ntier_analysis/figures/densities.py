@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -51,6 +49,13 @@ def averaged(samples: pd.DataFrame, interval_s: float) -> pd.DataFrame:
     means = whole.rename(columns={"mean": "value"})[["trial", "users", "t_s", "value"]]
     means.attrs["interval_s"] = interval_s
     return means
+
+
+def without_invalid(samples: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
+    """Without the invalid repetitions of loads that have a valid one. shares: columns trial, users, valid."""
+    good = set(shares.loc[shares["valid"], "users"])
+    dropped = shares.loc[~shares["valid"].astype(bool) & shares["users"].isin(good), "trial"]
+    return samples[~samples["trial"].isin(set(dropped))]
 
 
 def node_densities(samples: pd.DataFrame, bandwidth_pct: float = BANDWIDTH_PCT) -> pd.DataFrame:
@@ -206,8 +211,8 @@ def _edges(centers: Array) -> Array:
 
 
 def drawing_name(kind: str, node: str, resource: str, item: str = "") -> str:
-    """`density-map-db1-disk-vda`: a name that every file system takes."""
-    return "-".join(re.sub(r"[^\w.-]+", "_", part) for part in (kind, node, resource, item) if part)
+    """`density-map-db1-disk-vda`."""
+    return "-".join(part for part in (kind, node, resource, item) if part)
 
 
 def _full(resource: str) -> str:
@@ -253,7 +258,8 @@ def _caption(curves: pd.DataFrame, node: str, resource: str, item: str, scale: f
     low, high = curves["n"].min(), curves["n"].max()
     count = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     interval = f"means of {curves.attrs['interval_s']:g} s" if "interval_s" in curves.attrs else "samples"
-    waiting = ", or in which requests waited for a place," if resource == "pool" else ""
+    also = {"pool": ", or in which requests waited for a place,", "cpu": ", or throttled by a quota,"}
+    waiting = also.get(resource, "")
     parts = [
         f"Kernel density of {_measured(resource, item)} of {node} in the run phase, reflected at 0 and 100 %, "
         f"bandwidth {BANDWIDTH_PCT:g} points, n = {count} {interval} per load; the shares at or above "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -37,10 +39,24 @@ class Origin:
         return json.dumps(asdict(self), ensure_ascii=False)
 
 
+LONGEST_STEM = 120
+"""Letters: file systems allow 255 bytes, ending included."""
+
+
+def file_stem(name: str) -> str:
+    """Letters, digits, `.`, `_` and `-` of a name; what is too long ends in a digest of the whole."""
+    plain = re.sub(r"[^\w.-]+", "_", name)
+    if len(plain.encode()) <= LONGEST_STEM:
+        return plain
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{plain.encode()[: LONGEST_STEM - 9].decode(errors='ignore')}-{digest}"
+
+
 @dataclass(frozen=True)
 class Drawing:
-    """`name`: stem of its files. `finding`: one sentence that says what is to be seen (also the alternative text).
-    `caption`: what is drawn, with n, bandwidth and scale where they apply. `data`: the drawn values, tidy."""
+    """`name`: stem of its files, made one that every file system takes. `finding`: one sentence that says what is to
+    be seen (also the alternative text). `caption`: what is drawn, with n, bandwidth and scale where they apply.
+    `data`: the drawn values, tidy."""
 
     name: str
     figure: Figure
@@ -49,6 +65,7 @@ class Drawing:
     data: pd.DataFrame
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "name", file_stem(self.name))
         for name in ("finding", "caption"):
             object.__setattr__(self, name, in_its_words(getattr(self, name)))
 

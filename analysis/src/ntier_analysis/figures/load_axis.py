@@ -40,6 +40,12 @@ def axis_label() -> str:
     return "users (nominal)" if factor == USERS else f"{factor} [{unit}]" if unit else factor
 
 
+def hover(variable: str) -> str:
+    """A load in a template of Plotly: `%{x:,} users`, `sleep_s %{x} s`."""
+    factor, unit = _AXIS.get()
+    return f"%{{{variable}:,}} users" if factor == USERS else f"{factor} %{{{variable}}} {unit}".rstrip()
+
+
 def listed(loads: Iterable[float]) -> str:
     """`13,000`, `0.1 and 0.5`, `0.1, 0.5 and 2`: numbers of users, or values of the factor."""
     return join([f"{int(load):,}" if load == int(load) else f"{load:g}" for load in loads])

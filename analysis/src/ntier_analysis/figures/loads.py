@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.markers import CARETUPBASE
 from matplotlib.ticker import FuncFormatter, LogFormatter
 
 from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.described import factor_of
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.load_axis import axis_label
@@ -31,7 +33,7 @@ from ntier_analysis.figures.style import (
 )
 from ntier_analysis.prediction.forecast import Forecast
 from ntier_analysis.statistics.share import POOL_FULL
-from ntier_analysis.wording import counted
+from ntier_analysis.wording import counted, ends
 
 BAND_FROM = 0.05
 """Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
@@ -44,13 +46,22 @@ OPEN_REACH = 1.5
 
 @dataclass(frozen=True)
 class Plateau:
-    """Pooled throughput of the loads beyond the knee, 1/s; `at_least`: the sweep did not bracket the knee."""
+    """Pooled throughput of the loads beyond the knee, 1/s, with its 95 % interval (None: not known); `at_least`: the
+    sweep did not bracket the knee."""
 
     throughput_per_s: float
-    low_per_s: float
-    high_per_s: float
+    low_per_s: float | None
+    high_per_s: float | None
     knee_users: float | None
     at_least: bool = False
+
+    @property
+    def has_ends(self) -> bool:
+        return self.low_per_s is not None and self.high_per_s is not None
+
+    def is_below(self, trials: pd.DataFrame) -> bool:
+        """Whether all valid loads lie beyond the knee, so that none shows how throughput grows."""
+        return self.knee_users is not None and bool(trials.loc[trials["valid"], "users"].min() >= self.knee_users)
 
 
 def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | None = None) -> Drawing:
@@ -62,11 +73,13 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     with styled():
         figure = Figure(figsize=(COLUMN_IN, 2.8))
         axes = figure.subplots()
-        _law(axes, trials, plateau)
+        if plateau is None or not plateau.is_below(trials):
+            _law(axes, trials)
         if model is not None:
             draw_model(axes, model)
         if plateau is not None:
-            axes.axhspan(plateau.low_per_s, plateau.high_per_s, color=LAW_COLOR, alpha=0.18, linewidth=0)
+            if plateau.has_ends:
+                axes.axhspan(plateau.low_per_s, plateau.high_per_s, color=LAW_COLOR, alpha=0.18, linewidth=0)
             axes.axhline(plateau.throughput_per_s, color=LAW_COLOR, linewidth=0.8, label="pooled plateau")
             if plateau.knee_users:
                 _knee(axes, plateau.knee_users, trials["users"].max())
@@ -116,8 +129,10 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Dr
         if axes.get_legend_handles_labels()[0]:
             figure.legend(loc="outside lower center", ncols=3)
     counts = trials["interactions"]
+    models = set(trials.get("load_model", pd.Series(dtype=str)).dropna())
+    closed = ", closed loop" if models <= {LoadModel.CLOSED.value} else ""
     caption = (
-        f"Response time of successful interactions as the client sees it, closed loop; n = {_span(counts)} per trial. "
+        f"Response time of successful interactions as the client sees it{closed}; n = {_span(counts)} per trial. "
         f"Percentiles with too few samples are not shown. {_scale_text(trials['scale'].iloc[0])}"
         + _tail_text(tails)
         + _invalid_text(trials)
@@ -214,12 +229,16 @@ def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
         users_ticks(axes.xaxis, saturation["users"])
         if len(groups) <= 10:
             figure.legend(loc="outside lower center", ncols=2)
-    top = valid.sort_values(["saturation", "utilization_mean_pct"]).iloc[-1]
-    finding = (
-        f"Fullest pool: {top['item']} of {top['node']}, full in {100 * top['saturation']:.0f} % of the run at "
-        f"{top['users']:,} users ({top['utilization_mean_pct']:.0f} % of its places taken on average). A full pool "
-        "above a saturated resource is a symptom, not the cause."
-    )
+    known = valid.dropna(subset="saturation").sort_values(["saturation", "utilization_mean_pct"])
+    finding = "How full the pools were was not measured in a valid trial."
+    if len(known):
+        top = known.iloc[-1]
+        taken = top["utilization_mean_pct"]
+        finding = (
+            f"Fullest pool: {top['item']} of {top['node']}, full in {100 * top['saturation']:.0f} % of the run at "
+            f"{top['users']:,} users{'' if pd.isna(taken) else f' ({taken:.0f} % of its places taken on average)'}. "
+            "A full pool above a saturated resource is a symptom, not the cause."
+        )
     n = saturation["n"]
     caption = (
         f"Soft resources: share of the samples of the run phase in which the pool was full. {POOL_FULL} n = {_span(n)} "
@@ -249,7 +268,7 @@ def has_goodput(trials: pd.DataFrame) -> bool:
     return bool(trials["slo_ms"].notna().any() and trials["goodput_per_s"].notna().any())
 
 
-def _law(axes, trials: pd.DataFrame, plateau: Plateau | None) -> None:
+def _law(axes, trials: pd.DataFrame) -> None:
     share, think_s, response_s = law(trials)
     if not np.isfinite(think_s):  # nobody thinks: the law does not apply
         return
@@ -307,28 +326,42 @@ def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None, thinkers: 
     if valid.empty:
         return NOTHING_VALID
     if plateau is None and valid["users"].nunique() == 1:
-        return (
-            f"One valid load, {valid['users'].iloc[0]:,} users: {valid['throughput_per_s'].mean():.1f} interactions/s."
-        )
+        rate = _rate(valid["throughput_per_s"].mean())
+        return f"One valid load, {valid['users'].iloc[0]:,} users: {rate} interactions/s."
     if not thinkers:
         means = valid.groupby("users")["throughput_per_s"].mean()
         return f"Throughput is {means.min():.3g} to {means.max():.3g} interactions/s, most at {means.idxmax():,} users."
     if plateau is None:
         return f"No plateau was reached: throughput follows N/(Z+R) up to {valid['users'].max():,} users."
     at = f" from about {float(f'{plateau.knee_users:.2g}'):,.0f} users on" if plateau.knee_users else ""
-    value = f"{plateau.throughput_per_s:.1f} [{plateau.low_per_s:.1f}, {plateau.high_per_s:.1f}] interactions/s"
-    return f"Throughput follows N/(Z+R), then levels off at {'no less than ' if plateau.at_least else ''}{value}{at}."
+    value = f"{'no less than ' if plateau.at_least else ''}{_rate(*plateau_ends(plateau))} interactions/s"
+    if plateau.is_below(valid):
+        return f"All loads lie beyond the knee: throughput is {value}."
+    return f"Throughput follows N/(Z+R), then levels off at {value}{at}."
+
+
+def plateau_ends(plateau: Plateau) -> tuple[float, float | None, float | None]:
+    return plateau.throughput_per_s, plateau.low_per_s, plateau.high_per_s
+
+
+def _rate(value: float, low: float | None = None, high: float | None = None) -> str:
+    """One decimal, and of a slow system two significant digits: `57.0 [55.1, 58.9]`, `0.031 [0.030, 0.032]`."""
+    decimals = 1 if not 0 < abs(value) < 1 else 1 - math.floor(math.log10(abs(value)))
+    shown = f"{value:.{decimals}f}"
+    return shown if low is None or high is None else f"{shown} {ends(low, high, f'.{decimals}f')}"
 
 
 def _throughput_caption(trials: pd.DataFrame, plateau: Plateau | None) -> str:
     _, think_s, response_s = law(trials)
     n = trials["interactions"]
-    band = " grey band: 95 % interval of the plateau, pooled over its trials;" if plateau is not None else ""
+    band = " grey band: 95 % interval of the plateau, pooled over its trials;" if plateau and plateau.has_ends else ""
     dashed = f" dashed: N/(Z+R) with Z = {think_s:g} s and R = {response_s * 1000:.0f} ms of the lowest valid load;"
+    drawn = bool(np.isfinite(think_s)) and not (plateau and plateau.is_below(trials))
+    known = trials["throughput_low_per_s"].notna().any()
     return (
-        f"Interactions per second of the run phase with 95 % intervals from 10 batches, n = {_span(n)} "
-        f"interactions per trial, {counted(len(trials), 'trial')};{dashed * bool(np.isfinite(think_s))}{band} scale "
-        f"{trials['scale'].iloc[0]:g}." + _invalid_text(trials)
+        f"Interactions per second of the run phase{' with 95 % intervals' * bool(known)}, n = {_span(n)} interactions "
+        f"per trial, {counted(len(trials), 'trial')};{dashed * drawn}{band} scale {trials['scale'].iloc[0]:g}."
+        + _invalid_text(trials)
     )
 
 
@@ -338,11 +371,13 @@ NOTHING_VALID = "No trial is valid: nothing can be concluded."
 def _response_finding(valid: pd.DataFrame) -> str:
     if valid.empty:
         return NOTHING_VALID
-    if valid["users"].nunique() == 1:
-        return f"The mean response time is {valid['response_time_mean_ms'].mean():,.0f} ms."
-    ends = valid.sort_values("users").iloc[[0, -1]]
-    low, high = (f"{r.response_time_mean_ms:,.0f} ms at {r.users:,} users" for r in ends.itertuples())
-    first, last = ends["response_time_mean_ms"]
+    means = valid.groupby("users")["response_time_mean_ms"].mean().dropna().sort_index()
+    if means.empty:
+        return "The mean response time is not known."
+    if len(means) == 1:
+        return f"The mean response time is {means.iloc[0]:,.0f} ms."
+    (first_load, first), (last_load, last) = ((means.index[i], means.iloc[i]) for i in (0, -1))
+    low, high = f"{first:,.0f} ms at {first_load:,} users", f"{last:,.0f} ms at {last_load:,} users"
     return f"The mean response time {'falls' if last < first else 'grows'} from {low} to {high}."
 
 

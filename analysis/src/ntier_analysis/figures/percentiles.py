@@ -9,6 +9,7 @@ from matplotlib.markers import CARETRIGHTBASE
 from matplotlib.ticker import FuncFormatter
 
 from ntier_analysis.figures.drawing import Drawing
+from ntier_analysis.figures.load_axis import in_its_words
 from ntier_analysis.figures.loads import OPEN_REACH
 from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, PAGE_IN, styled
 from ntier_analysis.statistics.percentiles import percentile_interval
@@ -90,7 +91,7 @@ def percentiles(done: pd.DataFrame, trial) -> Drawing:
         axes.xaxis.set_minor_formatter(
             FuncFormatter(lambda ms, _: _milliseconds(ms) if f"{ms:e}"[0] in [*labelled] else "")
         )
-        title = f"{trial.trial}: {trial.users:,} users"
+        title = in_its_words(f"{trial.trial}: {trial.users:,} users")
         axes.set_title(title if trial.valid else f"{title}, INVALID ({trial.invalid_reasons})", loc="left",
                        color="black" if trial.valid else INVALID_COLOR)  # fmt: skip
         shown = [label for label in LOOKS if frame.loc[frame["percentile"] == label, "value_ms"].notna().any()]

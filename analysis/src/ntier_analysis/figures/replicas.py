@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
-from ntier_analysis.figures.load_axis import axis_label, listed
+from ntier_analysis.figures.load_axis import axis_label, in_its_words, listed
 from ntier_analysis.figures.style import DENSITY_MAP, INVALID_COLOR, LAW_COLOR, PAGE_IN, styled, users_ticks
 from ntier_analysis.statistics.balance import natural
 from ntier_analysis.wording import counted
@@ -44,10 +44,11 @@ def over_time(rates: pd.DataFrame, trial) -> pd.DataFrame:
     return inside.rolling(MEAN_S, center=True, min_periods=1).mean().rename_axis("t_s").reset_index()
 
 
-def statements(rates: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
+def statements(rates: pd.DataFrame, trials: pd.DataFrame, counted_by: str = "the middleware's counters") -> Drawing:
     """Statements per second of each replica, stacked, one panel per trial.
 
-    rates: trial, t_s, item (replica), value. trials: rows of the store's table trials that are to be drawn."""
+    rates: trial, t_s, item (replica), value. trials: rows of the store's table trials that are to be drawn. counted_by:
+    whose counters these are."""
     replicas = natural(rates["item"])
     look, frames = looks(replicas), []
     with styled():
@@ -56,7 +57,7 @@ def statements(rates: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
         for axes, trial in zip(panels, trials.itertuples(), strict=True):
             frame = over_time(rates[rates["trial"] == trial.trial], trial)
             _stack(axes, frame, trial, look)
-            _title(axes, trial, f"{trial.users:,} users")
+            _title(axes, trial, in_its_words(f"{trial.users:,} users"))
             frames.append(
                 frame.melt("t_s", var_name="replica", value_name="statements_per_s").assign(trial=trial.trial)
             )
@@ -65,7 +66,7 @@ def statements(rates: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
         _legend(figure, panels[0])
     data = pd.concat(frames, ignore_index=True)
     caption = (
-        f"Statements per second that each replica executed, by the middleware's counters, {MEAN_S}-s moving mean "
+        f"Statements per second that each replica executed, by {counted_by}, {MEAN_S}-s moving mean "
         f"(n = {len(data):,} values); only the run phase (between the lines) is analysed; "
         f"scale {trials['scale'].iloc[0]:g}."
     )
@@ -115,7 +116,8 @@ def policies(rates: pd.DataFrame, trials: pd.DataFrame, shares: pd.DataFrame, ch
             frame = over_time(rates[(rates["label"] == name) & (rates["trial"] == trial.trial)], trial)
             _stack(column[0], frame, trial, look)
             column[0].set_xlabel("seconds of the run phase")
-            _title(column[0], trial, name.replace(": ", ":\n").replace(" (", "\n(") + f"\n{trial.users:,} users")
+            load_text = in_its_words(f"{trial.users:,} users")
+            _title(column[0], trial, name.replace(": ", ":\n").replace(" (", "\n(") + f"\n{load_text}")
             _share_lines(column[1], shares[shares["label"] == name], look)
             if rows == 3:
                 _regret_bars(column[2], choices[(choices["label"] == name) & (choices["trial"] == trial.trial)])

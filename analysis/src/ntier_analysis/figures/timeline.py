@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.events import draw_lanes, events_of_none, lanes, lanes_caption
-from ntier_analysis.figures.load_axis import listed
+from ntier_analysis.figures.load_axis import in_its_words, listed
 from ntier_analysis.figures.style import ALERT_COLOR, INVALID_COLOR, LAW_COLOR, PAGE_IN, THROUGHPUT_COLOR, styled
 
 MEAN_S = 5
@@ -92,7 +92,7 @@ def _panel(axes, trial, frame: pd.DataFrame) -> None:
     if len(bad):  # an empty line that is not clipped would break the layout
         axes.plot(bad["t_s"] + 0.5, np.zeros(len(bad)), "v", color=ALERT_COLOR, markersize=3, label="errors",
                   clip_on=False, zorder=5)  # fmt: skip
-    title = f"{trial.users:,} users ({trial.users_real:,} real)"
+    title = in_its_words(f"{trial.users:,} users ({trial.users_real:,} real)")
     axes.set_title(title + ("" if trial.valid else ": INVALID, " + str(trial.invalid_reasons)), loc="left",
                    color="black" if trial.valid else INVALID_COLOR)  # fmt: skip
     axes.set(ylim=(0, None))

@@ -39,11 +39,28 @@ def run(store: Path, sweep: str, request: Request, out: Path) -> str:
     if out.suffix not in FORMATS:
         raise DataError(f"--out {out}: unknown format; allowed are {', '.join(f'*{f}' for f in FORMATS)}")
     check_file(out, "--out")
+    _used(request)
     data = read_sweep(store, sweep)
     with over(*data.factor, data.order):
         drawing = draw(data, request)
     write(drawing, data.origin, out)
     return f"{out}\n{drawing.finding}\n{drawing.caption}"
+
+
+def _used(request: Request) -> None:
+    """Raises DataError for an option that its kind does not use."""
+    kind = request.kind
+    given = {
+        "--node": bool(request.nodes),
+        "--resource": request.resource != Request(kind).resource,
+        "--item": request.item is not None,
+        "--trial": bool(request.trial),
+        "--from and --to": request.stretch != (None, None),
+    }
+    for option, there in given.items():
+        if there and option not in USES[kind]:
+            has = f"it uses {', '.join(USES[kind])}" if USES[kind] else "it uses no option"
+            raise DataError(f"{option}: a figure of kind {kind} does not use it; {has}")
 
 
 FORMATS = (".png", ".pdf", ".svg")
@@ -154,6 +171,18 @@ KINDS: dict[str, Callable[[SweepData, Request], Drawing]] = {
     "percentiles": of_interactions,
     "tiers": per_tier,
 }
+
+
+USES: dict[str, tuple[str, ...]] = {
+    "density-surface": ("--node", "--resource", "--item"),
+    "density-map": ("--node", "--resource", "--item"),
+    "course": ("--node", "--trial", "--from and --to"),
+    "timeline": ("--node", "--trial", "--from and --to"),
+    "load-throughput": ("--node", "--trial"),
+    "percentiles": ("--trial",),
+    "tiers": (),
+}
+"""Kind -> the options that change it."""
 
 
 def of_trial(data: SweepData, name: str, known: pd.Series) -> tuple:

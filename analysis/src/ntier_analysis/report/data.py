@@ -59,6 +59,8 @@ class SweepData:
     statements: pd.DataFrame
     """Statements per s of each replica (`item`) by the middlewares' counters, or, where these see connections only, by
     the databases' own (PostgreSQL: transactions); all phases; columns REPLICA_COLUMNS."""
+    statements_by: str
+    """Whose counters these are, in words."""
     choices: pd.DataFrame
     """The store's table choices; empty unless the middleware wrote a trace."""
     chains: dict[str, list[Chain]]
@@ -133,10 +135,9 @@ class SweepData:
     @property
     def plateau(self) -> Plateau | None:
         value, knee = self.verdict["max_throughput_per_s"], self.verdict["knee_users"]
-        if value is None or knee is None:  # nothing limits yet, or nothing is known
+        if value is None or knee is None or self.verdict["verdict"] == "none":  # nothing limits, or nothing is known
             return None
-        low, high = (value if end is None else end for end in self.verdict["max_throughput_interval"])
-        return Plateau(value, low, high, knee, self.verdict["max_throughput_at_least"])
+        return Plateau(value, *self.verdict["max_throughput_interval"], knee, self.verdict["max_throughput_at_least"])
 
     @property
     def origin(self) -> Origin:
@@ -170,6 +171,7 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
     trusted = saturation[["trial", "node", "item", "source"]].drop_duplicates()
     cpu = samples[samples["metric"] == "utilization_pct"].merge(trusted, on=list(trusted.columns))
     verdict = as_json(verdicts(store, [sweep])[0])
+    statements, statements_by = _statements(store, sweep, order_of(trials))
     raw_trials = _raw_trials(raw / sweep if raw else raw_beside(store, sweep), trials)
     return SweepData(
         sweep=sweep,
@@ -181,7 +183,8 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
         checks=read_table(store, "checks", sweep),
         sweep_checks=read_table(store, "sweep_checks", sweep),
         nodes=read_table(store, "nodes", sweep),
-        statements=_statements(store, sweep),
+        statements=statements,
+        statements_by=statements_by,
         choices=read_table(store, "choices", sweep),
         chains=chains(store, sweep),
         verdict=verdict,
@@ -193,13 +196,18 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
     )
 
 
-def _statements(store: Path, sweep: str) -> pd.DataFrame:
+def _statements(store: Path, sweep: str, order: tuple[str, ...]) -> tuple[pd.DataFrame, str]:
+    """Of one tier: nodes of several that count statements are no replicas of each other."""
     seen = [("source", "==", "middleware_status"), ("metric", "==", "statements_per_s")]
     executed = read_table(store, "samples", sweep, columns=REPLICA_COLUMNS, filters=seen)
     if len(executed):
-        return executed
-    own = read_table(store, "samples", sweep, columns=REPLICA_COLUMNS, filters=[("metric", "in", OWN_COUNTERS)])
-    return own.assign(item=own["node"])
+        return executed, "the middleware's counters"
+    columns = [*REPLICA_COLUMNS, "tier", "metric"]
+    own = read_table(store, "samples", sweep, columns=columns, filters=[("metric", "in", OWN_COUNTERS)])
+    innermost = [tier for tier in order if (own["tier"] == tier).any()][-1:]
+    own = own[own["tier"].isin(innermost)] if innermost else own
+    counted = "transactions" if (own["metric"] == OWN_COUNTERS[1]).any() else "statements"
+    return own.assign(item=own["node"])[REPLICA_COLUMNS], f"the databases' own counters ({counted})"
 
 
 def _raw_trials(folder: Path, trials: pd.DataFrame) -> list[RawTrial]:

@@ -62,7 +62,7 @@ def load_figures(data: SweepData) -> list[Pair]:
         pairs.append(Pair(over_time, plot, wide=True))
     measured = chosen[chosen["trial"].isin(data.statements["trial"])]
     if data.statements["item"].nunique() > 1 and len(measured):
-        pairs.append(Pair(replicas.statements(data.statements, measured), None, wide=True))
+        pairs.append(Pair(replicas.statements(data.statements, measured, data.statements_by), None, wide=True))
     pools = data.saturation[data.saturation["resource"] == "pool"]
     if pools["valid"].any():
         pairs.append(Pair(loads.pools(pools, data.scale), interactive.pools(pools), wide=True))
@@ -79,7 +79,8 @@ def density_figures(data: SweepData) -> list[Pair]:
     nodes.sort(key=lambda n: n[0] != first)
     pairs = []
     for node, tier in nodes:
-        density = measured.density_of(data, node, "cpu")
+        item = str(cpu.loc[cpu["node"] == node, "item"].iloc[0])
+        density = measured.density_of(data, node, "cpu", item)
         if density is None:
             continue
         if node == first:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ntier_analysis.density import GRID_PCT
 from ntier_analysis.figures.densities import invalid_users
-from ntier_analysis.figures.load_axis import axis_label
+from ntier_analysis.figures.load_axis import axis_label, hover, in_its_words
 from ntier_analysis.figures.loads import BAND_FROM, OPEN_REACH, Plateau, has_goodput, law, nodes_in_order, top_rate
 from ntier_analysis.figures.model import MODEL_COLOR
 from ntier_analysis.figures.style import (
@@ -37,8 +37,9 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     valid = trials[trials["valid"]].sort_values("users")
     share, think_s, response_s = law(trials)
     end = float(trials["users"].max())
+    below = plateau is not None and plateau.is_below(trials)
     traces = [
-        *_law_line(end, share, think_s, response_s),
+        *([] if below else _law_line(end, share, think_s, response_s)),
         _line(valid["users"], valid["throughput_per_s"], "throughput", THROUGHPUT_COLOR)
         | {
             "error_y": _errors(
@@ -46,12 +47,13 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
             )
         }
         | {"customdata": _round(valid["throughput_per_s"] / valid["scale"])}
-        | {"hovertemplate": "%{x:,} users: %{y}/s measured, nominal %{customdata}/s<extra>throughput</extra>"},
+        | {"hovertemplate": f"{hover('x')}: %{{y}}/s measured, nominal %{{customdata}}/s<extra>throughput</extra>"},
     ]
     if has_goodput(valid):
         traces.append(_line(valid["users"], valid["goodput_per_s"], "goodput", GOODPUT_COLOR, symbol="triangle-up"))
     if model is not None:
         curve = model.curve
+        traces += _band(curve["users"], curve["low_per_s"], curve["high_per_s"], MODEL_COLOR)
         traces.append(
             _line(curve["users"], curve["throughput_per_s"], "closed model", MODEL_COLOR, dash="dashdot", mode="lines")
         )
@@ -59,16 +61,27 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     layout = _layout(axis_label(), "interactions/s (measured)", y={"range": [0, top_rate(trials)]})
     if plateau is not None:
         layout["shapes"] = [
-            {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": plateau.low_per_s, "y1": plateau.high_per_s,
-             "fillcolor": LAW_COLOR, "opacity": 0.2, "line": {"width": 0}},
             {"type": "line", "yref": "paper", "x0": plateau.knee_users, "x1": plateau.knee_users, "y0": 0, "y1": 1,
              "line": {"color": LAW_COLOR, "dash": "dot", "width": 1}},
         ]  # fmt: skip
+        if plateau.has_ends:
+            layout["shapes"].append(
+                {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": plateau.low_per_s, "y1": plateau.high_per_s,
+                 "fillcolor": LAW_COLOR, "opacity": 0.2, "line": {"width": 0}}
+            )  # fmt: skip
         layout["annotations"] = [
             {"text": "knee", "x": plateau.knee_users, "y": 1, "yref": "paper", "xanchor": "right", "yanchor": "top",
              "showarrow": False, "font": {"size": 11, "color": LAW_COLOR}},
         ]  # fmt: skip
     return {"data": traces, "layout": layout}
+
+
+def _band(x, low, high, color: str) -> list[Json]:
+    """Between two lines that are not drawn."""
+    edges = [_line(x, y, "", color, mode="lines") | {"showlegend": False, "hoverinfo": "skip"} for y in (low, high)]
+    for edge in edges:
+        edge["line"] = {"width": 0}
+    return [edges[0], edges[1] | {"fill": "tonexty", "fillcolor": f"{color}26"}]
 
 
 def _law_line(end: float, share: float, think_s: float, response_s: float) -> list[Json]:
@@ -89,15 +102,15 @@ def response_time(trials: pd.DataFrame, tails: pd.DataFrame | None = None) -> Js
     ]
     for trace in traces if tails is not None else []:
         rows = (
-            tails[tails["valid"] & (tails["percentile"] == trace["name"])]
-            .dropna(subset="value_ms")
-            .sort_values("users", kind="stable")
+            tails[tails["valid"] & (tails["percentile"] == trace["name"])].dropna(subset="value_ms").set_index("trial")
         )
-        if len(rows) == len(trace["x"]):
+        shown = valid.loc[valid[f"response_time_{trace['name']}_ms"].notna(), "trial"]
+        if set(shown) <= set(rows.index):
+            rows = rows.loc[shown]
             trace["error_y"] = _errors(_bounded(rows), "value_ms", "low_ms", "high_ms", colors[trace["name"]])
     slo_ms = trials["slo_ms"].dropna()
     if len(slo_ms) and len(valid):
-        ends = [0, int(valid["users"].max())]
+        ends = [0, float(valid["users"].max())]
         line = {"color": LAW_COLOR, "dash": "dot", "width": 1}
         traces.append({"type": "scatter", "mode": "lines", "x": ends, "y": [float(slo_ms.iloc[0])] * 2, "line": line,
                        "name": f"objective {slo_ms.iloc[0] / 1000:g} s", "hoverinfo": "skip"})  # fmt: skip
@@ -160,7 +173,7 @@ def density_map(curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, tier: 
         "customdata": _round(surface, 3), "colorscale": "Cividis", "zmin": 0,
         "colorbar": {"title": {"text": "density"}, "tickvals": [math.sqrt(m) for m in marks],
                      "ticktext": [f"{m:g}" for m in marks], "thickness": 10, "x": 1.01},
-        "hovertemplate": "%{y:,} users, %{x} %: density %{customdata} per point<extra></extra>",
+        "hovertemplate": f"{hover('y')}, %{{x}} %: density %{{customdata}} per point<extra></extra>",
     }  # fmt: skip
     look = tier_look(tier)
     shares = shares.sort_values("users")
@@ -169,7 +182,7 @@ def density_map(curves: pd.DataFrame, shares: pd.DataFrame, *, node: str, tier: 
         "type": "scatter", "mode": "markers", "x": _round(shares["saturation"]), "y": shares["users"].tolist(),
         "xaxis": "x2", "marker": {"color": colors, "symbol": ["x" if u in bad else "square" for u in shares["users"]]},
         "error_x": _errors(shares, "saturation", "saturation_low", "saturation_high", look.color), "showlegend": False,
-        "hovertemplate": "%{y:,} users: share %{x}<extra>counted from the samples</extra>",
+        "hovertemplate": f"{hover('y')}: share %{{x}}<extra>counted from the samples</extra>",
     }  # fmt: skip
     layout = _layout(f"{resource.upper()} utilization of {node} [%]", axis_label(), y={"rangemode": "normal"})
     layout["xaxis"] |= {"domain": [0, 0.72], "range": [0, 100], "showgrid": False}
@@ -204,7 +217,7 @@ def timeline(counts: pd.DataFrame) -> Json:
         _line(
             rows["t_s"] + 0.5,
             rows["completed_per_s"].rolling(5, center=True, min_periods=1).mean(),
-            f"{rows['users'].iloc[0]:,} users (5-s mean)",
+            in_its_words(f"{rows['users'].iloc[0]:,} users (5-s mean)"),
             palette[number % len(palette)],
             dash=CYCLE[number % len(CYCLE)],
             mode="lines",

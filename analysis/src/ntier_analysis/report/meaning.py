@@ -32,6 +32,12 @@ def _keeps_up(verdict: dict) -> str:
     if verdict["max_throughput_per_s"] is None:
         return ""
     knee = verdict.get("knee_users")
+    lowest = min((t["users"] for t in verdict.get("trials", []) if t["valid"]), default=0)
+    if knee and lowest >= knee:
+        beyond = "All loads lie beyond the knee"
+        if verdict["max_throughput_at_least"]:
+            return f"{beyond}, and are too few to show the maximum, so it is a lower bound."
+        return f"{beyond}: with more users, all wait longer and no more gets done."
     upto = f"Up to about {words.rounded(knee)} users throughput grows with the users" if knee else ""
     if verdict["max_throughput_at_least"]:
         bound = "The loads do not reach far enough beyond that to show the maximum, so it is a lower bound."
@@ -57,7 +63,10 @@ def _multi(verdict: dict) -> list[str]:
 
 
 def _none(verdict: dict) -> list[str]:
-    return ["The system had room at every load of this sweep. Its maximum lies higher; these loads cannot tell where."]
+    room = "The system had room at every load of this sweep."
+    if verdict["max_throughput_per_s"] is None:  # of a factor that is no amount of load
+        return [room]
+    return [f"{room} Its maximum lies higher; these loads cannot tell where."]
 
 
 def _hidden(verdict: dict) -> list[str]:
@@ -74,11 +83,9 @@ def _unknown(verdict: dict) -> list[str]:
 
 def _waiting(trials: pd.DataFrame) -> list[str]:
     """Mean response time at the lowest and at the highest valid load."""
-    known = trials[trials["valid"].astype(bool)].dropna(subset=["response_time_mean_ms"]).sort_values("users")
-    if known["users"].nunique() < 2:
+    known = trials[trials["valid"].astype(bool)].dropna(subset=["response_time_mean_ms"])
+    means = known.groupby("users")["response_time_mean_ms"].mean().sort_index()
+    if len(means) < 2:
         return []
-    low, high = (known.iloc[i] for i in (0, -1))
-    first, last = (
-        f"{words.duration(t['response_time_mean_ms'])} at {words.count(t['users'])} users" for t in (low, high)
-    )
+    first, last = (f"{words.duration(means.iloc[i])} at {words.count(means.index[i])} users" for i in (0, -1))
     return [in_its_words(f"On average an interaction takes {first}, and {last}.")]

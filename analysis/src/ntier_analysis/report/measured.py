@@ -57,7 +57,7 @@ def density_of(data: SweepData, node: str, resource: str, item: str = "") -> Den
     if shares.empty:
         return None
     if resource == "cpu":
-        samples = data.cpu[data.cpu["node"] == node]
+        samples = data.cpu[(data.cpu["node"] == node) & (data.cpu["item"] == item)]
     else:
         run = data.samples[(data.samples["phase"] == "run") & (data.samples["metric"] == "utilization_pct")]
         samples = run[(run[list(key)] == pd.Series(key)).all(axis=1)]
@@ -65,6 +65,7 @@ def density_of(data: SweepData, node: str, resource: str, item: str = "") -> Den
         samples = samples.merge(shares[["trial", "source"]].drop_duplicates(), on=["trial", "source"])
         users = data.trials.set_index("trial")["users"]
         samples = samples.assign(users=samples["trial"].map(users)).sort_values(["trial", "t_s"], ignore_index=True)
+    samples = densities.without_invalid(samples, shares)
     curves = densities.node_densities(densities.averaged(samples, DENSITY_INTERVAL_S))
     return None if curves.empty else Density(node, str(shares["tier"].iloc[0]), resource, item, curves, shares)
 

@@ -104,6 +104,7 @@ def _context(data: SweepData) -> dict:
         "regret_rows": replicas.regret_rows(data),
         "chain_rows": tables.chain_rows(data),
         "policy": replicas.policy_of(data.trials),
+        "statements_by": data.statements_by,
         "node_rows": tables.node_rows(data),
         "provenance": tables.provenance(data),
         "command": repeating(data.command),
@@ -144,12 +145,23 @@ def _facts(data: SweepData) -> list[dict]:
         note = "interactions/s measured" + ("" if scale == 1.0 else f"; nominal {nominal}")
         name = "Maximum throughput" + (", at least" if verdict["max_throughput_at_least"] else "")
         facts.append({"name": name, "value": words.interval(value, *ends), "note": note})
-    if verdict.get("knee_users"):
+    if verdict.get("knee_users") and verdict["verdict"] != "none":
         knee = verdict["knee_users"]
+        least = ", at least" if verdict["max_throughput_at_least"] else ""
         facts.append(
-            {"name": "Knee", "value": f"{words.number(knee)} users", "note": f"nominal; {knee * scale:,.0f} real"}
+            {
+                "name": f"Knee{least}",
+                "value": f"{words.rounded(knee)}{_knee_ends(verdict)} users",
+                "note": f"nominal; {words.rounded(knee * scale)} real",
+            }
         )
     return facts
+
+
+def _knee_ends(verdict: dict) -> str:
+    """` [3,300, 4,900]`."""
+    low, high = verdict["knee_interval"]
+    return "" if low is None or high is None else f" [{words.rounded(low)}, {words.rounded(high)}]"
 
 
 def _write_tables(data: SweepData, folder: Path) -> None:

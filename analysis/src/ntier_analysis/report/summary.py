@@ -9,6 +9,7 @@ import orjson
 import pandas as pd
 
 from ntier_analysis import recovery
+from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.report import rent, tables, words
 from ntier_analysis.report.data import SweepData
 from ntier_analysis.wording import resource
@@ -76,7 +77,7 @@ def _trial(t: Any, top: pd.Series | None) -> dict[str, Any]:
 
 HEAD = (
     "trial",
-    "users",
+    USERS,
     "interactions/s [95 %]",
     "response ms, mean",
     "p95",
@@ -95,7 +96,10 @@ RECOVERY_LEFT = ("outcome", "by")
 def text(report: dict[str, Any]) -> str:
     """What `summary` gives, for a person: the sentences, a line per trial and per load that was also measured from
     above, the warnings, the page."""
-    lines = _aligned([HEAD, *(_row(t) for t in report["trials"])], LEFT)
+    factor = report["verdict"]["factor"]
+    load = USERS if factor["name"] == USERS else f"{factor['name']} [{factor['unit']}]".removesuffix(" []")
+    head = [load if name == USERS else name for name in HEAD]
+    lines = _aligned([tuple(head), *(_row(t) for t in report["trials"])], LEFT)
     if report.get("recovery"):
         lines += ["", *_aligned([RECOVERY_HEAD, *map(_recovery_row, report["recovery"])], RECOVERY_LEFT)]
     warnings = [f"warning: {w}" for w in report["warnings"]]

@@ -225,8 +225,8 @@ def node_rows(data: SweepData) -> list[dict]:
         {
             "node": n.node,
             "tier": n.tier,
-            "node_type": n.node_type or "–",
-            "role": n.role or "–",
+            "node_type": _or_dash(n.node_type),
+            "role": _or_dash(n.role),
             "cores": "not limited" if pd.isna(n.cpu_cores) else f"{n.cpu_cores:g}",
             "memory": "not limited" if pd.isna(n.memory_bytes) else f"{n.memory_bytes / 2**20:,.0f}",
             "disk": "not limited" if pd.isna(n.disk_bytes_s) else f"{n.disk_bytes_s / 1e6:g}",
@@ -234,6 +234,10 @@ def node_rows(data: SweepData) -> list[dict]:
         }
         for n in ordered
     ]
+
+
+def _or_dash(text: object) -> str:
+    return "–" if pd.isna(text) or not text else str(text)
 
 
 def provenance(data: SweepData) -> list[dict]:

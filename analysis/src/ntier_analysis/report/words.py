@@ -159,8 +159,8 @@ def scale_sentence(scale: float) -> str:
     return (
         f"Scale model at scale {scale:g}: node capacity and users are multiplied by {scale:g}, think time and demand "
         "per interaction are not. Utilization and bottleneck carry over; nominal throughput is the measured one "
-        f"divided by {scale:g}. The knee is rounder and response times below saturation are about {1 / scale:.0f} "
-        "times longer than at scale 1: do not compare them across scales."
+        f"divided by {scale:g}. The knee is rounder and response times below saturation are about "
+        f"{1 / scale:.2g} times as long as at scale 1: do not compare them across scales."
     )
 
 

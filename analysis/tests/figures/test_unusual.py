@@ -1,0 +1,135 @@
+"""Figures of data that are not as usual: no interval, all loads beyond the knee, a slow system, pools without a size,
+invalid repetitions, another factor than users, names that no file system takes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from ntier_analysis.figures import course, densities, loads
+from ntier_analysis.figures.drawing import LONGEST_STEM, Drawing
+from ntier_analysis.figures.load_axis import over
+from ntier_analysis.report import interactive
+
+from .test_figures import samples, trials
+
+KNEE = 4000.0
+
+
+def plateau(low=56.0, high=58.0, knee=KNEE, value=57.0):
+    return loads.Plateau(value, low, high, knee, at_least=True)
+
+
+def test_a_maximum_without_an_interval_has_neither_ends_nor_band():
+    drawing = loads.throughput(trials(), plateau(None, None))
+    assert "levels off at no less than 57.0 interactions/s from" in drawing.finding
+    assert "grey band" not in drawing.caption
+    shapes = interactive.throughput(trials(), plateau(None, None))["layout"]["shapes"]
+    assert [shape["type"] for shape in shapes] == ["line"]
+    known = loads.throughput(trials(), plateau())
+    assert "57.0 [56.0, 58.0]" in known.finding
+    assert "grey band" in known.caption
+
+
+def test_loads_that_all_lie_beyond_the_knee_show_no_growth():
+    beyond = trials()[trials()["users"] >= KNEE]
+    drawing = loads.throughput(beyond, plateau())
+    assert (
+        drawing.finding == "All loads lie beyond the knee: throughput is no less than 57.0 [56.0, 58.0] interactions/s."
+    )
+    assert "dashed" not in drawing.caption
+    names = [trace["name"] for trace in interactive.throughput(beyond, plateau())["data"]]
+    assert "N / (Z + R)" not in names
+    assert "dashed" in loads.throughput(trials(), plateau()).caption
+
+
+def test_intervals_that_were_not_known_are_not_promised():
+    bare = trials().assign(throughput_low_per_s=np.nan, throughput_high_per_s=np.nan)
+    assert "95 %" not in loads.throughput(bare, None).caption
+    assert "with 95 % intervals" in loads.throughput(trials(), None).caption
+
+
+def test_a_slow_system_keeps_its_digits():
+    slow = trials().assign(throughput_per_s=trials()["throughput_per_s"] / 2000)
+    assert "0.029 [0.028, 0.029] interactions/s" in loads.throughput(slow, plateau(0.028, 0.029, value=0.0285)).finding
+
+
+@pytest.mark.parametrize(("model", "said"), [("closed", True), ("open", False)])
+def test_only_a_closed_loop_is_called_one(model, said):
+    assert ("closed loop" in loads.response_time(trials().assign(load_model=model)).caption) == said
+
+
+def test_the_response_time_of_a_load_is_the_mean_of_its_repetitions():
+    again = trials().assign(trial="again", rep=2, response_time_mean_ms=lambda t: t["response_time_mean_ms"] + 100)
+    finding = loads.response_time(pd.concat([trials(), again], ignore_index=True)).finding
+    assert finding == "The mean response time grows from 100 ms at 1,000 users to 3,550 ms at 6,000 users."
+    unknown = trials().assign(response_time_mean_ms=np.nan)
+    assert loads.response_time(unknown).finding == "The mean response time is not known."
+
+
+def pool(saturation, users=1000):
+    row = {"users": users, "trial": f"u{users}", "valid": True, "node": "app1", "tier": "app", "item": "threads"}
+    return row | {"saturation": saturation, "utilization_mean_pct": np.nan if np.isnan(saturation) else 80.0, "n": 40}
+
+
+def test_a_pool_of_unknown_size_is_not_the_fullest():
+    some = loads.pools(pd.DataFrame([pool(0.7), pool(np.nan, 2000)]), 1.0)
+    assert "full in 70 % of the run at 1,000 users (80 % of its places" in some.finding
+    none = loads.pools(pd.DataFrame([pool(np.nan)]), 1.0)
+    assert "nan" not in none.finding
+
+
+def test_invalid_repetitions_are_not_in_the_density_of_a_load_that_has_a_valid_one():
+    frame = samples()
+    bad = frame[frame["users"] == 1000].assign(trial="u01000.r02", value=100.0)
+    shares = pd.DataFrame({"trial": [*frame["trial"].unique(), "u01000.r02"]})
+    shares = shares.assign(users=shares["trial"].str[1:6].astype(int), valid=shares["trial"] != "u01000.r02")
+    both = pd.concat([frame, bad])
+    assert densities.without_invalid(both, shares).equals(frame)
+    alone = shares.assign(valid=shares["users"] != 1000)
+    assert len(densities.without_invalid(both, alone)) == len(both), "a load without a valid trial is shown, and marked"
+
+
+def test_values_of_a_factor_are_not_called_users():
+    of_factor = trials().assign(users=trials()["users"] / 10000)
+    with over("sleep_s", "s"):
+        traces = interactive.throughput(of_factor, None)["data"]
+    hovers = " ".join(t.get("hovertemplate", "") for t in traces)
+    assert "sleep_s %{x} s" in hovers
+    assert "users" not in hovers
+    usual = " ".join(t.get("hovertemplate", "") for t in interactive.throughput(trials(), None)["data"])
+    assert "%{x:,} users" in usual
+
+
+@pytest.mark.parametrize("name", ["course-../../u1-db/1", "percentiles-" + "n" * 300, "a b:c"])
+def test_any_name_becomes_one_that_a_file_can_have(name, tmp_path):
+    drawing = Drawing(name, Figure(), "", "", pd.DataFrame())
+    (tmp_path / f"{drawing.name}.svg").write_text("")
+    assert (tmp_path / f"{drawing.name}.svg").parent == tmp_path
+    assert len(drawing.name) <= LONGEST_STEM
+
+
+def test_long_names_that_begin_alike_stay_two():
+    names = {Drawing("n" * 300 + end, Figure(), "", "", pd.DataFrame()).name for end in ("a", "b")}
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize(("step_s", "told"), [(1.0, "60 of 120 seconds"), (10.0, "6 of 12 samples")])
+def test_samples_of_ten_seconds_are_not_called_seconds(step_s, told):
+    t = np.arange(step_s, 120.5, step_s)
+    disk = next(m for m in course.MEASURES if m.name == "disk")
+    series = {"db1": [course.Series(disk, t, np.where(t <= 60, 100.0, 20.0), "import")]}
+    said = course._finding(series, [("db1", "db")], 0.0, (0.0, 120.0))
+    assert f"In the {told} in which the disk of db1 is full" in said
+
+
+def test_the_closed_model_has_its_band_on_the_page_too():
+    curve = pd.DataFrame({"users": [0.0, 6000.0], "throughput_per_s": [0.0, 57.0]})
+    curve = curve.assign(low_per_s=0.0, high_per_s=60.0)
+    traces = interactive.throughput(trials(), None, SimpleNamespace(curve=curve))["data"]
+    (fill,) = [t for t in traces if t.get("fill") == "tonexty"]
+    assert fill["y"] == [60.0, 60.0]
+    assert traces[traces.index(fill) - 1]["y"] == [0.0, 0.0]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from ntier_analysis.comparison.values import read_side
 from ntier_analysis.expectation.quantities import Facts
-from ntier_analysis.expectation.quantity import mean_of_trials, quotient
+from ntier_analysis.expectation.quantity import Quantity, mean_of_trials, quotient
 
 FILE = Path(__file__).resolve().parent / "data" / "costs.csv"
 COLUMNS = ("sweep", "users", "rep", "throughput_per_s", "tier", "nodes", "cores", "cpu_ms")
@@ -61,6 +61,43 @@ def front_cores(trials: pd.DataFrame) -> np.ndarray:
     as long as the tier does the same for each interaction."""
     front = trials[trials["tier"] == trials["tier"].iloc[0]]
     return (front["throughput_per_s"] * front["cpu_ms"] / SECOND_MS).to_numpy()
+
+
+def anchors(days: dict[str, str], scale: float, cores: float) -> str:
+    """The same cell, measured with each block: a table of its throughput (nominal) and of the CPU that its first tier
+    used, and how far each varies. `days`: sweep -> day; `cores`: of a node, since cells of another scale are left
+    out."""
+    found = [
+        (name.partition(".anchor-")[2], days[name], _mean(trials), mean_of_trials(front_cores(trials)))
+        for name, trials in read().groupby("sweep", sort=False)
+        if ".anchor-" in name and name in days and (trials["cores"] == cores).all()
+    ]
+    if len(found) < 2:
+        return "None yet."
+    lines = ["| block | day | interactions/s, nominal | CPU of the web server, cores |", "|---|---|--:|--:|"]
+    lines += [
+        f"| `{block}` | {day} | {_ends(rate.value / scale, rate, 1 / scale, 0)} | {_ends(used.value, used, 1, 4)} |"
+        for block, day, rate, used in sorted(found, key=lambda f: (f[1], f[0]))
+    ]
+    rates, used = (np.array([f[i].value for f in found]) for i in (2, 3))
+    said = (
+        f"{len(found)} anchors: throughput lies between {rates.min() / scale:.0f} and {rates.max() / scale:.0f} "
+        f"interactions/s (s.d. {100 * rates.std(ddof=1) / rates.mean():.0f} %), the CPU of the web server between "
+        f"{used.min():.3f} and {used.max():.3f} cores (s.d. {100 * used.std(ddof=1) / used.mean():.0f} %)."
+    )
+    return f"{said}\n\n" + "\n".join(lines)
+
+
+def _mean(trials: pd.DataFrame) -> Quantity:
+    """Throughput of a sweep's trials, 1/s."""
+    return mean_of_trials(trials.loc[trials["tier"] == trials["tier"].iloc[0], "throughput_per_s"].to_numpy())
+
+
+def _ends(value: float, found: Quantity, times: float, decimals: int) -> str:
+    """`450 [290, 611]`."""
+    if found.low is None:
+        return f"{value:.{decimals}f}"
+    return f"{value:.{decimals}f} [{found.low * times:.{decimals}f}, {found.high * times:.{decimals}f}]"
 
 
 def table(places: Iterable[tuple[str, str]], measured: dict[str, str], scale: float) -> str:

@@ -13,7 +13,7 @@ import ntier_analysis as na
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
-from ntier_analysis.api.density import density
+from ntier_analysis.api.density import Resource, density
 from ntier_analysis.comparison.values import has_valid_trial
 from ntier_analysis.figures.course import METRICS, course
 from ntier_analysis.figures.densities import averaged
@@ -126,7 +126,7 @@ def _write(figure: Figure, name: str) -> None:
 
 def _densities(figure: Densities) -> Drawing:
     seconds, share = (pd.read_csv(DATA / f"{figure.name}{end}.csv") for end in ("", "-shares"))
-    return density(seconds, share, figure.node, figure.tier, figure.resource, 0.2, SECOND_S).figure()
+    return density(seconds, share, Resource(figure.node, figure.tier, figure.resource), 0.2, SECOND_S).figure()
 
 
 def _course() -> Drawing:

@@ -2,8 +2,9 @@
 """The study's page from its data.
 
 page.py          maxima.csv, outcomes.csv, data/ -> README.md (between its marks), claims.md, figures/
-page.py RESULTS  before that: what its store/ holds of the study -> these three. What they have of other sweeps stays,
-                 so that the study can be measured block by block, on several days and machines"""
+page.py RESULTS  before that: what its store/ holds of the study -> these three, and operands.csv: the sides of the
+                 claims' ratios. What they have of other sweeps stays, so that the study can be measured block by
+                 block, on several days and machines, and a sweep be compared with one of another day"""
 
 from __future__ import annotations
 
@@ -12,7 +13,6 @@ import math
 import re
 import sys
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 
 import costs
@@ -25,18 +25,20 @@ from ntier_analysis.expectation.claims import (
     anchors,
     filled,
     judge,
+    operands_of,
     read,
     read_parts,
     table,
     write_parts,
 )
 from ntier_analysis.expectation.quantities import Facts, mean_throughput, read_facts
+from ntier_analysis.expectation.sides import read_operands, with_ends, write_operands
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.store.tables import sweeps
 from ntier_analysis.wording import counted
 
 HERE = Path(__file__).resolve().parent
-CLAIMS, OUTCOMES = HERE / "claims.yaml", HERE / "outcomes.csv"
+CLAIMS, OUTCOMES, OPERANDS = HERE / "claims.yaml", HERE / "outcomes.csv", HERE / "operands.csv"
 SCALE = 0.2  # of the mesh
 ROWS, DATABASES = (1, 2, 3), (1, 2, 3, 4, 6, 9)
 PROXY = "shardingsphere"
@@ -91,14 +93,9 @@ def _row(cell: Facts, anchor: Facts | None) -> dict[str, object]:
     return {
         "sweep": cell.sweep, "limits": cell.named, "max_per_s": verdict["max_throughput_per_s"], "low": low,
         "high": high, "at_least": int(verdict["max_throughput_at_least"]), "knee_users": verdict["knee_users"],
-        "trials": int(cell.trials["valid"].fillna(False).sum()), "day": _day(cell),
+        "trials": int(cell.trials["valid"].fillna(False).sum()), "day": cell.day,
         "anchor_per_s": "" if math.isnan(unit) else round(unit, 3),
     }  # fmt: skip
-
-
-def _day(cell: Facts) -> str:
-    """Of the last trial, UTC."""
-    return datetime.fromtimestamp(cell.trials["run_end_s"].max(), UTC).date().isoformat()
 
 
 def rows() -> dict[str, dict[str, str]]:
@@ -152,7 +149,9 @@ def maps() -> None:
         if found is None or not found["max_per_s"]:
             return "", ""
         least = "≥ " if found["at_least"] == "1" else ""
-        return found["limits"].removeprefix("single "), f"{least}{float(found['max_per_s']) / SCALE:.0f}"
+        # machines and hours differ in speed: in units of what 1/1/1/1M made beside it
+        unit = float(found["anchor_per_s"] or "nan")
+        return found["limits"].removeprefix("single "), f"{least}{float(found['max_per_s']) / unit:.2f}"
 
     series = [(title, letters) for title, letters, middleware in SERIES if middleware == PROXY]
     drawn.draw_maps(series, ROWS, DATABASES, of_paper, here)
@@ -222,14 +221,19 @@ def claims() -> str:
 
 def page() -> str:
     """README.md with its made parts made anew."""
+    days = {name: row["day"] for name, row in rows().items()}
     made = {"figures": figures(), "pictures": pictures(drawn.drawings()), "mesh": mesh(), "costs": cost(),
-            "claims": claims()}  # fmt: skip
+            "anchors": costs.anchors(days, SCALE, SCALE), "claims": claims()}  # fmt: skip
     return filled((HERE / "README.md").read_text(), made)
 
 
 def judged(store: Path) -> list[Claim]:
-    """By the store, and where it lacks a sweep by what another one said."""
-    return judge(read(CLAIMS), store, read_parts(OUTCOMES))
+    """By the store, and where it lacks a sweep by what others had of it, and said."""
+    claims = read(CLAIMS)
+    named = {key for claim in claims for key in claim.sides}
+    kept = {key: known for key, known in read_operands(OPERANDS).items() if key in named}
+    write_operands(kept | with_ends(operands_of(claims, store)), OPERANDS)
+    return judge(claims, store, read_parts(OUTCOMES), read_operands(OPERANDS))
 
 
 def main(arguments: list[str]) -> None:

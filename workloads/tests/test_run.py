@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -151,6 +152,17 @@ def test_requests_under_way_at_the_end_are_pending_not_errors(board, run_jmeter)
     assert all(r["pending_state"] == "StoriesOfTheDay" and float(r["pending_ms"]) > 6000 for r in lives)
     assert all(r["errors"] == "0" for r in lives)
     assert rows(trial / "interactions.jtl.csv") == []
+
+
+def test_a_request_that_is_tried_again_is_cut_off_at_the_end_too(board, run_jmeter):
+    """The first try is refused at once, the second one would take two minutes."""
+    began = time.monotonic()
+    trial = run_jmeter(port=board("refuse_first=20", "delay_ms=120000"), tries=30, retry_pause_ms=100, **SHORT)
+    assert time.monotonic() - began < 60
+    assert exit_code(trial) == 0
+    lives = rows(trial / "users.csv")
+    assert len(lives) == 20
+    assert all(r["pending_state"] == "StoriesOfTheDay" and r["errors"] == "0" for r in lives)
 
 
 def test_a_request_that_is_cut_off_began_when_its_user_had_thought(board, run_jmeter):

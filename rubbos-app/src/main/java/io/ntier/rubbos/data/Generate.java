@@ -3,6 +3,10 @@ package io.ntier.rubbos.data;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.time.ZonedDateTime;
+import java.time.temporal.ChronoUnit;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -13,12 +17,14 @@ public final class Generate {
             usage: java -jar rubbos-data.jar --profile %s --seed N --reference-time EPOCH_S [--dictionary FILE] --out DIR
                    java -jar rubbos-data.jar --dictionary-only [--dictionary FILE] --out DIR
             Writes one tab-separated file per table, dictionary.txt (search words) and data.json (rows and bytes) to DIR.
-            Dates are relative to the reference time (epoch seconds; give the time of loading). Same arguments, same bytes.
+            Dates are relative to the reference time (epoch seconds; give the time of loading), or, in the first week of a
+            month, to the end of the month before: users ask for the last week within the month. Same arguments, same bytes.
             --dictionary: texts are made of these words, one a line (what follows a blank is ignored), instead of our own:
             those that a client of RUBBoS searches for.
             """.formatted(String.join("|", Profile.names()));
     private static final List<String> OPTIONS = List.of("--profile", "--seed", "--reference-time", "--dictionary", "--out");
     private static final String DICTIONARY_ONLY = "--dictionary-only";
+    private static final int DAYS_OF_A_WEEK = 7;
     /** Keeps all dates within four-digit years, far inside what DATETIME holds (1973..9999). */
     private static final long REFERENCE_TIME_MIN_S = 100_000_000L;
     private static final long REFERENCE_TIME_MAX_S = 253_402_300_799L;
@@ -39,7 +45,8 @@ public final class Generate {
             long start = System.nanoTime();
             Profile profile = Profile.named(required(options, "--profile"));
             long seed = number("--seed", required(options, "--seed"), Long.MIN_VALUE, Long.MAX_VALUE);
-            long time = number("--reference-time", required(options, "--reference-time"), REFERENCE_TIME_MIN_S, REFERENCE_TIME_MAX_S);
+            long time = withAWeekBefore(
+                    number("--reference-time", required(options, "--reference-time"), REFERENCE_TIME_MIN_S, REFERENCE_TIME_MAX_S));
             new DataSet(profile, words, seed, time, out).write();
             System.out.print(Files.readString(out.resolve("data.json")));
             System.err.printf("generated in %.1f s%n", (System.nanoTime() - start) / 1e9);
@@ -51,6 +58,17 @@ public final class Generate {
             System.err.println("cannot write: " + e);
             System.exit(1);
         }
+    }
+
+    /**
+     * Users ask for stories of the last week within the month, as RUBBoS' do: in the first week of a month the data end
+     * with the month before, or most of what they ask for would not be there.
+     */
+    static long withAWeekBefore(long epochS) {
+        ZonedDateTime time = Instant.ofEpochSecond(epochS).atZone(ZoneOffset.UTC);
+        return time.getDayOfMonth() > DAYS_OF_A_WEEK
+                ? epochS
+                : time.withDayOfMonth(1).truncatedTo(ChronoUnit.DAYS).minusSeconds(1).toEpochSecond();
     }
 
     private static List<String> dictionary(String file) {

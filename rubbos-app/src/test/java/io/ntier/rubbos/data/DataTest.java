@@ -166,6 +166,15 @@ class DataTest {
         assertFalse((title + body).contains("\\"));
     }
 
+    /** Else most of the days that users ask for lie after the last story. */
+    @ParameterizedTest
+    @CsvSource({"2026-12-01T00:00:00Z, 2026-11-30T23:59:59Z", "2026-12-07T23:59:59Z, 2026-11-30T23:59:59Z",
+        "2026-12-08T00:00:00Z, 2026-12-08T00:00:00Z", "2026-11-28T09:30:00Z, 2026-11-28T09:30:00Z",
+        "2027-01-03T12:00:00Z, 2026-12-31T23:59:59Z"})
+    void theDataEndWithAWeekInTheirMonth(Instant now, Instant end) {
+        assertEquals(end, Instant.ofEpochSecond(Generate.withAWeekBefore(now.getEpochSecond())));
+    }
+
     @ParameterizedTest
     @CsvSource({"--profile huge, unknown", "--seed x, whole number", "--what 1, unknown option", "--out, needs a value",
         "--dictionary target/none, cannot be read"})

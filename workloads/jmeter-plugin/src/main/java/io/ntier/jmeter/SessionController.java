@@ -12,6 +12,7 @@ import java.util.Set;
 import org.apache.jmeter.JMeter;
 import org.apache.jmeter.control.GenericController;
 import org.apache.jmeter.processor.PostProcessor;
+import org.apache.jmeter.samplers.Interruptible;
 import org.apache.jmeter.samplers.SampleResult;
 import org.apache.jmeter.samplers.Sampler;
 import org.apache.jmeter.services.FileServer;
@@ -202,7 +203,7 @@ public class SessionController extends GenericController
             return false;
         }
         JMeterThread thread = context.getThread();
-        user = trial.newUser(index, thread::interrupt);
+        user = trial.newUser(index, () -> abort(thread, context));
         samplers = samplersOf(user.author ? trial.setup.authors() : trial.setup.users());
         context.getVariables().putObject(User.VARIABLE, user);
         if (!isBlank(hosts)) {
@@ -215,6 +216,15 @@ public class SessionController extends GenericController
             }
         });
         return true;
+    }
+
+    /**
+     * JMeter forgets a sampler once it has given its result; a request that is tried again is under way after that.
+     */
+    private static void abort(JMeterThread thread, JMeterContext context) {
+        if (!thread.interrupt() && context.getCurrentSampler() instanceof Interruptible sampler) {
+            sampler.interrupt();
+        }
     }
 
     /**

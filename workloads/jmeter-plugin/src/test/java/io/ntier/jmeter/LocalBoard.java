@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 
 /**
@@ -25,6 +26,8 @@ final class LocalBoard {
     private final ExecutorService workers = Executors.newFixedThreadPool(16);
     private volatile Function<String, Integer> status = path -> 200;
     private volatile long delayMs;
+    private volatile int refuseFirst;
+    private final AtomicInteger pages = new AtomicInteger();
     private volatile String insertion = "";
 
     LocalBoard(int port) throws IOException {
@@ -40,6 +43,7 @@ final class LocalBoard {
 
     private void answer(HttpExchange exchange) throws IOException {
         String path = exchange.getRequestURI().getPath();
+        boolean refused = false;
         byte[] body;
         if (path.endsWith("/RUBBoS_logo.jpg")) {
             exchange.getResponseHeaders().set("Content-Type", "image/jpeg");
@@ -47,9 +51,12 @@ final class LocalBoard {
         } else {
             exchange.getResponseHeaders().set("Content-Type", "text/html; charset=UTF-8");
             body = page(path, query(exchange.getRequestURI().getRawQuery())).getBytes(StandardCharsets.UTF_8);
-            pause();
+            refused = refuseFirst > 0 && pages.incrementAndGet() <= refuseFirst;
+            if (!refused) {
+                pause();
+            }
         }
-        exchange.sendResponseHeaders(status.apply(path), body.length);
+        exchange.sendResponseHeaders(refused ? 503 : status.apply(path), body.length);
         exchange.getResponseBody().write(body);
         exchange.close();
     }
@@ -162,7 +169,8 @@ final class LocalBoard {
 
     /**
      * Serves until killed; prints its port. Arguments: port (0: any), then optionally what goes wrong: {@code
-     * status=CODE} for ViewStory pages, {@code delay_ms=N} for each page, {@code insert=TEXT} into each page.
+     * status=CODE} for ViewStory pages, {@code delay_ms=N} for each page, {@code insert=TEXT} into each page, {@code
+     * refuse_first=N} pages at once with 503, before any delay.
      */
     public static void main(String[] arguments) throws IOException {
         LocalBoard board = new LocalBoard(Integer.parseInt(arguments[0]));
@@ -172,6 +180,7 @@ final class LocalBoard {
                 case "status" -> board.status = path -> path.endsWith("ViewStory") ? Integer.parseInt(fault[1]) : 200;
                 case "delay_ms" -> board.delayMs = Long.parseLong(fault[1]);
                 case "insert" -> board.insertion = fault[1];
+                case "refuse_first" -> board.refuseFirst = Integer.parseInt(fault[1]);
                 default -> throw new IllegalArgumentException(arguments[i]);
             }
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,8 +31,8 @@ class Machine:
         self.record.mkdir(parents=True)
         self.root.mkdir()
 
-    def made(self, command: str, text: str = "") -> None:
-        environment = {**os.environ, "NTIER_RECORD": str(self.record)}
+    def made(self, command: str, text: str = "", **more: str) -> None:
+        environment = {**os.environ, "NTIER_RECORD": str(self.record), **more}
         subprocess.run([sys.executable, MADE, command], input=text, env=environment, check=True, text=True)
 
     def note(self, **wanted: list[str]) -> None:
@@ -141,6 +142,29 @@ mariadb-server 11.8 amd64 none > - - none **REMOVE**
     machine.made("packages", said)
     machine.made("packages", said.replace("nftables", "sysstat"))
     assert (machine.record / "packages").read_text().split() == ["zstd:amd64", "nftables:amd64", "sysstat:amd64"]
+
+
+def test_a_package_whose_configuration_the_owner_kept_is_noted_apart(machine, tmp_path):
+    """It was removed once, not purged: to purge it would take the owner's files along."""
+    dpkg = tmp_path / "bin" / "dpkg-query"
+    dpkg.parent.mkdir()
+    dpkg.write_text('#!/bin/sh\ncase "$*" in *haproxy*) printf config-files;; *) printf not-installed;; esac\n')
+    dpkg.chmod(0o755)
+    said = "VERSION 3\n\nhaproxy - - none < 3.0 amd64 none /a.deb\nzstd - - none < 1.5 amd64 foreign /b.deb\n"
+    for _ in range(2):
+        machine.made("packages", said, PATH=f"{dpkg.parent}:{os.environ['PATH']}")
+    assert (machine.record / "packages").read_text().split() == ["zstd:amd64"]
+    assert (machine.record / "configured").read_text().split() == ["haproxy:amd64"]
+
+
+def test_a_file_comes_back_though_its_folder_went(machine):
+    """A package that is removed takes its empty folder along."""
+    machine.write("etc/haproxy/haproxy.cfg", "the owner's")
+    before = machine.tree()
+    machine.note(replaces=["etc/haproxy/haproxy.cfg"])
+    shutil.rmtree(machine.root / "etc/haproxy")
+    machine.made("undo")
+    assert machine.tree() == before
 
 
 # ---- the roles' lists ----------------------------------------------------------------------------------------------

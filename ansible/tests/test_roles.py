@@ -208,3 +208,25 @@ def test_apache_serves_as_many_requests_as_it_was_told_and_its_status_page(worke
     assert 0 <= spare < values["ServerLimit"]
     if workers < 512:
         assert spare == 0  # exact, with one process
+
+
+@pytest.mark.parametrize(
+    ("pool", "places", "led_to"),
+    [
+        (2, 4, {1: ["a", "b", "c", "d"], 2: ["c", "d", "a", "b"], 3: ["a", "b", "c", "d"]}),
+        (8, 1, {1: ["a"], 2: ["a"]}),
+        (3, 2, {1: ["a", "b"], 2: ["b", "a"]}),
+    ],
+)
+def test_pools_of_a_servlet_lead_to_other_places_on_each_app_node(pool, places, led_to):
+    """A pool takes the next places in turn: with two connections and four places, two of them."""
+    template = (ANSIBLE / "roles/app/templates/rubbos.properties.j2").read_text()
+    given = {"app_dbms": "mysql", "app_database_port": 3306, "app_pool_size": pool, "app_jdbc_options": ""}
+    for index, order in led_to.items():
+        text = (
+            jinja2.Environment(trim_blocks=True)
+            .from_string(template)
+            .render(given, index=index, app_database_addresses=list("abcd")[:places])
+        )
+        (line,) = [row for row in text.splitlines() if row.startswith("jdbc_url=")]
+        assert [url.split("/")[2].removesuffix(":3306") for url in line.removeprefix("jdbc_url=").split()] == order

@@ -10,7 +10,7 @@ import re
 import pytest
 from ntier_analysis.contracts.manifest import Manifest, Phase, State
 from ntier_harness import ledger, node_commands, plan_view, stolen, sweep, versions
-from ntier_harness.errors import Interrupted, RequestError
+from ntier_harness.errors import Interrupted, RequestError, WorkError
 from ntier_harness.screen import Screen
 
 from . import dry
@@ -335,6 +335,32 @@ def test_deployment_is_skipped_when_it_is_in_force(lab, spec):
     sweep.run(machine, spec(users="1000,2000"))
     assert not any(c.startswith("ansible-playbook") for c in machine.runner.ran)
     assert json.loads(machine.paths.in_force.read_text())["warm"]["interactions"] >= 300
+
+
+def test_a_deployment_that_was_cut_short_restarts_what_it_may_owe(lab, spec, monkeypatch):
+    """Ansible forgets the restarts that it owes when it ends before them, and the next run finds nothing to change."""
+    machine, other = lab(), {"users": "1000", "set": ["app_pool_size=8"], "name": "other"}
+    sweep.run(machine, spec(users="1000"))
+    assert "ntier_restart" not in machine.paths.deployment.read_text()
+    with monkeypatch.context() as patch:
+        patch.setattr(dry.DryRunner, "_ansible_playbook", lambda *_: (1, "ended"))
+        with pytest.raises(WorkError):
+            sweep.run(lab(), spec(**other))
+    assert machine.paths.deploying.exists()
+    played, play = [], dry.DryRunner._ansible_playbook
+
+    def read(runner, argv, text):
+        played.append("ntier_restart" in machine.paths.deployment.read_text())
+        return play(runner, argv, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dry.DryRunner, "_ansible_playbook", read)
+        sweep.run(lab(), spec(**other))
+    assert played
+    assert all(played)
+    assert not machine.paths.deploying.exists()
+    sweep.run(lab(), spec(users="1000,2000"))
+    assert "ntier_restart" not in machine.paths.deployment.read_text()
 
 
 @pytest.mark.parametrize(

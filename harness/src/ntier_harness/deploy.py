@@ -135,6 +135,11 @@ def deploy(lab: Lab, spec: Spec, variables: dict[str, Any], *, force: bool = Fal
     wanted = digest(lab, spec, variables)
     if not force and is_deployed(lab, wanted):
         return False
+    # Ansible forgets the restarts that it owes if it ends before them, and finds the configuration unchanged then.
+    if lab.paths.deploying.exists():
+        durable.write(lab.paths.deployment, json.dumps(variables | {"ntier_restart": True}, indent=1))
+    else:
+        durable.write(lab.paths.deploying, wanted)
     durable.remove(lab.paths.in_force)
     if spec.system.definition.deploys:
         names, writes = playbooks(lab, spec), spec.restores and spec.system.definition.verify.writes
@@ -147,6 +152,8 @@ def deploy(lab: Lab, spec: Spec, variables: dict[str, Any], *, force: bool = Fal
         existing.bring(lab, spec)
         existing.verify(lab, variables["ntier_verify"])
     durable.write(lab.paths.in_force, json.dumps({"digest": wanted, "deployed_s": lab.runner.now()}))
+    durable.write(lab.paths.deployment, json.dumps(variables, indent=1))
+    durable.remove(lab.paths.deploying)
     return True
 
 

@@ -83,6 +83,12 @@ class Paths:
         return self.place / "in_force.json"
 
     @property
+    def deploying(self) -> Path:
+        """There while a deployment replaces one that was in force: if it ends early, services may still run with what
+        was configured before."""
+        return self.place / "deploying"
+
+    @property
     def noted(self) -> Path:
         """Options that the nodes were made with."""
         return self.place / "up.json"

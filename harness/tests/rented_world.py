@@ -57,6 +57,8 @@ def provider(fake: type[FakeCloud]) -> Path:
 SEEN_FROM = "198.51.100.9"
 ROLES = ("common", "monitor", "web", "app", "haproxy", "shardingsphere", "postgresql", "mysql", "client")
 BUILD = """import pathlib, shutil, sys
+if "--stale" in sys.argv:
+    sys.exit()
 target = pathlib.Path(sys.argv[sys.argv.index("--digests") + 1])
 shutil.copy(pathlib.Path(__file__).with_name("digests.json"), target)
 """
@@ -74,7 +76,8 @@ grep -qxF "$address" "$NTIER_STAND_IN/silent" 2>/dev/null && exit 255
 echo "$address $command" | head -n 1 >>"$NTIER_STAND_IN/called"
 case $command in
   *SSH_CONNECTION*) echo "from=198.51.100.9";;
-  *os-release*) printf 'uid=0\nos=Debian 13\nfamily=debian\ninit=systemd\ncores=2\nmemory_kib=7900000\n'
+  *os-release*) printf 'uid=0\nos=Debian 13\ndistribution=debian\nrelease=13\ninit=systemd\ncores=2\n'
+    printf 'memory_kib=7900000\n'
     printf 'python=/usr/bin/python3\nowner=\nprograms=sshd\nlistening=0016\ntime=%s\ndatabases=\n' "$(date +%s.%N)";;
   "python3 -c"*) echo ready; echo 4000000000;;
   "sh -s") cat >"$NTIER_STAND_IN/sealed"; printf 'all\tpackages\n---\ndates\n---\nprogram 1.2\n';;

@@ -51,6 +51,7 @@ def test_help_imports_nothing_heavy():
         (["campaign", "--spec", "file.yaml"], "spec: file.yaml: cannot be read"),
         (["plan", "--spec", "file.yaml", "--topo", "1/1/1/1M"], "--topo cannot be given with --spec"),
         (["plan", "--nonsense"], "--nonsense"),
+        (["up", "--topo", "1/1/1/1M", "--budget", "5EUR"], "budget: ntier up cannot keep one"),
     ],
 )
 def test_bad_input_is_exit_code_2_and_one_line(arguments, says, tmp_path):

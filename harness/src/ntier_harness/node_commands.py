@@ -71,6 +71,7 @@ def deploy_only(lab: Lab, spec: Spec, *, check: bool) -> None:
                 raise RequestError(f"check: nothing is deployed of system {spec.system.name} (deploy: none)")
             playbook(lab, spec, "deploy", check=True)
             return
+        lab.target.stay()
         ran = deploy(lab, spec, settings.values(spec))
         lab.nodes.disconnect()
         lab.screen.close()

@@ -13,6 +13,12 @@ from ntier_harness.commands.options import JSON, NEEDS, RESULTS, TARGET, spec_op
 from ntier_harness.errors import RequestError
 
 
+def refuse_budget(options: dict[str, Any], command: str) -> None:
+    """Raises RequestError for a budget that nothing would keep once the command has ended."""
+    if options.get("budget"):
+        raise RequestError(f"budget: ntier {command} cannot keep one; sweep, campaign and images do, so give it there")
+
+
 @click.command()
 @spec_options
 @NEEDS
@@ -20,6 +26,7 @@ def up(as_json: bool, results: str, needs: bool, **options: Any) -> None:
     """Provisions the nodes."""
     from ntier_harness import node_commands
 
+    refuse_budget(options, "up")
     spec = read_spec(options)
     lab = lab_of(results, as_json, options)
     if needs:
@@ -38,6 +45,7 @@ def deploy(as_json: bool, results: str, check: bool, needs: bool, **options: Any
     takes those of the last `ntier up` or sweep."""
     from ntier_harness import node_commands
 
+    refuse_budget(options, "deploy")
     lab = lab_of(results, as_json, options)
     spec = read_spec(node_commands.noted(lab) | {k: v for k, v in options.items() if v})
     if needs:

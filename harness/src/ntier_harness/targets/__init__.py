@@ -110,6 +110,9 @@ class Target(Protocol):
 
     def over(self) -> bool: ...
 
+    def stay(self) -> None:
+        """Nodes that would end by themselves while nobody is there do not, as long as this process lives."""
+
     def remarks(self) -> list[str]: ...
 
     def still_rented(self) -> str: ...

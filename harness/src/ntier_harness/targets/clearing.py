@@ -4,10 +4,16 @@ Terraform's state."""
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
 import re
+from pathlib import Path
 from typing import Any
 
-from ntier_harness.errors import WorkError
+from ntier_analysis.contracts.files import read_text
+
+from ntier_harness import durable
+from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.targets.account import NODE, OFF, WORK, Account, Thing
@@ -27,6 +33,8 @@ class Clearing:
     runner: Runner
     paths: Paths
     ledger: Ledger
+    named_by: tuple[str, ...]
+    """Environment variables that say which account it is."""
     _terraform: Terraform
 
     @property
@@ -37,6 +45,35 @@ class Clearing:
     def owner_label(self) -> str:
         """The owner as labels and names of machines may be: letters, digits and -. The drawn part is at its end."""
         return re.sub(r"[^A-Za-z0-9]", "-", self.owner)[-30:].strip("-").lower()
+
+    @property
+    def _account_file(self) -> Path:
+        return self.paths.place / "account"
+
+    def note_account(self) -> None:
+        """Whose money it is; no secret can be read from the note."""
+        durable.write(self._account_file, self._account_mark(), 0o600)
+
+    def _account_mark(self) -> str:
+        named = [self.owner, *(f"{name}={os.environ.get(name, '')}" for name in self.named_by)]
+        return hashlib.sha256("\n".join(named).encode()).hexdigest()
+
+    def check_account(self) -> None:
+        """Raises RequestError where machines are rented, this is perhaps another account, and none of them is in it:
+        Terraform would forget them, and they would go on costing."""
+        if not self.ledger.open() or not self._account_file.exists():
+            return
+        if read_text(self._account_file) == self._account_mark():
+            return
+        if any(t.kind == "machine" for t in self.account.find(self.owner_label)):
+            self.note_account()  # another token of the same account
+            return
+        names = ", ".join(m.node for m in self.ledger.open())
+        raise RequestError(
+            f"{self.name}: {names} are rented by other credentials ({', '.join(self.named_by)}), and this account has "
+            f"none of them; give those that they were rented with, or, if the machines are gone, remove "
+            f"{self._account_file}"
+        )
 
     def clear_strays(self) -> None:
         """Removes what is ours and in no state: what a crash made without noting it; and machines that are off."""

@@ -31,6 +31,9 @@ class Free:
         """Whether the moment has come after which the budget would be exceeded."""
         return False
 
+    def stay(self) -> None:
+        """Nodes that would end by themselves while nobody is there: there are none."""
+
     def remarks(self) -> list[str]:
         """What a person should know of the machines that are up."""
         return []

@@ -11,6 +11,7 @@ from ntier_harness.targets.rented import Rented
 class Hcloud(Rented):
     name = "hcloud"
     secrets = ("HCLOUD_TOKEN",)
+    named_by = secrets
     keeps_snapshots = True
     machine_address = 'hcloud_server.node["{name}"]'
     permanent = re.compile(

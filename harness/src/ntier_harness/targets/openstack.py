@@ -14,6 +14,7 @@ from ntier_harness.targets.rented import Rented
 
 class Openstack(Rented):
     name = "openstack"
+    named_by = ("OS_CLOUD", "OS_AUTH_URL", "OS_PROJECT_ID", "OS_PROJECT_NAME", "OS_APPLICATION_CREDENTIAL_ID")
     machine_address = 'openstack_compute_instance_v2.node["{name}"]'
     permanent = re.compile(r"[Qq]uota|got 40[013] instead|Unable to find|[Aa]uthenticat|No more IP addresses")
     no_capacity = re.compile(r"[Nn]o valid host|availability zone is not available")

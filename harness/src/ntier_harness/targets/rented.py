@@ -19,14 +19,14 @@ from ntier_harness.paths import Paths
 from ntier_harness.plan import order, sweep_duration_s
 from ntier_harness.runner import Runner
 from ntier_harness.spec import Spec
-from ntier_harness.ssh import Nodes
+from ntier_harness.ssh import Nodes, check_place
 from ntier_harness.targets import calibration, clearing, reaching
 from ntier_harness.targets.account import EXPIRES, NODE, OWNER, WORK
 from ntier_harness.targets.clearing import Clearing
 from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.imaging import Imaging
 from ntier_harness.targets.inventory import Host, Inventory, wanted_nodes
-from ntier_harness.targets.paying import DOWN_S, INSTALL_S, Paying
+from ntier_harness.targets.paying import INSTALL_S, Paying
 from ntier_harness.targets.reaching import Reaching
 from ntier_harness.targets.survey import OWNER_FILE, Survey
 from ntier_harness.targets.terraform import Failed, Terraform, common_variables
@@ -153,10 +153,12 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
     def up(self, spec: Spec, log: Path) -> list[Node]:
         """Rents what is missing, gives back what is too much, and waits until all machines answer. If that fails, what
         was rented for it is given back."""
+        check_place(self.paths)
         if self.only is None:
             durable.remove(self.building)  # from now on the machines may hold what is in no snapshot
         fresh = not self.paths.nodes.exists()
         self.make_keys(spec)
+        self.check_account()
         self.clear_strays()
         if not self.ledger.open():
             self._check_offer()
@@ -228,7 +230,9 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
             durable.write(self._location_file, json.dumps(place))
             self._note_rental(spec)
             try:
-                return self._apply(spec, log)
+                nodes = self._apply(spec, log)
+                self._close_others(spec)
+                return nodes
             except Failed as error:
                 if not self.no_capacity.search(error.said):
                     raise
@@ -241,10 +245,15 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         wanted = {name: self.offer.of(node_type) for name, node_type in self.node_types(spec).items()}
         if set(wanted) - {m.node for m in self.ledger.open()}:
             self.check_new(spec)
+        if not self.ledger.open():
+            self.note_account()
         self.ledger.rent(wanted, self.work, self.runner.now())
-        for name in {m.node for m in self.ledger.open()} - set(wanted):
-            self.ledger.give_back(self.runner.now() + DOWN_S, {name})  # gone when the next apply ends
         self.watch_budget()
+
+    def _close_others(self, spec: Spec) -> None:
+        """Machines that the last apply removed: until it ended they cost."""
+        if others := {m.node for m in self.ledger.open()} - set(self.node_types(spec)):
+            self.ledger.give_back(self.runner.now(), others)
 
     def _check_offer(self) -> None:
         """Raises RequestError if the provider does not have what the offer names."""
@@ -362,6 +371,10 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         types = {m.node: m.type for m in self.ledger.open()}
         return [*self._remarks, *self.outdated_images, *calibration.unequal(self.calibration(), types)]
 
+    def stay(self) -> None:
+        self.say_that_we_are_there(Nodes(self.runner, self.paths, self._nodes()))
+        self.keep_alive()
+
     def instances(self) -> dict[str, str]:
         """As the provider says."""
         things = self.account.find(self.owner_label)
@@ -371,7 +384,8 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
 
     def down(self, log: Path) -> None:
         """Destroys everything, then asks the provider until nothing with our label is left. Raises WorkError naming
-        what is."""
+        what is, RequestError if this may be another account."""
+        self.check_account()
         self.fall_silent()
         if nodes := self._nodes():
             Nodes(self.runner, self.paths, nodes).disconnect()
@@ -391,8 +405,8 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         self._terraform.forget()
         self.ledger.give_back(self.runner.now())
         place = self.paths.place
-        for file in (self.paths.in_force, self.paths.nodes, self.paths.written, self.paths.access, self.paths.machine,
-                     self.paths.known_hosts, self._location_file, place / "labels.json", place / "surveyed.json",
-                     place / "applied.json", self.building, place / "calibration.json",
-                     place / "machines.json"):  # fmt: skip
+        for file in (self.paths.in_force, self.paths.deploying, self.paths.nodes, self.paths.written,
+                     self.paths.access, self.paths.machine, self.paths.known_hosts, self._location_file,
+                     place / "labels.json", place / "surveyed.json", place / "applied.json", self.building,
+                     place / "calibration.json", place / "machines.json", self._account_file):  # fmt: skip
             durable.remove(file)

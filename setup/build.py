@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Builds what Maven makes, module by module, and only what changed. Usage: setup/build.py [--digests FILE] [MODULE ...]
+"""Builds what Maven makes, module by module, and only what changed.
 
---digests: also writes what the installation of each role depends on, as deployment wants to know it."""
+Usage: setup/build.py [--stale] [--digests FILE] [MODULE ...]
+
+--stale: only names the modules that would be built. --digests: also writes what the installation of each role depends
+on, as deployment wants to know it."""
 
 from __future__ import annotations
 
@@ -54,6 +57,7 @@ def main() -> int:
     artefacts = spec["artefacts"]
     parser = argparse.ArgumentParser(prog="setup/build.py")
     parser.add_argument("--digests", type=Path, metavar="FILE")
+    parser.add_argument("--stale", action="store_true")
     parser.add_argument("modules", nargs="*", metavar="MODULE")
     given = parser.parse_args()
     modules = given.modules or list(artefacts)
@@ -61,6 +65,9 @@ def main() -> int:
     if unknown:
         print(f"error: unknown module {unknown[0]!r}; allowed: {', '.join(artefacts)}", file=sys.stderr)
         return 2
+    if given.stale:
+        print("".join(f"{module}\n" for module in modules if stale(module, artefacts[module])), end="")
+        return 0
     for module in modules:
         try:
             if build(module, artefacts[module]):

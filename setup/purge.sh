@@ -24,6 +24,11 @@ for record in "$state"/*/rented.json; do # without the state nobody would know o
   fi
 done
 
+if [[ -e $state/hosts/nodes.json ]]; then # what was installed there is undone by what the state knows
+  echo 'error: machines of target hosts still belong to this deployment; free them first:  make down TARGET=hosts' >&2
+  exit 1
+fi
+
 ours() { incus --project "$name" "$@" </dev/null; }
 exists() { incus query "/1.0/$1" >/dev/null 2>&1; }
 instances() { ours list --format csv --columns n; }

@@ -478,6 +478,14 @@ def test_a_flood_of_heartbeats_is_noticed():
         heart.take([f"{61 + i / 100},1,99,99,0,0,5" for i in range(99)], 102.0)
 
 
+def test_a_look_that_saw_nothing_yet_is_not_the_first():
+    """The driver has been ready for a minute when the first answer comes over a slow link."""
+    heart = Heartbeat()
+    assert not heart.take([], 100.0)
+    assert heart.take([HEADER, *(f"{i},1,{i},{i},0,0,5" for i in range(60))], 100.1)
+    assert heart.take(["60,1,60,60,0,0,5"], 101.0)
+
+
 def test_a_driver_may_not_know_when_interactions_begin():
     heart = Heartbeat()
     heart.take([HEADER, "1,2,,4,0,,nan"], 100.0)

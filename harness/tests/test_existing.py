@@ -142,6 +142,7 @@ def test_each_machine_that_is_wrong_has_a_line(shop, tmp_path, monkeypatch, caps
     lab = tmp_path / "lab.yaml"
     lab.write_text(f"known_hosts: {tmp_path / 'known'}\nhosts:\n" + "\n".join(hosts) + "\n")
     target = Hosts(Runner(), Paths(shop, tmp_path / "state", tmp_path, "hosts"), lab)
+    monkeypatch.setattr("ntier_harness.targets.hosts.check_place", lambda _: None)  # a test's folder is long
     with pytest.raises(RequestError) as error:
         target.up(request_of(shop), tmp_path / "log")
     assert [line.split(":")[1] for line in error.value.args] == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -110,10 +111,11 @@ def build(name: str, base: dict, pinned: bool, options: list[str], digest: str, 
     """Builds and imports the image `base-<name>`. Takes about 25 s."""
     with tempfile.TemporaryDirectory(prefix="ntier-base-", dir=os.environ.get("TMPDIR", SCRATCH)) as scratch:
         tar = Path(scratch) / "root.tar"
+        files = readable_copy(ROOT, Path(scratch) / "rootfs")
         command = [  # its mounts are in a name space of their own, so that they go if it is killed
             "unshare", "--mount", "mmdebstrap", *options, f"--keyring={KEYRING}",
             *[f"--aptopt={option}" for option in apt_options(base, pinned)],
-            f"--customize-hook=copy-in {ROOT}/etc /", *host_certificates(),
+            f"--customize-hook=copy-in {files}/etc /", *host_certificates(),
             f'--customize-hook=chroot "$1" sh -c "$(cat {Path(__file__).parent}/customize.sh)"',
             name, str(tar), *sources(base, pinned),
         ]  # fmt: skip
@@ -122,6 +124,15 @@ def build(name: str, base: dict, pinned: bool, options: list[str], digest: str, 
         metadata(Path(scratch) / "metadata.tar", name)
         said = incus.run("image", "import", f"{scratch}/metadata.tar", str(tar), f"{incus.DIGEST}={digest}", log=log)
         incus.replace_alias(f"base-{name}", incus.fingerprint(said), log)
+
+
+def readable_copy(source: Path, target: Path) -> Path:
+    """Files and folders that all may read, whatever umask the checkout was made with: the folders become the node's."""
+    shutil.copytree(source, target, symlinks=True)
+    for path in (target, *target.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+    return target
 
 
 def remove_leftovers() -> None:

@@ -374,3 +374,17 @@ def test_other_programs_of_mysql_cluster_make_its_images_stale_and_no_other(imag
     (tmp_path / "ndb/version.json").write_text("{}")
     after = images.digests.of_installs(spec["images"])
     assert {role for role in before if before[role] != after[role]} == {"ndbmgmd", "ndbmtd", "ndbsql"}
+
+
+def test_all_may_read_what_becomes_the_folders_of_a_node(tmp_path):
+    """Whatever umask the checkout was made with: services of a node do not run as root."""
+    private = tmp_path / "rootfs"
+    (private / "etc/cron.d").mkdir(parents=True)
+    for name, mode in (("etc/hosts", 0o600), ("etc/run", 0o700)):
+        (private / name).write_text("")
+        (private / name).chmod(mode)
+    for folder in (private, private / "etc", private / "etc/cron.d"):
+        folder.chmod(0o700)
+    made = base.readable_copy(private, tmp_path / "copy")
+    modes = {str(p.relative_to(made)): p.stat().st_mode & 0o777 for p in (made, *made.rglob("*"))}
+    assert modes == {".": 0o755, "etc": 0o755, "etc/cron.d": 0o755, "etc/hosts": 0o644, "etc/run": 0o755}

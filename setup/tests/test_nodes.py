@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -164,6 +165,24 @@ def test_stopped_and_vanished_nodes_come_back(target):
     after = target.pids()
     assert {name for name in before if before[name] != after[name]} == {"web1", "db1"}
     assert all(target.ssh(n, "true").returncode == 0 for n in nodes)
+
+
+def sending(node: str) -> str:
+    """How what the node sends is limited."""
+    pid = incus("list", f"^{node}$", "--format", "csv", "--columns", "p").strip()
+    show = ["nsenter", "--target", pid, "--net", "tc", "qdisc", "show", "dev", "eth0"]
+    said = subprocess.run(show, check=True, capture_output=True, text=True).stdout
+    return re.sub(r"tbf \w+:", "tbf", said)  # the kernel numbers them
+
+
+def test_a_node_that_something_restarted_is_limited_again(target):
+    target.up("1/1/1/1M")
+    before = sending("db1")
+    assert "tbf" in before
+    incus("restart", "--force", "db1")
+    assert "tbf" not in sending("db1"), "the limit goes with the container"
+    target.up("1/1/1/1M")
+    assert sending("db1") == before
 
 
 @pytest.mark.parametrize("delay_s", [0.2, 0.6, 1.2])

@@ -110,3 +110,20 @@ def test_slices_of_quotas_are_as_before_set_up(machine):
         assert SLICE.read_text() == "4000\n"
     finally:
         SLICE.write_text(now)
+
+
+def test_what_only_the_state_knows_of_is_not_forgotten(machine):
+    """Machines of others that hold a deployment, and machines that cost."""
+    for file, text, said in (
+        ("hosts/nodes.json", "[]", "make down TARGET=hosts"),
+        ("hcloud/rented.json", '{"until_s": null}', "make down TARGET=hcloud"),
+    ):
+        record = machine / file
+        record.parent.mkdir()
+        record.write_text(text)
+        done = purge(machine, "--yes")
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert record.exists()
+        record.unlink()
+    assert purge(machine, "--yes").returncode == 0

@@ -29,9 +29,10 @@ COPY_S = 300
 PROCSTAT = f'#!/bin/sh\nexec /usr/bin/python3 -I {HOME}/lib/sampler.py --machine "$1"\n'
 ASK = """
 import json, re, sys, urllib.error, urllib.request
+ask = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 for wanted in json.load(sys.stdin):
     try:
-        with urllib.request.urlopen(wanted["url"], timeout=60) as answer:
+        with ask(wanted["url"], timeout=60) as answer:
             status, text = answer.status, answer.read().decode(errors="replace")
     except urllib.error.HTTPError as error:
         status, text = error.code, error.read().decode(errors="replace")

@@ -11,7 +11,7 @@ from typing import Any
 
 from ntier_analysis.contracts.nodes import Node
 
-from ntier_harness.errors import WorkError
+from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner, Spawned
 
@@ -63,6 +63,21 @@ def options(access: Access, paths: Paths) -> list[str]:
         settings |= {"IdentitiesOnly": "yes", "IdentityFile": access.key_file}
     port = ["-p", str(access.port)] if access.port != 22 else []
     return ["-F", "none", *(f"-o{k}={v}" for k, v in settings.items()), *port]
+
+
+SOCKET_MOST = 107
+"""Bytes of a path of a Unix socket."""
+
+
+def check_place(paths: Paths) -> None:
+    """Raises RequestError for a folder of state that SSH cannot work with: its socket there is `cm-`, 40 digits of a
+    digest, and 17 letters while it is made."""
+    room = SOCKET_MOST - len("/cm-") - 40 - 17 - len(str(paths.ssh)) + len(str(paths.state))
+    text = str(paths.state)
+    if len(text.encode()) > room:
+        raise RequestError(f"NTIER_STATE: {text} is too long for SSH's sockets in it; allowed are {room} bytes")
+    if any(c.isspace() for c in text):
+        raise RequestError(f"NTIER_STATE: {text!r} has a blank in it, which SSH's settings do not take; give another")
 
 
 def read_access(paths: Paths) -> dict[str, Access]:

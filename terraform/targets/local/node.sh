@@ -133,6 +133,9 @@ guard() {
     elif ! grep -qx -- "$name" <<<"$running"; then
       { start "$name" && shape "$name" "$network" && wait_for_ssh "$name" "$address"; } &
       pids+=($!)
+    else # something else may have restarted it, and its limit is gone then
+      shape "$name" "$network" &
+      pids+=($!)
     fi
   done <<<"${NTIER_SPECS:-}"
   for name in $({ echo "$present"; folders; } | sort -u); do

@@ -44,8 +44,10 @@ class Heartbeat:
 
     def take(self, lines: list[str], now_s: float) -> bool:
         """Whether there was a new beat. Raises Broken."""
+        if not lines:
+            return False
         if self.first_s is None:
-            self.first_s = now_s  # all lines that were there at the first look count as one second's
+            self.first_s = now_s  # all lines that were there at the first look with any count as one second's
         elif self.lines + len(lines) > LINES_PER_S * (now_s - self.first_s) + LINES_SPARE:
             raise Broken(f"{self.lines + len(lines)} lines in {now_s - self.first_s:.0f} s: one a second is allowed")
         else:

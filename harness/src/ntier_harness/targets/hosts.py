@@ -20,7 +20,7 @@ from ntier_harness.paths import Paths
 from ntier_harness.playbooks import play
 from ntier_harness.runner import Runner
 from ntier_harness.spec import CLIENT, Spec
-from ntier_harness.ssh import Nodes
+from ntier_harness.ssh import Nodes, check_place
 from ntier_harness.targets.free import Free
 from ntier_harness.targets.heartbeats import Heartbeats
 from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory, wanted_nodes
@@ -90,9 +90,8 @@ class Hosts(Free):
                     "ntier down can undo it (ansible/README.md: What is installed)"
                 )
         if spec.system.definition.deploys:
-            data = spec.system.definition.data
-            files = [part for part in (data.generate if data else ()) if part.endswith(".jar")]
-            made = all((self.paths.root / file).exists() for file in files)
+            stale = self.runner.run([sys.executable, str(self._build), "--stale"], check=False)
+            made = stale.code == 0 and not stale.out.strip()
         else:
             made = not existing.make_parts(self.paths, spec) or self.paths.jmeter.exists()
         for name in ("ssh",) if made else PACKAGES:
@@ -134,6 +133,7 @@ class Hosts(Free):
     def up(self, spec: Spec, log: Path) -> list[Node]:
         """Looks at the machines, claims them, and hands on which is which. Machines that leave the deployment or change
         their part are freed first."""
+        check_place(self.paths)
         inventory = self.inventory(spec)
         hosts = assign(inventory, spec)
         deploys = spec.system.definition.deploys
@@ -175,7 +175,8 @@ class Hosts(Free):
         if nodes := self._nodes():
             self._free(nodes)
         self._terraform.destroy(log)
-        for file in (self.paths.in_force, self.paths.nodes, self.paths.written, self.paths.access, self.paths.machine):
+        for file in (self.paths.in_force, self.paths.deploying, self.paths.nodes, self.paths.written,
+                     self.paths.access, self.paths.machine):  # fmt: skip
             durable.remove(file)
         if self._left:
             raise WorkError("; ".join(self._left))
@@ -264,14 +265,13 @@ class Hosts(Free):
 
     # ---- what is brought to the machines ------------------------------------------------------------------------
 
+    @property
+    def _build(self) -> Path:
+        return self.paths.root / "setup" / "build.py"
+
     def _make_parts(self, spec: Spec, inventory: Inventory) -> None:
         """Artefacts, digests of the installations and data, as set-up makes them for images; what is there is kept."""
-        build = [
-            sys.executable,
-            str(self.paths.root / "setup" / "build.py"),
-            "--digests",
-            str(self.paths.install_digests),
-        ]
+        build = [sys.executable, str(self._build), "--digests", str(self.paths.install_digests)]
         self.runner.run(build, timeout=1800)
         folder = None if spec.loads_data else tables.generated(self.runner, self.paths, spec)
         variables = {

@@ -20,7 +20,7 @@ from ntier_harness.runner import Done, Runner
 from ntier_harness.sampler import find_group, first_process, is_v2, processes_of
 from ntier_harness.screen import size
 from ntier_harness.spec import CLIENT, Spec
-from ntier_harness.ssh import Nodes
+from ntier_harness.ssh import Nodes, check_place
 from ntier_harness.targets import Reading
 from ntier_harness.targets.free import Free
 from ntier_harness.targets.terraform import Terraform, common_variables
@@ -171,6 +171,7 @@ class Local(Free):
 
     def up(self, spec: Spec, log: Path) -> list[Node]:
         """Creates or changes the nodes to what the topology says; does nothing if they are so. Returns the nodes."""
+        check_place(self.paths)
         nodes = [granted(node) for node in self._terraform.apply(self.variables(spec), log)]
         durable.write(self.paths.nodes, json.dumps([n.model_dump() for n in nodes], indent=1))
         return nodes
@@ -185,7 +186,7 @@ class Local(Free):
         # what a killed run left behind is in no Terraform state; set-up that never ran left nothing
         if (self.paths.state / "ssh").exists():
             self.runner.run(["bash", str(self.root / "node.sh"), "clear"], env=self._terraform.env, timeout=120)
-        for file in (self.paths.in_force, self.paths.nodes, self.paths.written):
+        for file in (self.paths.in_force, self.paths.deploying, self.paths.nodes, self.paths.written):
             durable.remove(file)
 
     def instances(self) -> dict[str, str]:

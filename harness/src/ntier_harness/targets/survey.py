@@ -14,9 +14,10 @@ from ntier_harness.ssh import ALONE, CONNECT_S, Access, options
 
 OWNER_FILE = "/etc/ntier/owner"
 """Which deployment's the machine is; there from `up` to `down`."""
+DEBIAN_LEAST = 12
 SCRIPT = f"""
 echo "uid=$(id -u)"
-. /etc/os-release; echo "os=$PRETTY_NAME"; echo "family=$ID ${{ID_LIKE:-}}"
+. /etc/os-release; echo "os=$PRETTY_NAME"; echo "distribution=$ID"; echo "release=${{VERSION_ID:-}}"
 echo "init=$(cat /proc/1/comm)"
 echo "cores=$(nproc)"
 echo "memory_kib=$(awk '/^MemTotal/ {{print $2}}' /proc/meminfo)"
@@ -173,8 +174,9 @@ def _refusal(done: Done, access: Access) -> str:
 def _unfit(said: dict[str, str]) -> str:
     if said["uid"] != "0":
         return f"commands run there as uid {said['uid']}, not as root"
-    if "debian" not in said["family"].split():
-        return f"runs {said['os']}; a node is Debian (12 or later)"
+    release = said["release"].partition(".")[0]  # testing and unstable have none
+    if said["distribution"] != "debian" or (release.isdigit() and int(release) < DEBIAN_LEAST):
+        return f"runs {said['os']}; a node is Debian ({DEBIAN_LEAST} or later)"
     if said["init"] != "systemd":
         return f"its init is {said['init']}; a node needs systemd"
     if not said["python"]:

@@ -73,7 +73,7 @@ def test_two_that_leave_no_gap_both_limit_whatever_the_throughput_does_meanwhile
 
 def test_the_same_shares_without_anything_in_common_prove_nothing():
     rng = np.random.default_rng(1)
-    found = limited(resource("app1", rng.random(CELLS) < 0.68, 75), resource("db1", rng.random(CELLS) < 0.78, 80))
+    found = limited(resource("app1", rng.random(CELLS) < 0.68, 75), resource("db1", rng.random(CELLS) < 0.78, 79))
     assert (found.verdict, named(found)) == ("hidden", [])
 
 

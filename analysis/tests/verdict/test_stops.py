@@ -241,8 +241,8 @@ def test_collections_that_one_of_many_cores_makes_are_seen_by_their_own_counter(
 
 @pytest.mark.parametrize(("pct", "verdict"), [(12.0, "unknown"), (2.0, "hidden")])
 def test_nothing_is_hidden_while_use_and_collections_leave_no_room(pct, verdict):
-    """Used 80 %, and stopped for 12 % of the run in collections that are too short to stand out."""
-    app = replace(saturation("app1", 0.0, mean=80.0), values=np.full(600, 80.0), collections=np.full(60, pct))
+    """Used 79 %, and stopped for 12 % of the run in collections that are too short to stand out."""
+    app = replace(saturation("app1", 0.0, mean=79.0), values=np.full(600, 79.0), collections=np.full(60, pct))
     found = [app, *(saturation(n, 0.0, mean=20.0) for n in NODES if n != "app1")]
     v = judge_trial(load(), found, NODES, 0.05)
     assert v.verdict == verdict

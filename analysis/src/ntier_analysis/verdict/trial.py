@@ -191,7 +191,7 @@ def _may_be_full(s: Saturation, load: Load, context: Context) -> bool:
     used = mean_use(s)
     most = context.most_pct.get(s.key, used.high if np.isfinite(used.high) else used.value)
     most *= max(1.0, load.throughput_per_s / context.level)
-    often = s.resource == "cpu" and used.value >= MAY_LIMIT_PCT
+    often = s.resource == "cpu" and load.model is LoadModel.CLOSED and used.value >= MAY_LIMIT_PCT
     return not _has_room(s, context) and (often or most + s.collected_pct >= NO_ROOM_PCT)
 
 

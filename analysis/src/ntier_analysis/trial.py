@@ -166,6 +166,10 @@ class RawTrial:
         """The JSON that the node made of sysstat's file, which names its disks; else the file itself."""
         return self.path(f"nodes/{node}/sysstat.json") or self.path(f"nodes/{node}/sysstat.sa")
 
+    def written_by(self, node: str, collector: str) -> Path | None:
+        """File of a collector; None if it left none."""
+        return self.sysstat_file(node) if collector == "sysstat" else self.path(f"nodes/{node}/{collector}.csv")
+
     def required(self, relative: str) -> Path:
         path = self.path(relative)
         if path is None:

@@ -18,8 +18,9 @@ from synthetic import sysstat_json
 pytestmark = pytest.mark.whole
 
 
-def judged(folder, tables):
-    import_folder(good.write(folder / "f", tables), folder / "store")
+def judged(folder, tables, said=None):
+    notices = import_folder(good.write(folder / "f", tables), folder / "store")
+    assert said is None or any(said in notice for notice in notices)
     (verdict,) = verdicts(folder / "store", [])
     return verdict
 
@@ -28,7 +29,10 @@ def test_times_in_whole_seconds_are_no_stops(tmp_path):
     """As in an access log: all that is done in a second is done at its beginning."""
     exact, cut = good.files(), good.files()
     cut["interactions"]["t_s"] = np.floor(cut["interactions"]["t_s"])
-    there, here = judged(tmp_path / "exact", exact), judged(tmp_path / "cut", cut)
+    there, here = (
+        judged(tmp_path / "exact", exact),
+        judged(tmp_path / "cut", cut, "times of 3 trials are whole seconds"),
+    )
     assert [load.paused for load, _ in here.trials] == [0.0, 0.0, 0.0]
     assert (here.verdict, here.bottlenecks[0].tier) == (there.verdict, there.bottlenecks[0].tier) == ("single", "db")
     kept = read_table(tmp_path / "cut" / "store", "interactions")["t_s"]

@@ -8,7 +8,7 @@ import pytest
 from ntier_analysis.cli import app
 from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
-from ntier_analysis.ondemand.command import KINDS, Request, run, write
+from ntier_analysis.ondemand.command import KINDS, USES, Request, run, write
 from ntier_analysis.report.data import read_sweep
 from PIL import Image
 from typer.testing import CliRunner
@@ -65,6 +65,10 @@ def test_each_kind_is_drawn_from_measured_data_with_its_provenance(data, tmp_pat
 def test_what_is_not_there_is_an_error_that_names_what_is(data, request_, problem):
     with pytest.raises(DataError, match=problem.replace("(", r"\(")):
         KINDS[request_.kind](data, request_)
+
+
+def test_each_kind_says_which_options_it_uses():
+    assert set(USES) == set(KINDS)
 
 
 @pytest.mark.parametrize(

@@ -214,10 +214,9 @@ def _judged(claim: Claim, others: Others, store: Path, kept: Mapping[Part, tuple
 
 
 def _part(claim: Claim, sweep: str, text: str, others: Others, store: Path) -> tuple[Judged, str]:
-    compared = sides_of(text, sweep)
-    needed = [(side.sweep, side.number) for side in compared if (side.sweep, side.number) not in others.kept]
-    named = needed if compared else [(sweep, text)]
-    if missing := list(dict.fromkeys(name for part in named for name in _lacking(claim, *part, others))):
+    compared = [(side.sweep, side.number) for side in sides_of(text, sweep)]
+    needed = [side for side in compared if side not in others.kept] if compared else [(sweep, text)]
+    if missing := list(dict.fromkeys(name for part in needed for name in _lacking(claim, *part, others))):
         return Judged.NOT_MEASURED, f"the store has no valid trial of {', '.join(missing)}"
     try:
         if compared:

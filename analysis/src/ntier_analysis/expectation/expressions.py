@@ -68,8 +68,8 @@ def evaluate(text: str, facts: Facts, store: Path, others: Others | None = None)
         outcome, seen = _verdict(text, facts, op, bound)
         evidence = tuple(facts.verdict["evidence"])
     elif sides_of(text, facts.sweep):
-        known = replace(others or Others(), facts={**(others or Others()).facts, facts.sweep: facts})
-        return evaluate_sides(text, facts.sweep, store, known)
+        others = others or Others()
+        return evaluate_sides(text, facts.sweep, store, replace(others, facts={**others.facts, facts.sweep: facts}))
     elif name == "ratio":
         outcome, seen = _ratio(text, _arguments(args), op, bound, store)
     elif name in NAMES:

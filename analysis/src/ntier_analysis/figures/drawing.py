@@ -40,7 +40,7 @@ class Origin:
 
 
 LONGEST_STEM = 120
-"""Letters: file systems allow 255 bytes, ending included."""
+"""Bytes: file systems allow 255, the ending and what a file that is being written has beside it included."""
 
 
 def file_stem(name: str) -> str:

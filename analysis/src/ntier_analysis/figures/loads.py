@@ -59,8 +59,8 @@ class Plateau:
     def has_ends(self) -> bool:
         return self.low_per_s is not None and self.high_per_s is not None
 
-    def is_below(self, trials: pd.DataFrame) -> bool:
-        """Whether all valid loads lie beyond the knee, so that none shows how throughput grows."""
+    def all_are_beyond(self, trials: pd.DataFrame) -> bool:
+        """Whether the knee lies below all valid loads, so that none shows how throughput grows."""
         return self.knee_users is not None and bool(trials.loc[trials["valid"], "users"].min() >= self.knee_users)
 
 
@@ -73,7 +73,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     with styled():
         figure = Figure(figsize=(COLUMN_IN, 2.8))
         axes = figure.subplots()
-        if plateau is None or not plateau.is_below(trials):
+        if plateau is None or not plateau.all_are_beyond(trials):
             _law(axes, trials)
         if model is not None:
             draw_model(axes, model)
@@ -334,14 +334,11 @@ def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None, thinkers: 
     if plateau is None:
         return f"No plateau was reached: throughput follows N/(Z+R) up to {valid['users'].max():,} users."
     at = f" from about {float(f'{plateau.knee_users:.2g}'):,.0f} users on" if plateau.knee_users else ""
-    value = f"{'no less than ' if plateau.at_least else ''}{_rate(*plateau_ends(plateau))} interactions/s"
-    if plateau.is_below(valid):
+    rate = _rate(plateau.throughput_per_s, plateau.low_per_s, plateau.high_per_s)
+    value = f"{'no less than ' if plateau.at_least else ''}{rate} interactions/s"
+    if plateau.all_are_beyond(valid):
         return f"All loads lie beyond the knee: throughput is {value}."
     return f"Throughput follows N/(Z+R), then levels off at {value}{at}."
-
-
-def plateau_ends(plateau: Plateau) -> tuple[float, float | None, float | None]:
-    return plateau.throughput_per_s, plateau.low_per_s, plateau.high_per_s
 
 
 def _rate(value: float, low: float | None = None, high: float | None = None) -> str:
@@ -356,7 +353,7 @@ def _throughput_caption(trials: pd.DataFrame, plateau: Plateau | None) -> str:
     n = trials["interactions"]
     band = " grey band: 95 % interval of the plateau, pooled over its trials;" if plateau and plateau.has_ends else ""
     dashed = f" dashed: N/(Z+R) with Z = {think_s:g} s and R = {response_s * 1000:.0f} ms of the lowest valid load;"
-    drawn = bool(np.isfinite(think_s)) and not (plateau and plateau.is_below(trials))
+    drawn = bool(np.isfinite(think_s)) and not (plateau and plateau.all_are_beyond(trials))
     known = trials["throughput_low_per_s"].notna().any()
     return (
         f"Interactions per second of the run phase{' with 95 % intervals' * bool(known)}, n = {_span(n)} interactions "

@@ -21,6 +21,7 @@ from ntier_analysis.store.schema import TABLES, kinds
 from ntier_analysis.store.tables import locked
 from ntier_analysis.store.validation import ROUNDING, Place, validated
 from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of
+from ntier_analysis.wording import counted
 
 REQUIRED = {
     "trials": [
@@ -99,7 +100,12 @@ def prepared(
     trials = _trials(trials.copy(), place("trials"))
     samples = _samples(samples.copy(), trials, place("samples"))
     if interactions is not None:
-        interactions = _interactions(interactions.copy(), trials, place("interactions"))
+        interactions, cut = _interactions(interactions.copy(), trials, place("interactions"))
+        if cut and notices is not None:
+            notices.append(
+                f"interactions.csv: times of {counted(cut, 'trial')} are whole seconds, so they were spread evenly "
+                "over their second; milliseconds would show stops"
+            )
     sweeps = {}
     for sweep, rows in trials.groupby("sweep", sort=True):
         tables = _tables(str(sweep), rows, samples, interactions, notices if notices is not None else [])
@@ -220,15 +226,16 @@ def _refuse_shares(frame: pd.DataFrame, place: Place) -> None:
         )
 
 
-def _interactions(frame: pd.DataFrame, trials: pd.DataFrame, place: Place) -> pd.DataFrame:
+def _interactions(frame: pd.DataFrame, trials: pd.DataFrame, place: Place) -> tuple[pd.DataFrame, int]:
+    """And of how many trials the times were cut to whole seconds."""
     ok = frame["ok"] if "ok" in frame else pd.Series(None, index=frame.index, dtype=object)
     frame["ok"] = ok.astype(object).where(ok.notna(), True).astype(bool)
     frame = validated("interactions", _with_phase(frame, trials, place), place)
+    t_s, cut = frame["t_s"].to_numpy(dtype=float).copy(), 0
     for rows in frame.groupby(["sweep", "trial"], sort=False).indices.values():
-        t = frame["t_s"].to_numpy(dtype=float)[rows]
-        if in_whole_seconds(t):
-            frame.iloc[rows, frame.columns.get_loc("t_s")] = spread(t)
-    return frame
+        if in_whole_seconds(t_s[rows]):
+            t_s[rows], cut = spread(t_s[rows]), cut + 1
+    return frame.assign(t_s=t_s), cut
 
 
 def _with_phase(frame: pd.DataFrame, trials: pd.DataFrame, place: Place) -> pd.DataFrame:

@@ -114,7 +114,7 @@ def _requests(path: Path, header: str) -> Generated:
         notes.append("which requests failed (the table has neither success nor exception)")
     if in_whole_seconds(t):
         t = spread(t)
-        notes.append("when in its second a request ended (its times are whole seconds)")
+        notes.append("when in its second a request began or ended (the times are whole seconds)")
     completed = t + response / 1000 if stamp[0] == "start_time" else t
     size = raw["response_length"] if "response_length" in raw else float("nan")
     frame = by_completion(completed, response, raw["name"].to_numpy(), ok, np.asarray(size, dtype=float))

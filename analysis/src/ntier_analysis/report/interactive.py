@@ -37,7 +37,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     valid = trials[trials["valid"]].sort_values("users")
     share, think_s, response_s = law(trials)
     end = float(trials["users"].max())
-    below = plateau is not None and plateau.is_below(trials)
+    below = plateau is not None and plateau.all_are_beyond(trials)
     traces = [
         *([] if below else _law_line(end, share, think_s, response_s)),
         _line(valid["users"], valid["throughput_per_s"], "throughput", THROUGHPUT_COLOR)

@@ -179,10 +179,8 @@ def logs_agree(trial: RawTrial) -> Finding:
 def files(trial: RawTrial) -> Finding:
     missing = []
     for node, collector in trial.collectors():
-        name = "sysstat.json" if collector == "sysstat" else f"{collector}.csv"
-        there = trial.sysstat_file(node) if collector == "sysstat" else trial.path(f"nodes/{node}/{name}")
-        if there is None:
-            missing.append(f"nodes/{node}/{name}")
+        if trial.written_by(node, collector) is None:
+            missing.append(f"nodes/{node}/{'sysstat.json' if collector == 'sysstat' else f'{collector}.csv'}")
     declared = [n for n in trial.nodes if n not in trial.manifest.collectors]
     missing += [f"collectors of {name} (none in the manifest)" for name in declared]
     missing += [f"{f} (empty)" for f in _empty_clients(trial)]

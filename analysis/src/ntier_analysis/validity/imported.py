@@ -410,18 +410,6 @@ def _busiest(trial: Imported, tiers: tuple[str, ...], limit: float, of: Callable
     return exact(values[node], limit, "pct", f"{node} was {values[node]:.0f} % busy", len(values))
 
 
-@_check("I15", "CPU stolen from a server by a hypervisor, mean", "host_robbed")
-def stolen(trial: Imported) -> Finding:
-    """Its CPU is full before it reads 100 %."""
-    servers = set(trial.nodes.loc[~trial.nodes["tier"].isin(NO_SERVERS), "node"])
-    rows = trial.samples[(trial.samples["metric"] == "steal_pct") & trial.samples["node"].isin(servers)]
-    means = trial.in_run(rows).groupby("node", observed=True)["value"].mean()
-    if means.empty:
-        return undecidable("not measured", n=0, required=False)
-    node, value = str(means.idxmax()), float(means.max())
-    return exact(value, STEAL_MEAN_PCT, "pct", f"{value:.2f} % of the CPU time of {node} was stolen", len(means))
-
-
 @_check("I14", "Nodes that the topology does not have", "topology")
 def topology(trial: Imported) -> Finding:
     counts = counts_of(str(trial.row["topology"]))
@@ -434,6 +422,18 @@ def topology(trial: Imported) -> Finding:
     more = [f"{here[t]} {t} for {counts[t]}" for t in W_A_C_D if here.get(t, 0) > counts[t]]
     text = f"{trial.row['topology']}: nodes with samples: {', '.join(more)}" if more else "none"
     return exact(float(len(more)), 0.0, "tiers", text, len(trial.nodes))
+
+
+@_check("I15", "CPU stolen from a server by a hypervisor, mean", "host_robbed")
+def stolen(trial: Imported) -> Finding:
+    """Its CPU is full before it reads 100 %."""
+    servers = set(trial.nodes.loc[~trial.nodes["tier"].isin(NO_SERVERS), "node"])
+    rows = trial.samples[(trial.samples["metric"] == "steal_pct") & trial.samples["node"].isin(servers)]
+    means = trial.in_run(rows).groupby("node", observed=True)["value"].mean()
+    if means.empty:
+        return undecidable("not measured", n=0, required=False)
+    node, value = str(means.idxmax()), float(means.max())
+    return exact(value, STEAL_MEAN_PCT, "pct", f"{value:.2f} % of the CPU time of {node} was stolen", len(means))
 
 
 def counts_of(topology: str) -> dict[str, int] | None:

@@ -74,8 +74,7 @@ def connect_time(trial: RawTrial) -> Finding:
 
 def counted(trial: RawTrial, node: str, collector: str, metric: str) -> float:
     """Events in the run phase of a rate; NaN where it was not collected."""
-    there = trial.sysstat_file(node) if collector == "sysstat" else trial.path(f"nodes/{node}/{collector}.csv")
-    if there is None:
+    if trial.written_by(node, collector) is None:
         return float("nan")
     seen = in_run(trial, node, collector, metric)
     return float((seen["value"] * seen["interval_s"]).sum()) if len(seen) else float("nan")

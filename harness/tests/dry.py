@@ -304,6 +304,8 @@ class DryRunner(Runner):
     def _incus(self, argv: list[str], _input: str | None) -> tuple[int, str]:
         if "--version" in argv:
             return 0, "6.0.4"
+        if "query" in argv:
+            return (1, "Error: The incus daemon doesn't appear to be started") if self.world.state.get("no_incus") else (0, "{}")
         if "list" in argv:
             nodes = self.world.state["nodes"]
             return 0, json.dumps([{"name": n, "status": "Running"} for n, s in nodes.items() if s["running"]])

@@ -13,7 +13,7 @@ from ntier_analysis.wording import some_are
 from ntier_harness import durable, preflight, schedule, sweep
 from ntier_harness.campaign_ledger import RECORD, ends, folder, read_record, rows, trial_states
 from ntier_harness.campaign_spec import Campaign, blocks
-from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.errors import RequestError, Unanswered, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.spec import Spec
 
@@ -118,10 +118,13 @@ def run(lab: Lab, campaign: Campaign, file: str) -> int:
 
 
 def _advance(lab: Lab, campaign: Campaign, spec: Spec) -> int:
-    """Runs what the sweep has left of this block. Returns 1 if it ended early or a trial has no valid attempt."""
+    """Runs what the sweep has left of this block. Returns 1 if it ended early or a trial has no valid attempt. Raises
+    Unanswered, which would end all other sweeps too."""
     try:
         if not complete(lab, campaign, spec):
             sweep.carry_out(lab, spec, campaign.attempts, brief=True)
+    except Unanswered:
+        raise
     except (WorkError, RequestError) as error:  # checked again: conditions may have changed since the campaign began
         lab.screen.close()
         lab.screen.warn(f"{spec.sweep}: {error}")

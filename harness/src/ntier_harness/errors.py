@@ -13,6 +13,10 @@ class RequestError(Exception):
         return "; ".join(map(str, self.args))
 
 
+class Unanswered(RequestError):
+    """Nothing can be made on this target at present, whatever is asked for. Exit code 2."""
+
+
 class WorkError(Exception):
     """Something failed while working; the ledger keeps what was done. Exit code 1."""
 

@@ -24,6 +24,7 @@ from ntier_harness.targets.rental import money
 def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
     """Provisions the nodes of the topology and notes the options, so that `ntier deploy` needs none."""
     ready_to_provision(lab, spec)
+    lab.target.require_answer()
     with sweep.locked(lab):
         sweep.tidy(lab, lab.paths.raw)
         began = lab.runner.monotonic()
@@ -88,6 +89,8 @@ def noted(lab: Lab) -> dict[str, Any]:
 
 def down(lab: Lab) -> None:
     lab.target.require_privileges()
+    if lab.paths.nodes.exists():
+        lab.target.require_answer()
     with sweep.locked(lab):
         sweep.tidy(lab, lab.paths.raw)
         if lab.paths.nodes.exists():

@@ -163,6 +163,7 @@ def carry_out(
     schedule = make_schedule(lab, spec, attempts)
     if schedule.next() is not None:
         lab.target.require_privileges()
+        lab.target.require_answer()
         make_place(lab.paths.raw)
         lab.describe()
         left = to_come(lab, spec, attempts)

@@ -126,6 +126,9 @@ class Target(Protocol):
     def require_privileges(self) -> None:
         """Raises RequestError unless this process may do what the target needs."""
 
+    def require_answer(self) -> None:
+        """Raises Unanswered unless the service that makes the nodes answers, so that it is said once and first."""
+
     def assignment(self, spec: Spec) -> dict[str, str]:
         """Node -> the machine it becomes, where there are machines to choose from. Raises RequestError."""
 

@@ -65,6 +65,9 @@ class Hosts(Free):
                 f"privileges: {place} cannot be written; give a folder of yours: NTIER_STATE=~/.local/state/ntier"
             )
 
+    def require_answer(self) -> None:
+        """Nothing makes these machines; each is looked at before it becomes a node."""
+
     # ---- what may be asked of it --------------------------------------------------------------------------------
 
     @staticmethod

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness import durable, machine, scale
-from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.errors import RequestError, Unanswered, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
 from ntier_harness.sampler import find_group, first_process, is_v2, processes_of
@@ -127,6 +127,14 @@ class Local(Free):
         """Raises RequestError unless this process may use control groups and Incus."""
         if os.geteuid() != 0:
             raise RequestError("privileges: the local target needs root (control groups, Incus); try with sudo")
+
+    def require_answer(self) -> None:
+        """Raises Unanswered unless Incus answers: where there is no systemd it ends with the session."""
+        if not self.runner.has("incus"):
+            raise Unanswered("target: Incus is not installed; run: make setup")
+        done = self.runner.run(["incus", "query", "/1.0"], timeout=20, check=False)
+        if done.code:
+            raise Unanswered(f"target: Incus does not answer ({done.problem}); start it with: make setup")
 
     # ---- what may be asked of it --------------------------------------------------------------------------------
 

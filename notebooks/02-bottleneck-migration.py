@@ -48,8 +48,8 @@ for drawing in (sweep.figure("utilization"), sweep.figure("throughput")):
 
 # %% [markdown]
 # ## Which node would limit next?
-# The node with the largest demand for CPU per interaction saturates first. When it is relieved, the node with the next
-# largest demand saturates.
+# The node whose CPU is full at the lowest throughput (`full_at_per_s`) saturates first. When it is relieved, the next
+# one does. With nodes of equal size that is the one with the largest demand for CPU per interaction.
 
 # %%
 sweep.demands.round(3)

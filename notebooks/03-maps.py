@@ -14,7 +14,7 @@
 # # What do the topologies reach, and where is the bottleneck of each?
 #
 # This page shows every sweep of the store with its maximum, its knee and its bottleneck, and maps over application and
-# database nodes. With one topology a map has one place. The text below says what is missing for more.
+# database nodes. Maps need two topologies or more. The text below says what is missing.
 
 # %%
 import ntier_analysis as na
@@ -41,10 +41,12 @@ for drawing in (store.maxima(), store.reach()):
 # and what it costs.
 
 # %%
-maps = store.map()
-display(maps)
-for drawing in maps.figures:
-    display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
-
-# %%
-maps.table.round(2)
+try:
+    maps = store.map()
+except na.DataError as error:
+    display(Markdown(f"There are no maps: {error}."))
+else:
+    display(maps)
+    for drawing in maps.figures:
+        display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
+    display(maps.table.round(2))

@@ -50,5 +50,5 @@ for sweep in store:
 # ## All interactions of each sweep's lowest load
 
 # %%
-for sweep in store:
+for sweep in [s for s in store if s.trials["valid"].any()]:
     display(Markdown(sweep.name), sweep.by_interaction().round(3))

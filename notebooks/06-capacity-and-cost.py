@@ -36,6 +36,7 @@ display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
 # %%
 columns = ["sweep", "topology", "nodes", "nominal_per_s", "at_least", "knee_users", "users_within_slo"]
 cost = store.overview[columns].copy()
+cost["nodes"] = cost["nodes"].astype(float)  # none where a topology has another notation
 cost["per_million_interactions"] = PRICE_PER_NODE_HOUR * cost["nodes"] / (3600 * cost["nominal_per_s"]) * 1e6
 cost["per_1000_users_hour"] = PRICE_PER_NODE_HOUR * cost["nodes"] / cost["users_within_slo"] * 1000
 cost.round(3)

@@ -90,9 +90,11 @@ def _row(cell: Facts, anchor: Facts | None) -> dict[str, object]:
     verdict = cell.verdict
     low, high = verdict["max_throughput_interval"]
     unit = mean_throughput(anchor.trials).value if anchor else math.nan
+    knee = verdict["knee_users"]
     return {
         "sweep": cell.sweep, "limits": cell.named, "max_per_s": verdict["max_throughput_per_s"], "low": low,
-        "high": high, "at_least": int(verdict["max_throughput_at_least"]), "knee_users": verdict["knee_users"],
+        "high": high, "at_least": int(verdict["max_throughput_at_least"]),
+        "knee_users": None if knee is None else round(knee),
         "trials": int(cell.trials["valid"].fillna(False).sum()), "day": cell.day,
         "anchor_per_s": "" if math.isnan(unit) else round(unit, 3),
     }  # fmt: skip

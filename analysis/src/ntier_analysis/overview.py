@@ -7,18 +7,20 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.contracts import Topology, TopologyError
+from ntier_analysis.setting import as_text, setting
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
 
 SLO_PERCENTILE = "response_time_p95_ms"
-SAME = ["mix", "middleware", "scale", "data_profile"]
+SAME = ["mix", "middleware", "scale", "setting"]
 
 
 def overview(store: Path) -> pd.DataFrame:
-    """One row per sweep: sweep, topology, dbms, low_cost, nodes, mix, middleware, scale, data_profile, verdict,
-    bottleneck, max_throughput_per_s with low, high (measured, 1/s) and at_least, nominal_per_s (divided by the scale),
-    knee_users, users_within_slo (highest load of which all valid trials keep 95 % within the objective; NaN without
+    """One row per sweep: sweep, topology, dbms, low_cost, nodes, mix, middleware, scale, data_profile, setting (in
+    words, what else must be equal in sweeps that are set side by side), valid (trials), verdict, bottleneck,
+    max_throughput_per_s with low, high (measured, 1/s) and at_least, nominal_per_s (divided by the scale), knee_users,
+    users_within_slo (highest load of which all valid trials keep 95 % within the objective; NaN without
     one)."""
     rows = [_row(store, as_json(v)) for v in verdicts(store, [])]
     return pd.DataFrame(rows)
@@ -36,6 +38,8 @@ def _row(store: Path, verdict: dict) -> dict:
         **_parts(verdict["topology"]),
         **{name: first.get(name) for name in ("mix", "middleware", "data_profile")},
         "scale": scale,
+        "setting": ", ".join(f"{column} {as_text(values)}" for column, values in setting(trials)),
+        "valid": int(trials["valid"].fillna(False).astype(bool).sum()),
         "verdict": verdict["verdict"],
         "bottleneck": " and ".join(f"{b['tier']} {b['resource']}" for b in verdict["bottlenecks"]),
         "max_throughput_per_s": rate,
@@ -70,8 +74,9 @@ def _within_slo(trials: pd.DataFrame) -> float:
 
 
 def pairs(frame: pd.DataFrame, differ: str) -> list[tuple[str, str]]:
-    """Pairs of sweeps that differ only in `dbms` or `low_cost`, MySQL (or the normal nodes) first."""
+    """Pairs of sweeps with valid trials that differ only in `dbms` or `low_cost`, MySQL (or the normal nodes) first."""
     matching = []
+    frame = frame[frame["valid"] > 0]
     counts = frame["topology"].str.extract(r"^([\d/]+)", expand=False)
     other = "low_cost" if differ == "dbms" else "dbms"
     for _, group in frame.assign(counts=counts).groupby(["counts", other, *SAME], dropna=False):

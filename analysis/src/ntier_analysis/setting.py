@@ -3,14 +3,17 @@ verdict by other sweeps all read this list."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
-from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.contracts.implied import NAME, USERS
 from ntier_analysis.contracts.system import LoadModel
 
 MUST_EQUAL = {
+    "system": "another system does other work for an interaction",
     "scale": "response times and throughput of different scale models are not comparable",
     "data_profile": "the data differ in size",
     "mix": "the mixes of interactions differ",
@@ -27,7 +30,7 @@ MUST_EQUAL = {
 The DBMS and the nodes' type are in the topology. Columns that a store lacks or left empty count as unknown."""
 
 
-IMPLIED = {"load_model": LoadModel.CLOSED.value, "factor": USERS, "settings": "{}"}
+IMPLIED = {"system": NAME, "load_model": LoadModel.CLOSED.value, "factor": USERS, "settings": "{}"}
 """Meaning of an empty value in a store that is older than the column, and of an import."""
 
 
@@ -42,7 +45,18 @@ def told(values: tuple, column: str) -> tuple:
 
 
 def _values(column: pd.Series, name: str) -> tuple:
-    return told(tuple(sorted(set(column.dropna().tolist()))), name)
+    return told(tuple(sorted({plain(v, name) for v in column.dropna().tolist()})), name)
+
+
+def plain(value: Any, column: str) -> Any:
+    """What must be equal of a cell: of a system its name, since its titles and texts may change. A text that is no
+    system stands for itself."""
+    if column != "system":
+        return value
+    try:
+        return json.loads(value)["name"]
+    except (ValueError, TypeError, KeyError):
+        return value
 
 
 def differing(a: pd.DataFrame, b: pd.DataFrame, columns: Iterable[str] = MUST_EQUAL) -> dict[str, tuple[str, str]]:

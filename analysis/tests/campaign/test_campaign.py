@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from ntier_analysis.campaign.cells import Campaign, Cell, campaign
 from ntier_analysis.campaign.compare import groups, ratios, scale_outs
-from ntier_analysis.campaign.costs import Prices, answer, cheapest, read_prices, within
+from ntier_analysis.campaign.costs import Prices, answer, cheapest, kinds, read_prices, within
 from ntier_analysis.campaign.store import read_campaign
 from ntier_analysis.cli import app
 from ntier_analysis.errors import DataError
@@ -233,6 +233,52 @@ def test_a_load_that_is_sure_is_not_hidden_by_one_with_a_higher_mean(measured):
         assert (row["answer"], row["users"]) == (answer_, users), wanted
     narrow = replace(cell, loads=cell.loads.assign(low_per_s=[80, 104.5, 199], high_per_s=[115, 105.5, 201]))
     assert cheapest([narrow], PRICES, 110, 1000)["answer"].tolist() == ["maybe"]  # the load of 3,000 users may
+
+
+def test_one_of_many_loads_that_seems_to_carry_it_by_chance_is_not_sure(measured):
+    """Eight loads beyond the knee, of which one lies above 100 with its own interval, and none with all together."""
+    rows = [(3000 + 100 * n, 100.0, 97.0, 103.0, 500.0) for n in range(7)] + [(4000, 103.2, 100.1, 106.3, 500.0)]
+    cell = replace(measured.cells[0], loads=pd.DataFrame(rows, columns=list(measured.cells[0].loads)))
+    assert cheapest([cell], PRICES, 100, 1000)["answer"].tolist() == ["maybe"]
+    alone = replace(cell, loads=cell.loads.iloc[7:])
+    assert cheapest([alone], PRICES, 100, 1000)["answer"].tolist() == ["yes"]
+
+
+def changed(store: Path, name: str, **columns) -> None:
+    write_table(store, "trials", name, read_table(store, "trials", name).assign(**columns))
+
+
+MEDIAWIKI = json.dumps({"name": "mediawiki"})
+
+
+@pytest.mark.parametrize(("column", "value"), [("data_profile", "large"), ("system", MEDIAWIKI), ("think_time_s", 1.0)])
+def test_interactions_of_other_data_or_systems_are_not_set_beside_each_other(tmp_path, column, value):
+    one, two = (mesh.write_sweep(tmp_path, t) for t in ("1/1/1/1M", "1/1/1/2M"))
+    changed(tmp_path, two, **{column: value})
+    with pytest.raises(DataError, match=f"the sweeps differ in {column} .* name those to choose from"):
+        answer(read_campaign(tmp_path), PRICES, 100, None)
+    assert len(kinds(read_campaign(tmp_path).cells)) == 2
+    other = mesh.write_sweep(tmp_path, "1/1/1/3M")
+    assert len(answer(read_campaign(tmp_path, [one, other]), PRICES, 100, None).rows) == 2
+
+
+def test_a_sweep_of_another_notation_is_left_out_and_said(tmp_path):
+    names = [mesh.write_sweep(tmp_path, t) for t in ("1/1/1/1M", "1/1/1/2M", "1/1/1/3M")]
+    changed(tmp_path, names[2], topology="1/1")
+    found = read_campaign(tmp_path)
+    assert {c.sweep for c in found.cells} == set(names[:2])
+    assert any(w.startswith(f"{names[2]} is left out: topology '1/1'") for w in found.warnings)
+    with pytest.raises(DataError, match="expected W/A/C/D with four numbers"):
+        read_campaign(tmp_path, names)
+
+
+def test_a_ratio_of_two_dbms_is_not_one_of_two_policies(tmp_path):
+    for kind in ("M", "P"):
+        changed(tmp_path, mesh.write_sweep(tmp_path, f"1/1/1/2{kind}"), policy="random" if kind == "M" else "least")
+    assert ratios(read_campaign(tmp_path)) == []
+    for kind in ("M", "P"):
+        changed(tmp_path, f"1-1-1-2{kind}.browse_only.shardingsphere", policy="random")
+    assert [r.aspect for r in ratios(read_campaign(tmp_path))] == ["dbms"]
 
 
 def test_answers_across_mixes_or_with_nonsense_are_refused(measured):

@@ -24,6 +24,8 @@ from ntier_analysis.expectation.saturations import saturation
 from ntier_analysis.statistics.chains import Step
 from ntier_analysis.store.tables import read_table, write_table
 from ntier_analysis.verdict.moves import Chain
+from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.verdict.tables import as_json
 
 DEFAULT = SWEEP.replace("1M", "1P")
 POSTGRESQL = f"{DEFAULT}.xd86811"
@@ -641,3 +643,23 @@ def test_two_trials_that_differ_decide_nothing_between_them():
     assert found.value == pytest.approx(0.5)
     assert found.low <= 0.1
     assert found.high >= 0.9
+
+
+def test_the_lower_end_of_the_most_saturated_of_nine_is_not_the_luckiest_of_nine():
+    rng = np.random.default_rng(1)
+    nodes, trials, holds = [f"db{n}" for n in range(1, 10)], ["a", "b", "c"], 0
+    for _ in range(200):
+        shares = np.clip(0.8 + rng.normal(0, 0.02, (9, 3)), 0, 1)
+        pairs = [(n, t, s) for n, own in zip(nodes, shares, strict=True) for t, s in zip(trials, own, strict=True)]
+        rows = [(n, t, s, s - 0.04, s + 0.04) for n, t, s in pairs]
+        table = pd.DataFrame(rows, columns=["node", "trial", "saturation", "saturation_low", "saturation_high"]).assign(
+            tier="db", resource="cpu", item="", threshold_pct=95.0, n=400, n_missing=0
+        )
+        holds += saturation("db cpu", table, {"db": 9}, trials, "x", "x").low > 0.8
+    assert holds <= 10  # of 200; without the correction three times as many
+
+
+def test_a_knee_of_few_workers_lies_within_its_own_interval(store):
+    verdict = as_json(replace(verdicts(store, [SWEEP])[0], knee_users=2.4, knee_interval=(2.2, 2.45), at_least=False))
+    low, high = verdict["knee_interval"]
+    assert low < verdict["knee_users"] < high

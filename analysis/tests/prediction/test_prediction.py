@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,6 +22,7 @@ from ntier_analysis.prediction.model import Change, predict, station
 from ntier_analysis.prediction.store import predicted, text
 from ntier_analysis.statistics.mva import Station
 from ntier_analysis.statistics.values import Demand
+from ntier_analysis.store.tables import read_table, write_table
 from typer.testing import CliRunner
 
 
@@ -82,18 +85,56 @@ def tiers(nodes: int = 1) -> list[TierDemand]:
 
 
 def test_writes_are_not_divided_among_replicas():
-    reads, writes = what_if(tiers(), "1/1/1/1M", "1/1/1/2M", "read_write")
+    reads, writes = what_if(tiers(), "1/1/1/1M", "1/1/1/2M", True)
     assert reads.ratio == pytest.approx(2.0, rel=0.02)
     assert writes.ratio == pytest.approx(1.0)
     assert "only read" in reads.assumption
-    (alone,) = what_if(tiers(), "1/1/1/1M", "1/1/1/2M", "browse_only")
+    (alone,) = what_if(tiers(), "1/1/1/1M", "1/1/1/2M", False)
     assert alone.ratio == reads.ratio
     # back from two to one: a read then costs the one node all, a write what it cost before
-    fewer_reads, fewer_writes = what_if(tiers(2), "1/1/1/2M", "1/1/1/1M", "read_write")
+    fewer_reads, fewer_writes = what_if(tiers(2), "1/1/1/2M", "1/1/1/1M", True)
     assert fewer_reads.ratio == pytest.approx(0.5, rel=0.02)
     assert fewer_writes.ratio == pytest.approx(1.0)
     # without another number of databases there is no question of it
-    assert len(what_if(tiers(), "1/1/1/1M", "1/2/1/1M", "read_write")) == 1
+    assert len(what_if(tiers(), "1/1/1/1M", "1/2/1/1M", True)) == 1
+
+
+def test_a_tier_of_another_system_is_found_by_its_own_notation():
+    cached = [replace(t, tier={"middleware": "cache"}.get(t.tier, t.tier)) for t in tiers()]
+    order = "web,app,cache,db"
+    (answer,) = what_if(cached, "1/1/1/1M", "1/1/1/2M", False, None, order)
+    assert answer.ratio == pytest.approx(2.0, rel=0.02)
+    with pytest.raises(DataError, match="for each of web, app, cache, db, for example 1/1/1/1"):
+        what_if(cached, "1/1/1/1M", "1/1M", False, None, order)
+    with pytest.raises(DataError, match="topology 'three boxes': expected a number of nodes"):
+        what_if(tiers(), "three boxes", "1/1/1/2M", False)
+
+
+def test_draws_lie_about_the_line_also_where_it_begins_below_0():
+    """An interaction that costs more at high loads: idle -0.010 cores; cut off at 0, no draw came near the line."""
+    steep = [TierDemand("db", 1, 0.2, Demand(-0.010, 0.002, 2e-5, 0.5, 20, 0.002, 0.0), ("a",))]
+    found = predict(steep, 7.0, [50]).maximum
+    assert found.value == pytest.approx(105)
+    assert np.median(found.draws) == pytest.approx(found.value, rel=0.01)
+    assert found.low < found.value < found.high
+
+
+def test_whether_a_mix_writes_is_read_from_what_users_asked_for(store, tmp_path):
+    assert not any("writes" in c for c in predicted(store, SWEEP, None, [], None)["caveats"])
+    shutil.copytree(store, tmp_path / "store")
+    asked = read_table(tmp_path / "store", "interactions", SWEEP)
+    write_table(tmp_path / "store", "interactions", SWEEP, asked.assign(interaction="StoreComment"))
+    document = predicted(tmp_path / "store", SWEEP, "1/1/1/2M", [], None)
+    assert any("mix browse_only writes" in c for c in document["caveats"])
+    assert len(document["what_if"]) == 2
+
+
+def test_no_prediction_is_so_many_per_cent_off_a_lower_bound(tmp_path):
+    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 3000, 4500))
+    document = predicted(tmp_path, SWEEP, None, [], None)
+    assert document["measured_max_at_least"]
+    assert document["errors"]["plateau"] is None
+    assert "measured at least" in text(document)
 
 
 def test_a_node_of_several_cores_serves_several_at_once():

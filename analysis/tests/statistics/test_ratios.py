@@ -1,10 +1,12 @@
 """Ratios with intervals, and equivalence."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from ntier_analysis.statistics.ratios import of_intervals, paired, unpaired
+from ntier_analysis.statistics.ratios import of_intervals, p_same, paired, unpaired
 from ntier_analysis.statistics.throughput import of_trials
-from ntier_analysis.statistics.values import estimated
+from ntier_analysis.statistics.values import Ratio, estimated
 
 RUNS = 400
 
@@ -67,3 +69,14 @@ def test_identical_and_unknown_values():
 def test_what_has_no_logarithm_is_refused(bad):
     with pytest.raises(ValueError, match="positive values"):
         paired(np.array(bad), np.ones(len(bad)))
+
+
+def test_both_directions_have_one_answer():
+    """[0.951, 1.000] lies within 1 +- 5 %, and [1.000, 1.0515], its inverse, does not."""
+    same = Ratio(0.975, 0.950, 1.001, 0.951, 1.000, 9)
+    back = Ratio(1 / 0.975, 1 / 1.001, 1 / 0.950, 1 / 1.000, 1 / 0.951, 9)
+    assert same.outcome(0.05) == back.outcome(0.05) == "undecided"
+    closer = replace(same, low_90=0.953)
+    assert closer.outcome(0.05) == replace(back, high_90=1 / 0.953).outcome(0.05) == "same"
+    one, other = (of_intervals(estimated(x, 0.3, 9, 10), estimated(y, 0.3, 9, 10)) for x, y in ((100, 104), (104, 100)))
+    assert p_same(one, 0.05) == pytest.approx(p_same(other, 0.05))

@@ -282,3 +282,9 @@ def test_users_of_unknown_kind_decide_nothing(tmp_path, change):
     assert {by_id[i].outcome for i in ("M1", "M2", "M3")} == {Outcome.UNDECIDABLE}
     assert by_id["M3"].required
     assert by_id["M3"].detail == "clients/client2/users.csv: does not say whether user 35 is an author"
+
+
+def test_a_line_of_back_with_probability_0_is_no_way_back():
+    """As the client reads a full table: a state without a way back empties the history."""
+    table_ = mix.Table("a", {"a": (["Back", "b"], [0.0, 1.0]), "b": (["Back", "a"], [0.2, 1.0])})
+    assert [table_.has_back(s) for s in "ab"] == [False, True]

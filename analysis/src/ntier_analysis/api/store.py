@@ -93,9 +93,10 @@ class Store:
 
     @cached_property
     def overview(self) -> pd.DataFrame:
-        """One row per sweep: sweep, topology, dbms, low_cost, nodes (a count), mix, middleware, scale, verdict,
-        bottleneck, max_throughput_per_s with low, high (measured, 95 %) and at_least, nominal_per_s (divided by the
-        scale), knee_users, users_within_slo (highest load whose valid trials keep 95 % within the objective).
+        """One row per sweep: sweep, topology, dbms, low_cost, nodes (a count), mix, middleware, scale, data_profile,
+        setting (what else must be equal in sweeps that are set side by side), valid (trials), verdict, bottleneck,
+        max_throughput_per_s with low, high (measured, 95 %) and at_least, nominal_per_s (divided by the scale),
+        knee_users, users_within_slo (highest load whose valid trials keep 95 % within the objective).
 
         >>> import ntier_analysis as na
         >>> na.Store.demo().overview[["topology", "verdict", "bottleneck", "at_least"]]
@@ -135,11 +136,12 @@ class Store:
         return Comparison(compare(a, b, self.path, margin=margin))
 
     def pairs(self, differ: str) -> list[tuple[str, str]]:
-        """Pairs of sweeps that differ only in `differ`: `dbms`, or `low_cost` (type of the database nodes).
+        """Pairs of sweeps with valid trials that differ only in `differ`: `dbms`, or `low_cost` (type of the database
+        nodes).
 
         >>> import ntier_analysis as na
         >>> len(na.Store.demo().pairs("dbms")), na.Store.demo().pairs("low_cost")
-        (2, [])
+        (1, [])
         """
         allowed = ("dbms", "low_cost")
         if differ not in allowed:

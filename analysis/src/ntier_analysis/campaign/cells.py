@@ -39,10 +39,13 @@ class MapKey:
     told: str = ""
 
     @property
+    def told_slug(self) -> str:
+        return re.sub(r"[^A-Za-z0-9_]+", "-", self.told)
+
+    @property
     def slug(self) -> str:
         kind = self.dbms + ("L" if self.low_cost else "")
-        told = re.sub(r"[^A-Za-z0-9_]+", "-", self.told)
-        parts = [kind, self.mix, self.middleware, f"{self.fixed[0]}-{self.fixed[1]}", self.variant, told]
+        parts = [kind, self.mix, self.middleware, f"{self.fixed[0]}-{self.fixed[1]}", self.variant, self.told_slug]
         return ".".join(p for p in parts if p)
 
     @property

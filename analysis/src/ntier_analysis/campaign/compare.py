@@ -85,16 +85,19 @@ def ratios(campaign: Campaign) -> list[RatioMap]:
 def _difference(a: MapKey, b: MapKey, known: list[MapKey]) -> str | None:
     """The one aspect in which they differ. Variants must be equal, unless there is no map with the equal one."""
     differing = [k for k in ASPECTS if getattr(a, k) != getattr(b, k)]
-    if len(differing) != 1 or a.mix != b.mix or a.fixed != b.fixed or _setting(a) != _setting(b):
+    if len(differing) != 1 or a.mix != b.mix or a.fixed != b.fixed:
+        return None
+    if _setting(a, differing[0]) != _setting(b, differing[0]):
         return None
     if a.variant != b.variant and (_twin(a, b, known) or _twin(b, a, known)):
         return None
     return differing[0]
 
 
-def _setting(of: MapKey) -> dict[str, tuple]:
+def _setting(of: MapKey, aspect: str) -> dict[str, tuple]:
     """What else must be equal. Policies are left out if the middlewares differ, since each has its own."""
-    return {column: values for column, values in of.setting if column not in OF_MIDDLEWARE}
+    own = OF_MIDDLEWARE if aspect == "middleware" else ()
+    return {column: values for column, values in of.setting if column not in own}
 
 
 def _twin(a: MapKey, b: MapKey, known: list[MapKey]) -> bool:

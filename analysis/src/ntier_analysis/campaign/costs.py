@@ -14,7 +14,9 @@ import pandas as pd
 from ntier_analysis.campaign.cells import Campaign, Cell
 from ntier_analysis.contracts.files import read_json
 from ntier_analysis.errors import DataError
+from ntier_analysis.setting import MUST_EQUAL, as_text
 from ntier_analysis.statistics.throughput import at_load
+from ntier_analysis.statistics.values import reach_of
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ def read_prices(path: Path | None = None) -> Prices:
     return Prices(prices, str(document.get("currency", "")), source or str(document.get("source", name)))
 
 
+ALIKE = ("system", "data_profile", "think_time_s", "load_model", "factor")
+"""Columns of the setting in which cells must agree for their interactions to be the same work. In the others (policies,
+settings, places) they may differ: they are what is chosen from."""
+
+
 Carried = tuple[float, float, float, int]
 """Nominal throughput at a load, 1/s, with its 95 % interval, and the load's users."""
 
@@ -84,10 +91,12 @@ def cheapest(cells: list[Cell], prices: Prices, throughput_per_s: float, slo_ms:
     """All cells by price. Columns sweep, topology, price_per_hour, users, throughput_per_s, low_per_s, high_per_s,
     answer: yes (the interval lies above the wanted throughput), maybe (holds it), no. Nothing is interpolated: only
     measured loads count. Each load within the objective is asked, since the one with the highest mean may be the least
-    sure; the row shows the one with the best answer, of several the one with the highest throughput."""
+    sure; the row shows the one with the best answer, of several the one with the highest throughput. The intervals hold
+    for all loads of a cell together: of eight of which none carries so much, one seems to in 18 of 100."""
     rows = []
     for c in cells:
-        asked = [(_answer(carried, throughput_per_s), carried) for carried in _kept(c, slo_ms)]
+        kept = _kept(c, slo_ms)
+        asked = [(_answer(carried, throughput_per_s), carried) for carried in (together(k, len(kept)) for k in kept)]
         nothing = ("no", (math.nan, math.nan, math.nan, None))
         said, (rate, low, high, users) = max(asked, key=lambda a: (ANSWERS.index(a[0]), a[1][0]), default=nothing)
         rows.append((c.sweep, str(c.topology), prices.of(c), users, rate, low, high, said))
@@ -95,6 +104,13 @@ def cheapest(cells: list[Cell], prices: Prices, throughput_per_s: float, slo_ms:
     return pd.DataFrame(rows, columns=columns).sort_values(
         ["price_per_hour", "throughput_per_s"], ascending=[True, False], ignore_index=True
     )
+
+
+def together(carried: Carried, loads: int) -> Carried:
+    """With the interval that holds for so many loads at once (Bonferroni)."""
+    rate, low, high, users = carried
+    wider = reach_of(loads)
+    return rate, rate - wider * (rate - low), rate + wider * (high - rate), users
 
 
 def _answer(carried: Carried, wanted: float) -> str:
@@ -117,12 +133,28 @@ def priced(cells: list[Cell], prices: Prices) -> pd.DataFrame:
 
 
 def comparable(cells: list[Cell]) -> None:
-    """Raises DataError if the cells have different mixes: an interaction of one is not that of another."""
+    """Raises DataError if the cells have different mixes, systems, data, ...: an interaction of one is not that of
+    another."""
     mixes = sorted({c.map_key.mix for c in cells})
     if len(mixes) > 1:
         raise DataError(
             f"the sweeps have different mixes ({', '.join(mixes)}), which cost differently: choose one with --mix"
         )
+    for column in ALIKE:
+        seen = sorted({as_text(dict(c.map_key.setting).get(column, ())) for c in cells})
+        if len(seen) > 1:
+            raise DataError(
+                f"the sweeps differ in {column} ({', '.join(seen)}): {MUST_EQUAL[column]}; name those to choose from"
+            )
+
+
+def kinds(cells: list[Cell]) -> list[list[Cell]]:
+    """The cells in groups that `comparable` lets pass, in the order of their mixes."""
+    groups: dict[tuple, list[Cell]] = {}
+    for c in sorted(cells, key=lambda c: c.map_key.mix):
+        own = dict(c.map_key.setting)
+        groups.setdefault((c.map_key.mix, *(own.get(column, ()) for column in ALIKE)), []).append(c)
+    return list(groups.values())
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ from ntier_analysis.wording import counted
 def read_campaign(
     store: Path, names: list[str] | None = None, mix: str | None = None, *, join_names: bool = False
 ) -> Campaign:
-    """The campaign of the named sweeps (default: all) with the mix (default: any); join_names as in `campaign`. Raises
-    DataError for an unknown sweep or mix, an unreadable topology, or fewer than two sweeps."""
-    cells, mixes = [], set()
+    """The campaign of the named sweeps (default: all) with the mix (default: any); join_names as in `campaign`. A sweep
+    whose topology has another notation is left out with a warning, unless it was named. Raises DataError for an unknown
+    sweep or mix, a named sweep of another notation, or fewer than two sweeps."""
+    cells, mixes, left_out = [], set(), []
     judged = {v.sweep: v for v in verdicts(store, names or [])}
     for name in judged:
         trials = read_table(store, "trials", name)
@@ -32,13 +33,18 @@ def read_campaign(
         try:
             cells.append(cell(trials, read_table(store, "nodes", name), judged[name]))
         except TopologyError as error:
-            raise DataError(f"sweep {name}: {error}") from None
+            if names:
+                raise DataError(f"sweep {name}: {error}") from None
+            left_out.append(f"{name} is left out: {error}")
     if mix is not None and mix not in mixes:
         raise DataError(f"no sweep with mix {mix!r} in {store}; there are: {', '.join(sorted(mixes)) or 'none'}")
     if len(cells) < 2:
-        raise DataError(f"{store} holds {counted(len(cells), 'sweep')} to map; a map takes two topologies or more")
+        told = "".join(f"; {text}" for text in left_out)
+        raise DataError(
+            f"{store} holds {counted(len(cells), 'sweep')} to map; a map takes two topologies or more{told}"
+        )
     mapped = campaign(cells, join_names=join_names)
-    return replace(mapped, warnings=[*mapped.warnings, *_versions(store, [c.sweep for c in mapped.cells])])
+    return replace(mapped, warnings=[*left_out, *mapped.warnings, *_versions(store, [c.sweep for c in mapped.cells])])
 
 
 def _versions(store: Path, names: list[str]) -> list[str]:

@@ -79,6 +79,7 @@ def map_(
 @app.command()
 def cheapest(
     throughput: Annotated[float, typer.Option(help="Nominal interactions per second that are needed.")],
+    sweeps: Sweeps = None,
     store: Store = STORE,
     slo_ms: Slo = None,
     mix: Mix = None,
@@ -92,7 +93,7 @@ def cheapest(
     from ntier_analysis.campaign.store import read_campaign
 
     table = read_prices(prices)
-    answered = answer(read_campaign(store, None, mix), table, throughput, slo_ms)
+    answered = answer(read_campaign(store, sweeps, mix), table, throughput, slo_ms)
     print(answered.json() if json else answered.text())
     if answered.best is None:
         raise typer.Exit(3)

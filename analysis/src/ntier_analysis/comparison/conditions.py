@@ -11,7 +11,7 @@ from ntier_analysis.described import factor_of
 from ntier_analysis.setting import MUST_EQUAL, differing
 from ntier_analysis.trial import manifest_beside
 
-REFUSED = ("scale", "data_profile", "mix", "think_time_s")
+REFUSED = ("system", "scale", "data_profile", "mix", "think_time_s")
 """Those of `setting.MUST_EQUAL` that make a ratio meaningless if they differ. The others may be what is compared (a
 middleware, a policy, a place to run), so a warning names them."""
 ALSO = ("slo_ms", "git_commit")

@@ -14,6 +14,7 @@ from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.described import factor_of, order_of, ordered
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics import ratios
+from ntier_analysis.statistics.groups import opened
 from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.statistics.values import Interval, Ratio, estimated
 from ntier_analysis.verdict.plateau import ON_PLATEAU
@@ -132,12 +133,13 @@ def _rows(comparison: Comparison) -> list[Row]:
 
 
 def _maximum(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
-    """Ratio of the two maxima, as the verdicts and the map state them. With three common repetitions also the ratio at
-    equal loads beyond both knees, in which an effect common to a block of repetitions cancels."""
+    """Ratio of the two maxima, as the verdicts and the map state them; open on the side of a lower bound. With three
+    common repetitions also the ratio at equal loads beyond both knees, in which an effect common to a block of
+    repetitions cancels."""
     x, y = (s.verdict.max_throughput for s in (comparison.a, comparison.b))
     if x is None or y is None or not all(np.isfinite(s.verdict.knee_users) for s in (comparison.a, comparison.b)):
         return []
-    ratio = ratios.of_intervals(x, y)
+    ratio = opened(ratios.of_intervals(x, y), comparison.b.verdict.at_least, comparison.a.verdict.at_least)
     basis = f"pooled plateaus of {x.n} and {y.n} trials"
     rows = [
         Row("maximum", None, "throughput_per_s", "", x.value, y.value, ratio, basis, ratio.outcome(comparison.margin))

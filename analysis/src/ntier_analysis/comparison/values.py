@@ -13,6 +13,7 @@ from ntier_analysis.described import loads
 from ntier_analysis.errors import DataError
 from ntier_analysis.places import opened
 from ntier_analysis.prediction.demands import TierDemand, known_tier_demands
+from ntier_analysis.statistics.percentiles import T_95, Percentile, percentile_interval
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, variance_of_mean
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.data import SweepVerdict
@@ -27,8 +28,6 @@ METRICS = {
     "cpu_ms": "CPU per interaction [ms]",
     "cpu_ms_per_s": "throughput x CPU per interaction [ms/s]",
 }
-DRAWS = 500
-"""Draws of the block bootstrap: its standard error is then known to 3 %."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,8 @@ def _trial(trial, done: pd.DataFrame, used: pd.DataFrame) -> list[tuple]:
     errors["goodput_per_s"] = _error(good / seconds[: len(good)])
     enough = len(parts) == BATCHES and counts.min() > 0
     errors["response_time_mean_ms"] = _error(np.array([p.mean() for p in parts])) if enough else float("nan")
-    errors["response_time_p95_ms"] = _percentile_error(parts) if enough else float("nan")
+    percentile = percentile_interval(response, times, 0.95, edges[0], edges[-1])
+    errors["response_time_p95_ms"] = _percentile_error(percentile)
     key = trial.users, trial.load, trial.rep, trial.run_start_s
     rows = [(name, "", *key, getattr(trial, name), error) for name, error in errors.items()]
     return rows + _cpu(trial, used[used["trial"] == trial.trial], edges, counts, key)
@@ -125,8 +125,7 @@ def _error(batches: np.ndarray) -> float:
     return float(np.sqrt(variance_of_mean(batches))) if len(batches) == BATCHES else float("nan")
 
 
-def _percentile_error(parts: list[np.ndarray]) -> float:
-    """Standard error of the 95th percentile by a bootstrap over the batches, since neighbours in time are alike."""
-    rng = np.random.default_rng(1)
-    draws = rng.integers(0, BATCHES, size=(DRAWS, BATCHES))
-    return float(np.std([np.percentile(np.concatenate([parts[k] for k in d]), 95) for d in draws], ddof=1))
+def _percentile_error(found: Percentile) -> float:
+    """Standard error by the interval that the percentile has everywhere; unknown if that has no upper end."""
+    known = np.isfinite(found.high) and found.low > 0
+    return found.value * float(np.log(found.high / found.low)) / (2 * T_95) if known else float("nan")

@@ -9,6 +9,8 @@ from ntier_analysis.contracts.system import Factor, Interaction, LoadModel, Repl
 
 TIERS = ("web", "app", "middleware", "db")
 """From the users inwards."""
+NAME = "rubbos"
+"""The system of a sweep that names none."""
 USERS = "users"
 """The factor of a sweep that names none."""
 THINK_S = 7.0
@@ -23,7 +25,7 @@ story may be accepted by one author while another rejects it."""
 def system(users: float) -> System:
     """The system of a trial whose manifest names none."""
     return System(
-        name="rubbos",
+        name=NAME,
         title="RUBBoS",
         tiers=[Tier(name=t, title=_TITLES[t], replicas=_replicas(t)) for t in TIERS],
         load_model=LoadModel.CLOSED,

@@ -14,7 +14,7 @@ from pathlib import Path
 from ntier_analysis.comparison import Comparison, compare
 from ntier_analysis.comparison.values import METRICS, has_valid_trial
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number
+from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number, within
 from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, mean_throughput, quantity, read_facts
 from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import named
@@ -175,8 +175,7 @@ def _ratio(text: str, names: list[str], op: str, bound: str, store: Path) -> tup
     if op == "within" and (low, high) == (ratio.low, ratio.high):
         return _within(ratio, limit), seen
     if op == "within":
-        outside = low > 1 + limit or high < 1 - limit
-        return (Outcome.FAILS if outside else Outcome.UNDECIDED), seen
+        return within(Quantity(ratio.value, low, high), limit), seen
     return bounded(Quantity(ratio.value, low, high), op, limit), seen
 
 
@@ -221,5 +220,4 @@ def _nothing_in_common(comparison: Comparison, metric: str) -> str:
 def _within(ratio: Ratio, margin: float) -> Outcome:
     if ratio.outcome(margin) == "same":
         return Outcome.HOLDS
-    outside = ratio.low > 1 + margin or ratio.high < 1 - margin
-    return Outcome.FAILS if outside else Outcome.UNDECIDED
+    return within(Quantity(ratio.value, ratio.low, ratio.high), margin)

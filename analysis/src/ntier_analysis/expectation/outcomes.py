@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantity import Quantity
+from ntier_analysis.statistics.values import same_within
 
 _NUMBER = re.compile(r"([0-9.eE+-]+)\s*(%?)")
 
@@ -61,9 +62,10 @@ def bounded(measured: Quantity, op: str, bound: float) -> Outcome:
 
 
 def within(ratio: Quantity, margin: float) -> Outcome:
-    """Whether the whole interval of a ratio lies within 1 +- margin, or none of it."""
+    """Whether the whole interval of a ratio lies within the margin (`same_within`), or none of it."""
     if ratio.low is None or ratio.high is None:
         return Outcome.UNDECIDED
-    if 1 - margin <= ratio.low and ratio.high <= 1 + margin:
+    least, most = same_within(margin)
+    if least <= ratio.low and ratio.high <= most:
         return Outcome.HOLDS
-    return Outcome.FAILS if ratio.low > 1 + margin or ratio.high < 1 - margin else Outcome.UNDECIDED
+    return Outcome.FAILS if ratio.low > most or ratio.high < least else Outcome.UNDECIDED

@@ -11,6 +11,7 @@ from ntier_analysis.contracts.implied import TIERS
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
 from ntier_analysis.statistics.share import pooled
+from ntier_analysis.statistics.values import reach_of
 from ntier_analysis.verdict.saturation import THRESHOLD
 
 RESOURCES = ("cpu", "disk", "network", "memory", "pool", "lock", "queue", "query", "jvm", "thread")
@@ -56,8 +57,11 @@ def saturation(
         return Quantity(math.nan, *UNKNOWN, f"not measured; measured are {', '.join(there) or 'no resources'}")
     shares = {name: _pooled(part, trials) for name, part in mine.groupby(["node", "item"])}
     (node, item), top = max(shares.items(), key=lambda f: f[1].value)
-    # the most saturated one is at least as saturated as any, and at most as the one with the highest upper end
-    low, high = max(q.low for q in shares.values()), max(q.high for q in shares.values())
+    # The most saturated one is at least as saturated as any, and at most as the one with the highest upper end. The
+    # largest of many lower ends is often too high by chance, so they hold together: of nine equal nodes one is in 20 %.
+    wider = reach_of(len(shares))
+    low = max(max(0.0, q.value - wider * (q.value - q.low)) for q in shares.values())
+    high = max(q.high for q in shares.values())
     absent = servers.get(tier, 0) - len({name for name, _ in shares})
     note = f"{node}{f' ({item})' * bool(item)}, {where}"
     if absent > 0:

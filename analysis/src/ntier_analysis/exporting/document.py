@@ -74,7 +74,7 @@ class Export(_Part):
     max_throughput_per_s: Number
     max_throughput_interval: Interval
     max_throughput_at_least: bool = Field(description="The maximum was not reached; it is this or more.")
-    knee_users: int | None
+    knee_users: Number
     knee_interval: Interval
     load_model: str
     evidence: list[str]

@@ -18,6 +18,7 @@ from ntier_analysis.figures.style import (
     tier_order,
     users_ticks,
 )
+from ntier_analysis.statistics.values import same_within
 
 PANELS = {"throughput_per_s": "throughput", "response_time_mean_ms": "mean response time"}
 BESIDE = 0.02  # of the axis: tiers at one load lie beside each other, not over each other
@@ -44,7 +45,7 @@ def ratios(table: pd.DataFrame, a: str, b: str, margin: float, finding: str) -> 
         if len(cpu):
             figure.legend(loc="outside right center")
         for axes in panels:
-            axes.axhspan(1 - margin, 1 + margin, color=LAW_COLOR, alpha=0.18, linewidth=0)
+            axes.axhspan(*same_within(margin), color=LAW_COLOR, alpha=0.18, linewidth=0)
             axes.axhline(1, color=LAW_COLOR, linewidth=0.8)
             axes.set(xlabel=axis_label(), yscale="log")
             low, high = axes.get_ylim()
@@ -56,7 +57,8 @@ def ratios(table: pd.DataFrame, a: str, b: str, margin: float, finding: str) -> 
                 users_ticks(axes.xaxis, loads["users"])
         panels[0].set_ylabel("B / A")
     caption = (
-        f"Ratio of {b} (B) to {a} (A) at equal load with 95 % intervals; the band is 1 ± {100 * margin:g} %. "
+        f"Ratio of {b} (B) to {a} (A) at equal load with 95 % intervals; the band: neither is more than "
+        f"{100 * margin:g} % above the other. "
         "Intervals from batches of one trial lack the variance between runs."
     )
     drawn = [*PANELS, "cpu_ms"]

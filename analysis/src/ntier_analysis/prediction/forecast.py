@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.contracts import Topology
+from ntier_analysis.contracts.implied import TIERS
+from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.contracts.system import Replicas
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import TierDemand
 from ntier_analysis.prediction.model import Change, Errors, Prediction, errors, predict
 
-READ_ONLY_MIXES = ("browse_only",)
+LOW_COST = "L"
+"""The letter behind a topology whose databases are low-cost nodes."""
 CURVE_POINTS = 60
 
 
@@ -84,17 +86,23 @@ class WhatIf:
 
 
 def what_if(
-    tiers: list[TierDemand], measured: str, wanted: str, mix: str, cores: Mapping[str, float] | None = None
+    tiers: list[TierDemand],
+    measured: str,
+    wanted: str,
+    writes: bool | None,
+    cores: Mapping[str, float] | None = None,
+    order: str = "",
 ) -> list[WhatIf]:
-    """One prediction; two if the mix writes and the number of databases changes, since the demands of one sweep do not
-    tell reads from writes: one as if all were reads, one as if all were writes. cores: node type -> cores of a node
-    that the sweep does not have. Raises DataError for what the demands cannot tell."""
-    changes = _changes(tiers, measured, wanted, dict(cores or {}))
+    """One prediction; two if the mix writes (None: not known) and the number of databases changes, since the demands of
+    one sweep do not tell reads from writes: one as if all were reads, one as if all were writes. cores: node type ->
+    cores of a node that the sweep does not have; order: the system's tiers, as in `Layout.of`. Raises DataError for
+    what the demands cannot tell."""
+    changes = _changes(tiers, measured, wanted, dict(cores or {}), order)
     now = predict(tiers, 0.0, [1]).maximum
     assumed = {0.0: ""}
     repeated = [t.tier for t in tiers if t.replicas is Replicas.ALL_WRITE]
     resized = any(t.nodes != changes[t.tier].nodes for t in tiers if t.tier in repeated)
-    if mix not in READ_ONLY_MIXES and resized:
+    if writes is not False and resized:
         assumed = {
             0.0: "if the databases only read",
             1.0: "if the databases only write, and each repeats every write",
@@ -124,39 +132,54 @@ def what_if(
     return answers
 
 
-def _changes(tiers: list[TierDemand], measured: str, wanted: str, cores: dict[str, float]) -> dict[str, Change]:
-    old, new = Topology.parse(measured, dbms_required=False), Topology.parse(wanted, dbms_required=False)
-    if old.dbms != new.dbms:
+def _changes(
+    tiers: list[TierDemand], measured: str, wanted: str, cores: dict[str, float], order: str
+) -> dict[str, Change]:
+    old, new = _layout(measured, order), _layout(wanted, order)
+    if old.letters.removesuffix(LOW_COST) != new.letters.removesuffix(LOW_COST):
+        letter = old.letters.removesuffix(LOW_COST) or "(none)"
         raise DataError(
             f"topology {wanted}: demands measured on {measured} say nothing of another DBMS; measure a topology with "
-            f"that DBMS, or use the letter {old.dbms or '(none)'}"
+            f"that DBMS, or use the letter {letter}"
         )
+    nodes, low_cost = dict(new.nodes), new.letters.endswith(LOW_COST)
     changes = {}
     for tier in tiers:
         size = tier.cores
-        if tier.tier == tiers[-1].tier and old.low_cost != new.low_cost:
-            kind = "low_cost" if new.low_cost else "normal"
+        if tier.tier == tiers[-1].tier and old.letters.endswith(LOW_COST) != low_cost:
+            kind = "low_cost" if low_cost else "normal"
             if kind not in cores:
                 raise DataError(
                     f"node type {kind}: its CPU capacity is in no sweep of this store; give --cores {kind}=CORES"
                 )
             size = cores[kind]
-        changes[tier.tier] = Change(new.counts[tier.tier], size)
+        changes[tier.tier] = Change(nodes[tier.tier], size)
     return changes
 
 
-def caveats(mix: str, scale: float) -> list[str]:
-    """What the model leaves out."""
+def _layout(topology: str, order: str) -> Layout:
+    """Raises DataError for what does not say how many nodes each tier has."""
+    found = Layout.of(topology, order)
+    if not found.nodes or not all(n for _, n in found.nodes):
+        names = order.split(",") if order else list(TIERS)
+        raise DataError(
+            f"topology {topology!r}: expected a number of nodes, 1 or more, for each of {', '.join(names)}, for "
+            f"example {'/'.join('1' for _ in names)}"
+        )
+    return found
+
+
+def caveats(mix: str, writes: bool | None, scale: float) -> list[str]:
+    """What the model leaves out. `writes`: whether the mix does; None: not known."""
     sentences = [
         "the model knows CPUs only, not disks, memory, networks, locks or pools; if one of these limits, the "
         "prediction is too high",
         "the model assumes constant demands, but they change with replicas, scale and caches (from 1 to 9 databases "
         "the middleware's grew by 40 %): the farther the topology, the less reliable the interval",
     ]
-    if mix not in READ_ONLY_MIXES:
-        sentences.append(
-            f"mix {mix} writes, and every replica repeats each write: more databases divide the reads only"
-        )
+    if writes is not False:
+        said = f"mix {mix} writes, and" if writes else "whether the mix writes is not known; if it does,"
+        sentences.append(f"{said} every replica repeats each write: more databases divide the reads only")
     if scale != 1.0:
         sentences.append(
             "the kernel hands a quota out in slices, so a lone request may run at full speed: measured response times "

@@ -7,11 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ntier_analysis.contracts import Topology, TopologyError
 from ntier_analysis.contracts.files import check_file, write_text
-from ntier_analysis.contracts.implied import USERS
-from ntier_analysis.contracts.system import LoadModel
-from ntier_analysis.described import system_of
+from ntier_analysis.contracts.implied import TIERS, USERS
+from ntier_analysis.contracts.system import LoadModel, System
+from ntier_analysis.described import order_of, system_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import tier_demands
 from ntier_analysis.prediction.forecast import Forecast, WhatIf, caveats, forecast, what_if
@@ -47,28 +49,41 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     )
     judged = verdicts(store, [sweep])[0]
     limited = judged.max_throughput is not None and math.isfinite(judged.knee_users)
-    prediction = forecast(tiers, trials, judged.max_throughput.value if limited else None)
+    # of a lower bound no prediction is so many per cent off
+    prediction = forecast(tiers, trials, judged.max_throughput.value if limited and not judged.at_least else None)
     first = trials.iloc[0]
-    mix, scale = str(first["mix"] or ""), float(first["scale"])
+    mix, scale = "" if pd.isna(first["mix"]) else str(first["mix"]), float(first["scale"])
+    writes = _writes(store, sweep, system)
     if jmt is not None:
         stations = [station(t, t.idle_cores, t.demand.demand_s) for t in tiers]
         write_text(jmt, jmva(stations, float(first["think_time_s"]), int(trials["users_real"].max())))
     document = _document(prediction, sweep, str(first["topology"]), scale)
     document["measured_max_throughput_per_s"] = judged.max_throughput.value if limited else None
+    document["measured_max_at_least"] = bool(limited and judged.at_least)
     if topo is not None:
-        document["what_if"] = _what_if(store, prediction, str(first["topology"]), topo, mix, scale, cores)
-    return document | {"caveats": caveats(mix, scale)}
+        order = order_of(trials)
+        wanted = _as_written(topo) if order == TIERS else topo
+        sizes = _known_cores(store, scale, tiers[-1].tier) | dict(_cores(text) for text in cores)
+        found = what_if(tiers, str(first["topology"]), wanted, writes, sizes, ",".join(order))
+        document["what_if"] = [_of_what_if(w) for w in found]
+    return document | {"caveats": caveats(mix, writes, scale)}
 
 
-def _what_if(
-    store: Path, forecast: Forecast, now: str, topo: str, mix: str, scale: float, cores: list[str]
-) -> list[Json]:
+def _writes(store: Path, sweep: str, system: System) -> bool | None:
+    """Whether users asked for anything that writes; None if the system does not say what does, or nothing is known of
+    what they asked for."""
+    if not system.interactions:
+        return None
+    asked = read_table(store, "interactions", sweep, columns=["interaction"])["interaction"].dropna().unique()
+    return bool(system.writing & set(asked)) if len(asked) else None
+
+
+def _as_written(topo: str) -> str:
+    """In the form that sweeps have, of W/A/C/D. Raises DataError."""
     try:
-        wanted = str(Topology.parse(topo, dbms_required=False))
+        return str(Topology.parse(topo, dbms_required=False))
     except TopologyError as error:
         raise DataError(str(error)) from None
-    sizes = _known_cores(store, scale, forecast.tiers[-1].tier) | dict(_cores(text) for text in cores)
-    return [_of_what_if(w) for w in what_if(forecast.tiers, now, wanted, mix, sizes)]
 
 
 def _known_cores(store: Path, scale: float, deepest: str) -> dict[str, float]:
@@ -168,7 +183,8 @@ def _shares(document: Json) -> str:
 
 def _maximum_text(document: Json, scale: float) -> str:
     value, measured = document["max_throughput_per_s"], document["measured_max_throughput_per_s"]
-    beside = "not reached in the measurement" if measured is None else f"measured {measured:.1f}/s"
+    least = "at least " if document["measured_max_at_least"] else ""
+    beside = "not reached in the measurement" if measured is None else f"measured {least}{measured:.1f}/s"
     rate = _rate(value, document["max_throughput_interval"], scale)
     return f"maximum {rate}, {beside}; {document['bottleneck']} limits ({_shares(document)})"
 

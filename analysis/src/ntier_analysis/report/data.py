@@ -95,7 +95,8 @@ class SweepData:
             tiers = tier_demands(self.trials, self.used_cores, self.nodes)
         except DataError as error:
             return str(error)
-        return forecast(tiers, self.trials, self.plateau.throughput_per_s if self.plateau else None)
+        known = self.plateau and not self.plateau.at_least  # of a lower bound no prediction is so many per cent off
+        return forecast(tiers, self.trials, self.plateau.throughput_per_s if known else None)
 
     @property
     def load_name(self) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ntier_analysis.campaign.cells import Campaign, Cell, MapKey
 from ntier_analysis.campaign.compare import Groups, RatioMap, groups, ratios, scale_outs
-from ntier_analysis.campaign.costs import Prices, priced, within
+from ntier_analysis.campaign.costs import Prices, kinds, priced, within
 from ntier_analysis.contracts.files import write_text
 from ntier_analysis.figures import maps, surfaces
 from ntier_analysis.figures.drawing import Drawing, Origin, save, write_csv
@@ -117,13 +117,15 @@ def _ratio_label(r: RatioMap) -> str:
 
 
 def _costs(campaign: Campaign, prices: Prices) -> list[dict]:
-    """One figure per mix: interactions of different mixes do not cost the same."""
-    result = []
-    for mix in sorted({c.map_key.mix for c in campaign.cells}):
-        rows = priced([c for c in campaign.cells if c.map_key.mix == mix], prices)
-        front = surfaces.frontier(rows)
+    """One figure per mix, system and data: their interactions do not cost the same."""
+    result, alike = [], kinds(campaign.cells)
+    of_mix = Counter(cells[0].map_key.mix for cells in alike)
+    for cells in alike:
+        rows, key = priced(cells, prices), cells[0].map_key
+        mix, front = key.mix, surfaces.frontier(rows)
         if len(front):
-            drawing = surfaces.costs(rows, front, prices.currency, prices.source, mix)
+            name = f"{mix}-{key.told_slug}" if of_mix[mix] > 1 else mix
+            drawing = surfaces.costs(rows, front, prices.currency, prices.source, name)
             result.append({"mix": mix, "drawing": drawing})
     return result
 

@@ -33,12 +33,12 @@ def _keeps_up(verdict: dict) -> str:
         return ""
     knee = verdict.get("knee_users")
     lowest = min((t["users"] for t in verdict.get("trials", []) if t["valid"]), default=0)
-    if knee and lowest >= knee:
+    if knee is not None and lowest >= knee:
         beyond = "All loads lie beyond the knee"
         if verdict["max_throughput_at_least"]:
             return f"{beyond}, and are too few to show the maximum, so it is a lower bound."
         return f"{beyond}: with more users, all wait longer and no more gets done."
-    upto = f"Up to about {words.rounded(knee)} users throughput grows with the users" if knee else ""
+    upto = f"Up to about {words.rounded(knee)} users throughput grows with the users" if knee is not None else ""
     if verdict["max_throughput_at_least"]:
         bound = "The loads do not reach far enough beyond that to show the maximum, so it is a lower bound."
         return f"{upto}. {bound}" if upto else "The loads do not reach far enough, so the maximum is a lower bound."

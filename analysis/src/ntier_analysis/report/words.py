@@ -92,7 +92,7 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     if topology.isdecimal():  # of a single tier
         topology = f"topology {topology}"
     knee = verdict.get("knee_users")
-    start = f" from {rounded(knee)} users" if knee else ""
+    start = "" if knee is None else f" from {rounded(knee)} users"
     # A factor that is no amount of load has no largest throughput to reach.
     reached = "" if verdict["max_throughput_per_s"] is None else f" at {rate(verdict, scale)}"
     if kind in ("single", "multi"):

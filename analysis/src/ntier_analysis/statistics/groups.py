@@ -62,7 +62,7 @@ def compare_pairs(
     """The given pairs as one family. The ratio is that of `ratios.of_intervals`, as everywhere. `bounds`: names whose
     estimate is a lower bound. The true value may be any higher, so such a pair is never the same, a is higher only if
     b is no bound, and lower only if a is none."""
-    tested = [_opened(of_intervals(intervals[b], intervals[a]), a in bounds, b in bounds) for a, b in pairs]
+    tested = [opened(of_intervals(intervals[b], intervals[a]), a in bounds, b in bounds) for a, b in pairs]
     same, different = holm([_p_same(r, margin) for r in tested]), holm([_p_different(r) for r in tested])
     return [
         Pair(a, b, r, float(p), float(q), _relation(r.value, float(p), float(q)))
@@ -70,8 +70,8 @@ def compare_pairs(
     ]
 
 
-def _opened(ratio: Ratio, a: bool, b: bool) -> Ratio:
-    """a / b with a, or b, a lower bound."""
+def opened(ratio: Ratio, a: bool, b: bool) -> Ratio:
+    """a / b, where a, or b, is a lower bound and may be any higher."""
     above = {"high": math.inf, "high_90": math.inf} if a else {}
     below = {"low": 0.0, "low_90": 0.0} if b else {}
     return replace(ratio, **above, **below)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from scipy import stats
 
-from ntier_analysis.statistics.values import NAN, Interval, Ratio
+from ntier_analysis.statistics.values import NAN, Interval, Ratio, same_within
 
 
 def paired(a: np.ndarray, b: np.ndarray) -> Ratio:
@@ -57,10 +57,11 @@ def of_intervals(a: Interval, b: Interval) -> Ratio:
 
 
 def p_same(ratio: Ratio, margin: float) -> float:
-    """p of equivalence: the larger of the two one-sided tests that the ratio lies within 1 +- margin."""
+    """p of equivalence: the larger of the two one-sided tests that the ratio lies within the margin (`same_within`)."""
     error, mean = max(ratio.log_error, 1e-12), math.log(ratio.value)
-    above = stats.t.sf((mean - math.log(1 - margin)) / error, ratio.freedom)
-    below = stats.t.cdf((mean - math.log(1 + margin)) / error, ratio.freedom)
+    least, most = same_within(margin)
+    above = stats.t.sf((mean - math.log(least)) / error, ratio.freedom)
+    below = stats.t.cdf((mean - math.log(most)) / error, ratio.freedom)
     return float(max(above, below))
 
 

@@ -39,6 +39,13 @@ def estimated(value: float, standard_error: float, freedom: float, n: int) -> In
     return Interval(value, value - reach, value + reach, standard_error, n, freedom)
 
 
+def reach_of(several: int) -> float:
+    """How many times as wide the interval of one estimate must be for those of so many to hold together (Bonferroni, by
+    the normal law)."""
+    alpha = (1 - CONFIDENCE) / 2
+    return float(stats.norm.isf(alpha / max(1, several)) / stats.norm.isf(alpha))
+
+
 def above_zero(interval: Interval) -> Interval:
     """Of a rate that was seen: an interval that reaches 0 bounds it nowhere, and there is none (two trials that differ
     by a sixth, by Student's t with one degree of freedom)."""
@@ -48,6 +55,12 @@ def above_zero(interval: Interval) -> Interval:
 def not_negative(interval: Interval) -> Interval:
     """Of a quantity that cannot be below 0."""
     return replace(interval, low=0.0) if interval.low < 0 else interval
+
+
+def same_within(margin: float) -> tuple[float, float]:
+    """Smallest and largest ratio of two values of which neither is more than `margin` above the other, so that a / b
+    and b / a have one answer: 0.05 gives 0.952 to 1.05."""
+    return 1 / (1 + margin), 1 + margin
 
 
 @dataclass(frozen=True)
@@ -65,11 +78,12 @@ class Ratio:
     freedom: float = NAN
 
     def outcome(self, margin: float) -> str:
-        """`same`: the 90 % interval lies within 1 +- margin (two one-sided tests at 5 %); `different`: the 95 %
-        interval excludes 1; else `undecided`. What is the same and yet differs by a little is `same`."""
+        """`same`: the 90 % interval lies within the margin (two one-sided tests at 5 %, `same_within`); `different`:
+        the 95 % interval excludes 1; else `undecided`. What is the same and yet differs by a little is `same`."""
         if not np.isfinite(self.low):
             return "undecided"
-        if self.low_90 >= 1 - margin and self.high_90 <= 1 + margin:
+        least, most = same_within(margin)
+        if least <= self.low_90 and self.high_90 <= most:
             return "same"
         return "different" if self.low > 1 or self.high < 1 else "undecided"
 
@@ -99,12 +113,13 @@ class Demand:
         return not_negative(estimated(self.demand_s, self.demand_error_s, self.n - 2, self.n))
 
     def draws(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """(count, 2) of idle cores and demand, by Student's t with the fit's covariance; neither is negative. NaN where
-        the fit has no error."""
+        """(count, 2) of idle cores and demand, by Student's t with the fit's covariance; a demand is not negative. Idle
+        cores may be (an interaction costs more at high loads): they are where the line begins, and cut off at 0 the
+        draws would lie beside the line. NaN where the fit has no error."""
         if self.n < 3:
             return np.full((count, 2), NAN)
         a, b = rng.standard_normal((2, count)) / np.sqrt(rng.chisquare(self.n - 2, count) / (self.n - 2))
         idle = self.idle_cores + self.idle_error_cores * (
             self.correlation * a + math.sqrt(max(0.0, 1 - self.correlation**2)) * b
         )
-        return np.maximum(np.column_stack([idle, self.demand_s + self.demand_error_s * a]), 0.0)
+        return np.column_stack([idle, np.maximum(self.demand_s + self.demand_error_s * a, 0.0)])

@@ -51,6 +51,11 @@ class Table(NamedTuple):
         drawn = sum(float(b - a) for t, a, b in zip(targets, ends, ends[1:], strict=False) if t == target)
         return drawn + float(1 - ends[-1]) * (state == target)
 
+    def has_back(self, state: str) -> bool:
+        """Whether a probability above 0 is given for Back, as the client sees it; a line of a full table may have 0."""
+        targets, cumulative = self.rows[state]
+        return any(t == "Back" and b > a for t, a, b in zip(targets, [0.0, *cumulative], cumulative, strict=False))
+
 
 def tables(trial: RawTrial) -> dict[str, Table]:
     """Kind of users -> what it walks: `config/<mix>.csv`, and `config/<mix>.authors.csv` of a mix with authors. Raises
@@ -172,7 +177,7 @@ def expected_shares(trial: RawTrial) -> dict[str, float]:
 def walk(mix: Table, away: dict[tuple[str, str], float], failed: dict[str, float]) -> Counter[str]:
     """Visits in `STEPS` requests as the users walk: Back by the history, which a state without Back empties (the end
     of a session does not); a state that the page does not offer leads back too, step by step; after an error home."""
-    has_back = {s for s, (targets, _) in mix.rows.items() if "Back" in targets}
+    has_back = {s for s in mix.rows if mix.has_back(s)}
     rng = np.random.default_rng(1)
     counts: Counter[str] = Counter()
     state, stack = mix.home, []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.statistics.chains import Link, Step, chain, links
+from ntier_analysis.statistics.chains import Link, Step, chain, linked, pairs
 from ntier_analysis.verdict.saturation import Saturation
 
 SHORTEST_S = 0.3
@@ -117,10 +117,8 @@ def disk_chains(samples: pd.DataFrame, nodes: list[str], start: float, end: floa
 
     The study's section 4: long reads fill a database's disk; its queue grows; the balancer, which counts running
     statements, turns to other replicas; its statements and with them its CPU drop, though the CPU has room."""
-    found = []
-    for node in nodes:
-        linked = links(node_series(samples, node, start, end), 1.0)
-        steps = chain(linked, "disk")
-        if len(steps) >= 2:
-            found.append(Chain(node, steps, linked, len(nodes)))
-    return found
+    looked_at = [pairs(node_series(samples, node, start, end), 1.0) for node in nodes]
+    found = [
+        Chain(n, chain(links, "disk"), links, len(nodes)) for n, links in zip(nodes, linked(looked_at), strict=True)
+    ]
+    return [one for one in found if len(one.steps) >= 2]

@@ -13,7 +13,7 @@ from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.described import order_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.places import table_file
-from ntier_analysis.setting import MUST_EQUAL, told
+from ntier_analysis.setting import MUST_EQUAL, plain, told
 from ntier_analysis.store.tables import locked, read_table, read_values, sweeps, table_inputs, write_tables
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, disk_chains
@@ -89,7 +89,7 @@ def _setting(store: Path, name: str) -> tuple[Layout, tuple, str]:
     """The nodes of a sweep, what must be equal for another one to be a witness, and the settings asked for."""
     trials, _ = read_values(store, "trials", name, ["topology", "tiers", *MUST_EQUAL])
     topology, order = (next((str(t) for t in trials[c] if t is not None), "") for c in ("topology", "tiers"))
-    alike = {c: told(tuple(sorted({str(v) for v in trials[c] if v is not None})), c) for c in MUST_EQUAL}
+    alike = {c: told(tuple(sorted({str(plain(v, c)) for v in trials[c] if v is not None})), c) for c in MUST_EQUAL}
     asked = alike.pop("settings")
     return Layout.of(topology, order), tuple(alike.values()), asked[0]
 

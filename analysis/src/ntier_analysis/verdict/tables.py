@@ -306,7 +306,7 @@ def as_json(judged: SweepVerdict) -> dict[str, Any]:
         "max_throughput_per_s": _number(found.value) if found else None,
         "max_throughput_interval": [_number(found.low), _number(found.high)] if found else [None, None],
         "max_throughput_at_least": judged.at_least,
-        "knee_users": None if math.isnan(judged.knee_users) else round(judged.knee_users),
+        "knee_users": _number(judged.knee_users),
         "knee_interval": [_number(v) for v in judged.knee_interval],
         "knee_bracketed": judged.knee_bracketed,
         "verdict": judged.verdict,

@@ -13,6 +13,7 @@ from ntier_analysis.validity.mix import (
     FALSE_ALARM,
     POINTS,
     USERS,
+    Table,
     expected_error,
     expected_shares,
     turned_away,
@@ -286,5 +287,5 @@ def test_users_of_unknown_kind_decide_nothing(tmp_path, change):
 
 def test_a_line_of_back_with_probability_0_is_no_way_back():
     """As the client reads a full table: a state without a way back empties the history."""
-    table_ = mix.Table("a", {"a": (["Back", "b"], [0.0, 1.0]), "b": (["Back", "a"], [0.2, 1.0])})
+    table_ = Table("a", {"a": (["Back", "b"], [0.0, 1.0]), "b": (["Back", "a"], [0.2, 1.0])})
     assert [table_.has_back(s) for s in "ab"] == [False, True]

@@ -108,8 +108,10 @@ def build(node: BuildNode, base: str, digest: str, role_digests: dict[str, str],
 
 
 def build_data(node: BuildNode, dbms: str, generator: Path, profile: str, digest: str, log: Any) -> str:
-    """Golden image of a DBMS -> the same with data. Dates in the data are relative to now."""
-    data = STATE / "data" / f"{dbms}-{profile}"
+    """Golden image of a DBMS -> the same with data. Dates in the data are relative to now. What users are told of the
+    data (data.json) changes with the image, not before: a build that fails leaves both as they were."""
+    kept = STATE / "data" / f"{dbms}-{profile}"
+    data = kept.with_name(f".{kept.name}.new")
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir(parents=True)
     now = str(int(time.time()))
@@ -123,8 +125,12 @@ def build_data(node: BuildNode, dbms: str, generator: Path, profile: str, digest
         incus.run(*disk, "readonly=true", "shift=true", log=log)
         node.play(HERE / "load.yml", {f"{dbms}_load_on_node": LOAD_ON_NODE}, log)
         incus.run("config", "device", "remove", node.name, "data", log=log)
-        return node.publish(digest, log)
-    finally:
-        node.remove()
+        versions = node.publish(digest, log)
         for table in data.glob("*.tsv"):  # the image has them; dictionary.txt and data.json stay
             table.unlink()
+        shutil.rmtree(kept, ignore_errors=True)
+        data.rename(kept)
+        return versions
+    finally:
+        node.remove()
+        shutil.rmtree(data, ignore_errors=True)

@@ -388,3 +388,39 @@ def test_all_may_read_what_becomes_the_folders_of_a_node(tmp_path):
     made = base.readable_copy(private, tmp_path / "copy")
     modes = {str(p.relative_to(made)): p.stat().st_mode & 0o777 for p in (made, *made.rglob("*"))}
     assert modes == {".": 0o755, "etc": 0o755, "etc/cron.d": 0o755, "etc/hosts": 0o644, "etc/run": 0o755}
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_users_are_told_of_the_data_changes_with_the_image_and_not_before(images, monkeypatch, tmp_path, fails):
+    monkeypatch.setattr(images.golden, "STATE", tmp_path)
+    kept = tmp_path / "data/mysql-small"
+    kept.mkdir(parents=True)
+    (kept / "data.json").write_text("of the image that is there")
+
+    def generate(command, _log):
+        folder = Path(command[command.index("--out") + 1])
+        (folder / "data.json").write_text("of the new one")
+        (folder / "users.tsv").write_text("1\n")
+        assert (kept / "data.json").read_text() == "of the image that is there"
+
+    class Node:
+        name = "build-mysql-small"
+
+        def __getattr__(self, _name):
+            return lambda *_: None
+
+        def publish(self, _digest, _log):
+            if fails:
+                raise subprocess.CalledProcessError(1, ["incus", "publish"])
+            return "mysql 9"
+
+    monkeypatch.setattr(images.golden, "call", generate)
+    monkeypatch.setattr(incus, "run", lambda *_, **__: "")
+    build = functools.partial(images.golden.build_data, Node(), "mysql", Path("x.jar"), "small", "digest", None)
+    if fails:
+        with pytest.raises(subprocess.CalledProcessError):
+            build()
+    else:
+        assert build() == "mysql 9"
+    assert (kept / "data.json").read_text() == ("of the image that is there" if fails else "of the new one")
+    assert [f.name for f in (tmp_path / "data").rglob("*") if f.is_file()] == ["data.json"]

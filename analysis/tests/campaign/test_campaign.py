@@ -15,6 +15,7 @@ from ntier_analysis.campaign.compare import groups, ratios, scale_outs
 from ntier_analysis.campaign.costs import Prices, answer, cheapest, kinds, read_prices, within
 from ntier_analysis.campaign.store import read_campaign
 from ntier_analysis.cli import app
+from ntier_analysis.contracts import implied
 from ntier_analysis.errors import DataError
 from ntier_analysis.store.tables import read_table, sweeps, write_table
 from typer.testing import CliRunner
@@ -248,7 +249,7 @@ def changed(store: Path, name: str, **columns) -> None:
     write_table(store, "trials", name, read_table(store, "trials", name).assign(**columns))
 
 
-MEDIAWIKI = json.dumps({"name": "mediawiki"})
+MEDIAWIKI = implied.system(1.0).model_copy(update={"name": "mediawiki"}).model_dump_json()
 
 
 @pytest.mark.parametrize(("column", "value"), [("data_profile", "large"), ("system", MEDIAWIKI), ("think_time_s", 1.0)])

@@ -41,8 +41,11 @@ def test_users_within_the_objective_are_those_before_the_first_load_that_breaks_
 
 
 def test_pairs_differ_in_one_thing_only(frame):
-    assert pairs(frame, "dbms") == [(SWEEP, DEFAULT)], "the other one was asked for db_geqo=off too"
-    assert pairs(frame.assign(valid=[5, 0, 5]), "dbms") == []
+    assert pairs(frame, "dbms") == [(SWEEP, DEFAULT), (SWEEP, POSTGRESQL)]
+    assert pairs(frame.assign(setting=["think_time_s 7", "think_time_s 7", "think_time_s 1"]), "dbms") == [
+        (SWEEP, DEFAULT)
+    ]
+    assert pairs(frame.assign(valid=[5, 0, 0]), "dbms") == []
     assert pairs(frame, "low_cost") == []
     assert pairs(frame.assign(scale=np.arange(3)), "dbms") == []
     low = pd.concat([frame, frame.iloc[:1].assign(sweep="low", low_cost=True)], ignore_index=True)

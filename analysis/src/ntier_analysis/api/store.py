@@ -141,7 +141,7 @@ class Store:
 
         >>> import ntier_analysis as na
         >>> len(na.Store.demo().pairs("dbms")), na.Store.demo().pairs("low_cost")
-        (1, [])
+        (2, [])
         """
         allowed = ("dbms", "low_cost")
         if differ not in allowed:

@@ -4,14 +4,17 @@ late."""
 import numpy as np
 import pandas as pd
 import pytest
-from ntier_analysis.verdict.saturation import aligned, excess_moved, mean_use, saturations
+from ntier_analysis.verdict.moves import node_series
+from ntier_analysis.verdict.saturation import aligned, excess_moved, mean_use, middles, saturations
 
 RUN_S = 20.0
 T = np.arange(0.05, RUN_S, 0.1)
 
 
-def rows(metric, value, t=T, resource="cpu", source="cgroup", item="", node="db1"):
-    made = pd.DataFrame({"t_s": t, "value": np.broadcast_to(np.asarray(value, float), len(t))})
+def rows(metric, value, t=T, resource="cpu", source="cgroup", item="", node="db1", interval_s=np.nan):
+    made = pd.DataFrame(
+        {"t_s": t, "value": np.broadcast_to(np.asarray(value, float), len(t)), "interval_s": interval_s}
+    )
     return made.assign(node=node, tier="db", resource=resource, item=item, metric=metric, source=source)
 
 
@@ -113,9 +116,59 @@ def test_the_time_of_a_disks_request_leaves_out_moments_without_any():
 def test_collections_of_a_program_belong_to_the_cpu_of_its_node_each_for_the_second_before_its_reading():
     seconds = np.arange(1.0, RUN_S + 0.5)
     share = np.where((seconds > 5) & (seconds <= 8), 50.0, 0.0)
-    found = one(rows("utilization_pct", 30.0), rows("gc_pct", share, seconds, "jvm", "status"))
+    found = one(rows("utilization_pct", 30.0), rows("gc_pct", share, seconds, "jvm", "status", interval_s=1.0))
     assert np.flatnonzero(found.collections == 50.0).tolist() == [5, 6, 7]
     assert found.collected_pct == pytest.approx(7.5)
     assert one(rows("utilization_pct", 30.0)).collected_pct == 0.0
-    two = [rows("gc_pct", pct, seconds, "jvm", "status", item) for pct, item in ((10.0, "a"), (40.0, "b"))]
+    made = {"t": seconds, "resource": "jvm", "source": "status", "interval_s": 1.0}
+    two = [rows("gc_pct", pct, item=item, **made) for pct, item in ((10.0, "a"), (40.0, "b"))]
     assert one(rows("utilization_pct", 30.0), *two).collected_pct == pytest.approx(40.0)
+
+
+# ---- when a sample was ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("source", "interval_s", "middle"), [
+    ("cgroup", 0.1, 99.95), ("node_exporter", 15.0, 92.5), ("mysql_status", np.nan, 100.0), ("import", np.nan, 100.0),
+    ("sysstat", 1.0, 100.0), ("sysstat", 10.0, 95.5), ("sysstat", np.nan, 100.0),
+])  # fmt: skip
+def test_a_sample_is_about_the_middle_of_its_interval(source, interval_s, middle):
+    """sysstat's stamp is cut to the whole second in which the interval ended."""
+    made = rows("utilization_pct", 50.0, np.array([100.0]), source=source, interval_s=interval_s)
+    assert middles(made) == pytest.approx([middle])
+    assert middles(made.drop(columns="interval_s")) == pytest.approx([100.0])
+
+
+def test_an_interval_is_of_the_run_if_most_of_it_is():
+    """Ten scrapes: the first ended 5 s after the ramp-up, which it is about; the last ended 5 s after the run."""
+    ends = np.arange(5.0, 156.0, 15.0)
+    busy = rows("utilization_pct", np.where(ends < 10, 0.0, 100.0), ends, source="node_exporter", interval_s=15.0)
+    (found,) = saturations(busy, 0.0, 150.0)
+    assert (found.share.value, found.share.n, found.utilization_mean_pct) == (1.0, 10, 100.0)
+
+
+def test_turns_are_seen_whatever_the_sampling_intervals():
+    """The CPU, read ten times a second, is full in even seconds; the disk, read once a second, in the odd ones."""
+    fast, slow = np.arange(0.1, RUN_S + 0.01, 0.1), np.arange(1.0, RUN_S + 0.5)
+    cpu = one(rows("utilization_pct", np.where((fast - 0.05) % 2 < 1, 100.0, 0.0), fast, interval_s=0.1))
+    disk = one(rows("utilization_pct", np.where(slow % 2 == 0, 100.0, 0.0), slow, resource="disk", interval_s=1.0))
+    a, b, _ = aligned(cpu, disk, 0.0, RUN_S)
+    assert (a + b == 1).all()
+    assert a.tolist() == [1.0, 0.0] * 10
+
+
+def test_series_of_a_database_are_in_the_seconds_that_they_are_about():
+    """A second's reads that end at 2.4 are mostly of the second before; what runs at 2.4 runs at 2.4."""
+    at = np.arange(0.4, RUN_S + 1)
+    reads = rows("utilization_pct", np.arange(21.0), at, "disk", "node_exporter", interval_s=1.0)
+    running = rows("threads_running", np.arange(21.0), at, "queue", "mysql_status")
+    series = node_series(pd.concat([reads, running]), "db1", 0.0, RUN_S)
+    assert series["disk"].tolist() == [float(n) for n in range(1, 21)]
+    assert series["queue"].tolist() == [float(n) for n in range(20)]
+
+
+def test_of_two_sources_that_are_trusted_alike_the_finer_one_counts():
+    """Not the first of the alphabet: sysstat once a second tells more than a scrape every 15 s."""
+    scraped = rows("utilization_pct", 60.0, np.arange(0.0, RUN_S, 5.0), source="node_exporter")
+    read = rows("utilization_pct", 99.0, np.arange(0.5, RUN_S, 1.0), source="sysstat")
+    assert (one(scraped, read).source, one(read, scraped).interval_s) == ("sysstat", 1.0)

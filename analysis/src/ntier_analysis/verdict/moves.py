@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.statistics.chains import Link, Step, chain, linked, pairs
-from ntier_analysis.verdict.saturation import Saturation
+from ntier_analysis.verdict.saturation import Saturation, middles
 
 SHORTEST_S = 0.3
 """Saturation that lasts at least this long counts as a turn: three samples at 10 Hz."""
@@ -63,8 +63,9 @@ def _runs(values: np.ndarray) -> list[tuple[int, int]]:
 def node_series(samples: pd.DataFrame, node: str, start: float, end: float) -> dict[str, np.ndarray]:
     """Disk, queue, statements and CPU of one database on a clock of 1 s; only what was measured.
 
-    `samples`: rows of one trial (t_s, node, resource, metric, item, value)."""
-    inside = samples[(samples["t_s"] >= start) & (samples["t_s"] < end)]
+    `samples`: rows of one trial (t_s, node, resource, metric, item, value, and for `middles` interval_s, source)."""
+    middle = middles(samples)
+    inside = samples.assign(middle=middle)[(middle >= start) & (middle < end)]
     cells = max(1, round(end - start))
     found = {}
     for name, sources in SOURCES.items():
@@ -78,7 +79,7 @@ def node_series(samples: pd.DataFrame, node: str, start: float, end: float) -> d
 
 
 def _per_second(rows: pd.DataFrame, start: float, cells: int) -> np.ndarray:
-    cell = np.clip((rows["t_s"].to_numpy() - start).astype(int), 0, cells - 1)
+    cell = np.clip((rows["middle"].to_numpy() - start).astype(int), 0, cells - 1)
     value = rows["value"].to_numpy(float)
     known = ~np.isnan(value)
     count = np.bincount(cell[known], minlength=cells)

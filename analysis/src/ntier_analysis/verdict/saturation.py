@@ -14,6 +14,8 @@ from ntier_analysis.statistics.values import Interval, estimated
 THRESHOLDS = (90.0, 95.0, 99.0)
 THRESHOLD = 95.0
 """Utilization, %, from which on a sample is saturated: the definition (docs/glossary.md). Tables hold all."""
+WHOLE_SECONDS = 0.5
+"""Seconds by which an interval of sysstat ended after its stamp, on average: sadc stores time(), the whole second."""
 PREFERRED = ("cgroup", "procstat", "host_stat")
 """Sources of CPU utilization in order of trust; then any other."""
 COLLECTING = "gc_pct"
@@ -85,65 +87,98 @@ class Saturation:
         return self.tier, self.resource
 
 
-Series = dict[str, tuple[np.ndarray, np.ndarray]]
-"""metric -> (times, values) in order of time."""
+@dataclass(frozen=True)
+class Series:
+    """One metric in the order of time: times and values as stored, and what the values are about: the `middle`s of
+    their intervals."""
+
+    t: np.ndarray
+    middle: np.ndarray
+    value: np.ndarray
+
+
+NOTHING = Series(*(np.array([]),) * 3)
+Metrics = dict[str, Series]
+
+
+def middles(samples: pd.DataFrame) -> np.ndarray:
+    """(rows,) times that the samples are about: the middles of their intervals, whose ends are t_s. A reading of a
+    moment (no interval_s, or no such column) is about t_s itself. So is a value of an import that tells no interval:
+    whether such a time is the beginning or the end is not known, and as the middle it is wrong by half of one at most.
+
+    sysstat's t_s is the whole second in which an interval ended, so that it ended half a second later on average."""
+    t = samples["t_s"].to_numpy(float)
+    if "interval_s" not in samples:
+        return t
+    back = samples["interval_s"].to_numpy(float) / 2
+    if "source" in samples:
+        back = back - WHOLE_SECONDS * (samples["source"] == "sysstat").to_numpy()
+    return t - np.nan_to_num(back)
 
 
 def saturations(samples: pd.DataFrame, start: float, end: float) -> list[Saturation]:
-    """`samples`: rows of one trial with columns t_s, node, tier, resource, metric, value, source, item.
+    """`samples`: rows of one trial with columns t_s, node, tier, resource, metric, value, source, item, and interval_s
+    if they have one.
 
-    One entry per (node, resource, item) that has utilization_pct; of several sources the most trusted one."""
-    inside = samples[(samples["t_s"] >= start) & (samples["t_s"] < end)]
-    inside = inside[inside["metric"].isin(METRICS)]
+    One entry per (node, resource, item) that has utilization_pct; of several sources the most trusted one, and among
+    equals the one that reads most often."""
+    samples = samples[samples["metric"].isin(METRICS)]
+    middle = middles(samples)
+    during = (middle >= start) & (middle < end)
+    inside = samples[during].assign(middle=middle[during])
     keys = ["node", "resource", "item", "source", "metric"]
-    parts: dict[tuple[str, str, str, str], Series] = {}
+    parts: dict[tuple[str, str, str, str], Metrics] = {}
     tiers: dict[str, str] = {}
     for (*key, metric), rows in inside.groupby(keys, sort=True):
         ordered = rows.sort_values("t_s")
-        values = ordered["value"].to_numpy(dtype=float)
-        parts.setdefault(tuple(key), {})[str(metric)] = (ordered["t_s"].to_numpy(dtype=float), values)
+        of = Series(*(ordered[name].to_numpy(dtype=float) for name in ("t_s", "middle", "value")))
+        parts.setdefault(tuple(key), {})[str(metric)] = of
         tiers[key[0]] = str(ordered["tier"].iloc[0])
     chosen: dict[tuple, tuple] = {}
+    order = {key: preference(key[3], series.get("utilization_pct", NOTHING).t) for key, series in parts.items()}
     for key in (k for k, series in parts.items() if not set(series) <= BESIDE):
-        best = chosen.get(key[:3])
-        if best is None or _rank(key[3]) < _rank(best[3]):
-            chosen[key[:3]] = key
+        chosen[key[:3]] = min(chosen.get(key[:3], key), key, key=order.__getitem__)
     stops = _collections(parts, start, end)
     found = [_saturation(key, tiers[key[0]], parts[key], start, end) for key in chosen.values()]
     return [replace(s, collections=stops[s.node]) if s.resource == "cpu" and s.node in stops else s for s in found]
 
 
-def _collections(parts: dict[tuple[str, str, str, str], Series], start: float, end: float) -> dict[str, np.ndarray]:
-    """Of each node that runs programs with collections, the share of the time in them; of several the longest. A
-    reading is about the interval before it."""
+def _collections(parts: dict[tuple[str, str, str, str], Metrics], start: float, end: float) -> dict[str, np.ndarray]:
+    """Of each node that runs programs with collections, the share of the time in them; of several the longest."""
     found: dict[str, np.ndarray] = {}
     for (node, *_), series in parts.items():
-        t, value = series.get(COLLECTING, (np.array([]), np.array([])))
-        if len(t) > 1:
-            interval = float(np.median(np.diff(t)))
-            grid = _on_grid(t - interval / 2, value, start, end, interval)
+        read = series.get(COLLECTING, NOTHING)
+        if len(read.t) > 1:
+            grid = _on_grid(read.middle, read.value, start, end, median_interval(read.t))
             known = found.get(node)
             found[node] = np.fmax(known, grid) if known is not None and len(known) == len(grid) else grid
     return found
 
 
-def _rank(source: str) -> int:
-    return PREFERRED.index(source) if source in PREFERRED else len(PREFERRED)
+def median_interval(t: np.ndarray) -> float:
+    """Of times in order; infinite if there are too few to tell."""
+    return float(np.median(np.diff(t))) if len(t) > 1 else float("inf")
 
 
-def _at(series: Series, metric: str, t: np.ndarray) -> np.ndarray:
+def preference(source: str, t: np.ndarray) -> tuple[int, float]:
+    """Sources that were read at times `t`, in order of trust, then of how often they read: the least one counts."""
+    return PREFERRED.index(source) if source in PREFERRED else len(PREFERRED), median_interval(t)
+
+
+def _at(series: Metrics, metric: str, t: np.ndarray) -> np.ndarray:
     """Values of a metric that were read at just these times, else NaN."""
-    times, values = series.get(metric, (np.array([]), np.array([])))
-    if not len(times):
+    read = series.get(metric, NOTHING)
+    if not len(read.t):
         return np.full(len(t), np.nan)
-    index = np.minimum(np.searchsorted(times, t), len(times) - 1)
-    return np.where(times[index] == t, values[index], np.nan)
+    index = np.minimum(np.searchsorted(read.t, t), len(read.t) - 1)
+    return np.where(read.t[index] == t, read.value[index], np.nan)
 
 
-def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start: float, end: float) -> Saturation:
+def _saturation(key: tuple[str, str, str, str], tier: str, series: Metrics, start: float, end: float) -> Saturation:
     node, resource, item, source = key
-    t, value = series.get("utilization_pct", (np.array([]), np.array([])))
-    interval = float(np.median(np.diff(t))) if len(t) > 1 else end - start
+    used = series.get("utilization_pct", NOTHING)
+    t, value = used.t, used.value
+    interval = median_interval(t) if len(t) > 1 else end - start
     throttled = _at(series, "throttled_pct", t)
     by_throttling = bool(np.isfinite(throttled).any())
     full = excess_moved(value)
@@ -154,14 +189,13 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start
     shares, indicator = {}, np.array([])
     for threshold in THRESHOLDS:
         marked = np.where(np.isnan(judged), np.nan, (judged >= threshold).astype(float))
-        grid = _on_grid(t, marked, start, end, interval)
+        grid = _on_grid(used.middle, marked, start, end, interval)
         found = saturation_share(grid, interval)
         shares[threshold] = replace(found, missing=max(found.missing, expected - found.n))
         if threshold == THRESHOLD:
             indicator = grid
     known = value[~np.isnan(value)]
-    waits = series.get("wait_ms", (t, np.array([])))[1]
-    queues = series.get("queue", (t, np.array([])))[1]
+    waits, queues = (series.get(metric, NOTHING).value for metric in ("wait_ms", "queue"))
     return Saturation(
         node=node,
         tier=tier,
@@ -174,7 +208,7 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Series, start
         interval_s=interval,
         by_throttling=by_throttling,
         indicator=indicator,
-        values=_on_grid(t, value, start, end, interval),
+        values=_on_grid(used.middle, value, start, end, interval),
         queue=float(np.nanmean(queues)) if np.isfinite(queues).any() else float("nan"),
         wait_ms=float(waits[waits > 0].mean()) if (waits > 0).any() else float("nan"),  # 0: there was no request
         places=_places(_at(series, "active", t), value),

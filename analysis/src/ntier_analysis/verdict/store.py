@@ -136,7 +136,7 @@ def chains(store: Path, name: str) -> dict[str, list[Chain]]:
     out."""
     trials = read_table(store, "trials", name).sort_values(["users", "trial"])
     nodes = read_table(store, "nodes", name)
-    wanted = [("metric", "in", CHAIN_METRICS), ("phase", "=", "run")]
+    wanted = [("metric", "in", CHAIN_METRICS)]
     by_trial = dict(iter(read_table(store, "samples", name, filters=wanted).groupby("trial")))
     deepest = order_of(trials)[-1]
     found = {}
@@ -168,7 +168,7 @@ def searched(store: Path, name: str, goal: Goal, without: Iterable[str] = ()) ->
     samples = read_table(store, "samples", name, filters=[("metric", "in", list(NEEDED_METRICS))])
     nodes = read_table(store, "nodes", name)
     done = read_table(store, "interactions", name, columns=["trial", "t_s", "ok", "response_time_ms"])
-    data, _ = trial_data(trials, samples[samples["phase"] == "run"], nodes, done)
+    data, _ = trial_data(trials, samples, nodes, done)
     return next_step(data, goal, sweep_scale(trials), idle_cores(trials, samples))
 
 

@@ -55,6 +55,16 @@ def without(file: str, name: str):
     return lambda tables: tables.__setitem__(file, tables[file].drop(columns=name))
 
 
+def scraped_beside(node, every):
+    """Each `every`th sample of a node, as if another collector had read it too."""
+
+    def change(f):
+        some = f[S][f[S]["node"] == node].iloc[::every].assign(source="node_exporter")
+        f[S] = pd.concat([f[S].assign(source="sysstat"), some])
+
+    return change
+
+
 def scrapes_of(node: str, took_s: float):
     """Each sample of the node's CPU was counted at some time in a scrape of so many seconds."""
 
@@ -201,6 +211,7 @@ INVALID = [
     (of_node("db1", "t_s", lambda c: c + 30), "gaps", "db1 cpu has none for"),
     (rows(S, lambda f: (f["node"] != "app1") | (f.groupby(["trial", "node"]).cumcount() % 40 > 12)), "gaps", "app1 cpu has none"),
     (of_node("db1", "value", lambda c: c.mask(np.arange(len(c)) % 60 < 20)), "gaps", "db1 cpu has none for"),
+    (scraped_beside("db1", 20), "", ""),  # a second source, of which the verdict takes nothing
     (of_node("db1", "value", lambda c: c * 1.5), "wrong_capacity", "db1 cpu was used 150 %"),
     (of_node("db1", "value", lambda c: c * 8), "wrong_capacity", "percent of the whole node"),
     (column(S, "value", lambda c: c * 1000), "wrong_capacity", "more than it has"),

@@ -15,6 +15,7 @@ from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.validity.generator import CLIENT_BUSY_PCT
 from ntier_analysis.validity.host import HOST_MEAN_PCT, HOST_P95_PCT, STEAL_MEAN_PCT
 from ntier_analysis.validity.registry import SIGNIFICANT, Finding, exact, not_applicable, sampled, undecidable
+from ntier_analysis.verdict.saturation import preference
 
 W_A_C_D = implied.TIERS
 CLIENTS, HOSTS = ("client", "controller"), ("host",)
@@ -95,6 +96,14 @@ class Imported:
         return {key: part[["t_s", "value"]] for key, part in rows.groupby(["node", "resource", "item", "source"])}
 
     @cached_property
+    def counted(self) -> dict[tuple[str, str, str, str], pd.DataFrame]:
+        """The same without the sources that the verdict does not look at: of each resource one is left."""
+        times = {key: self.in_run(part)["t_s"].to_numpy() for key, part in self.utilization.items()}
+        order = sorted(times, key=lambda key: (not len(times[key]), preference(key[3], times[key])), reverse=True)
+        best = {key[:3]: key for key in order}
+        return {key: part for key, part in self.utilization.items() if best[key[:3]] == key}
+
+    @cached_property
     def scrapes(self) -> dict[tuple[str, str], pd.Series]:
         """(node, source) -> how long its scrapes took, s, by time; empty where nobody told it."""
         rows = self.samples[self.samples["metric"] == SCRAPE]
@@ -108,7 +117,7 @@ class Imported:
         """1-s means (or samples, if these are longer) of the CPUs of the tiers' nodes in the run."""
         names = set(self.nodes.loc[self.nodes["tier"].isin(tiers), "node"])
         busy = {}
-        for (node, resource, _, _), part in self.utilization.items():
+        for (node, resource, _, _), part in self.counted.items():
             if node in names and resource == "cpu":
                 inside = self.in_run(part)
                 busy[node] = _means(inside, self.run[0], SECOND_S)
@@ -282,7 +291,7 @@ def _times(ratio: float) -> str:
 @_check("I8", "Samples of utilization in the run, of the resource that has fewest", "too_few_samples")
 def enough(trial: Imported) -> Finding:
     """Nodes that have no samples at all are told apart: the verdict knows of them."""
-    counted = {key: len(trial.in_run(part)) for key, part in trial.utilization.items()}
+    counted = {key: len(trial.in_run(part)) for key, part in trial.counted.items()}
     servers = set(trial.nodes.loc[~trial.nodes["tier"].isin(NO_SERVERS), "node"])
     if not any(node in servers and resource == "cpu" for node, resource, _, _ in counted):
         return at_least(0, MIN_SAMPLES, "samples", "no CPU utilization (metric utilization_pct) of any server", 0)
@@ -294,7 +303,7 @@ def enough(trial: Imported) -> Finding:
 
 @_check("I9", "Share of the run without samples, of the resource that has most gaps", "gaps")
 def covered(trial: Imported) -> Finding:
-    missing = {key: _missing_pct(trial, part) for key, part in trial.utilization.items()}
+    missing = {key: _missing_pct(trial, part) for key, part in trial.counted.items()}
     if not missing:
         return undecidable("no samples of utilization", n=0)
     key = max(missing, key=lambda k: missing[k])

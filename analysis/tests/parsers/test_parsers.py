@@ -10,6 +10,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ntier_analysis.errors import DataError
+from ntier_analysis.importing.sysstat_files import NodeFile, read_node
 from ntier_analysis.parsers import client, host, status, sysstat, weblog
 from ntier_analysis.parsers.csvfile import read_csv
 from synthetic import T0, sysstat_json
@@ -67,6 +68,16 @@ def test_t21_gap_stays_a_gap(tmp_path):
     values = wide(frame, "utilization_pct")
     assert values[:2] == approx([50, 50])
     assert np.isnan(values[2])
+
+
+def test_one_lost_reading_is_no_gap_however_late_the_next_one_is(tmp_path):
+    """Two are one: nobody knows then when the work was done."""
+    late = [0.0, 0.1, 0.3004, 0.4, 0.7]
+    rows = [(T0 + t, int(1e8 * t), 0, int(1e8 * t), 0, int(100 * t), 0, 2000, 10000) for t in late]
+    frame, _ = host.cgroup_cpu(cpu_file(tmp_path, rows), 2)
+    values = wide(frame, "utilization_pct")
+    assert values[:3] == pytest.approx([50, 50, 50], abs=0.01)
+    assert np.isnan(values[3])
 
 
 def test_interval_in_which_the_quota_changes_has_no_value(tmp_path):
@@ -252,6 +263,24 @@ def test_a_late_reading_shares_the_rate_of_the_one_on_time_after_it(tmp_path):
     assert len(status.mysql_status(file)[0]) == 0
 
 
+def test_of_two_readings_in_one_millisecond_the_later_one_counts(tmp_path):
+    """A writer that was held up makes up for it. The whole file twice over is refused as ever."""
+    file = tmp_path / "mysql_status.csv"
+    lines = "1.0,50,3\n3.2,139,4\n3.2,150,5\n4.0,190,6\n"
+    file.write_text("t_s,Com_select,Threads_running\n" + lines)
+    frame, backwards = status.mysql_status(file)
+    assert wide(frame, "com_select_per_s") == approx([100 / 2.2, 50])
+    assert (wide(frame, "threads_running").tolist(), backwards) == ([3, 5, 6], 0)
+    file.write_text("t_s,Com_select,Threads_running\n" + 2 * lines)
+    with pytest.raises(DataError, match="goes back"):
+        status.mysql_status(file)
+    columns = "t_s,replica,pending,awaiting,pool_size,executed_total,chosen_total\n"
+    twice = "1.0,{0},1,0,9,10,1\n3.2,{0},2,0,9,20,2\n3.2,{0},3,0,9,30,3\n"
+    file.write_text(columns + twice.format("db1") + twice.format("db2"))
+    frame, _ = status.middleware_status(file)
+    assert wide(frame, "pending", "db2").tolist() == [1, 3]
+
+
 def test_postgresql_gauges_and_counters(tmp_path):
     path = tmp_path / "postgresql_status.csv"
     path.write_text(
@@ -303,6 +332,34 @@ def test_sysstat_values_and_absent_items(tmp_path):
     assert wide(frame, "operations_per_s", "vda") == approx([3, 3])
     own = sysstat.sysstat(path, own_machine=True)
     assert wide(own[own["resource"] == "cpu"], "utilization_pct") == approx([20, 30])
+
+
+def test_partitions_are_not_counted_beside_their_disk(tmp_path):
+    """sadc lists both (-S XALL). Volumes of LVM (dm-1, dm-10) have a disk's name; of vdb1 there is no disk."""
+    path = tmp_path / "sysstat.json"
+    document = json.loads(sysstat_json(np.array([T0, T0 + 1]), np.array([20.0, 30.0]), "db1"))
+    names = ["sda", "sda1", "sda12", "nvme0n1", "nvme0n1p2", "nvme0n12", "dm-1", "dm-10", "vdb1", "vg-a", "vg-a1"]
+    for record in document["sysstat"]["hosts"][0]["statistics"]:
+        record["disk"] = [record["disk"][0] | {"disk-device": name} for name in names]
+    path.write_text(json.dumps(document))
+    frame = sysstat.sysstat(path, own_machine=True)
+    disks = frame.loc[frame["resource"] == "disk", "item"].unique().tolist()
+    assert disks == ["sda", "nvme0n1", "nvme0n12", "dm-1", "dm-10", "vdb1", "vg-a", "vg-a1"]
+
+
+def test_cpus_that_are_offline_are_not_counted(tmp_path):
+    """sysstat's header has those that the machine may have."""
+    path = tmp_path / "db1.json"
+    document = json.loads(sysstat_json(np.array([T0, T0 + 1]), np.array([25.0, 25.0]), "db1"))
+    host_ = document["sysstat"]["hosts"][0] | {"number-of-cpus": 4}
+    path.write_text(json.dumps({"sysstat": {"hosts": [host_]}}))
+    assert sysstat.cpus(path) == 4, "without single CPUs nothing better is known"
+    for record in host_["statistics"]:
+        record["cpu-load"] += [record["cpu-load"][0] | {"cpu": str(n)} for n in (0, 1)]
+    path.write_text(json.dumps({"sysstat": {"hosts": [host_]}}))
+    frame, cores = read_node(NodeFile("db1", "db", path), containers=False)
+    assert cores == 2
+    assert wide(frame, "used_cores") == approx([0.5, 0.5])
 
 
 def test_later_sysstat_names_its_time_zone(tmp_path):

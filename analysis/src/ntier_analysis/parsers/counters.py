@@ -11,9 +11,9 @@ import pandas as pd
 from ntier_analysis.errors import DataError
 from ntier_analysis.labels import repeated
 
-GAP = 2.0
+GAP = 2.5
 """An interval longer than this many nominal ones is a gap: its value is NaN, it is neither 0 nor the last value held.
-(At most one sample lost; the same limit as check C1.)"""
+One lost reading makes no gap, two do: halfway between them, so that no jitter decides."""
 
 SHORT = 0.2
 """An interval shorter than this many nominal ones ends a late reading: what happened in it is not known apart from the

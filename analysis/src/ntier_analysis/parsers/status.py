@@ -67,7 +67,7 @@ def _database(
 ) -> tuple[pd.DataFrame, int]:
     """`readings`: column in lower case -> resource, metric, unit; `counter`: the same of any other column -> resource,
     unit of its rate."""
-    raw = read_csv(path, {"t_s": "number"}, others="number")
+    raw = _last_of_moment(read_csv(path, {"t_s": "number"}, others="number"))
     at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
     gauges, rates, backwards = {}, {}, 0
     for column in raw.columns.drop("t_s"):
@@ -89,11 +89,8 @@ def _database(
 def apache_status(path: Path) -> tuple[pd.DataFrame, int]:
     """-> tidy samples: pool `workers` with utilization_pct = busy / limit, requests per s. The limit is the column
     max_workers if the file has it, else busy + idle (the workers that exist just then)."""
-    raw = read_csv(
-        path,
-        {"t_s": "number", "busy_workers": "number", "idle_workers": "number", "total_accesses": "number"},
-        others="number",
-    )
+    columns = dict.fromkeys(["t_s", "busy_workers", "idle_workers", "total_accesses"], "number")
+    raw = _last_of_moment(read_csv(path, columns, others="number"))
     at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
     limit = raw["max_workers"] if "max_workers" in raw else raw["busy_workers"] + raw["idle_workers"]
     gauges = _pool("workers", raw["busy_workers"], limit)
@@ -116,7 +113,7 @@ def tomcat_status(path: Path) -> tuple[pd.DataFrame, int]:
         "gc_ms",
         "jit_ms",
     ]
-    raw = read_csv(path, dict.fromkeys(columns, "number"))
+    raw = _last_of_moment(read_csv(path, dict.fromkeys(columns, "number")))
     at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
     gauges = _pool("threads", raw["busy_threads"], raw["max_threads"])
     gauges |= _pool("connections", raw["pool_active"], raw["pool_size"])
@@ -139,11 +136,9 @@ def middleware_status(path: Path) -> tuple[pd.DataFrame, int]:
     samples."""
     columns = dict.fromkeys(["t_s", "pending", "awaiting", "executed_total", "pool_size"], "number")
     raw = read_csv(path, {"replica": "text"} | columns, optional={"chosen_total": "number"})
-    if raw.duplicated(["t_s", "replica"]).any():
-        line = int(raw.duplicated(["t_s", "replica"]).to_numpy().argmax())
-        raise DataError(f"{path}:{line + 2}: time {raw['t_s'][line]!r} of {raw['replica'][line]} is repeated")
     parts, backwards = [], 0
     for replica, rows in raw.groupby("replica", sort=True):
+        rows = _last_of_moment(rows)
         at = clock(path, rows["t_s"].to_numpy(), NOMINAL_S)
         used = np.minimum(rows["pending"] - rows["awaiting"].fillna(0), rows["pool_size"].fillna(np.inf))
         gauges = _pool(str(replica), used, rows["pool_size"])
@@ -170,10 +165,10 @@ def ndb_status(path: Path) -> tuple[pd.DataFrame, int]:
     _total as rates per s, the others as readings; and how often a counter ran backwards. An empty field was not asked
     for in that second."""
     raw = read_csv(path, {"t_s": "number"}, others="number")
-    clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
+    clock(path, _last_of_moment(raw)["t_s"].to_numpy(), NOMINAL_S)
     parts, backwards = [], 0
     for name in raw.columns.drop("t_s"):
-        rows = raw[raw[name].notna()]
+        rows = _last_of_moment(raw[raw[name].notna()])
         at = clock(path, rows["t_s"].to_numpy(), NDB_NOMINAL_S)
         unit = "bytes" if name.removesuffix("_total").endswith("_bytes") else "count"
         if not name.endswith("_total"):
@@ -203,6 +198,7 @@ def ndb_threads(path: Path) -> tuple[pd.DataFrame, int]:
     raw = read_csv(path, {"t_s": "number", "thread": "text", "at_ms": "number", "cpu_us": "number"})
     parts, backwards = [], 0
     for thread, rows in raw.groupby("thread", sort=True):
+        rows = _last_of_moment(rows)
         at = clock(path, rows["t_s"].to_numpy(), NOMINAL_S)
         used, n = deltas(rows["cpu_us"].to_numpy(), at)
         passed, m = deltas(rows["at_ms"].to_numpy(), at)
@@ -219,7 +215,7 @@ def own_status(path: Path) -> tuple[pd.DataFrame, int]:
     """What a system's own collector wrote. The ends of the columns' names say what they are: `P_used` of `P_limit` with
     `P_waiting` is the pool P, `C_total` counts since the start of the service, any other column is a reading. Returns
     tidy samples, and how often a counter ran backwards. Raises DataError if a column's name is not a word."""
-    raw = read_csv(path, {"t_s": "number"}, others="number")
+    raw = _last_of_moment(read_csv(path, {"t_s": "number"}, others="number"))
     at = clock(path, raw["t_s"].to_numpy(), NOMINAL_S)
     columns = list(raw.columns.drop("t_s"))
     if strange := next((name for name in columns if not COLUMN.fullmatch(name)), None):
@@ -240,6 +236,12 @@ def own_status(path: Path) -> tuple[pd.DataFrame, int]:
         else:
             gauges["queue", "", name, "count"] = raw[name]
     return pd.concat([tidy(at, gauges, gauge=True), tidy(at, rates)], ignore_index=True), backwards
+
+
+def _last_of_moment(raw: pd.DataFrame) -> pd.DataFrame:
+    """Of readings that follow each other with one stamp the last: a collector that was held up makes up for it at once,
+    and may write twice within the millisecond of its stamps. (A file that was written twice over goes back.)"""
+    return raw[raw["t_s"] != raw["t_s"].shift(-1)]
 
 
 def _pool(item: str, used: pd.Series, limit: pd.Series) -> dict:

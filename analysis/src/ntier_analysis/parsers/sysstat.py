@@ -6,8 +6,9 @@ container /proc/stat is lxcfs's view, whose idle counter runs backwards, and a p
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,9 @@ KIB = 1024
 CARRIES_BYTES = 1e6
 """Bytes per s from which on an interface whose use always reads 0.00 % has no known speed: one of 160 Gbit/s would read
 that."""
+_PARTITION = re.compile(r"([^-]*\d(?=p\d)|[^-]*[^-\d])p?\d+")
+"""Linux calls a partition by its disk's name and a number, with a p between them if that name ends with a digit: sda1
+of sda, nvme0n1p2 of nvme0n1. dm-10 is no partition of dm-1, nor the volume vg-root2 of vg-root."""
 _IGNORED_INTERFACES = ("lo", "veth", "docker", "incusbr", "ntierbr", "virbr", "tap")
 
 # group -> {sysstat's field: (resource, metric, unit, factor)}
@@ -103,8 +107,8 @@ def sysstat(
             raise DataError(f"{path}: record {number + 1}: {type(error).__name__} {error}") from error
     t = np.array(times, dtype=float)
     late = _late(path, t)
-    unused = _unused_loops(wide)
-    wide = {key: values for key, values in wide.items() if key[1] not in unused}
+    left_out = _unused_loops(wide) | _partitions({item for resource, item, *_ in wide if resource == "disk"})
+    wide = {key: values for key, values in wide.items() if key[0] != "disk" or key[1] not in left_out}
     return _long(wide, _in_turn(t, late), np.array(intervals, dtype=float))
 
 
@@ -123,11 +127,17 @@ def _of_known_speed(series: list[Series]) -> list[Series]:
 
 
 def cpus(path: Path, content: bytes | None = None) -> int:
-    """Number of CPUs that the file names. Raises DataError if it names none."""
+    """Number of CPUs that were online at some time; of a file without single CPUs, those that its header names, online
+    or not. Raises DataError if it names none."""
     content = read_bytes(path) if content is None else content
     if is_sa(content):
-        return read(str(path), content).cpus
-    count = _host(path, content).get("number-of-cpus")
+        file = read(str(path), content)
+        item = file.table("cpu-load").item if "cpu-load" in file.activities else np.zeros(0, int)
+        return len(np.unique(item[item > 0])) or file.cpus
+    host = _host(path, content)
+    if single := {str(cpu["cpu"]) for record in host["statistics"] for cpu in record.get("cpu-load", ())} - {"all"}:
+        return len(single)
+    count = host.get("number-of-cpus")
     if not isinstance(count, int) or count < 1:
         raise DataError(f"{path}: number-of-cpus is {count!r}, expected a whole number from 1")
     return count
@@ -208,7 +218,9 @@ def _series(file: SaFile, own_machine: bool, network_bits_s: float | None) -> It
     if "cpu-load" in file.activities:
         yield from _cpu(file, busy, own_machine)
     yield from _columns(file, "cpu-frequency", "all", {"frequency": ("cpu", "frequency_mhz", "mhz", 1)})
-    for item in file.items("disk"):
+    disks = file.items("disk")
+    partitions = _partitions(disks)
+    for item in (name for name in disks if name not in partitions):
         operations = file.table("disk").of(item)["tps"]
         if operations.any() or not item.startswith("loop"):  # the kernel always shows eight of these
             yield from _columns(file, "disk", item, DISK | {"util-percent": ("disk", busy, "pct", 1)})
@@ -257,6 +269,12 @@ def _unused_loops(wide: dict[tuple[str, str, str, str], dict[int, float]]) -> se
         for (_, item, metric, _), values in wide.items()
         if item.startswith("loop") and metric == "operations_per_s" and not any(values.values())
     }
+
+
+def _partitions(names: Iterable[str]) -> set[str]:
+    """Those whose whole disk is there too: it counts the same requests."""
+    there = set(names)
+    return {name for name in there if (found := _PARTITION.fullmatch(name)) and found[1] in there}
 
 
 def _fields(group: dict[str, float] | None, item: str, fields: dict[str, tuple[str, str, str, float]]):

@@ -217,6 +217,29 @@ def test_pools_disks_and_containers_by_the_default_mapping(tmp_path):
     assert metrics.cores == {"app1": 2.0}
 
 
+def test_a_burst_is_not_throttled_all_the_time(tmp_path):
+    """Two periods in ten of 100 ms had work, both more than the quota."""
+    box = '{name="app1",instance="cadvisor:8080"}'
+    busy = [(t, 5 + 2.0 * (t - T0)) for t in SECONDS]
+    series = {
+        "container_spec_cpu_period" + box: [(t, 100_000.0) for t in SECONDS],
+        "container_cpu_cfs_throttled_periods_total" + box: busy,
+        "container_cpu_cfs_periods_total" + box: busy,
+    }
+    rows = read(dump(tmp_path / "d", series)).samples.query("metric == 'throttled_pct'")
+    assert rows["value"].to_numpy() == pytest.approx(np.full(60, 20.0))
+
+
+def test_a_container_does_not_have_the_cores_of_its_host(tmp_path):
+    known = read_mapping(None)
+    path = dump(tmp_path / "d", cpu("db1:9100", SECONDS))
+    with_, without = (scraped(str(path), known, T0, T0 + 60, containers=c, offset_s=0.0) for c in (True, False))
+    assert without.cores == {"db1": 1.0}
+    assert set(without.samples["metric"]) >= {"used_cores", "utilization_pct"}
+    assert with_.cores == {}
+    assert not {"used_cores", "utilization_pct"} & set(with_.samples["metric"])
+
+
 def test_databases_and_jvms_by_the_default_mapping(tmp_path):
     """By the names that the exporters' users and examples have; made-up values."""
 

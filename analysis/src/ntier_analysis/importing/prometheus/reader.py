@@ -24,6 +24,8 @@ AROUND_S = 60.0
 RESTART_S = 1.5
 """By how much the time of a start moves if there was another one (it is computed, and may differ a little)."""
 NOT_UTILIZATION = ("cpu", "disk")
+CORES = ("cores", "used_cores")
+"""What an exporter of machines tells of the whole host, though its node is a container there."""
 LATE = 0.05
 """Share of the scrape interval from which on the duration of the scrapes (95th percentile) is told."""
 KEPT_AS = ("cpu", "", SCRAPE, "s")
@@ -94,7 +96,8 @@ class Reader:
         took = self._duration(name, series, times, nominal)
         scrapes = Scrapes(nominal, self._restarts(exporter, rules, name, whole), took)
         tables, cores = [], None
-        for rule in rules.series:
+        of_host = CORES if self._containers and rules.machine else ()
+        for rule in (rule for rule in rules.series if rule.metric not in of_host):
             for item, values, at in evaluated(rule, whole, scrapes):
                 if rule.metric == "cores":
                     cores = values

@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.util.Map;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -55,6 +56,22 @@ class ReplicaTest {
             pool.getConnection().close();
             assertEquals(0, replica.pending());
         }
+    }
+
+    @Test
+    void aBeatThatMakesUpForALateOneIsNoReading(@TempDir final Path folder) throws Exception {
+        HikariConfig config = new HikariConfig();
+        config.setDataSource(dying());
+        Path file = folder.resolve("status.csv");
+        try (HikariDataSource pool = new HikariDataSource(config)) {
+            Replicas.register(Map.of("db1", pool), null);
+            StatusWriter writer = new StatusWriter(file);
+            writer.write();
+            writer.write();
+        } finally {
+            Replicas.register(Map.of(), null);
+        }
+        assertEquals(1, Files.readAllLines(file).size());
     }
 
     @Test

@@ -29,6 +29,7 @@ import javax.management.ObjectName;
 final class StatusWriter {
     static final String HEADER =
             "t_s,busy_threads,max_threads,connections,pool_active,pool_waiting,pool_size,gc_count,gc_ms,jit_ms\n";
+    private static final long APART_NS = 500_000_000;
     private static final Logger LOG = Logger.getLogger(StatusWriter.class.getName());
 
     private final Path file;
@@ -39,6 +40,7 @@ final class StatusWriter {
         thread.setDaemon(true);
         return thread;
     });
+    private long lastNs = System.nanoTime() - APART_NS;
     private boolean failed;
 
     StatusWriter(Path file, Collection<ConnectionPool> pools) {
@@ -54,8 +56,16 @@ final class StatusWriter {
         timer.shutdownNow();
     }
 
-    /** Opens the file anew each time, so that it may be moved away; a failure is logged once and does not end the writing. */
-    private void append() {
+    /**
+     * Opens the file anew each time, so that it may be moved away; a failure is logged once and does not end the writing.
+     * A beat that makes up for a late one comes right behind it, and is left out: nothing happened between the two.
+     */
+    void append() {
+        long nowNs = System.nanoTime();
+        if (nowNs - lastNs < APART_NS) {
+            return;
+        }
+        lastNs = nowNs;
         try {
             String line = line();
             try (FileChannel status = FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND)) {

@@ -201,3 +201,27 @@ def test_a_disk_that_is_full_ends_it_with_a_reason(tmp_path):
     with start(tmp_path) as program:
         assert program.wait(10) == 1
         assert program.stderr.read() == "sampler: [Errno 28] No space left on device\n"
+
+
+class Stalling(sampler.Clocked):
+    """Stands still over the tick that begins its second second; ends in that second."""
+
+    def __init__(self, hz: float) -> None:
+        super().__init__(hz)
+        self.calls, self.seconds = 0, 0
+
+    def fast(self) -> None:
+        self.calls += 1
+        if self.calls == 18:
+            time.sleep(0.25)
+        self.running = self.calls < 25
+
+    def slow(self) -> None:
+        self.seconds += 1
+        super().slow()
+
+
+def test_a_stall_over_the_tick_that_begins_a_second_loses_no_second() -> None:
+    clocked = Stalling(20)
+    clocked.run()
+    assert clocked.seconds == 2

@@ -336,12 +336,13 @@ class Clocked:
         """Raises OSError if the files cannot be written."""
         self.writer.start()
         parent, ticks, start = os.getppid(), 0, time.monotonic()
-        per_second = max(1, round(self.hz))
+        per_second, second = max(1, round(self.hz)), -1
         try:
             # without its harness a sampler is an orphan: it ends
             while self.running and self.writer.error is None and os.getppid() == parent:
                 self.fast()
-                if ticks % per_second == 0:
+                if ticks // per_second != second:  # also where a stall took the tick that begins a second
+                    second = ticks // per_second
                     self.slow()
                 ticks += 1
                 wait = start + ticks / self.hz - time.monotonic()

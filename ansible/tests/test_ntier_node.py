@@ -30,9 +30,10 @@ class Node:
         for name in ("collectors.d", "reset.d", "logs.d", "services.d", "installed", "running.d", "packages.d"):
             (self.etc / name).mkdir(parents=True)
 
-    def call(self, *arguments: object, text: str = "") -> subprocess.CompletedProcess[str]:
+    def call(self, *arguments: object, text: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
         environment = {
             **os.environ,
+            **settings,
             "NTIER_RUN": str(self.run),
             "NTIER_ETC": str(self.etc),
             "NTIER_LIB": str(FILES / "lib"),
@@ -116,6 +117,34 @@ def test_start_alive_stop_pack_drop(node, tmp_path):
     assert {"./end.json", "./first.csv", "./sysstat.sa", "./logs/service.log"} <= set(listed)
     assert node.call("drop", node.trial).returncode == 0
     assert not node.trial.exists()
+
+
+def test_what_sadf_cannot_turn_into_json_stays_as_sadc_wrote_it(node, tmp_path):
+    """It may fail, or take too long for a file of many CPUs: the analysis reads sysstat.sa, too."""
+    sadf = tmp_path / "sadf"
+    for text, said in (("exit 3", "sadf: exit code 3: "), ("exec sleep 9", "sadf: not done after 0.5 s")):
+        sadf.write_text(f"#!/bin/sh\necho {{\n{text}\n")
+        sadf.chmod(0o755)
+        node.start()
+        stopped = node.call("stop", node.trial, NTIER_SADF=str(sadf), NTIER_SADF_LIMIT_S="0.5")
+        assert stopped.returncode == 0, stopped.stderr
+        assert said in json.loads(stopped.stdout)["errors"]
+        assert sorted(path.name for path in node.trial.glob("sysstat*")) == ["sysstat.sa"]
+        assert node.call("drop", node.trial).returncode == 0
+
+
+def test_the_json_of_sysstat_has_what_is_read_and_no_interrupts(node):
+    node.start()
+    first = (node.trial / "sysstat.sa").stat().st_size
+    wait_until(lambda: (node.trial / "sysstat.sa").stat().st_size > first)
+    assert node.call("stop", node.trial).returncode == 0
+    (record, *_) = json.loads((node.trial / "sysstat.json").read_text())["sysstat"]["hosts"][0]["statistics"]
+    read = {"cpu-load", "memory", "swap-pages", "paging", "queue", "process-and-context-switch", "disk"}
+    assert read <= record.keys()
+    assert {"net-dev", "net-tcp", "net-etcp", "net-sock"} <= record["network"].keys()
+    assert {"memused-percent", "avail", "swpused"} <= record["memory"].keys()
+    assert [cpu["cpu"] for cpu in record["cpu-load"]][:2] == ["all", "0"]
+    assert "interrupts" not in record
 
 
 def test_a_killed_collector_is_seen_with_its_exit_status(node):

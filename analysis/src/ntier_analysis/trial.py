@@ -16,7 +16,7 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from ntier_analysis.contracts import Manifest, Node
-from ntier_analysis.contracts.files import DOCUMENT_BYTES, RECORD_BYTES, STREAM_BYTES, opened, read_bytes
+from ntier_analysis.contracts.files import DOCUMENT_BYTES, JSON_BYTES, RECORD_BYTES, STREAM_BYTES, opened, read_bytes
 from ntier_analysis.contracts.system import LoadModel, System
 from ntier_analysis.errors import DataError
 from ntier_analysis.labels import chosen
@@ -247,8 +247,11 @@ class RawTrial:
         known = self.nodes.get(node)
         if collector == "sysstat":
             path = self.sysstat_file(node) or self.required(f"nodes/{node}/sysstat.json")
+            content, made = read_bytes(path), self.path(f"nodes/{node}/sysstat.sa")
+            if len(content) > JSON_BYTES and made:  # many CPUs for long: what it was made of says it in less
+                path, content = made, read_bytes(made)
             limit = known.network_bits_s if known else None
-            return sysstat.sysstat(path, own_machine=self.own_machines, network_bits_s=limit), 0
+            return sysstat.sysstat(path, own_machine=self.own_machines, network_bits_s=limit, content=content), 0
         path = self.required(f"nodes/{node}/{collector}.csv")
         if collector == "cgroup_cpu":
             return host.cgroup_cpu(path, self.capacity_cores(node))

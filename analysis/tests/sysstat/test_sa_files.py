@@ -69,6 +69,17 @@ def test_ingest_reads_the_binary_file_of_a_node_that_left_no_json(tmp_path):
     assert (len(frame.query("metric == 'busy_pct' and resource == 'cpu'")), backwards) == (43, 0)
 
 
+def test_ingest_reads_the_binary_file_where_its_json_is_larger_than_is_read(tmp_path, monkeypatch):
+    folder = write_trial(tmp_path, Spec(300, Truth({"db": 0.01})))
+    (folder / "nodes/db1/sysstat.sa.zst").write_bytes((IMPORTED / "db1-12.7.5.sa.zst").read_bytes())
+    told = RawTrial(folder).samples_of("db1", "sysstat")[0]
+    monkeypatch.setattr("ntier_analysis.trial.JSON_BYTES", 1000)
+    made = RawTrial(folder).samples_of("db1", "sysstat")[0]
+    assert len(made.query("metric == 'busy_pct' and resource == 'cpu'")) == 43
+    assert len(told.query("metric == 'busy_pct' and resource == 'cpu'")) != 43
+    assert len(RawTrial(folder).samples_of("web1", "sysstat")[0]) > 0, "it left no binary file, and is small enough"
+
+
 def test_header_says_what_wrote_the_file_and_where():
     file = opened(content("12.7.5"))
     assert (file.version, file.machine, file.cpus, file.not_read) == ("12.7.5", "x86_64", 4, {})

@@ -59,6 +59,10 @@ def granted(node: Node) -> Node:
     return node.model_copy(update={"cpu_cores": round(quota / period, 6)})
 
 
+READ = ["-P", "ALL", "-u", "-r", "-S", "-W", "-B", "-w", "-q", "-d", "-n", "DEV,TCP,ETCP,SOCK", "-m", "CPU"]
+"""What the analysis reads of sysstat's file, as on the nodes (ansible/roles/monitor/files/ntier-node)."""
+
+
 class HostSampling:
     """The control groups of all nodes and the machine beneath them, sampled from outside the nodes."""
 
@@ -98,7 +102,10 @@ class HostSampling:
             file.unlink(missing_ok=True)
         if self._sysstat.exists():
             json_file = self._sysstat.with_suffix(".json")
-            self.runner.fetch(["sadf", "-j", str(self._sysstat), "--", "-A"], json_file, 30)
+            try:
+                self.runner.fetch(["sadf", "-j", str(self._sysstat), "--", *READ], json_file, 30)
+            except WorkError:  # the analysis reads sysstat's own file, too
+                json_file.unlink(missing_ok=True)
 
 
 def memory_needed(spec: Spec) -> int:

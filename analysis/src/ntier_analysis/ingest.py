@@ -29,9 +29,11 @@ from ntier_analysis.verdict.store import judge_again, judged_by
 from ntier_analysis.verdict.stored import analysis_version
 from ntier_analysis.verdict.tables import judge
 
-RULES = 3
+RULES = 4
 """Raised when the same raw files give other tables, so that stores are rebuilt."""
 SEARCH = "search.json"
+MICROSECONDS = 6
+"""Decimals of a time in s."""
 _ATTEMPT = re.compile(r"(?P<trial>.+?)(?:\.a(?P<attempt>\d+))?")
 
 
@@ -234,7 +236,7 @@ def _manifest_tables(
                     "tier": n.tier,
                     "node_type": n.node_type,
                     "role": n.role,
-                    "cpu_cores": n.cpu_cores,
+                    "cpu_cores": n.cpu_cores or n.cores,
                     "memory_bytes": n.memory_bytes,
                     "disk_bytes_s": n.disk_bytes_s,
                     "network_bits_s": n.network_bits_s,
@@ -409,7 +411,7 @@ def _choice_table(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: l
 
 
 def _sample_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], problems: list[str]) -> None:
-    """All collectors' samples. One unreadable file is a problem; the others are kept."""
+    """All collectors' samples, on the controller's clock. One unreadable file is a problem; the others are kept."""
     parts, whose = [], []
     for node, collector in trial.collectors():
         try:
@@ -417,6 +419,8 @@ def _sample_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], problems: l
         except DataError as error:
             problems.append(str(error))
             continue
+        if trial.own_machines and (ahead := trial.clock_ahead_s(node)):
+            frame = frame.assign(t_s=(frame["t_s"] - ahead).round(MICROSECONDS))
         tier = trial.nodes[node].tier if node in trial.nodes else node
         source = "cgroup" if collector.startswith("cgroup") else collector
         parts.append(frame)

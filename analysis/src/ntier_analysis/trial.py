@@ -150,6 +150,13 @@ class RawTrial:
         """Collector of the nodes' CPU."""
         return "procstat" if self.own_machines else "cgroup_cpu"
 
+    def clock_ahead_s(self, node: str) -> float:
+        """How far the node's clock was ahead of the controller's, s: the mean of before and after the trial; 0 if that
+        is not recorded."""
+        clocks = self.manifest.clock_offsets_s.get(node, {})
+        known = [clocks[k] for k in ("offset_before", "offset_after") if k in clocks]
+        return sum(known) / len(known) if known else 0.0
+
     @property
     def clients(self) -> list[str]:
         return sorted(p.name for p in (self.folder / "clients").glob("*") if p.is_dir())

@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ntier_analysis.contracts import Manifest, Outcome
+from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.parsers import host
+from ntier_analysis.store.tables import read_table
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import validate
 from synthetic import T0, Spec, Truth, entry, write_trial
@@ -69,6 +71,23 @@ def trial(tmp_path):
 def checks(folder: Path):
     validity = validate(RawTrial(folder))
     return validity, {c.id: c for c in validity.checks}
+
+
+def test_the_store_has_a_machines_cores_and_its_samples_on_the_controllers_clock(trial, tmp_path):
+    """db1's clock was 30 ms ahead before the trial and 50 ms after it."""
+    folder = as_machines(trial)
+    m = Manifest.read(folder)
+    m.clock_offsets_s["db1"] |= {"offset_before": 0.03, "offset_after": 0.05}
+    m.clock_offsets_s["web1"] |= {"offset_before": 0.0, "offset_after": 0.0}
+    m.write(folder)
+    ingest_sweep(folder.parent, tmp_path / "store")
+    nodes, samples = (read_table(tmp_path / "store", table) for table in ("nodes", "samples"))
+    assert nodes["cpu_cores"].tolist() == [2.0] * 5
+    samples = samples[samples["metric"] == "iowait_pct"].sort_values("t_s")
+    web1, db1 = (samples[(samples["node"] == n) & (samples["source"] == "procstat")] for n in ("web1", "db1"))
+    assert db1["t_s"].to_numpy() == pytest.approx(web1["t_s"].to_numpy() - 0.04, abs=1e-6)
+    run = m.phase("run")
+    assert ((db1["phase"] == "run") == db1["t_s"].between(run.start_s, run.end_s, "left")).all()
 
 
 def test_an_honest_trial_is_valid_and_says_what_does_not_apply(trial):

@@ -15,14 +15,6 @@ from ntier_analysis.statistics.waterfalls import segments
 from ntier_analysis.trial import RawTrial
 
 
-def _offset(raw: RawTrial, node: str) -> float:
-    """How far the node's clock was ahead of the controller's, s: the mean of before and after the trial; 0 if that is
-    not recorded."""
-    clocks = raw.manifest.clock_offsets_s.get(node, {})
-    known = [clocks[k] for k in ("offset_before", "offset_after") if k in clocks]
-    return sum(known) / len(known) if known else 0.0
-
-
 def _clock_error_s(raw: RawTrial, nodes: Iterable[str]) -> float | None:
     """How far the clocks of two of these nodes may be apart after correction, s: half of the round trips in which the
     offsets were measured, and half of how far they moved; None if that is not recorded of one."""
@@ -47,7 +39,7 @@ def clocks(raw: RawTrial, rows: pd.DataFrame) -> str:
 def on_one_clock(raw: RawTrial) -> pd.DataFrame:
     """All interactions; `trace_id` is empty where none was carried."""
     frame = raw.of_clients("interactions.jtl.csv", partial(client.interactions, addresses=True))
-    ahead = frame["client"].map({name: _offset(raw, name) for name in raw.clients})
+    ahead = frame["client"].map({name: raw.clock_ahead_s(name) for name in raw.clients})
     followed = raw.traced_interactions
     ids = followed.set_index(["client", "user", "start_ms"])["trace_id"].to_dict()
     begun = (1000 * frame["start_s"]).round().astype("int64")
@@ -61,7 +53,7 @@ def requests(raw: RawTrial) -> pd.DataFrame:
     for name in raw.logged:
         log = weblog.access_log(raw.required(f"nodes/{name}/logs/access.log"), addresses=True)
         pages = log[~log["image"]]
-        ahead = _offset(raw, name)
+        ahead = raw.clock_ahead_s(name)
         parts.append(pages.assign(node=name, start_s=pages["start_s"] - ahead, t_s=pages["t_s"] - ahead))
     empty = pd.DataFrame(columns=["start_s", "t_s", "url", "node", "app_node", "image", "trace_id"])
     return pd.concat(parts, ignore_index=True) if parts else empty
@@ -73,7 +65,7 @@ def traced_of(raw: RawTrial, web: pd.DataFrame) -> Traced:
     def together(parts: dict[str, pd.DataFrame], columns: list[str]) -> pd.DataFrame:
         moved = []
         for node, frame in parts.items():
-            ahead = _offset(raw, node)
+            ahead = raw.clock_ahead_s(node)
             moved.append(frame.assign(node=node, start_s=frame["start_s"] - ahead, end_s=frame["end_s"] - ahead))
         moved = [frame for frame in moved if len(frame)]
         return pd.concat(moved, ignore_index=True) if moved else pd.DataFrame(columns=columns)

@@ -328,7 +328,12 @@ NODES = _schema(
     tier=("label", "", "Tier of the node.", TEXT),
     node_type=("label", "", "normal, low_cost or client."),
     role=("label", "", "Software on it, for example mysql."),
-    cpu_cores=("number", "cores", "CPU capacity in force during the run; null = not limited.", POSITIVE),
+    cpu_cores=(
+        "number",
+        "cores",
+        "CPU capacity in force: the limit, else the cores of its own machine; null = neither.",
+        POSITIVE,
+    ),
     memory_bytes=("count", "bytes", "Memory limit; null = not limited.", POSITIVE),
     disk_bytes_s=("number", "bytes_per_s", "Limit of the disk for reads, and the same for writes; null = not limited."),
     network_bits_s=("number", "bits_per_s", "Limit of the network inwards, and the same outwards; null = not limited."),

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from ntier_harness.request import make_spec
 
 from .fake_cloud import FakeCloud
 
@@ -104,7 +105,8 @@ class RentedWorld:
         (self.root / "setup" / "build.py").write_text(BUILD)  # nothing is installed on records
         self.installs()
         self.python = self._own_python(folder / "venv")
-        data = self.place / "data" / "postgresql-tiny"
+        spec = make_spec({"topo": "1/1/1/1P", "data": "tiny", "target": fake.target}, self.root, 2)
+        data = self.place / "data" / spec.data_folder
         data.mkdir(parents=True)
         (data / "data.json").write_text("{}")
         self.stand_in.mkdir()

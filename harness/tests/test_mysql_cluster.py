@@ -192,7 +192,7 @@ def programs(machine) -> None:
 def test_roles_load_the_tables_that_no_image_can_hold(lab, spec):
     machine, cluster = lab(), spec(topo="1/1/2/2C")
     assert sweep.run(machine, cluster) == 0
-    folder = machine.paths.data / "ndbmtd-small"
+    folder = machine.paths.data / cluster.data_folder
     told = json.loads(machine.paths.deployment.read_text())
     assert told["ntier_data_source"] == str(folder)
     assert len(told["ntier_data_digest"]) == 64

@@ -124,7 +124,9 @@ def test_from_nothing_to_nodes_and_back_to_nothing(rental: Rental) -> None:
 
     nodes = {n.name: n for n in read_nodes(place / "nodes.json")}  # the contract of every target
     assert nodes["db1"].address == "10.98.4.1"
-    assert (nodes["db1"].role, nodes["db1"].image, nodes["db1"].cpu_cores) == ("postgresql", "postgresql-tiny", None)
+    assert (nodes["db1"].role, nodes["db1"].image, nodes["db1"].cpu_cores) == (
+        "postgresql", rental.spec().data_folder, None,
+    )  # fmt: skip
     assert nodes["db1"].cores == 2
     assert nodes["db1"].memory_bytes == 7900000 * 1024  # as the machine said, not as its type does
 

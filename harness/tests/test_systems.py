@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from ntier_analysis.contracts.nodes import Node
+from ntier_harness import tables
 from ntier_harness.cli import cli, main
 from ntier_harness.deploy import installs, services
-from ntier_harness.errors import RequestError
+from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.ledger import Attempt, attempts, check_same_experiment
 from ntier_harness.paths import Paths
 from ntier_harness.plan import order
@@ -20,7 +21,7 @@ from ntier_harness.request import make_spec
 from ntier_harness.runner import Runner
 from ntier_harness.settings import values
 from ntier_harness.ssh import Nodes
-from ntier_harness.systems import find, names
+from ntier_harness.systems import find, makers, names
 from ntier_harness.systems.definition import schema
 from ntier_harness.systems.notation import parse
 from ntier_harness.systems.reading import examine
@@ -65,6 +66,9 @@ verify:
   requests:
     - {name: page, tier: front, port: 80, path: /}
 """
+
+
+DATA = "data: {tier: back, default: tiny, profiles: {tiny: few}}\nload:"
 
 
 def said(tmp_path: Path, text: str) -> list[str]:
@@ -121,6 +125,11 @@ def test_a_small_system_is_right(tmp_path):
          "variants: {v: {title: V, tier: back, default: a, choices: {a: {ports: {back: [81]}}}}}\nnotation:",
          "variants.v.choices.a.ports.back.0: port: '81' is unknown; allowed are none"),
         ("kind: command, command: [python3, load.py]", "kind: jmeter, plan: load.jmx", "load.jmx does not exist"),
+        ("load:", DATA.replace("}}", "}, in_image: true}"),
+         "data.in_image: setup/images/images.yml makes images with the data of rubbos only; leave it out"),
+        ("load:", DATA.replace("}}", "}, told: {a: b}}"), "data.told: needs generate: CMD"),
+        ("load:", DATA.replace("}}", "}, generate: [awk, '{print}']}"),
+         "data.generate.1: '{print}': in braces are allowed {profile}, {seed}, {now_s}, {out}; write {{ and }} for"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_place(tmp_path, old, new, says):
@@ -183,6 +192,13 @@ def test_a_trial_records_the_checks_of_its_tiers(topo, known):
     assert told.checks_own["pages_computed"].wanted.bound == 0.9
 
 
+@pytest.mark.parametrize(("system", "topo", "told"), [("rubbos", "1/1/1/1M", True), ("toy", "1/1", False)])
+def test_a_trial_records_whether_its_nodes_tell_what_they_hold(system, topo, told):
+    """Without that, check R2 would refuse every trial of a system that writes and has two databases."""
+    spec = make_spec({"system": system, "topo": topo}, ROOT, 2)
+    assert described(spec, order(spec)[0]).restores is told
+
+
 def test_any_number_may_be_the_factor(plan):
     spec = plan(factor="sleep_s=0.5,0.1,2", users="30", reps="2")
     assert spec.sweep == "small.1-2.reads.sleep-s-users30"
@@ -221,6 +237,38 @@ def test_clients_reach_what_verifies_too(plan):
         "front": [{"from": "client", "port": 80}],
         "back": [{"from": "client", "port": 8081}],
     }, "back has no ports that front reaches"
+
+
+def test_what_a_command_generated_is_handed_to_the_roles_of_any_system(plan, lab):
+    def spec(seed=1):
+        file.write_text(text.replace("load:", DATA.replace("}}", f"}}, seed: {seed}, {made}}}"), 1))
+        return plan()
+
+    file = plan().system.folder / "system.yaml"
+    text, made, machine = file.read_text(), 'generate: [java, "{profile}", --out, "{out}"]', lab()
+    assert spec().images == ("web", "postgresql", "client"), "not an image with the data of another system"
+    told = tables.for_roles(machine.runner, machine.paths, spec())
+    folder = Path(told["ntier_data_source"])
+    assert (folder / "data.json").exists()
+    assert len(told["ntier_data_digest"]) == 64
+    assert folder.name.startswith("small-tiny-")
+    other = tables.for_roles(machine.runner, machine.paths, spec(seed=2))
+    assert other["ntier_data_source"] != str(folder), "data of another seed are other data"
+
+
+def test_a_command_that_does_not_describe_its_data_is_named(plan, lab, monkeypatch):
+    file = plan().system.folder / "system.yaml"
+    file.write_text(file.read_text().replace("load:", DATA.replace("}}", "}, generate: [java]}"), 1))
+    machine = lab()
+    monkeypatch.setattr(machine.runner, "run", lambda *_a, **_b: None)
+    with pytest.raises(WorkError, match=r"small/system.yaml: data.generate: the command made no .*/data.json"):
+        tables.for_roles(machine.runner, machine.paths, plan())
+
+
+def test_set_up_makes_the_programs_that_a_command_uses():
+    rubbos = find(ROOT, "rubbos").definition.data
+    assert makers(ROOT, rubbos.generate) == ["rubbos-app"]
+    assert makers(ROOT, ["java", "-jar", "other.jar"]) == []
 
 
 @pytest.mark.parametrize("key", ["u01000.r01", "sleep_s-0_1.r02.a2", "n-100.r01"])

@@ -47,6 +47,12 @@ def ordered(tiers: Iterable[str], order: tuple[str, ...]) -> list[str]:
     return [*(t for t in order if t in own), *sorted(own - set(order))]
 
 
+def objectives_of(trial: pd.Series) -> dict[str, float]:
+    """Interaction -> its own response-time objective, ms. `trial`: a row of the table `trials`."""
+    text = _given(trial, "system")
+    return _with_value(text, 0.0).objectives if text else {}
+
+
 def _with_value(text: str, value: float) -> System:
     """The store keeps the factor's value in a column of its own, so that the text is the same for all trials."""
     import orjson

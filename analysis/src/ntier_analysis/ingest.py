@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ntier_analysis.contracts.files import RECORD_BYTES, read_bytes, read_json
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
 from ntier_analysis.labels import categorized, joined, of_parts
+from ntier_analysis.objectives import in_time
 from ntier_analysis.statistics import throughput as rates
 from ntier_analysis.statistics.backlog import backlog
 from ntier_analysis.store.schema import STORE_SCHEMA, TABLES
@@ -317,7 +319,7 @@ def _client_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: 
     frame, (start, end) = trial.interactions, trial.run
     names = ["t_s", "interaction", "response_time_ms", "ok", "bytes", "client"]
     tables["interactions"] = frame[names].assign(phase=trial.phase_of(frame["t_s"].to_numpy()))
-    row = summary(frame, start, end, trial.manifest.slo_ms)
+    row = summary(frame, start, end, trial.manifest.slo_ms, trial.system.objectives)
     cut = _cut_off(trial) if trial.wrote("users.csv") else 0
     row["pending"] = int(((frame["start_s"] < end) & (frame["t_s"] >= end)).sum()) + cut
     if trial.load_model is LoadModel.CLOSED and trial.wrote("thinks.csv"):
@@ -368,14 +370,16 @@ def _arrivals(trial: RawTrial, pending: int) -> dict:
     }
 
 
-def summary(frame: pd.DataFrame, start: float, end: float, slo_ms: float | None) -> dict:
-    """Throughput, goodput and response times of the run phase from `t_s, response_time_ms, ok`. Errors do not count as
-    throughput, and their times enter no percentile."""
+def summary(
+    frame: pd.DataFrame, start: float, end: float, slo_ms: float | None, own: Mapping[str, float] | None = None
+) -> dict:
+    """Throughput, goodput and response times of the run phase from `t_s, interaction, response_time_ms, ok`. Errors do
+    not count as throughput, and their times enter no percentile. `own`: objectives of single interactions."""
     run = frame[(frame["t_s"] >= start) & (frame["t_s"] < end)]
     good = run[run["ok"]]
     times, response = good["t_s"].to_numpy(), good["response_time_ms"].to_numpy()
     rate = rates.throughput(times, start, end)
-    within = int((response <= slo_ms).sum()) if slo_ms else len(response)
+    within = int(in_time(good, slo_ms, own or {}).sum())
     return {
         "throughput_per_s": rate.value,
         "throughput_low_per_s": rate.low,

@@ -214,9 +214,15 @@ def test_a_figure_is_drawn_once_per_file_and_its_layout_is_made_without_drawing(
 
 
 def test_no_nominal_axis_and_no_goodput_where_they_would_repeat_the_measured_line():
-    drawing = loads.throughput(trials().assign(scale=1.0, slo_ms=np.nan), None)
+    measured = trials().assign(scale=1.0, slo_ms=np.nan)
+    drawing = loads.throughput(measured.assign(goodput_per_s=measured["throughput_per_s"]), None)
     assert drawing.figure.axes[0].child_axes == []
     assert "goodput" not in labels(drawing)
+
+
+def test_the_goodput_of_interactions_with_objectives_of_their_own_is_drawn():
+    """The load has none, so slo_ms is empty."""
+    assert "goodput" in labels(loads.throughput(trials().assign(slo_ms=np.nan), None))
 
 
 def test_percentiles_with_too_few_samples_are_missing():

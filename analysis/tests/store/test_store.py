@@ -11,7 +11,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from ntier_analysis.contracts import Manifest, State, implied
+from ntier_analysis.contracts.system import Interaction
 from ntier_analysis.errors import DataError
+from ntier_analysis.expectation.loads import at_load
+from ntier_analysis.expectation.quantities import read_facts
 from ntier_analysis.importing import import_folder
 from ntier_analysis.ingest import attempts, ingest_sweep, sweep_folders
 from ntier_analysis.store import query, tables
@@ -51,6 +54,30 @@ def store(raw):
 
 def frames(store: Path) -> dict[str, pd.DataFrame]:
     return {name: read_table(store, name) for name in TABLES}
+
+
+def test_an_interaction_has_its_own_objective(tmp_path):
+    """Goodput, and its interval, count it instead of the load's."""
+    folder = write_trial(tmp_path / "raw", Spec(300, TRUTH, phases=(2.0, 20.0, 1.0), seal=False))
+    manifest = Manifest.read(folder)
+
+    def goodput(slo_ms, own_ms=None):
+        done = manifest.model_copy(update={"slo_ms": slo_ms})
+        if own_ms:
+            said = [Interaction(name="StoriesOfTheDay", slo_ms=own_ms)]
+            done.system = implied.system(300).model_copy(update={"interactions": said})
+        done.write(folder)
+        store = tmp_path / f"{slo_ms}-{own_ms}"
+        ingest_sweep(folder.parent, store)
+        (row,) = read_table(store, "trials").itertuples()
+        facts = read_facts(store, [SWEEP])[SWEEP]
+        found = at_load("goodput", "300", facts.trials.assign(valid=True), lambda: facts.table("interactions"), "")
+        return row.goodput_per_s, (found.low, found.high)
+
+    none, all_ = goodput(1e-6), goodput(None)
+    assert none[0] == 0 < all_[0]
+    assert goodput(1e-6, own_ms=1e6) == all_
+    assert goodput(None, own_ms=1e-6) == none
 
 
 def test_every_table_has_the_schema_with_units(store):

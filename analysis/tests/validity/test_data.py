@@ -4,7 +4,8 @@ otherwise one at a time."""
 import json
 
 import pytest
-from ntier_analysis.contracts import Manifest, Outcome
+from ntier_analysis.contracts import Manifest, Outcome, implied
+from ntier_analysis.contracts.system import Interaction
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.registry import validate
 from synthetic import JTL, Spec, Truth, _csv, write_trial
@@ -92,6 +93,26 @@ def test_rows_that_were_not_counted_do_not_pass(tmp_path):
     by_id = trial(tmp_path, None)
     assert {by_id[i].outcome for i in ("R1", "R2")} == {Outcome.UNDECIDABLE}
     assert all(by_id[i].required for i in ("R1", "R2"))
+
+
+@pytest.mark.parametrize("restores", [None, False, True])
+def test_replicas_are_compared_unless_the_system_said_that_they_tell_nothing(tmp_path, restores):
+    """Two nodes of a system that promises no rows, and no file of what they hold."""
+    folder = write_trial(
+        tmp_path / "raw", Spec(600, Truth({"db": 0.001}), phases=(2, 10, 2), mix="read_write", seal=False)
+    )
+    (folder / "config/read_write.csv").write_text("from,to,probability\nBuy,Buy,1\n")
+    manifest = Manifest.read(folder)
+    first = next(n for n in manifest.nodes if n.tier == "db")
+    manifest.nodes.append(first.model_copy(update={"name": "db2", "index": 2}))
+    told = {"interactions": [Interaction(name="Buy", writes=True)], "restores": restores}
+    manifest.model_copy(update={"system": implied.system(600).model_copy(update=told)}).write(folder)
+    check = next(c for c in validate(RawTrial(folder)).checks if c.id == "R2")
+    if restores is False:
+        assert check.outcome is Outcome.PASS
+        assert "do not tell what they hold" in check.detail
+    else:
+        assert (check.outcome, check.required) == (Outcome.UNDECIDABLE, True)
 
 
 def test_nodes_before_the_data_may_be_those_that_show_them(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -146,7 +148,7 @@ class Spec:
     def image(self, tier: str) -> str:
         """The image of its nodes on target local, by its name in `setup/images`."""
         definition, role = self.system.definition, self.role(tier)
-        own = self.data_folder if tier == self.data_tier and self.data_in_image else role
+        own = self.data_image if tier == self.data_tier and self.data_in_image else role
         built = role in self.built_roles and not self.system.role(role)
         return definition.tier(tier).image or (own if built else BARE_IMAGE)
 
@@ -166,9 +168,9 @@ class Spec:
 
     @property
     def loads_data(self) -> bool:
-        """Whether roles load generated data at deployment, because no image can hold them."""
+        """Whether roles load generated data at deployment, because no image holds them."""
         data = self.system.definition.data
-        return data is not None and data.in_image and not self.data_in_image
+        return data is not None and bool(data.generate) and not self.data_in_image
 
     @property
     def showing_tier(self) -> str | None:
@@ -177,9 +179,19 @@ class Spec:
         return next(filter(None, shown), self.data_tier)
 
     @property
-    def data_folder(self) -> str:
-        """Name of the folder of its generated data, and of the image that has them."""
+    def data_image(self) -> str:
+        """Name of the image of set-up's that has its data, and of the folder with what set-up left of them."""
         return f"{self.role(self.data_tier)}-{self.data_profile}" if self.data_tier else ""
+
+    @property
+    def data_folder(self) -> str:
+        """Name of the folder of the data that were generated for it. Another system, profile, seed or command makes
+        other data."""
+        data = self.system.definition.data
+        if data is None:
+            return ""
+        made = hashlib.sha256(json.dumps([data.seed, data.generate]).encode()).hexdigest()[:8]
+        return f"{self.system.name}-{self.data_profile}-{made}"
 
     @property
     def restores(self) -> bool:

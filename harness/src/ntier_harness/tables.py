@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ntier_harness.errors import WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.spec import Spec
+from ntier_harness.systems import makers
 
 LIMIT_S = 1800.0
 
@@ -28,6 +30,9 @@ def generated(runner: Runner, paths: Paths, spec: Spec) -> Path | None:
         new.mkdir(parents=True)
         facts = {"profile": spec.data_profile, "seed": data.seed, "now_s": int(runner.now()), "out": new}
         runner.run([part.format(**facts) for part in data.generate], cwd=paths.root, timeout=LIMIT_S)
+        if not (new / "data.json").exists():
+            said = f"the command made no {new / 'data.json'}, which describes the data"
+            raise WorkError(f"{spec.system.folder / 'system.yaml'}: data.generate: {said}")
         new.rename(folder)
     return folder
 
@@ -39,9 +44,11 @@ def digest(folder: Path) -> str:
 
 def for_roles(runner: Runner, paths: Paths, spec: Spec) -> dict[str, Any]:
     """Variables with which roles load the tables at deployment; none if an image has them. Makes the tables, and the
-    program that makes them, if they are not there."""
-    if not spec.loads_data:
+    program that makes them if it is one of the project's, if they are not there."""
+    data = spec.system.definition.data
+    if data is None or not spec.loads_data:
         return {}
-    runner.run([sys.executable, str(paths.root / "setup" / "build.py")], timeout=LIMIT_S)
+    if modules := makers(paths.root, data.generate):
+        runner.run([sys.executable, str(paths.root / "setup" / "build.py"), *modules], timeout=LIMIT_S)
     folder = generated(runner, paths, spec)
     return {} if folder is None else {"ntier_data_source": str(folder), "ntier_data_digest": digest(folder)}

@@ -13,7 +13,7 @@ from typing import Any
 
 from ntier_analysis.contracts.manifest import Manifest, Phase, State, Validity
 from ntier_analysis.contracts.nodes import Node
-from ntier_analysis.contracts.system import Factor, Interaction, Resource, System, Tier
+from ntier_analysis.contracts.system import Factor, Interaction, System, Tier
 
 import ntier_harness
 from ntier_harness import collect, durable, ledger, versions
@@ -95,11 +95,7 @@ def described(spec: Spec, trial: Trial) -> System:
         factor=varied(spec, trial),
         scaled=d.load.factor.scales,
         interactions=[Interaction(name=n, writes=i.writes, slo_ms=i.slo_ms) for n, i in d.interactions.items()],
-        resources=[
-            Resource(name=n, tier=r.tier, utilization=r.utilization)
-            for n, r in d.resources.items()
-            if r.tier in counts
-        ],
+        restores=d.data is not None and d.data.restores,
         checks_off=d.checks.off,
         checks_own={n: check for n, check in d.checks.own.items() if check.wanted.tier in counts},
     )  # fmt: skip

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.contracts.system import NOT_TIERS
-from ntier_analysis.described import loads
+from ntier_analysis.described import loads, objectives_of
 from ntier_analysis.errors import DataError
+from ntier_analysis.objectives import in_time
 from ntier_analysis.places import opened
 from ntier_analysis.prediction.demands import TierDemand, known_tier_demands
 from ntier_analysis.statistics.percentiles import T_95, Percentile, percentile_interval
@@ -67,11 +68,12 @@ def read_side(text: str, store: Path) -> Side:
     trials = read_table(where, "trials", name)
     trials = trials[trials["valid"].fillna(False).astype(bool)]
     trials = trials.assign(load=loads(trials)).sort_values(["load", "rep"])
-    columns = ["trial", "t_s", "ok", "response_time_ms"]
+    columns = ["trial", "t_s", "interaction", "ok", "response_time_ms"]
     done = read_table(where, "interactions", name, columns=columns)
     wanted = [("metric", "==", "used_cores"), ("phase", "==", "run")]
     used = read_table(where, "samples", name, columns=["trial", "t_s", "node", "tier", "value"], filters=wanted)
-    rows = [row for t in trials.itertuples() for row in _trial(t, done, used)]
+    own = objectives_of(trials.iloc[0]) if len(trials) else {}
+    rows = [row for t in trials.itertuples() for row in _trial(t, done, used, own)]
     columns = ["metric", "tier", "users", "load", "rep", "start_s", "value", "error"]
     values = pd.DataFrame(rows, columns=columns).dropna(subset=["value"])
     nodes = read_table(where, "nodes", name)
@@ -80,7 +82,7 @@ def read_side(text: str, store: Path) -> Side:
     return Side(text, where, name, trials, verdict, values[values["value"] >= 0], demands)
 
 
-def _trial(trial, done: pd.DataFrame, used: pd.DataFrame) -> list[tuple]:
+def _trial(trial, done: pd.DataFrame, used: pd.DataFrame, own: dict[str, float]) -> list[tuple]:
     """Rows of `Side.values` of one trial."""
     mine = done[(done["trial"] == trial.trial) & done["ok"].astype(bool)]
     edges = np.linspace(trial.run_start_s, trial.run_end_s, BATCHES + 1)
@@ -91,8 +93,8 @@ def _trial(trial, done: pd.DataFrame, used: pd.DataFrame) -> list[tuple]:
     seconds = np.diff(edges)
     counts = np.array([len(p) for p in parts])
     errors = {"throughput_per_s": _error(counts / seconds[: len(counts)])}
-    slo = trial.slo_ms
-    good = np.array([(p <= slo).sum() if pd.notna(slo) else len(p) for p in parts])
+    met = in_time(mine, trial.slo_ms, own)
+    good = np.array([met[batch == k].sum() for k in range(len(parts))])
     errors["goodput_per_s"] = _error(good / seconds[: len(good)])
     enough = len(parts) == BATCHES and counts.min() > 0
     errors["response_time_mean_ms"] = _error(np.array([p.mean() for p in parts])) if enough else float("nan")

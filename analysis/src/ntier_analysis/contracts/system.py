@@ -75,7 +75,7 @@ class Interaction(_Part):
 
 
 class Resource(_Part):
-    """What is measured besides CPU, disk, network and memory of each node."""
+    """What older records say is measured besides CPU, disk, network and memory of each node."""
 
     name: Name
     tier: Name
@@ -155,6 +155,10 @@ class System(_Part):
     interactions: list[Interaction] = Field(default_factory=list)
     """Empty: not known beforehand; those that the driver reports are taken as they come."""
     resources: list[Resource] = Field(default_factory=list)
+    """In older records; nothing reads them. Pools are known by the names of their counters (systems/README.md)."""
+    restores: bool | None = None
+    """Whether its nodes can tell and restore what they hold, so that trials that write have it from before and after;
+    None: not told (older records)."""
     checks_off: dict[str, Text] = Field(default_factory=dict)
     """Validity checks that do not apply to this system, with the reason; the report shows both."""
     checks_own: dict[Name, OwnCheck] = Field(default_factory=dict)
@@ -189,3 +193,8 @@ class System(_Part):
     def writing(self) -> frozenset[str]:
         """Names of the interactions that write."""
         return frozenset(i.name for i in self.interactions if i.writes)
+
+    @property
+    def objectives(self) -> dict[str, float]:
+        """Interaction -> its own response-time objective, ms; those without one have the load's."""
+        return {i.name: i.slo_ms for i in self.interactions if i.slo_ms is not None}

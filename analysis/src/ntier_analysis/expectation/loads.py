@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ntier_analysis.described import objectives_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity, mean_of_trials
+from ntier_analysis.objectives import in_time
 from ntier_analysis.statistics.percentiles import percentile_interval
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, of_batches, percentile
 from ntier_analysis.statistics.throughput import at_load as of_load
@@ -149,8 +151,8 @@ def _within(name: str, trial: pd.Series, done: pd.DataFrame) -> tuple[float | No
     if name == "throughput":
         interval = of_batches(np.array([len(p) for p in parts]) / np.diff(edges), len(response))
         return max(0.0, interval.low), interval.high
-    slo = trial["slo_ms"]
-    good = np.array([(p <= slo).sum() if pd.notna(slo) else len(p) for p in parts]) / np.diff(edges)
+    met = in_time(done, trial["slo_ms"], objectives_of(trial))
+    good = np.array([met[part == k].sum() for k in range(BATCHES)]) / np.diff(edges)
     interval = of_batches(good, len(response))
     return max(0.0, interval.low), interval.high
 

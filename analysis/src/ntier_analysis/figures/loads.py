@@ -265,7 +265,8 @@ def top_rate(trials: pd.DataFrame) -> float:
 
 def has_goodput(trials: pd.DataFrame) -> bool:
     """Without an objective the goodput equals the throughput, so it is not drawn."""
-    return bool(trials["slo_ms"].notna().any() and trials["goodput_per_s"].notna().any())
+    asked = trials["slo_ms"].notna().any() or (trials["goodput_per_s"] < trials["throughput_per_s"]).any()
+    return bool(asked and trials["goodput_per_s"].notna().any())
 
 
 def _law(axes, trials: pd.DataFrame) -> None:

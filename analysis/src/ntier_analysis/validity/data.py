@@ -73,6 +73,8 @@ def replicas(trial: RawTrial) -> Finding:
         return not_applicable("one node holds the data, and no interaction of this system promises rows")
     if not _writes(trial):
         return exact(0.0, 0.0, "tables", NOT_WRITTEN, 0)
+    if trial.system.restores is False:
+        return not_applicable("nodes of this system do not tell what they hold (data: restores: in system.yaml)")
     states = [trial.json(f"nodes/{name}/data_after.json") for name in names]
     differ = sorted(t for t in states[0] if any(state.get(t) != states[0][t] for state in states[1:]))
     detail = f"differ: {', '.join(differ)}" if differ else f"{counted(len(names), 'replica')}, {len(states[0])} tables"

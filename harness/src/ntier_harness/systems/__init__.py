@@ -10,7 +10,7 @@ from pathlib import Path
 from ntier_harness.errors import unknown
 from ntier_harness.files import read_text, read_yaml
 from ntier_harness.systems.definition import Definition
-from ntier_harness.systems.reading import FILE, read
+from ntier_harness.systems.reading import FILE, IMAGES, read
 from ntier_harness.systems.rules import Rules
 from ntier_harness.systems.rules import load as load_rules
 
@@ -76,5 +76,12 @@ def built_roles(root: Path) -> tuple[str, ...]:
 
 def bases(root: Path) -> dict[str, str]:
     """Role -> the distribution that its image is made from, which has its packages; empty where there is no set-up."""
-    file = root / "setup" / "images" / "images.yml"
+    file = root / IMAGES
     return {role: image["base"] for role, image in read_yaml(file)[0]["images"].items()} if file.exists() else {}
+
+
+def makers(root: Path, command: list[str]) -> list[str]:
+    """Modules of set-up's that make a file which the command uses."""
+    file = root / IMAGES
+    artefacts = read_yaml(file)[0]["artefacts"] if file.exists() else {}
+    return [module for module, made in artefacts.items() if set(made["outputs"]) & set(command)]

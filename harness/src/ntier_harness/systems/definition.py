@@ -19,6 +19,8 @@ Text = Annotated[str, Field(min_length=1, max_length=400)]
 Positive = Annotated[float, Field(gt=0)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Number = int | float
+GENERATE_NAMES = ("profile", "seed", "now_s", "out")
+"""What the command that makes the data may use, in braces."""
 MAX_PHASE_S = 86_400
 WARM_UP_S = 30.0
 UNCOUNTED = tuple(name for name in NOT_TIERS if name not in ("client", "host"))
@@ -99,8 +101,8 @@ class DataChange(Part):
     """What is different of the data with one choice of a variant."""
 
     in_image: bool = True
-    """If false, no image holds the data, although `data: in_image` says so: the roles load them at deployment. They
-    find the folder of the tables in ntier_data_source, and the digest of its data.json in ntier_data_digest."""
+    """If false, no image holds the data, although `data: in_image` says so: the roles load them at deployment
+    (`data: generate`)."""
     shown_by: Word | None = None
     """Tier whose nodes show what the data are (`ntier-data`), if those that hold them cannot. When data are kept or put
     back, its nodes take part: they are stopped first (`ntier-restore`) and started last (`ntier-restore resume`)."""
@@ -243,13 +245,15 @@ class Data(Part):
     default: Word
     seed: int = 1
     in_image: bool = False
-    """Whether set-up makes an image of the tier's nodes for each profile: ROLE-PROFILE."""
+    """Whether set-up makes an image of the tier's nodes for each profile: ROLE-PROFILE. It does so for the system that
+    setup/images/images.yml names (`data_system`); for others this is refused."""
     restores: bool = False
     """Whether nodes can keep and restore their data (`ntier-restore`), which workloads that write need."""
     generate: list[Text] = Field(default_factory=list)
     """Command that makes the tables in the folder {out}. It is run in the project's folder and may use {profile},
-    {seed} and {now_s}. It describes what it made in {out}/data.json: one object of names and values. Empty: roles make
-    the tables."""
+    {seed} and {now_s}; other braces are doubled. It describes what it made in {out}/data.json: one object of names and
+    values. Roles load it at deployment, unless an image has it: they find the folder in ntier_data_source, and the
+    digest of data.json in ntier_data_digest. Empty: roles make the data."""
     told: dict[str, Text] = Field(default_factory=dict)
     """Properties that users of a mix get because of the data: name -> text. A text may hold names of data.json in
     braces, and {reference_date}: the day of its `reference_time_s` (s since 1970, UTC)."""
@@ -400,14 +404,6 @@ class Interaction(Part):
     """Response-time objective, ms. Default: the load's."""
 
 
-class Resource(Part):
-    """What is measured besides CPU, disk, network and memory."""
-
-    tier: Word
-    utilization: Text
-    """One sentence: what its utilization of 100 % means."""
-
-
 class Checks(Part):
     @model_validator(mode="before")
     @classmethod
@@ -470,7 +466,6 @@ class Definition(Part):
     load: Load
     interactions: dict[Text, Interaction] = Field(default_factory=dict)
     """Empty: Ntier takes the names that the driver reports."""
-    resources: dict[Word, Resource] = Field(default_factory=dict)
     checks: Checks = Checks()
     verify: Verify = Verify()
     reset: list[Reset] = Field(default_factory=list)

@@ -11,9 +11,10 @@ from pydantic import ValidationError
 
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.files import read_yaml
-from ntier_harness.systems.definition import UNCOUNTED, By, Choice, Definition, Parameter, Setting
+from ntier_harness.systems.definition import GENERATE_NAMES, UNCOUNTED, By, Choice, Definition, Parameter, Setting
 
 FILE = "system.yaml"
+IMAGES = Path("setup", "images", "images.yml")  # of the checkout: what set-up makes images of
 RESERVED_TIERS = ("client", "host", "all", "ungrouped", "localhost")
 Key = tuple[str | int, ...]
 
@@ -132,6 +133,7 @@ def _contradictions(d: Definition, folder: Path, roles: Path) -> Iterator[tuple[
     yield from _notation(d)
     yield from _settings(d)
     yield from _others(d)
+    yield from _data(d, roles.parent.parent)
     yield from _roles(d, folder, roles)
     yield from _files(d, folder)
 
@@ -324,9 +326,6 @@ def out_of_range(setting: Setting | Parameter, value: Any) -> str:
 
 def _others(d: Definition) -> Iterator[tuple[Key, str]]:
     tiers = d.tier_names
-    if d.data:
-        yield from _among(("data", "tier"), d.data.tier, tiers, "tier")
-        yield from _among(("data", "default"), d.data.default, d.data.profiles, "profile")
     yield from _among(("load", "entry", "tier"), d.load.entry.tier, tiers, "tier")
     load = d.load
     if bool(load.workloads) == bool(load.mixes):
@@ -343,8 +342,6 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
         yield ("load", "factor", "name"), f"{load.factor.name} is not a number; a factor needs a range"
     for name in set(load.parameters) & set(d.settings):
         yield ("load", "parameters", name), "is a setting already"
-    for name, resource in d.resources.items():
-        yield from _among(("resources", name, "tier"), resource.tier, tiers, "tier")
     for name, check in d.checks.own.items():
         yield from _among(("checks", "own", name, "expect"), check.wanted.tier, tiers, "tier")
     for i, request in enumerate(d.verify.requests):
@@ -353,6 +350,27 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
         yield from _among(("reset", i, "tier"), reset.tier, tiers, "tier")
     if d.deploy == "roles" and not (d.verify.requests or d.verify.playbook):
         yield ("verify",), "give requests: with the answers that they get when all tiers serve, or a playbook:"
+
+
+def _data(d: Definition, root: Path) -> Iterator[tuple[Key, str]]:
+    """`root`: the checkout, whose set-up makes images with the data of one system only."""
+    if d.data is None:
+        return
+    yield from _among(("data", "tier"), d.data.tier, d.tier_names, "tier")
+    yield from _among(("data", "default"), d.data.default, d.data.profiles, "profile")
+    if d.data.in_image and (root / IMAGES).exists():
+        whose = read_yaml(root / IMAGES)[0]["data_system"]
+        if d.name != whose:
+            text = f"{IMAGES} makes images with the data of {whose} only; leave it out: roles make or load the data"
+            yield ("data", "in_image"), text
+    if d.data.told and not d.data.generate:
+        yield ("data", "told"), "needs generate: CMD, whose data.json it is taken from"
+    for i, word in enumerate(d.data.generate):
+        try:
+            word.format_map(dict.fromkeys(GENERATE_NAMES, ""))
+        except (KeyError, IndexError, ValueError, AttributeError):
+            allowed = ", ".join(f"{{{name}}}" for name in GENERATE_NAMES)
+            yield ("data", "generate", i), f"{word!r}: in braces are allowed {allowed}; write {{{{ and }}}} for braces"
 
 
 def _roles(d: Definition, folder: Path, shared: Path) -> Iterator[tuple[Key, str]]:

@@ -169,7 +169,7 @@ class Hosts(Free):
             for n, h in hosts.items()
         }
         values = common_variables(spec) | {"hosts": machines}
-        for tier in values["tiers"]:  # nothing is cloned; which data there are is known by the image's name
+        for tier in values["tiers"]:  # nothing is cloned; which data there are is known by this name
             tier["image"] = spec.data_folder if tier["name"] == spec.data_tier else None
         return values
 
@@ -276,7 +276,7 @@ class Hosts(Free):
         """Artefacts, digests of the installations and data, as set-up makes them for images; what is there is kept."""
         build = [sys.executable, str(self._build), "--digests", str(self.paths.install_digests)]
         self.runner.run(build, timeout=1800)
-        folder = None if spec.loads_data else tables.generated(self.runner, self.paths, spec)
+        folder = tables.generated(self.runner, self.paths, spec) if spec.data_in_image else None
         variables = {
             "machine_owner": self.owner,
             "machine_apt_sources": inventory.apt_sources,

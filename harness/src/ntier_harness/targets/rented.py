@@ -309,7 +309,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         """Input of the Terraform root; no secret is among them."""
         place = self.location() or next(iter(self.offer.locations))
         common = common_variables(spec)
-        for tier in common["tiers"]:  # nothing is cloned; which data there are is known by the image's name
+        for tier in common["tiers"]:  # nothing is cloned; which data there are is known by this name
             tier["image"] = spec.data_folder if tier["name"] == spec.data_tier else None
         types = {n: t.model_dump(include={"type", "cores", "memory_bytes"}) for n, t in self.offer.node_types.items()}
         return common | {

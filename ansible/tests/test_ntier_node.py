@@ -260,6 +260,48 @@ def test_reset_says_what_is_wrong(node):
     assert json.loads(done.stdout)["problems"] == ["50-service: the queue is not empty"]
 
 
+SYSTEMCTL = """#!/bin/sh
+# As systemd tells: a socket has no main process and no restarts.
+case "$*" in *--timestamp*) echo "systemctl: unrecognized option '--timestamp=unix'" >&2; exit 1;; esac
+echo Id=docker.socket; echo ActiveState=active; echo ActiveEnterTimestampMonotonic=2500000; echo
+echo MainPID=7; echo NRestarts=1; echo Id=a.service; echo ActiveState=active; echo ActiveEnterTimestampMonotonic=0
+"""
+
+
+def test_units_that_are_no_services_and_an_older_systemd(node, tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/systemctl").write_text(SYSTEMCTL)
+    (tmp_path / "bin/systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    (node.etc / "services.d/system").write_text("docker.socket\na.service\n")
+    done = node.call("facts")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["services"] == [
+        {"unit": "docker.socket", "main_pid": 0, "active_enter_s": 2.5, "n_restarts": 0, "state": "active"},
+        {"unit": "a.service", "main_pid": 7, "active_enter_s": 0.0, "n_restarts": 1, "state": "active"},
+    ]
+
+
+def test_logs_of_one_name_are_all_kept(node, tmp_path):
+    paths = [tmp_path / place for place in ("nginx/error.log", "app/error.log", "nginx/access.log", "app/journal.log")]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    (node.etc / "logs.d/both").write_text("".join(f"{path}\n" for path in paths))
+    node.start()
+    for path in paths:
+        path.write_text(f"{path.parent.name} {path.name}\n")
+    assert node.call("stop", node.trial).returncode == 0
+    kept = {file.name: file.read_text() for file in (node.trial / "logs").iterdir() if file.name != "journal.log"}
+    prefix = str(tmp_path).strip("/").replace("/", "_")
+    assert kept == {
+        f"{prefix}_nginx_error.log": "nginx error.log\n",
+        f"{prefix}_app_error.log": "app error.log\n",
+        "access.log": "nginx access.log\n",
+        f"{prefix}_app_journal.log": "app journal.log\n",
+    }
+
+
 def test_drop_removes_only_trials(node, tmp_path):
     other = tmp_path / "precious"
     other.mkdir()

@@ -104,6 +104,14 @@ def test_each_fault_is_named(quick, monkeypatch, fault, rule, said):
     assert said in findings[rule].said
 
 
+def test_a_driver_is_found_from_where_it_is_named(monkeypatch):
+    """Also its files, although it is started in the folder of its run."""
+    monkeypatch.chdir(ROOT)
+    for command in (["drivers/http_driver.py"], [sys.executable, "drivers/http_driver.py"]):
+        assert examine(command, last="ready")["ready"].kept
+    assert check.absolute(["sh", "-c", "true", "./none"]) == ["sh", "-c", "true", "./none"]
+
+
 def test_the_last_words_are_a_reason():
     assert last_words("reading users.csv\nout of cheese\n\n") == ": out of cheese"
     assert last_words("") == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import socket
 import subprocess
 import tarfile
@@ -21,7 +22,7 @@ from ntier_harness.spec import Spec
 from ntier_harness.ssh import Access
 from ntier_harness.systems.reading import examine
 from ntier_harness.targets.hosts import Hosts
-from ntier_harness.targets.survey import SCRIPT, Serving
+from ntier_harness.targets.survey import SCRIPT, Serving, Strangers
 
 from .page import ROOT, copy_checkout, files_shown
 
@@ -127,6 +128,15 @@ def test_what_a_machine_lacks_is_one_line_with_what_mends_it():
     assert two == "unit no-such.service is not active; no-such-server does not run"
 
 
+def test_a_program_with_a_long_name_is_known_by_what_the_kernel_keeps_of_it():
+    service, told = ("prometheus-node-exporter",), "init prometheus-node sshd"
+    assert wrong(Serving(services=service), programs=told) == ""
+    assert wrong(Serving(services=service), programs="init prometheus") == f"{service[0]} does not run"
+    said = {"uid": "0", "os": "Debian", "distribution": "debian", "release": "13", "init": "systemd", "python": "p",
+            "owner": "", "databases": "", "programs": told, "listening": ""}  # fmt: skip
+    assert "prometheus-node-exporter runs" in Strangers(service, set(), ()).wrong(said, OURS)
+
+
 def test_a_folder_or_a_deployment_of_somebody_else_is_left_alone():
     assert wrong(Serving(), folder="/opt/ntier", owner=OURS) == ""
     assert wrong(Serving(), folder="/opt/ntier").startswith("has a folder /opt/ntier that is not ours: not touched")
@@ -214,14 +224,16 @@ def test_a_plan_comes_with_the_jmeter_that_set_up_made(shop, tmp_path):
 def test_units_and_the_command_that_resets_are_told_to_the_node(shop, tmp_path):
     file = shop / "systems/shop/system.yaml"
     text = file.read_text()
-    more = "reset:\n- {tier: web, command: touch /tmp/none}\n"
+    more = "reset:\n- {tier: web, command: touch /tmp/none}\n- {tier: web, command: touch /tmp/nothing}\n"
     file.write_text(text.replace("ports: [80],", "ports: [80], units: [nginx.service],") + more)
     try:
         home = unpacked(shop, "web", tmp_path)
     finally:
         file.write_text(text)
     assert (home / "etc/services.d/system").read_text() == "nginx.service\n"
-    assert (home / "etc/reset.d/90-system").read_text().endswith("touch /tmp/none\n")
+    assert re.findall("touch .*", (home / "etc/reset.d/90-system").read_text()) == [
+        "touch /tmp/none", "touch /tmp/nothing",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("whose", [OURS, "other-1"])

@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from ntier_harness.deploy import opaque
 from ntier_harness.errors import WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.playbooks import Events, play
 from ntier_harness.runner import Runner
 
+ROOT = Path(__file__).resolve().parents[2]
 PLAY = """
 - hosts: localhost
   connection: local
@@ -46,6 +49,22 @@ def test_a_failed_task_says_why(task, says, tmp_path):
         assert told or "v2_runner_on_failed" not in line  # at once, not when the others have ended
     assert done.returncode == 2
     assert told == [events.failure] == [says]
+
+
+def test_a_command_that_resets_a_tier_comes_to_the_node_as_it_is(tmp_path):
+    """Braces in it are the command's, not Ansible's."""
+    script = "#!/bin/sh\ndocker ps --format '{{.Names}} {{ none }}'\n"
+    tasks = yaml.safe_load((ROOT / "ansible/playbooks/deploy.yml").read_text())[0]["tasks"]
+    (task,) = (t for t in tasks if "ntier_reset" in t.get("when", ""))
+    copied = task["ansible.builtin.copy"] | {"dest": str(tmp_path / "90-system")}
+    task["ansible.builtin.copy"] = {k: v for k, v in copied.items() if k not in ("owner", "group")}
+    play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": [task]}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
+    known = {"ntier_tier": "db", "ntier_reset": {"db": opaque(script)}, "ansible_python_interpreter": sys.executable}
+    (tmp_path / "known.json").write_text(json.dumps(known))
+    argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", "localhost,", "-e", "@known.json", "play.yml"]
+    subprocess.run(argv, cwd=tmp_path, capture_output=True, check=True)
+    assert (tmp_path / "90-system").read_text() == script
 
 
 def test_the_deployment_knows_more_digests_than_set_up(tmp_path):

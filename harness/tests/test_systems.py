@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from ntier_harness import tables
 from ntier_harness.cli import cli, main
 from ntier_harness.deploy import installs, services
 from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.installed import hash_of
 from ntier_harness.ledger import Attempt, attempts, check_same_experiment
 from ntier_harness.paths import Paths
 from ntier_harness.plan import order
@@ -22,9 +24,9 @@ from ntier_harness.runner import Runner
 from ntier_harness.settings import values
 from ntier_harness.ssh import Nodes
 from ntier_harness.systems import find, makers, names
-from ntier_harness.systems.definition import schema
+from ntier_harness.systems.definition import Reset, schema
 from ntier_harness.systems.notation import parse
-from ntier_harness.systems.reading import examine
+from ntier_harness.systems.reading import OWN_ROLES, examine
 from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.terraform import common_variables
 from ntier_harness.trial import described, planned
@@ -125,6 +127,25 @@ def test_a_small_system_is_right(tmp_path):
          "variants: {v: {title: V, tier: back, default: a, choices: {a: {ports: {back: [81]}}}}}\nnotation:",
          "variants.v.choices.a.ports.back.0: port: '81' is unknown; allowed are none"),
         ("kind: command, command: [python3, load.py]", "kind: jmeter, plan: load.jmx", "load.jmx does not exist"),
+        ('factor: {name: users, title: Users, default: "10,20"}',
+         'parameters: {rate: {title: R, range: [1, 9], default: 1}}\n  factor: {name: rate, title: R, default: "1,2", '
+         'scales: true}',
+         "load.factor.scales: only users are multiplied by the scale; the factor is rate"),
+        ("title: Front", "title: Front\n    node_type: big", "tiers.0.node_type: node type: 'big' is unknown"),
+        ("example: 1/2", "example: 1/2, node_types: {L: {tier: back, node_type: big}}",
+         "notation.node_types.L.node_type: node type: 'big' is unknown"),
+        ("default: 4", "default: {by: node_type, values: {low_cost: 4}}",
+         "settings.workers.default.values: none for normal"),
+        (SMALL[SMALL.index("notation"):SMALL.index("load:")],
+         "notation: {forms: [[front, back]], example: 1/2, node_types: {L: {tier: back, node_type: low_cost}}}\n"
+         "settings:\n"
+         "  threads: {title: T, tier: back, range: [1, 9], default: {by: node_type, values: {normal: 4}}}\n",
+         "settings.threads.default.values: none for low_cost"),
+        ("name: back", "name: back_end", "tiers.1.name: back_end: machines are named by it, and a machine's name"),
+        ("load.py]", "load.py], files: [load.py]",
+         "load.driver.command.1: 'load.py' is a program of the client; the system's own file is called ./load.py"),
+        ("load.py]", "load/drvier.py]", "load/drvier.py is no file; a word with / names a file of the system's folder"),
+        ("load.py]", "load.py], files: [a/x.csv, b/x.csv]", "load.driver: two files have the name x.csv"),
         ("load:", DATA.replace("}}", "}, in_image: true}"),
          "data.in_image: setup/images/images.yml makes images with the data of rubbos only; leave it out"),
         ("load:", DATA.replace("}}", "}, told: {a: b}}"), "data.told: needs generate: CMD"),
@@ -136,6 +157,80 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path, old, new, says):
     problems = said(tmp_path, SMALL.replace(old, new, 1))
     assert any(says in line for line in problems), problems
     assert not any("\n" in line for line in problems)
+
+
+@pytest.mark.parametrize("word", ["/usr/bin/load", "--url=a/b", "http://shop/a", "plain"])
+def test_other_words_of_a_command_are_no_files(tmp_path, word):
+    assert said(tmp_path, SMALL.replace("load.py]", f'"{word}"]')) == []
+
+
+def test_a_mix_whose_name_nobody_could_ask_for_is_refused(tmp_path):
+    (tmp_path / "small/mixes").mkdir(parents=True)
+    begin, end = SMALL.index("  workloads:"), SMALL.index("  default_workload:")
+    text = SMALL[:begin] + "  mixes: mixes\n" + SMALL[end:]
+    (tmp_path / "small/mixes/reads.csv").touch()
+    assert said(tmp_path, text) == []
+    (tmp_path / "small/mixes/my mix.csv").touch()
+    (line,) = said(tmp_path, text)
+    assert "mixes/my mix.csv: a mix is called by the name of its file, which may have a-z, 0-9, _ and -" in line
+
+
+def own_roles(tmp_path: Path, **handlers: str) -> str:
+    """The small system with roles of its own before those of its two tiers; role -> name of its handler."""
+    for role, name in handlers.items():
+        for part, text in (("tasks", "[]"), ("handlers", f"- name: {name}\n  listen: []\n")):
+            (tmp_path / "small/roles" / role / part).mkdir(parents=True)
+            (tmp_path / "small/roles" / role / part / "main.yml").write_text(text)
+    one, other = handlers
+    return SMALL.replace("[web]", f"[{one}]").replace("[postgresql]", f"[{other}]")
+
+
+def test_a_handler_of_another_tier_would_be_the_one_that_runs(tmp_path):
+    text = own_roles(tmp_path, one="Restart it", two="Restart it")
+    (line,) = said(tmp_path, text)
+    assert line.startswith("system.yaml, line 12: tiers.1.roles.0: ")
+    assert line.endswith("two/handlers/main.yml: one has a handler 'Restart it' too; put the unit's name into it")
+
+
+@pytest.mark.parametrize("names", [("Restart one", "Restart two"), ("Restart {{ a }}", "Restart {{ a }}")])
+def test_handlers_of_other_names_and_of_variables_are_right(tmp_path, names):
+    one, two = (f'"{name}"' for name in names)
+    assert said(tmp_path, own_roles(tmp_path, one=one, two=two)) == []
+
+
+def test_a_handler_of_a_role_of_every_node_is_taken(tmp_path):
+    (line,) = said(tmp_path, own_roles(tmp_path, one="Load the packet filter", two="Restart two"))
+    assert "common has a handler 'Load the packet filter' too" in line
+
+
+def test_a_role_that_would_replace_one_of_ntier_s_own_is_refused(tmp_path):
+    (tmp_path / "small/roles/monitor/tasks").mkdir(parents=True)
+    (line,) = said(tmp_path, SMALL)
+    assert line.endswith("small/roles/monitor: would replace Ntier's own role monitor; give it another name")
+
+
+def test_the_roles_of_ntier_s_own_are_those_that_are_included_by_name():
+    """And the client's, whose nodes are no tier's."""
+    included = re.compile(r"(?:include|import)_role:(?:\s*\{\s*|\s+)name:\s*([a-z_]+)")
+    files = [p for folder in ("playbooks", "roles") for p in (ROOT / "ansible" / folder).rglob("*.yml")]
+    assert {name for file in files for name in included.findall(file.read_text())} | {"client"} == set(OWN_ROLES)
+
+
+@pytest.mark.parametrize(
+    ("commands", "code", "printed"),
+    [
+        (["echo one", "echo two"], 0, "one\ntwo\n"),
+        (["false && true", "echo two"], 1, ""),
+        (["echo {{ one }} # a remark", "exit 3"], 3, "{{ one }}\n"),
+    ],
+)
+def test_all_commands_that_reset_a_tier_are_run_until_one_fails(tmp_path, commands, code, printed):
+    resets = [Reset(tier="back", command=command) for command in commands]
+    said(tmp_path, SMALL)
+    definition = examine(tmp_path / "small", ROLES)[0].model_copy(update={"reset": resets})
+    done = subprocess.run(["sh", "-c", definition.reset_of("back")], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (code, printed)
+    assert definition.reset_of("front") == ""
 
 
 def test_any_check_can_be_off(tmp_path):
@@ -278,6 +373,18 @@ def test_trials_of_any_factor_are_found_again(tmp_path, key):
     assert list(attempts(tmp_path)) == [key.removesuffix(".a2")]
 
 
+def test_settings_and_factors_of_whole_numbers_are_whole(plan):
+    """Also a negative one; a driver that makes a range of it could not take 1000.0."""
+    file = plan().system.folder / "system.yaml"
+    file.write_text(file.read_text().replace("[1, 10]", "[-20, 19]").replace("[0, 10.0]", "[0, 10]"))
+    assert plan(set=["workers=-5"]).settings == {"workers": -5}
+    for wrong in ("-21", "1_0", "+1", "1.0", "--1", ""):
+        with pytest.raises(RequestError, match=r"is out of range; allowed are -20\.\.19"):
+            plan(set=[f"workers={wrong}"])
+    spec = plan(factor="sleep_s=1,2")
+    assert json.dumps([spec.parameters(value)["sleep_s"] for value in spec.values]) == "[1, 2]"
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -354,6 +461,14 @@ def test_a_change_of_a_system_s_own_role_is_installed_anew(plan, lab):
     assert installed[0]["web"] != installed[2]["web"]
     assert {digests["postgresql"] for digests in installed} == {"two"}
     assert "one" not in {digests["web"] for digests in installed}
+
+
+def test_a_file_that_may_be_run_is_another_file(tmp_path):
+    (tmp_path / "driver.py").write_text("#!/usr/bin/env python3\n")
+    (tmp_path / "driver.py").chmod(0o644)
+    before = hash_of(tmp_path, [tmp_path])
+    (tmp_path / "driver.py").chmod(0o755)
+    assert hash_of(tmp_path, [tmp_path]) != before
 
 
 def test_a_role_that_does_not_say_what_it_leaves_does_not_come_to_machines_of_others(plan, root, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import secrets
@@ -71,7 +72,7 @@ def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
     return {
         "ntier_system": d.name,
         "ntier_roles": {tier: spec.roles(tier) for tier in spec.topology.counts},
-        "ntier_reset": {r.tier: r.command for r in d.reset},
+        "ntier_reset": {r.tier: opaque(d.reset_of(r.tier)) for r in d.reset},
         **installs(lab, spec),
         **tables.for_roles(lab.runner, lab.paths, spec),
         "common_services": services(spec),
@@ -83,6 +84,11 @@ def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
             for r in d.verify.requests for node in lab.nodes.tier(r.tier)
         ],
     }  # fmt: skip
+
+
+def opaque(text: str) -> str:
+    """For Ansible, which would evaluate braces in a text."""
+    return base64.b64encode(text.encode()).decode()
 
 
 def installs(lab: Lab, spec: Spec) -> dict[str, Any]:

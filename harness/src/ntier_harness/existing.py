@@ -70,8 +70,8 @@ def files(paths: Paths, spec: Spec, tier: str) -> Iterator[tuple[str, Path | str
         yield from _of_client(paths, spec)
         return
     yield "etc/services.d/system", "".join(f"{unit}\n" for unit in definition.tier(tier).units), 0o644
-    for reset in (r for r in definition.reset if r.tier == tier):
-        yield "etc/reset.d/90-system", f"#!/bin/sh\nset -eu\n{reset.command}\n", 0o755
+    if script := definition.reset_of(tier):
+        yield "etc/reset.d/90-system", script, 0o755
 
 
 def _of_client(paths: Paths, spec: Spec) -> Iterator[tuple[str, Path | str, int]]:

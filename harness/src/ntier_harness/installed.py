@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -29,11 +30,12 @@ def of_roles(paths: Paths, spec: Spec) -> dict[str, str]:
 
 
 def hash_of(root: Path, places: Iterable[Path], begun: bytes = b"") -> str:
-    """Digest of the names, relative to `root`, and the contents of all files in these places, documentation
-    excepted."""
+    """Digest of the names, relative to `root`, and the contents of all files in these places, and of which can be run;
+    documentation excepted."""
     h = hashlib.sha256(begun)
     files = {p for place in places for p in (place, *place.rglob("*")) if p.is_file()}
     for path in sorted(p for p in files if "__pycache__" not in p.parts and p.suffix != ".md"):
         h.update(Path(os.path.relpath(path, root)).as_posix().encode())  # a folder of the checkout may be a link
+        h.update(b"x" if path.stat().st_mode & stat.S_IXUSR else b"")
         h.update(path.read_bytes())
     return h.hexdigest()

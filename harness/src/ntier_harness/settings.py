@@ -4,6 +4,7 @@ changes."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,7 @@ def _value(name: str, text: str, setting: Setting | Parameter) -> Any:
         value = int(text) if setting.whole else float(text)
     except ValueError:
         value = None
-    if value is None or (setting.whole and not text.isdigit()) or out_of_range(setting, value):
+    if value is None or (setting.whole and not re.fullmatch("-?[0-9]+", text)) or out_of_range(setting, value):
         low, high = setting.range
         raise RequestError(f"set {name}: {text!r} is out of range; allowed are {low}..{high}")
     return value

@@ -67,7 +67,9 @@ class Spec:
         """What the driver is told of the load's parameters; `value`: of the factor, if it is one of them."""
         known = self.system.definition.load.parameters
         values = {name: self.settings.get(name, p.default) for name, p in known.items()}
-        return values if value is None else values | {self.factor: value}
+        if value is None:
+            return values
+        return values | {self.factor: int(value) if known[self.factor].whole else value}
 
     @property
     def precision(self) -> float:

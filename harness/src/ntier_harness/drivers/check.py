@@ -41,7 +41,7 @@ def check(
 ) -> list[Finding]:
     """Rules in the order in which they are tried; a run that never gets ready ends the check. Raises RequestError if
     the command cannot be started at all."""
-    server, findings = Server(), []
+    server, findings, command = Server(), [], absolute(command)
     with tempfile.TemporaryDirectory(prefix="ntier-driver-") as place:
         bench = Bench(command, starter, settings, model, Path(place).resolve(), server)
         try:
@@ -52,6 +52,14 @@ def check(
             bench.end()
             server.close()
     return findings
+
+
+def absolute(command: list[str]) -> list[str]:
+    """A driver is started in the folder of its run: files that are named from here are named whole. A program without a
+    slash is looked up in PATH, as a shell does."""
+    program, *words = command
+    first = str(Path(program).absolute()) if "/" in program and Path(program).exists() else program
+    return [first, *(str(Path(word).absolute()) if Path(word).is_file() else word for word in words)]
 
 
 def tried(bench: Bench) -> Iterator[Finding]:

@@ -30,15 +30,24 @@ def files(system: System, workloads: Path) -> list[Path]:
     """What is copied to LOAD on each client: the plan, the mixes, the words of the command that are files of the
     system, and `files`. `workloads`: what lies below is on the clients already. Raises RequestError for one that is
     missing, and for two of one name."""
-    paths = [path for path in named(system) if not path.is_relative_to(workloads.resolve())]
+    paths = _copied(system, workloads)
     place = f"{system.folder / 'system.yaml'}: load.driver"
     for path in paths:
         if not path.exists():
             raise RequestError(f"{place}: {path} does not exist")
-    twice = [name for name, n in Counter(path.name for path in paths).items() if n > 1]
-    if twice:
-        raise RequestError(f"{place}: two files have the name {twice[0]}")
+    if name := twice(system, workloads):
+        raise RequestError(f"{place}: two files have the name {name}; on a client all are in one folder")
     return paths
+
+
+def _copied(system: System, workloads: Path) -> list[Path]:
+    return [path for path in named(system) if not path.is_relative_to(workloads.resolve())]
+
+
+def twice(system: System, workloads: Path) -> str:
+    """The name that two of the files that are copied have; empty if there is none."""
+    counts = Counter(path.name for path in _copied(system, workloads))
+    return next((name for name, n in counts.items() if n > 1), "")
 
 
 def named(system: System) -> list[Path]:

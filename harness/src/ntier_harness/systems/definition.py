@@ -14,7 +14,8 @@ Word = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 """A name in requests, Ansible's variables and paths: small letters, digits and _."""
 Label = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 """A system's name: small letters, digits and -."""
-WorkloadName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+WORKLOAD_NAME = r"^[a-z0-9][a-z0-9_-]{0,39}$"
+WorkloadName = Annotated[str, Field(pattern=WORKLOAD_NAME)]
 Text = Annotated[str, Field(min_length=1, max_length=400)]
 Positive = Annotated[float, Field(gt=0)]
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -43,7 +44,8 @@ class Tier(Part):
     """Nodes that do the same."""
 
     name: Word
-    """Names its nodes (`app1`, `app2`), its Ansible group and Terraform's nodes; `client` is taken."""
+    """Names its nodes (`app1`, `app2`), its Ansible group and Terraform's nodes; `client` is taken. Without _, unless
+    with deploy: none, since machines are made by this name."""
     title: Text
     counts: tuple[Annotated[int, Field(ge=1, le=99)], Annotated[int, Field(ge=1, le=99)]] = (1, 99)
     """Fewest and most nodes."""
@@ -324,7 +326,8 @@ class Factor(Part):
     range: tuple[Number, Number] = (1, 100_000)
     """Smallest and largest value."""
     scales: bool = False
-    """Whether it is multiplied by the scale of the model."""
+    """Whether the users are multiplied by the scale of the model. Only for the factor `users`: a driver gets the values
+    of another one as they are."""
 
 
 class Parameter(Part):
@@ -475,6 +478,12 @@ class Definition(Part):
 
     def tier(self, name: str) -> Tier:
         return next(t for t in self.tiers if t.name == name)
+
+    def reset_of(self, tier: str) -> str:
+        """Shell script of a tier's `reset`; empty if it has none. Each command is in a shell of its own, so that the
+        first one that fails ends the script, whatever it is made of."""
+        commands = [f"(\n{r.command}\n)\n" for r in self.reset if r.tier == tier]
+        return "".join(["#!/bin/sh\nset -eu\n", *commands]) if commands else ""
 
     @property
     def deploys(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,22 @@ from pydantic import ValidationError
 
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.files import read_yaml
-from ntier_harness.systems.definition import GENERATE_NAMES, UNCOUNTED, By, Choice, Definition, Parameter, Setting
+from ntier_harness.systems.definition import (
+    GENERATE_NAMES,
+    UNCOUNTED,
+    WORKLOAD_NAME,
+    By,
+    Choice,
+    Definition,
+    Parameter,
+    Setting,
+)
 
 FILE = "system.yaml"
 IMAGES = Path("setup", "images", "images.yml")  # of the checkout: what set-up makes images of
 RESERVED_TIERS = ("client", "host", "all", "ungrouped", "localhost")
+OWN_ROLES = ("client", "common", "database", "machine", "monitor", "ndb", "program")
+"""Roles that Ntier's playbooks and shared roles include by name; a system's own one of that name would replace them."""
 Key = tuple[str | int, ...]
 
 
@@ -129,13 +141,14 @@ def _contradictions(d: Definition, folder: Path, roles: Path) -> Iterator[tuple[
     if d.name != folder.resolve().name:
         yield ("name",), f"{d.name!r} is in the folder {folder.resolve().name}; both have the same name"
     yield from _tiers(d)
+    yield from _node_types(d, roles.parent.parent)
     yield from _variants(d)
     yield from _notation(d)
     yield from _settings(d)
     yield from _others(d)
     yield from _data(d, roles.parent.parent)
     yield from _roles(d, folder, roles)
-    yield from _files(d, folder)
+    yield from _files(d, folder, roles.parent.parent)
 
 
 def _among(key: Key, name: str, allowed: Any, what: str) -> Iterator[tuple[Key, str]]:
@@ -151,6 +164,9 @@ def _tiers(d: Definition) -> Iterator[tuple[Key, str]]:
         seen.add(tier.name)
         if tier.name in RESERVED_TIERS:
             yield ("tiers", i, "name"), f"{tier.name} is taken; not allowed are {', '.join(RESERVED_TIERS)}"
+        if d.deploys and "_" in tier.name:
+            text = f"{tier.name}: machines are named by it, and a machine's name has no _; use letters and digits only"
+            yield ("tiers", i, "name"), text
         if tier.counts[0] > tier.counts[1]:
             yield ("tiers", i, "counts"), f"{list(tier.counts)}: the first number is the smallest"
         for j, other in enumerate(tier.talks_to):
@@ -167,6 +183,18 @@ def _tiers(d: Definition) -> Iterator[tuple[Key, str]]:
                         f"{tier.name} asks {other}, which stands before it; tiers are in order from the users inwards"
                     )
                     yield ("tiers", i, "talks_to"), text
+
+
+def _node_types(d: Definition, root: Path) -> Iterator[tuple[Key, str]]:
+    """`root`: the checkout, which has a file of all types."""
+    from ntier_harness.catalog import node_types
+
+    known = [name for name in node_types(root) if name != "client"]
+    for i, tier in enumerate(d.tiers):
+        yield from _among(("tiers", i, "node_type"), tier.node_type, known, "node type")
+    for letter, change in d.notation.node_types.items():
+        at: Key = ("notation", "node_types", letter, "node_type")
+        yield from _among(at, change.node_type, known, "node type")
 
 
 def _uncounted(d: Definition, i: int) -> Iterator[tuple[Key, str]]:
@@ -297,19 +325,25 @@ def _default(d: Definition, name: str, setting: Setting) -> Iterator[tuple[Key, 
             yield at[:2], "has no default, and no choice of a variant allows values of it"
         return
     if isinstance(default, By):
-        if default.by != "node_type":
-            yield from _among((*at, "by"), default.by, ["node_type", *d.variants], "variant")
-            missing = (
-                sorted(set(d.variants[default.by].choices) - set(default.values)) if default.by in d.variants else []
-            )
-            missing = [m for m in missing if d.variants[default.by].choices[m].available]
-            if missing and not setting.only.get(default.by):
-                yield (*at, "values"), f"none for {', '.join(missing)}"
+        yield from _among((*at, "by"), default.by, ["node_type", *d.variants], "variant")
+        if missing := sorted(_cases(d, setting, default.by) - set(default.values)):
+            yield (*at, "values"), f"none for {', '.join(missing)}"
         for key, value in default.values.items():
             if problem := out_of_range(setting, value):
                 yield (*at, "values", key), problem
     elif problem := out_of_range(setting, default):
         yield at, problem
+
+
+def _cases(d: Definition, setting: Setting, by: str) -> set[str]:
+    """What a default that depends on `by` must have values for."""
+    if by in d.variants:
+        choices = d.variants[by].choices
+        return {c for c in setting.only.get(by) or choices if c in choices and choices[c].available}
+    if by != "node_type" or setting.tier not in d.tier_names:
+        return set()
+    lettered = {change.node_type for change in d.notation.node_types.values() if change.tier == setting.tier}
+    return {d.tier(setting.tier).node_type} | lettered
 
 
 def out_of_range(setting: Setting | Parameter, value: Any) -> str:
@@ -340,6 +374,8 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
         yield from _among(("load", "factor", "name"), load.factor.name, ["users", *load.parameters], "variable")
     elif load.factor.name != "users" and not load.parameters[load.factor.name].range:
         yield ("load", "factor", "name"), f"{load.factor.name} is not a number; a factor needs a range"
+    if load.factor.scales and load.factor.name != "users":
+        yield ("load", "factor", "scales"), f"only users are multiplied by the scale; the factor is {load.factor.name}"
     for name in set(load.parameters) & set(d.settings):
         yield ("load", "parameters", name), "is a setting already"
     for name, check in d.checks.own.items():
@@ -393,6 +429,35 @@ def _roles(d: Definition, folder: Path, shared: Path) -> Iterator[tuple[Key, str
     for key, role in named:
         if not any((place / role / "tasks").is_dir() for place in (folder / "roles", shared)):
             yield key, f"{role}: no such role in {folder / 'roles'} or {shared}"
+    for role in OWN_ROLES:
+        if (folder / "roles" / role).exists():
+            yield (), f"{folder / 'roles' / role}: would replace Ntier's own role {role}; give it another name"
+    used: dict[str, Key] = {}
+    for key, role in named:
+        used.setdefault(role, key)
+    yield from _handlers(used, folder, shared)
+
+
+def _handlers(used: dict[str, Key], folder: Path, shared: Path) -> Iterator[tuple[Key, str]]:
+    """Nodes of all tiers are worked on in one play, in which the last handler of a name is meant by all roles. `used`:
+    role -> where it is named."""
+    whose: dict[str, str] = {}
+    for role in dict.fromkeys([*OWN_ROLES, *used]):
+        place = next((p / role for p in (folder / "roles", shared) if (p / role / "tasks").is_dir()), shared / role)
+        for file in sorted((place / "handlers").glob("*.yml")):
+            names = {name for handler in read_yaml(file)[0] or [] for name in _called(handler)}
+            for name in sorted(names):
+                if whose.setdefault(name, role) != role and role in used:
+                    text = f"{file}: {whose[name]} has a handler {name!r} too; put the unit's name into it"
+                    yield used[role], text
+            whose |= {name: role for name in names if name not in whose}
+
+
+def _called(handler: Any) -> set[str]:
+    """Names by which a handler is notified; those with a variable are left out, since nobody knows them yet."""
+    told = [handler.get(key) or [] for key in ("name", "listen")] if isinstance(handler, dict) else []
+    names = {name for part in told for name in ([part] if isinstance(part, str) else part)}
+    return {name for name in names if "{{" not in name}
 
 
 def _not_deployed(d: Definition) -> Iterator[tuple[Key, str]]:
@@ -417,7 +482,7 @@ def _not_deployed(d: Definition) -> Iterator[tuple[Key, str]]:
         yield ("verify", "playbook"), f"{why}; give requests:"
 
 
-def _files(d: Definition, folder: Path) -> Iterator[tuple[Key, str]]:
+def _files(d: Definition, folder: Path, root: Path) -> Iterator[tuple[Key, str]]:
     driver = d.load.driver
     named: list[tuple[Key, str | None]] = [
         (("rules",), d.rules),
@@ -430,3 +495,26 @@ def _files(d: Definition, folder: Path) -> Iterator[tuple[Key, str]]:
     for key, name in named:
         if name and not (folder / name).exists():
             yield key, f"{folder / name} does not exist"
+    yield from _command(d, folder)
+    from ntier_harness.drivers.of_system import twice
+    from ntier_harness.systems import System
+
+    if name := twice(System(d, folder), root / "workloads"):
+        yield ("load", "driver"), f"two files have the name {name}; on a client all are in one folder"
+    mixes = sorted((folder / d.load.mixes).glob("*.csv")) if d.load.mixes else []
+    for file in (f for f in mixes if not re.fullmatch(WORKLOAD_NAME, f.stem)):
+        text = f"{file}: a mix is called by the name of its file, which may have a-z, 0-9, _ and -"
+        yield ("load", "mixes"), text
+
+
+def _command(d: Definition, folder: Path) -> Iterator[tuple[Key, str]]:
+    """Words of the driver's command: a word with a slash is a file of the system, one without a program of the
+    client."""
+    at: Key = ("load", "driver", "command")
+    listed = {Path(file).name: file for file in d.load.driver.files}
+    for i, word in enumerate(d.load.driver.command):
+        if word in listed:
+            own = listed[word] if "/" in listed[word] else f"./{listed[word]}"
+            yield (*at, i), f"{word!r} is a program of the client; the system's own file is called {own}"
+        elif "/" in word and not word.startswith(("/", "-")) and "://" not in word and not (folder / word).is_file():
+            yield (*at, i), f"{folder / word} is no file; a word with / names a file of the system's folder"

@@ -141,7 +141,7 @@ TRIALS = _schema(
     goodput_per_s=(
         "number",
         "1/s",
-        "The part of the throughput whose response time was within the objective (slo_ms).",
+        "The part of the throughput whose response time was within the objective (slo_ms, or the interaction's own).",
         NOT_NEGATIVE,
     ),
     response_time_mean_ms=(

@@ -441,7 +441,8 @@ class Verify(Part):
 
 
 class Reset(Part):
-    """Brings the nodes of a tier into their stated condition before each trial, beside what its roles installed."""
+    """Brings the nodes of a tier into their stated condition before each trial, beside what its roles installed.
+    Several of one tier are run in their order, until one fails."""
 
     tier: Word
     command: Text

@@ -450,13 +450,12 @@ def _handlers(used: dict[str, Key], folder: Path, shared: Path) -> Iterator[tupl
                 if whose.setdefault(name, role) != role and role in used:
                     text = f"{file}: {whose[name]} has a handler {name!r} too; put the unit's name into it"
                     yield used[role], text
-            whose |= {name: role for name in names if name not in whose}
 
 
 def _called(handler: Any) -> set[str]:
     """Names by which a handler is notified; those with a variable are left out, since nobody knows them yet."""
     told = [handler.get(key) or [] for key in ("name", "listen")] if isinstance(handler, dict) else []
-    names = {name for part in told for name in ([part] if isinstance(part, str) else part)}
+    names = {str(name) for part in told for name in (part if isinstance(part, list) else [part])}
     return {name for name in names if "{{" not in name}
 
 

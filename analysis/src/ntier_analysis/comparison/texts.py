@@ -84,7 +84,8 @@ def _cells(row: Row, comparison: Comparison) -> list[str]:
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """`users` of a row is a value of `factor`, which is null if the sweeps vary different things."""
+    """`users` of a row is a value of `factor`, which is null if the sweeps vary different things. An end of an interval
+    is null if it is not known, or if there is none: of a lower bound that may be any higher."""
     name, unit = comparison.factor or (None, None)
     return {
         "a": comparison.a.label,
@@ -94,7 +95,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "outcome": comparison.outcome,
         "warnings": comparison.warnings,
         "verdicts": [verdict_json(comparison.a.verdict), verdict_json(comparison.b.verdict)],
-        "rows": table(comparison).replace({np.nan: None}).to_dict("records"),
+        "rows": table(comparison).replace({np.nan: None, np.inf: None}).to_dict("records"),
     }
 
 

@@ -305,7 +305,8 @@ class DryRunner(Runner):
         if "--version" in argv:
             return 0, "6.0.4"
         if "query" in argv:
-            return (1, "Error: The incus daemon doesn't appear to be started") if self.world.state.get("no_incus") else (0, "{}")
+            off = self.world.state.get("no_incus")
+            return (1, "Error: The incus daemon doesn't appear to be started") if off else (0, "{}")
         if "list" in argv:
             nodes = self.world.state["nodes"]
             return 0, json.dumps([{"name": n, "status": "Running"} for n, s in nodes.items() if s["running"]])

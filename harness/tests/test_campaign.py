@@ -229,7 +229,7 @@ def test_a_sweep_that_cannot_go_on_is_recorded_and_the_next_one_runs(lab, parse)
 def test_a_daemon_that_does_not_run_ends_the_campaign_and_is_no_fault_of_a_sweep(lab, parse):
     machine, parsed = lab(), parse(TWO)
     machine.runner.world.state["no_incus"] = True
-    with pytest.raises(RequestError, match="Incus does not answer .* start it with: make setup"):
+    with pytest.raises(RequestError, match=r"Incus does not answer .* start it with: make setup"):
         campaign.run(machine, parsed, "c.yaml")
     assert [r["error"] for r in campaign_ledger.data(machine, parsed)["sweeps"]] == ["", ""]
     assert not any("terraform" in c for c in machine.runner.ran)

@@ -68,11 +68,11 @@ def read_side(text: str, store: Path) -> Side:
     trials = read_table(where, "trials", name)
     trials = trials[trials["valid"].fillna(False).astype(bool)]
     trials = trials.assign(load=loads(trials)).sort_values(["load", "rep"])
-    columns = ["trial", "t_s", "interaction", "ok", "response_time_ms"]
+    own = objectives_of(trials.iloc[0]) if len(trials) else {}
+    columns = ["trial", "t_s", "ok", "response_time_ms", *(["interaction"] if own else [])]
     done = read_table(where, "interactions", name, columns=columns)
     wanted = [("metric", "==", "used_cores"), ("phase", "==", "run")]
     used = read_table(where, "samples", name, columns=["trial", "t_s", "node", "tier", "value"], filters=wanted)
-    own = objectives_of(trials.iloc[0]) if len(trials) else {}
     rows = [row for t in trials.itertuples() for row in _trial(t, done, used, own)]
     columns = ["metric", "tier", "users", "load", "rep", "start_s", "value", "error"]
     values = pd.DataFrame(rows, columns=columns).dropna(subset=["value"])

@@ -246,6 +246,7 @@ def arguments(spec: dict) -> argparse.Namespace:
 def main() -> int:
     spec = artefacts.load()
     given = arguments(spec)
+    base.keep_proxies(golden.STATE, ask=given.rebuild)
     pinned = base.is_pinned(golden.STATE, spec["bases"], ask=given.rebuild)
     steps = plan(spec, given.profiles, pinned=pinned)
     names = stale(steps, given.names, given.rebuild)
@@ -258,6 +259,7 @@ def main() -> int:
             fcntl.flock(lock, fcntl.LOCK_EX)  # a second set-up waits, then finds everything done
             if names := stale(steps, given.names, given.rebuild):
                 base.remove_leftovers()
+                incus.delete_nameless_images()
                 screen = Screen()
                 screen.say(f"images to build: {', '.join(name for name in names if steps[name].is_image)}")
                 screen.say(f"packages: {origin(spec['bases'], pinned)}")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
+import urllib.parse
+import urllib.request
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -23,6 +27,8 @@ SNAPSHOT = "http://snapshot.debian.org/archive"
 SCRATCH = "/var/tmp"  # noqa: S108 (a folder of our own is made in it); /tmp may be memory
 ROOT = Path(__file__).parent / "rootfs"
 HOST_CERTIFICATES = Path("/usr/local/share/ca-certificates")
+PROXIES = ("http_proxy", "https_proxy", "no_proxy")
+BRIDGE = "198.18.0.1"  # ntierbr0, see preseed.yml.j2
 # Acquire options of the host that a node behind the same network needs too.
 HOST_OPTIONS = ("Acquire::http::Proxy", "Acquire::https::Proxy", "Acquire::Check-Valid-Until", "Acquire::Check-Date")
 
@@ -74,8 +80,10 @@ def mirrors() -> tuple[str, str]:
               "NTIER_DEBIAN_MIRROR=http://deb.debian.org/debian, or a mirror of yours (and NTIER_SECURITY_MIRROR)",
               file=sys.stderr)  # fmt: skip
         raise SystemExit(2)
-    # mirrors that carry both have them side by side
-    return given["main"], given["security"] or f"{given['main']}-security"
+    given["security"] = given["security"] or f"{given['main']}-security"  # mirrors with both have them side by side
+    for address in given.values():
+        refuse_loopback("the mirror", address)
+    return given["main"], given["security"]
 
 
 def package_sources() -> list[list[str]]:
@@ -95,14 +103,58 @@ def reachable_mirror(uri: str) -> str | None:
     return None
 
 
+def keep_proxies(state: Path, *, ask: bool = False) -> None:
+    """The environment's proxies (http_proxy, https_proxy, no_proxy) are noted in `state`; an environment without any
+    gets those of the note, since sudo drops them and an image must not change with the shell. `ask`: forget them."""
+    note = state / "images/proxies.json"
+    given = {name: v for name in PROXIES if (v := os.environ.get(name) or os.environ.get(name.upper()))}
+    if given or ask:
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch(mode=0o600)
+        note.write_text(json.dumps(given))
+    elif note.exists():
+        given = json.loads(note.read_text())
+    os.environ.update(given)  # apt here reads the names in small letters only
+
+
+def environment_proxies(named: list[str], hosts: list[str]) -> list[str]:
+    """Options by which a node's apt goes the way that apt goes here with the environment's proxies. `named`: options of
+    the host's configuration, which come first; `hosts`: those of the packages."""
+    found = []
+    for scheme in ("http", "https"):
+        proxy = os.environ.get(f"{scheme}_proxy")
+        if proxy and not any(option.startswith(f"Acquire::{scheme}::Proxy ") for option in named):
+            past = [host for host in hosts if urllib.request.proxy_bypass_environment(host)]
+            found += [f'Acquire::{scheme}::Proxy "{proxy}"']
+            found += [f'Acquire::{scheme}::Proxy::{host} "DIRECT"' for host in past]
+    return found
+
+
+def refuse_loopback(what: str, address: str) -> None:
+    """Exits with 2 if `address` is this machine by a name that on a node means the node itself."""
+    host = urllib.parse.urlsplit(address if "//" in address else f"//{address}").hostname or ""
+    if host == "localhost" or host == "::1" or host.startswith("127."):
+        instead = address.replace(host, BRIDGE)
+        print(f"error: {what} {address}: on a node {host} is the node itself; let it listen on {BRIDGE} too, by which "
+              f"nodes and this machine reach it, and say {instead}", file=sys.stderr)  # fmt: skip
+        raise SystemExit(2)
+
+
 def apt_options(base: dict, pinned: bool) -> list[str]:
-    """Options of the node's apt: the base's own and the host's. A snapshot stands still, and is still signed."""
+    """Options of the node's apt: the base's own, the host's, and the environment's proxies. A snapshot stands still,
+    and is still signed. Exits with 2 for a proxy that a node cannot reach."""
     dump = subprocess.run(["apt-config", "dump", *HOST_OPTIONS], capture_output=True, text=True).stdout
     own = [
         f"{name} {value.rstrip(';')}"
         for name, _, value in (line.partition(" ") for line in dump.splitlines())
         if value not in ('"";', "")
     ]
+    addresses = [word for line in sources(base, pinned) for word in line.split() if "://" in word]
+    own += environment_proxies(own, sorted({host for a in addresses if (host := urllib.parse.urlsplit(a).hostname)}))
+    for option in own:
+        name, _, value = option.partition(" ")
+        if name.endswith("::Proxy"):
+            refuse_loopback("the proxy", value.strip('"'))
     old = ['Acquire::Check-Valid-Until "false"'] if pinned else []
     return sorted({*own, *old, *base.get("apt_options", [])})
 
@@ -115,8 +167,7 @@ def build(name: str, base: dict, pinned: bool, options: list[str], digest: str, 
         command = [  # its mounts are in a name space of their own, so that they go if it is killed
             "unshare", "--mount", "mmdebstrap", *options, f"--keyring={KEYRING}",
             *[f"--aptopt={option}" for option in apt_options(base, pinned)],
-            f"--customize-hook=copy-in {files}/etc /", *host_certificates(),
-            f'--customize-hook=chroot "$1" sh -c "$(cat {Path(__file__).parent}/customize.sh)"',
+            f"--customize-hook=copy-in {shlex.quote(str(files / 'etc'))} /", *host_certificates(), customize(),
             name, str(tar), *sources(base, pinned),
         ]  # fmt: skip
         environment = {**os.environ, "TMPDIR": scratch, "LC_ALL": "C.UTF-8"}
@@ -124,6 +175,12 @@ def build(name: str, base: dict, pinned: bool, options: list[str], digest: str, 
         metadata(Path(scratch) / "metadata.tar", name)
         said = incus.run("image", "import", f"{scratch}/metadata.tar", str(tar), f"{incus.DIGEST}={digest}", log=log)
         incus.replace_alias(f"base-{name}", incus.fingerprint(said), log)
+
+
+def customize() -> str:
+    """The hook with the text itself: a shell would split a checkout's path at its blanks, and run nothing."""
+    text = (Path(__file__).parent / "customize.sh").read_text()
+    return f'--customize-hook=chroot "$1" sh -c {shlex.quote(text)}'
 
 
 def readable_copy(source: Path, target: Path) -> Path:

@@ -36,6 +36,11 @@ class BuildNode:
         return f"build-{self.image}"
 
     @property
+    def clone(self) -> str:
+        """Never started: it unpacks the image."""
+        return f"{self.name}-unpack"
+
+    @property
     def folder(self) -> Path:
         return STATE / "images" / self.image
 
@@ -81,13 +86,15 @@ class BuildNode:
         ]
         said = incus.run("publish", self.name, "--compression=zstd", *properties, log=log)
         fingerprint = incus.fingerprint(said)
-        incus.run("create", fingerprint, f"{self.name}-unpack", log=log)
-        incus.run("delete", f"{self.name}-unpack", log=log)
+        incus.delete_instance(self.clone)  # of a set-up that was killed
+        incus.run("create", fingerprint, self.clone, log=log)
+        incus.run("delete", self.clone, log=log)
         incus.replace_alias(self.image, fingerprint, log)
         return versions
 
     def remove(self) -> None:
-        incus.delete_instance(self.name)
+        for name in (self.name, self.clone):
+            incus.delete_instance(name)
         shutil.rmtree(STATE / "images/nodes" / self.name, ignore_errors=True)
 
 

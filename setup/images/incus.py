@@ -52,6 +52,13 @@ def delete_instance(name: str) -> None:
         run("delete", "--force", name)
 
 
+def delete_nameless_images() -> None:
+    """Images of the project without an alias: a set-up that was killed before it gave one. No other uses them."""
+    for image in json.loads(run("image", "list", "--format", "json")):
+        if not image["aliases"]:
+            run("image", "delete", image["fingerprint"])
+
+
 def replace_alias(alias: str, fingerprint: str, log: Any = None) -> None:
     """Points `alias` to the new image and removes the one it pointed to; at no time is the alias without an image for
     longer than one call."""

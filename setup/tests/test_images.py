@@ -6,6 +6,7 @@ import functools
 import hashlib
 import http.server
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -16,10 +17,12 @@ from pathlib import Path
 
 import base
 import digests
+import golden
 import incus
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+MIRRORS = base.mirrors.__wrapped__
 
 
 @pytest.fixture
@@ -115,6 +118,75 @@ def test_a_set_up_that_waited_for_another_one_finds_everything_done(images, monk
     looked = iter([["client"], []])
     monkeypatch.setattr(images, "stale", lambda *_: next(looked))
     assert images.main() == 0
+
+
+class FakeIncus:
+    """Images and instances by name, as the client would change them; `stop_at`: the call before which set-up ends."""
+
+    def __init__(self, monkeypatch):
+        self.instances, self.images, self.stop_at = set(), {}, None
+        monkeypatch.setattr(incus, "run", self.run)
+
+    def run(self, *arguments, **_):
+        if self.stop_at == arguments[0]:
+            raise KeyboardInterrupt
+        match arguments:
+            case ("list", *_):
+                return json.dumps([{"name": name} for name in self.instances])
+            case ("image", "list", *_):
+                aliases = {f: [{"name": name}] if name else [] for f, name in self.images.items()}
+                return json.dumps([{"fingerprint": f, "aliases": names} for f, names in aliases.items()])
+            case ("image", "delete", fingerprint):
+                del self.images[fingerprint]
+            case ("image", "alias", "create", name, fingerprint):
+                self.images[fingerprint] = name
+            case ("image", "alias", "delete", name):
+                self.images = {f: None if n == name else n for f, n in self.images.items()}
+            case ("exec", *_):
+                return "packages\n---\n2026\n---\nweb 1\n"
+            case ("publish", *_):
+                fingerprint = f"{len(self.images):064x}"
+                self.images[fingerprint] = None
+                return fingerprint
+            case ("create", _, name):
+                if name in self.instances:
+                    raise incus.IncusError(f"Instance {name!r} already exists")
+                self.instances.add(name)
+            case ("delete", *_, name):
+                self.instances.remove(name)
+        return ""
+
+
+@pytest.mark.parametrize("stop_at", ["create", "delete", "image"])
+def test_an_image_can_be_made_again_after_a_killed_set_up(images, monkeypatch, tmp_path, stop_at):
+    monkeypatch.setattr(golden, "STATE", tmp_path)
+    fake, node = FakeIncus(monkeypatch), golden.BuildNode("web", "198.18.200.9", role="web", tier="web")
+    node.folder.mkdir(parents=True)
+    fake.stop_at = stop_at
+    with pytest.raises(KeyboardInterrupt):
+        node.publish("digest", None)
+    fake.stop_at = None
+    incus.delete_nameless_images()
+    assert fake.images == {}
+    node.publish("digest", None)
+    assert (list(fake.images.values()), fake.instances) == (["web"], set())
+    fake.instances |= {node.name, node.clone, "build-ndb"}
+    node.remove()
+    assert fake.instances == {"build-ndb"}
+
+
+def test_the_base_is_customized_whatever_the_path_of_the_checkout(monkeypatch, tmp_path):
+    place = tmp_path / "my work" / "images"
+    place.mkdir(parents=True)
+    (place / "customize.sh").write_text("# Nobody's\necho 'one  two' >&2 # \"three\"\n")
+    (tmp_path / "chroot").write_text('#!/bin/sh\n[ "$1" = "/new root" ] || exit 1\nshift\nexec "$@"\n')
+    (tmp_path / "chroot").chmod(0o755)
+    monkeypatch.setattr(base, "__file__", str(place / "base.py"))
+    script = base.customize().removeprefix("--customize-hook=")
+    command = ["sh", "-c", script, "exec", "/new root"]  # as mmdebstrap runs a hook
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(command, env={"PATH": path}, cwd="/", capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "one  two\n")
 
 
 def test_artefacts_are_built_only_for_images_that_are(images, steps, monkeypatch):
@@ -259,6 +331,67 @@ def test_a_machine_that_knows_no_mirror_is_told_the_setting(monkeypatch, capsys)
     with pytest.raises(SystemExit, match="2"):
         base.mirrors.__wrapped__()
     assert "NTIER_DEBIAN_MIRROR" in capsys.readouterr().err
+
+
+ONE_BASE = {"snapshot": "20260101T000000Z", "sources": ["deb {mirror} sid main", "deb {security} sid-security main"]}
+
+
+@pytest.fixture
+def network(monkeypatch):
+    """network(apt's configuration here, NAME=VALUE of the environment): the node's options."""
+    for name in base.PROXIES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    places = ("http://mirror.example.org/debian", "http://security.example.org/debian-security")
+    monkeypatch.setattr(base, "mirrors", lambda: places)
+
+    def options(dump: str = "", **environment: str) -> list[str]:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(base.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, stdout=dump))
+        return base.apt_options(ONE_BASE, pinned=False)
+
+    return options
+
+
+def test_a_node_goes_through_the_proxy_of_the_environment(network):
+    assert network() == []
+    proxy = 'Acquire::http::Proxy "http://proxy.example.org:3128"'
+    assert network(http_proxy="http://proxy.example.org:3128") == [proxy]
+    past = 'Acquire::http::Proxy::security.example.org "DIRECT"'
+    assert network(no_proxy="security.example.org") == [proxy, past]
+    own = 'Acquire::http::Proxy "http://apt.example.org:3142"'
+    assert network(f"{own};\n") == [own], "what apt is told here comes first"
+
+
+def test_a_shell_without_proxies_has_those_of_the_one_before(network, monkeypatch, tmp_path):
+    """As sudo makes it: the images stay as they are."""
+    before = dict(os.environ)
+    with monkeypatch.context() as shell:
+        shell.setattr(os, "environ", before | {"HTTPS_PROXY": "http://proxy.example.org:3128"})
+        base.keep_proxies(tmp_path)
+    for ask, expected in ((False, "http://proxy.example.org:3128"), (True, None), (False, None)):
+        with monkeypatch.context() as shell:
+            shell.setattr(os, "environ", dict(before))
+            base.keep_proxies(tmp_path, ask=ask)
+            assert os.environ.get("https_proxy") == expected
+    assert (tmp_path / "images/proxies.json").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("address", ["http://localhost:3128/", "http://127.0.0.1:3142", "localhost:3128"])
+def test_a_proxy_or_mirror_that_a_node_would_look_for_in_itself_is_refused(network, monkeypatch, capsys, address):
+    with pytest.raises(SystemExit, match="2"):
+        network(http_proxy=address)
+    with pytest.raises(SystemExit, match="2"):
+        network(f'Acquire::http::Proxy "{address}";\n')
+    monkeypatch.setenv("NTIER_DEBIAN_MIRROR", address)
+    monkeypatch.setattr(base, "package_sources", list)
+    with pytest.raises(SystemExit, match="2"):
+        MIRRORS()
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 3
+    assert all("error: the " in line and "let it listen on 198.18.0.1 too" in line for line in said)
+    assert (ROOT / "setup/preseed.yml.j2").read_text().count(f"ipv4.address: {base.BRIDGE}/16") == 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root brings apt's lists up to date")

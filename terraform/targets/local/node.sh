@@ -18,6 +18,7 @@ gateway=${NTIER_GATEWAY:-198.18.0.1}
 wait_seconds=30 # a node answers after 1-2 s; more only if the machine is very busy
 
 fail() { printf 'error: %s\n' "$1" >&2; exit 1; }
+silent='Incus does not answer, so nobody knows which nodes there are: run make setup'
 incus() { command incus --project "$project" "$@" </dev/null; }
 everything() { incus list --format csv --columns n; }
 folders() { find "$nodes" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' 2>/dev/null || true; }
@@ -80,18 +81,19 @@ start() { # the same: what a killed run began may still be under way
   done
 }
 
-put_keys() { # one archive through one call; the node's sshd tries until its key is there
-  local name=$1 key=$2 tree
-  tree=$(mktemp -d)
-  install -d -m 0755 "$tree/etc/ssh"
-  install -d -m 0700 "$tree/root" "$tree/root/.ssh"
-  install -m 0600 "$key" "$tree/etc/ssh/"
-  install -m 0644 "$key.pub" "$tree/etc/ssh/"
-  install -m 0600 "$state/ssh/id_ed25519.pub" "$tree/root/.ssh/authorized_keys"
-  tar -C "$tree" --create --owner=0 --group=0 etc/ssh/ssh_host_ed25519_key etc/ssh/ssh_host_ed25519_key.pub \
-    root/.ssh/authorized_keys |
-    command incus --project "$project" exec "$name" --disable-stdin=false -- tar -C / --extract
-  rm -r "$tree"
+# One archive through one call; the node's sshd tries until its key is there. The archive's files are beside the key, where
+# those of a run that was killed are found again.
+put_keys() {
+  local name=$1 key=$2 tree=${2%/*}/tree sent=0
+  rm -rf "$tree"
+  { install -d -m 0700 "$tree" && install -d -m 0755 "$tree/etc/ssh" && install -d -m 0700 "$tree/root" "$tree/root/.ssh" &&
+    install -m 0600 "$key" "$tree/etc/ssh/" && install -m 0644 "$key.pub" "$tree/etc/ssh/" &&
+    install -m 0600 "$state/ssh/id_ed25519.pub" "$tree/root/.ssh/authorized_keys" &&
+    tar -C "$tree" --create --owner=0 --group=0 etc/ssh/ssh_host_ed25519_key etc/ssh/ssh_host_ed25519_key.pub \
+      root/.ssh/authorized_keys |
+    command incus --project "$project" exec "$name" --disable-stdin=false -- tar -C / --extract; } || sent=$?
+  rm -rf "$tree"
+  return "$sent"
 }
 
 wait_for_ssh() {
@@ -103,8 +105,8 @@ wait_for_ssh() {
 }
 
 remove() { # a start that a killed run asked for may still be under way, and Incus then refuses
-  local name=$1 end=$((SECONDS + wait_seconds)) said
-  while everything | grep -qx -- "$name"; do
+  local name=$1 end=$((SECONDS + wait_seconds)) said there
+  while there=$(everything) || fail "$silent"; grep -qx -- "$name" <<<"$there"; do
     said=$(incus delete --force "$name" 2>&1) && return
     ((SECONDS < end)) || fail "node $name cannot be removed: $said"
     sleep 0.2
@@ -122,7 +124,7 @@ delete() {
 
 guard() {
   local present running strangers=() wanted=() name image address memory network pids=() pid
-  present=$(present) running=$(running)
+  { present=$(present) && running=$(running); } || fail "$silent"
   while read -r name image address memory network; do
     [[ -n $name ]] || continue
     wanted+=("$name")
@@ -153,8 +155,9 @@ guard() {
 }
 
 clear_all() {
-  local name
-  for name in $(present); do (remove "$name"); done
+  local name there
+  there=$(present) || fail "$silent"
+  for name in $there; do (remove "$name"); done
   rm -f "$nodes"/*/made # should Terraform's state still have them, the guard makes them again
   rmdir "$nodes" 2>/dev/null || true
 }

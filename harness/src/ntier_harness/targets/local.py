@@ -199,7 +199,7 @@ class Local(Free):
         """Destroys the nodes and forgets the deployment."""
         self._terraform.destroy(log)
         # what a killed run left behind is in no Terraform state; set-up that never ran left nothing
-        if (self.paths.state / "ssh").exists():
+        if (self.paths.ssh / "id_ed25519").exists():
             self.runner.run(["bash", str(self.root / "node.sh"), "clear"], env=self._terraform.env, timeout=120)
         for file in (self.paths.in_force, self.paths.deploying, self.paths.nodes, self.paths.written):
             durable.remove(file)

@@ -8,6 +8,8 @@ name=${NTIER_NAME:-ntier} # of our project and pool in Incus; the bridge is ${na
 bridge=${name}br0
 state=${NTIER_STATE:-/var/lib/ntier}
 apt_source=/etc/apt/sources.list.d/ntier-backports.sources
+# What set-up and sweeps make in the state: it may be a folder that has other things, too.
+ours_there=(controller.digest data hcloud hosts images images.json local lock lock.json logs ndb openstack packages setup.lock slice_us ssh)
 yes=
 
 case ${1:-} in
@@ -15,6 +17,27 @@ case ${1:-} in
   --yes) yes=1 ;;
   *) printf "error: unknown option '%s'; allowed: --yes\n" "$1" >&2; exit 2 ;;
 esac
+
+refuse() { printf 'error: %s. Nothing was removed\n' "$1" >&2; exit 2; }
+free() { # of the file descriptor $1: macOS has no flock
+  if command -v flock >/dev/null; then flock --nonblock "$1"; else python3 -c "import fcntl; fcntl.flock($1, fcntl.LOCK_EX | fcntl.LOCK_NB)" 2>/dev/null; fi
+}
+holder() { sed -n 's/.*"pid": \([0-9]*\).*"command": "\(.*\)"}.*/pid \1 (\2)/p' "$state/lock.json" 2>/dev/null | grep . || echo 'pid unknown'; }
+
+[[ ! -d $state || (-w $state && -x $state) ]] || refuse "$state cannot be written; as root, run  make purge"
+there=() # of it
+for thing in "${ours_there[@]}"; do
+  [[ -e $state/$thing ]] && there+=("$thing")
+done
+if ((${#there[@]})); then
+  exec 7>>"$state/setup.lock" 8>>"$state/lock" # held until the end: nothing begins meanwhile
+  free 7 || refuse 'a set-up is building images; wait for it or stop it'
+  free 8 || refuse "another ntier is at work: $(holder); wait for it or stop it"
+  if [[ -e $state/ndb/lock ]]; then
+    exec 9>>"$state/ndb/lock"
+    free 9 || refuse "a make ndb is building MySQL Cluster; wait for it or stop it"
+  fi
+fi
 
 for record in "$state"/*/rented.json; do # without the state nobody would know of them
   if grep -qs '"until_s": null' "$record"; then
@@ -44,8 +67,8 @@ elif [[ -e /var/lib/incus/disks/$name.img || -e $state/controller.digest ]]; the
   exit 1
 fi
 
-folders=() # of this checkout and of the machine
-for folder in "$state" .venv build .terraform terraform/targets/local/.terraform terraform/modules/topology/.terraform; do
+folders=() # of this checkout
+for folder in .venv build .terraform terraform/targets/local/.terraform terraform/modules/topology/.terraform; do
   [[ -e $folder ]] && folders+=("$folder")
 done
 
@@ -61,6 +84,7 @@ if [[ $incus_there ]]; then
   exists "storage-pools/$name" && say pool "$name (Incus), $(size "/var/lib/incus/disks/$name.img")"
   exists "networks/$bridge" && say bridge "$bridge (Incus)"
 fi
+((${#there[@]} == 0)) || say folder "$state: ${there[*]}; $(cd "$state" && du -sch -- "${there[@]}" 2>/dev/null | tail -n1 | cut -f1)"
 for folder in "${folders[@]}"; do say folder "$folder, $(size "$folder")"; done
 [[ $name == ntier && -e $apt_source ]] && say file "$apt_source"
 if [[ -z $found ]]; then
@@ -93,5 +117,7 @@ done
 [[ $name == ntier ]] && rm -f "$apt_source"
 [[ -e $state/slice_us ]] && cat "$state/slice_us" >/proc/sys/kernel/sched_cfs_bandwidth_slice_us # see daemons.sh
 rm -rf -- "${folders[@]}"
+for thing in "${ours_there[@]}"; do rm -rf -- "${state:?}/$thing"; done # the two locks, too
+rmdir "$state" 2>/dev/null || [[ ! -d $state ]] || echo "$state stays: there are other things in it."
 echo 'Removed.'
 [[ -z $packages ]] || echo "Packages that set-up installed and that stay: $packages"

@@ -26,7 +26,8 @@ setup/bootstrap.sh
 if ! controller_ready; then
   command -v incus >/dev/null || .venv/bin/python -m ntier_harness.machine # says what this machine cannot do, and what instead
   [[ $(id -u) == 0 ]] || { echo 'error: setting up the controller needs root: sudo make setup' >&2; exit 2; }
-  (umask 077 && mkdir -p "$NTIER_STATE/logs")
+  # Nobody else reads what we make there. A folder that was there keeps its mode: it may be others' as well.
+  (umask 077 && mkdir -p "$NTIER_STATE"/{ssh,local,logs,data})
   echo "setup: controller (packages, Incus, pool, bridge); log: $log"
   if ! ANSIBLE_NOCOLOR=1 ANSIBLE_LOCALHOST_WARNING=0 .venv/bin/ansible-playbook --inventory localhost, setup/controller.yml >"$log" 2>&1; then
     grep -A12 -m1 -E '^\[ERROR\]|^fatal:' "$log" >&2 || tail -n 20 "$log" >&2

@@ -69,6 +69,10 @@ if [[ -z ${UV_DEFAULT_INDEX:-}${UV_INDEX_URL:-} ]]; then
   mirror=${PIP_INDEX_URL:-$("$python" -m pip config get global.index-url 2>/dev/null || true)}
   [[ -z $mirror ]] || export UV_DEFAULT_INDEX=$mirror
 fi
+# uv has certificates of its own and does not look at this machine's, among which are those of a proxy that inspects TLS.
+if [[ -z ${SSL_CERT_FILE:-}${SSL_CERT_DIR:-}${UV_NATIVE_TLS:-} && -s /etc/ssl/certs/ca-certificates.crt ]]; then
+  export UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS-true}
+fi
 export VIRTUAL_ENV=$PWD/.venv UV_LINK_MODE=${UV_LINK_MODE:-hardlink} UV_NO_PROGRESS=1
 printf 'setup: Python packages (%s)\n' "$(grep -c '^[a-z0-9]' requirements.txt)"
 .venv/bin/uv pip sync --quiet --require-hashes --compile-bytecode requirements.txt

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 def test_lock_names_no_registry_and_has_hashes():
@@ -85,6 +86,31 @@ def test_second_bootstrap_does_nothing():
     assert done.stdout == ""
     cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
     assert cpu_s < 1, "0.02 s on an idle machine; pip alone takes more"
+
+
+@pytest.mark.skipif(not CERTIFICATES.exists(), reason="this machine has no certificates")
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "true"),
+        ({"UV_SYSTEM_CERTS": "false"}, "false"),
+        ({"UV_NATIVE_TLS": "false"}, ""),
+        ({"SSL_CERT_FILE": str(CERTIFICATES)}, ""),
+    ],
+)
+def test_uv_trusts_whom_this_machine_trusts(tmp_path, settings, expected):
+    """As a proxy that inspects TLS: its authority is among the machine's certificates, not among uv's own."""
+    for folder in ("setup", ".venv/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(ROOT / "setup/bootstrap.sh", tmp_path / "setup")
+    (tmp_path / "requirements.txt").write_text("uv==1\n")
+    (tmp_path / ".venv/bin/python").symlink_to(sys.executable)
+    (tmp_path / ".venv/bin/uv").write_text('#!/bin/sh\necho "$UV_SYSTEM_CERTS" >uv_trusts\n')
+    (tmp_path / ".venv/bin/uv").chmod(0o755)
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("UV_", "SSL_CERT", "PIP_"))}
+    environment = {**plain, "NTIER_PYTHON": sys.executable, "PIP_INDEX_URL": "http://index/", **settings}
+    subprocess.run([tmp_path / "setup/bootstrap.sh"], env=environment, check=True, capture_output=True)
+    assert (tmp_path / "uv_trusts").read_text().strip() == expected
 
 
 def test_wrong_python_is_an_error():

@@ -2,6 +2,7 @@
 # `make` alone prints the help. Variables are given as NAME=value; they become the options of `ntier` with the same name.
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL: # goals build on each other and measure: MAKEFLAGS=-j4 of a shell is not meant for them
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
@@ -56,6 +57,17 @@ ifneq ($(twice),)
   $(error $(twice) is there twice, and make would keep the last one only; several settings: SET='web_max_workers=60 app_pool_size=4')
 endif
 
+wrong := $(firstword $(foreach name,YES REMOVE JSON FORCE IDLE JOIN,$(if $(filter-out 1,$($(name))),$(name))))
+ifneq ($(wrong),)
+  $(error $(wrong)=$($(wrong)) is neither yes nor no: $(wrong)=1 is yes, and without it the answer is no)
+endif
+# Without TOPO set-up makes what every sweep needs, for which only these count.
+WHOLE_SETUP := DATA MIDDLEWARE TARGET
+dropped := $(if $(filter setup,$(goals)),$(if $(TOPO),,$(firstword $(filter-out $(WHOLE_SETUP),$(filter $(EXPERIMENT),$(given))))))
+ifneq ($(dropped),)
+  $(error $(dropped) says something about one sweep: `make setup` takes it with TOPO=... only, and without it $(WHOLE_SETUP))
+endif
+
 export TERRAFORM PROXYSQL_BINARY # which program; a proxysql of this machine, where no package of it can be reached
 export NTIER_NDB_PACKAGES # MySQL's packages with NDB, instead of a build
 
@@ -86,7 +98,8 @@ help: ## this page
 
 .PHONY: setup venv doctor purge lock providers ndb
 setup: venv ## installs what the other goals need (TOPO=...: only what this sweep needs); takes seconds when all is there
-	@$(if $(TOPO),$(call prepare,up $(OPTIONS)),$(if $(filter-out local,$(TARGET)),,setup/setup.sh $(call option,DATA,data) $(call option,MIDDLEWARE,middleware)))
+	@$(if $(TOPO),$(call prepare,up $(OPTIONS)),$(if $(TARGET),$(VENV)/python -m ntier_harness.targets $(call quoted,$(TARGET));) \
+	  $(if $(filter-out local,$(TARGET)),,setup/setup.sh $(call option,DATA,data) $(call option,MIDDLEWARE,middleware)))
 
 venv:
 	@setup/bootstrap.sh >&2
@@ -180,7 +193,7 @@ WITH_NODES := $(wildcard harness/tests ansible/tests setup/tests systems/*/tests
 without_nodes = $(VENV)/pytest -m 'not nodes and not alone$(1)' -n $(2) --dist worksteal --durations=20 workloads/tests $(WITH_NODES) notebooks/tests studies/tests analysis/tests
 test test-nodes: MIDDLEWARE := shardingsphere,haproxy,pgpool# those of which the tests need images
 
-test: setup test-without test-nodes ## all tests, the smoke experiment included
+test: with-terraform setup test-without test-nodes ## all tests, the smoke experiment included
 
 test-without: lint test-tools
 	$(call without_nodes,,4)
@@ -193,7 +206,12 @@ test-whole: test-tools ## reports, notebooks, browser, JMeter, Maven, Terraform,
 	$(call without_nodes, and whole,4)
 	$(VENV)/pytest -m alone workloads/tests systems/two-phase-commit/tests
 
-test-tools: venv
+.PHONY: with-terraform
+with-terraform: # which set-up does not bring
+	@program=$${TERRAFORM:-$$(command -v terraform || command -v tofu || true)}; command -v "$${program:-none}" >/dev/null || \
+	  { echo "error: terraform: $${program:-neither terraform nor tofu} cannot be run here; install one from its makers, or give TERRAFORM=/its/path" >&2; exit 2; }
+
+test-tools: with-terraform venv
 	setup/test_programs.sh
 	$(VENV)/python setup/build.py
 	terraform=$${TERRAFORM:-$$(command -v terraform || command -v tofu)}; for module in modules/topology modules/first_boot targets/local targets/hosts; do \

@@ -32,7 +32,7 @@ def make(tmp_path):
     def run(*arguments: str, **env: str) -> tuple[int, str, list[str]]:
         calls = tmp_path / "calls"
         calls.unlink(missing_ok=True)
-        place = [f"RESULTS={tmp_path / 'results'}"] if arguments[0] not in ("-n", "setup") else []
+        place = [f"RESULTS={tmp_path / 'results'}"] if arguments[0] not in ("-n", "setup", "test", "first") else []
         done = subprocess.run(["make", *arguments, *place], cwd=tmp_path, env=clean | state | env,
                               capture_output=True, text=True, timeout=60)  # fmt: skip
         assert not (tmp_path / "state").exists()
@@ -50,6 +50,8 @@ def make(tmp_path):
         (["plan", "TOPO=1/1/1/1M", "MIX=browse"], "error: mix: "),
         (["deploy"], "error: topo: missing"),
         (["setup", "TOPO=1/1/1/1m"], "error: topo: "),
+        (["setup", "TARGET=hsots"], "error: target: 'hsots' is unknown (did you mean 'hosts'?)"),
+        (["setup", "USERS=1000", "DATA=tiny"], "USERS says something about one sweep"),
         (["smoke", "JSON=1"], ""),
         (["sweep", "TOPO=1/1/1/1M", "SET=web_max_worker=60"], "did you mean 'web_max_workers'"),
         (["campaign", "SPEC=none.yaml"], "error: spec: none.yaml: cannot be read"),
@@ -86,6 +88,36 @@ def test_a_variable_that_would_be_swallowed_is_refused(make, given, says):
     code, said, calls = make("plan", "TOPO=1/1/1/1M", *given)
     assert (code, calls) == (2, [])
     assert says in said
+
+
+@pytest.mark.parametrize(
+    ("goal", "switch"),
+    [("purge", "YES"), ("images", "REMOVE"), ("plan", "JSON"), ("report", "FORCE"), ("ndb", "IDLE"), ("map", "JOIN")],
+)
+@pytest.mark.parametrize(("value", "code"), [("0", 2), ("no", 2), ("1", 0), ("", 0)])
+def test_a_switch_is_1_or_absent(make, goal, switch, value, code):
+    """As YES=0 of somebody who means no."""
+    done, said, _ = make("-n", goal, f"{switch}={value}")
+    assert done == code, said
+    assert (f"{switch}={value} is neither yes nor no" in said) is (code == 2)
+
+
+def test_set_up_of_everything_takes_what_it_uses(make):
+    assert make("setup", "DATA=tiny", "MIDDLEWARE=haproxy", "TARGET=local") == (
+        0, "", ["bootstrap.sh ", "setup.sh --data tiny --middleware haproxy"])  # fmt: skip
+    assert make("setup", "TARGET=hosts") == (0, "", ["bootstrap.sh "])
+
+
+def test_goals_do_not_run_at_once_whatever_a_shell_says(make, tmp_path):
+    with (tmp_path / "Makefile").open("a") as file:
+        file.write("first:\n\t@sleep 0.5; echo first >>calls\nsecond:\n\t@echo second >>calls\n")
+    assert make("first", "second", MAKEFLAGS="-j4")[2] == ["first", "second"]
+
+
+def test_without_terraform_no_test_begins(make):
+    code, said, calls = make("test", TERRAFORM="/nowhere/terraform")
+    assert (code, calls) == (2, [])
+    assert "error: terraform: /nowhere/terraform cannot be run here" in said
 
 
 def test_variables_become_the_options_of_the_command(make):

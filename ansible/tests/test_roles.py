@@ -73,6 +73,13 @@ def test_an_image_holds_no_peer_no_address_and_no_secret(role):
     assert not re.search(r"groups\[|ntier_addresses|hostvars|_password|\{\{ address", text)
 
 
+@pytest.mark.parametrize("role", sorted(HOMES))
+def test_nothing_lies_in_everybodys_folder_under_a_name_that_is_known_before(role):
+    """On the controller others have accounts, too: what they put there first would be written over or sent."""
+    tasks = "".join(file.read_text() for file in HOMES[role].glob("tasks/*.yml"))
+    assert not re.search(r"(?<!/var)/tmp/", tasks)
+
+
 # ---- the programs of a node (role program) --------------------------------------------------------------------------
 
 PROGRAMS = [role for role in sorted(HOMES) if f"{role}_program" in read(role, "vars/main.yml")]

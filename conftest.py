@@ -40,6 +40,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: TOPOLOGIES.index(topology(item)))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def without_leftovers(request: pytest.FixtureRequest) -> None:
+    """Tests on nodes begin without those of a run that was killed."""
+    if shutil.which("incus") and any(item.get_closest_marker("nodes") for item in request.session.items):
+        testnode.remove_leftovers()
+
+
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
     """made_once(name, make): a folder that make(folder) has filled, once for all processes of this run of the tests.

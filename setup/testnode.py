@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import subprocess
 from dataclasses import dataclass
@@ -91,6 +92,17 @@ class DatabaseNode:
 
     def delete(self) -> None:
         node_sh("delete", self.name, folder=self.folder)
+
+
+def remove_leftovers() -> None:
+    """Nodes of tests that were killed, which would go on running: those of this file, of harness/tests/real and of
+    ansible/tests."""
+    listed = ["incus", "--project", "ntier", "list", "--format", "csv", "--columns", "n"]
+    done = subprocess.run(listed, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    for name in done.stdout.split():
+        if re.fullmatch(r"build-(bare|(host|own|test)-\d+)", name):
+            delete = ["incus", "--project", "ntier", "delete", "--force", name]
+            subprocess.run(delete, capture_output=True, stdin=subprocess.DEVNULL)
 
 
 def node_sh(*arguments: str, folder: Path) -> None:

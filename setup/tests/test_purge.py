@@ -37,6 +37,8 @@ def image(path: Path) -> Path:
 @pytest.fixture
 def machine(tmp_path):
     """Our things, and foreign ones beside them: a container with its profile and pool in the default project."""
+    state = tmp_path / "state"
+    clean(state)  # what a run of the tests that was killed left
     small = image(tmp_path / "image.tar")
     incus("storage", "create", FOREIGN, "dir")
     incus("profile", "create", FOREIGN)
@@ -51,16 +53,19 @@ def machine(tmp_path):
     incus("--project", NAME, "image", "import", str(small), "--alias", "web")
     incus("--project", NAME, "create", "web", "web1")
     incus("--project", NAME, "create", "web", "db1")
-    state = tmp_path / "state"
     (state / "local").mkdir(parents=True)
     yield state
-    for clean in (
+    clean(state)
+
+
+def clean(state: Path) -> None:
+    for command in (
         ["delete", "--force", FOREIGN],
         ["image", "delete", FOREIGN],
         ["profile", "delete", FOREIGN],
         ["storage", "delete", FOREIGN],
     ):
-        incus(*clean, check=False)
+        incus(*command, check=False)
     purge(state, "--yes")
 
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from ntier_harness import doctor, machine, sampler
@@ -65,6 +66,55 @@ def test_doctor_asks_for_the_controllers_of_version_1(monkeypatch, tmp_path):
     assert (local_doctor.cgroups().level, local_doctor.cgroups().detail) == ("fail", "version 1 without blkio")
     (tmp_path / "blkio").mkdir()
     assert (local_doctor.cgroups().level, local_doctor.cgroups().detail) == ("ok", "version 1")
+
+
+def test_doctor_looks_where_images_and_nodes_are(monkeypatch, tmp_path):
+    """In Incus' file, not in the state; what the file takes already needs no room again."""
+    pool = tmp_path / "incus/disks/ntier.img"
+    monkeypatch.setattr(local_doctor, "POOL_FILE", pool)
+    monkeypatch.setattr(local_doctor.shutil, "disk_usage", lambda place: SimpleNamespace(free=free[str(place)]))
+    free = {str(tmp_path): 10_000_000_000}
+    finding = local_doctor.disk()
+    assert (finding.level, finding.detail) == ("fail", f"10.0 GB free in {tmp_path}")
+    assert finding.mend == f"free 2.0 GB there, or before the first set-up mount another disk at {pool.parents[1]}"
+    pool.parent.mkdir(parents=True)
+    pool.write_bytes(b"x" * 4096)
+    free[str(pool.parent)] = doctor.NEEDED_DISK - pool.stat().st_blocks * 512
+    assert local_doctor.disk().level == "ok"
+    free[str(pool.parent)] -= 1
+    assert local_doctor.disk().level == "fail"
+    monkeypatch.setattr(local_doctor, "disk", lambda: finding)
+    paths = Paths.find(str(tmp_path / "results"))
+    monkeypatch.setattr(doctor, "STEAL_S", 0.01)
+    lab = Lab(Runner(), paths, Local(Runner(), paths), Screen())
+    monkeypatch.setattr(doctor, "programs", lambda _: [])
+    monkeypatch.setattr(doctor, "apt", lambda _: finding)
+    monkeypatch.setattr(doctor, "resources", lambda _: [doctor.Finding("disk", "ok", "elsewhere")])
+    assert [f.detail for f in doctor.examine(lab) if f.what == "disk" and f.detail == "elsewhere"] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root to give up its powers")
+@pytest.mark.parametrize(
+    ("command", "code"), [(["doctor"], 1), (["status"], 2), (["shell", "db1"], 2), (["logs", "db1"], 2)]
+)
+def test_a_state_that_only_another_may_read_is_an_error_that_says_so(tmp_path, command, code):
+    """As an ordinary user after root's set-up: here root without the powers to read what is others'."""
+    state = tmp_path / "state"
+    (state / "local").mkdir(parents=True)
+    (state / "local/nodes.json").write_text("[]")
+    (state / "lock").touch()
+    state.chmod(0o700)
+    os.chown(state, 65534, 65534)
+    weaker = [str(shutil.which("setpriv")), "--bounding-set=-dac_override,-dac_read_search"]
+    environment = os.environ | {"NTIER_STATE": str(state), "PATH": "/nonexistent"}
+    argv = [*weaker, sys.executable, "-m", "ntier_harness.cli", *command]
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=60)
+    if "setpriv:" in done.stderr:
+        pytest.skip(done.stderr)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
+    if code == 2:
+        assert f"error: privileges: {state / 'local'} cannot be read: needs root" in done.stderr
 
 
 def test_doctor_goes_on_when_a_program_does_not_answer(monkeypatch, tmp_path):

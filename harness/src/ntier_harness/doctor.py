@@ -14,6 +14,7 @@ from pathlib import Path
 from ntier_harness import machine, systems
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
+from ntier_harness.preflight import nearest
 from ntier_harness.runner import Done
 from ntier_harness.screen import size
 from ntier_harness.systems.definition import Program
@@ -36,9 +37,11 @@ class Finding:
 def examine(lab: Lab) -> list[Finding]:
     """All findings; nothing is changed."""
     own = lab.target.doctor(lab)
+    known = {finding.what for finding in own}  # a target knows better what it needs, and where
+    general = [finding for finding in resources(lab) if finding.what not in known]
     if not machine.is_linux():
-        return [system(), *resources(lab), *own, *programs(lab)]
-    return [system(), *resources(lab), steal(), *own, *programs(lab), apt(lab)]
+        return [system(), *general, *own, *programs(lab)]
+    return [system(), *general, steal(), *own, *programs(lab), apt(lab)]
 
 
 def system() -> Finding:
@@ -59,7 +62,7 @@ def resources(lab: Lab) -> list[Finding]:
     cores, info = os.cpu_count() or 1, machine.memory_info()
     memory = info.get("MemAvailable", info["MemTotal"])
     of = "available" if "MemAvailable" in info else "in all"
-    place = next(p for p in (lab.paths.state, *lab.paths.state.parents) if p.exists())
+    place = nearest(lab.paths.state)
     free = shutil.disk_usage(place).free
     more_memory = f"free memory: {size(NEEDED_MEMORY)} are needed for 1/1/1/1M"
     more_disk = f"free {size(NEEDED_DISK - free)} there, or set NTIER_STATE to another disk"
@@ -109,9 +112,10 @@ def brought(root: Path, state: Path) -> list[Finding]:
 
 def bring(name: str, program: Program, state: Path) -> Finding:
     if program.made:
-        there = state / program.made
-        return Finding(name, "ok", f"{there}" if there.exists() else "not made, and not needed otherwise",
-                       "" if there.exists() else program.get)  # fmt: skip
+        file = state / program.made
+        there = os.path.exists(file)  # also where only root may look
+        return Finding(name, "ok", str(file) if there else "not made, and not needed otherwise",
+                       "" if there else program.get)  # fmt: skip
     given = os.environ.get(program.environment, "")
     if given and not Path(given).is_file():
         return Finding(name, "fail", f"{program.environment}={given}: no such file", "name its package or program")

@@ -12,7 +12,7 @@ from typing import Any
 from ntier_analysis.contracts.manifest import Host
 from ntier_analysis.contracts.nodes import read_nodes
 
-from ntier_harness.errors import WorkError
+from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.live import Live
 from ntier_harness.machine import cpu_model, memory_info
 from ntier_harness.paths import Paths
@@ -45,12 +45,16 @@ class Lab:
 
     @property
     def nodes(self) -> Nodes:
-        """The nodes that are up. Raises WorkError if there are none."""
+        """The nodes that are up. Raises WorkError if there are none, RequestError if only root may know."""
         if self._nodes is None:
             try:
                 self._nodes = Nodes(self.runner, self.paths, read_nodes(self.paths.nodes))
             except FileNotFoundError:
                 raise WorkError("no nodes are up; run: make up TOPO=...") from None
+            except PermissionError:
+                raise RequestError(
+                    f"privileges: {self.paths.place} cannot be read: needs root, as the set-up did; try with sudo"
+                ) from None
             except ValueError as error:
                 raise WorkError(f"nodes: {error}") from None
         return self._nodes

@@ -203,7 +203,7 @@ def at_work(lab: Lab) -> str | None:
     """Who holds the lock, or None."""
     from filelock import FileLock, Timeout
 
-    if not lab.paths.lock.exists():
+    if not os.path.exists(lab.paths.lock):
         return None
     try:
         with FileLock(lab.paths.lock, timeout=0):

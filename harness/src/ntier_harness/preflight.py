@@ -40,7 +40,7 @@ def missing_programs(paths: Paths, spec: Spec) -> list[str]:
     return [
         f"{choice.title or name}: its programs are not on this machine; {choice.program.get}"
         for name, choice in wanted
-        if choice.program and choice.program.made and not (paths.state / choice.program.made).exists()
+        if choice.program and choice.program.made and not os.path.exists(paths.state / choice.program.made)
     ]
 
 

@@ -59,7 +59,7 @@ class Hosts(Free):
 
     def require_privileges(self) -> None:
         """Only the state must be ours; becoming root happens on the hosts."""
-        place = next(p for p in (self.paths.state, *self.paths.state.parents) if p.exists())
+        place = next(p for p in (self.paths.state, *self.paths.state.parents) if os.path.exists(p))
         if not os.access(place, os.W_OK):
             raise RequestError(
                 f"privileges: {place} cannot be written; give a folder of yours: NTIER_STATE=~/.local/state/ntier"

@@ -8,12 +8,14 @@ import shutil
 from pathlib import Path
 
 from ntier_harness import machine, sampler, systems
-from ntier_harness.doctor import Finding, ask, needs
+from ntier_harness.doctor import NEEDED_DISK, Finding, ask, needs
 from ntier_harness.lab import Lab
+from ntier_harness.preflight import nearest
 from ntier_harness.request import make_spec
 from ntier_harness.screen import size
 from ntier_harness.targets.local import NETWORK, PROJECT
 
+POOL_FILE = Path("/var/lib/incus/disks/ntier.img")  # where Incus keeps a pool that has no disk of its own
 DOWNLOADS = 900_000_000  # packages of both distributions' images, Maven artefacts, JMeter; once
 
 
@@ -21,7 +23,21 @@ def examine(lab: Lab) -> list[Finding]:
     """All findings; nothing is changed."""
     if not machine.is_linux():
         return []
-    return [cgroups(), privileges(), nodes(), incus(lab), bridge(lab), downloads(lab)]
+    return [disk(), cgroups(), privileges(), nodes(), incus(lab), bridge(lab), downloads(lab)]
+
+
+def disk() -> Finding:
+    """Room for images and nodes, which are in one sparse file of Incus; what it takes already is part of the need."""
+    try:
+        taken = POOL_FILE.stat().st_blocks * 512
+    except OSError:
+        taken = 0
+    place = nearest(POOL_FILE.parent)
+    free = shutil.disk_usage(place).free
+    missing = NEEDED_DISK - taken - free
+    detail = f"{size(free)} free in {place}" + (f", {size(taken)} taken by images and nodes" if taken else "")
+    mend = f"free {size(missing)} there, or before the first set-up mount another disk at {POOL_FILE.parents[1]}"
+    return needs("disk", missing <= 0, detail, mend)
 
 
 def cgroups() -> Finding:

@@ -67,7 +67,7 @@ shorten_slices() {
 if answers && { lxcfs_works || [[ -d /run/systemd/system ]]; }; then
   exit 0
 fi
-[[ $(id -u) == 0 ]] || fail 'Incus does not answer. As root, run  make setup  (or become a member of the group incus-admin)'
+[[ $(id -u) == 0 ]] || fail 'Incus does not answer. As root, run  make setup'
 if [[ -d /run/systemd/system ]]; then
   systemctl start lxcfs.service incus.service
   timeout "$seconds" incus admin waitready --timeout "$seconds" || fail 'incus.service does not answer: see  journalctl -u incus'

@@ -17,14 +17,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Path:
+def site(made_once) -> Path:
     """Built strictly: a dead link or anchor, or a page outside the navigation, is an error."""
-    out = tmp_path_factory.mktemp("site")
+    return made_once("site", build)
+
+
+def build(out: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", out]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return out
 
 
 def text(page: Path) -> str:

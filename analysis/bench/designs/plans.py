@@ -46,7 +46,7 @@ def search(experiment: Experiment) -> None:
 
 
 def precise_search(experiment: Experiment) -> None:
-    """SEARCH=capacity with PRECISION=3%: at most six loads."""
+    """SEARCH=capacity with PRECISION=0.03: at most six loads."""
     _search(experiment, _goal(experiment, PRECISE, 6), experiment.fresh)
 
 

@@ -142,8 +142,36 @@ def test_a_finished_grid_leaves_nothing_to_do():
 
 def test_nothing_is_decided_by_loads_that_are_all_invalid():
     trials = [replace(t, load=replace(t.load, valid=False)) for t in (trial(DB, u, 3, SCALE) for u in (1000, 1050))]
-    assert next_step(trials, GOAL, SCALE).users == 1100
+    assert next_step(trials, GOAL, SCALE).users == 1300
     assert next_step(trials, replace(GOAL, most=2), SCALE).users is None
+
+
+def test_no_load_is_tried_beside_one_that_gave_no_valid_trial():
+    _, users, last = search(DB, spoil=range(13001))
+    assert users == [1000, 1300, 1700, 2200, 2850, 3700]
+    assert last.reason == "budget"
+    narrow = Goal.over((1000, 1500), 0.05, 6)
+    _, users, last = search(DB, narrow, spoil=range(13001))
+    assert (users, last.reason) == ([1000, 1300, 1500], "no room")
+
+
+def test_loads_that_are_too_high_to_be_measured_are_approached_from_below():
+    """Six loads went to one spot, 50 users apart."""
+    found, users, last = search(DB, spoil=range(4000, 13001))
+    assert last.reason == "no room"
+    assert "gave no valid trial" in last.why
+    assert users[1] > knee(DB)
+    assert users[2] == pytest.approx(np.sqrt(1000 * users[1]), abs=25)
+    assert max(u for u in users if u < 4000) > 3000
+    assert min(b / a for a, b in zip(sorted(users), sorted(users)[1:], strict=False)) > 1.1
+    assert found.at_least
+
+
+def test_a_spot_on_the_plateau_that_cannot_be_measured_is_left_alone():
+    _, before, _ = search(DB)
+    spot = before[2]
+    _, users, _ = search(DB, spoil=range(spot - 300, spot + 301))
+    assert sum(abs(u - spot) <= 300 for u in users) == 1
 
 
 def test_the_network_of_the_tests_obeys_exact_theory():

@@ -359,7 +359,7 @@ DECISIONS = _schema(
     reason=(
         "label",
         "",
-        "low, beyond the knee, above, plateau; or why it stopped: precise, budget, no room, unlimited.",
+        "low, between, beyond the knee, above, plateau; or why it stopped: precise, budget, no room, unlimited.",
     ),
     why=("text", "", "The reason in a sentence."),
     grid_loads=("count", "", "Loads that the full grid has."),

@@ -7,6 +7,7 @@ The rule, stated before any trial runs (which makes the looks fixed ones):
    While nothing limits, the search goes upwards, to the highest load at most.
 3. From the first limited load on the measured throughput says where the knee is. Further loads are spread over the
    plateau, first far from those that are there.
+   A load that gave no valid trial is not tried again close by; while nothing limits, the search then goes halfway back.
 4. It looks whether to stop only when the plateau has MIN_PLATEAU loads, and after each further one: it stops when the
    half-width of the pooled interval is at most the stated precision, or when `most` loads were tried.
 Maximum, interval and knee are those of `judge_sweep`: a search and a grid are judged by the same program.
@@ -14,6 +15,7 @@ bench/capacity_search.py measures how stopping by the width of the interval chan
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +46,8 @@ UPWARDS = 1.3
 """Factor from one load to the next while nothing limits, at least."""
 BLIND = 2.0
 """The same if no demand is known."""
+ELSEWHERE = 1.3
+"""Factor from a lowest load that gave no valid trial to the next one: what made it invalid may well do so beside it."""
 PROMISED = 1.15
 """The utilization law promises this many times the throughput found: a hidden limit, or one that only seems so."""
 
@@ -95,9 +99,10 @@ def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dic
         return Step(None, f"{counted(len(tried), 'load')} tried, as many as were allowed", "budget")
     if not valid:
         return _first(tried, goal)
+    lost = tried - {t.load.users for t in valid}
     if not limited_levels(valid, base_response(valid).response_s):
-        return _upwards(valid, tried, goal, scale, idle)
-    return _over_plateau(valid, tried, judged, goal, scale, idle)
+        return _upwards(valid, lost, goal, scale, idle)
+    return _over_plateau(valid, tried, lost, judged, goal, scale, idle)
 
 
 def _enough(judged: SweepVerdict, goal: Goal) -> bool:
@@ -119,9 +124,10 @@ def _precise(judged: SweepVerdict, goal: Goal) -> str:
 
 
 def _first(tried: set[int], goal: Goal) -> Step:
-    """The lowest load, or, if that cannot be measured, one a bit above."""
-    users = next(u for u in (goal.lowest + i * goal.grain for i in range(len(tried) + 1)) if u not in tried)
-    if users > goal.highest:
+    """The lowest load, or, if that cannot be measured, the next one above it."""
+    steps = range(math.ceil(math.log(goal.highest / goal.lowest, ELSEWHERE)) + 1)
+    users = next((u for i in steps if (u := _grain(goal.lowest * ELSEWHERE**i, goal)) not in tried), None)
+    if users is None:
         return Step(None, "no load of the range gave a valid trial", "no room")
     text = "a low load tells the response time without waiting and what an interaction costs each node"
     return Step(users, text, "low")
@@ -136,11 +142,20 @@ def _law_knee(valid: list[TrialData], scale: float, idle: dict[str, float] | Non
     return knee_users(limit, valid[0].load.think_s, base_response(valid).response_s) / scale, name
 
 
-def _upwards(valid: list[TrialData], tried: set[int], goal: Goal, scale: float, idle: dict[str, float] | None) -> Step:
-    """Nothing limits yet."""
+def _upwards(valid: list[TrialData], lost: set[int], goal: Goal, scale: float, idle: dict[str, float] | None) -> Step:
+    """Nothing limits yet. `lost`: loads that gave no valid trial."""
     top = max(t.load.users for t in valid)
     if top >= goal.highest:
         return Step(None, f"nothing limits up to {top} users, the highest load of the range", "unlimited")
+    if higher := [u for u in lost if u > top]:
+        end = min(higher)
+        known, users = (
+            f"nothing limits up to {top} users, and {end} gave no valid trial",
+            _grain(math.sqrt(top * end), goal),
+        )
+        if end < UPWARDS * top or not top < users < end:
+            return Step(None, known, "no room")
+        return Step(users, f"{known}: a load between", "between")
     knee, name = _law_knee(valid, scale, idle)
     if full := full_everywhere(valid):
         wanted, text = top, f"the CPU of {' and '.join(full)} is full at every load, although answers do not show it"
@@ -148,27 +163,23 @@ def _upwards(valid: list[TrialData], tried: set[int], goal: Goal, scale: float, 
         wanted, text = BEYOND * knee, f"by the utilization law {name} saturates first, at about {knee:,.0f} users"
     else:
         wanted, text = BLIND * top, "nothing limits yet, and no demand is known"
-    users = _free(max(wanted, UPWARDS * top), tried, goal, top + goal.grain)
-    if users is None:
-        return Step(None, f"no load above {top} users is left to try", "no room")
+    users = min(goal.highest, max(_grain(max(wanted, UPWARDS * top), goal), top + goal.grain))
     return Step(users, f"{text}: a load beyond that", "beyond the knee")
 
 
-def _over_plateau(valid: list[TrialData], tried: set[int], judged: SweepVerdict, goal: Goal, scale: float,
-                  idle: dict[str, float] | None) -> Step:  # fmt: skip
+def _over_plateau(valid: list[TrialData], tried: set[int], lost: set[int], judged: SweepVerdict, goal: Goal,
+                  scale: float, idle: dict[str, float] | None) -> Step:  # fmt: skip
     """The knee is known by a measured throughput: spread the loads beyond it. What the law promises of other CPUs says
     nothing while one is full at every load."""
     knee, found = judged.knee_users, judged.max_throughput
     assert found is not None
     promised, name = _law_knee(valid, scale, idle)
     above = promised > PROMISED * knee and not full_everywhere(valid)
-    upper = min(goal.highest, BEYOND * promised) if above else 0.0
-    if upper > max(tried):
-        users = _free(upper, tried, goal, max(tried) + goal.grain)
-        if users is not None:
-            text = f"throughput is {found.value:.1f}/s, but by the utilization law {name} allows more: look above"
-            return Step(users, text, "above")
-    users = _on_plateau(knee, tried, goal)
+    upper = _grain(BEYOND * promised, goal) if above else 0
+    if upper > max(tried) and _far(upper, lost, APART * knee):
+        text = f"throughput is {found.value:.1f}/s, but by the utilization law {name} allows more: look above"
+        return Step(upper, text, "above")
+    users = _on_plateau(knee, tried, lost, goal)
     if users is None:
         return Step(None, f"the range up to {goal.highest} users leaves no further load beyond the knee", "no room")
     width = half_width(judged)
@@ -177,7 +188,7 @@ def _over_plateau(valid: list[TrialData], tried: set[int], judged: SweepVerdict,
     return Step(users, text, "plateau")
 
 
-def _on_plateau(knee: float, tried: set[int], goal: Goal) -> int | None:
+def _on_plateau(knee: float, tried: set[int], lost: set[int], goal: Goal) -> int | None:
     """A load from LEAST knees on, apart from those tried; None if there is no room. Where the range leaves no place of
     SPREAD, those between its end (or FARTHEST) and its beginning."""
     low = LEAST * knee
@@ -186,19 +197,15 @@ def _on_plateau(knee: float, tried: set[int], goal: Goal) -> int | None:
     squeezed = [first + share * (last - first) for share in (1.0, 0.5, 0.0, 0.75, 0.25)]
     for apart, wanted in ((APART, [s * knee for s in SPREAD]), (CLOSE, squeezed)):
         for users in (_grain(w, goal) for w in wanted):
-            far = min((abs(users - u) for u in tried), default=users) >= max(apart * knee, goal.grain)
+            far = _far(users, tried, max(apart * knee, goal.grain)) and _far(users, lost, APART * knee)
             if low - goal.grain <= users <= goal.highest and far:
                 return users
     return None
 
 
+def _far(users: int, others: set[int], distance: float) -> bool:
+    return all(abs(users - u) >= distance for u in others)
+
+
 def _grain(users: float, goal: Goal) -> int:
     return min(goal.highest, max(goal.lowest, round(users / goal.grain) * goal.grain))
-
-
-def _free(wanted: float, tried: set[int], goal: Goal, least: int) -> int | None:
-    """The load nearest to `wanted` that was not tried, in least..highest."""
-    users = _grain(wanted, goal)
-    places = [users, *range(least, goal.highest, goal.grain), goal.highest]
-    free = [u for u in places if u not in tried and least <= u <= goal.highest]
-    return min(free, key=lambda u: (abs(u - users), u)) if free else None

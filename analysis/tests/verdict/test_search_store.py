@@ -3,14 +3,19 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ntier_analysis.errors import DataError
-from ntier_analysis.ingest import ingest_sweep
+from ntier_analysis.ingest import decisions, ingest_sweep
+from ntier_analysis.places import table_file
+from ntier_analysis.statistics.foresight import Spread
 from ntier_analysis.store.tables import read_table
+from ntier_analysis.verdict.foresight import Foresight
 from ntier_analysis.verdict.search import Goal
 from ntier_analysis.verdict.store import idle_cores, searched, verdicts
+from ntier_analysis.verdict.tables import search_evidence
 from synthetic import Truth, write_sweep
 
 TRUTH = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01})  # 10/s, the knee is at 700 users
@@ -44,6 +49,29 @@ def test_the_record_becomes_evidence(folder):
     assert any(line.startswith(text) for line in found.evidence)
     assert "load 1000: db1 saturates first" in found.evidence
     assert list(read_table(made / "store", "decisions")["step"]) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "measured", "says"),
+    [
+        ([200, 1000], [200, 1000], "2 instead of the grid's 13 (11 spared); it"),
+        ([], GRID, "0, beside 13 that come from a grid (200, 300, "),
+        ([1350], [200, 1000, 1350], "1, beside 2 that come from a grid (200, 1000), instead of the grid's 13 (10 sp"),
+        ([1350], [*GRID, 1350], "1300, 1400); it stopped"),
+        ([*GRID[:-1], 1350, 1360], [*GRID[:-1], 1350, 1360], "the loads were searched: 14; it stopped"),
+    ],
+)  # fmt: skip
+def test_loads_that_no_decision_chose_come_from_a_grid(tmp_path, chosen, measured, says):
+    made = [{"users": u, "reason": "low", "why": "x"} for u in chosen]
+    (tmp_path / "search.json").write_text(json.dumps({"grid": GRID, "decisions": [*made, DECISIONS[-1]]}))
+    assert says in search_evidence(decisions(tmp_path), set(measured))[0]
+
+
+def test_a_grid_is_judged_as_one_although_a_search_has_looked_at_it(tmp_path):
+    sweep = write_sweep(tmp_path / "raw", TRUTH, [200, 1000, 1200, 1400])
+    (sweep / "search.json").write_text(json.dumps({"grid": GRID, "decisions": DECISIONS[1:]}))
+    ingest_sweep(sweep, tmp_path / "store")
+    assert not verdicts(tmp_path / "store", [])[0].knee_bracketed, "nobody chose the lowest load"
 
 
 def test_a_torn_record_is_an_error_that_names_it(tmp_path):
@@ -97,7 +125,9 @@ def test_trials_beyond_the_knee_foresee_the_width_of_the_interval(folder):
     assert own["source"] == sweep.name
     assert own["trials_n"] == 3
     assert own["throughput_per_s"] == pytest.approx(10, rel=0.1)
-    assert 700 < own["plateau_users"] < 900
+    lowest, highest = own["plateau_users"]
+    assert lowest == 1000
+    assert highest == pytest.approx(own["throughput_per_s"] * (7 + 60 / 2) / 0.1, abs=1)
     found = verdicts(made / "store", [sweep.name])[0].max_throughput
     # The very trials that it was seen in: their own interval, but for the runs' lengths.
     assert own["half_widths"]["3"][0] == pytest.approx(found.half_width / found.value, rel=0.5)
@@ -106,3 +136,21 @@ def test_trials_beyond_the_knee_foresee_the_width_of_the_interval(folder):
     assert (other["source"], other["half_widths"]) == (sweep.name, own["half_widths"])
     assert foreseen(made, "not-yet", "1/2/1/1M", scale) == {"source": None}
     assert foreseen(made, "not-yet", topology, "0.35") == {"source": None}
+
+
+def test_loads_that_did_not_count_are_not_foreseen_to_count(tmp_path):
+    """At 4,500 users an answer takes more than half of the run, so three others count; and a torn file of another sweep
+    is no matter of this one."""
+    sweep = write_sweep(tmp_path / "raw", TRUTH, [200, 1000, 1200, 1400, 4500])
+    ingest_sweep(sweep, tmp_path / "store")
+    table_file(tmp_path / "store", "trials", "another").write_bytes(b"torn")
+    told = foreseen(tmp_path, sweep.name, scale="0.1")
+    assert (told["source"], told["plateau_users"], told["trials_n"]) == (sweep.name, [1000, 1400], 3)
+    assert foreseen(tmp_path, "not-yet", scale="0.1")["source"] == sweep.name
+
+
+def test_loads_above_all_that_were_measured_count_as_long_as_they_settle():
+    seen = Foresight("s", Spread(34.0, 0.1, 0.05, 20.0, 3), (2000, 3000), False, 7.0, 0.2)
+    assert seen.counts_up_to(20) == 3000
+    assert seen.counts_up_to(40) == pytest.approx(34 * (7 + 20) / 0.2)
+    assert replace(seen, left_out=True).counts_up_to(40) == 3000

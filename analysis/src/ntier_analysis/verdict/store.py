@@ -42,6 +42,11 @@ def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:
     return [replace(v, evidence=[*v.evidence, *made_elsewhere(v, store)]) for v in heard]
 
 
+def own_verdict(store: Path, name: str) -> SweepVerdict:
+    """The verdict of one sweep, without what others of the store say of it; only its own files are read."""
+    return _verdict(store, name)
+
+
 def judge_again(store: Path, names: list[str]) -> list[SweepVerdict]:
     """Judges the sweeps named (none: all) by the rules of this program, from the tables, and writes what was found into
     the store. Raises DataError for an unknown sweep."""

@@ -55,7 +55,8 @@ def sweep_verdict(
     """Tables of one sweep, all their samples -> its verdict."""
     data, found = trial_data(trials, samples, nodes, interactions)
     topology = str(trials["topology"].iloc[0]) if len(trials) else ""
-    searched = decisions is not None and len(decisions) > 0
+    chosen = set(decisions["users"].dropna()) if decisions is not None else set()
+    searched = bool(chosen) and {t.load.users for t in data if t.load.valid} <= chosen
     judged = judge_sweep(sweep, topology, data, sweep_scale(trials), searched=searched)
     unsettled = [t.load.trial for t in data if not t.load.settled]
     checks = sweep_checks(trials, samples, nodes, interactions, unsettled=unsettled)
@@ -64,7 +65,7 @@ def sweep_verdict(
     judged.evidence += unused_checks(judged.checks_off)
     judged.evidence += not_validated(trials)
     if decisions is not None and len(decisions):
-        judged.evidence += search_evidence(decisions)
+        judged.evidence += search_evidence(decisions, {t.load.users for t in data})
     judged.evidence += [*noticed(checks), *suspected(judged, samples, nodes)]
     return Judged(replace(judged, analysis_version=analysis_version()), data, found, checks)
 
@@ -79,14 +80,20 @@ def sweep_scale(trials: pd.DataFrame) -> float:
     return float(trials["scale"].iloc[0]) if len(trials) and pd.notna(trials["scale"].iloc[0]) else 1.0
 
 
-def search_evidence(decisions: pd.DataFrame) -> list[str]:
-    """The loads that a search spared, the reason why it stopped, and the reason for each load."""
+def search_evidence(decisions: pd.DataFrame, measured: set[int]) -> list[str]:
+    """The loads that a search spared, the reason why it stopped, and the reason for each load. `measured`: all loads
+    with a trial; those that no decision chose come from a grid of the same name."""
     chosen = decisions[decisions["users"].notna()]
-    loads, grid = chosen["users"].nunique(), int(decisions["grid_loads"].iloc[0])
+    loads, grid = set(chosen["users"]), int(decisions["grid_loads"].iloc[0])
+    others = sorted(measured - loads)
+    said = f"the loads were searched: {len(loads)}"
+    if others:
+        said += f", beside {len(others)} that come from a grid ({', '.join(map(str, others))}),"
+    if (spared := grid - len(loads | measured)) > 0:
+        said += f" instead of the grid's {grid} ({spared} spared)"
     last = decisions.iloc[-1]
     end = f"it stopped because {last['why']}" if pd.isna(last["users"]) else "it has not ended"
-    texts = [f"the loads were searched: {loads} instead of the grid's {grid} ({max(0, grid - loads)} spared); {end}"]
-    return texts + [f"load {int(row.users)}: {row.why}" for row in chosen.itertuples()]
+    return [f"{said.rstrip(',')}; {end}", *(f"load {int(row.users)}: {row.why}" for row in chosen.itertuples())]
 
 
 def judge(

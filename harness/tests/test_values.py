@@ -76,6 +76,14 @@ def test_a_wrong_option_is_one_clear_error(spec, option, value, says):
     assert "\n" not in str(error.value)
 
 
+def test_the_capacity_is_searched_only_where_users_think():
+    """Of work, a search stopped after one trial with a sentence on users."""
+    says = "search: capacity searches where users think; the load of system two-phase-commit is work; allowed is grid"
+    for more in ({}, {"factor": "users=1,8"}):
+        with pytest.raises(RequestError, match=says):
+            make_spec({"system": "two-phase-commit", "topo": "2", "search": "capacity"} | more, ROOT, cores=8)
+
+
 def test_sweep_key(spec):
     assert spec(phases=None).sweep == "1-1-1-1M.browse_only.shardingsphere"
     assert spec().sweep == "1-1-1-1M.browse_only.shardingsphere.smoke"

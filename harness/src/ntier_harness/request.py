@@ -53,8 +53,10 @@ def choose(system: System, topology: Topology, given: dict[str, str]) -> dict[st
     for name, variant in variants.items():
         there = [c for c, what in variant.choices.items() if what.available]
         choice = given.get(name) or topology.letters.get(name) or _usual(system, name, topology.letters)
+        if choice is None:
+            raise RequestError(f"{name}: missing; allowed are {', '.join(there)}")
         if choice not in there:
-            raise unknown(name, str(choice), there)
+            raise unknown(name, choice, there)
         chosen[name] = choice
     for name, choice in chosen.items():
         for other, fits in variants[name].choices[choice].with_.items():
@@ -232,6 +234,11 @@ def make_spec(options: dict[str, Any], root: Path, cores: int) -> Spec:
     if search not in catalog.SEARCHES:
         raise unknown("search", search, catalog.SEARCHES)
     factor, values, users = parse_factor(options, system)
+    if search == "capacity" and load.model is not LoadModel.CLOSED:
+        raise RequestError(
+            f"search: capacity searches where users think; the load of system {system.name} is {load.model.value}; "
+            "allowed is grid"
+        )
     if search == "capacity" and factor != USERS:
         raise RequestError(f"search: capacity searches over users, but the factor is {factor}; allowed is grid")
     scale_text = str(options.get("scale") or "auto")

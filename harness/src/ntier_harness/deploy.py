@@ -21,14 +21,11 @@ from ntier_harness.installed import hash_of, of_own_roles, of_roles
 from ntier_harness.lab import Lab
 from ntier_harness.load import MAX_BOOT_S, Generator
 from ntier_harness.node_state import LOADED, WARM, identity, in_force, keep, reset, restore
+from ntier_harness.plan import warm_rounds
 from ntier_harness.playbooks import play
 from ntier_harness.spec import CLIENT, Spec
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
-# A round lasts as long as the system says (load.warm_up_s): caches fill, and the JIT compilers of JVMs settle.
-# Rounds, least and most, by the shortest run phase that needs them. Each leaves situations of some 200 sessions; code
-# that seldom runs is compiled late. Runs below 30 s try the path, and below 15 s they have no interval at all.
-WARM_ROUNDS = {30.0: (2, 10), 15.0: (1, 3), 0.0: (1, 1)}
 SETTLED_JIT = 0.1  # share of a node's CPU that its compilers used over a round, at several times the speed of a trial
 # CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells
 JIT_CPU = (
@@ -207,7 +204,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
     serving = identity(lab)
     before = record.get("warm", {})
     same = record.get("warm_identity") == serving and before.get("mix") == spec.mix.name
-    least, most = next(rounds for run_s, rounds in WARM_ROUNDS.items() if spec.phases.run_s >= run_s)
+    least, most = warm_rounds(spec)
     if same and most <= before.get("most_rounds", 0) and _left_situations(lab, spec):
         return before
     if spec.restores:

@@ -18,8 +18,14 @@ from ntier_harness.spec import SEARCH_LEAST, SEARCH_MOST, USERS, Spec
 # (15.8 to 22.4, 6 trials) with fourteen, by the steps in the manifests (docs/decisions/per-trial-path.md).
 OVERHEAD_S, OVERHEAD_NODE_S = 5.0, 1.0
 JUDGE_S = 6.0  # a search waits for the outcome: 3.6 s of judging, and 1 s for each trial that the decision reads again
-UP_S, DEPLOY_S, WARM_UP_S, REPORT_S = 20.0, 45.0, 40.0, 15.0
-FROM_NOTHING_S = UP_S + DEPLOY_S + WARM_UP_S
+UP_S, DEPLOY_S, REPORT_S = 20.0, 45.0, 15.0
+# A round lasts as long as the system says (load.warm_up_s): caches fill, and the JIT compilers of JVMs settle.
+# Rounds, least and most, by the shortest run phase that needs them. Each leaves situations of some 200 sessions; code
+# that seldom runs is compiled late. Runs below 30 s try the path, and below 15 s they have no interval at all.
+WARM_ROUNDS = {30.0: (2, 10), 15.0: (1, 3), 0.0: (1, 1)}
+USUAL_ROUNDS = {10: 3, 3: 2, 1: 1}
+"""Of at most so many: two to four in 14 deployments of one to three databases, runs of 40 s."""
+WARM_START_S = 8.0  # of the driver, in each round
 MINUTES = (1, 10_000)  # a week
 NODE_S = 1.0  # a further node, up with SSH: five are up in 3 to 4 s
 # Bytes per second, compressed: sysstat's own file 240 and its JSON 430, cgroup samples 10 Hz 300, status counters 100.
@@ -120,6 +126,22 @@ def in_turn(spec: Spec, usual: Trial, *, first: bool) -> list[Trial]:
     return pair if first else pair[::-1]
 
 
+def warm_rounds(spec: Spec) -> tuple[int, int]:
+    """Rounds of a warm-up, least and most."""
+    return next(rounds for run_s, rounds in WARM_ROUNDS.items() if spec.phases.run_s >= run_s)
+
+
+def warm_up_s(spec: Spec, rounds: float | None = None) -> float:
+    """Expected wall time of a warm-up, s; of so many `rounds`, or as many as are usual."""
+    round_s = spec.system.definition.warm_up_s
+    return (rounds or USUAL_ROUNDS[warm_rounds(spec)[1]]) * (round_s + WARM_START_S) if round_s else 0.0
+
+
+def from_nothing_s(spec: Spec) -> float:
+    """Expected wall time until the first trial, of nodes that are not yet up, s."""
+    return UP_S + DEPLOY_S + warm_up_s(spec)
+
+
 def trial_duration_s(spec: Spec) -> float:
     """Expected wall time of a trial that is followed by another one, s."""
     overhead_s = OVERHEAD_S + OVERHEAD_NODE_S * (spec.topology.node_count + spec.clients)
@@ -127,14 +149,14 @@ def trial_duration_s(spec: Spec) -> float:
 
 
 def ends_early(spec: Spec, *, measured: bool = False) -> bool:
-    """Whether durations are upper limits: a search ends when it knows enough, and work when it is done, whose time is
+    """Whether less time may be enough: a search ends when it knows enough, and work when it is done, whose time is
     not known before some was `measured`."""
     return spec.search == "capacity" or (spec.system.definition.load.model is LoadModel.WORK and not measured)
 
 
 def sweep_duration_s(spec: Spec, trials_left: int, *, deployed: bool) -> float:
-    """Expected wall time, s; retries are not in it."""
-    start = 0.0 if deployed or not trials_left else FROM_NOTHING_S
+    """Expected wall time, s, without retries and long warm-ups."""
+    start = 0.0 if deployed or not trials_left else from_nothing_s(spec)
     return start + trials_left * trial_duration_s(spec) + REPORT_S
 
 
@@ -143,10 +165,10 @@ def within(spec: Spec, text: str | None, reps: int | None = None) -> Spec:
     trials as fit, with more loads rather than more repetitions. `reps`: asked for. Raises RequestError."""
     if not text:
         return spec
-    minutes = number("minutes", text, MINUTES)
+    minutes, by_minutes = number("minutes", text, MINUTES), reps is None
     if spec.search != "capacity":
         raise RequestError("minutes: only a search uses them; give them with --search capacity")
-    trials = int((60 * minutes - FROM_NOTHING_S - REPORT_S) // trial_duration_s(spec))
+    trials = int((60 * minutes - from_nothing_s(spec) - REPORT_S) // trial_duration_s(spec))
     pairs = [(n, r) for r in ([reps] if reps else range(1, 100)) for n in range(SEARCH_LEAST, SEARCH_MOST + 1)]
     fitting = [(n, r) for n, r in pairs if n * r <= trials]
     if not fitting:
@@ -157,7 +179,7 @@ def within(spec: Spec, text: str | None, reps: int | None = None) -> Spec:
             "less"
         )
     loads, reps = max(fitting, key=lambda pair: (pair[0] * pair[1], pair[0]))
-    return replace(spec, asked_loads=loads, reps=reps)
+    return replace(spec, asked_loads=loads, reps=reps, reps_by_minutes=by_minutes)
 
 
 def disk_bytes(spec: Spec, trials: list[Trial]) -> int:

@@ -205,27 +205,32 @@ def plan_text(data: dict[str, Any]) -> str:
     ]
     how = data["search"]
     text = "The order of the loads halves the gaps, so a sweep that stops early is a coarse one. Repetitions follow."
-    most = " at most" if data["ends_early"] else ""
-    count = f"{len(left)} of {counted(len(trials), 'trial')} to run; expected duration{most}"
+    count = f"{len(left)} of {counted(len(trials), 'trial')} to run"
     if how["name"] == "capacity":
         more = "" if how["precision_given"] or how["by_minutes"] else f" (PRECISION=...: up to {SEARCH_MOST} loads)"
         until = f"until the maximum is known to +-{100 * how['precision']:g} %"
+        instead = f" instead of {how['grid']}" if how["grid"] > how["at_most"] else ""
         text = (
             f"Loads are searched {'as long as the minutes last' if how['by_minutes'] else until}: "
-            f"{counted(how['at_most'], 'trial')} at most instead of {how['grid']}{more}."
+            f"{counted(how['at_most'], 'trial')} at most{instead}{more}."
         )
-        count = f"{len(trials)} chosen so far, {len(left)} of them to run; expected duration{most}"
+        count = f"{len(trials)} chosen so far, {len(left)} of them to run"
     lines += [
         "",
         text,
         *above_lines(data["above"]),
-        f"{count} {duration(data['duration_s'])} (with all installed and nodes not yet up)",
+        f"{count}; expected duration {time(data)} with all installed and nodes not yet up, without retries and long "
+        "warm-ups",
         "",
         *([*foresight.lines(data["foreseen"]), ""] if "foreseen" in data else []),
         *(f"will run  {s}" for s in data["steps"]),
         *(f"warning   {p}" for p in data["problems"]),
     ]
     return "\n".join(lines)
+
+
+def time(data: dict[str, Any]) -> str:
+    return duration(data["duration_s"]) + " or less" * data["ends_early"]
 
 
 def above_lines(above: dict[str, Any] | None) -> list[str]:
@@ -253,8 +258,7 @@ def before_work(lab: Lab, spec: Spec, attempts: int) -> None:
         lab.screen.say("\n".join([*machines(data), *price_lines(data["price"])]))
     lab.screen.say(
         f"{data['sweep']}: scale {data['scale']}, phases {data['phases']['name']}, "
-        f"{number}, {'at most' if data['ends_early'] else 'expected'} {duration(data['duration_s'])}, "
-        f"{size(data['disk_bytes'])} of disk"
+        f"{number}, expected {time(data)}, {size(data['disk_bytes'])} of disk"
     )
     for problem in data["problems"]:
         lab.screen.warn(problem)

@@ -67,7 +67,7 @@ class Screen:
         self.label = f"[{number}/{of}] {trial.attempt_key(attempt)}"
         self._phase = ""
         self.event("trial", trial=trial.key, attempt=attempt, number=number, of=of)
-        left = f"at most {duration(left_s)}" if at_most else duration(left_s)
+        left = f"{duration(left_s)} or less" if at_most else duration(left_s)
         self.say(f"{self.label}  {trial.load}, attempt {attempt}; {left} left")
 
     def step(self, step: str) -> None:

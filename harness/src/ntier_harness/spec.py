@@ -44,6 +44,8 @@ class Spec:
     """Half-width of the maximum's 95 % interval, relative, that a search for the capacity is to reach."""
     asked_loads: int | None = None
     """Loads that a search for the capacity may try, by the minutes it was given."""
+    reps_by_minutes: bool = False
+    """Whether `reps` is as many as the minutes allow: fewer are enough once the precision asked for is reached."""
     settings: dict[str, Any] = field(default_factory=dict)
     clients: int = 1
     """Load generators; they share the users."""
@@ -78,12 +80,13 @@ class Spec:
 
     @property
     def most_loads(self) -> int:
-        """Loads that a search may try: a third of the grid's, or more if a precision is asked for; but enough for a
-        knee and a plateau."""
+        """Loads that a search may try: a third of the grid's, but enough for a knee and a plateau; if a precision is
+        asked for, as many as it ever may, since it uses of the grid only where that begins and ends."""
         if self.asked_loads:
             return self.asked_loads
-        asked = len(self.users) if self.asked_precision else len(self.users) // 3
-        return min(SEARCH_MOST, max(SEARCH_LEAST, asked))
+        if self.asked_precision:
+            return SEARCH_MOST
+        return min(SEARCH_MOST, max(SEARCH_LEAST, len(self.users) // 3))
 
     @property
     def middleware(self) -> str:

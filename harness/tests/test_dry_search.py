@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,66 @@ def test_the_plan_says_how_many_at_most(lab, spec):
     assert "4 trials at most instead of 13" in plan_view.plan_text(data)
 
 
+def test_a_list_that_is_shorter_than_the_search_is_not_spared(lab, spec):
+    s, machine = spec(users="1000,13000", search="capacity", precision="0.05"), lab()
+    assert "6 trials at most." in plan_view.plan_text(plan_view.plan_data(machine, s))
+    assert sweep.run(machine, s) == 0
+    assert "search: stop: three loads are valid" in machine.screen.said
+
+
+def test_loads_that_a_grid_ran_are_not_spared(lab, spec):
+    sweep.run(lab(), spec(users="1000:13000:1000"))
+    machine = lab()
+    assert sweep.run(machine, spec(users="1000:13000:1000", search="capacity")) == 0
+    assert "search: stop: three loads are valid" in machine.screen.said
+
+
+def test_more_attempts_let_a_search_decide_again(lab, spec, monkeypatch):
+    """Its lowest load had no valid trial when it stopped, so another one stood in for it in the budget."""
+    s = spec(users="1000:13000:1000", search="capacity")
+    assert sweep.run(lab(invalid=["host_busy"] * 3), s) == 1
+    most = []
+
+    def one_more(_self, argv):
+        most.append(int(argv[argv.index("--most") + 1]))
+        left = "u09000.r01" not in loads(machine, s)
+        return {"users": 9000 if left else None, "reason": "plateau" if left else "precise", "why": "another"}
+
+    monkeypatch.setattr(DryRunner, "_searched", one_more)
+    machine = lab()
+    assert sweep.run(machine, s, 4) == 0
+    assert "u09000.r01" in loads(machine, s)
+    assert most == [5, 5]
+    assert schedule.make(machine, s, 4).stopped()
+    before = promises.digests(machine.paths.results)
+    assert sweep.run(lab(), s, 4) == 0
+    assert promises.digests(machine.paths.results) == before
+
+
+@pytest.mark.parametrize(
+    ("precise_after", "asked", "ran"), [(1, "0.03", 1), (2, "0.03", 2), (9, "0.03", 3), (2, None, 3)]
+)
+def test_repetitions_of_minutes_end_when_the_precision_is_reached(lab, spec, monkeypatch, precise_after, asked, ran):
+    s = spec(users="1000:13000:1000", search="capacity", precision=asked)
+    s, machine = replace(s, reps=3, asked_loads=4, reps_by_minutes=True), lab()
+    usual = DryRunner._searched
+
+    def told(self, argv):
+        step = usual(self, argv)
+        begun = max((int(k[-2:]) for k in loads(machine, s)), default=0)
+        stops = {"reason": "precise" if begun >= precise_after else "budget"} if step["users"] is None else {}
+        return step | stops
+
+    monkeypatch.setattr(DryRunner, "_searched", told)
+    assert sweep.run(machine, s) == 0
+    assert loads(machine, s) == [f"u{u:05d}.r{r:02d}" for u in (1000, 7000, 13000) for r in range(1, ran + 1)]
+    before = promises.digests(machine.paths.results)
+    again = lab()
+    assert schedule.to_come(again, s, 3) == []
+    assert sweep.run(again, s) == 0
+    assert promises.digests(machine.paths.results) == before
+
+
 @pytest.mark.parametrize(
     ("users", "precision", "most"),
     [
@@ -101,6 +162,7 @@ def test_the_plan_says_how_many_at_most(lab, spec):
         ("1000:13000:1000", "0.05", 6),
         ("500:13000:500", None, 6),
         ("1000:5000:1000", None, 4),
+        ("1000:5000:4000", "0.05", 6),
     ],
 )
 def test_a_search_takes_a_third_of_the_grid_unless_a_precision_is_asked_for(spec, users, precision, most):

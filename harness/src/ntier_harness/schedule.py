@@ -92,11 +92,15 @@ class _Decision(BaseModel):
 
 class _Record(BaseModel):
     decisions: list[_Decision]
+    valid: list[str] | None = None
+    lost: list[str] = []
+    enough_reps: Annotated[int, Field(ge=1)] | None = None
 
 
 @dataclass
 class Search:
-    """The loads that the analysis asks for, one after the other (repetition 1); further repetitions repeat them.
+    """The loads that the analysis asks for, one after the other (repetition 1); further repetitions repeat them. If
+    there are as many as the minutes allow, and a precision was asked for, each begins only if that is not reached.
 
     Each decision is on disk (`search.json` beside the trials) before its trial begins. Trials of a grid that are in the
     same folder are known to the search, and are not run again."""
@@ -113,30 +117,67 @@ class Search:
         left = unfinished(self._first(), self.folder, self.attempts)
         if left is None and not self.stopped():
             left = self._decide()
-        return left or unfinished(self.trials(), self.folder, self.attempts)
+        left = left or unfinished(self.trials(), self.folder, self.attempts)
+        if left and self._may_be_enough(left) and self._ask()["reason"] == "precise":
+            self._end(left.rep - 1)
+            return None
+        return left
 
     def ahead(self, last: str) -> Trial | None:
         """A decision needs the trials before it. Repetitions of what was decided do not."""
-        others = [t for t in self.trials() if t.key != last]
-        return unfinished(others, self.folder, self.attempts) if self.stopped() else None
+        known = self.trials()
+        left = unfinished([t for t in known if t.key != last], self.folder, self.attempts)
+        if left is None or not self.stopped() or last in {t.key for t in self._first()}:
+            return None
+        return None if self._may_be_enough(left) else left
 
     def trials(self) -> list[Trial]:
         loads = tuple(sorted({t.users for t in self._first()}))
-        return [*self._first(), *(t for t in plan.order(self.spec, loads) if t.rep > 1)]
+        return [*self._first(), *(t for t in plan.order(self.spec, loads) if 1 < t.rep <= self._reps())]
+
+    def _reps(self) -> int:
+        """Those of the request, or fewer if the precision asked for was reached with those."""
+        enough = self.record().get("enough_reps") if self._may_end_sooner() else None
+        return min(enough or self.spec.reps, self.spec.reps)
+
+    def _may_end_sooner(self) -> bool:
+        return self.spec.reps_by_minutes and self.spec.asked_precision is not None
+
+    def _may_be_enough(self, trial: Trial) -> bool:
+        """Whether this trial begins a repetition that is run only if the ones before it do not tell enough. Of the
+        first one the decision to stop has said that already."""
+        begun = any(key.endswith(f".r{trial.rep:02d}") for key in ledger.attempts(self.folder))
+        return self._may_end_sooner() and trial.rep > 2 and not begun
+
+    def _end(self, reps: int) -> None:
+        """The precision was reached with so many repetitions."""
+        self._save(self.record() | {"enough_reps": reps})
+        times = counted(reps, "repetition")
+        self.lab.screen.say(f"search: the maximum is known to +-{100 * self.spec.precision:g} % after {times}")
 
     def _first(self) -> list[Trial]:
         users = dict.fromkeys(d["users"] for d in self.record()["decisions"] if d["users"] is not None)
         return [Trial(u, 1, trial_seed(self.spec.seed, u, 1)) for u in users]
 
     def at_most(self) -> int:
-        loads = len(self._first()) if self.stopped() else self.spec.most_loads
-        return loads * self.spec.reps
+        loads = len(self._first()) if self.stopped() else max(len(self._first()), self._budget())
+        return loads * self._reps()
 
     def stopped(self) -> bool:
-        """Whether a search for this goal has come to its end. Without a trial it begins anew: somebody emptied it."""
-        made = self.record()
+        """Whether a search for this goal has come to its end. Without a trial it begins anew: somebody emptied it. It
+        goes on if other trials are valid than when it stopped."""
+        made, valid = self.record(), self._valid()
         ended = bool(made["decisions"]) and made["decisions"][-1]["users"] is None and made == made | self._goal()
-        return ended and bool(ledger.attempts(self.folder))
+        return ended and bool(ledger.attempts(self.folder)) and made.get("valid", valid) == valid
+
+    def _valid(self) -> list[str]:
+        """Keys of the trials that a decision rests on, repetition 1."""
+        tries = ledger.attempts(self.folder)
+        return sorted(k for k, v in tries.items() if k.endswith(".r01") and any(a.outcome == "valid" for a in v))
+
+    def _budget(self) -> int:
+        """Loads of its own that it may try: one more for each that had no valid trial when it stopped before."""
+        return self.spec.most_loads + len(self.record().get("lost", []))
 
     def _goal(self) -> dict[str, Any]:
         return {"search": self.spec.search, "grid": list(self.spec.users), "precision": self.spec.precision,
@@ -158,20 +199,31 @@ class Search:
         before = self.record()
         again = before["decisions"][-1:] == [step]
         made = before | self._goal() | {"decisions": before["decisions"] + [step] * (not again)}
-        if made != before:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            durable.write(self.folder / RECORD, json.dumps(made, indent=1))
         users = step["users"]
+        if users is None:
+            valid = self._valid()
+            lost = {t.key for t in self._first() if t.key not in valid} | set(before.get("lost", []))
+            enough = 1 if step["reason"] == "precise" else None
+            made |= {"valid": valid, "lost": sorted(lost), "enough_reps": enough}
+        if made != before:
+            self._save(made)
         self.lab.screen.event("search", **step)
         self.lab.screen.say(f"search: {self._stop() if users is None else f'{users} users'}: {step['why']}")
         return None if users is None else Trial(users, 1, trial_seed(self.spec.seed, users, 1))
 
+    def _save(self, made: dict[str, Any]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        durable.write(self.folder / RECORD, json.dumps(made, indent=1))
+
     def _stop(self) -> str:
-        """What the search spared."""
-        spared = len(self.spec.users) - len(self._first())
-        of_grid_s = plan.trial_duration_s(replace(self.spec, search="grid"))
-        time = duration(max(0, spared) * self.spec.reps * of_grid_s)
-        return f"stop; {max(0, spared)} of the grid's {counted(len(self.spec.users), 'load')} spared, about {time}"
+        """What the search spared, beside its own loads and those that a grid of this name ran."""
+        tries = ledger.attempts(self.folder)
+        ran = {a.manifest.users for v in tries.values() for a in v if a.manifest and a.manifest.rep == 1}
+        spared = len(self.spec.users) - len(ran | {t.users for t in self._first()})
+        if spared <= 0:
+            return "stop"
+        time = duration(spared * self.spec.reps * plan.trial_duration_s(replace(self.spec, search="grid")))
+        return f"stop; {spared} of the grid's {counted(len(self.spec.users), 'load')} spared, about {time}"
 
     def _ask(self) -> dict[str, Any]:
         """The analysis' decision: {users or null, why, reason}."""
@@ -191,7 +243,7 @@ class Search:
             )
         done = self.lab.runner.run(
             [program, "search", "--json", "--store", str(store), "--users", ",".join(map(str, self.spec.users)),
-             "--precision", f"{self.spec.precision:g}", "--most", str(self.spec.most_loads + len(others)),
+             "--precision", f"{self.spec.precision:g}", "--most", str(self._budget() + len(others)),
              *(part for key in open_ for part in ("--without", key)), self.spec.sweep], timeout=300)  # fmt: skip
         try:
             step = json.loads(done.out)

@@ -341,7 +341,7 @@ class DryRunner(Runner):
         if command == "foresee":
             told = {"source": "simulated", "trials_n": 3, "throughput_per_s": 20, "total": 0.08, "within": 0.03}
             widths = {n: [1 / n, 0.5 / n, 2 / n] for n in range(2, 1 + int(argv[argv.index("--most") + 1]))}
-            return 0, json.dumps(told | {"run_s": 20, "plateau_users": 200, "half_widths": widths})
+            return 0, json.dumps(told | {"run_s": 20, "plateau_users": [200, 100_000], "half_widths": widths})
         folder = Path(argv[argv.index("--store" if command == "ingest" else "--out") + 1])
         raw = Path(argv[argv.index("--raw") + 1]) if command == "ingest" else None
         if raw:

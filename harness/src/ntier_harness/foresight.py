@@ -23,35 +23,45 @@ ENOUGH = 99
 
 
 def foreseen(lab: Lab, spec: Spec) -> dict[str, Any] | None:
-    """Source and `offers`: [{loads, reps, seconds, half_width: [expected, least, most]}], the last one for the
-    precision asked for, if it needs more than the others. None if the store has no trials beyond the knee of this
-    topology."""
+    """Source, `plateau_users` (the lowest and the highest load that count for the maximum), and `offers`: [{loads,
+    reps, seconds, half_width: [expected, least, most]}], the last one for the precision asked for, if it needs more
+    than the others. None if the store has no trials beyond the knee of this topology; {problem} if it cannot be
+    read."""
     store = lab.paths.results / "store"
     if not (store / "trials").is_dir():
         return None
     program = str(Path(sys.executable).with_name("ntier-analysis"))
-    done = lab.runner.run(
-        [program, "foresee", "--json", "--store", str(store), "--topology", str(spec.topology), "--scale",
-         f"{spec.scale:g}", "--run-s", f"{spec.phases.run_s:g}", "--most", str(ENOUGH * SEARCH_MOST), spec.sweep],
-        timeout=60,
-    )  # fmt: skip
+    try:
+        done = lab.runner.run(
+            [program, "foresee", "--json", "--store", str(store), "--topology", str(spec.topology), "--scale",
+             f"{spec.scale:g}", "--run-s", f"{spec.phases.run_s:g}", "--most", str(ENOUGH * SEARCH_MOST), spec.sweep],
+            timeout=60,
+        )  # fmt: skip
+    except WorkError as error:  # a plan is of use without it
+        return {"problem": str(error)}
     try:
         told = json.loads(done.out)
         if told["source"] is None:
             return None
         widths = {int(n): ends for n, ends in told["half_widths"].items()}
-        kept = ("source", "trials_n", "throughput_per_s", "total", "within", "run_s")
+        kept = ("source", "trials_n", "throughput_per_s", "total", "within", "run_s", "plateau_users")
         return {k: told[k] for k in kept} | {"offers": list(offers(spec, told["plateau_users"], widths))}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise WorkError(f"plan: {program} printed no half-widths: {done.out[:200]!r}") from None
 
 
-def offers(spec: Spec, plateau_users: float, widths: dict[int, list[float]]) -> list[dict[str, Any]]:
+def counting(spec: Spec, plateau_users: list[float]) -> int:
+    """How many loads of the request lie between the lowest and the highest that count for the maximum."""
+    return sum(plateau_users[0] <= u <= plateau_users[1] for u in spec.users)
+
+
+def offers(spec: Spec, plateau_users: list[float], widths: dict[int, list[float]]) -> list[dict[str, Any]]:
     """`widths`: of the mean of so many trials beyond the knee."""
     if spec.search == "grid":
-        sizes = [(len(spec.users), sum(u >= plateau_users for u in spec.users))]
+        sizes = [(len(spec.users), counting(spec, plateau_users))]
     else:
-        sizes = [(n, n - BELOW) for n in sorted({SEARCH_LEAST, spec.most_loads, SEARCH_MOST})]
+        room = spec.users[-1] >= plateau_users[0]
+        sizes = [(n, (n - BELOW) * room) for n in sorted({SEARCH_LEAST, spec.most_loads, SEARCH_MOST})]
 
     def offer(loads: int, above: int, reps: int) -> dict[str, Any] | None:
         seconds = plan.sweep_duration_s(spec, loads * reps, deployed=False)
@@ -71,12 +81,19 @@ def lines(told: dict[str, Any] | None) -> list[str]:
         return [
             "precision of the maximum: unknown until there are trials of this topology; then it is given by minutes"
         ]
+    if "problem" in told:
+        return [f"precision of the maximum: not known ({told['problem']})"]
     trials = counted(told["trials_n"], "trial")
     text = [
         f"precision of the maximum, foreseen from {trials} of {told['source']} (they differ by "
         f"{100 * told['total']:.1f} %; a run of {told['run_s']:g} s knows its own throughput to "
         f"{100 * told['within']:.1f} %, one standard deviation each):"
     ]
+    if not told["offers"]:
+        low, high = told["plateau_users"]
+        text.append(
+            f"  none: an interval needs two loads that count for the maximum, {low:g} to {high:g} users by those trials"
+        )
     for o in told["offers"]:
         middle, low, high = (100 * w for w in o["half_width"])
         times = f", {o['reps']} times each" if o["reps"] > 1 else ""

@@ -14,7 +14,7 @@ from typing import Any
 from ntier_harness import catalog, plan, systems, targets
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.files import parse_yaml, read_text
-from ntier_harness.request import make_spec, parse_topology, whole
+from ntier_harness.request import choose, make_spec, parse_topology, parse_variants, whole
 from ntier_harness.scale import auto_scale
 from ntier_harness.spec import Spec, cpu_shares, keyed
 from ntier_harness.systems import System
@@ -197,18 +197,14 @@ def _entries(source: Source, system: System) -> list[tuple[dict[str, Any], str, 
                 key, f"{key}: there are no topologies: to combine with; say it in the entries of include:"
             )
     if "topologies" in source.values:
-        usual = [system.definition.variants[name].default] if name else []
-        axes = [
-            source.list(k, d)
-            for k, d in zip(CROSSED, ([], [system.definition.load.default_workload], usual), strict=True)
-            if k != "middlewares" or usual
-        ]
-        axes = axes if usual else [*axes, [""]]  # fmt: skip
+        axes = [source.list("topologies", []), source.list("mixes", [system.definition.load.default_workload])]
+        axes.append(source.list("middlewares", []) if "middlewares" in source.values else [None])
         drop = [_entry(source, "exclude", i) for i in range(len(source.values.get("exclude", [])))]
         used = [False] * len(drop)
         for (i, topo), mix, middleware in itertools.product(enumerate(axes[0]), axes[1], axes[2]):
-            options = {"topo": str(topo), "mix": str(mix), "middleware": str(middleware)}
-            matching = [n for n, d in enumerate(drop) if all(options.get(k) == v for k, v in d.items())]
+            options = {"topo": str(topo), "mix": str(mix)} | ({"middleware": str(middleware)} if middleware else {})
+            there = options | ({"middleware": _chosen(source, system, common | options, i)} if drop and name else {})
+            matching = [n for n, d in enumerate(drop) if all(there.get(k) == v for k, v in d.items())]
             for n in matching:
                 used[n] = True
             if not matching:
@@ -220,6 +216,15 @@ def _entries(source: Source, system: System) -> list[tuple[dict[str, Any], str, 
     if not entries:
         raise RequestError(f"{source.name}: no sweep; give topologies: [1/1/1/1M, ...] or include:")
     return entries
+
+
+def _chosen(source: Source, system: System, options: dict[str, Any], i: int) -> str:
+    """Middleware that a sweep has, whether or not the file names one."""
+    try:
+        given = parse_variants(options, system)
+        return choose(system, parse_topology(options["topo"], system), given)[keyed(system) or ""]
+    except RequestError as error:
+        raise _located(source, error, "topologies", i) from None
 
 
 def _entry(source: Source, key: str, i: int) -> dict[str, Any]:
@@ -294,16 +299,23 @@ def new_nodes(before: Topology | None, after: Topology) -> int:
     return sum(max(0, n - kept.get(tier, 0)) for tier, n in after.counts.items())
 
 
-def switch_s(before: Spec | None, after: Spec) -> float:
-    """Expected seconds from the end of one sweep to the first trial of the next one."""
-    redeploy = plan.UP_S + plan.DEPLOY_S + plan.WARM_UP_S
+def switch_s(before: Spec | None, after: Spec, rounds: float | None = None) -> float:
+    """Expected seconds from the end of one sweep to the first trial of the next one. `rounds`: of its warm-up."""
+    warm_up = plan.warm_up_s(after, rounds)
+    redeploy = plan.UP_S + plan.DEPLOY_S + warm_up
     if before is None:
         return redeploy
-    if (before.topology, before.chosen, before.settings) != (after.topology, after.chosen, after.settings):
+    if _deployed(before) != _deployed(after):
         return redeploy + plan.NODE_S * new_nodes(before.topology, after.topology)
     if before.restores or after.restores:
         return redeploy  # the data are restored; the policy of writes may change too
-    return plan.WARM_UP_S if before.mix != after.mix else 0.0
+    more = plan.warm_rounds(after)[1] > plan.warm_rounds(before)[1]
+    return warm_up if before.mix != after.mix or more else 0.0
+
+
+def _deployed(spec: Spec) -> tuple[Any, ...]:
+    """What a deployment is made for, besides the workload."""
+    return spec.topology, spec.chosen, spec.settings, spec.data_profile, spec.clients, spec.trace_every
 
 
 def blocks(campaign: Campaign) -> Iterator[list[Spec]]:

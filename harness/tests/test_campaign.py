@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from ntier_harness import campaign, campaign_ledger, campaign_spec, cli, ledger, node_commands, plan
-from ntier_harness.errors import Interrupted, RequestError
+from ntier_harness.errors import Interrupted, RequestError, WorkError
 
 from . import promises
+from .dry import DryTarget
 
 TWO = "topologies: [1/1/1/1M, 1/1/1/2M]\nusers: [1000, 3000]\nphases: smoke\n"
 EXAMPLES = Path(__file__).resolve().parents[2] / "workloads" / "campaigns"
@@ -45,6 +46,18 @@ def test_entries_may_be_left_out_and_added(parse):
     )
     assert len(parsed.sweeps) == 4
     assert (parsed.sweeps[-1].users, parsed.sweeps[-1].settings) == ((500, 1000), {"web_max_workers": 60})
+
+
+def test_without_middlewares_each_topology_has_the_one_that_a_sweep_has(parse):
+    """The default one does not speak with MySQL Cluster."""
+    parsed = parse("topologies: [1/1/1/1M, 1/1/1/2C]\nusers: 1000\n", cores=8)
+    usual, cluster = (s.middleware for s in parsed.sweeps)
+    assert usual == "shardingsphere" != cluster
+    text = "topologies: [1/1/1/1M, 1/1/1/2C]\nusers: 1000\nexclude: [{middleware: %s}]\n"
+    assert [str(s.topology) for s in parse(text % cluster, cores=8).sweeps] == ["1/1/1/1M"]
+    assert [str(s.topology) for s in parse(text % usual, cores=8).sweeps] == ["1/1/1/2C"]
+    with pytest.raises(RequestError, match="exclude: matches no sweep"):
+        parse(text % "pgpool", cores=8)
 
 
 def test_values_are_texts_as_typed(parse):
@@ -175,6 +188,25 @@ def test_what_a_switch_costs(parse):
     assert campaign_spec.switch_s(a, a) == 0 < campaign_spec.switch_s(b, a) < campaign_spec.switch_s(a, b)
 
 
+@pytest.mark.parametrize("option", ["data: tiny", "clients: 2", "trace: 100"])
+def test_another_deployment_of_the_same_topology_is_a_switch(parse, option):
+    a, b = parse(f"include: [{{topology: 1/1/1/1M}}, {{topology: 1/1/1/1M, {option}}}]\nusers: 1000\n").sweeps
+    assert campaign_spec.switch_s(a, b) == plan.from_nothing_s(b)
+
+
+@pytest.mark.parametrize(("phases", "seconds"), [("2/5/1", 38), ("smoke", 76), ("short", 114), ("standard", 114)])
+def test_a_warm_up_is_as_long_as_its_runs_need(parse, phases, seconds):
+    (spec,) = parse(f"topologies: [1/1/1/1M]\nusers: 1000\nphases: {phases}\n").sweeps
+    assert plan.warm_up_s(spec) == seconds
+
+
+def test_a_system_without_a_warm_up_takes_no_time_for_one():
+    text = "system: toy\ntopologies: [1/1]\nusers: 10\n"
+    (spec,) = campaign_spec.parse(text, "c.yaml", EXAMPLES.parents[1], 2).sweeps
+    assert plan.warm_up_s(spec) == 0
+    assert plan.from_nothing_s(spec) == 65
+
+
 # ---- runs ----------------------------------------------------------------------------------------------------------
 
 
@@ -237,6 +269,36 @@ def test_a_daemon_that_does_not_run_ends_the_campaign_and_is_no_fault_of_a_sweep
     assert campaign.run(machine, parsed, "c.yaml") == 0
 
 
+def test_nodes_that_cannot_be_made_for_two_sweeps_end_the_campaign(lab, parse, monkeypatch):
+    parsed = parse("topologies: [1/1/1/1M, 1/1/1/2M, 1/2/1/1M, 1/2/1/2M]\nusers: 1000\nphases: smoke\n")
+    machine, tried = lab(), []
+
+    def no_nodes(_self, spec, _log):
+        tried.append(spec.sweep)
+        raise WorkError("terraform: no answer")
+
+    monkeypatch.setattr(DryTarget, "up", no_nodes)
+    assert campaign.run(machine, parsed, "c.yaml") == 1
+    assert len(tried) == 2
+    why = "warning: two sweeps in a row had no nodes for the same reason: the campaign ends here; 2 sweeps not tried"
+    assert why in machine.screen.said
+    assert any("4 of 4 sweeps are not complete: " in s for s in machine.screen.said)
+    errors = [r["error"] for r in campaign_ledger.data(machine, parsed)["sweeps"]]
+    assert sorted(errors) == ["", "", "terraform: no answer", "terraform: no answer"]
+
+
+def test_nodes_that_cannot_be_made_for_other_reasons_end_one_sweep_each(lab, parse, monkeypatch):
+    parsed, tried = parse("topologies: [1/1/1/1M, 1/1/1/2M, 1/2/1/1M]\nusers: 1000\nphases: smoke\n"), []
+
+    def no_nodes(_self, spec, _log):
+        tried.append(spec.sweep)
+        raise WorkError(f"no room for {spec.topology}")
+
+    monkeypatch.setattr(DryTarget, "up", no_nodes)
+    assert campaign.run(lab(), parsed, "c.yaml") == 1
+    assert len(tried) == 3
+
+
 def test_out_of_attempts_is_kept_as_what_it_is(lab, parse):
     machine, parsed = lab(invalid=["host_busy", "", "host_busy"]), parse(TWO + "attempts: 2\n")
     assert campaign.run(machine, parsed, "c.yaml") == 1
@@ -261,7 +323,7 @@ def test_a_campaign_may_grow_and_nothing_else(lab, parse):
 def test_the_ledger_of_a_running_campaign(lab, parse, capsys):
     machine, parsed = lab(), parse(TWO)
     planned = campaign_ledger.data(machine, parsed)
-    assert planned["left_s"] == pytest.approx(2 * (32 + 10) + 2 * (32 + 11) + 2 * (20 + 45 + 40 + 15) + 1, abs=1)
+    assert planned["left_s"] == pytest.approx(2 * (32 + 10) + 2 * (32 + 11) + 2 * (20 + 45 + 76 + 15) + 1, abs=1)
     machine.runner.stop_at_s = machine.runner.now() + 200
     with pytest.raises(Interrupted):
         campaign.run(machine, parsed, "c.yaml")
@@ -274,10 +336,15 @@ def test_the_ledger_of_a_running_campaign(lab, parse, capsys):
     measured = {sweep: shown["trial_s"][sweep] - planned["trial_s"][sweep] for sweep in planned["trial_s"]}
     assert len(measured) == 2
     assert all(measured.values()), "durations are measured"
+    assert set(campaign_ledger.rounds(machine, parsed).values()) == {1.0}, "warm-ups too"
     node_commands.status(machine, as_json=False)
     out = capsys.readouterr().out
     assert "campaign c: scale 0.2, 3 attempts per trial" in out
     assert "expected end 20" in out
+    assert "retries and long warm-ups not" in out
+    machine = lab()
+    campaign.run(machine, parsed, "c.yaml")
+    assert any(s.endswith(", without retries and long warm-ups") for s in machine.screen.said)
 
 
 def test_each_topology_has_its_own_duration(lab, root):

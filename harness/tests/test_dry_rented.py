@@ -213,21 +213,50 @@ CAMPAIGN = "topologies: [1/1/1/1M, 1/1/1/2M]\nusers: [1000, 2000]\nphases: 600/6
 
 def test_a_campaign_has_one_budget_and_gives_back_at_its_end(rented, root) -> None:
     parsed = campaign_spec.parse(CAMPAIGN, "c.yaml", root, 2)
-    price = campaign_ledger.data(rented(), parsed)["price"]
-    assert price["per_hour"] == pytest.approx(HOUR + 0.0829)  # the dearer of the two, until the end
-    assert "price at most" in campaign_ledger.text(campaign_ledger.data(rented(), parsed))
+    planned = campaign_ledger.data(rented("2EUR"), parsed)
+    assert planned["price"]["per_hour"] == pytest.approx(HOUR + 0.0829)  # the dearer of the two
+    assert planned["price"]["expected"] == round(3 * HOUR + 2 * 0.0829, 2)
+    assert "price about 1.66 EUR, without retries and long warm-ups" in campaign_ledger.text(planned)
+    assert "budget 2 EUR: before that the campaign ends" in campaign_ledger.text(planned)
 
     lab = rented("0.6EUR")
     assert campaign.run(lab, parsed, "c.yaml") == 1
     assert not lab.target.ledger.open()
     assert cost(lab) <= 0.6
     assert sum(len(valid(lab, s)) for s in parsed.sweeps) == 2
+    assert "warning: the budget does not last: the campaign ends here; 0 sweeps not tried" in lab.screen.said
 
     lab = rented("2EUR")
     assert campaign.run(lab, parsed, "c.yaml") == 0
     assert not lab.target.ledger.open()
     assert cost(lab) <= 2
     assert {m.work for m in lab.target.ledger.machines()} == {"c"}
+
+
+def test_a_used_up_budget_is_said_once_and_no_further_sweep_is_begun(rented, root) -> None:
+    text = CAMPAIGN.replace("1/1/1/2M]", "1/1/1/2M, 1/2/1/1M, 1/2/1/2M]")
+    parsed, lab = campaign_spec.parse(text, "c.yaml", root, 2), rented("0.7EUR")
+    assert campaign.run(lab, parsed, "c.yaml") == 1
+    assert "warning: the budget does not last: the campaign ends here; 2 sweeps not tried" in lab.screen.said
+    assert sum("EUR" in s for s in lab.screen.said) == 1
+    assert any("3 of 4 sweeps are not complete: " in s for s in lab.screen.said)
+
+    lab = rented("0.7EUR")  # on another day, with what was spent on this one
+    assert campaign.run(lab, parsed, "c.yaml") == 1
+    assert "warning: the budget does not last: the campaign ends here; 2 sweeps not tried" in lab.screen.said
+    assert not lab.target.instances()
+
+
+def test_a_campaign_pays_each_machine_from_its_rental_until_it_goes(rented, root) -> None:
+    """In turns: the second database is rented twice, for one hour that has hardly begun."""
+    small, large = campaign_spec.parse(CAMPAIGN, "c.yaml", root, 2).sweeps
+    target = rented().target
+    legs = [(small, 1000), (large, 1000), (small, 1000), (large, 1000)]
+    seconds = 900 + 1000 + 900 + 1000 + 1000 + 900 + 1000 + 300
+    assert target.price_of_all(legs, "c")["expected"] == round(-(-seconds // 3600) * HOUR + 2 * 0.0829, 2)
+    assert target.price_of_all(legs[:1], "c")["expected"] == round(HOUR, 2)
+    assert target.price_of_all([(small, 1000), (large, 3000)], "c")["expected"] == round(2 * HOUR + 2 * 0.0829, 2)
+    assert target.price_of_all([], "c") is None
 
 
 def test_the_plan_says_the_price(rented, lab, spec) -> None:

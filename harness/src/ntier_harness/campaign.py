@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ntier_analysis.wording import some_are
+from ntier_analysis.wording import counted, some_are
 
 from ntier_harness import durable, preflight, schedule, sweep
 from ntier_harness.campaign_ledger import RECORD, ends, folder, read_record, rows, trial_states
 from ntier_harness.campaign_spec import Campaign, blocks
-from ntier_harness.errors import RequestError, Unanswered, WorkError
+from ntier_harness.errors import NO_NODES, RequestError, Unanswered, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.spec import Spec
 
@@ -97,29 +97,46 @@ def _note(lab: Lab, campaign: Campaign, name: str, error: dict[str, Any] | None)
 
 
 def run(lab: Lab, campaign: Campaign, file: str) -> int:
-    """Runs what is left of the campaign. A sweep that cannot go on is recorded, and the next one begins. Returns 0, or
-    1 if a trial has no valid attempt or a sweep ended early. Raises Interrupted, RequestError."""
+    """Runs what is left of the campaign. A sweep that cannot go on is recorded, and the next one begins; what would end
+    all others as well ends the campaign. Returns 0, or 1 if a trial has no valid attempt or a sweep ended early. Raises
+    Interrupted, RequestError."""
     check(lab, campaign)
     lab.target.require_privileges()
     with sweep.locked(lab), sweep.paid_for(lab, campaign.name):
         sweep.tidy(lab, lab.paths.raw)
         register(lab, campaign, file)
         codes: dict[str, int] = {}
-        for number, block in enumerate(blocks(campaign), 1):
-            for spec in block:
-                lab.runner.stop.check()
-                lab.screen.say(f"campaign {campaign.name}: repetition {number} of {spec.sweep}; {ends(lab, campaign)}")
-                codes[spec.sweep] = _advance(lab, campaign, spec)
-    bad = sorted(name for name, code in codes.items() if code)
+        why, before = "", None
+        for number, spec in ((n, spec) for n, block in enumerate(blocks(campaign), 1) for spec in block):
+            lab.runner.stop.check()
+            lab.screen.say(f"campaign {campaign.name}: repetition {number} of {spec.sweep}; {ends(lab, campaign)}")
+            codes[spec.sweep], error = _advance(lab, campaign, spec)
+            if why := _ends_all(lab, error, before):
+                break
+            before = error
+    left = [row.spec.sweep for row in rows(lab, campaign) if why and row.left_s]
+    if why:
+        untried = sum(name not in codes for name in left)
+        lab.screen.warn(f"{why}: the campaign ends here; {counted(untried, 'sweep')} not tried")
+    bad = sorted({*left, *(name for name, code in codes.items() if code)})
     lab.screen.event("campaign_end", campaign=campaign.name, sweeps=len(codes), not_complete=bad)
     if bad:
-        lab.screen.warn(f"{some_are(len(bad), len(codes), 'sweep')} not complete: {', '.join(bad)}")
+        lab.screen.warn(f"{some_are(len(bad), len(campaign.sweeps), 'sweep')} not complete: {', '.join(bad)}")
     return 1 if bad else 0
 
 
-def _advance(lab: Lab, campaign: Campaign, spec: Spec) -> int:
-    """Runs what the sweep has left of this block. Returns 1 if it ended early or a trial has no valid attempt. Raises
-    Unanswered, which would end all other sweeps too."""
+def _ends_all(lab: Lab, error: Exception | None, before: Exception | None) -> str:
+    """Why no other sweep could run either; empty: it could. `error`, `before`: what ended this one and the one before
+    it."""
+    if lab.target.over() or str(error).startswith("budget:"):
+        return "the budget does not last"
+    alike = error and before and str(error) == str(before) and NO_NODES in getattr(error, "__notes__", ())
+    return "two sweeps in a row had no nodes for the same reason" if alike else ""
+
+
+def _advance(lab: Lab, campaign: Campaign, spec: Spec) -> tuple[int, Exception | None]:
+    """Runs what the sweep has left of this block. Returns 1 if it ended early or a trial has no valid attempt, and what
+    ended it. Raises Unanswered, which would end all other sweeps too."""
     try:
         if not complete(lab, campaign, spec):
             sweep.carry_out(lab, spec, campaign.attempts, brief=True)
@@ -129,9 +146,9 @@ def _advance(lab: Lab, campaign: Campaign, spec: Spec) -> int:
         lab.screen.close()
         lab.screen.warn(f"{spec.sweep}: {error}")
         _note(lab, campaign, spec.sweep, {"rep": spec.reps, "t_s": lab.runner.now(), "error": str(error)})
-        return 1
+        return 1, error
     _note(lab, campaign, spec.sweep, None)
-    return int(any(state != "done" for state in trial_states(lab, campaign, spec).values()))
+    return int(any(state != "done" for state in trial_states(lab, campaign, spec).values())), None
 
 
 def complete(lab: Lab, campaign: Campaign, spec: Spec) -> bool:

@@ -87,6 +87,17 @@ def trial_s(lab: Lab, campaign: Campaign) -> dict[str, float]:
     return {s.sweep: planned[s.sweep] + more[s.phases.name] for s in campaign.sweeps}
 
 
+def rounds(lab: Lab, campaign: Campaign) -> dict[str, float]:
+    """Rounds of a warm-up, by sweep: the mean of those that were measured before runs of this length; none of it if
+    none was."""
+    found: dict[str, dict[float, float]] = {s.phases.name: {} for s in campaign.sweeps}
+    for spec in campaign.sweeps:
+        round_s = spec.system.definition.warm_up_s
+        took = ledger.warm_ups(ledger.attempts(lab.paths.raw / spec.sweep))
+        found[spec.phases.name] |= {began: seconds / round_s for began, seconds in took.items() if round_s}
+    return {s.sweep: statistics.fmean(n.values()) for s in campaign.sweeps if (n := found[s.phases.name])}
+
+
 def rows(lab: Lab, campaign: Campaign) -> list[Row]:
     """The ledger, in the order of the file."""
     target = folder(lab, campaign.name) / RECORD
@@ -107,40 +118,38 @@ def rows(lab: Lab, campaign: Campaign) -> list[Row]:
     return table
 
 
+def legs(lab: Lab, campaign: Campaign, table: list[Row]) -> list[tuple[Spec, float]]:
+    """What is left, in the order in which it will run: each sweep that has trials left in a block, and seconds for
+    them, for the switch to it, and for its report. Retries are not in it, and no long warm-ups."""
+    found: list[tuple[Spec, float]] = []
+    seconds, warm, before = trial_s(lab, campaign), rounds(lab, campaign), {r.spec.sweep: 0 for r in table}
+    open_ = {r.spec.sweep for r in table if r.left_s}
+    for spec in (spec for block in blocks(campaign) for spec in block if spec.sweep in open_):
+        n = len(schedule.to_come(lab, spec, campaign.attempts))
+        new, before[spec.sweep] = n - before[spec.sweep], n
+        if new > 0:
+            switch = switch_s(found[-1][0] if found else None, spec, warm.get(spec.sweep))
+            found.append((spec, switch + new * seconds[spec.sweep] + plan.REPORT_S))
+    return found
+
+
 def left_s(lab: Lab, campaign: Campaign, table: list[Row]) -> float:
-    """Seconds until the expected end: trials that are left, and a switch and a report for each sweep with trials left
-    in a block."""
-    total, before = sum(r.left_s for r in table), None
-    for block in blocks(campaign):
-        for spec in block:
-            row = next(r for r in table if r.spec.sweep == spec.sweep)
-            if row.left_s and _left_in(lab, campaign, spec):
-                total += switch_s(before, spec) + plan.REPORT_S
-                before = spec
-    return total
-
-
-def _left_in(lab: Lab, campaign: Campaign, block: Spec) -> bool:
-    """Whether the sweep has trials left in this block."""
-    made = schedule.make(lab, block, campaign.attempts)
-    unknown = isinstance(made, schedule.Search) and not made.stopped()
-    return unknown or schedule.unfinished(made.trials(), lab.paths.raw / block.sweep, campaign.attempts) is not None
+    """Seconds until the expected end."""
+    return sum(seconds for _, seconds in legs(lab, campaign, table))
 
 
 def ends(lab: Lab, campaign: Campaign) -> str:
-    table = rows(lab, campaign)
-    left = left_s(lab, campaign, table)
+    left = left_s(lab, campaign, rows(lab, campaign))
     if not left:
         return "nothing left to run"
-    measured = any(r.counts["done"] for r in table)
-    at_most = " at the latest" if any(plan.ends_early(s, measured=measured) for s in campaign.sweeps) else ""
-    return f"expected end {ledger.local_time(lab.runner.now() + left)}{at_most}"
+    return f"expected end {ledger.local_time(lab.runner.now() + left)}, without retries and long warm-ups"
 
 
 def data(lab: Lab, campaign: Campaign) -> dict[str, Any]:
     """The ledger as data: what `ntier plan --spec` and `ntier status` say."""
     ledger_rows = rows(lab, campaign)
-    left = left_s(lab, campaign, ledger_rows)
+    to_run = legs(lab, campaign, ledger_rows)
+    left = sum(seconds for _, seconds in to_run)
     return {
         "campaign": campaign.name,
         "scale": sorted({s.scale for s in campaign.sweeps}),
@@ -151,19 +160,10 @@ def data(lab: Lab, campaign: Campaign) -> dict[str, Any]:
         "expected_end_s": round(lab.runner.now() + left) if left else None,
         "expected_end": ledger.local_time(lab.runner.now() + left) if left else None,
         "disk_bytes": sum(r.disk_bytes for r in ledger_rows),
-        "price": price(lab, campaign, ledger_rows, left),
+        "price": lab.target.price_of_all(to_run, campaign.name) if lab.target.name == campaign.target else None,
         "states": {s: sum(r.counts[s] for r in ledger_rows) for s in STATES},
         "sweeps": [_row(r) for r in ledger_rows],
     }
-
-
-def price(lab: Lab, campaign: Campaign, rows: list[Row], left: float) -> dict[str, Any] | None:
-    """What rented machines cost at most: those of the dearest topology that has trials left, until the end. None:
-    nothing is paid for. `left`: seconds."""
-    if lab.target.name != campaign.target:
-        return None
-    prices = [p for r in rows if r.left_s and (p := lab.target.price(r.spec, left))]
-    return max(prices, key=lambda p: p["expected"], default=None)
 
 
 def _row(r: Row) -> dict[str, Any]:
@@ -205,15 +205,31 @@ def text(campaign: dict[str, Any], *, order: bool = False) -> str:
     if campaign["expected_end"]:
         left, disk = duration(campaign["left_s"]), size(campaign["disk_bytes"])
         lines.append(
-            f"  expected end {campaign['expected_end']} ({left}, {disk} of disk at most; switches between sweeps "
-            "included, retries not; a search counts with the most that it may run)"
+            f"  expected end {campaign['expected_end']} ({left}, {disk} of disk; switches between sweeps included, "
+            "retries and long warm-ups not; a search counts with the most that it may run)"
         )
     else:
         lines.append("  nothing left to run")
-    if (paid := campaign["price"]) and paid["per_hour"]:
-        amount, hour = (f"{paid[k]:.2f} {paid['currency']}" for k in ("expected", "per_hour"))
-        lines.append(
-            f"  price at most {amount}: {counted(paid['hours'], 'hour')} of the dearest topology that is left "
-            f"({hour} per hour, prices of {paid['date']})"
-        )
+    lines += price_lines(campaign["price"])
     return "\n".join(lines)
+
+
+def price_lines(paid: dict[str, Any] | None) -> list[str]:
+    """What rented machines cost; nothing if none are rented, or nobody knows."""
+    if not paid or not paid["per_hour"]:
+        return []
+    currency = paid["currency"]
+    lines = [
+        f"  price about {paid['expected']:.2f} {currency}, without retries and long warm-ups: each machine from its "
+        f"rental until no sweep needs it, started hours count whole ({paid['per_hour']:.2f} {currency} per hour at the "
+        f"dearest time, prices of {paid['date']})"
+    ]
+    if paid["spent"]:
+        lines.append(f"  {paid['spent']:.2f} {currency} were spent on this campaign before")
+    if paid["budget"] is not None:
+        early = paid["expected"] + paid["spent"] > paid["budget"]
+        lines.append(
+            f"  budget {paid['budget']:g} {currency}: before that the campaign ends and gives the machines back"
+            + ", which will be before its last trial" * early
+        )
+    return lines

@@ -25,6 +25,10 @@ class BudgetReached(WorkError):
     """The sweep ended because it would have cost more than it may. Exit code 1."""
 
 
+NO_NODES = "the nodes could not be made"
+"""Note of an error that ended a sweep before it had nodes."""
+
+
 class Interrupted(Exception):
     """The person asked to stop; the same command goes on later. Exit code 130."""
 

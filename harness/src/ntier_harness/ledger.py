@@ -80,6 +80,14 @@ def took_s(attempts_: dict[str, list[Attempt]]) -> list[float]:
     return [steps[-1]["t_s"] - steps[0]["t_s"] for steps in valid if steps]
 
 
+def warm_ups(attempts_: dict[str, list[Attempt]]) -> dict[float, float]:
+    """When each warm-up began that these attempts had -> how long it drove the system, s."""
+    manifests = [a.manifest for tries in attempts_.values() for a in tries if a.manifest]
+    details = [step.get("detail") for m in manifests for step in m.steps if step.get("step") == "reset"]
+    found = [d["warm_up"] for d in details if isinstance(d, dict) and d.get("warm_up")]
+    return {w["t_s"]: w["seconds"] for w in found}
+
+
 def counted(attempts_: list[Attempt]) -> list[Attempt]:
     """Attempts that count against the limit: an interruption, or the loss of a file, says nothing about the trial."""
     return [a for a in attempts_ if a.outcome != INTERRUPTED and not a.lost]

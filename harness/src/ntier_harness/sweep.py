@@ -20,7 +20,7 @@ from ntier_analysis.wording import counted
 
 from ntier_harness import durable, ledger, plan, preflight, settings, stolen, versions
 from ntier_harness.deploy import deploy, keep_loaded, warm_up
-from ntier_harness.errors import BudgetReached, Interrupted, RequestError, WorkError
+from ntier_harness.errors import NO_NODES, BudgetReached, Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.node_state import in_force, reset
 from ntier_harness.plan import Trial
@@ -93,7 +93,11 @@ def provision(lab: Lab, spec: Spec, soft_resources: dict[str, Any], *, force: bo
     before = lab.paths.nodes.read_text() if lab.paths.nodes.exists() else None
     lab.screen.step("up")
     began = lab.runner.monotonic()
-    lab.target.up(spec, log)
+    try:
+        lab.target.up(spec, log)
+    except (WorkError, RequestError) as error:
+        error.add_note(NO_NODES)
+        raise
     lab.forget_nodes()
     if lab.paths.nodes.read_text() != before:
         lab.screen.say(f"up: {counted(len(lab.nodes.all), 'node')} in {lab.runner.monotonic() - began:.0f} s")

@@ -17,6 +17,10 @@ class Free:
         """What `seconds` of these nodes cost, for the plan; None: nothing."""
         return None
 
+    def price_of_all(self, _legs: list[tuple[Spec, float]], _work: str) -> dict[str, Any] | None:
+        """The same of a campaign's sweeps, one after the other, each with its seconds."""
+        return None
+
     def rent(self) -> dict[str, Any] | None:
         """What the nodes that are up cost, for manifests (contracts: `Rent`); None: nothing."""
         return None

@@ -72,6 +72,34 @@ class Paying:
             "spent": round(spent, 4),
         }
 
+    def price_of_all(self, legs: list[tuple[Spec, float]], work: str) -> dict[str, Any] | None:
+        """Of a campaign's sweeps, one after the other, each with its seconds: a machine is paid for, by started hours,
+        from when a topology needs it until one does not. None: nothing is left."""
+        now, cost, most, since = 0.0, 0.0, 0.0, {}
+        for spec, seconds in legs:
+            wanted = {(name, type_, spec.topology.kinds.get(tier)) for name, tier, type_ in wanted_nodes(spec)}
+            cost += self._cost({m: since.pop(m) for m in since.keys() - wanted}, now + DOWN_S)
+            new = wanted - since.keys()
+            since |= dict.fromkeys(new, now)
+            now += seconds + (INSTALL_S if new else 0.0)
+            most = max(most, sum(self.offer.of(node_type).price_per_hour for _, node_type, _ in wanted))
+        if not legs:
+            return None
+        return {
+            "currency": self.offer.currency,
+            "per_hour": round(most, 4),
+            "expected": round(cost + self._cost(since, now + DOWN_S), 2),
+            "budget": self.budget,
+            "spent": round(self.ledger.spent(self.runner.now(), work), 4),
+            "date": self.offer.date,
+            "source": self.offer.source,
+            "note": self.offer.note,
+        }
+
+    def _cost(self, since: dict[tuple[str, str, str | None], float], until: float) -> float:
+        """Of machines (node, node type, kind) that came at these times, s."""
+        return sum(self.offer.of(node_type).price_per_hour * hours(until - t) for (_, node_type, _), t in since.items())
+
     def check_budget(self, spec: Spec) -> None:
         """Raises RequestError unless the budget lasts for one trial, with the machines that lack for it: else money
         would be spent for nothing."""

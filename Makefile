@@ -91,7 +91,7 @@ help: ## this page
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo 'Variables of sweep: $(takes_sweep)'
-	@echo '(plan takes the same without METRICS, or SPEC=file.yaml of a campaign instead)'
+	@echo '(plan takes the same without METRICS, or of a campaign SPEC=file.yaml with MACHINES and BUDGET)'
 	@echo "($(NTIER) sweep --help says what they mean). Several soft resources: SET='web_max_workers=60 app_pool_size=4'"
 
 # ---- set-up -------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 NTIER = Path(sys.executable).with_name("ntier")
+SMOKE = Path(__file__).resolve().parents[2] / "workloads/campaigns/smoke.yaml"
 HEAVY = ("pandas", "numpy", "scipy", "pyarrow", "pydantic", "rich", "yaml", "filelock", "matplotlib")
 
 
@@ -50,6 +51,9 @@ def test_help_imports_nothing_heavy():
         (["sweep", "--topo", "1/1/1/1X"], "DBMS letter"),
         (["campaign", "--spec", "file.yaml"], "spec: file.yaml: cannot be read"),
         (["plan", "--spec", "file.yaml", "--topo", "1/1/1/1M"], "--topo cannot be given with --spec"),
+        (["plan", "--spec", "file.yaml", "--topo", "1/1/1/1M"], "its file may say topologies:"),
+        (["plan", "--spec", "file.yaml", "--minutes", "9"], "--minutes cannot be given with --spec: not for campaigns"),
+        (["plan", "--spec", str(SMOKE), "--budget", "5EUR"], "budget: target local rents no machines"),
         (["plan", "--nonsense"], "--nonsense"),
         (["up", "--topo", "1/1/1/1M", "--budget", "5EUR"], "budget: ntier up cannot keep one"),
     ],

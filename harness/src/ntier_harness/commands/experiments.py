@@ -45,7 +45,8 @@ def plan(ctx: click.Context, as_json: bool, results: str, attempts: int, file: s
     """Shows what a sweep would do; touches nothing. Prints nodes, trials, time, disk and memory, with --spec those of a
     campaign. Refuses the same requests as a sweep; that a program has yet to be made is a warning here."""
     if file:
-        plan_campaign(ctx, file, results, as_json=as_json)
+        terms = {k: options[k] for k in ("machines", "budget")}
+        plan_campaign(ctx, file, results, as_json=as_json, **terms)
         return
     spec = read_spec(options)
     lab = lab_of(results, as_json, options)
@@ -56,15 +57,24 @@ def plan(ctx: click.Context, as_json: bool, results: str, attempts: int, file: s
     click.echo(json.dumps(data, indent=1) if as_json else plan_view.plan_text(data))
 
 
-def plan_campaign(ctx: click.Context, file: str, results: str, *, as_json: bool) -> None:
+def plan_campaign(
+    ctx: click.Context, file: str, results: str, *, as_json: bool, machines: str | None, budget: str | None
+) -> None:
     from ntier_harness import campaign, campaign_ledger
+    from ntier_harness.campaign_spec import CROSSED, KEYS
 
-    beside = [k for k in ctx.params if k not in ("file", "results", "as_json")]
-    given = [f"--{k}" for k in beside if ctx.get_parameter_source(k) is not click.core.ParameterSource.DEFAULT]
+    beside = [k for k in ctx.params if k not in ("file", "results", "as_json", "machines", "budget")]
+    given = [k for k in beside if ctx.get_parameter_source(k) is not click.core.ParameterSource.DEFAULT]
+    keys = {v: k for k, v in CROSSED.items()} | {k: k for k in KEYS}
+    if strange := [f"--{k}" for k in given if k not in keys]:
+        raise RequestError(f"spec: {', '.join(strange)} cannot be given with --spec: not for campaigns")
     if given:
-        raise RequestError(f"spec: {', '.join(given)} cannot be given with --spec; put them into its file")
+        options, names = ", ".join(f"--{k}" for k in given), ", ".join(f"{keys[k]}:" for k in given)
+        raise RequestError(f"spec: {options} cannot be given with --spec; its file may say {names}")
     planned = read_campaign(file)
-    lab = make_lab(results, as_json=as_json, target=planned.target, hosts=planned.hosts)
+    lab = make_lab(
+        results, as_json=as_json, target=planned.target, hosts=planned.hosts, machines=machines, budget=budget
+    )
     campaign.check(lab, planned)
     data = campaign_ledger.data(lab, planned)
     click.echo(json.dumps(data, indent=1) if as_json else campaign_ledger.text(data, order=True))

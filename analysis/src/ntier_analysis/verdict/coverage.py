@@ -39,12 +39,14 @@ def on_clock(s: Saturation, cells: int) -> np.ndarray:
 
 
 def room_pct(s: Saturation, waits: np.ndarray) -> float:
-    """Mean utilization, %, while users wait; over the run if they never do."""
-    if not len(s.values):
+    """Mean utilization, %, while users wait; over the run if they never do. What was throttled wanted all
+    (Saturation.wanted_pct)."""
+    values = s.wanted_pct
+    if not len(values):
         return s.utilization_mean_pct
-    inside = waits[(np.arange(len(s.values)) * len(waits)) // len(s.values)] > 0
-    chosen = s.values[inside & ~np.isnan(s.values)]
-    return float(chosen.mean()) if len(chosen) else s.utilization_mean_pct
+    inside = waits[(np.arange(len(values)) * len(waits)) // len(values)] > 0
+    chosen = values[inside & ~np.isnan(values)]
+    return float(chosen.mean()) if len(chosen) else s.full_pct if s.by_throttling else s.utilization_mean_pct
 
 
 def covered(some: list[Saturation], waits: np.ndarray) -> float:

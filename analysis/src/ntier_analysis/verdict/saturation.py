@@ -19,11 +19,12 @@ WHOLE_SECONDS = 0.5
 PREFERRED = ("cgroup", "procstat", "host_stat")
 """Sources of CPU utilization in order of trust; then any other."""
 COLLECTING = "gc_pct"
-METRICS = ("utilization_pct", "throttled_pct", "waiting", "active", "queue", "wait_ms", COLLECTING)
+METRICS = ("utilization_pct", "throttled_pct", "waiting", "active", "queue", "wait_ms", "operations_per_s", COLLECTING)
 """What a saturation is judged by. `waiting`: requests that wait for a place in a pool, whatever its mean occupancy (a
-pool may be the sum of several); `active`: places that are taken; `queue`, `wait_ms`: requests that a disk has, and how
-long it takes for one, waiting included; `gc_pct`: share of the time in which garbage collections stop a program."""
-BESIDE = {"active", "queue", "wait_ms", COLLECTING}
+pool may be the sum of several); `active`: places that are taken; `queue`, `wait_ms`, `operations_per_s`: requests that
+a disk has, how long it takes for one, waiting included, and how many it serves; `gc_pct`: share of the time in which
+garbage collections stop a program."""
+BESIDE = {"active", "queue", "wait_ms", "operations_per_s", COLLECTING}
 """Those that alone are no utilization."""
 GRID_S = 0.1
 """Finest clock on which resources are compared: the interval of the collectors."""
@@ -44,8 +45,9 @@ class Saturation:
     """One resource of one node. `shares`: threshold -> share; `indicator`: (n,) of 1, 0, NaN on a grid of `interval_s`
     from the start of the run, `values` (n,) the utilizations in % on the same (may be empty). `by_throttling`: CPU with
     a quota, judged by throttled periods. `queue`, `wait_ms`: mean number of requests, and mean time of one;
-    `places`: of a pool; NaN if it was not measured. `collections`: of a CPU, share of the time, %, in which garbage
-    collections stopped a program of the node, in equal parts of the run; empty if they were not measured."""
+    `places`: of a pool; `visits_per_s`: requests that took a place in a pool, or that a CPU's node got (visits.py); NaN
+    if it was not measured. `collections`: of a CPU, share of the time, %, in which garbage collections stopped a
+    program of the node, in equal parts of the run; empty if they were not measured."""
 
     node: str
     tier: str
@@ -63,12 +65,28 @@ class Saturation:
     wait_ms: float = float("nan")
     places: float = float("nan")
     collections: np.ndarray = field(default_factory=lambda: np.array([]), repr=False)
+    visits_per_s: float = float("nan")
 
     @property
     def collected_pct(self) -> float:
         """Mean share of the run in collections, %; 0 if they were not measured."""
         known = self.collections[~np.isnan(self.collections)]
         return float(known.mean()) if len(known) else 0.0
+
+    @property
+    def wanted_pct(self) -> np.ndarray:
+        """(n,) utilizations in % on the grid of `values`, where a sample that was throttled counts as full, if it reads
+        less than its throttled periods have used alone: it wanted all, whatever the kernel left unused of its quota."""
+        if not self.by_throttling or len(self.values) != len(self.indicator):
+            return self.values
+        contradicts = (self.indicator == 1.0) & (self.values < THRESHOLD - THROTTLED_SLACK_PCT)
+        return np.where(contradicts, 100.0, self.values)
+
+    @property
+    def full_pct(self) -> float:
+        """Mean of `wanted_pct`, %; the mean utilization if there are no values."""
+        known = self.wanted_pct[~np.isnan(self.wanted_pct)]
+        return float(known.mean()) if len(known) else self.utilization_mean_pct
 
     @property
     def share(self) -> Share:
@@ -195,7 +213,7 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Metrics, star
         if threshold == THRESHOLD:
             indicator = grid
     known = value[~np.isnan(value)]
-    waits, queues = (series.get(metric, NOTHING).value for metric in ("wait_ms", "queue"))
+    queues = series.get("queue", NOTHING).value
     return Saturation(
         node=node,
         tier=tier,
@@ -210,9 +228,19 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Metrics, star
         indicator=indicator,
         values=_on_grid(used.middle, value, start, end, interval),
         queue=float(np.nanmean(queues)) if np.isfinite(queues).any() else float("nan"),
-        wait_ms=float(waits[waits > 0].mean()) if (waits > 0).any() else float("nan"),  # 0: there was no request
+        wait_ms=_per_operation(series),
         places=_places(_at(series, "active", t), value),
     )
+
+
+def _per_operation(series: Metrics) -> float:
+    """Mean time of a request to a disk, ms; NaN without one. A reading is the mean of the requests in its interval, so
+    it counts as often as there were some, where that was measured. (0: there was none.)"""
+    read = series.get("wait_ms", NOTHING)
+    waits, rates = read.value, _at(series, "operations_per_s", read.t)
+    if (known := (waits > 0) & (rates > 0)).any():
+        return float(np.average(waits[known], weights=rates[known]))
+    return float(waits[waits > 0].mean()) if (waits > 0).any() else float("nan")
 
 
 def _places(taken: np.ndarray, used_pct: np.ndarray) -> float:

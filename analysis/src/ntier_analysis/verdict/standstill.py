@@ -75,6 +75,8 @@ def standstill(
     working, to_the_end = workers(pauses, found, start, order)
     working = [s for s in working if not (parted and idle_in(part, s, start))]  # that one stopped itself
     held = {s.name: used for s in working if (used := _with_pauses(s, load)) >= 100 * EXPLAINS}
+    if load.paused >= EXPLAINS:  # then any CPU is "used" as much, and the pauses alone say so
+        held = {}
     if held and lost >= COUNTS:
         holders = [s for s in working if s.name in held]
         used = " and ".join(f"{name} is used {pct:.0f} %" for name, pct in held.items())

@@ -28,6 +28,7 @@ from collections import Counter
 
 import numpy as np
 
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.share import wilson
 from ntier_analysis.verdict.load import COUNTS, NO_PAUSES, TIERS, Load, depth
 from ntier_analysis.verdict.saturation import Key, Saturation
@@ -58,6 +59,12 @@ IN_ORDER, Z_95 = 0.65, 1.96
 Simulated (bench/holders.py): if 4 to 9 holders wait each on its own, for times of five distributions, 0 to 0.46 of the
 pauses end in order, and none of 569 sweeps was taken for a stop [0, 0.007]. Below a lock (traps/test_symptoms.py) all
 pauses end in order."""
+MOST_OF_PAUSES = 0.5
+"""Share of the pauses that someone must wait through."""
+WAITED = 0.5
+"""Mean response time against the mean wait of those who come at any time and wait for the end of a pause, at least. Of
+X per second, X d come in a pause of d seconds and wait d / 2 in the mean; but no more than all users wait, for d at
+most. Half of it leaves room for those who, waiting already, do not come."""
 MOST_OF_REST = 0.75
 """Share of the time between the pauses in which a resource must be saturated to be said to limit then."""
 
@@ -107,8 +114,8 @@ def pauses_in_use(
 
 
 def _idle_spans(found: list[Saturation], start: float, order: tuple[str, ...]) -> tuple[np.ndarray, float]:
-    """(n, 2) beginnings and ends, s, of the spans in which the innermost tier that works does nothing, and the interval
-    of its samples, s. None if a disk of it is busy: its CPU may idle while all wait for the disk."""
+    """(n, 2) beginnings and ends, s, of the spans in which the innermost tier that works does nothing, and the longest
+    interval of its samples, s. None if a disk of it is busy: its CPU may idle while all wait for the disk."""
     for tier in reversed(order):
         use, interval = _use(found, tier)
         if len(use) and np.nanmean(use) >= MIN_USE_PCT:
@@ -116,7 +123,8 @@ def _idle_spans(found: list[Saturation], start: float, order: tuple[str, ...]) -
                 break
             idle = np.nan_to_num(use, nan=100.0) <= IDLE * np.nanmean(use)
             edges = np.flatnonzero(np.diff(np.concatenate([[0], idle.astype(int), [0]])))
-            return start + interval * edges.reshape(-1, 2), interval
+            coarsest = max(s.interval_s for s in found if s.tier == tier and s.resource == "cpu" and len(s.values))
+            return start + interval * edges.reshape(-1, 2), coarsest
     return NO_PAUSES, np.inf
 
 
@@ -147,6 +155,23 @@ def pauses_behind(
     tier is seen to stop, and nothing that was saturated explains it."""
     pauses = pauses_in_use(found, load_per_s, start, order, behind=True)
     return pauses if len(pauses) and stopped_tier(pauses, found, start, order) else NO_PAUSES
+
+
+def waited_through(pauses: np.ndarray, found: list[Saturation], load: Load, order: tuple[str, ...]) -> bool:
+    """Whether users wait for the end of pauses (n, 2) that only the use of a tier shows: one that works in batches is
+    idle between them, and holds up nobody. With single interactions: in most pauses one that was begun in the first
+    half ends with the pause (to within a sample) or after it. Else by Little's law: interactions take long enough in
+    the mean."""
+    lengths = np.diff(pauses, axis=1)[:, 0]
+    if load.spans is None:
+        all_users = np.inf if load.model is LoadModel.OPEN else load.users_real
+        waiting = lengths * np.minimum(load.throughput_per_s * lengths / 2, all_users)
+        return load.response_s >= WAITED * float(waiting.sum()) / (load.throughput_per_s * (load.end_s - load.start_s))
+    begun, ended = load.spans.T
+    _, interval_s = _idle_spans(found, load.start_s, order)
+    first = (begun >= pauses[:, :1]) & (begun <= pauses.mean(axis=1)[:, None])
+    through = (first & (ended >= pauses[:, 1:] - interval_s)).any(axis=1)
+    return bool(through.mean() > MOST_OF_PAUSES)
 
 
 def _someone_sends(pauses: np.ndarray, found: list[Saturation], start: float, order: tuple[str, ...]) -> bool:
@@ -331,15 +356,17 @@ def share_of_run(spans: np.ndarray, load: Load) -> float:
 
 
 def _use(found: list[Saturation], tier: str) -> tuple[np.ndarray, float]:
-    """Mean CPU use (n,) of a tier's nodes in %, and its interval, s."""
+    """Mean CPU use (n,) of a tier's nodes in %, and its interval, s: that of the finest samples, on whose clock each of
+    the others is repeated over its own."""
     cpus = [s for s in found if s.tier == tier and s.resource == "cpu" and len(s.values)]
     if not cpus:
         return np.array([]), np.inf
-    n = min(len(s.values) for s in cpus)
-    values = np.array([s.values[:n] for s in cpus])
+    finest = max(cpus, key=lambda s: len(s.values))
+    cells = len(finest.values)
+    values = np.array([s.values[(np.arange(cells) * len(s.values)) // cells] for s in cpus])
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0), cpus[0].interval_s
+        return np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0), finest.interval_s
 
 
 def _inside(pauses: np.ndarray, n: int, interval: float, start: float) -> np.ndarray:

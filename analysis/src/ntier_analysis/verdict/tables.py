@@ -15,15 +15,17 @@ from ntier_analysis.contracts.implied import THINK_S, USERS
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.described import by_load, system_of
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
+from ntier_analysis.validity.loads import VISITS
 from ntier_analysis.validity.sweep import STEADY_CHECKS, steadiness, sweep_checks, unused_checks
 from ntier_analysis.validity.sweep import table as check_table
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import COUNTS, NO_PAUSES, TIERS, Bottleneck, Load, Verdict, is_server
 from ntier_analysis.verdict.saturation import METRICS, Saturation, middles, saturation_table, saturations
-from ntier_analysis.verdict.stops import pauses_behind, pauses_between, pauses_in_use
+from ntier_analysis.verdict.stops import pauses_behind, pauses_between, pauses_in_use, waited_through
 from ntier_analysis.verdict.stored import analysis_version, to_text
 from ntier_analysis.verdict.suspects import suspects
 from ntier_analysis.verdict.sweep import judge_sweep
+from ntier_analysis.verdict.visits import with_visits
 
 SUSPECTS = 5
 """Suspects that are named at most."""
@@ -31,7 +33,7 @@ COLD_PCT, COLD_TRIALS = -25.0, 5
 """Throughput of the runs' first tenth against their rest, from which on the system was cold, and how many valid trials
 must say so. After a ramp-up of 20 s the first 4 s of warm systems lie 8 to 10 % lower (three measured sweeps):
 the users' first thinks are not over."""
-NEEDED_METRICS = (*METRICS, "used_cores")
+NEEDED_METRICS = (*METRICS, *VISITS, "used_cores")
 
 
 @dataclass(frozen=True)
@@ -166,11 +168,7 @@ def trial_data(
         rows = by_trial.get(name)
         measured = rows is not None and math.isfinite(load.start_s)
         own = nodes[nodes["trial"] == name]
-        found[name] = (
-            _without_threads_of_small_nodes(saturations(rows, load.start_s, load.end_s), _cores(own))
-            if measured
-            else []
-        )
+        found[name] = _without_threads_of_small_nodes(_saturations(rows, load), _cores(own)) if measured else []
         order = _order(row)
         load = stood_still(load, found[name], order) if measured else load
         trial = _data(load, found[name], rows if measured else None, own, order)
@@ -178,6 +176,10 @@ def trial_data(
         complete = frozenset(tier for tier, most in at_most.items() if counts[tier] >= most)
         data.append(replace(trial, complete=complete))
     return data, found
+
+
+def _saturations(rows: pd.DataFrame, load: Load) -> list[Saturation]:
+    return with_visits(saturations(rows, load.start_s, load.end_s), rows, load.start_s, load.end_s)
 
 
 def _without_threads_of_small_nodes(found: list[Saturation], cores: dict[str, float]) -> list[Saturation]:
@@ -191,12 +193,16 @@ def _cores(nodes: pd.DataFrame) -> dict[str, float]:
 
 
 def stood_still(load: Load, found: list[Saturation], order: tuple[str, ...]) -> Load:
-    """With the pauses that the use of the tiers shows, where completions show none."""
+    """With the pauses that the use of the tiers shows, where completions show none, and users wait through them."""
     if load.paused >= COUNTS:
         return load
     idle = pauses_in_use if load.done_s is None else pauses_behind
     paused = idle(found, load.throughput_per_s, load.start_s, order)
-    return replace(load, pauses=paused) if len(paused) else load
+    if not len(paused):
+        return load
+    # how few visit a tier behind a cache, and wait for it, their mean does not tell
+    untold = load.done_s is not None and load.spans is None
+    return replace(load, pauses=paused) if untold or waited_through(paused, found, load, order) else load
 
 
 def _order(row: pd.Series) -> tuple[str, ...]:

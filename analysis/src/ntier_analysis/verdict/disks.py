@@ -74,11 +74,14 @@ def disks(free: Trials, plateau: Trials) -> dict[Key, Disk]:
 def _disk(s: Saturation, low: Trials, free: Trials, plateau: Trials, level: float) -> Disk:
     if s.source.startswith(KNOWN_LIMIT):
         return Disk(Room.NONE, "its use is a share of a known limit")
-    share, longer, text = _waiting_here(s, low, plateau)
+    share, own, longer, text = _waiting_here(s, low, plateau)
     if not low and free:  # what users wait longer than at any lower load, they wait longer somewhere
-        share, longer, text = _waiting_here(s, free[:1], plateau)
-    if share >= HERE or (longer >= LONGER and _queues(s, plateau)):
+        share, own, longer, text = _waiting_here(s, free[:1], plateau)
+    queued = own >= COUNTS or longer >= PLACES_LEFT  # else they wait at the tier's other disks
+    if (share >= HERE and queued) or (longer >= LONGER and _queues(s, plateau)):
         return Disk(Room.NONE, text)
+    if share >= HERE:
+        share = own
     if share < HERE and low:  # a load that waits itself acquits no disk
         why = f"most of the users wait elsewhere, though a request takes {longer:.1f} times as long as at low load"
         unclear = longer >= LONGER or (longer >= PLACES_LEFT and share >= COUNTS)
@@ -101,7 +104,7 @@ def _alike(a: Saturation, b: Saturation) -> bool:
 def _queues(s: Saturation, plateau: Trials) -> bool:
     """Whether so many requests are at the disk that what made them LONGER is each other (Little's law: of one that
     serves one at a time, and is busy, as many are there as their time is longer). Larger requests take longer alone."""
-    return _mean([o.queue for _, found in plateau for o in found if _alike(o, s)]) >= LONGER * THRESHOLD / 100
+    return _mean([o.queue for _, found in plateau for o in found if o.key == s.key]) >= LONGER * THRESHOLD / 100
 
 
 def _expected(s: Saturation, low: Trials, level: float, share: float) -> float:
@@ -116,9 +119,9 @@ def _expected(s: Saturation, low: Trials, level: float, share: float) -> float:
     return float(np.mean(needed)) * level if needed else float("nan")
 
 
-def _waiting_here(s: Saturation, low: Trials, plateau: Trials) -> tuple[float, float, str]:
-    """Requests that wait for the disks of this tier, against the users who wait, and how many times longer than at low
-    load a request takes; NaN if it was not measured.
+def _waiting_here(s: Saturation, low: Trials, plateau: Trials) -> tuple[float, float, float, str]:
+    """Requests that wait for the disks of this tier, and for this one alone, against the users who wait, and how many
+    times longer than at low load a request takes; NaN if it was not measured.
 
     Requests wait if they exceed the queue that this rate of requests has at low load (Little's law: rate = queue /
     time). Users who wait: X (R - R0)."""
@@ -128,25 +131,29 @@ def _waiting_here(s: Saturation, low: Trials, plateau: Trials) -> tuple[float, f
     times = {item: mean for item, values in usual.items() if (mean := _mean(values)) > 0}
     before = times.get(s.item, float("nan"))
     if not before > 0:
-        return float("nan"), float("nan"), ""
+        return float("nan"), float("nan"), float("nan"), ""
     base_s = _mean([load.response_s for load, _ in low])
-    shares = []
+    shares, owns = [], []
     for load, found in plateau:
         of_tier = [o for o in found if o.group == s.group and np.isfinite(o.queue) and o.wait_ms > 0]
         users = load.throughput_per_s * (load.response_s - base_s)
         counted = [o for o in _not_twice(of_tier) if o.item in times]
         if counted and users > 0:
-            shares.append(sum(o.queue * max(0.0, 1 - times[o.item] / o.wait_ms) for o in counted) / users)
-    share = _mean(shares)
+            waiting = {o.key: o.queue * max(0.0, 1 - times[o.item] / o.wait_ms) / users for o in counted}
+            shares.append(sum(waiting.values()))
+            owns.append(waiting.get(s.key, 0.0))
+    share, own = _mean(shares), _mean(owns)
     if np.isnan(share):
-        return share, share, ""
-    now = _mean([o.wait_ms for _, found in plateau for o in found if _alike(o, s)])
+        return share, share, share, ""
+    now = _mean([o.wait_ms for _, found in plateau for o in found if o.key == s.key])
+    here = "here" if share == own else f"at the disks of this tier, {100 * own:.0f} % at this one"
     return (
         share,
+        own,
         now / before,
         (
             f"a request takes {now:.1f} ms, at low load {before:.1f} ms, so {100 * min(share, 1.0):.0f} % of the users"
-            " who wait do so here"
+            f" who wait do so {here}"
         ),
     )
 

@@ -20,7 +20,7 @@ from itertools import combinations
 import numpy as np
 
 from ntier_analysis.statistics.laws import Dependence, dependence
-from ntier_analysis.verdict.context import HELD_LONGER, NO_ROOM_PCT, Context
+from ntier_analysis.verdict.context import NO_ROOM_PCT, Context
 from ntier_analysis.verdict.coverage import (
     NO_GAPS,
     Turns,
@@ -32,7 +32,8 @@ from ntier_analysis.verdict.coverage import (
     room_pct,
 )
 from ntier_analysis.verdict.disks import Room
-from ntier_analysis.verdict.load import COUNTS, Load, depth
+from ntier_analysis.verdict.load import COUNTS, USED_UP_PCT, Load, depth
+from ntier_analysis.verdict.places import HELD_LONGER
 from ntier_analysis.verdict.saturation import Group, Key, Saturation, aligned
 
 SOFT = ("pool",)
@@ -120,8 +121,14 @@ def causes(load: Load, found: list[Saturation], context: Context, waits: np.ndar
     unproved = partly | {
         s.key: f"{s.name} reads full, but {context.disks[s.key].why}: it may have room" for s in unknown
     }
-    if not hard:
-        unproved |= {s.key: text for s in pools for text in [_unproved_pool(s, context)] if text}
+    # what has no room limits, whatever is not known of a pool beside it
+    limits = any(s.key in turns or _in_tiers(s, tiers) or room_pct(s, waits) >= USED_UP_PCT for s in hard)
+    doubtful = {s.key: text for s in pools if (text := _unproved_pool(s, context))}
+    if limits:
+        symptoms += [f"{text} (not named beside what has no room)" for text in doubtful.values()]
+        pools = [s for s in pools if s.key not in doubtful]
+    else:
+        unproved |= doubtful
     sure = _keys([t for t in found_turns if t.sure])
     unsure = {key: _unproved_turns(t) for t in found_turns for key in _keys([t]) - sure - full}
     in_turn_groups = frozenset(group[0].group for t in found_turns for group in t.groups)
@@ -278,11 +285,18 @@ def _without_full_anyway(
     it is not known whether these limit: what fills them at each load that loses nothing may fill them at others."""
     anyway = [s for s in some if context.is_full_anyway(s)]
     rest = [s for s in some if not context.is_full_anyway(s)]
+    at_times = {
+        s.key: f"{s.name} is already full at a load that loses nothing, and at another one the requests use so little "
+        "of it that they may fill it: whether it limits is not known"
+        for s in rest
+        if s.group in context.full_at_times and any(o.group != s.group and o.share.value >= EXPLAINS for o in rest)
+    }
     text = "{} is already full at loads that lose nothing, and throughput grows beyond them: "
     if not any(s.share.value >= EXPLAINS for s in rest):
         doubt = text + "it may limit, or something that is not measured"
-        return some, [], {s.key: doubt.format(s.name) for s in anyway if context.is_always_full(s)}
-    return rest, [text.format(s.name) + "it does not limit" for s in anyway], {}
+        always = {s.key: doubt.format(s.name) for s in anyway if context.is_always_full(s)}
+        return some, [], always | at_times
+    return rest, [text.format(s.name) + "it does not limit" for s in anyway], at_times
 
 
 def _union(some: list[Saturation]) -> float:
@@ -313,7 +327,7 @@ def _pools(pools: list[Saturation], hard: list[Saturation], context: Context) ->
         if not deeper and _union([o for o in below if o.resource not in SOFT]) >= EXPLAINS * s.share.value:
             deeper = [o for o in below if o.resource not in SOFT]
         text = f"{s.name} was full in {100 * s.share.value:.0f} % of the run: a symptom"
-        longer = context.held_longer.get(s.key, 1.0)
+        longer = context.held_at_least.get(s.key, context.held_longer.get(s.key, 1.0))
         if s.key in context.node_full_always:  # its holders keep their places without work, as a fixed pool below does
             symptoms.append(
                 f"{s.name} is full at each load that loses nothing, and throughput grows beyond them: it does not limit"
@@ -343,8 +357,23 @@ def _unproved_pool(s: Saturation, context: Context) -> str:
     if longer is not None and longer <= AS_LONG:
         return ""
     why = (
-        "no low load shows how long a place is held if nothing waits"
+        _untold_place(s, context)
         if longer is None
-        else f"a place in it is held {longer:.1f} times as long as at low load"
+        else f"a place in it is held {_times(context.held_at_least.get(s.key, longer), longer)} as long as at low load"
     )
     return f"{s.name} is full, but {why}: it limits, or something that its holders wait for; raise it by a step to see"
+
+
+def _times(least: float, most: float) -> str:
+    low, high = f"{least:.1f}", f"{most:.1f}"
+    return f"{high} times" if low == high else f"{low} to {high} times"
+
+
+def _untold_place(s: Saturation, context: Context) -> str:
+    if (least := context.held_at_least.get(s.key)) is None:
+        return "no low load shows how long a place is held if nothing waits"
+    return f"its use at low load does not tell how long a place is held ({least:.1f} times as long now, or more)"
+
+
+def _in_tiers(s: Saturation, tiers: list[list[Saturation]]) -> bool:
+    return any(s.key == o.key for some in tiers for o in some)

@@ -7,41 +7,46 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ntier_analysis.verdict.disks import LOW_ENOUGH, NEARLY, Disk, disks
-from ntier_analysis.verdict.load import COUNTS, TIERS, Load
+from ntier_analysis.verdict.disks import LOW_ENOUGH, NEARLY, OUTGROWN_PCT, Disk, disks
+from ntier_analysis.verdict.load import TIERS, Load
+from ntier_analysis.verdict.places import held_longer
 from ntier_analysis.verdict.saturation import Group, Key, Saturation, mean_use
-from ntier_analysis.verdict.stops import shows_pauses, together
+from ntier_analysis.verdict.stops import together
 
 NO_ROOM_PCT = 90.0
 """Mean utilization from which on a resource has no room. At the knee itself a limiting resource of a small model is
 used 96 % (exact MVA, scale 0.1); a share of 5 % more throughput needs 5 % room."""
-HELD_LONGER = 1.5
-"""A place in a pool that is held this many times longer than at low load waits for something deeper: at least a third
-of the time is waiting. Half as many places again would give little more."""
 
 
 @dataclass(frozen=True)
 class Context:
     """`full_anyway`: (tier, resource) of resources that were full where nothing was lost, and that throughput has
-    outgrown; `full_always`: those of them that were full at each such load; `node_full_always`: the same of single
-    nodes, pools too; `held_longer`: pools -> how many times longer a place is held on the plateau than at low load;
+    outgrown; `full_at_times`: the same of resources of which other such loads say that the requests may fill them;
+    `full_always`: those that were full at each such load; `node_full_always`: the same of single nodes, pools too;
+    `held_longer`: pools -> how many times longer a place is held on the plateau than at low load, at most (left out if
+    nobody knows); `held_at_least`: the least that it may be;
     `together`: pools whose holders wait for one thing whenever the system stands still; `used_pct`: resource of a node
     -> mean utilization over the plateau; `most_pct`: the upper end of its 95 % interval; `disks`: what is known of the
     room of those that read full; `needed_pct`: CPU -> mean use that the plateau's throughput needs, by that at low
-    loads; `level`: that throughput; `order`: tiers from the client inwards; `levels_off`: other loads show that
+    loads; `explained_pct`: the most that it, or the requests to the node, need by any load that loses nothing; `level`:
+    that throughput;
+    `order`: tiers from the client inwards; `levels_off`: other loads show that
     throughput no longer grows as the law says, so that what is lost is lost by waiting; `growth`: trial -> d ln X / d
     ln N from a lower load; `outdone`: trial -> throughput of the best higher load, in times of its own; `cores`: node
     -> CPU capacity, where it is known."""
 
     full_anyway: frozenset[Group] = frozenset()
+    full_at_times: frozenset[Group] = frozenset()
     full_always: frozenset[Group] = frozenset()
     node_full_always: frozenset[Key] = frozenset()
     held_longer: dict[Key, float] = field(default_factory=dict)
+    held_at_least: dict[Key, float] = field(default_factory=dict)
     together: frozenset[Key] = frozenset()
     used_pct: dict[Key, float] = field(default_factory=dict)
     most_pct: dict[Key, float] = field(default_factory=dict)
     disks: dict[Key, Disk] = field(default_factory=dict)
     needed_pct: dict[Key, float] = field(default_factory=dict)
+    explained_pct: dict[Key, float] = field(default_factory=dict)
     level: float = float("nan")
     order: tuple[str, ...] = TIERS
     levels_off: bool = True
@@ -72,23 +77,58 @@ def of_loads(free: Trials, plateau: Trials) -> Context:
     outgrown = [(load, found) for load, found in free if load.throughput_per_s <= LOW_ENOUGH * level]
     low = [(load, found) for load, found in free if load.throughput_per_s <= NEARLY * level]
     full, nodes = _full(outgrown, "group"), _full(outgrown, "key")
+    once = set.union(*full)
+    at_times = {group for group in once if _requests_may_fill(group, outgrown, level)}
+    held = held_longer(low, plateau)
     return Context(
-        frozenset(set.union(*full)),
-        frozenset(set.intersection(*full)),
-        frozenset(set.intersection(*nodes)),
-        _held_longer(low, plateau),
-        together(plateau),
-        _used(plateau, "key"),
-        _most(plateau),
-        disks(free, plateau),
-        _needed(low, level),
-        level,
+        full_anyway=frozenset(once - at_times),
+        full_at_times=frozenset(at_times),
+        full_always=frozenset(set.intersection(*full)),
+        node_full_always=frozenset(set.intersection(*nodes)),
+        held_longer={key: h.most for key, h in held.items() if np.isfinite(h.most)},
+        held_at_least={key: h.least for key, h in held.items()},
+        together=together(plateau),
+        used_pct=_used(plateau, "key"),
+        most_pct=_most(plateau),
+        disks=disks(free, plateau),
+        needed_pct=_needed(low, level),
+        explained_pct=_explained(free, plateau, level),
+        level=level,
     )
 
 
 def _full(trials: Trials, by: str) -> list[set]:
     """What was full in each trial."""
     return [{name for name, pct in _used([t], by).items() if pct >= NO_ROOM_PCT} for t in trials] or [set()]
+
+
+def _requests_may_fill(group: Group, outgrown: Trials, level: float) -> bool:
+    """Whether one of the loads that throughput has outgrown says that, by the utilization law, the requests alone use
+    no more of the resource than it has on the plateau: then another load's was full by chance (a job, a program that
+    was not compiled yet). A disk's busy time is in no proportion to them; it is judged by who waits for it."""
+    loads: dict[float, Trials] = defaultdict(list)
+    for load, found in outgrown:
+        loads[load.level].append((load, found))
+    if group[1] == "disk":
+        return False
+    for some in loads.values():
+        used = _used(some, "group").get(group, float("inf"))
+        if used * level / np.mean([load.throughput_per_s for load, _ in some]) <= OUTGROWN_PCT:
+            return True
+    return False
+
+
+def _explained(free: Trials, plateau: Trials, level: float) -> dict[Key, float]:
+    """CPU -> mean use that the plateau's throughput needs, or the requests that its node gets there (where they were
+    counted), in proportion to those at any load that loses nothing, %: the most of them."""
+    now: dict[Key, list[float]] = defaultdict(list)
+    for s in (s for _, found in plateau for s in found if s.visits_per_s > 0):
+        now[s.key].append(s.visits_per_s)
+    most = _needed(free, level)
+    for s in (s for _, found in free for s in found if s.key in most and s.key in now):
+        if s.visits_per_s > 0 and np.isfinite(s.utilization_mean_pct):
+            most[s.key] = max(most[s.key], s.utilization_mean_pct * float(np.mean(now[s.key])) / s.visits_per_s)
+    return most
 
 
 def _needed(low: Trials, level: float) -> dict[Key, float]:
@@ -123,26 +163,3 @@ def _most(trials: Trials) -> dict[Key, float]:
             seen[s.key].append(s)
     ends = {key: mean_use(*some).high for key, some in seen.items()}
     return {key: high for key, high in ends.items() if np.isfinite(high)}
-
-
-def _held_longer(low: Trials, plateau: Trials) -> dict[Key, float]:
-    """Little's law on a pool: places taken = throughput x time held, so the time held is utilization / throughput x
-    size, and its growth needs no size."""
-    before, now = _held(low), _held(plateau)
-    longer = {key: now[key] / before[key] for key in now if before.get(key, 0.0) > 0.0}
-    lasting = [length for load, _ in plateau if load.paused >= COUNTS for length in np.diff(load.pauses, axis=1)[:, 0]]
-    if lasting and not all(shows_pauses(load, float(np.median(lasting))) for load, _ in low):
-        # The low loads may stand still, too: places are held less long without that, and the ratio is larger.
-        return {key: times for key, times in longer.items() if times > HELD_LONGER}
-    return longer
-
-
-def _held(trials: Trials) -> dict[Key, float]:
-    taken: dict[Key, float] = defaultdict(float)
-    rate: dict[Key, float] = defaultdict(float)
-    for load, found in trials:
-        for s in found:
-            if s.resource == "pool" and np.isfinite(s.utilization_mean_pct):
-                taken[s.key] += s.utilization_mean_pct
-                rate[s.key] += load.throughput_per_s
-    return {key: taken[key] / rate[key] for key in taken if rate[key] > 0}

@@ -14,6 +14,9 @@ COUNTS = 0.05
 would bring less is no relief; a throughput that falls by less is level. The labels of both families of known truth ask
 for this gain (bench/detector/truth.py, bench/queueing/relief.py)."""
 
+USED_UP_PCT = 100 / (1 + COUNTS)
+"""Mean utilization from which on throughput cannot grow by what counts (utilization law)."""
+
 SETTLES = 0.5
 """A load at which an interaction takes this share of the run or more, by Little's law N/X - Z, has not settled: most of
 what the run serves was asked for before it, and the mean of the answers that came is too small. Measured on PostgreSQL:

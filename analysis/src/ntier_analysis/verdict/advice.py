@@ -12,6 +12,7 @@ from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.doubts import SHOWS
 from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, depth, is_server
 from ntier_analysis.verdict.lowest import unproved
+from ntier_analysis.verdict.outside import outside_full
 from ntier_analysis.verdict.plateau import BELOW, FAR
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import COARSE_S, unmeasured
@@ -29,7 +30,8 @@ def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData
         return ["repeat the sweep: no trial is valid; the reasons are listed"]
     invalid = [load for load, _ in result.trials if not load.valid]
     # nothing limits as far as loads are valid, and higher ones were asked for
-    unseen = result.verdict == "unknown" and all(v.verdict == "none" for load, v in result.trials if load.valid)
+    free = all(v.verdict == "none" for load, v in result.trials if load.valid)
+    unseen = result.verdict == "unknown" and bool(invalid) and free
     wasted = len(invalid) > WASTED * len(valid) or unseen
     first = [f"repeat {', '.join(t.trial for t in invalid)}: invalid"] if wasted else []
     by_verdict = {"unknown": _unknown, "hidden": _hidden, "none": _none}
@@ -39,7 +41,7 @@ def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData
 
 def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
     some = members or valid
-    texts = _higher(result, members)
+    texts = [*_outside(some, context), *_higher(result, members)]
     missing = sorted({n for t in some for n in unmeasured([s for s in t.saturations if is_server(s.tier)], t.nodes)})
     if missing:
         texts.append(f"measure the CPU of {', '.join(missing)}")
@@ -57,6 +59,12 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     if not texts and all(t.load.spans is None for t in some):
         texts.append("record single interactions: they show when users wait and what limits then")
     return [*_stopped(result, some), *(texts or ["repeat the loads beyond the knee (REPS=3)"])]
+
+
+def _outside(some: list[TrialData], context: Context) -> list[str]:
+    """What is not the system's own and has no room."""
+    found = {s.name for t in some for s in outside_full(t.saturations, context)}
+    return [f"give {' and '.join(sorted(found))} more room: what the system can do does not show"] if found else []
 
 
 def _higher(result: SweepVerdict, members: list[TrialData]) -> list[str]:

@@ -1,13 +1,14 @@
 """The response time without waiting, R0, and whether the loads of a sweep tell it.
 
-Every load waits a little, so R0 is that of the lowest load, if that load is not limited itself. Whether it is, the
+Every load waits a little, so R0 is that of the lowest load, if that load is not limited itself, and was not cold.
+Whether it is limited, the
 other loads say: where something limits, more users complete no more. A resource without room at the lowest load limits
 nothing only if throughput has outgrown it (context.py)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,6 +21,12 @@ from ntier_analysis.verdict.load import COUNTS, Load, is_server
 MORE_USERS = 1.15
 """Loads that tell differ in users by this factor at least: with less, the growth drowns in the noise of the response
 time (1 % of Z + R is then 0.07 of growth)."""
+COLD = 1.5
+"""Response time of the lowest load against that of a higher one, from which on it was cold. Runs of a minute in which
+answers are long differ by a fifth, and by half if the system stands still in them (simulated: bench/queueing, tuning
+399, scoring 2628)."""
+NO_CHANCE = 3.0
+"""Standard errors by which two mean response times must differ to be two."""
 LEVEL = 0.3
 """Growth of the throughput against that of the users (d ln X / d ln N), at or below which the lower of two loads is
 limited already. Where nothing limits it is about 1; from a load at 0.7 knees to one at 2 knees, 0.34."""
@@ -28,10 +35,16 @@ limited already. Where nothing limits it is about 1; from a load at 0.7 knees to
 @dataclass(frozen=True)
 class Base:
     """`response_s`: mean response time without waiting, 0 if the loads do not tell it; `compared`: there are loads of
-    different size, which tell waiting from service."""
+    different size, which tell waiting from service; `cold`: loads that answered more slowly than one of more users ->
+    their mean response time. More users never wait less, so these did not wait."""
 
     response_s: float
     compared: bool
+    cold: dict[float, float] = field(default_factory=dict)
+
+    def of(self, load: Load) -> float:
+        """Response time without waiting at a load: at one that was cold, its own."""
+        return max(self.response_s, self.cold.get(load.level, 0.0))
 
 
 def base_response(valid: list[TrialData]) -> Base:
@@ -47,9 +60,41 @@ def base_response(valid: list[TrialData]) -> Base:
         most = max(t.load.throughput_per_s for t in valid)
         # Growth between loads that differ little may be chance: what is full must have been outgrown.
         held = lowest.throughput_per_s > LOW_ENOUGH * most and any(_full(t, "disk") for t in alike)
-        return Base(0.0 if level or held else response_s, True)
+        return Base(0.0, True) if level or held else _least(valid, response_s)
     small = response_s < COUNTS * (lowest.think_s + response_s)
     return Base(response_s if small and not any(_full(t) for t in alike) else 0.0, False)
+
+
+def _least(valid: list[TrialData], response_s: float) -> Base:
+    """`response_s`: of the lowest load. It is R0, unless that of a higher one is less, by what counts and no chance
+    makes: programs were not compiled yet, or caches were empty."""
+    levels: dict[float, list[Load]] = {}
+    for t in valid:
+        levels.setdefault(t.load.level, []).append(t.load)
+    mean = {level: float(np.mean([load.response_s for load in some])) for level, some in levels.items()}
+    error = {level: _error(some) for level, some in levels.items()}
+    # of one that left users without an answer, the quickest answers alone are known
+    told = [level for level, some in levels.items() if all(load.accounted and load.settled for load in some)]
+    best = min(told, key=lambda level: mean[level], default=valid[0].load.level)
+    cold = {}
+    for level, some in levels.items():
+        more = mean[level] - mean[best]
+        costs = more / (some[0].think_s + some[0].paused_s + mean[level])
+        fewer = some[0].users_real < levels[best][0].users_real
+        clear = more > NO_CHANCE * math.hypot(error[level], error[best]) and mean[level] >= COLD * mean[best]
+        if fewer and clear and costs >= COUNTS:
+            cold[level] = mean[level]
+    return Base(mean[best], True, cold) if valid[0].load.level in cold else Base(response_s, True)
+
+
+def _error(some: list[Load]) -> float:
+    """Standard error of the mean response time of loads; of sums alone, as if they were exponential."""
+    errors = []
+    for load in some:
+        times = np.diff(load.spans, axis=1) if load.spans is not None and len(load.spans) > 1 else None
+        n = len(times) if times is not None else max(1.0, load.throughput_per_s * (load.end_s - load.start_s))
+        errors.append((load.response_s if times is None else float(times.std(ddof=1))) / math.sqrt(n))
+    return math.hypot(*errors) / len(errors)
 
 
 def growths(valid: list[TrialData]) -> dict[str, float]:

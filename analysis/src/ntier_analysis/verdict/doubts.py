@@ -5,11 +5,15 @@ short runs differ by as much. That something limits shows where throughput stays
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.verdict.base import NO_CHANCE
 from ntier_analysis.verdict.context import Context
 from ntier_analysis.verdict.data import SweepVerdict
-from ntier_analysis.verdict.load import COUNTS, Load, Verdict
+from ntier_analysis.verdict.load import USED_UP_PCT, Load, Verdict
 from ntier_analysis.verdict.trial import HIDDEN
 from ntier_analysis.wording import counted
 
@@ -20,8 +24,6 @@ was named (simulated: bench/queueing, tuning seeds 0-799)."""
 REPEATED = 3
 """Pauses at one load, from which on a system stands still now and then, though no other load shows it. With one or two
 of them, three of four systems had no such limit (simulated: bench/queueing, tuning and selection seeds)."""
-USED_UP_PCT = 100 / (1 + COUNTS)
-"""Mean utilization from which on throughput cannot grow by what counts (utilization law)."""
 
 
 def doubt(result: SweepVerdict, said: list[tuple[Load, Verdict]], base_s: float, context: Context) -> str:
@@ -49,6 +51,23 @@ def doubt(result: SweepVerdict, said: list[tuple[Load, Verdict]], base_s: float,
         return ""
     times = sum(len(load.pauses) for load in stops)
     return f"it stood still {counted(times, 'time')}, at one load only: whether it does so again is not known"
+
+
+def unaccounted(loads: list[Load], base_s: float) -> str:
+    """Why the highest load (its repetitions) may be limited although its answers are quick; '' if it is not. Those who
+    still wait at the end have no response time: what they cost shows in the completions."""
+    first = loads[0]
+    if first.model is not LoadModel.CLOSED:
+        return ""
+    behind = float(np.mean([_behind(load, Verdict("none", lost=0.0), base_s) for load in loads]))
+    done = sum(load.throughput_per_s * (load.end_s - load.start_s) for load in loads)
+    if not behind >= max(HIDDEN, NO_CHANCE / math.sqrt(done)):
+        return ""
+    known = 1 - float(np.mean([load.unmet for load in loads]))
+    return (
+        f"answers are as quick as at low load, but {first.named} complete {100 * behind:.0f} % less than N/(Z+R0): the "
+        f"answers account for {100 * known:.0f} % of the users (N/(Z+R)), and what holds up the others is not known"
+    )
 
 
 def _full(result: SweepVerdict, context: Context) -> bool:

@@ -8,6 +8,7 @@ from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users, pool
 from ntier_analysis.statistics.throughput import of_trials
 from ntier_analysis.statistics.values import Interval, above_zero
+from ntier_analysis.verdict.base import Base
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import COUNTS, SETTLES
 from ntier_analysis.wording import counted
@@ -28,12 +29,12 @@ LONG_RUN_PCT = 84
 """Share of the intervals of the maximum, from runs of 60 and 180 s, that held the mean of 2,400 s (bench/detector)."""
 
 
-def limited_levels(valid: list[TrialData], base_s: float) -> set[float]:
+def limited_levels(valid: list[TrialData], base: Base) -> set[float]:
     """The loads that lose what counts, in the mean of their repetitions: near the line, single runs are on either side
     by chance, and to take the worse ones alone would choose by the outcome."""
     cost: dict[float, list[float]] = {}
     for t in valid:
-        cost.setdefault(t.load.level, []).append(t.load.cost(base_s))
+        cost.setdefault(t.load.level, []).append(t.load.cost(base.of(t.load)))
     return {level for level, costs in cost.items() if np.mean(costs) >= COUNTS}
 
 

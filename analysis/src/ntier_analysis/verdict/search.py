@@ -100,7 +100,7 @@ def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dic
     if not valid:
         return _first(tried, goal)
     lost = tried - {t.load.users for t in valid}
-    if not limited_levels(valid, base_response(valid).response_s):
+    if not limited_levels(valid, base_response(valid)):
         return _upwards(valid, lost, goal, scale, idle)
     return _over_plateau(valid, tried, lost, judged, goal, scale, idle)
 

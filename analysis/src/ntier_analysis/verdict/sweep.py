@@ -14,12 +14,13 @@ from ntier_analysis.verdict.agreement import combine, migrations, stops_elsewher
 from ntier_analysis.verdict.arrivals import measure_capacity, unlimited
 from ntier_analysis.verdict.base import Base, base_response, growths, outdone
 from ntier_analysis.verdict.conditions import judge_values
-from ntier_analysis.verdict.context import of_loads
+from ntier_analysis.verdict.context import Context, of_loads
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.demands import first_to_saturate
-from ntier_analysis.verdict.doubts import doubt
+from ntier_analysis.verdict.doubts import doubt, unaccounted
 from ntier_analysis.verdict.load import TIERS, Load
 from ntier_analysis.verdict.lowest import full_throughout
+from ntier_analysis.verdict.outside import crowded
 from ntier_analysis.verdict.plateau import (
     LOW_LOADS,
     LOW_LOADS_SEARCHED,
@@ -68,7 +69,7 @@ def _judge_loads(
     open_load = bool(valid) and valid[0].load.model is LoadModel.OPEN
     base = Base(0.0, True) if open_load else base_response(valid)
     base_s = base.response_s
-    beyond = limited_levels(valid, base_s)
+    beyond = limited_levels(valid, base)
     limited = [t for t in valid if t.load.level in beyond and not untold(t.load)]
     members = limited if open_load else plateau_members(limited, base_s)
     context = replace(
@@ -79,7 +80,7 @@ def _judge_loads(
         outdone={} if open_load else outdone(valid),
         cores=valid[0].capacity_cores if valid else {},
     )
-    judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base_s, context)) for t in ordered]
+    judged = [(t.load, judge_trial(t.load, t.saturations, t.nodes, base.of(t.load), context)) for t in ordered]
     result = SweepVerdict(sweep, topology, "unknown", trials=judged)
     invalid = [load for load, _ in judged if not load.valid]
     if invalid:
@@ -90,6 +91,7 @@ def _judge_loads(
         result.next = advice(result, valid, [], context)
         return result
     verdicts = {load.trial: verdict for load, verdict in judged}
+    result.evidence += _cold(base, valid)
     if not limited and open_load:
         unlimited(result, valid)
     elif not limited:
@@ -107,6 +109,7 @@ def _judge_loads(
         if why := doubt(result, [(t.load, verdicts[t.load.trial]) for t in members], base_s, context):
             result.verdict, result.kind, result.bottlenecks = "unknown", "", []
             result.evidence.append(why)
+        _outside(result, members, context)
     if result.verdict == "none":
         result.at_least = True  # although some waiting may cost so much that the loads look like a plateau
         _up_to_the_highest_told(result, ordered, [t.load for t in valid if not untold(t.load)][-1])
@@ -115,6 +118,24 @@ def _judge_loads(
     result.evidence += first_to_saturate(valid)
     result.next = advice(result, valid, members, context)
     return result
+
+
+def _cold(base: Base, valid: list[TrialData]) -> list[str]:
+    """Of loads that answered more slowly than higher ones."""
+    names = {t.load.level: t.load.named for t in valid}
+    return [
+        f"{names[level]} were answered in {1000 * slow:.0f} ms, more of them in {1000 * base.response_s:.0f} ms, "
+        "and more users never wait less: the system was cold then, and R0 is not taken from that load"
+        for level, slow in base.cold.items()
+    ]
+
+
+def _outside(result: SweepVerdict, members: list[TrialData], context: Context) -> None:
+    """Where nothing is named, and something full outside of the system may have held up the users."""
+    why = next((text for t in reversed(members) if (text := crowded(t.saturations, context))), "")
+    if result.verdict == "unknown" and why:
+        result.at_least = True
+        result.evidence.append(f"{why}; the maximum is at least what was measured")
 
 
 def _up_to_the_highest_told(result: SweepVerdict, ordered: list[TrialData], top: Load) -> None:
@@ -149,3 +170,6 @@ def _unlimited(result: SweepVerdict, valid: list[TrialData], base_s: float) -> N
         f"throughput follows {law} up to the highest valid load ({top.named}: {top.throughput_per_s:.1f}/s of "
         f"{bound:.1f}/s): nothing limits yet, the maximum is at least this"
     )
+    if why := unaccounted([t.load for t in told if t.load.level == told[-1].load.level], base_s):
+        result.verdict = "unknown"
+        result.evidence[-1] = why

@@ -16,6 +16,7 @@ from ntier_analysis.verdict.disks import Room
 from ntier_analysis.verdict.exact import as_expected
 from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, Verdict, depth, is_server
 from ntier_analysis.verdict.moves import moves
+from ntier_analysis.verdict.outside import crowded
 from ntier_analysis.verdict.reasoning import law, nobody_waits, not_hidden, untold
 from ntier_analysis.verdict.relief import limiting_replicas
 from ntier_analysis.verdict.saturation import GRID_S, THRESHOLD, Group, Saturation, mean_use
@@ -42,6 +43,11 @@ COARSE_S = 0.5
 """Interval of samples of a CPU above which the evidence says that short turns do not show."""
 IMBALANCE_POINTS = 20.0
 """Points of mean use below a saturated replica, from which on the evidence calls its tier imbalanced."""
+SPINS = 2.0
+"""Use of a CPU against what the requests need, from which on something else than they fills it: threads that spin for
+a lock, say, of which more CPU makes more. What an interaction costs more at high load than at low (caches, switches
+between threads) is less (simulated: bench/queueing, tuning 300-420 and scoring 2247-2700: none of the CPUs that
+limit)."""
 UNTOLD = "untold"
 """Of two that are full, whether one has room is not known."""
 
@@ -77,6 +83,8 @@ def judge_trial(
         return Verdict("none", evidence=evidence, lost=lost)
     if not seen.named:
         judged = _without_cause(load, servers, nodes, lost, evidence, context, stops, base_s)
+        if judged.verdict == "hidden" and (why := crowded(found, context)):
+            judged = replace(judged, verdict="unknown", evidence=[*judged.evidence, why])
     else:
         judged = _with_causes(load, seen, servers, nodes, lost, evidence, context, waits)
     return replace(judged, stopped=stopped)
@@ -234,7 +242,7 @@ def _with_causes(
         return Verdict("unknown", evidence=evidence, lost=lost, perhaps=perhaps)
     if why := nobody_waits(load, named, context.cores):
         return Verdict("unknown", evidence=[*evidence, why], lost=lost)
-    if why := _works_ahead(load, named, context):
+    if why := _works_ahead(load, named, context) or _spins(load, named, found, context):
         return Verdict("unknown", evidence=[*evidence, why], lost=lost)
     perhaps = _perhaps_full(found, context)
     if perhaps and covered(named, waits) < EXPLAINS:
@@ -294,6 +302,31 @@ def _works_ahead(load: Load, named: list[Saturation], context: Context) -> str:
     )
 
 
+def _spins(load: Load, named: list[Saturation], found: list[Saturation], context: Context) -> str:
+    """Why CPUs that are full need not limit: they are used SPINS times as much as what is completed needs, by the
+    dearest load that loses nothing (utilization law), and neither collections nor more requests to the node explain it.
+    '' if one of the named is no such CPU, or the other nodes of its tier are used as much less (a balancer sent it
+    their work)."""
+    if load.model is LoadModel.WORK:
+        return ""
+    for s in named:
+        tier = [o for o in found if o.group == s.group]
+        if s.resource != "cpu" or not all(_outgrows(some, context) for some in ([s], tier)):
+            return ""
+    used, needed = context.used_pct[s.key], context.explained_pct[s.key]
+    return (
+        f"{s.name} is used {used:.0f} %, and by its use at low loads what is completed needs {needed:.0f} %: something "
+        "else fills it (threads that spin for a lock, say, or a job), and whether more of it would help is not known"
+    )
+
+
+def _outgrows(some: list[Saturation], context: Context) -> bool:
+    """Whether CPUs, together, are used SPINS times as much as the requests need."""
+    used = sum(context.used_pct.get(s.key, 0.0) - s.collected_pct for s in some)
+    needed = sum(context.explained_pct.get(s.key, 100.0) for s in some)
+    return used >= SPINS * needed
+
+
 def _grouped(named: list[Saturation]) -> dict[tuple[str, str], list[Saturation]]:
     groups: dict[tuple[str, str], list[Saturation]] = {}
     for s in named:
@@ -340,8 +373,12 @@ def _relation(
     together = found.lift > ALTERNATING_LIFT and found.joint >= smaller / 2 and smaller >= FULL
     if not together:
         return "", text
-    low, high = sorted((first, second), key=lambda s: _mean_use(a if s is first else b, context))
-    used = sorted(_mean_use(g, context) for g in (a, b))
+    use = {first.key: _mean_use(a, context), second.key: _mean_use(b, context)}
+    for s, other in ((first, second), (second, first)):
+        if s.resource in SOFT and other.resource not in SOFT:
+            use[s.key] = 100.0  # places are taken, not used: no law of utilization says what room a full pool has
+    low, high = sorted((first, second), key=lambda s: use[s.key])
+    used = sorted(use.values())
     # Relieving the fuller one alone gains no more than this (utilization law).
     gain = used[1] / used[0] - 1 if used[0] > 0 else float("inf")
     text += f"; {high.name} is used {used[1]:.0f} %, {low.name} {used[0]:.0f} %"
@@ -362,7 +399,9 @@ def _relation(
 
 def _mean_use(group: list[Saturation], context: Context) -> float:
     """Over the plateau, of the nodes that are named: the other replicas may have room."""
-    return float(np.mean([context.used_pct.get(s.key, s.utilization_mean_pct) for s in group]))
+    used = [context.used_pct.get(s.key, s.utilization_mean_pct) for s in group]
+    throttled = [s.full_pct if s.by_throttling and u < NO_ROOM_PCT else u for u, s in zip(used, group, strict=True)]
+    return float(np.mean([max(pair) for pair in zip(used, throttled, strict=True)]))
 
 
 def _imbalances(groups: dict[tuple[str, str], list[Saturation]], found: list[Saturation]) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 from ntier_analysis.contracts.layout import Layout
+from ntier_analysis.contracts.system import Replicas
 from ntier_analysis.statistics.ratios import of_intervals
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import COUNTS
@@ -27,17 +28,24 @@ class Gain:
 
 
 def with_replicas(
-    found: list[SweepVerdict], setting: dict[str, tuple], layouts: dict[str, Layout] | None = None
+    found: list[SweepVerdict],
+    setting: dict[str, tuple],
+    layouts: dict[str, Layout] | None = None,
+    kinds: dict[str, dict[str, Replicas]] | None = None,
 ) -> list[SweepVerdict]:
     """Each sweep with what every other one says of it that has one node more and the same `setting` (whatever else must
-    be equal: mix, middleware, scale). `layouts`: their nodes; by the topology's notation where not given. A verdict
-    that a gain refutes becomes `unknown`: an experiment on the system itself outweighs what its samples look like."""
+    be equal: mix, middleware, scale). `layouts`: their nodes; by the topology's notation where not given. `kinds`:
+    what the nodes of each tier do for each other, where that is known. A verdict that a gain refutes becomes `unknown`:
+    an experiment on the system itself outweighs what its samples look like."""
     gains: dict[str, list[Gain]] = {v.sweep: [] for v in found}
     for small, large in permutations(found, 2):
         if setting.get(small.sweep) == setting.get(large.sweep):
             here, there = ((layouts or {}).get(v.sweep) or Layout.of(v.topology, "") for v in (small, large))
             tier = added(here, there)
-            if tier and (seen := gain(small, large, tier)):
+            if not tier:
+                continue
+            kind = (kinds or {}).get(small.sweep, {}).get(tier)
+            if seen := gain(small, large, tier, _unrelieved(small, large, tier, (here, there), kind)):
                 gains[small.sweep].append(seen)
     return [_witnessed(v, gains[v.sweep]) for v in found]
 
@@ -63,9 +71,31 @@ def added(small: Layout, large: Layout) -> str | None:
     return other[0] if len(other) == 1 and after[other[0]] > before[other[0]] else None
 
 
-def gain(small: SweepVerdict, large: SweepVerdict, tier: str) -> Gain | None:
+def _unrelieved(
+    small: SweepVerdict, large: SweepVerdict, tier: str, layouts: tuple[Layout, Layout], kind: Replicas | None
+) -> str:
+    """Why the added nodes of a tier took no work off what `small` names, so that no gain was to be expected; '' if it
+    is not known that they did not. (Where all nodes of a tier that shares its work are full again, an interaction costs
+    more than before: that does contradict.)"""
+    some = [b for b in small.bottlenecks if b.tier == tier]
+    if len(some) != 1:
+        return ""
+    before, after = (dict(layout.nodes).get(tier, 0) for layout in layouts)
+    if 0 < len(some[0].nodes) < before:
+        return f"only {' and '.join(some[0].nodes)} of its nodes limits, and another one need not take its work"
+    again = [b for b in large.bottlenecks if (b.tier, b.resource) == (tier, some[0].resource)]
+    if not again:
+        return ""
+    if kind is Replicas.ALL_WRITE and len(again[0].nodes) == after:
+        return "each of its nodes does all writes, and all of them are full again"
+    if set(again[0].nodes) == set(some[0].nodes) and len(again[0].nodes) < after:
+        return f"{' and '.join(again[0].nodes)} limits again, and the added nodes do not: they took none of its work"
+    return ""
+
+
+def gain(small: SweepVerdict, large: SweepVerdict, tier: str, unrelieved: str = "") -> Gain | None:
     """The ratio of the maxima, with its 95 % interval, and whether it fits the verdict of `small`; None if it says
-    nothing.
+    nothing. `unrelieved`: why no gain was to be expected.
 
     The maximum of `large` may be "at least": the gain is then too. A gain of one that is "at least" says nothing."""
     before, after = small.max_throughput, large.max_throughput
@@ -91,5 +121,7 @@ def gain(small: SweepVerdict, large: SweepVerdict, tier: str) -> Gain | None:
         return Gain(tier, f"{text}: all else was not equal, so it says nothing of the verdict", False)
     if high < 1 + COUNTS and not large.at_least:
         refuted = named == {tier} and small.verdict == "single"
+        if refuted and unrelieved:
+            return Gain(tier, f"{text}: {unrelieved}, so it says nothing of the verdict", False)
         return Gain(tier, f"{text}: {'contradicts' if refuted else 'agrees with'} the verdict", refuted)
     return Gain(tier, f"{text}: undecided", False)

@@ -10,7 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.contracts.layout import Layout
-from ntier_analysis.described import order_of
+from ntier_analysis.contracts.system import Replicas
+from ntier_analysis.described import order_of, system_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.places import table_file
 from ntier_analysis.setting import MUST_EQUAL, plain, told
@@ -37,7 +38,9 @@ def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:
     setting = {name: _setting(store, name) for name in sweeps(store)}
     found = [_verdict(store, name) for name in [*wanted, *_witnesses(wanted, setting)]]
     alike = {name: tuple(rest) for name, (_, *rest) in setting.items()}
-    heard = with_replicas(found, alike, {name: layout for name, (layout, *_) in setting.items()})
+    layouts = {name: layout for name, (layout, *_) in setting.items()}
+    kinds = {v.sweep: _kinds(store, v.sweep) for v in found if v.verdict == "single"}
+    heard = with_replicas(found, alike, layouts, kinds)
     heard = with_settings(heard, setting)[: len(wanted)]
     return [replace(v, evidence=[*v.evidence, *made_elsewhere(v, store)]) for v in heard]
 
@@ -97,6 +100,12 @@ def _setting(store: Path, name: str) -> tuple[Layout, tuple, str]:
     alike = {c: told(tuple(sorted({str(plain(v, c)) for v in trials[c] if v is not None})), c) for c in MUST_EQUAL}
     asked = alike.pop("settings")
     return Layout.of(topology, order), tuple(alike.values()), asked[0]
+
+
+def _kinds(store: Path, name: str) -> dict[str, Replicas]:
+    """What the nodes of each tier of a sweep do for each other."""
+    trials = pd.DataFrame(read_values(store, "trials", name, ["system", "tiers", "load_model", "factor", "users"])[0])
+    return {t.name: t.replicas for t in system_of(trials).tiers} if len(trials) else {}
 
 
 def _witnesses(wanted: list[str], setting: dict[str, tuple[Layout, tuple, str]]) -> list[str]:

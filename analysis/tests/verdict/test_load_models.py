@@ -27,12 +27,13 @@ def arrivals(offered, *more, served=None, error=0.1, pending=3, workers=500.0, *
     """A load that offers so many interactions per second to a system that completes CAPACITY at most."""
     served = min(offered, CAPACITY) if served is None else served
     made = load(round(workers), served, 0.1)
+    more = more or (FULL if offered > CAPACITY else resource("db1", mean=90 * offered / CAPACITY),)
     at = replace(
         made, trial=f"o{offered:05.1f}", model=LoadModel.OPEN, think_s=0.0, pending=pending, growth_error_per_s=error,
         **{"factor": "arrivals_per_s", "unit": "/s", "value": offered, "offered_per_s": offered,
            "growth_per_s": offered - served, **given},
     )  # fmt: skip
-    return TrialData(at, hot(*(more or ([FULL] if offered > CAPACITY else []))), NODES)
+    return TrialData(at, hot(*more), NODES)
 
 
 def swept(trials):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.statistics.mva import Station, solve
 from ntier_analysis.statistics.share import saturation_share
 from ntier_analysis.statistics.throughput import Interval
@@ -43,11 +44,18 @@ def trial(users, throughput, response_s, *hot, think_s=7.0, nodes=NODES):
 
 
 def limited(*hot, low=None, **given):
-    """A sweep of a system that completes 20/s at most: two loads below the knee (140 users), three beyond."""
-    low_trials = [trial(n, n / 7.02, 0.02, *(low or ()), **given) for n in (30, 60)]
+    """A sweep of a system that completes 20/s at most: two loads below the knee (140 users), three beyond. A pool among
+    `low` that is not full is used so much in the mean of both loads, and in proportion to each one's throughput."""
+    low_trials = [trial(n, n / 7.02, 0.02, *(_in_proportion(s, n / 45) for s in low or ()), **given) for n in (30, 60)]
     return judge_sweep(
         "s", "1/1/1/1M", [*low_trials, *(trial(n, 20.0, n / 20 - 7, *hot, **given) for n in (200, 250, 300))]
     )
+
+
+def _in_proportion(s, times):
+    if s.resource != "pool" or s.share.value > 0:
+        return s
+    return replace(s, utilization_mean_pct=times * s.utilization_mean_pct, values=times * s.values)
 
 
 def named(found):
@@ -296,7 +304,8 @@ def test_a_replica_that_limits_with_little_room_is_named_and_does_not_thin_out_t
 
 def swept(topology, maximum, verdict="single", tier="db"):
     at = Interval(maximum, 0.98 * maximum, 1.02 * maximum, 0.01 * maximum, 4)
-    some = [Bottleneck(tier, "cpu", (f"{tier}1",), 1.0, 0.9, 1.0)] if verdict == "single" else []
+    nodes = tuple(f"{tier}{i + 1}" for i in range(dict(Layout.of(topology).nodes)[tier]))
+    some = [Bottleneck(tier, "cpu", nodes, 1.0, 0.9, 1.0)] if verdict == "single" else []
     return SweepVerdict(topology, topology, verdict, "stable", some, at, False)
 
 

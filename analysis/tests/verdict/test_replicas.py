@@ -12,7 +12,8 @@ from ntier_analysis.verdict.replicas import added, with_replicas
 
 
 def sweep(topology, maximum, tier="db", at_least=False):
-    named = [Bottleneck(tier, "cpu", (f"{tier}1",), 1.0, 0.9, 1.0)]
+    nodes = tuple(f"{tier}{i + 1}" for i in range(dict(Layout.of(topology).nodes)[tier]))
+    named = [Bottleneck(tier, "cpu", nodes, 1.0, 0.9, 1.0)]
     interval = Interval(maximum, 0.98 * maximum, 1.02 * maximum, 0.01 * maximum, 4)
     return SweepVerdict(topology, topology, "single", "stable", named, interval, at_least)
 

@@ -311,7 +311,7 @@ def test_what_lies_before_a_full_resource_works_for_requests_that_pile_up_behind
     """The application is used 96 % and the database 100 %. If the answers leave 30 of 240 users unaccounted for, 2.5 %
     more interactions went through the application than came back: then it has room."""
     two = [resource("db1", ALL, 100), resource("app1", np.arange(CELLS) % 20 < 18, 96)]
-    low = trial(60, 60 / 7.02, 0.02)
+    low = trial(60, 60 / 7.02, 0.02, *(resource(n, mean=42.0) for n in ("app1", "db1")))
     found = judge_sweep("s", "1/1/1/1M", [low, *(trial(n, 20.0, response_s, *two) for n in (240, 242, 244))])
     assert found.verdict == verdict
 

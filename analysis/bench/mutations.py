@@ -38,10 +38,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "ntier_analysis.verdict"
 FOLDER = ROOT / "analysis/src" / PACKAGE.replace(".", "/")
 RULES = ("agreement", "arrivals", "base", "causes", "conditions", "context", "coverage", "disks", "exact", "load",
-         "lowest", "plateau", "reasoning", "relief", "replicas", "saturation", "standstill", "stops", "sweep", "trial",
-         "without")  # fmt: skip
+         "lowest", "outside", "places", "plateau", "reasoning", "relief", "replicas", "saturation", "standstill",
+         "stops", "sweep", "trial", "visits", "without")  # fmt: skip
 TESTS = ("test_saturation.py", "test_turns.py", "test_rules.py", "test_principles.py", "test_symptoms.py",
-         "test_load_models.py", "test_stops.py", "test_replicas.py")  # fmt: skip
+         "test_load_models.py", "test_stops.py", "test_replicas.py", "test_second_reading.py")  # fmt: skip
 """Of analysis/tests/verdict: those that take seconds."""
 SAYS = {"_law", "_said", "_conflicts", "_imbalances", "_use_text", "_beside_stops", "_agreement", "_disagreement",
         "_holds", "_who", "_percent", "law", "named", "_loads"}  # fmt: skip

@@ -17,6 +17,7 @@ from ntier_analysis.expectation.loads import at_load
 from ntier_analysis.expectation.quantities import read_facts
 from ntier_analysis.importing import import_folder
 from ntier_analysis.ingest import attempts, ingest_sweep, sweep_folders
+from ntier_analysis.objectives import in_time
 from ntier_analysis.store import query, tables
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.series import SERIES
@@ -78,6 +79,21 @@ def test_an_interaction_has_its_own_objective(tmp_path):
     assert none[0] == 0 < all_[0]
     assert goodput(1e-6, own_ms=1e6) == all_
     assert goodput(None, own_ms=1e-6) == none
+
+
+@pytest.mark.parametrize(
+    ("slo_ms", "own", "kept"),
+    [
+        (None, {}, [True, True, True]),
+        (100, {}, [True, False, False]),
+        (100, {"Search": 300}, [True, True, False]),
+        (None, {"Search": 100}, [True, False, True]),
+    ],
+)
+def test_each_interaction_is_judged_by_its_own_objective_or_the_load_s(slo_ms, own, kept):
+    done = pd.DataFrame({"interaction": ["Search", "Search", "Page"], "response_time_ms": [100.0, 200.0, 200.0]})
+    for frame in (done, done.astype({"interaction": "category"})):
+        assert in_time(frame, slo_ms, own).tolist() == kept
 
 
 def test_every_table_has_the_schema_with_units(store):

@@ -125,7 +125,8 @@ def _cold(base: Base, valid: list[TrialData]) -> list[str]:
     names = {t.load.level: t.load.named for t in valid}
     return [
         f"{names[level]} were answered in {1000 * slow:.0f} ms, more of them in {1000 * base.response_s:.0f} ms, "
-        "and more users never wait less: the system was cold then, and R0 is not taken from that load"
+        "and more users never wait less: something else made the system slow (it was cold, say), and R0 is not taken "
+        "from that load"
         for level, slow in base.cold.items()
     ]
 

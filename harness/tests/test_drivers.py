@@ -67,6 +67,7 @@ def examine(
     return findings
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("model", ["closed", "open", "work"])
 def test_the_reference_driver_keeps_the_contract(quick, measured, model):
     findings = measured(lambda: examine(REFERENCE, model), lambda findings: all(f.kept for f in findings.values()))
@@ -76,10 +77,11 @@ def test_the_reference_driver_keeps_the_contract(quick, measured, model):
         assert "refuses" in findings["lets users leave, or refuses"].said
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("fault", "rule", "said"),
     [
-        ("never_ready", "ready", "no heartbeat within 15 s: waiting for a database that is not there"),
+        ("never_ready", "ready", "no heartbeat within 3 s: waiting for a database that is not there"),
         ("early", "waits", "1 requests before the start"),
         ("silent", "waits", "0 heartbeats"),
         ("too_many", "heartbeat", "but only"),
@@ -96,7 +98,7 @@ def test_the_reference_driver_keeps_the_contract(quick, measured, model):
 )
 def test_each_fault_is_named(quick, monkeypatch, fault, rule, said):
     if fault == "never_ready":
-        monkeypatch.setattr(check, "READY_S", 15.0)
+        monkeypatch.setattr(bench, "READY_S", 3.0)
     if fault == "ends_late":
         monkeypatch.setattr(check, "END_S", 3.0)
     findings = examine(BROKEN, last=rule, fault=fault)
@@ -129,6 +131,7 @@ def test_the_last_words_are_a_reason():
     assert last_words(crash) == ": SIGSEGV (0xb) at pc=0x00007f2d1, pid=17, tid=17"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("ends", "beats", "said"),
     [
@@ -296,6 +299,7 @@ def marked(process: Path, mark: str) -> bool:
         return False
 
 
+@pytest.mark.whole
 def drive(generator: Generator) -> None:
     """As a trial does."""
     generator.start()
@@ -308,6 +312,7 @@ def drive(generator: Generator) -> None:
     generator.ended_well(3.0)
 
 
+@pytest.mark.whole
 def test_a_trial_with_any_driver(generator):
     made = generator(REFERENCE)
     drive(made)
@@ -321,6 +326,7 @@ def test_a_trial_with_any_driver(generator):
     assert (told["workers"], told["first_worker"], told["seed"]) == (4, 0, 3)
 
 
+@pytest.mark.whole
 def test_the_reference_driver_accounts_for_each_second_of_its_users(generator):
     made = generator(REFERENCE)
     drive(made)
@@ -343,6 +349,8 @@ def test_fixed_work_ends_when_it_is_done(generator):
     assert made.poll().completed == 40
 
 
+@pytest.mark.whole
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [

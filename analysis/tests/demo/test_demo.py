@@ -42,9 +42,12 @@ def test_the_store_is_whole(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory) -> Path:
+def program(made_once) -> Path:
     """`ntier-analysis` of the built wheel in a new environment; only its dependencies come from this one."""
-    base = tmp_path_factory.mktemp("wheel")
+    return made_once("wheel", install) / "env/bin/ntier-analysis"
+
+
+def install(base: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", base]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = base.glob("ntier_analysis-*.whl")
@@ -61,7 +64,6 @@ def program(tmp_path_factory) -> Path:
     script = base / "env" / "bin" / "ntier-analysis"
     script.write_text(f"#!{python}\nfrom ntier_analysis.cli import main\nmain()\n")
     script.chmod(0o755)
-    return script
 
 
 def alone(program: Path, *arguments, cwd: Path) -> subprocess.CompletedProcess:

@@ -24,10 +24,12 @@ def bucket():
 
 
 @pytest.fixture(scope="module")
-def raw(request, tmp_path_factory):
+def raw(request, made_once):
     """Raw results of the module's SWEEPS, one short trial each."""
-    folder = tmp_path_factory.mktemp("raw")
     truth = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01})
-    for sweep in request.module.SWEEPS:
-        write_sweep(folder, truth, [300], phases=(2.0, 4.0, 1.0), sweep=sweep)
-    return folder
+
+    def make(folder):
+        for sweep in request.module.SWEEPS:
+            write_sweep(folder, truth, [300], phases=(2.0, 4.0, 1.0), sweep=sweep)
+
+    return made_once(f"raw_{request.module.__name__}", make)

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -13,24 +14,24 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.jobs import on_cluster
 from ntier_analysis.many import ingest
 from ntier_analysis.places import Place
+from program import called, started
 
-PROGRAM = Path(sys.executable).with_name("ntier-analysis")
 DASK = Path(sys.executable).with_name("dask")
 SWEEPS = [f"1-1-1-{n}M.browse_only.shardingsphere" for n in (1, 2, 3)]
 
 
-def run(*words):
-    return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, check=False)
-
-
 @pytest.fixture(scope="module")
-def alone(raw, tmp_path_factory):
+def alone(raw, made_once):
     """Store and densities, made without a cluster, and what was printed."""
-    folder = tmp_path_factory.mktemp("alone")
-    said = [run("ingest", "--raw", raw, "--store", folder / "store"),
-            run("densities", "--store", folder / "store", "--out", folder / "densities")]  # fmt: skip
-    assert [s.returncode for s in said] == [0, 0], said
-    return folder, [s.stdout for s in said]
+
+    def make(folder):
+        said = [called("ingest", "--raw", raw, "--store", folder / "store"),
+                called("densities", "--store", folder / "store", "--out", folder / "densities")]  # fmt: skip
+        assert [s.returncode for s in said] == [0, 0], said
+        (folder / "said.json").write_text(json.dumps([s.stdout for s in said]))
+
+    folder = made_once("without_a_cluster", make)
+    return folder, json.loads((folder / "said.json").read_text())
 
 
 @pytest.fixture
@@ -53,8 +54,6 @@ def cluster(tmp_path):
 
 
 def address_in(file: Path) -> str:
-    import json
-
     while True:
         try:
             return json.loads(file.read_text())["address"]
@@ -97,8 +96,9 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_counts_nothing_twice(
 
 def test_a_local_cluster_gives_the_same_bytes_and_lines(raw, alone, tmp_path):
     folder, lines = alone
-    said = [run("ingest", "--raw", raw, "--store", tmp_path / "store", "--cluster", "local:2"),
-            run("densities", tmp_path / "store", "--out", tmp_path / "densities", "--cluster", "local:2")]  # fmt: skip
+    store, densities = tmp_path / "store", tmp_path / "densities"
+    said = [started("ingest", "--raw", raw, "--store", store, "--cluster", "local:2"),
+            started("densities", store, "--out", densities, "--cluster", "local:2")]  # fmt: skip
     assert [s.returncode for s in said] == [0, 0], said
     assert [s.stdout for s in said] == lines
     assert contents(tmp_path) == contents(folder)

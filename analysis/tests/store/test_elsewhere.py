@@ -50,13 +50,14 @@ def server(bucket, monkeypatch):
     return client
 
 
-@pytest.fixture
-def put(server):
+@pytest.fixture(scope="module")
+def put(bucket):
     """Copies a folder to the bucket -> its URL."""
+    client, _ = bucket
 
     def copy(folder: Path, to: str) -> str:
         for path in (p for p in folder.rglob("*") if p.is_file()):
-            server.upload_file(str(path), "bucket", f"{to}/{path.relative_to(folder)}")
+            client.upload_file(str(path), "bucket", f"{to}/{path.relative_to(folder)}")
         return f"s3://bucket/{to}"
 
     return copy
@@ -83,33 +84,40 @@ def test_none_is_left_out():
     assert with_store == READING.keys() | APART | OF_JOBS
 
 
-@pytest.fixture
-def both(demo, put, tmp_path):
+@pytest.fixture(scope="module")
+def both(demo, put, tmp_path_factory):
     """(store, URL) of the measured sweeps, with their manifests beside them."""
-    here = tmp_path / "here"
+    here = tmp_path_factory.mktemp("both") / "here"
     shutil.copytree(demo.parent, here)
-    (tmp_path / "claims.yaml").write_text(CLAIM)
     return here / "store", f"{put(here, 'demo')}/store"
 
 
+def other_than(name: str, store: Path) -> str:
+    return next(n for n in sweeps(store) if n != name)
+
+
 @pytest.mark.whole
-def test_the_commands_say_the_same(both, tmp_path):
+@pytest.mark.parametrize("name", READING)
+def test_a_command_says_the_same(both, tmp_path, name):
     store, url = both
-    other = next(n for n in sweeps(store) if n != SWEEP)
-    for name, words in READING.items():
-        told = []
-        for place in (store, url):
-            out = tmp_path / f"{name}-{place == url}"
-            filled = [w.format(other=other, claims=tmp_path / "claims.yaml", out=out) for w in words]
-            code, text, error = said(name, *filled, "--store", place)
-            told.append([code, *(t.replace(str(place), "STORE").replace(str(out), "OUT") for t in (text, error))])
-        assert told[0] == told[1], name
-        assert (told[0][0] != 0) == (name in NOTHING_TO_SAY), told[0]
-    written = [p.relative_to(tmp_path / "report-False") for p in (tmp_path / "report-False").rglob("*.csv")]
-    assert written
-    for path in written:
-        a, b = ((tmp_path / f"report-{where}" / path).read_text() for where in (False, True))
-        assert a == b, path
+    (tmp_path / "claims.yaml").write_text(CLAIM)
+    told, outs = [], [tmp_path / "here", tmp_path / "there"]
+    for place, out in zip((store, url), outs, strict=True):
+        other = other_than(SWEEP, store)
+        filled = [w.format(other=other, claims=tmp_path / "claims.yaml", out=out) for w in READING[name]]
+        code, text, error = said(name, *filled, "--store", place)
+        told.append([code, *(t.replace(str(place), "STORE").replace(str(out), "OUT") for t in (text, error))])
+    assert told[0] == told[1]
+    assert (told[0][0] != 0) == (name in NOTHING_TO_SAY), told[0]
+    written, there = ({p.relative_to(out): p.read_text() for p in out.rglob("*.csv")} for out in outs)
+    assert written == there
+    assert written or name != "report"
+
+
+@pytest.mark.whole
+def test_stores_of_two_places_are_compared(both):
+    store, url = both
+    other = other_than(SWEEP, store)
     compared = said("compare", f"{url}:{SWEEP}", f"{store}:{other}", "--anyway")
     assert compared[0] == 0
     assert url in compared[1]

@@ -4,15 +4,14 @@ import asyncio
 import os
 import socket
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 from ntier_analysis.errors import DataError
 from ntier_analysis.places import Place
+from program import PROGRAM, called
 
-PROGRAM = Path(sys.executable).with_name("ntier-analysis")
 SWEEPS = [f"1-1-1-{n}M.browse_only.shardingsphere" for n in (1, 2)]
 
 
@@ -67,8 +66,8 @@ def contents(folder: Path) -> dict:
 @pytest.mark.parametrize("kind", ["s3", "ssh"])
 def test_raw_and_store_elsewhere_give_the_same_bytes(raw, tmp_path, kind, request, monkeypatch):
     url, settings = request.getfixturevalue(kind)
-    here = [run({}, "ingest", "--raw", raw, "--store", tmp_path / "here/store"),
-            run({}, "densities", tmp_path / "here/store", "--out", tmp_path / "here/densities")]  # fmt: skip
+    here = [called("ingest", "--raw", raw, "--store", tmp_path / "here/store"),
+            called("densities", tmp_path / "here/store", "--out", tmp_path / "here/densities")]  # fmt: skip
     there = [run(settings, "ingest", "--raw", f"{url}/raw", "--store", f"{url}/store", "--jobs", "2"),
              run(settings, "densities", f"{url}/store", "--out", f"{url}/densities")]  # fmt: skip
     assert [d.returncode for d in (*here, *there)] == [0, 0, 0, 0], there

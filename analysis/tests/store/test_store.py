@@ -23,34 +23,41 @@ from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.series import SERIES
 from ntier_analysis.store.tables import read_table, sweeps, write_table
 from ntier_analysis.verdict.store import verdicts
+from program import called, started
 from synthetic import Spec, Truth, write_sweep, write_trial
 
 TRUTH = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01})
 SWEEP = "1-1-1-1M.browse_only.shardingsphere"
 SHORT = {"phases": (10.0, 20.0, 2.0)}
-PROGRAM = Path(sys.executable).with_name("ntier-analysis")
-
-
-def command(*arguments, cwd=None):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False)
 
 
 @pytest.fixture(scope="module")
-def raw(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sweep") / "raw"
+def made(made_once):
+    """Raw results and their store, for all processes of the tests."""
+
+    def make(folder):
+        make_raw(folder / "raw")
+        ingest_sweep(folder / "raw" / SWEEP, folder / "store")
+
+    return made_once("a_sweep_and_its_store", make)
+
+
+@pytest.fixture(scope="module")
+def raw(made):
+    return made / "raw"
+
+
+@pytest.fixture(scope="module")
+def store(made):
+    return made / "store"
+
+
+def make_raw(folder):
     write_sweep(folder, TRUTH, [300, 1000], **SHORT)
     logs = folder / SWEEP / "u00300.r01/nodes/middleware1/logs"
     logs.mkdir()
     head = "number,choice_ns,begin_ns,end_ns,replica,seen\n"
     (logs / "middleware_trace.csv").write_text(head + "0,0,5,9,db1,\n1,0,7,9,db1,\n")  # one replica: nothing to choose
-    return folder
-
-
-@pytest.fixture(scope="module")
-def store(raw):
-    folder = raw.parent / "store"
-    ingest_sweep(raw / SWEEP, folder)
-    return folder
 
 
 def frames(store: Path) -> dict[str, pd.DataFrame]:
@@ -126,7 +133,7 @@ def test_a_sweep_without_a_trial_has_no_report(store, tmp_path):
     """A store from before may hold one, or one of which no trial could be read."""
     shutil.copytree(store, tmp_path / "store")
     write_table(tmp_path / "store", "trials", SWEEP, read_table(store, "trials", SWEEP).head(0))
-    done = command("report", "--store", tmp_path / "store", "--out", tmp_path / "reports")
+    done = called("report", "--store", tmp_path / "store", "--out", tmp_path / "reports")
     assert (done.returncode, done.stderr.count("Traceback")) == (2, 0)
     assert "has no trial, so there is nothing to report" in done.stderr
 
@@ -189,7 +196,7 @@ def test_altered_raw_file_gives_no_number(tmp_path):
     content = bytearray(path.read_bytes())
     content[100] ^= 1
     path.write_bytes(bytes(content))
-    done = command("ingest", "--raw", tmp_path / "raw", "--store", tmp_path / "store")
+    done = started("ingest", "--raw", tmp_path / "raw", "--store", tmp_path / "store")
     assert done.returncode == 1
     assert "interactions.jtl.csv.zst (SHA-256 differs)" in done.stderr
     trials = read_table(tmp_path / "store", "trials").set_index("trial")
@@ -203,7 +210,7 @@ def test_t33_doubled_records_are_refused(tmp_path):
     path = folder / "nodes/db1/mysql_status.csv"
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines + lines[10:12]) + "\n")
-    done = command("ingest", "--raw", tmp_path / "raw", "--store", tmp_path / "store")
+    done = called("ingest", "--raw", tmp_path / "raw", "--store", tmp_path / "store")
     assert done.returncode == 1
     assert "mysql_status.csv" in done.stderr
     assert not read_table(tmp_path / "store", "trials")["valid"].iloc[0]
@@ -246,12 +253,12 @@ def test_sql_writes_nothing(store, what):
 
 def test_sql_as_csv_and_json(store):
     query_text = "SELECT '=1+1' AS formula, trial FROM trials ORDER BY trial LIMIT 1"
-    assert json.loads(command("sql", query_text, "--store", store, "--json").stdout) == [
+    assert json.loads(called("sql", query_text, "--store", store, "--json").stdout) == [
         {"formula": "=1+1", "trial": "u00300.r01"}
     ]
-    assert command("sql", query_text, "--store", store, "--csv").stdout == "formula,trial\n'=1+1,u00300.r01\n"
-    assert command("sql", "SELECT 1 WHERE false", "--store", store).stdout == "no rows\n"
-    wrong = command("sql", "DROP TABLE trials", "--store", store)
+    assert called("sql", query_text, "--store", store, "--csv").stdout == "formula,trial\n'=1+1,u00300.r01\n"
+    assert called("sql", "SELECT 1 WHERE false", "--store", store).stdout == "no rows\n"
+    wrong = called("sql", "DROP TABLE trials", "--store", store)
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("error: SQL: ")
 
@@ -325,26 +332,26 @@ def test_import_refuses_bad_files(store, tmp_path, file, change, message):
 
 
 def test_verdict_as_json_and_text(store):
-    document = json.loads(command("verdict", store, "--json").stdout)
+    document = json.loads(called("verdict", store, "--json").stdout)
     assert [s["sweep"] for s in document["sweeps"]] == [SWEEP]
     assert document["sweeps"][0]["verdict"] == "single"
-    text = command("verdict", store).stdout
+    text = called("verdict", store).stdout
     assert "single db cpu" in text
     assert "maximum throughput" in text
 
 
 def test_demands_of_a_sweep(store):
-    rows = {row["node"]: row for row in json.loads(command("demands", SWEEP, "--store", store, "--json").stdout)}
+    rows = {row["node"]: row for row in json.loads(called("demands", SWEEP, "--store", store, "--json").stdout)}
     assert rows["app1"]["sweep"] == SWEEP
     assert rows["app1"]["demand_ms"] > 0
-    assert "app1" in command("demands", "--store", store).stdout
-    unknown = command("demands", "none", "--store", store)
+    assert "app1" in called("demands", "--store", store).stdout
+    unknown = called("demands", "none", "--store", store)
     assert unknown.returncode == 2
     assert "'none' is not in" in unknown.stderr
 
 
 def test_validate_says_yes_or_no_with_exit_code_0(raw):
-    done = command("validate", raw / SWEEP / "u00300.r01", "--json")
+    done = started("validate", raw / SWEEP / "u00300.r01", "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout)["valid"] is True
 
@@ -354,7 +361,7 @@ def test_validate_says_yes_or_no_with_exit_code_0(raw):
     [("validate", "nowhere"), ("verdict", "nowhere"), ("ingest", "--raw", "nowhere"), ("verdict", "--frob")],
 )
 def test_wrong_request_is_exit_code_2(tmp_path, arguments):
-    done = command(*arguments, cwd=tmp_path)
+    done = (started if arguments[0] == "validate" else called)(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr
     assert "Traceback" not in done.stderr
@@ -364,16 +371,16 @@ def test_check_is_exit_code_3_if_an_expectation_does_not_hold(store, tmp_path):
     path = tmp_path / "expected.json"
     expected = {"verdict": "single", "bottleneck": {"tier": "db"}}
     path.write_text(json.dumps({SWEEP: expected}))
-    assert command("check", store, path, "--expect", "max_throughput >= 8").returncode == 0
+    assert called("check", store, path, "--expect", "max_throughput >= 8").returncode == 0
     path.write_text(json.dumps({SWEEP: expected | {"max_throughput_per_s": [8, 12]}}))  # one load lies beyond the knee:
-    assert command("check", store, path).returncode == 3  # what is "at least" 10/s may be more than 12
-    assert command("check", store, path, "--allow-undecided").returncode == 0
+    assert called("check", store, path).returncode == 3  # what is "at least" 10/s may be more than 12
+    assert called("check", store, path, "--allow-undecided").returncode == 0
     path.write_text(json.dumps({SWEEP: {"bottleneck": {"tier": "app"}}}))
-    done = command("check", store, path)
+    done = started("check", store, path)
     assert done.returncode == 3
     assert "bottleneck" in done.stdout
     path.write_text(json.dumps({SWEEP: {"colour": "red"}}))
-    assert command("check", store, path).returncode == 2
+    assert called("check", store, path).returncode == 2
 
 
 def test_help_is_instant():
@@ -381,7 +388,7 @@ def test_help_is_instant():
     code = "import sys, ntier_analysis.cli; sys.exit(any(m in sys.modules for m in ('pandas', 'scipy', 'pyarrow')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     start = os.times()
-    assert command("--help").returncode == 0
+    assert started("--help").returncode == 0
     end = os.times()
     assert end.children_user + end.children_system - start.children_user - start.children_system < 3
 
@@ -471,7 +478,7 @@ def test_writing_a_sweep_leaves_the_files_of_the_others(many, raw):
 
 
 def test_info_counts_what_is_there(many):
-    done = command("store", "info", "--store", many, "--json")
+    done = called("store", "info", "--store", many, "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["sweeps"], told["schema_versions"]) == (4, {"2": 4 * len(TABLES)})
@@ -480,19 +487,19 @@ def test_info_counts_what_is_there(many):
     assert told["bytes"] == sum(p.stat().st_size for p in files)
     samples = sum(p.stat().st_size for p in files if p.parent.name == "samples")
     assert told["bytes_per_value"] == samples / len(read_table(many, "samples"))
-    said = command("store", "info", "--store", many).stdout
+    said = called("store", "info", "--store", many).stdout
     assert "bytes a value" in said.splitlines()[-1]
     assert said.splitlines()[0] == f"{many}: 4 sweeps"
 
 
 def test_info_names_a_file_that_cannot_be_read(many):
     (many / "samples" / f"{OTHERS[0]}.parquet").write_text("torn")
-    done = command("store", "info", "--store", many, "--json")
+    done = called("store", "info", "--store", many, "--json")
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {many}/samples/{OTHERS[0]}.parquet: not readable as Parquet")
     samples = next(t for t in json.loads(done.stdout)["tables"] if t["table"] == "samples")
     assert samples["files"] == 3
-    assert command("store", "info", "--store", many / "nothing").returncode == 2
+    assert called("store", "info", "--store", many / "nothing").returncode == 2
 
 
 @pytest.mark.parametrize(("version", "age"), [(b"0", "an earlier"), (b"3", "a later")])

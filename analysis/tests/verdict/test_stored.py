@@ -3,8 +3,6 @@
 import ast
 import math
 import shutil
-import subprocess
-import sys
 import time
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -29,14 +27,10 @@ from ntier_analysis.verdict.load import Bottleneck, Load, Verdict
 from ntier_analysis.verdict.store import judge_again, judged_by, verdicts
 from ntier_analysis.verdict.stored import analysis_version, from_text, rule_files, to_text
 from ntier_analysis.verdict.tables import as_json
+from program import called
 from synthetic import Truth, write_sweep
 
-PROGRAM = [sys.executable, "-m", "ntier_analysis.cli"]
 OTHER = "0.0.9+deadbeef"
-
-
-def command(*arguments):
-    return subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -157,14 +151,14 @@ def test_a_verdict_by_other_rules_is_read_and_says_so(store):
 
 def test_the_command_judges_again(store):
     by_other_rules(store, SWEEP)
-    assert OTHER in command("verdict", store).stdout
-    done = command("judge", store, SWEEP)
+    assert OTHER in called("verdict", store).stdout
+    done = called("judge", store, SWEEP)
     assert done.returncode == 0
     assert done.stdout.count("\n") == 1
     assert f"(before: {OTHER})" in done.stdout
     assert judged_by(store, SWEEP) == analysis_version()
-    assert OTHER not in command("verdict", store).stdout
-    wrong = command("judge", store, "nosuch")
+    assert OTHER not in called("verdict", store).stdout
+    wrong = called("judge", store, "nosuch")
     assert wrong.returncode == 2
     assert SWEEP in wrong.stderr
 

@@ -115,6 +115,8 @@ class Bench:
     model: str
     place: Path
     server: Server
+    ready_s: float = field(default_factory=lambda: READY_S)
+    """How long a driver may take to its first heartbeat."""
     runs: int = 0
 
     def told(self, share: Share, seed: int, *, endless: bool = False) -> dict[str, Any]:
@@ -147,7 +149,7 @@ class Bench:
 
     def get_ready(self, run: Started) -> bool:
         """Waits for the first heartbeat."""
-        while run.code is None and time.time() < run.begun_s + READY_S:
+        while run.code is None and time.time() < run.begun_s + self.ready_s:
             if len(run.lines()) > 1:
                 return True
             time.sleep(0.05)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ntier_harness.drivers import Share, split
-from ntier_harness.drivers.bench import PHASES, READY_S, WORKERS, Bench, Server, Started
+from ntier_harness.drivers.bench import PHASES, WORKERS, Bench, Server, Started
 from ntier_harness.drivers.rules import (
     LEAVE_PHASES,
     LEAVE_S,
@@ -68,7 +68,8 @@ def tried(bench: Bench) -> Iterator[Finding]:
     ready = bench.get_ready(run)
     took = time.time() - run.begun_s
     if not ready:
-        why = f"ended with exit code {run.code}" if run.code is not None else f"no heartbeat within {READY_S:.0f} s"
+        late = f"no heartbeat within {bench.ready_s:.0f} s"
+        why = late if run.code is None else f"ended with exit code {run.code}"
         yield Finding("ready", False, f"{why}{run.last_words}")
         return
     yield Finding("ready", True, f"first heartbeat after {took:.1f} s")
@@ -157,7 +158,7 @@ def wrong_request(bench: Bench) -> Finding:
     none = json.dumps(bench.told(Share(0, 1, 0, 0), 1))
     for what, text in (("workers: 0", none), ("a driver.json that is no JSON", "{")):
         run = bench.start(bench.whole, text=text)
-        code = run.wait(run.begun_s + READY_S / 2)
+        code = run.wait(run.begun_s + bench.ready_s / 2)
         bench.end()
         if code != 2 or not run.last_words:
             ended = "goes on" if code is None else f"exit code {code}"
@@ -173,7 +174,7 @@ def users_leave(bench: Bench) -> Finding:
     told = bench.told(bench.whole, 1) | {"phases": LEAVE_PHASES, "leaving": who}
     run = bench.start(bench.whole, text=json.dumps(told))
     if not bench.get_ready(run):
-        code = run.wait(run.begun_s + READY_S)
+        code = run.wait(run.begun_s + bench.ready_s)
         bench.end()
         if code == 2 and run.last_words:
             return Finding(rule, True, f"refuses, so its system must not say users_leave{run.last_words}")

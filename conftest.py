@@ -36,8 +36,8 @@ def topology(item: pytest.Item) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one deployment follow each other, so that it is made once."""
-    items.sort(key=lambda item: TOPOLOGIES.index(topology(item)))
+    """Tests of one deployment follow each other, so that it is made once; those that break its nodes come last."""
+    items.sort(key=lambda item: (TOPOLOGIES.index(topology(item)), item.path.name == "test_faults.py"))
 
 
 @pytest.fixture(scope="session", autouse=True)

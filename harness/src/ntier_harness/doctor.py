@@ -14,7 +14,7 @@ from pathlib import Path
 from ntier_harness import machine, systems
 from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
-from ntier_harness.preflight import nearest
+from ntier_harness.paths import nearest
 from ntier_harness.runner import Done
 from ntier_harness.screen import size
 from ntier_harness.systems.definition import Program

@@ -109,3 +109,8 @@ class Paths:
     @property
     def ssh(self) -> Path:
         return self.state / "ssh"
+
+
+def nearest(path: Path) -> Path:
+    """The path itself, or what there is of the folders above it, also for who may not look into all of them."""
+    return next(p for p in (path, *path.parents) if os.path.lexists(p))

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 
 from ntier_harness import ledger, plan, schedule, settings
 from ntier_harness.errors import RequestError
 from ntier_harness.lab import Lab
-from ntier_harness.paths import Paths
+from ntier_harness.paths import Paths, nearest
 from ntier_harness.screen import size
 from ntier_harness.spec import Spec
 
@@ -65,11 +64,6 @@ def check_results(paths: Paths, sweep: str) -> None:
             raise RequestError(f"results: {place} is not a folder; give another one with --results")
         if not os.access(place, os.W_OK | os.X_OK):
             raise RequestError(f"results: {place} cannot be written; give another one with --results")
-
-
-def nearest(path: Path) -> Path:
-    """The path itself, or what there is of the folders above it."""
-    return next(p for p in (path, *path.parents) if os.path.lexists(p))
 
 
 def check_disk(paths: Paths, trials_bytes: int) -> None:

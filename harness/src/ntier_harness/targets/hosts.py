@@ -16,7 +16,7 @@ from ntier_analysis.contracts.nodes import Node, read_nodes
 
 from ntier_harness import durable, existing, tables
 from ntier_harness.errors import RequestError, WorkError
-from ntier_harness.paths import Paths
+from ntier_harness.paths import Paths, nearest
 from ntier_harness.playbooks import play
 from ntier_harness.runner import Runner
 from ntier_harness.spec import CLIENT, Spec
@@ -59,7 +59,7 @@ class Hosts(Free):
 
     def require_privileges(self) -> None:
         """Only the state must be ours; becoming root happens on the hosts."""
-        place = next(p for p in (self.paths.state, *self.paths.state.parents) if os.path.exists(p))
+        place = nearest(self.paths.state)
         if not os.access(place, os.W_OK):
             raise RequestError(
                 f"privileges: {place} cannot be written; give a folder of yours: NTIER_STATE=~/.local/state/ntier"

@@ -10,7 +10,7 @@ from pathlib import Path
 from ntier_harness import machine, sampler, systems
 from ntier_harness.doctor import NEEDED_DISK, Finding, ask, needs
 from ntier_harness.lab import Lab
-from ntier_harness.preflight import nearest
+from ntier_harness.paths import nearest
 from ntier_harness.request import make_spec
 from ntier_harness.screen import size
 from ntier_harness.targets.local import NETWORK, PROJECT

@@ -20,7 +20,7 @@ from ntier_analysis.validity.sweep import STEADY_CHECKS, steadiness, sweep_check
 from ntier_analysis.validity.sweep import table as check_table
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import COUNTS, NO_PAUSES, TIERS, Bottleneck, Load, Verdict, is_server
-from ntier_analysis.verdict.saturation import METRICS, Saturation, middles, saturation_table, saturations
+from ntier_analysis.verdict.saturation import METRICS, Saturation, saturation_table, saturations
 from ntier_analysis.verdict.stops import pauses_behind, pauses_between, pauses_in_use, waited_through
 from ntier_analysis.verdict.stored import analysis_version, to_text
 from ntier_analysis.verdict.suspects import suspects
@@ -219,9 +219,7 @@ def _data(
         tiers = dict(zip(rows["node"], rows["tier"], strict=True))
     used: dict[str, float] = {}
     if rows is not None:
-        cores = rows[rows["metric"] == "used_cores"]
-        middle = middles(cores)
-        inside = cores[(middle >= load.start_s) & (middle < load.end_s)]
+        inside = rows[(rows["metric"] == "used_cores") & (rows["t_s"] >= load.start_s) & (rows["t_s"] < load.end_s)]
         used = inside.groupby("node")["value"].mean().dropna().to_dict()
     return TrialData(load, found, tiers, used, _cores(nodes), order)
 

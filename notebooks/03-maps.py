@@ -41,11 +41,7 @@ for drawing in (store.maxima(), store.reach()):
 # and what it costs.
 
 # %%
-try:
-    maps = store.map()
-except na.DataError as error:
-    display(Markdown(f"There are no maps: {error}."))
-else:
+for maps in store.maps:
     display(maps)
     for drawing in maps.figures:
         display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))

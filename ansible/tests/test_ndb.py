@@ -172,7 +172,7 @@ def test_a_line_has_the_columns_that_were_asked_for_and_leaves_the_others_empty(
     status = collector("ndbmtd", "ndb_status", monkeypatch)
     line = status["line"](1.5, ("locks_waiting",), ["3"])
     asked = dict(zip(status["COLUMNS"], line.rstrip("\n").split(",")[1:], strict=True))
-    assert line.startswith("1.500,")
+    assert line.startswith("1.500000,")
     assert {name: value for name, value in asked.items() if value} == {"locks_waiting": "3"}
 
 

@@ -131,7 +131,7 @@ def test_wrong_requests_exit_with_2(arguments, message, tmp_path, store):
 
 def test_the_maps_are_shown_and_what_the_store_lacks_is_said(store, executed):
     cells = [c for c in nbformat.read(executed("03-maps"), 4).cells if c.cell_type == "code"]
-    (maps,) = [c for c in cells if "store.map()" in c.source]
+    (maps,) = [c for c in cells if "store.maps" in c.source]
     assert sum("image/png" in o.get("data", {}) for o in maps.outputs) == len(na.Store(store).map().figures)
     assert len(na.Store(store).map().figures) > 2
     shown = [o for c in cells for o in c.outputs]

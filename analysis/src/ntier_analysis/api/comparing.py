@@ -19,9 +19,9 @@ class Comparison:
     >>> mysql, *_, postgresql = na.Store.demo().sweeps
     >>> comparison = na.Store.demo().compare(mysql, postgresql)
     >>> comparison
-    maximum throughput: B is 0.5... of A: different...
-    >>> comparison.outcome
-    'different'
+    maximum throughput: B is 0.5... of A: undecided...
+    >>> comparison.outcome  # of B only a lower bound is known
+    'undecided'
     """
 
     def __init__(self, comparison: Computed) -> None:

@@ -123,6 +123,14 @@ class Store:
         """
         return Maps(read_campaign(self.path, sweeps, mix), read_prices(Path(prices) if prices else None))
 
+    @property
+    def maps(self) -> list[Maps]:
+        """The maps of all sweeps; none if there are no two topologies in one notation (`missing` says what is)."""
+        try:
+            return [self.map()]
+        except DataError:
+            return []
+
     def compare(self, a: str, b: str, margin: float = 0.05) -> Comparison:
         """Ratios B/A of two sweeps (or `OTHER_STORE:SWEEP`); `margin`: what still counts as the same. Raises DataError
         for an unknown sweep, for one without a valid trial, and if the sweeps' conditions differ so that a ratio means

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import stats
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from ntier_analysis.statistics.groups import holm
+from ntier_analysis.statistics.families import holm
 
 STRONG = 0.3
 """Smallest correlation (either sign) of a link."""

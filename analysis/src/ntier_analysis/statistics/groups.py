@@ -11,8 +11,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
+from ntier_analysis.statistics.families import holm
 from ntier_analysis.statistics.ratios import of_intervals, p_different, p_same
 from ntier_analysis.statistics.values import Interval, Ratio
 
@@ -92,16 +91,6 @@ def _relation(ratio: float, p_same: float, p_different: float) -> str:
     if p_different < ALPHA:
         return "higher" if ratio > 1 else "lower"
     return "undecided"
-
-
-def holm(p: list[float]) -> np.ndarray:
-    """Holm's correction (1979): p values that hold for the whole family. The smallest counts n times, the next n - 1
-    times, ...; none becomes smaller than one before it."""
-    order = np.argsort(p, kind="stable")
-    times = np.arange(len(p), 0, -1)
-    corrected = np.empty(len(p))
-    corrected[order] = np.minimum(np.maximum.accumulate(times * np.asarray(p, dtype=float)[order]), 1.0)
-    return corrected
 
 
 def letters(names: list[str], same: set[frozenset[str]]) -> dict[str, str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 from ntier_analysis.statistics.families import holm
-from ntier_analysis.statistics.groups import compare_all, compare_pairs, letters
+from ntier_analysis.statistics.groups import compare_all, compare_pairs, letters, opened
+from ntier_analysis.statistics.ratios import of_intervals
 from ntier_analysis.statistics.throughput import of_trials
 from ntier_analysis.statistics.values import Interval, estimated
 from statsmodels.stats.multitest import multipletests
@@ -121,3 +123,10 @@ def test_a_lower_bound_decides_on_its_own_side_only(bounds, relations, sides):
 @pytest.mark.parametrize("p", [[], [0.04], [0.01, 0.04, 0.03, 0.005], [0.5, 0.5, 0.001], [0.9, 0.8, 1.0, 0.02, 0.02]])
 def test_holm_is_that_of_statsmodels(p):
     assert holm(p).tolist() == pytest.approx(multipletests(p, method="holm")[1].tolist() if p else [])
+
+
+def test_a_bound_of_unknown_error_opens_nothing():
+    unknown = of_intervals(estimated(1.0, 0.1, 9, 10), estimated(2.0, float("nan"), 0, 1))
+    assert all(math.isnan(end) for end in (opened(unknown, True, True).low, opened(unknown, True, True).high))
+    known = of_intervals(estimated(1.0, 0.1, 9, 10), estimated(2.0, 0.1, 9, 10))
+    assert (opened(known, True, False).high, opened(known, False, True).low) == (math.inf, 0.0)

@@ -114,7 +114,7 @@ def run(lab: Lab, campaign: Campaign, file: str) -> int:
             if why := _ends_all(lab, error, before):
                 break
             before = error
-    left = [row.spec.sweep for row in rows(lab, campaign) if why and row.left_s]
+    left = [row.spec.sweep for row in rows(lab, campaign) if row.left_s] if why else []
     if why:
         untried = sum(name not in codes for name in left)
         lab.screen.warn(f"{why}: the campaign ends here; {counted(untried, 'sweep')} not tried")

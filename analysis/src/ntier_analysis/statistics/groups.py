@@ -70,7 +70,9 @@ def compare_pairs(
 
 
 def opened(ratio: Ratio, a: bool, b: bool) -> Ratio:
-    """a / b, where a, or b, is a lower bound and may be any higher."""
+    """a / b, where a, or b, is a lower bound and may be any higher. A ratio of unknown error stays unknown."""
+    if math.isnan(ratio.low):
+        return ratio
     above = {"high": math.inf, "high_90": math.inf} if a else {}
     below = {"low": 0.0, "low_90": 0.0} if b else {}
     return replace(ratio, **above, **below)

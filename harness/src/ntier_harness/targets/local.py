@@ -139,9 +139,10 @@ class Local(Free):
         """Raises Unanswered unless Incus answers: where there is no systemd it ends with the session."""
         if not self.runner.has("incus"):
             raise Unanswered("target: Incus is not installed; run: make setup")
-        done = self.runner.run(["incus", "query", "/1.0"], timeout=20, check=False)
-        if done.code:
-            raise Unanswered(f"target: Incus does not answer ({done.problem}); start it with: make setup")
+        try:
+            self.runner.run(["incus", "query", "/1.0"], timeout=20)
+        except WorkError as error:  # an error, or no answer in time
+            raise Unanswered(f"target: Incus does not answer ({error}); start it with: make setup") from None
 
     # ---- what may be asked of it --------------------------------------------------------------------------------
 

@@ -53,6 +53,9 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--precision", type=float, default=0.05)
     options.add_argument("--most", type=int, default=4, help="loads; a search takes up to 6 if a precision is given")
+    options.add_argument(
+        "--most-if-few", type=int, default=6, help="the same while fewer than three lie beyond the knee"
+    )
     options.add_argument("--grid", action="store_true", help="run the full grid too (slow)")
     options.add_argument("--seconds", type=float, default=float("inf"), help="begin no run after this time")
     options.add_argument("--out", type=Path)
@@ -63,7 +66,7 @@ def main() -> None:
             break
         seed = chosen.seed * 1_000_000 + i
         network = random_network(np.random.default_rng(seed))
-        found, n, reason = search(network, seed, Goal(GRID, chosen.precision, chosen.most))
+        found, n, reason = search(network, seed, Goal(GRID, chosen.precision, chosen.most, chosen.most_if_few))
         rows.append(row(network, found, n, reason, seed))
         if chosen.grid:
             full = judge_sweep("", "", [trial(network, u, seed + 500_000, SCALE) for u in GRID], SCALE)

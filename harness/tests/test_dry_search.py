@@ -90,9 +90,10 @@ def test_a_torn_record_is_an_error_that_names_it(lab, spec):
 def test_the_plan_says_how_many_at_most(lab, spec):
     data = plan_view.plan_data(lab(), spec(users="1000:13000:1000", search="capacity"))
     assert data["search"] == {
-        "name": "capacity", "precision": 0.05, "precision_given": False, "by_minutes": False, "at_most": 4, "grid": 13
+        "name": "capacity", "precision": 0.05, "precision_given": False, "by_minutes": False,
+        "usual": 4, "at_most": 6, "grid": 13,
     }  # fmt: skip
-    assert "4 trials at most instead of 13" in plan_view.plan_text(data)
+    assert "4 trials at most instead of 13, and up to 6 while fewer" in plan_view.plan_text(data)
 
 
 def test_a_list_that_is_shorter_than_the_search_is_not_spared(lab, spec):
@@ -116,7 +117,7 @@ def test_more_attempts_let_a_search_decide_again(lab, spec, monkeypatch):
     most = []
 
     def one_more(_self, argv):
-        most.append(int(argv[argv.index("--most") + 1]))
+        most.append(tuple(int(argv[argv.index(o) + 1]) for o in ("--most", "--most-if-few")))
         left = "u09000.r01" not in loads(machine, s)
         return {"users": 9000 if left else None, "reason": "plateau" if left else "precise", "why": "another"}
 
@@ -124,7 +125,7 @@ def test_more_attempts_let_a_search_decide_again(lab, spec, monkeypatch):
     machine = lab()
     assert sweep.run(machine, s, 4) == 0
     assert "u09000.r01" in loads(machine, s)
-    assert most == [5, 5]
+    assert most == [(5, 7), (5, 7)]
     assert schedule.make(machine, s, 4).stopped()
     before = promises.digests(machine.paths.results)
     assert sweep.run(lab(), s, 4) == 0
@@ -156,17 +157,18 @@ def test_repetitions_of_minutes_end_when_the_precision_is_reached(lab, spec, mon
 
 
 @pytest.mark.parametrize(
-    ("users", "precision", "most"),
+    ("users", "given", "most", "if_few"),
     [
-        ("1000:13000:1000", None, 4),
-        ("1000:13000:1000", "0.05", 6),
-        ("500:13000:500", None, 6),
-        ("1000:5000:1000", None, 4),
-        ("1000:5000:4000", "0.05", 6),
+        ("1000:13000:1000", {}, 4, 6),
+        ("1000:13000:1000", {"precision": "0.05"}, 6, 6),
+        ("500:13000:500", {}, 6, 6),
+        ("1000:5000:1000", {}, 4, 6),
+        ("1000:5000:4000", {"precision": "0.05"}, 6, 6),
     ],
 )
-def test_a_search_takes_a_third_of_the_grid_unless_a_precision_is_asked_for(spec, users, precision, most):
-    assert spec(users=users, search="capacity", precision=precision).most_loads == most
+def test_a_search_takes_a_third_of_the_grid_unless_more_is_asked_for_or_needed(spec, users, given, most, if_few):
+    made = spec(users=users, search="capacity", **given)
+    assert (made.most_loads, made.most_loads_if_few) == (most, if_few)
 
 
 def test_the_real_analysis_answers_the_question(lab, spec):

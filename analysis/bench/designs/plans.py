@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ntier_analysis.statistics.ratios import of_intervals, p_different
 from ntier_analysis.statistics.throughput import of_batches
@@ -41,7 +42,12 @@ def grid(experiment: Experiment) -> None:
 
 
 def search(experiment: Experiment) -> None:
-    """SEARCH=capacity: at most four loads."""
+    """SEARCH=capacity: at most four loads, and up to six while fewer than three lie beyond the knee."""
+    _search(experiment, replace(_goal(experiment, 0.05, 4), most_if_few=6), experiment.fresh)
+
+
+def search_of_four(experiment: Experiment) -> None:
+    """The same with at most four loads in any case."""
     _search(experiment, _goal(experiment, 0.05, 4), experiment.fresh)
 
 
@@ -78,7 +84,8 @@ def staircase(experiment: Experiment) -> None:
 
 
 DESIGNS = {
-    "grid": grid, "search": search, "search, 3 %": precise_search, "search, half as long": brief_search,
+    "grid": grid, "search": search, "search of four loads": search_of_four, "search, 3 %": precise_search,
+    "search, half as long": brief_search,
     "search, runs until known": search_until_known, "search that goes on": search_that_goes_on,
     "search that goes on, half as long": brief_search_that_goes_on, "staircase up and down": staircase,
 }  # fmt: skip

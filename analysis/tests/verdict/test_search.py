@@ -135,6 +135,22 @@ def test_the_most_loads_end_a_search_that_stays_imprecise():
     assert half_width(found) > goal.precision
 
 
+def test_a_search_with_few_loads_beyond_the_knee_goes_on():
+    """Else its maximum is a lower bound only. One that has three stops, however wide the interval."""
+    goal = replace(GOAL, precision=0.005, most=4)
+    further = replace(goal, most_if_few=6)
+    _, users, last = search(DB, further)
+    assert (last.reason, users) == ("budget", search(DB, goal)[1])
+    spoil = {users[2]}
+    short, four, _ = search(DB, goal, spoil=spoil)
+    assert (len(four), short.at_least) == (4, True)
+    found, five, last = search(DB, further, spoil=spoil)
+    assert (last.reason, five[:4], len(five), found.at_least) == ("budget", four, 5, False)
+    assert found.max_throughput.low <= DB.maximum <= found.max_throughput.high
+    _, six, last = search(DB, further, spoil=range(2000, 13001))
+    assert (last.reason, len(six)) in {("budget", 6), ("no room", len(six))}
+
+
 def test_a_finished_grid_leaves_nothing_to_do():
     trials = [trial(DB, u, 3, SCALE) for u in GOAL.grid]
     assert next_step(trials, GOAL, SCALE).reason == "precise"

@@ -14,7 +14,7 @@ from ntier_harness.lab import Lab
 from ntier_harness.machine import memory_info
 from ntier_harness.plan import Trial
 from ntier_harness.screen import duration, size
-from ntier_harness.spec import CLIENT, SEARCH_MOST, Spec
+from ntier_harness.spec import CLIENT, Spec
 from ntier_harness.systems.notation import Topology
 
 SHOWN = 4  # nodes of a tier drawn one by one; more are counted
@@ -103,7 +103,8 @@ def search_data(spec: Spec) -> dict[str, Any]:
     """How the loads are chosen; for a search, how many trials that will take."""
     if spec.search == "grid":
         return {"name": "grid"}
-    counts = {"at_most": spec.most_loads * spec.reps, "grid": len(spec.users) * spec.reps}
+    counts = {"usual": spec.most_loads * spec.reps, "at_most": spec.most_loads_if_few * spec.reps,
+              "grid": len(spec.users) * spec.reps}  # fmt: skip
     given = spec.asked_precision is not None
     return {"name": spec.search, "precision": spec.precision, "precision_given": given,
             "by_minutes": spec.asked_loads is not None and not given, **counts}  # fmt: skip
@@ -207,12 +208,12 @@ def plan_text(data: dict[str, Any]) -> str:
     text = "The order of the loads halves the gaps, so a sweep that stops early is a coarse one. Repetitions follow."
     count = f"{len(left)} of {counted(len(trials), 'trial')} to run"
     if how["name"] == "capacity":
-        more = "" if how["precision_given"] or how["by_minutes"] else f" (PRECISION=...: up to {SEARCH_MOST} loads)"
         until = f"until the maximum is known to +-{100 * how['precision']:g} %"
         instead = f" instead of {how['grid']}" if how["grid"] > how["at_most"] else ""
+        few = f", and up to {how['at_most']} while fewer than three loads lie beyond the knee"
         text = (
             f"Loads are searched {'as long as the minutes last' if how['by_minutes'] else until}: "
-            f"{counted(how['at_most'], 'trial')} at most{instead}{more}."
+            f"{counted(how['usual'], 'trial')} at most{instead}{few * (how['at_most'] > how['usual'])}."
         )
         count = f"{len(trials)} chosen so far, {len(left)} of them to run"
     lines += [

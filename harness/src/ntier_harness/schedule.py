@@ -176,12 +176,16 @@ class Search:
         return sorted(k for k, v in tries.items() if k.endswith(".r01") and any(a.outcome == "valid" for a in v))
 
     def _budget(self) -> int:
-        """Loads of its own that it may try: one more for each that had no valid trial when it stopped before."""
-        return self.spec.most_loads + len(self.record().get("lost", []))
+        """Loads of its own that it may try at most."""
+        return self.spec.most_loads_if_few + self._lost()
+
+    def _lost(self) -> int:
+        """How many had no valid trial when it stopped before: it may try one more for each."""
+        return len(self.record().get("lost", []))
 
     def _goal(self) -> dict[str, Any]:
         return {"search": self.spec.search, "grid": list(self.spec.users), "precision": self.spec.precision,
-                "most": self.spec.most_loads}  # fmt: skip
+                "most": self.spec.most_loads, "most_if_few": self.spec.most_loads_if_few}  # fmt: skip
 
     def record(self) -> dict[str, Any]:
         """Goal and decisions so far. Raises WorkError if the file is not what a search writes."""
@@ -235,6 +239,7 @@ class Search:
         others = {m.users for k, m in trials.items() if m and k not in mine and k not in open_ and m.rep == 1}
         # Of a sweep without trials the store may still hold an earlier one's.
         store = self.lab.paths.results / "store" if tries else self.folder / "nothing"
+        more = self._lost() + len(others)
         program = str(Path(sys.executable).with_name("ntier-analysis"))
         if tries:
             self.lab.runner.run(
@@ -243,7 +248,8 @@ class Search:
             )
         done = self.lab.runner.run(
             [program, "search", "--json", "--store", str(store), "--users", ",".join(map(str, self.spec.users)),
-             "--precision", f"{self.spec.precision:g}", "--most", str(self._budget() + len(others)),
+             "--precision", f"{self.spec.precision:g}", "--most", str(self.spec.most_loads + more),
+             "--most-if-few", str(self.spec.most_loads_if_few + more),
              *(part for key in open_ for part in ("--without", key)), self.spec.sweep], timeout=300)  # fmt: skip
         try:
             step = json.loads(done.out)

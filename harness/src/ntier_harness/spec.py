@@ -89,6 +89,11 @@ class Spec:
         return min(SEARCH_MOST, max(SEARCH_LEAST, len(self.users) // 3))
 
     @property
+    def most_loads_if_few(self) -> int:
+        """The same while fewer than three of them lie beyond the knee, where the maximum is a lower bound only."""
+        return self.asked_loads or SEARCH_MOST
+
+    @property
     def middleware(self) -> str:
         """Choice of the variant that is a part of the sweep's key; `none` if the system has none."""
         name = keyed(self.system)

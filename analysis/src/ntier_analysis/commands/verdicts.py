@@ -89,6 +89,9 @@ def search(
         float, typer.Option(help="Relative half-width that the maximum's interval should reach.")
     ] = 0.05,
     most: Annotated[int, typer.Option(help="Largest number of loads to try.")] = 6,
+    most_if_few: Annotated[
+        int, typer.Option(help="The same while fewer than three of them lie beyond the knee, if it is more.")
+    ] = 0,
     without: Annotated[
         list[str] | None, typer.Option(help="Trial to ignore because it is not finished (may be repeated).")
     ] = None,
@@ -102,7 +105,7 @@ def search(
 
     if not re.fullmatch(r"0*[1-9][0-9]{0,8}(,0*[1-9][0-9]{0,8})*", users, re.ASCII):
         raise DataError(f"users: {users!r}: expected whole numbers above 0 with commas (1000,2000)")
-    goal = Goal.over(tuple(sorted({int(u) for u in users.split(",")})), precision, most)
+    goal = Goal.over(tuple(sorted({int(u) for u in users.split(",")})), precision, most, most_if_few)
     step = searched(store, sweep, goal, without or [])
     if json:
         import orjson

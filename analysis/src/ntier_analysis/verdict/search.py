@@ -9,7 +9,8 @@ The rule, stated before any trial runs (which makes the looks fixed ones):
    plateau, first far from those that are there.
    A load that gave no valid trial is not tried again close by; while nothing limits, the search then goes halfway back.
 4. It looks whether to stop only when the plateau has MIN_PLATEAU loads, and after each further one: it stops when the
-   half-width of the pooled interval is at most the stated precision, or when `most` loads were tried.
+   half-width of the pooled interval is at most the stated precision, or when `most` loads were tried. With fewer on
+   the plateau, where a maximum is a lower bound only, it goes on up to `most_if_few` loads.
 Maximum, interval and knee are those of `judge_sweep`: a search and a grid are judged by the same program.
 bench/capacity_search.py measures how stopping by the width of the interval changes its coverage."""
 
@@ -56,17 +57,19 @@ PROMISED = 1.15
 class Goal:
     """What is searched: `grid` are the nominal loads that a full grid would run (lowest and highest bound the search),
     `precision` the half-width of the maximum's 95 % interval relative to it, `most` the number of loads tried at most,
-    `grain`: loads are multiples of it."""
+    `most_if_few` the same while fewer than MIN_PLATEAU loads lie beyond the knee (`most` if it is less), `grain`: loads
+    are multiples of it."""
 
     grid: tuple[int, ...]
     precision: float = 0.05
     most: int = 6
+    most_if_few: int = 0
     grain: int = 50
 
     @classmethod
-    def over(cls, grid: tuple[int, ...], precision: float, most: int) -> Goal:
+    def over(cls, grid: tuple[int, ...], precision: float, most: int, most_if_few: int = 0) -> Goal:
         """The grain is a twentieth of the range if that is less than 50: a range of few users has loads, too."""
-        return cls(grid, precision, most, max(1, min(cls.grain, (grid[-1] - grid[0]) // 20)))
+        return cls(grid, precision, most, most_if_few, max(1, min(cls.grain, (grid[-1] - grid[0]) // 20)))
 
     @property
     def lowest(self) -> int:
@@ -95,7 +98,7 @@ def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dic
     judged = judge_sweep("", "", valid, scale)
     if _enough(judged, goal):
         return Step(None, _precise(judged, goal), "precise")
-    if len(tried) >= goal.most:
+    if len(tried) >= (goal.most if _has_plateau(judged) else max(goal.most, goal.most_if_few)):
         return Step(None, f"{counted(len(tried), 'load')} tried, as many as were allowed", "budget")
     if not valid:
         return _first(tried, goal)
@@ -106,7 +109,12 @@ def next_step(trials: list[TrialData], goal: Goal, scale: float = 1.0, idle: dic
 
 
 def _enough(judged: SweepVerdict, goal: Goal) -> bool:
-    return len(set(judged.plateau_users)) >= MIN_PLATEAU and half_width(judged) <= goal.precision
+    return _has_plateau(judged) and half_width(judged) <= goal.precision
+
+
+def _has_plateau(judged: SweepVerdict) -> bool:
+    """Whether there are enough loads beyond the knee for a maximum that is more than a lower bound."""
+    return len(set(judged.plateau_users)) >= MIN_PLATEAU
 
 
 def half_width(judged: SweepVerdict) -> float:

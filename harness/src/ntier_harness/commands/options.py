@@ -77,7 +77,7 @@ SPEC_OPTIONS = [
     click.option(
         "--precision",
         metavar="P",
-        help="Interval that --search capacity aims at (0.05 is +-5 %), with up to six loads instead of four.",
+        help="Interval that --search capacity aims at (0.05 is +-5 %), with up to six loads in any case.",
     ),
     click.option(
         "--minutes",

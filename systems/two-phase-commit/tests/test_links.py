@@ -200,20 +200,21 @@ print("Task was destroyed but it is pending!", file=sys.stderr)
 """
 RELAY_THAT_DIES = """
 import os, runpy, sys, threading
-threading.Timer(3.0, lambda: print("no more room", file=sys.stderr, flush=True) or os._exit(1)).start()
+threading.Timer(4.0, lambda: print("no more room", file=sys.stderr, flush=True) or os._exit(1)).start()
 runpy.run_path({relay!r}, run_name="__main__")
 """
 
 
 def with_relay(program: str, two, folder: Path, monkeypatch) -> Delays:
     """Delays with this program in place of the relay, for some seconds. They are long enough that a slow machine's way
-    through the relay, 1.6 ms a round trip, is not refused, and short enough that 21 round trips come before its end."""
+    through the relay, 3.9 ms a round trip, is not refused (8.5 ms are allowed), and short enough that 21 round trips,
+    1.8 s, come before its end."""
     (folder / "other.py").write_text(program.format(relay=str(delays.RELAY)))
     monkeypatch.setattr(delays, "RELAY", folder / "other.py")
 
     async def main() -> Delays:
-        async with delays.delayed(nodes_of(two), 15.0) as made:
-            await asyncio.sleep(4)
+        async with delays.delayed(nodes_of(two), 40.0) as made:
+            await asyncio.sleep(5)
         return made
 
     return asyncio.run(main())

@@ -96,6 +96,35 @@ def test_a_range_that_begins_beyond_the_knee_is_not_searched_to_its_end(maximum,
     assert max(users) <= 2500
 
 
+def first_replica_first(t):
+    """The same trial behind a balancer that fills one database after the other."""
+    names = [n for n, tier in t.nodes.items() if tier == "db"]
+    left, cores = sum(t.used_cores[n] for n in names), {}
+    for place, name in enumerate(names):
+        idle = 0.004 * (len(names) - 1 - place)
+        cores[name] = min(0.98 * t.capacity_cores[name], left - idle)
+        left -= cores[name]
+    return replace(t, used_cores=t.used_cores | cores)
+
+
+@pytest.mark.parametrize("idle", [True, False])
+def test_a_full_replica_that_passes_work_on_is_not_the_tiers_end(idle):
+    """Loads went up by a third each, six of them, since the first of four databases was full at each."""
+    network = Network((0.0005, 0.0008, 0.0012, 4 * 0.196 / 110), nodes=(1, 1, 1, 4))
+    low = first_replica_first(trial(network, 1500, 1, SCALE))
+    assert low.used_cores["db1"] > 0.9 * 0.2
+    assert low.used_cores["db4"] < 0.02
+    step = next_step([low], GOAL, SCALE, network.idle_cores() if idle else None)
+    assert step.reason == "beyond the knee"
+    if idle:
+        assert step.users == pytest.approx(1.4 * knee(network), rel=0.1)
+        assert "db saturates first" in step.why
+    two = [low, first_replica_first(trial(network, 2000, 1, SCALE))]
+    assert next_step(two, GOAL, SCALE).users == pytest.approx(1.4 * knee(network), rel=0.15)
+    full = [replace(t, used_cores=t.used_cores | dict.fromkeys(("db2", "db3", "db4"), 0.199)) for t in two]
+    assert "is full at every load" in next_step(full, GOAL, SCALE).why
+
+
 def test_without_a_known_idle_floor():
     found, users, _ = search(DB, idle=False)
     assert len(users) <= 5

@@ -23,17 +23,46 @@ def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = Non
     return sorted(limits, key=lambda found: found[0])
 
 
+def tier_limits(
+    valid: list[TrialData], tiers: list[str], idle_cores: dict[str, float] | None = None
+) -> list[tuple[float, str]]:
+    """The same of all CPUs of a tier together: (throughput at which they are full, tier), lowest first."""
+    limits = []
+    for tier in tiers:
+        names = _replicas(valid, tier)
+        idle = [(idle_cores or {}).get(n) for n in names]
+        capacity = sum(valid[0].capacity_cores.get(n, 1.0) for n in names)
+        known = None if None in idle else float(sum(filter(None, idle)))
+        fit = _fit(_unsaturated(valid, *names), capacity, known)
+        if fit is not None and fit.demand_s > 0:
+            limits.append(((capacity - fit.idle_cores) / fit.demand_s, tier))
+    return sorted(limits)
+
+
 def full_everywhere(valid: list[TrialData]) -> list[str]:
     """Servers whose CPU is saturated at every load that was measured: the law knows nothing of them."""
     servers = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
     return [n for n in servers if any(cpu_used(t, n) is not None for t in valid) and not _unsaturated(valid, n)]
 
 
-def _unsaturated(valid: list[TrialData], name: str) -> list[tuple[float, float]]:
-    """(throughput, cores used) of a node at the loads that do not saturate it."""
-    capacity = valid[0].capacity_cores.get(name, 1.0)
-    points = [(t.load.throughput_per_s, used) for t in valid if (used := cpu_used(t, name)) is not None]
-    return [(x, used) for x, used in points if 100 * used / capacity < UNSATURATED_PCT]
+def passing_on(valid: list[TrialData]) -> list[str]:
+    """Tiers of which some CPU is full at every load, and all of them together at none. A balancer that counts what is
+    pending fills one replica after the other; while answers show nothing of it, the next one takes what is too much
+    for the first."""
+    tiers = dict.fromkeys(valid[0].nodes[n] for n in full_everywhere(valid))
+    return [t for t in tiers if len(_unsaturated(valid, *_replicas(valid, t))) == len(valid)]
+
+
+def _replicas(valid: list[TrialData], tier: str) -> list[str]:
+    return [n for n, of in valid[0].nodes.items() if of == tier]
+
+
+def _unsaturated(valid: list[TrialData], *names: str) -> list[tuple[float, float]]:
+    """(throughput, cores used) of a node, or of several together, at the loads that do not saturate them."""
+    capacity = sum(valid[0].capacity_cores.get(n, 1.0) for n in names)
+    used = [(t.load.throughput_per_s, [cpu_used(t, n) for n in names]) for t in valid]
+    points = [(x, float(sum(filter(None, cores)))) for x, cores in used if None not in cores]
+    return [(x, cores) for x, cores in points if 100 * cores / capacity < UNSATURATED_PCT]
 
 
 def _fit(points: list[tuple[float, float]], capacity: float, idle: float | None) -> Demand | None:

@@ -24,7 +24,7 @@ import numpy as np
 from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users
 from ntier_analysis.verdict.base import base_response
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
-from ntier_analysis.verdict.demands import full_everywhere, law_limits
+from ntier_analysis.verdict.demands import full_everywhere, law_limits, passing_on, tier_limits
 from ntier_analysis.verdict.plateau import limited_levels
 from ntier_analysis.verdict.sweep import judge_sweep
 from ntier_analysis.wording import counted
@@ -142,12 +142,21 @@ def _first(tried: set[int], goal: Goal) -> Step:
 
 
 def _law_knee(valid: list[TrialData], scale: float, idle: dict[str, float] | None) -> tuple[float, str]:
-    """Nominal users at which the utilization law expects the first CPU to saturate, and which one; NaN if unknown."""
-    limits = law_limits(valid, idle)
+    """Nominal users at which the utilization law expects the first CPU to saturate, and which one; NaN if unknown. Of
+    replicas that pass work on to each other it is all of them together."""
+    shared = passing_on(valid)
+    limits = [(limit, name) for limit, name, _ in law_limits(valid, idle) if valid[0].nodes[name] not in shared]
+    limits = sorted([*limits, *tier_limits(valid, shared, idle)])
     if not limits:
         return float("nan"), ""
-    limit, name, _ = limits[0]
+    limit, name = limits[0]
     return knee_users(limit, valid[0].load.think_s, base_response(valid).response_s) / scale, name
+
+
+def _full(valid: list[TrialData]) -> list[str]:
+    """Servers of which the law knows nothing, since their CPU is full at every load."""
+    shared = passing_on(valid)
+    return [name for name in full_everywhere(valid) if valid[0].nodes[name] not in shared]
 
 
 def _upwards(valid: list[TrialData], lost: set[int], goal: Goal, scale: float, idle: dict[str, float] | None) -> Step:
@@ -165,7 +174,7 @@ def _upwards(valid: list[TrialData], lost: set[int], goal: Goal, scale: float, i
             return Step(None, known, "no room")
         return Step(users, f"{known}: a load between", "between")
     knee, name = _law_knee(valid, scale, idle)
-    if full := full_everywhere(valid):
+    if full := _full(valid):
         wanted, text = top, f"the CPU of {' and '.join(full)} is full at every load, although answers do not show it"
     elif np.isfinite(knee):
         wanted, text = BEYOND * knee, f"by the utilization law {name} saturates first, at about {knee:,.0f} users"
@@ -182,7 +191,7 @@ def _over_plateau(valid: list[TrialData], tried: set[int], lost: set[int], judge
     knee, found = judged.knee_users, judged.max_throughput
     assert found is not None
     promised, name = _law_knee(valid, scale, idle)
-    above = promised > PROMISED * knee and not full_everywhere(valid)
+    above = promised > PROMISED * knee and not _full(valid)
     upper = _grain(BEYOND * promised, goal) if above else 0
     if upper > max(tried) and _far(upper, lost, APART * knee):
         text = f"throughput is {found.value:.1f}/s, but by the utilization law {name} allows more: look above"

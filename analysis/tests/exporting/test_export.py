@@ -49,15 +49,49 @@ LINE = re.compile(r'[a-z][a-z0-9_]*\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*\} -
 def test_openmetrics_is_well_formed_and_says_the_verdict(store):
     lines = call(store, "--openmetrics").out.splitlines()
     assert lines[-1] == "# EOF"
-    declared = {line.split()[2] for line in lines if line.startswith("# TYPE")}
+    types = [line.split()[2:] for line in lines if line.startswith("# TYPE")]
+    assert {kind for _, kind in types} == {"gauge"}  # node_exporter's textfile collector drops a file with an info
+    declared = {name for name, _ in types}
     samples = [line for line in lines if not line.startswith("#")]
     for line in samples:
         assert LINE.fullmatch(line), line
-        assert line.partition("{")[0].removesuffix("_info") in declared
+        assert line.partition("{")[0] in declared
     assert any(s.startswith('ntier_verdict_info{sweep="s",') and 'verdict="single"' in s for s in samples)
     (most,) = [s for s in samples if s.startswith("ntier_max_throughput_per_second{")]
     assert float(most.split()[-1]) == pytest.approx(100, rel=0.02)
     assert sum(s.startswith("ntier_trial_throughput_per_second{") for s in samples) == 3
+
+
+@pytest.fixture(scope="module")
+def over_sleep(tmp_path_factory) -> Path:
+    """A sweep over another factor than users, at a scale; its last trial failed, so that no check examined it."""
+    folder, files = tmp_path_factory.mktemp("sleep"), good_import.files()
+    files["trials"] = files["trials"].assign(
+        factor="sleep_s", factor_unit="s", factor_value=[2.0, 0.5, 0.1], mix="browse_only", scale=0.5,
+        users=[400, 2000, 2800], throughput_low_per_s=[20.0, 90.0, 90.0],
+        valid=[True, True, False], invalid_reasons=["", "", "failed"],
+    )  # fmt: skip
+    import_folder(good_import.write(folder / "in", files), folder / "store")
+    return folder / "store"
+
+
+def test_an_export_says_what_its_numbers_are_of(over_sleep):
+    export = Export.model_validate(json.loads(call(over_sleep, "--json").out))
+    assert (export.scale, export.mix, export.factor.name, export.factor.unit) == (0.5, "browse_only", "sleep_s", "s")
+    assert {t.users: t.throughput_interval for t in export.trials}[400][0] == 20
+    samples = call(over_sleep, "--openmetrics").out.splitlines()
+    assert 'ntier_scale{sweep="s"} 0.5' in samples
+    labels = '{sweep="s",trial="u00200",users="400",factor="sleep_s",factor_unit="s",factor_value="2"}'
+    assert f"ntier_trial_throughput_low_per_second{labels} 20" in samples
+
+
+def test_a_trial_that_failed_is_a_failure_for_junit_though_it_has_no_checks(over_sleep):
+    root = ElementTree.fromstring(call(over_sleep, "--junit").out.split("\n", 1)[1])
+    cases = {suite.get("name"): suite[0] for suite in root if ".u" in suite.get("name")}
+    assert {case.get("name") for case in cases.values()} == {"trial is valid"}
+    failed = {name: case.find("failure") for name, case in cases.items() if case.find("failure") is not None}
+    assert [*failed] == ["s.u01400"]
+    assert failed["s.u01400"].get("message") == "not valid: failed"
 
 
 def test_odd_characters_are_escaped(store):

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ntier_analysis.errors import DataError
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.store import verdicts
-from ntier_analysis.verdict.tables import as_json
+from ntier_analysis.verdict.tables import as_json, sweep_scale
 
 SCHEMA_VERSION = 1
 """Raised when a key changes its meaning or goes; new keys do not raise it."""
@@ -33,6 +33,11 @@ class Bottleneck(_Part):
     saturation_interval: Interval
 
 
+class ExportedFactor(_Part):
+    name: str = Field(description="What the sweep changes from trial to trial; `users`, if nothing else.")
+    unit: str
+
+
 class ExportedCheck(_Part):
     id: str
     title: str
@@ -43,14 +48,15 @@ class ExportedCheck(_Part):
 
 class ExportedTrial(_Part):
     trial: str
-    users: int
+    users: int = Field(description="Nominal.")
     factor_value: Number = Field(description="Value of the sweep's factor; the users if there is no other factor.")
     valid: bool
     invalid_reasons: list[str]
     verdict: str
     bottlenecks: list[Bottleneck]
-    throughput_per_s: Number
-    goodput_per_s: Number
+    throughput_per_s: Number = Field(description="Measured.")
+    throughput_interval: Interval
+    goodput_per_s: Number = Field(description="Measured.")
     response_time_mean_ms: Number
     response_time_p50_ms: Number
     response_time_p95_ms: Number
@@ -68,13 +74,16 @@ class Export(_Part):
     schema_version: int = Field(SCHEMA_VERSION, description="Version of this schema.")
     sweep: str
     topology: str
+    mix: str | None = Field(description="Which interactions in which order; null: unknown.")
+    scale: float = Field(description="Measured rates divided by it are nominal; numbers of users are nominal.")
+    factor: ExportedFactor
     verdict: Annotated[str, Field(pattern="^(none|single|multi|hidden|unknown)$")]
     kind: str | None = Field(description="stable, simultaneous or alternating; null: no bottleneck.")
     bottlenecks: list[Bottleneck]
-    max_throughput_per_s: Number
+    max_throughput_per_s: Number = Field(description="Measured.")
     max_throughput_interval: Interval
     max_throughput_at_least: bool = Field(description="The maximum was not reached; it is this or more.")
-    knee_users: Number
+    knee_users: Number = Field(description="Nominal.")
     knee_interval: Interval
     load_model: str
     evidence: list[str]
@@ -93,7 +102,7 @@ OF_THE_TRIAL = (
     "response_time_p99_ms",
 )
 OF_THE_SWEEP = (
-    "sweep", "topology", "verdict", "kind", "max_throughput_per_s", "max_throughput_interval",
+    "sweep", "topology", "factor", "verdict", "kind", "max_throughput_per_s", "max_throughput_interval",
     "max_throughput_at_least", "knee_users", "knee_interval", "load_model", "evidence", "next", "analysis_version",
 )  # fmt: skip
 
@@ -104,7 +113,8 @@ def exported(store: Path, sweep: str) -> Export:
     if sweep not in names:
         raise DataError(f"no sweep {sweep!r} in {store}; there are: {', '.join(names) or 'none'}")
     verdict = as_json(verdicts(store, [sweep])[0])
-    rows = read_table(store, "trials", sweep).set_index("trial")
+    table = read_table(store, "trials", sweep)
+    rows = table.set_index("trial")
     checks = read_table(store, "checks", sweep)
     trials = [
         _trial(trial, rows.loc[trial["trial"]], checks[checks["trial"] == trial["trial"]])
@@ -112,6 +122,8 @@ def exported(store: Path, sweep: str) -> Export:
     ]
     return Export(
         **{name: verdict[name] for name in OF_THE_SWEEP},
+        mix=next(map(str, table["mix"].dropna()), None),
+        scale=sweep_scale(table),
         bottlenecks=_bottlenecks(verdict["bottlenecks"]),
         trials=trials,
         sweep_checks=_checks(read_table(store, "sweep_checks", sweep)),
@@ -125,6 +137,7 @@ def _trial(judged: dict[str, Any], row: pd.Series, checks: pd.DataFrame) -> Expo
     return ExportedTrial(
         **{name: judged[name] for name in same},
         **told,
+        throughput_interval=[_number(row.get(f"throughput_{end}_per_s")) for end in ("low", "high")],
         bottlenecks=_bottlenecks(judged["bottlenecks"]),
         errors=None if pd.isna(errors) else int(errors),
         not_validated=None if unseen is None or pd.isna(unseen) else str(unseen),

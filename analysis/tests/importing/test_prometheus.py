@@ -294,13 +294,51 @@ def test_databases_and_jvms_by_the_default_mapping(tmp_path):
         ("db1", "lock", "", "row_lock_waiting"): 3,
         ("app1", "jvm", "", "gc_pct"): 2,
         ("app1", "memory", "", "heap_used_pct"): 75,
-        ("app1", "pool", "threads", "utilization_pct"): 90,
+        ("app1", "pool", "8080", "utilization_pct"): 90,
         ("app1", "pool", "threads", "active"): 45,
-        ("app2", "pool", "threads", "utilization_pct"): 10,
+        ("app2", "pool", "http-nio-8080", "utilization_pct"): 10,
         ("app2", "pool", "threads", "active"): 20,
         ("app2", "pool", "main", "utilization_pct"): 90,
         ("app2", "pool", "main", "waiting"): 4,
     }
+
+
+@pytest.mark.parametrize(
+    ("busy", "most", "labels", "items"),
+    [
+        ("threads_busy_threads", "threads_config_max_threads", 'name="{}"', ["http-nio-8080", "https-jsse-nio-8443"]),
+        ("threadpool_currentthreadsbusy", "threadpool_maxthreads", 'name="{}"', ["http-nio-8080", "ajp-nio-8009"]),
+        ("threadpool_currentThreadsBusy", "threadpool_maxThreads", 'port="{}",protocol="http-nio"', ["8080", "8443"]),
+    ],
+)
+def test_a_full_connector_is_full_beside_an_empty_one(tmp_path, busy, most, labels, items):
+    series = {}
+    for item, value in zip(items, (200.0, 0.0), strict=True):
+        own = "{" + labels.format(item) + ',instance="app1:9404"}'
+        series |= {f"tomcat_{busy}{own}": [(t, value) for t in SECONDS]}
+        series |= {f"tomcat_{most}{own}": [(t, 200.0) for t in SECONDS]}
+    rows = read(dump(tmp_path / "d", series)).samples.groupby(["metric", "item"])["value"].mean()
+    assert rows["utilization_pct"].to_dict() == {items[0]: 100, items[1]: 0}
+    assert rows["active"].to_dict() == {"threads": 200}
+
+
+def test_a_pool_that_has_no_name_is_that_of_the_threads(tmp_path):
+    series = {
+        'tomcat_threadpool_currentthreadsbusy{instance="app1:9404"}': [(t, 30.0) for t in SECONDS],
+        'tomcat_threadpool_maxthreads{instance="app1:9404"}': [(t, 40.0) for t in SECONDS],
+    }
+    rows = read(dump(tmp_path / "d", series)).samples.query("metric == 'utilization_pct'")
+    assert set(zip(rows["item"], rows["value"], strict=True)) == {("threads", 75.0)}
+
+
+def test_the_cycles_of_a_concurrent_collector_stop_nothing(tmp_path):
+    beans = {"ZGC Cycles": 0.6, "ZGC Major Cycles": 0.3, "Shenandoah Cycles": 0.6, "ZGC": 0.6, "ZGC Pauses": 0.001}
+    series = {
+        f'jvm_gc_collection_seconds_sum{{gc="{bean}",instance="app1:9404"}}': [(t, 1 + s * (t - T0)) for t in SECONDS]
+        for bean, s in beans.items()
+    }
+    rows = read(dump(tmp_path / "d", series)).samples.query("metric == 'gc_pct'")
+    assert rows["value"].to_numpy() == pytest.approx(np.full(60, 0.1))
 
 
 def test_a_mapping_of_ones_own(tmp_path):

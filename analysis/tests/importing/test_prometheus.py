@@ -217,6 +217,58 @@ def test_pools_disks_and_containers_by_the_default_mapping(tmp_path):
     assert metrics.cores == {"app1": 2.0}
 
 
+BOX = '{name="app1",instance="cadvisor:8080"}'
+
+
+def container(scrapes: np.ndarray, used: float = 1.5) -> dict[str, list[tuple[float, float]]]:
+    """A container of 2 CPUs: cAdvisor dates its counters itself, 0.2 to 0.5 s before each scrape; what it was given, and
+    when it began, have the time of the scrape."""
+    own = scrapes - np.random.default_rng(5).uniform(0.2, 0.5, len(scrapes)).round(3)
+    return {
+        "container_cpu_usage_seconds_total" + BOX: [(t, 5 + used * (t - T0)) for t in own],
+        "container_spec_cpu_quota" + BOX: [(t, 200_000.0) for t in scrapes],
+        "container_spec_cpu_period" + BOX: [(t, 100_000.0) for t in scrapes],
+        "container_start_time_seconds" + BOX: [(t, T0 - 900) for t in scrapes],
+        f'scrape_duration_seconds{BOX}': [(t, 0.02) for t in scrapes],
+    }  # fmt: skip
+
+
+def test_counters_that_have_a_clock_of_their_own_have_rates(tmp_path):
+    metrics = read(dump(tmp_path / "d", container(SECONDS)))
+    assert utilization(metrics, "app1").tolist() == pytest.approx([75.0] * 60)
+    assert used(metrics) == pytest.approx(np.full(60, 1.5))
+    assert metrics.cores == {"app1": 2.0}
+    assert metrics.notices == []
+    assert "peaks shorter than the scrape interval of 1 s, which are averaged away" in metrics.unknown
+
+
+def test_a_missing_scrape_is_none_also_beside_another_clock(tmp_path):
+    metrics = read(dump(tmp_path / "d", container(np.delete(SECONDS, slice(20, 25)))))
+    assert utilization(metrics, "app1").isna().sum() == 1
+    assert utilization(metrics, "app1").dropna().tolist() == pytest.approx([75.0] * 54)
+    assert any("app1: 5 scrapes of cadvisor missing (14:13:3" in text for text in metrics.notices)
+
+
+def test_a_restart_beside_another_clock_is_within_two_intervals(tmp_path):
+    """The counter is already larger than before."""
+    series = container(SECONDS)
+    used_s, begun = (f"container_{name}{BOX}" for name in ("cpu_usage_seconds_total", "start_time_seconds"))
+    series[used_s][30:] = [(t, v + 5000) for t, v in series[used_s][30:]]
+    series[begun][30:] = [(t, T0 + 29.3) for t, _ in series[begun][30:]]
+    values = utilization(read(dump(tmp_path / "d", series)), "app1")
+    assert values.isna().sum() == 2
+    assert values.dropna().tolist() == pytest.approx([75.0] * 58)
+
+
+def test_a_gauge_that_is_gone_holds_no_longer_than_a_scrape(tmp_path):
+    series = container(SECONDS)
+    for name in ("quota", "period"):
+        del series[f"container_spec_cpu_{name}{BOX}"][30:]
+    values = utilization(read(dump(tmp_path / "d", series)), "app1")
+    assert values.notna().sum() == 30
+    assert used(read(dump(tmp_path / "e", series))) == pytest.approx(np.full(60, 1.5))
+
+
 def test_a_burst_is_not_throttled_all_the_time(tmp_path):
     """Two periods in ten of 100 ms had work, both more than the quota."""
     box = '{name="app1",instance="cadvisor:8080"}'

@@ -87,13 +87,14 @@ class Reader:
         name = node[0]
         whole = self._merged(name, rules, series)
         whole = self._without_repeats(exporter, rules, whole)
-        times = np.unique(np.concatenate([s.t for s in whole])) if whole else np.array([])
-        if len(times) < 2:
+        clocks = _clocks(whole)
+        if not clocks:
             return
-        nominal = float(np.median(np.diff(times)))
-        self._intervals.append(nominal)
-        self._say_missing(exporter, name, times, nominal)
-        took = self._duration(name, series, times, nominal)
+        nominal = {metric: float(np.median(np.diff(times))) for metric, times in clocks.items()}
+        most = max(clocks, key=lambda metric: len(clocks[metric]))
+        self._intervals += nominal.values()
+        self._say_missing(exporter, name, clocks[most], nominal[most])
+        took = self._duration(name, series, clocks[most], nominal[most])
         scrapes = Scrapes(nominal, self._restarts(exporter, rules, name, whole), took)
         tables, cores = [], None
         of_host = CORES if self._containers and rules.machine else ()
@@ -192,20 +193,29 @@ class Reader:
                 "was its instance renamed? then name both: --node NODE=OLD --node NODE=NEW"
             )
 
-    def _restarts(self, exporter: str, rules: Exporter, node: str, series: list[Series]) -> set[float]:
-        times: set[float] = set()
-        for s in series:
+    def _restarts(self, exporter: str, rules: Exporter, node: str, series: list[Series]) -> set[tuple[float, float]]:
+        """(last reading before, first after) of each."""
+        found: set[tuple[float, float]] = set()
+        for s in (s for s in series if s.name in (rules.started, rules.uptime)):
             step = np.diff(s.v)
-            if s.name == rules.started:
-                times |= set(s.t[1:][np.abs(step) > RESTART_S].tolist())
-            elif s.name == rules.uptime:
-                times |= set(s.t[1:][step < 0].tolist())
-        if times:
+            other = np.abs(step) > RESTART_S if s.name == rules.started else step < 0
+            found |= set(zip(s.t[:-1][other].tolist(), s.t[1:][other].tolist(), strict=True))
+        if found:
+            seen = _moments(sorted({after for _, after in found}))
             self._notices.append(
-                f"{self._source}: {node} ({exporter}) was restarted, seen at {_moments(sorted(times))}: its counters "
-                "began anew, no values there"
+                f"{self._source}: {node} ({exporter}) was restarted, seen at {seen}: its counters began anew, no "
+                "values there"
             )
-        return times
+        return found
+
+
+def _clocks(series: list[Series]) -> dict[str, np.ndarray]:
+    """Metric -> when it was read, of those that were read twice."""
+    parts: dict[str, list[np.ndarray]] = defaultdict(list)
+    for s in series:
+        parts[s.name].append(s.t)
+    times = {name: np.unique(np.concatenate(some)) for name, some in parts.items()}
+    return {name: t for name, t in times.items() if len(t) > 1}
 
 
 def _target(series: Series) -> tuple[str, str]:

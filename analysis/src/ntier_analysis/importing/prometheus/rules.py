@@ -21,11 +21,13 @@ MISSED = 1.5
 
 @dataclass(frozen=True)
 class Scrapes:
-    """The scrapes of one exporter on one node. `took`: time of a scrape -> its duration, s; empty if nobody told it.
-    `resets`: counter -> when it began anew, filled while rates are made."""
+    """The scrapes of one exporter on one node. `nominal`: metric -> median interval, s; an exporter may date some of
+    them itself (cAdvisor), on a clock beside that of the scrapes. `restarts`: between which two readings each was.
+    `took`: time of a scrape -> its duration, s; empty if nobody told it. `resets`: counter -> when it began anew,
+    filled while rates are made."""
 
-    nominal: float
-    restarts: set[float]
+    nominal: dict[str, float]
+    restarts: set[tuple[float, float]]
     took: pd.Series
     resets: dict[str, set[float]] = field(default_factory=lambda: defaultdict(set))
 
@@ -37,19 +39,18 @@ class Scrapes:
 def evaluated(rule: Rule, series: list[Series], scrapes: Scrapes) -> Iterator[tuple[str, pd.Series, np.ndarray]]:
     """(item, values by time, lengths of their intervals or nan) of each item of the rule."""
     value = [_term(term, rule, series, scrapes) for term in rule.value]
-    of = [_term(term, rule, series, scrapes) for term in rule.of]
-    times = [_term(term, rule, series, scrapes) for term in rule.times]
+    of, times = ([_term(term, rule, series, scrapes) for term in terms] for terms in (rule.of, rule.times))
     items = sorted({item for parts in value for item in parts})
     for item in items:
         result = _together([p[item] for p in value if item in p], largest=rule.largest)
-        for parts, divides in ((times, False), (of, True)):
+        for parts, terms, divides in ((times, rule.times, False), (of, rule.of, True)):
             if not parts:
                 continue
             other = _together([p[item] for p in parts if item in p])
             if other is None:
                 result = None
                 break
-            other = other.reindex(result.index)
+            other = _at(result.index, other, terms, scrapes)
             other = other.where(other > 0) if divides else other  # an interface without a known speed says -1
             result = result / other if divides else result * other
         if result is None:
@@ -61,6 +62,14 @@ def evaluated(rule: Rule, series: list[Series], scrapes: Scrapes) -> Iterator[tu
         if rates:  # the first reading of a counter has no rate
             result, before = result.iloc[1:], before[1:]
         yield item or rule.named, result.replace([np.inf, -np.inf], np.nan), before
+
+
+def _at(times: pd.Index, other: pd.Series, terms: list[Term], scrapes: Scrapes) -> pd.Series:
+    """A gauge holds until it is read again, unless a scrape is missing; a rate is of its own interval only."""
+    if any(term.rate for term in terms):
+        return other.reindex(times)
+    nominal = max(scrapes.nominal.get(term.metric, 0.0) for term in terms)
+    return other.reindex(times, method="ffill", tolerance=MISSED * nominal)
 
 
 def _together(parts: list[pd.Series], *, largest: bool = False) -> pd.Series | None:
@@ -97,10 +106,11 @@ def _term(term: Term, rule: Rule, series: list[Series], scrapes: Scrapes) -> dic
 
 def _rate(s: Series, scrapes: Scrapes) -> np.ndarray:
     """Per second, one value per reading, the first NaN."""
-    between = np.diff(s.t)
-    at = Clock(s.t, between, between > MISSED * scrapes.nominal, scrapes.nominal)
-    step, _ = deltas(s.v, at)
-    anew = np.isin(s.t[1:], list(scrapes.restarts))
+    between, nominal = np.diff(s.t), scrapes.nominal.get(s.name, np.inf)
+    step, _ = deltas(s.v, Clock(s.t, between, between > MISSED * nominal, nominal))
+    anew = np.zeros(len(between), dtype=bool)
+    for before, after in scrapes.restarts:
+        anew |= (s.t[:-1] < after) & (s.t[1:] > before)
     resets_at = s.t[1:][(np.diff(s.v) < 0) & ~anew]
     if len(resets_at):
         scrapes.resets[s.name] |= set(resets_at.tolist())

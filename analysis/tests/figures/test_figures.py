@@ -323,5 +323,7 @@ def test_nothing_is_claimed_of_invalid_loads_or_of_what_is_not_drawn():
     assert one.finding == "One valid load, 1,000 users: 14.2 interactions/s."
     assert "grey band" not in one.caption
     assert "pooled plateau" not in labels(one)
-    some = loads.throughput(trials(invalid=USERS[2:]), None)
+    some = loads.throughput(trials(invalid=USERS[2:]), None, verdict="none")
     assert some.finding == "No plateau was reached: throughput follows N/(Z+R) up to 2,000 users."
+    unknown = loads.throughput(trials(invalid=USERS[2:]), None, verdict="unknown")
+    assert unknown.finding == "Throughput is 14.2 to 28.4 interactions/s, most at 2,000 users."

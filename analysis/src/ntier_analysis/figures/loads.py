@@ -64,10 +64,13 @@ class Plateau:
         return self.knee_users is not None and bool(trials.loc[trials["valid"], "users"].min() >= self.knee_users)
 
 
-def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | None = None) -> Drawing:
+def throughput(
+    trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | None = None, verdict: str = ""
+) -> Drawing:
     """Throughput and goodput against users with 95 % intervals, the interactive law and the pooled plateau.
 
-    trials: columns of the store's table trials, one sweep. model: drawn beside the measurement, with its band."""
+    trials: columns of the store's table trials, one sweep. model: drawn beside the measurement, with its band.
+    verdict: `none` if nothing limits, so that throughput follows the law up to the highest load."""
     valid = trials[trials["valid"]]
     scale = float(trials["scale"].iloc[0])
     with styled():
@@ -95,7 +98,7 @@ def throughput(trials: pd.DataFrame, plateau: Plateau | None, model: Forecast | 
     return Drawing(
         "throughput",
         figure,
-        _throughput_finding(valid, plateau, bool(np.isfinite(law(trials)[1]))),
+        _throughput_finding(valid, plateau, bool(np.isfinite(law(trials)[1])), verdict),
         _throughput_caption(trials, plateau) + model_caption(model),
         _loads(trials),
     )
@@ -323,13 +326,13 @@ def _loads(trials: pd.DataFrame) -> pd.DataFrame:
     return trials[columns].sort_values(["users", "rep"])
 
 
-def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None, thinkers: bool) -> str:
+def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None, thinkers: bool, verdict: str) -> str:
     if valid.empty:
         return NOTHING_VALID
     if plateau is None and valid["users"].nunique() == 1:
         rate = _rate(valid["throughput_per_s"].mean())
         return f"One valid load, {valid['users'].iloc[0]:,} users: {rate} interactions/s."
-    if not thinkers:
+    if not thinkers or (plateau is None and verdict != "none"):
         means = valid.groupby("users")["throughput_per_s"].mean()
         return f"Throughput is {means.min():.3g} to {means.max():.3g} interactions/s, most at {means.idxmax():,} users."
     if plateau is None:

@@ -48,7 +48,10 @@ def load_figures(data: SweepData) -> list[Pair]:
     model = None if isinstance(data.forecast, str) else data.forecast
     tails = percentiles.of_trials(data.interactions, trials)
     pairs = [
-        Pair(loads.throughput(trials, plateau, model), interactive.throughput(trials, plateau, model)),
+        Pair(
+            loads.throughput(trials, plateau, model, data.verdict["verdict"]),
+            interactive.throughput(trials, plateau, model),
+        ),
         Pair(loads.response_time(trials, tails), interactive.response_time(trials, tails)),
     ]
     if len(cpu):

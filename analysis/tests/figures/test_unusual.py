@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from ntier_analysis.figures import course, densities, loads
+from matplotlib.text import Text
+from ntier_analysis.figures import course, densities, interactions, loads, percentiles, timeline
 from ntier_analysis.figures.drawing import LONGEST_STEM, Drawing
 from ntier_analysis.figures.load_axis import over
 from ntier_analysis.report import interactive
@@ -133,3 +134,33 @@ def test_the_closed_model_has_its_band_on_the_page_too():
     (fill,) = [t for t in traces if t.get("fill") == "tonexty"]
     assert fill["y"] == [60.0, 60.0]
     assert traces[traces.index(fill) - 1]["y"] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["/a/${id}/b/${id}", "$_$", "price in $"])
+def test_names_of_the_data_are_no_formulas(name):
+    times = 1000 + np.linspace(0, 39, 400)
+    done = pd.DataFrame({"trial": "u01000.r01", "t_s": times, "phase": "run", "interaction": name, "ok": True})
+    done = done.assign(response_time_ms=np.linspace(1, 99, 400))
+    rows = trials(invalid=(1000,)).assign(invalid_reasons=name)
+    trial = next(rows.itertuples())
+    pools = pd.DataFrame([pool(0.7), pool(0.9, 2000)]).assign(item=name)
+    drawn = [percentiles.percentiles(done, trial), interactions.long_interactions(done, "u01000.r01", 1000)]
+    drawn += [loads.pools(pools, 1.0), timeline.timeline(done, rows.iloc[:1])]
+    for drawing in drawn:
+        drawing.figure.draw_without_rendering()
+        texts = [text for text in drawing.figure.findobj(Text) if name in text.get_text()]
+        assert texts
+        assert not any(text.get_parse_math() for text in texts)
+
+
+def test_interactive_figures_mark_invalid_trials_as_the_static_ones_do():
+    rows = pd.DataFrame([pool(0.7), pool(0.9, 2000) | {"valid": False}])
+    rows = rows.assign(saturation_low=0.6, saturation_high=1.0, n_effective=40)
+    for plot, axes in ((interactive.utilization(rows), 2), (interactive.pools(rows), 1)):
+        marks = [trace for trace in plot["data"] if trace["name"] == "INVALID trial"]
+        assert [trace["x"] for trace in marks] == [[2000.0]] * axes
+        assert all(trace["text"][0].startswith("app1") for trace in marks)
+    done = pd.DataFrame({"trial": ["u01000.r01", "u02000.r01"], "t_s": 1001.5, "ok": True})
+    lines = interactive.timeline(timeline.timeline(done, trials(invalid=(2000,)).iloc[:2]).data)["data"]
+    assert [line["name"] for line in lines] == ["1,000 users (5-s mean)", "2,000 users (5-s mean), INVALID"]
+    assert lines[1]["line"]["color"] != lines[0]["line"]["color"]

@@ -73,7 +73,7 @@ def _counts(rows: pd.DataFrame, trial) -> pd.DataFrame:
     bad, _ = np.histogram(time_s[~ok], edges)
     second_s, run_s = edges[:-1], trial.run_end_s - trial.run_start_s
     phase = np.where(second_s < 0, "ramp_up", np.where(second_s < run_s, "run", "ramp_down"))
-    labels = {"trial": trial.trial, "users": trial.users, "phase": phase}
+    labels = {"trial": trial.trial, "users": trial.users, "valid": trial.valid, "phase": phase}
     return pd.DataFrame(labels | {"t_s": second_s, "completed_per_s": good, "errors_per_s": bad})
 
 

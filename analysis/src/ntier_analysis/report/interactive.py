@@ -136,6 +136,9 @@ def utilization(saturation: pd.DataFrame) -> Json:
         if rows["saturation"].max() >= BAND_FROM:
             right["error_y"] = _errors(rows, "saturation", "saturation_low", "saturation_high", look.color)
         traces.append(_line(rows["users"], rows["saturation"], node, **style) | right)
+    traces += _invalid(saturation, "utilization_mean_pct", "node")
+    right = {"xaxis": "x2", "yaxis": "y2", "showlegend": False}
+    traces += [trace | right for trace in _invalid(saturation, "saturation", "node")]
     layout = _layout(axis_label(), "mean CPU utilization [%]", y={"range": [0, 103]})
     layout["xaxis"]["domain"] = [0, 0.45]
     layout["xaxis2"] = layout["xaxis"] | {"domain": [0.55, 1], "anchor": "y2"}
@@ -157,6 +160,8 @@ def pools(saturation: pd.DataFrame) -> Json:
         )
         for number, ((tier, node, item), rows) in enumerate(groups)
     ]
+    named = (saturation["node"] + " " + saturation["item"]).str.strip()
+    traces += _invalid(saturation.assign(full_pct=100 * saturation["saturation"], pool=named), "full_pct", "pool")
     return {
         "data": traces,
         "layout": _layout(axis_label(), "share of the run when full [%]", y={"range": [-3, 103]}),
@@ -217,8 +222,8 @@ def timeline(counts: pd.DataFrame) -> Json:
         _line(
             rows["t_s"] + 0.5,
             rows["completed_per_s"].rolling(5, center=True, min_periods=1).mean(),
-            in_its_words(f"{rows['users'].iloc[0]:,} users (5-s mean)"),
-            palette[number % len(palette)],
+            in_its_words(f"{rows['users'].iloc[0]:,} users (5-s mean)") + ("" if rows["valid"].all() else ", INVALID"),
+            palette[number % len(palette)] if rows["valid"].all() else INVALID_COLOR,
             dash=CYCLE[number % len(CYCLE)],
             mode="lines",
         )
@@ -252,12 +257,13 @@ def _errors(rows: pd.DataFrame, value: str, low: str, high: str, color: str) -> 
     }  # fmt: skip
 
 
-def _invalid(rows: pd.DataFrame, column: str) -> list[Json]:
+def _invalid(rows: pd.DataFrame, column: str, told: str = "invalid_reasons") -> list[Json]:
+    """`told`: the column with what a mark says."""
     bad = rows[~rows["valid"].astype(bool)].dropna(subset=[column])
     if bad.empty:
         return []
     trace = _line(bad["users"], bad[column], "INVALID trial", INVALID_COLOR, symbol="x", mode="markers")
-    return [trace | {"text": bad["invalid_reasons"].tolist(), "hovertemplate": "INVALID: %{text}<extra></extra>"}]
+    return [trace | {"text": bad[told].tolist(), "hovertemplate": "INVALID: %{text}<extra></extra>"}]
 
 
 def _layout(x_title: str, y_title: str, y: Json | None = None) -> Json:

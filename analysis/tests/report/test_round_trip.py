@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import good_import
 import pandas as pd
 import pytest
+from ntier_analysis.importing import import_folder
+from ntier_analysis.report.data import read_sweep
+from ntier_analysis.report.page import write_tables
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 
@@ -51,3 +55,18 @@ def test_a_reports_trials_with_their_samples_are_an_import(report, tmp_path):
     assert [(b.tier, b.resource, b.nodes) for b in ours.bottlenecks] == [
         (b.tier, b.resource, b.nodes) for b in theirs.bottlenecks
     ]
+
+
+def test_the_trials_of_a_sweep_over_another_factor_are_an_import_too(tmp_path):
+    files = good_import.files(interactions=False)
+    files["trials"] = files["trials"].assign(factor="sleep_s", factor_unit="s", factor_value=[2.0, 0.5, 0.1])
+    import_folder(good_import.write(tmp_path / "in", files), tmp_path / "store")
+    tables = tmp_path / "tables"
+    write_tables(read_sweep(tmp_path / "store", "s"), tables)
+    (tmp_path / "in" / "trials.csv").write_bytes((tables / "trials.csv").read_bytes())
+    import_folder(tmp_path / "in", tmp_path / "again")
+    before, after = (read_table(tmp_path / name, "trials").set_index("trial") for name in ("store", "again"))
+    for column in ("users", "factor_value"):
+        assert before[column].to_dict() == after[column].to_dict()
+    shares = pd.read_csv(tables / "saturation.csv", comment="#").set_index("trial")["users"]
+    assert shares.to_dict() == before["users"].to_dict()

@@ -74,6 +74,8 @@ class SweepData:
     """The raw trials that are still there, for what only logs tell; none if imported or moved away."""
     from_above: pd.DataFrame
     """Trials that came from above, which no other frame has; columns of the store's table."""
+    stored_users: pd.Series
+    """Trial -> its users, also if the sweep is over another factor."""
 
     @cached_property
     def recovery(self) -> list[Recovery]:
@@ -156,6 +158,7 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
     trials = read_table(store, "trials", sweep)
     if trials.empty:
         raise DataError(f"sweep {sweep} in {store} has no trial, so there is nothing to report")
+    stored_users = trials.set_index("trial")["users"]
     trials["users"] = loads(trials)
     trials = trials.sort_values(["users", "rep", "trial"], ignore_index=True)
     trials["valid"] = trials["valid"].fillna(False).astype(bool)
@@ -194,6 +197,7 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
         samples=read_table(store, "samples", sweep, columns=SAMPLE_COLUMNS, filters=OTHER_RESOURCES),
         raw_trials={t.manifest.trial: t for t in raw_trials},
         from_above=read_table(store, "from_above", sweep),
+        stored_users=stored_users,
     )
 
 

@@ -38,7 +38,7 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
         with placed(pair.drawing.figure):
             save(pair.drawing, data.origin, folder / "figures")
             shown[pair.drawing.name] = embedded(pair, data.origin)
-    _write_tables(data, folder / "tables")
+    write_tables(data, folder / "tables")
     context |= {
         "figures": {
             "loads": [shown[p.drawing.name] for p in loads],
@@ -164,11 +164,13 @@ def _knee_ends(verdict: dict) -> str:
     return "" if low is None or high is None else f" [{words.rounded(low)}, {words.rounded(high)}]"
 
 
-def _write_tables(data: SweepData, folder: Path) -> None:
+def write_tables(data: SweepData, folder: Path) -> None:
+    """The frames as CSV files; with `trials.csv` the sweep can be imported again."""
     folder.mkdir(parents=True, exist_ok=True)
+    trials, saturation = (f.assign(users=f["trial"].map(data.stored_users)) for f in (data.trials, data.saturation))
     frames = {
-        "trials": data.trials,
-        "saturation": data.saturation,
+        "trials": trials,
+        "saturation": saturation,
         "checks": data.checks,
         "sweep_checks": data.sweep_checks,
         "nodes": data.nodes,

@@ -35,8 +35,8 @@ display(sweep.verdict)
 # Up to which load does throughput follow N/(Z+R)?
 
 # %%
-rate = sweep.figure("throughput")
-display(rate, Markdown(rate.finding))
+for rate in sweep.figures("throughput"):
+    display(rate, Markdown(rate.finding))
 
 # %% [markdown]
 # ## Densities

@@ -43,7 +43,7 @@ sweep.verdict.trials.drop(columns=["evidence", "verdict"]).set_index("trial").jo
 # ## Utilization and saturation over the users
 
 # %%
-for drawing in (sweep.figure("utilization"), sweep.figure("throughput")):
+for drawing in sweep.figures("utilization", "throughput"):
     display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
 
 # %% [markdown]

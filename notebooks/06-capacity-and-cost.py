@@ -46,6 +46,7 @@ cost.round(3)
 
 # %%
 for sweep in store:
-    drawing = sweep.figure("response-time")
-    display(Markdown(f"## {sweep.name}"), drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
+    display(Markdown(f"## {sweep.name}"))
+    for drawing in sweep.figures("response-time"):
+        display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
     display(sweep.demands.round(3))

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +22,8 @@ runner = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(runner)
 import ntier_analysis as na  # noqa: E402
 from ntier_analysis.demo import unpack  # noqa: E402
+from ntier_analysis.store.schema import TABLES  # noqa: E402
+from ntier_analysis.store.tables import read_table, write_tables  # noqa: E402
 from ntier_analysis.verdict.store import judge_again  # noqa: E402
 
 pytestmark = pytest.mark.whole
@@ -49,6 +52,27 @@ def test_runs_and_shows_figures(name, executed):
     outputs = [o for c in nbformat.read(executed(name), 4).cells if c.cell_type == "code" for o in c.outputs]
     assert sum("image/png" in o.get("data", {}) for o in outputs) >= 2
     assert not [o for o in outputs if o.output_type in ("error", "stream")]
+
+
+@pytest.fixture(scope="module")
+def bare(store, tmp_path_factory) -> Path:
+    """A store whose sweep failed: no valid trial, no maximum, no sample of a CPU."""
+    folder, sweep = tmp_path_factory.mktemp("bare"), na.Store(store).sweeps[0]
+    failed = {"valid": False, "invalid_reasons": "failed", "state": "failed"}
+    unknown = dict.fromkeys(("throughput_per_s", "goodput_per_s", "response_time_mean_ms"), np.nan)
+    trials = read_table(store, "trials", sweep).assign(**failed, **unknown)
+    nothing = {name: read_table(store, name, sweep).iloc[:0] for name in TABLES}
+    write_tables(folder, sweep, nothing | {"trials": trials, "nodes": read_table(store, "nodes", sweep)})
+    judge_again(folder, [])
+    return folder
+
+
+@pytest.mark.parametrize("path", list(runner.notebooks().values()), ids=lambda p: p.stem)
+def test_runs_on_a_store_without_a_valid_trial(path, bare):
+    scope: dict[str, object] = {}
+    for cell in runner.load(path, {"STORE": str(bare)}).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, scope)
 
 
 @pytest.mark.parametrize("path", list(runner.notebooks().values()), ids=lambda p: p.stem)

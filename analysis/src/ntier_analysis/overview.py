@@ -13,6 +13,7 @@ from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
 
 SLO_PERCENTILE = "response_time_p95_ms"
+NUMBERS = ("max_throughput_per_s", "low", "high", "nominal_per_s", "knee_users", "users_within_slo")
 SAME = ["mix", "middleware", "scale", "setting"]
 
 
@@ -23,7 +24,8 @@ def overview(store: Path) -> pd.DataFrame:
     users_within_slo (highest load of which all valid trials keep 95 % within the objective; NaN without
     one)."""
     rows = [_row(store, as_json(v)) for v in verdicts(store, [])]
-    return pd.DataFrame(rows)
+    frame = pd.DataFrame(rows)
+    return frame.astype({name: float for name in NUMBERS if name in frame})  # also where no sweep has any
 
 
 def _row(store: Path, verdict: dict) -> dict:

@@ -34,6 +34,13 @@ def sweep(store) -> na.Sweep:
     return store.sweep(SWEEP)
 
 
+def test_figures_that_a_sweep_does_not_have_are_left_out(sweep):
+    assert [d.name for d in sweep.figures("pools of none", "response-time", "throughput")] == [
+        "throughput",
+        "response-time",
+    ]
+
+
 # ---- examples ------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from ntier_analysis.demo import SWEEP, unpack
 from ntier_analysis.figures import overview as figures
 from ntier_analysis.figures.interactions import by_interaction, long_interactions
 from ntier_analysis.overview import lacking, overview, pairs
-from ntier_analysis.store.tables import read_table
+from ntier_analysis.store.tables import read_table, write_tables
 
 DEFAULT = SWEEP.replace("1M", "1P")
 POSTGRESQL = f"{DEFAULT}.xd86811"
@@ -30,6 +30,16 @@ def test_a_row_per_sweep(frame):
     assert rows.loc[SWEEP, ["dbms", "nodes", "verdict", "bottleneck"]].tolist() == ["M", 4, "single", "db cpu"]
     assert rows.loc[SWEEP, "nominal_per_s"] == pytest.approx(rows.loc[SWEEP, "max_throughput_per_s"] / 0.2)
     assert rows["at_least"].to_dict() == {SWEEP: False, DEFAULT: True, POSTGRESQL: True}
+
+
+def test_numbers_are_numbers_also_where_no_sweep_has_a_maximum(store, tmp_path):
+    rows = read_table(store, "trials", SWEEP).assign(valid=False, slo_ms=np.nan)
+    nothing = {name: read_table(store, name, SWEEP).iloc[:0] for name in ("samples", "interactions")}
+    write_tables(tmp_path, SWEEP, nothing | {"trials": rows, "nodes": read_table(store, "nodes", SWEEP)})
+    frame = overview(tmp_path)
+    numbers = frame[["nominal_per_s", "low", "high", "knee_users"]]
+    assert numbers.isna().all(axis=None)
+    assert {kind.kind for kind in numbers.dtypes} == {"f"}
 
 
 def test_users_within_the_objective_are_those_before_the_first_load_that_breaks_it(store, frame):

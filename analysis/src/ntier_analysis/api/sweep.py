@@ -226,15 +226,17 @@ class Sweep:
 
     # ---- figures ----
 
-    def figures(self) -> list[Drawing]:
+    def figures(self, *names: str) -> list[Drawing]:
         """The report's figures over the loads: throughput, response time, utilization, pools, course of three trials.
+        With names those of them that this sweep has: nothing is drawn of what was not measured.
 
         >>> import ntier_analysis as na
         >>> [d.name for d in na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").figures()][:2]
         ['throughput', 'response-time']
         """
         with over(*self._data.factor, self._data.order):
-            return [pair.drawing for pair in load_figures(self._data)]
+            drawings = [pair.drawing for pair in load_figures(self._data)]
+        return [d for d in drawings if d.name in names] if names else drawings
 
     def figure(self, name: str) -> Drawing:
         """One of `figures()` by its name. Raises DataError for an unknown one, naming those of this sweep."""

@@ -91,6 +91,7 @@ def test_the_command_writes_the_file_and_prints_what_is_to_be_seen(store, tmp_pa
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     assert out.read_bytes().startswith(b"%PDF")
+    assert b"/Type3" not in out.read_bytes(), "text stays text"
     assert "CPU of db1 is at or above 95 %" in result.output
 
 

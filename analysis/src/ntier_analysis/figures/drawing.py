@@ -94,14 +94,16 @@ def placed(figure: Figure) -> Iterator[None]:
 
 
 @contextmanager
-def _small_fonts() -> Iterator[None]:
-    """Inside, fonts in a PDF have no `FONT_LAYOUT`: to cut these tables down to the glyphs of each file took a tenth of
-    the time of a report. matplotlib passes no option of the kind to fontTools, so its default is changed."""
+def pdf_fonts() -> Iterator[None]:
+    """Inside, fonts in a PDF are TrueType, so that its text stays text, and have no `FONT_LAYOUT`: to cut these tables
+    down to the glyphs of each file took a tenth of the time of a report. matplotlib passes no option of the kind to
+    fontTools, so its default is changed."""
     name = "_drop_tables_default"
     dropped = getattr(subset.Options, name, [])
     setattr(subset.Options, name, [*dropped, *FONT_LAYOUT])
     try:
-        yield
+        with mpl.rc_context({"pdf.fonttype": 42}):
+            yield
     finally:
         setattr(subset.Options, name, dropped)
 
@@ -111,13 +113,13 @@ def save(drawing: Drawing, origin: Origin, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / drawing.name
     common = {"Title": drawing.finding, "Creator": "Ntier"}
-    with mpl.rc_context({"pdf.fonttype": 42}), placed(drawing.figure):
+    with placed(drawing.figure):
         png, pdf, csv = (stem.with_name(stem.name + end) for end in (".png", ".pdf", ".csv"))
         png_info = common | {"Description": drawing.caption, "Source": origin.text()}
         pdf_info = common | {"Subject": drawing.caption, "Keywords": origin.text(), "CreationDate": None}
         with replacing(png) as file:
             drawing.figure.savefig(file, format="png", dpi=300, metadata=png_info)
-        with replacing(pdf) as file, _small_fonts():
+        with replacing(pdf) as file, pdf_fonts():
             drawing.figure.savefig(file, format="pdf", metadata=pdf_info)
     write_csv(drawing.data, csv, origin)
     return [png, pdf, csv]

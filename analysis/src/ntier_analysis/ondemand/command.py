@@ -11,7 +11,7 @@ import pandas as pd
 from ntier_analysis.contracts.files import check_file, replacing
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures import course, events, percentiles, sequence, tiers, timeline
-from ntier_analysis.figures.drawing import Drawing, Origin, svg
+from ntier_analysis.figures.drawing import Drawing, Origin, pdf_fonts, svg
 from ntier_analysis.figures.load_axis import over
 from ntier_analysis.figures.style import resource_name, tier_order
 from ntier_analysis.report import drawings, measured
@@ -41,7 +41,7 @@ def run(store: Path, sweep: str, request: Request, out: Path) -> str:
     check_file(out, "--out")
     _used(request)
     data = read_sweep(store, sweep)
-    with over(*data.factor, data.order):
+    with over(*data.axis):
         drawing = draw(data, request)
     write(drawing, data.origin, out)
     return f"{out}\n{drawing.finding}\n{drawing.caption}"
@@ -76,7 +76,7 @@ def write(drawing: Drawing, origin: Origin, out: Path) -> None:
     fields = {".png": ("Description", "Source"), ".pdf": ("Subject", "Keywords")}[out.suffix]
     metadata = {"Title": drawing.finding, "Creator": "Ntier"}
     metadata |= dict(zip(fields, (drawing.caption, origin.text()), strict=True))
-    with replacing(out) as file:
+    with replacing(out) as file, pdf_fonts():
         drawing.figure.savefig(file, format=out.suffix[1:], dpi=300, metadata=metadata)
 
 

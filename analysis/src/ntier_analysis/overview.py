@@ -98,7 +98,7 @@ def lacking(frame: pd.DataFrame) -> list[str]:
         sentences.append("Missing for a comparison of DBMS: two sweeps that differ only in the DBMS.")
     if not pairs(frame, "low_cost"):
         sentences.append("Missing for a comparison of node types: two sweeps that differ only in low-cost nodes (`L`).")
-    bound = frame.loc[frame["at_least"], "sweep"].tolist()
+    bound = frame.loc[frame["at_least"] & frame["nominal_per_s"].notna(), "sweep"].tolist()
     if bound:
         sentences.append(f"Only lower bounds of the maximum (too few loads beyond the knee): {', '.join(bound)}.")
     return sentences

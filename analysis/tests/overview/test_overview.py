@@ -1,5 +1,6 @@
 """All sweeps of a store side by side."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -71,11 +72,30 @@ def test_what_is_lacking_is_said(frame):
 
 
 def test_figures_say_what_they_show(frame):
-    assert figures.maxima(frame).finding == f"{SWEEP} reaches the most: 577 interactions/s (nominal)."
+    drawing = figures.maxima(frame)
+    assert re.fullmatch(rf"{SWEEP} reaches the most: 577 \[\d+, \d+\] interactions/s \(nominal\)\.", drawing.finding)
     assert "of the knee's users" in figures.reach(frame).finding
     nothing = frame.assign(nominal_per_s=np.nan, users_within_slo=np.nan, knee_users=np.nan)
-    assert figures.maxima(nothing).finding == "No sweep has a valid trial."
+    assert figures.maxima(nothing).finding == "No sweep has a maximum throughput."
+    assert figures.maxima(nothing.assign(valid=0)).finding == "No sweep has a valid trial."
     assert "No sweep has both" in figures.reach(nothing).finding
+
+
+def test_a_lower_bound_has_no_upper_end(frame):
+    bound = frame.assign(at_least=True)
+    drawing = figures.maxima(bound)
+    assert re.search(r": at least 577 \[\d+, ∞\) interactions/s", drawing.finding)
+    bars = [c.get_segments()[0] for c in drawing.figure.axes[0].collections]
+    assert [bar[1][0] for bar in bars] == pytest.approx(drawing.data["nominal_per_s"].tolist())
+    unknown = bound.assign(low=np.nan, high=np.nan)
+    assert ": at least 577 interactions/s" in figures.maxima(unknown).finding
+
+
+def test_a_sweep_without_a_maximum_has_no_lower_bound(frame):
+    said = " ".join(lacking(frame))
+    assert f"too few loads beyond the knee): {DEFAULT}, {POSTGRESQL}." in said
+    assert "lower bounds" not in " ".join(lacking(frame.assign(nominal_per_s=np.nan)))
+
 
 
 def test_shares_of_the_response_time_sum_to_one(store):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.markers import CARETRIGHTBASE
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.style import OTHER, PAGE_IN, styled, tier_look
-from ntier_analysis.wording import counted, resource
+from ntier_analysis.wording import counted, ends, resource
 
 
 def maxima(frame: pd.DataFrame) -> Drawing:
@@ -25,20 +28,33 @@ def maxima(frame: pd.DataFrame) -> Drawing:
             axes.barh(place, row["nominal_per_s"], color=look.color, height=0.6)
             end = row["nominal_per_s"]
             if pd.notna(row["low"]):
-                end = row["high"] / row["scale"]
-                ends = [[row["nominal_per_s"] - row["low"] / row["scale"]], [end - row["nominal_per_s"]]]
-                axes.errorbar(row["nominal_per_s"], place, xerr=ends, color="black", capsize=2, elinewidth=0.8)
+                below = end - row["low"] / row["scale"]
+                end = end if row["at_least"] else row["high"] / row["scale"]
+                reach = [[below], [end - row["nominal_per_s"]]]
+                look = {"marker": CARETRIGHTBASE if row["at_least"] else "", "markersize": 4, "elinewidth": 0.8}
+                axes.errorbar(row["nominal_per_s"], place, xerr=reach, color="black", linestyle="none", **look)
             limits = " ".join(map(resource, row["bottleneck"].split(" ")))
             label = (limits or row["verdict"]) + (", at least" if row["at_least"] else "")
             axes.annotate(label, (end, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=6.5)
         axes.set_yticks(range(len(rows)), rows["sweep"])
         axes.set(xlabel="maximum throughput [interactions/s, nominal]", xlim=(0, 1.25 * axes.get_xlim()[1]))
-    best = rows.iloc[-1] if len(rows) else None
-    finding = "No sweep has a valid trial."
-    if best is not None:
-        finding = f"{best['sweep']} reaches the most: {best['nominal_per_s']:.0f} interactions/s (nominal)."
-    caption = "Pooled plateau of each sweep with its 95 % interval, divided by the scale; colour: the tier that limits."
+    finding = "No sweep has a maximum throughput." if frame["valid"].any() else "No sweep has a valid trial."
+    if len(rows):
+        finding = f"{rows['sweep'].iloc[-1]} reaches the most: {_maximum(rows.iloc[-1])} interactions/s (nominal)."
+    caption = (
+        "Pooled plateau of each sweep with its 95 % interval, divided by the scale; arrow: a lower bound, whose "
+        "interval has no upper end; colour: the tier that limits."
+    )
     return Drawing("maxima", figure, finding, caption, rows)
+
+
+def _maximum(row: pd.Series) -> str:
+    """`577 [570, 584]`, `at least 577 [570, ∞)`."""
+    value = f"{'at least ' * bool(row['at_least'])}{row['nominal_per_s']:.0f}"
+    if pd.isna(row["low"]):
+        return value
+    high = math.inf if row["at_least"] else row["high"] / row["scale"]
+    return f"{value} {ends(row['low'] / row['scale'], high, '.0f')}"
 
 
 def reach(frame: pd.DataFrame) -> Drawing:

@@ -97,6 +97,21 @@ def test_a_sweep_without_a_maximum_has_no_lower_bound(frame):
     assert "lower bounds" not in " ".join(lacking(frame.assign(nominal_per_s=np.nan)))
 
 
+def test_errors_are_counted_beside_the_successes(store):
+    done = read_table(store, "interactions", DEFAULT)
+    run = done[(done["trial"] == "u00100.r01") & (done["phase"] == "run")].reset_index(drop=True)
+    before = by_interaction(run).set_index("interaction")
+    name = before.index[0]
+    spoiled = run.assign(ok=run["ok"] & ~((run["interaction"] == name) & (run.index % 2 == 0)))
+    after = by_interaction(spoiled).set_index("interaction")
+    assert after["errors"].sum() == (~spoiled["ok"]).sum() > (~run["ok"]).sum()
+    assert (after["n"] + after["errors"]).to_dict() == (before["n"] + before["errors"]).to_dict()
+    assert after.loc[name, "n"] < before.loc[name, "n"]
+    none = by_interaction(run.assign(ok=run["ok"] & (run["interaction"] != name))).set_index("interaction")
+    assert (none.loc[name, "n"], none.loc[name, "share_of_time"]) == (0, 0)
+    nothing = run.assign(ok=run["ok"] & (run["interaction"] != name))
+    assert name not in set(long_interactions(nothing, "u00100.r01", 100).data["interaction"])
+
 
 def test_shares_of_the_response_time_sum_to_one(store):
     done = read_table(store, "interactions", DEFAULT)

@@ -208,8 +208,9 @@ class Sweep:
         return self._data.interactions
 
     def by_interaction(self, users: int | None = None) -> pd.DataFrame:
-        """Number, errors and response times of each interaction at one load (None: the lowest). Raises DataError for a
-        load that has no valid trial."""
+        """One row per interaction of the run phase at one load (None: the lowest): n (successes), errors (a count),
+        mean_ms and max_ms of the successes, share_of_time (0 to 1; of the sum of their response times). Raises
+        DataError for a load that has no valid trial."""
         valid = self.trials[self.trials["valid"]]
         loads = sorted(valid["users"].unique().tolist())
         chosen = users if users is not None else next(iter(loads), None)

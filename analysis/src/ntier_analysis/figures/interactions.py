@@ -12,18 +12,21 @@ SHOWN = 10
 
 
 def by_interaction(done: pd.DataFrame) -> pd.DataFrame:
-    """`done`: columns of the store's interactions. -> per interaction: n, mean_ms, max_ms, share_of_time (of the sum of
-    all response times in the run phase, 0..1), the largest share first."""
-    good = done[(done["phase"] == "run") & done["ok"].astype(bool)]
-    groups = good.groupby("interaction")["response_time_ms"]
-    frame = groups.agg(n="size", mean_ms="mean", max_ms="max", total="sum").reset_index()
+    """`done`: columns of the store's interactions. -> per interaction of the run phase: n (successes), errors, mean_ms
+    and max_ms of the successes, share_of_time (of the sum of all their response times, 0..1), the largest share
+    first."""
+    run = done[done["phase"] == "run"]
+    good = run["response_time_ms"].where(run["ok"].astype(bool))
+    groups = good.groupby(run["interaction"])
+    frame = groups.agg(n="count", errors="size", mean_ms="mean", max_ms="max", total="sum").reset_index()
+    frame["errors"] -= frame["n"]
     frame["share_of_time"] = frame.pop("total") / max(frame["n"].mul(frame["mean_ms"]).sum(), 1e-9)
     return frame.sort_values("share_of_time", ascending=False, ignore_index=True)
 
 
 def long_interactions(done: pd.DataFrame, trial: str, users: int) -> Drawing:
     """Mean and longest response time of the interactions of one trial that take most of the time."""
-    frame = by_interaction(done[done["trial"] == trial])
+    frame = by_interaction(done[done["trial"] == trial]).query("n > 0")
     shown = frame.head(SHOWN)[::-1].reset_index(drop=True)
     with styled():
         figure = Figure(figsize=(COLUMN_IN + 1.2, 2.8))

@@ -78,6 +78,21 @@ def test_surface_has_patches_only_between_four_measured_neighbours(found):
     assert len(surfaces.throughput_surface(whole, "MySQL", "m").figure.axes[0].collections) == 2
 
 
+def test_no_two_rows_look_alike_and_eight_not_even_in_grey():
+    looks = [surfaces.row_look(i) for i in range(56)]
+    assert len(set(looks)) == 56
+    assert len({look[1:] for look in looks[:8]}) == 8
+
+
+def test_a_lower_bound_is_hollow_on_the_surface(found):
+    cells = mysql(bounded(found, lambda c: str(c.topology) == "1/1/1/2M"))
+    for draw in (surfaces.throughput_surface, surfaces.throughput_lines):
+        drawing = draw(cells, "MySQL", "m")
+        hollow = [line for line in drawing.figure.axes[0].lines if line.get_markerfacecolor() == "white"]
+        assert len(hollow) == 1
+        assert "hollow: a lower bound" in drawing.caption
+
+
 def test_ratio_says_by_how_much_and_whether_it_is_the_same(found):
     (ratio,) = ratios(found)
     drawing = maps.ratio_map(ratio, "r", "low-cost / normal")

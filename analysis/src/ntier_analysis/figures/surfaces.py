@@ -17,23 +17,27 @@ from ntier_analysis.figures.style import COLUMN_IN, DENSITY_MAP, LAW_COLOR, styl
 from ntier_analysis.statistics.scaling import Curve
 from ntier_analysis.wording import counted
 
-ROWS = (
-    ("#000000", "o", "-"),
-    ("#0072b2", "s", "--"),
-    ("#d55e00", "^", "-."),
-    ("#009e73", "D", ":"),
-    ("#cc79a7", "v", "-"),
-)
-"""Colour (Okabe-Ito), marker and line of each number of application servers, told apart without colour too."""
+COLORS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINES = ("-", "--", "-.", ":")
+"""Of the rows of a map, or of maps. There is one colour (Okabe-Ito) less than markers, so that two rows of one marker
+have different colours: only the 57th looks like the first."""
 
 
 def row_look(position: int) -> tuple[str, str, str]:
-    return ROWS[position % len(ROWS)]
+    """Colour, marker and line; the first eight are told apart without colour too."""
+    color, marker, line = (looks[position % len(looks)] for looks in (COLORS, MARKERS, LINES))
+    return color, marker, line
+
+
+def _face(cell: Cell, color: str) -> str:
+    """Of a marker: hollow if the maximum is a lower bound."""
+    return "white" if cell.at_least else color
 
 
 def throughput_surface(cells: list[Cell], label: str, slug: str) -> Drawing:
     """Nominal maximum throughput (z) over databases (x) and application servers (y). A patch is drawn only between four
-    neighbours that were all measured; every measured topology is a point on its stem."""
+    neighbours that were all measured; every measured topology is a point on its stem; hollow: lower bounds."""
     there = {c.place: c for c in cells if math.isfinite(c.max_per_s)}
     xs, ys = (sorted({p[k] for p in there}) for k in (0, 1))
     top = max((c.max_per_s for c in there.values()), default=1.0)
@@ -48,8 +52,10 @@ def throughput_surface(cells: list[Cell], label: str, slug: str) -> Drawing:
                 axes.plot_surface(*np.meshgrid((x0, x1), (y0, y1)), z, rcount=2, ccount=2, **look)
         for (x, y), c in there.items():
             axes.plot([x, x], [y, y], [0, c.max_per_s], color="#999999", linewidth=0.4)
-            axes.plot([x], [y], [c.max_per_s], marker="o", markersize=2.5, color="black")
         _along_rows(axes, there, xs, ys)
+        for (x, y), c in there.items():  # over the lines, so that hollow ones are seen to be
+            face = _face(c, "black")
+            axes.plot([x], [y], [c.max_per_s], marker="o", markersize=3, color="black", markerfacecolor=face)
         axes.set(zlim=(0, 1.05 * top), xticks=xs, yticks=ys)
         axes.set_xlabel(_databases(cells), labelpad=-6)
         axes.set_ylabel("application servers", labelpad=-6)
@@ -59,8 +65,8 @@ def throughput_surface(cells: list[Cell], label: str, slug: str) -> Drawing:
         axes.view_init(elev=26, azim=-60)
         axes.set_box_aspect((1.3, 1.0, 0.85), zoom=0.9)
     caption = (
-        f"Nominal maximum throughput, {label}; points: measured (n = {counted(len(there), 'topology')}); the surface "
-        f"is drawn only between four measured neighbours; scale {_scales(cells)}."
+        f"Nominal maximum throughput, {label}; points: measured (n = {counted(len(there), 'topology')}), hollow: a "
+        f"lower bound; the surface is drawn only between four measured neighbours; scale {_scales(cells)}."
     )
     return Drawing(f"throughput-surface-{slug}", figure, _finding(list(there.values()), label), caption, _table(cells))
 
@@ -77,7 +83,7 @@ def _along_rows(axes, there: dict[tuple[int, int], Cell], xs: list[int], ys: lis
 def throughput_lines(cells: list[Cell], label: str, slug: str) -> Drawing:
     """The same flat: one line per number of application servers, 95 % intervals; hollow: lower bounds."""
     with styled():
-        figure = Figure(figsize=(COLUMN_IN, 2.5))
+        figure = Figure(figsize=(COLUMN_IN, 2.8))
         axes = figure.subplots()
         columns = sorted({c.x for c in cells})
         for position, app in enumerate(sorted({c.y for c in cells})):
@@ -88,16 +94,16 @@ def throughput_lines(cells: list[Cell], label: str, slug: str) -> Drawing:
             ends = np.array([[c.max_per_s - c.low_per_s for c in row], above])
             axes.errorbar(x, y, np.nan_to_num(np.maximum(ends, 0)), color=color, fmt="none", linewidth=0.8)
             for c, at in zip(row, x, strict=True):
-                face = "white" if c.at_least else color
-                axes.plot(at, c.max_per_s, marker=marker, color=color, markerfacecolor=face, linestyle="none")
+                look = {"marker": marker, "color": color, "markerfacecolor": _face(c, color)}
+                axes.plot(at, c.max_per_s, linestyle="none", **look)
             for i, j in itertools.pairwise(range(len(row))):
                 if columns.index(row[j].x) == columns.index(row[i].x) + 1:  # no line over a place not measured
                     axes.plot(x[[i, j]], y[[i, j]], color=color, linestyle=line)
             axes.plot([], [], color=color, marker=marker, linestyle=line, label=f"{app} app")
         axes.set(xlabel=_databases(cells), ylabel="maximum throughput [1/s, nominal]", ylim=(0, None))
-        axes.set_ylim(0, 1.2 * axes.get_ylim()[1])
+        axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.legend(loc="upper left", ncols=4)
+        figure.legend(loc="outside lower center", ncols=4)
     caption = (
         f"Nominal maximum throughput with 95 % intervals, {label}; n = {counted(len(cells), 'topology')}; hollow: a "
         f"lower bound (no or a short plateau), whose interval has no upper end; lines guide the eye between "
@@ -110,7 +116,7 @@ def throughput_lines(cells: list[Cell], label: str, slug: str) -> Drawing:
 def scaling(rows: list[ScaleOut], label: str, slug: str) -> Drawing:
     """Amdahl's law and the Universal Scalability Law through each row of a map, with the latter's 95 % band."""
     with styled():
-        figure = Figure(figsize=(COLUMN_IN, 2.5))
+        figure = Figure(figsize=(COLUMN_IN, 2.8))
         axes = figure.subplots()
         for position, row in enumerate(rows):
             color, marker, _ = row_look(position)
@@ -124,9 +130,9 @@ def scaling(rows: list[ScaleOut], label: str, slug: str) -> Drawing:
             ends = [y - [c.estimate.low for c in row.cells], [c.estimate.high for c in row.cells] - y]
             axes.errorbar(x, y, ends, color=color, fmt=marker, linewidth=0.8)
         axes.set(xlabel=_databases(rows[0].cells), ylabel="maximum throughput [1/s, nominal]", xlim=(0, None))
-        axes.set_ylim(0, 1.2 * axes.get_ylim()[1])
+        axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.legend(loc="upper left", ncols=4)
+        figure.legend(loc="outside lower center", ncols=4)
     caption = (
         f"Scale-out, {label}: Universal Scalability Law (line, band: 95 %) and Amdahl's law (dotted) through the "
         f"maxima that are no lower bounds, with 95 % intervals, n = {', '.join(str(len(r.cells)) for r in rows)} "
@@ -156,7 +162,7 @@ def costs(priced: pd.DataFrame, frontier: pd.DataFrame, currency: str, source: s
 
     priced: columns sweep, topology, map, price_per_hour, max_per_s, low_per_s, high_per_s, at_least."""
     with styled():
-        figure = Figure(figsize=(COLUMN_IN, 2.9))
+        figure = Figure(figsize=(COLUMN_IN, 2.6 + 0.1 * priced["map"].nunique()))  # with room for the legend
         axes = figure.subplots()
         axes.step(frontier["max_per_s"], frontier["price_per_hour"], where="pre", color=LAW_COLOR, linewidth=0.9)
         for position, (label, rows) in enumerate(priced.groupby("map", sort=False)):

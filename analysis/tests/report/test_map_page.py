@@ -10,6 +10,7 @@ from pathlib import Path
 import mesh
 import pandas as pd
 import pytest
+from ntier_analysis.campaign import costs
 from ntier_analysis.campaign.cells import Campaign
 from ntier_analysis.campaign.compare import groups, ratios
 from ntier_analysis.campaign.costs import read_prices
@@ -150,6 +151,17 @@ def test_page_is_self_contained_and_says_what_limits(found, page):
     assert not re.search(
         r"\bnan\b", re.sub(r"<script.*?</script>|<style.*?</style>|base64,[^\"]*", "", html, flags=re.S)
     )
+
+
+def test_the_table_of_topologies_has_intervals(found, page):
+    table = pd.read_csv(page.parent / "tables/topologies.csv", comment="#").set_index("topology")
+    for c in found.cells:
+        low, high = c.saturation_interval
+        assert low <= c.saturation <= high
+        assert table.loc[str(c.topology), "saturation"] == f"{c.saturation:.2f} [{low:.2f}, {high:.2f}]"
+        rate, low, high, users = costs.within(c, None)
+        ends = [float(v.replace(",", "")) for v in re.findall(r"[\d,.]+\d", table.loc[str(c.topology), "within"])]
+        assert ends == pytest.approx([rate, low, high, users], rel=0.01)
 
 
 def test_tables_lie_beside_it(found, page):

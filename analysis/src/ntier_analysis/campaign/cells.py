@@ -62,7 +62,8 @@ class Cell:
     """One topology on one map. Rates are nominal (measured / scale), 1/s. `bottlenecks`: (tier,
     resource). `estimate`: the maximum, None if too little is known for a test. `at_least`: the maximum is a lower
     bound. `loads`: users, throughput_per_s, low_per_s, high_per_s, p95_ms of each valid trial. `nodes`: node type ->
-    count, clients not included. `slo_ms`: the mix's objective, NaN without one."""
+    count, clients not included. `slo_ms`: the mix's objective, NaN without one. `saturation`: of the bottleneck that is
+    saturated most; `saturation_interval`: 95 %."""
 
     sweep: str
     topology: Topology
@@ -85,6 +86,7 @@ class Cell:
     nodes: dict[str, int]
     slo_ms: float = math.nan
     commits: tuple[str, ...] = ()
+    saturation_interval: tuple[float, float] = (math.nan, math.nan)
 
     @property
     def x(self) -> int:
@@ -127,6 +129,7 @@ def cell(trials: pd.DataFrame, nodes: pd.DataFrame, judged: SweepVerdict) -> Cel
         for v in ((maximum.low, maximum.high) if known else (0, 0))
     ]
     valid = trials[trials["valid"].fillna(False).astype(bool)]
+    most = max(judged.bottlenecks, key=lambda b: b.saturation, default=None)
     return Cell(
         sweep=judged.sweep,
         topology=topology,
@@ -135,7 +138,8 @@ def cell(trials: pd.DataFrame, nodes: pd.DataFrame, judged: SweepVerdict) -> Cel
         verdict=judged.verdict,
         kind=judged.kind,
         bottlenecks=tuple((b.tier, b.resource) for b in judged.bottlenecks),
-        saturation=max((b.saturation for b in judged.bottlenecks), default=math.nan),
+        saturation=most.saturation if most else math.nan,
+        saturation_interval=(most.low, most.high) if most else (math.nan, math.nan),
         max_per_s=maximum.value / scale if known else math.nan,
         low_per_s=ends[0],
         high_per_s=ends[1],

@@ -53,8 +53,10 @@ def interval(value: float, low: float | None, high: float | None, digits: int = 
 
 
 def share(value: float, low: float, high: float) -> str:
-    """Shares 0..1 always with two decimals: `0.97 [0.95, 0.98]`."""
-    return "–" if pd.isna(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+    """Shares 0..1 always with two decimals: `0.97 [0.95, 0.98]`, without an interval `0.97`."""
+    if pd.isna(value):
+        return "–"
+    return f"{value:.2f}" if pd.isna(low) or pd.isna(high) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def nodes(names: list[str]) -> str:

@@ -164,3 +164,17 @@ def test_interactive_figures_mark_invalid_trials_as_the_static_ones_do():
     lines = interactive.timeline(timeline.timeline(done, trials(invalid=(2000,)).iloc[:2]).data)["data"]
     assert [line["name"] for line in lines] == ["1,000 users (5-s mean)", "2,000 users (5-s mean), INVALID"]
     assert lines[1]["line"]["color"] != lines[0]["line"]["color"]
+
+
+def test_of_many_pools_the_fullest_are_drawn_and_the_others_are_named():
+    rows = [pool(0.04 * i, users) | {"item": f"pool{i:02d}"} for i in range(12) for users in (1000, 2000)]
+    drawing = loads.pools(pd.DataFrame([r | {"valid": r["users"] == 1000} for r in rows]), 1.0)
+    (legend,) = drawing.figure.legends
+    fullest = [f"app1 pool{i:02d}" for i in range(2, 12)]
+    assert [t.get_text() for t in legend.get_texts()] == [*fullest, "INVALID trial"]
+    lines = {line.get_label(): line for line in drawing.figure.axes[0].lines}
+    assert len({(lines[n].get_linestyle(), lines[n].get_fillstyle(), lines[n].get_marker()) for n in fullest}) == 10
+    assert len(lines["INVALID trial"].get_xdata()) == 10
+    assert "only the 10 fullest pools have a line, not app1 pool01 and app1 pool00." in drawing.caption
+    assert drawing.data["item"].nunique() == 12
+    assert "fullest" not in loads.pools(pd.DataFrame(rows[:4]), 1.0).caption

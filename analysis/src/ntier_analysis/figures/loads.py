@@ -33,13 +33,17 @@ from ntier_analysis.figures.style import (
 )
 from ntier_analysis.prediction.forecast import Forecast
 from ntier_analysis.statistics.share import POOL_FULL
-from ntier_analysis.wording import counted, ends
+from ntier_analysis.wording import counted, ends, join
 
 BAND_FROM = 0.05
 """Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
 
 SIDES = {"p95": 0.012, "p99": -0.012}
 """By how much the intervals stand beside their load, as a share of the highest load: they would cover each other."""
+MOST_POOLS = 10
+"""Pools that a figure has room to name."""
+POOL_LOOKS = ({}, {"fillstyle": "none"}, {"marker": "+"})
+"""Of four pools each, which have four kinds of lines: their tier gives them all one colour and marker."""
 OPEN_REACH = 1.5
 """An interval that is not bounded above is drawn up to so many times the value, with an arrow."""
 
@@ -213,25 +217,24 @@ def utilization(saturation: pd.DataFrame, scale: float) -> Drawing:
 
 def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
     """Share of the run in which each soft resource (threads, connections) is full, against users: the verdict's
-    saturation, so that figure and text are of one number.
+    saturation, so that figure and text are of one number. Of more than MOST_POOLS the fullest.
 
     saturation: the store's table at one threshold, rows of resource pool, with the trials' column valid."""
     valid = saturation[saturation["valid"]]
+    shown, others = _fullest(valid)
     with styled():
-        figure = Figure(figsize=(COLUMN_IN, 2.8))
+        figure = Figure(figsize=(COLUMN_IN, 2.6 + 0.1 * len(shown)))  # with room for the legend
         axes = figure.subplots()
-        groups = sorted(valid.groupby(["tier", "node", "item"]), key=lambda g: (tier_order(g[0][0]), g[0][1:]))
-        for number, ((tier, node, item), rows) in enumerate(groups):
-            look = tier_look(tier)
+        for number, (tier, node, item) in enumerate(sorted(shown, key=lambda pool: (tier_order(pool[0]), pool[1:]))):
+            look, rows = tier_look(tier), valid[(valid["node"] == node) & (valid["item"] == item)]
             shares = 100 * rows.groupby("users")["saturation"].mean()
-            line = ("-", "--", ":", "-.")[number % 4]
-            axes.plot(shares.index, shares, color=look.color, marker=look.marker, linestyle=line,
-                      label=f"{node} {item}".strip())  # fmt: skip
+            style = {"marker": look.marker, "linestyle": ("-", "--", ":", "-.")[number % 4]} | POOL_LOOKS[number // 4]
+            axes.plot(shares.index, shares, color=look.color, label=f"{node} {item}".strip(), **style)
         axes.set(xlabel=axis_label(), ylabel="share of the run when full [%]", ylim=(-3, 103), xlim=(0, None))
-        _invalid_marks(axes, saturation.assign(full_pct=100 * saturation["saturation"]), "full_pct")
+        drawn = saturation.set_index(["tier", "node", "item"]).drop(others)
+        _invalid_marks(axes, drawn.assign(full_pct=100 * drawn["saturation"]), "full_pct")
         users_ticks(axes.xaxis, saturation["users"])
-        if len(groups) <= 10:
-            figure.legend(loc="outside lower center", ncols=2)
+        figure.legend(loc="outside lower center", ncols=2)
     known = valid.dropna(subset="saturation").sort_values(["saturation", "utilization_mean_pct"])
     finding = "How full the pools were was not measured in a valid trial."
     if len(known):
@@ -247,8 +250,18 @@ def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
         f"Soft resources: share of the samples of the run phase in which the pool was full. {POOL_FULL} n = {_span(n)} "
         f"samples per trial; scale {scale:g}." + _invalid_text(saturation)
     )
+    if others:
+        names = join([f"{node} {item}".strip() for _, node, item in others])
+        caption += f" In print only the {MOST_POOLS} fullest pools have a line, not {names}."
     columns = ["users", "trial", "valid", "node", "tier", "item", "saturation", "utilization_mean_pct", "n"]
     return Drawing("pools", figure, finding, caption, saturation[columns])
+
+
+def _fullest(valid: pd.DataFrame) -> tuple[list[tuple], list[tuple]]:
+    """Pools (tier, node, item) that are drawn, and those for which there is no room: the less full ones."""
+    full = valid.groupby(["tier", "node", "item"])[["saturation", "utilization_mean_pct"]].max()
+    ranked = list(full.sort_values(list(full), ascending=False).index)
+    return ranked[:MOST_POOLS], ranked[MOST_POOLS:]
 
 
 def law(trials: pd.DataFrame) -> tuple[float, float, float]:

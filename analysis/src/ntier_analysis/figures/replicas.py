@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from ntier_analysis.figures.course import with_gaps
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.load_axis import axis_label, in_its_words, listed
 from ntier_analysis.figures.style import DENSITY_MAP, INVALID_COLOR, LAW_COLOR, PAGE_IN, styled, users_ticks
@@ -35,13 +38,18 @@ def looks(replicas: list[str]) -> dict[str, dict]:
 
 def over_time(rates: pd.DataFrame, trial) -> pd.DataFrame:
     """Rates of one trial -> frame `t_s` (from the start of the run), one column per replica, statements per s summed
-    over the middlewares, as a moving mean over MEAN_S s. trial: a row of the store's table trials."""
+    over the middlewares, as a moving mean over MEAN_S s; NaN in a gap, and where a middleware's number is missing.
+    trial: a row of the store's table trials."""
     second = (rates["t_s"] - trial.run_start_s).round()
     begin = 0 if pd.isna(trial.ramp_up_start_s) else trial.ramp_up_start_s - trial.run_start_s
     end = (trial.run_end_s if pd.isna(trial.ramp_down_end_s) else trial.ramp_down_end_s) - trial.run_start_s
-    wide = rates.assign(second=second).pivot_table(index="second", columns="item", values="value", aggfunc="sum")
-    inside = wide[(wide.index >= begin) & (wide.index <= end)].reindex(columns=natural(rates["item"]))
-    return inside.rolling(MEAN_S, center=True, min_periods=1).mean().rename_axis("t_s").reset_index()
+    parts = rates.groupby([second.rename("t_s"), "item", "node"])["value"].mean().unstack(["item", "node"])
+    of_item = parts.T.groupby("item")
+    wide = of_item.sum().where(parts.notna().T.groupby("item").all()).T.reindex(columns=natural(rates["item"]))
+    inside = wide[(wide.index >= begin) & (wide.index <= end)]
+    inside = inside.reindex(with_gaps(inside.index, inside.index)[0])
+    smooth = inside.rolling(MEAN_S, center=True, min_periods=1).mean().where(inside.notna())
+    return smooth.rename_axis("t_s").reset_index()
 
 
 def statements(rates: pd.DataFrame, trials: pd.DataFrame, counted_by: str = "the middleware's counters") -> Drawing:
@@ -67,18 +75,20 @@ def statements(rates: pd.DataFrame, trials: pd.DataFrame, counted_by: str = "the
     data = pd.concat(frames, ignore_index=True)
     caption = (
         f"Statements per second that each replica executed, by {counted_by}, {MEAN_S}-s moving mean "
-        f"(n = {len(data):,} values); only the run phase (between the lines) is analysed; "
-        f"scale {trials['scale'].iloc[0]:g}."
+        f"(n = {data['statements_per_s'].count():,} values); only the run phase (between the lines) is analysed; "
+        f"scale {trials['scale'].iloc[0]:g}." + _broken(data)
     )
     finding = f"Statements per replica over the time of the trials at {listed(trials['users'])} users."
     return Drawing("statements-per-replica", figure, finding, caption, data)
 
 
+def _broken(data: pd.DataFrame) -> str:
+    return " Where an area is broken, a sample is missing." if data["statements_per_s"].isna().any() else ""
+
+
 def _stack(axes, frame: pd.DataFrame, trial, look: dict[str, dict]) -> None:
     names = [n for n in frame.columns if n != "t_s"]
-    areas = axes.stackplot(
-        frame["t_s"], frame[names].fillna(0).T.to_numpy(), labels=names, linewidth=0.4, edgecolor="white"
-    )
+    areas = axes.stackplot(frame["t_s"], frame[names].T.to_numpy(), labels=names, linewidth=0.4, edgecolor="white")
     for name, area in zip(names, areas, strict=True):
         area.set(facecolor=look[name]["color"], hatch=look[name]["hatch"])
     for x in (0, trial.run_end_s - trial.run_start_s):
@@ -101,18 +111,17 @@ def policies(rates: pd.DataFrame, trials: pd.DataFrame, shares: pd.DataFrame, ch
     """One column per policy: statements per replica over the time of the highest load that all have, the share of each
     replica over the users with 95 % intervals, and with a trace how many choices had which regret at that load.
 
-    rates: label, trial, t_s, item, value. trials: rows of the table trials with `label` (the policy). shares: label,
-    users, valid, item, share, low, high. choices: rows of the table choices with label; may be empty."""
+    rates: label, trial, node, t_s, item, value; some of each label. trials: rows of the table trials with `label` (the
+    policy). shares: label, trial, users, valid, item, share, low, high. choices: rows of the table choices with label;
+    may be empty."""
     labels = list(dict.fromkeys(trials["label"]))
-    common = set.intersection(*(set(trials.loc[trials["label"] == name, "users"]) for name in labels))
-    load = max(common) if common else None
+    chosen, common = _chosen(trials, rates)
     look, frames, rows = looks(natural(rates["item"])), [], 3 if len(choices) else 2
     with styled():
         figure = Figure(figsize=(PAGE_IN, 0.9 + 1.55 * rows))
         grid = figure.subplots(rows, len(labels), squeeze=False, sharey="row")
         for column, name in zip(grid.T, labels, strict=True):
-            mine = trials[trials["label"] == name]
-            trial = next(mine[mine["users"] == (load or mine["users"].max())].itertuples())
+            trial = chosen[name]
             frame = over_time(rates[(rates["label"] == name) & (rates["trial"] == trial.trial)], trial)
             _stack(column[0], frame, trial, look)
             column[0].set_xlabel("seconds of the run phase")
@@ -132,10 +141,22 @@ def policies(rates: pd.DataFrame, trials: pd.DataFrame, shares: pd.DataFrame, ch
             axes.set_ylabel(text)
         _legend(figure, grid[0, 0])
     data = pd.concat(frames, ignore_index=True)
-    return Drawing("policies", figure, _finding(labels, shares), _policies_caption(trials, rows == 3), data)
+    caption = _policies_caption(trials, rows == 3, common) + _broken(data)
+    return Drawing("policies", figure, _finding(chosen, common, shares), caption, data)
 
 
-def _policies_caption(trials: pd.DataFrame, traced: bool) -> str:
+def _chosen(trials: pd.DataFrame, rates: pd.DataFrame) -> tuple[dict[str, Any], bool]:
+    """Of each policy the first trial at the highest load that all have, among the valid ones with rates (of a policy
+    that has none, the INVALID ones); and whether there is such a load, else each has its own highest."""
+    told = trials.merge(rates[["label", "trial"]].drop_duplicates())
+    usable = told[told["valid"] | ~told.groupby("label")["valid"].transform("any")]
+    common = set.intersection(*usable.groupby("label")["users"].agg(set))
+    highest = usable.groupby("label")["users"].transform("max")
+    at = usable[usable["users"] == (max(common) if common else highest)]
+    return {t.label: t for t in at.drop_duplicates("label").itertuples()}, bool(common)
+
+
+def _policies_caption(trials: pd.DataFrame, traced: bool, common: bool) -> str:
     third = (
         " Bottom: the same trials' choices by regret (how many more statements were pending on the chosen replica "
         "than on the least loaded)."
@@ -144,10 +165,10 @@ def _policies_caption(trials: pd.DataFrame, traced: bool) -> str:
     )
     return (
         f"Top: statements per second of each replica by the middleware's counters (the database's own where the "
-        f"middleware sees connections only), {MEAN_S}-s moving mean, at the "
-        f"highest common load; dotted: the run phase. Below: share of each replica in the run phase with 95 % "
-        f"intervals from 10 parts of the run, {counted(len(trials), 'trial')}; dashed: equal shares; grey x: "
-        f"INVALID.{third} Scale {trials['scale'].iloc[0]:g}."
+        f"middleware sees connections only), {MEAN_S}-s moving mean, at the highest "
+        f"{'common load' if common else 'load of each policy'}; dotted: the run phase. Below: share of each replica in "
+        f"the run phase with 95 % intervals from 10 parts of the run, {counted(len(trials), 'trial')}; dashed: equal "
+        f"shares; grey x: INVALID.{third} Scale {trials['scale'].iloc[0]:g}."
     )
 
 
@@ -169,22 +190,22 @@ def _regret_bars(axes, choices: pd.DataFrame) -> None:
 def _share_lines(axes, shares: pd.DataFrame, look: dict[str, dict]) -> None:
     axes.axhline(1 / len(look), color=LAW_COLOR, linewidth=0.7, linestyle="--")
     for name, rows in shares.groupby("item"):
-        style, rows = look[name], rows.sort_values("users")
-        reach = [rows["share"] - rows["low"], rows["high"] - rows["share"]]
+        style, good = look[name], rows[rows["valid"]].sort_values("users")
+        reach = [good["share"] - good["low"], good["high"] - good["share"]]
         edge = {"markeredgecolor": "black", "markeredgewidth": 0.4, "elinewidth": 0.8, "capsize": 1.5}
         look_ = {"color": style["color"], "marker": style["marker"], "markersize": 3.5, "linewidth": 1}
-        axes.errorbar(rows["users"], rows["share"], reach, **look_, **edge)
+        axes.errorbar(good["users"], good["share"], reach, **look_, **edge)
         bad = rows[~rows["valid"]]
         axes.plot(bad["users"], bad["share"], color=INVALID_COLOR, marker="x", linestyle="none")
     axes.set(xlabel=axis_label(), ylim=(0, 1.02), xlim=(0, None))
     users_ticks(axes.xaxis, shares["users"])
 
 
-def _finding(labels: list[str], shares: pd.DataFrame) -> str:
+def _finding(chosen: dict[str, Any], common: bool, shares: pd.DataFrame) -> str:
     parts = []
-    for name in labels:
-        rows = shares[shares["label"] == name]
-        last = rows[rows["users"] == rows["users"].max()].drop_duplicates("item")
-        low, high = last["share"].min(), last["share"].max()
-        parts.append(f"{name} {low:.2f} to {high:.2f}")
-    return "Shares of the replicas at the highest load: " + "; ".join(parts) + "."
+    for name, trial in chosen.items():
+        there = shares.loc[(shares["label"] == name) & (shares["trial"] == trial.trial), "share"]
+        at = "" if common else f" at {trial.users:,} users"
+        parts.append(f"{name} {there.min():.2f} to {there.max():.2f}{at}{'' if trial.valid else ' (INVALID trial)'}")
+    at = f" at {next(iter(chosen.values())).users:,} users" if common else ""
+    return f"Shares of the replicas{at}: {'; '.join(parts)}."

@@ -13,7 +13,7 @@ from ntier_analysis.comparison.sweeps import interleaved
 from ntier_analysis.statistics import ratios
 from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.statistics.values import CONFIDENCE, Interval, Ratio, estimated
-from ntier_analysis.wording import counted
+from ntier_analysis.wording import counted, why_invalid
 
 MARGIN = 0.10
 """With repetitions. Simulated for trials that differ by 11 % (s.d., as measured on a virtual machine) and a system that
@@ -74,7 +74,8 @@ def _mean(rows: pd.DataFrame, side: str = "") -> float:
 
 def _lacking(usual: pd.DataFrame, rows: pd.DataFrame, there: pd.DataFrame) -> str:
     if there.empty:
-        return f"no valid trial from above ({_why(list(rows.sort_values('rep').itertuples())[-1])})"
+        last = list(rows.sort_values("rep").itertuples())[-1]
+        return f"no valid trial from above ({why_invalid(last) or 'not collected'})"
     return "no valid trial after a reset" if usual.empty else "no repetition is valid in both kinds"
 
 
@@ -159,14 +160,9 @@ def warnings(from_above: pd.DataFrame) -> list[str]:
     bad = from_above[~from_above["valid"].fillna(False).astype(bool)]
     if bad.empty:
         return []
-    named = "; ".join(f"{t.trial} ({_why(t)})" for t in bad.itertuples())
+    named = "; ".join(f"{t.trial} ({why_invalid(t) or 'not collected'})" for t in bad.itertuples())
     number = f"{len(bad)} of {counted(len(from_above), 'trial')} from above"
     return [f"{number} {'is' if len(bad) == 1 else 'are'} INVALID and not compared: {named}."]
-
-
-def _why(trial) -> str:
-    told = (text for text in (trial.invalid_reasons, trial.failure) if isinstance(text, str) and text)
-    return next(told, "not collected")
 
 
 def as_rows(found: list[Recovery]) -> list[dict]:

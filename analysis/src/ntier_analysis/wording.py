@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from typing import Any
 
 
 def counted(n: float, noun: str) -> str:
@@ -32,6 +33,12 @@ def with_ends(value: float, low: float, high: float) -> str:
 def some_are(n: int, of: int, noun: str) -> str:
     """`1 of 7 trials is`, `3 of 7 trials are`."""
     return f"{n} of {counted(of, noun)} {'is' if n == 1 else 'are'}"
+
+
+def why_invalid(trial: Any) -> str:
+    """`host_saturated`, `failed: app1: task 'start': no such file`, or nothing. trial: a row of the store's trials."""
+    told = [" ".join(t.split()) for t in (trial.invalid_reasons, trial.failure) if isinstance(t, str)]
+    return ": ".join(filter(None, told))
 
 
 def node_of(tier: str) -> str:

@@ -16,7 +16,7 @@ import pytest
 from ntier_analysis.contracts import Manifest, State
 from ntier_analysis.errors import DataError
 from ntier_analysis.ingest import ingest_sweep
-from ntier_analysis.report import shell, words, write_report
+from ntier_analysis.report import shell, summary, words, write_report
 from ntier_analysis.report.data import read_sweep
 from ntier_analysis.report.tables import sweep_check_rows, trial_rows
 from ntier_analysis.store.schema import TABLES
@@ -420,12 +420,19 @@ def test_a_sweep_that_has_measured_nothing_gives_a_report(report, tmp_path):
         if name == "trials":
             measured = [c for c in frame if c.endswith(("_per_s", "_ms")) or c in ("interactions", "pending", "errors")]
             frame = frame[frame["trial"] == "u01000.r01"].drop(columns=measured)
-            frame = frame.assign(valid=False, state="failed", invalid_reasons="failed", failure="client_exit 137")
+            frame = frame.assign(
+                valid=False, state="failed", invalid_reasons="failed", failure="client_exit 137 | \n killed"
+            )
             frame = frame.drop(columns=["run_start_s", "run_end_s", "ramp_up_start_s", "ramp_down_end_s"])
         else:
             frame = frame.iloc[:0]
         write_table(tmp_path / "store", name, report.sweep, frame)
-    html = write_report(tmp_path / "store", report.sweep, tmp_path / "out").read_text()
+    page = write_report(tmp_path / "store", report.sweep, tmp_path / "out")
+    html = page.read_text()
     assert "The bottleneck of 1/1/1/1M is unknown" in html
     assert "Nothing has been measured yet." in html
+    assert "u01000.r01 (failed: client_exit 137 | killed)" in html
+    assert "INVALID</span> failed: client_exit 137 | killed</td>" in html
+    assert r"**INVALID** failed: client_exit 137 \| killed |" in (page.parent / "report.md").read_text()
+    assert summary.read(page)["trials"][0]["reasons"] == "failed: client_exit 137 | killed"
     assert not re.search(r"\bnan\b", re.sub(r"<script.*?</script>|<style.*?</style>", "", html, flags=re.S))

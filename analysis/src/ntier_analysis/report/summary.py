@@ -12,7 +12,7 @@ from ntier_analysis import recovery
 from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.report import rent, tables, words
 from ntier_analysis.report.data import SweepData
-from ntier_analysis.wording import resource
+from ntier_analysis.wording import resource, why_invalid
 
 FILE = "report.json"
 
@@ -60,7 +60,7 @@ def _trial(t: Any, top: pd.Series | None) -> dict[str, Any]:
         "users_real": t.users_real,
         "rep": t.rep,
         "valid": bool(t.valid),
-        "reasons": t.invalid_reasons or t.failure or "",
+        "reasons": why_invalid(t),
         "throughput_per_s": t.throughput_per_s,
         "throughput_interval": [t.throughput_low_per_s, t.throughput_high_per_s],
         "response_time_mean_ms": t.response_time_mean_ms,

@@ -13,7 +13,7 @@ from ntier_analysis.prediction.demands import node_demands
 from ntier_analysis.report import rent
 from ntier_analysis.report.data import SweepData
 from ntier_analysis.report.words import count, interval, named, number, share
-from ntier_analysis.wording import counted, resource
+from ntier_analysis.wording import counted, resource, why_invalid
 
 OUTCOMES = ["fail", "undecidable", "pass"]
 
@@ -40,7 +40,7 @@ def trial_rows(data: SweepData) -> list[dict]:
                 "users": f"{t.users:,}",
                 "users_real": count(t.users_real),
                 "valid": t.valid,
-                "reasons": t.invalid_reasons or t.failure or "",
+                "reasons": why_invalid(t),
                 "attempts": t.attempts,
                 "n": count(t.interactions),
                 "throughput": "–" if pd.isna(t.throughput_per_s) else interval(t.throughput_per_s, low, high),

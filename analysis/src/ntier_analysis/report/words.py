@@ -9,7 +9,7 @@ import pandas as pd
 from ntier_analysis.contracts.implied import TIERS, USERS
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.prediction.forecast import Forecast
-from ntier_analysis.wording import counted, ends, join, resource, some_are
+from ntier_analysis.wording import counted, ends, join, resource, some_are, why_invalid
 
 EXPLORATORY_S = 180.0
 """Run phases below the `standard` profile's are labelled exploratory."""
@@ -171,7 +171,7 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     sentences = []
     bad = trials[~trials["valid"].astype(bool)]
     if len(bad):
-        named = "; ".join(f"{t.trial} ({t.invalid_reasons or t.failure or 'not collected'})" for t in bad.itertuples())
+        named = "; ".join(f"{t.trial} ({why_invalid(t) or 'not collected'})" for t in bad.itertuples())
         sentences.append(f"{some_are(len(bad), len(trials), 'trial')} INVALID and not used in the verdict: {named}.")
     sentences += _not_validated(trials)
     run_s = (trials["run_end_s"] - trials["run_start_s"]).median()

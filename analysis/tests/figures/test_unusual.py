@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.figures import course, densities, interactions, loads, percentiles, timeline
 from ntier_analysis.figures.drawing import LONGEST_STEM, Drawing
 from ntier_analysis.figures.load_axis import over
@@ -178,3 +179,13 @@ def test_of_many_pools_the_fullest_are_drawn_and_the_others_are_named():
     assert "only the 10 fullest pools have a line, not app1 pool01 and app1 pool00." in drawing.caption
     assert drawing.data["item"].nunique() == 12
     assert "fullest" not in loads.pools(pd.DataFrame(rows[:4]), 1.0).caption
+
+
+@pytest.mark.parametrize(("model", "who"), [("closed", "users"), ("work", "workers")])
+def test_workers_are_not_called_users(model, who):
+    with over("users", "", (), LoadModel(model).who):
+        drawing = loads.response_time(trials())
+        traces = interactive.throughput(trials(), None)["data"]
+    assert drawing.figure.axes[0].get_xlabel() == f"{who} (nominal)"
+    assert drawing.finding.endswith(f"at 1,000 {who} to 3,500 ms at 6,000 {who}.")
+    assert any(f"%{{x:,}} {who}" in t.get("hovertemplate", "") for t in traces)

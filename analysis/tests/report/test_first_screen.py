@@ -79,6 +79,16 @@ def test_loads_of_another_factor_are_told_in_its_words():
     assert listed([13_000]) == "13,000"
 
 
+def test_workers_are_not_called_users():
+    found = FOUND | {"verdict": "hidden", "load_model": "work"}
+    with over("users", "", (), words.who(found)):
+        told = " ".join(meaning(found, TRIALS, 1.0))
+    assert "Up to about 4,000 workers throughput grows with the workers. With more workers, all wait longer" in told
+    assert "Workers wait, but nothing" in told
+    assert "at 3,000 workers." in told
+    assert "users" not in told.lower()
+
+
 def test_a_line_becomes_a_sentence_and_names_keep_their_letters():
     lines = ["repeat u01.r01: invalid", "db1 is slow.", "db cpu (db1): full", "sleep_s 1 s: none"]
     assert [words.sentence(line) for line in lines] == [

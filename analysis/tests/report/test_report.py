@@ -357,6 +357,10 @@ SENTENCES = [
         },
         "db CPU on db1 and db2 limits 1/2/1/2M; saturation 0.97 [0.95, 0.98].",
     ),
+    (
+        {"verdict": "single", "bottlenecks": VERDICT["bottlenecks"][:1], "load_model": "work"},
+        f"db CPU on db1 and db2 limits 1/2/1/2M at {RATE.replace('users', 'workers')}; saturation 0.97 [0.95, 0.98].",
+    ),
     ({"verdict": "unknown", "bottlenecks": []}, "The bottleneck of 1/2/1/2M is unknown: the data do not suffice."),
     ({"verdict": "unknown", "topology": "4"}, "The bottleneck of topology 4 is unknown: the data do not suffice."),
 ]
@@ -384,9 +388,9 @@ def test_many_nodes_are_named_briefly(names, text):
 def test_migration_is_told():
     change = {"from_users": 3000, "to_users": 5000, "from": {"tier": "app", "resource": "cpu"}}
     change["to"] = {"tier": "db", "resource": "disk"}
-    assert words.migrations({"migration": [change]}) == [
-        "the bottleneck migrates from app CPU at 3,000 users to db disk at 5,000 users"
-    ]
+    told = "the bottleneck migrates from app CPU at 3,000 users to db disk at 5,000 users"
+    assert words.migrations({"migration": [change]}) == [told]
+    assert words.migrations({"migration": [change], "load_model": "work"}) == [told.replace("users", "workers")]
 
 
 def test_only_valid_trials_are_called_valid_after_a_retry(report):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from ntier_analysis import cli
-from ntier_analysis.report import summary
+from ntier_analysis.report import page, summary
 from ntier_analysis.report.data import read_sweep
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
@@ -59,6 +59,17 @@ def test_a_trial_of_which_nothing_is_known_has_dashes_and_nulls(report):
     found = json.loads(summary.to_json(summary.summary(data))) | {"report": ""}
     assert {(t["throughput_per_s"], t["users_real"], t["hottest"]) for t in found["trials"]} == {(None, None, None)}
     assert summary.text(found).splitlines()[3].split()[2:] == ["–"] * 6
+
+
+def test_of_a_fixed_amount_of_work_the_load_is_workers(report, found):
+    data = read_sweep(report.store, report.sweep)
+    work = replace(data, verdict=data.verdict | {"load_model": "work"})
+    assert (data.load_name, work.load_name) == ("users", "workers")
+    (facts,) = ({f["name"]: f["value"] for f in page._facts(d)} for d in [work])
+    assert "Workers" in facts
+    assert facts["Knee"].endswith(" workers")
+    lines = summary.text(found | {"verdict": found["verdict"] | {"load_model": "work"}}).splitlines()
+    assert any(line.split()[:2] == ["trial", "workers"] for line in lines)
 
 
 def test_the_command_says_it_too(report, found, monkeypatch, tmp_path):

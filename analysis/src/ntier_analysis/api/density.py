@@ -58,7 +58,7 @@ class Density:
     _frame: pd.DataFrame
     item: str = ""
     """Part of the resource: disk, interface, pool."""
-    _axis: tuple[str, str, tuple[str, ...]] = (USERS, "", ())
+    _axis: tuple[str, str, tuple[str, ...], str] = (USERS, "", (), USERS)
 
     @property
     def grid_pct(self) -> npt.NDArray[np.float64]:
@@ -110,10 +110,10 @@ def density(
     of: Resource,
     scale: float,
     interval_s: float,
-    axis: tuple[str, str, tuple[str, ...]] = (USERS, "", ()),
+    axis: tuple[str, str, tuple[str, ...], str] = (USERS, "", (), USERS),
 ) -> Density:
     """`samples`: columns trial, users, t_s, value (percent) of one resource; `share`: rows of table `saturation`;
-    `axis`: name and unit of what the sweep is over, and the tiers in order."""
+    `axis`: what figures are `load_axis.over`."""
     samples = densities.without_invalid(samples, share)
     curves = densities.node_densities(densities.averaged(samples, interval_s))
     if curves.empty:

@@ -36,6 +36,11 @@ class LoadModel(StrEnum):
     OPEN = "open"
     WORK = "work"
 
+    @property
+    def who(self) -> str:
+        """Who asks, in words."""
+        return "workers" if self is LoadModel.WORK else "users"
+
 
 class Replicas(StrEnum):
     """What the nodes of one tier do for each other.

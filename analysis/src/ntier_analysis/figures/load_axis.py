@@ -1,5 +1,5 @@
-"""The system and the load axis of figures: what the loads are called (users, unless the sweep is over another factor),
-and the order of the tiers."""
+"""The system and the load axis of figures: what the loads are called (users or workers, unless the sweep is over
+another factor), and the order of the tiers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from contextvars import ContextVar
 from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.wording import join
 
-_AXIS: ContextVar[tuple[str, str]] = ContextVar("load axis", default=(USERS, ""))
+_AXIS: ContextVar[tuple[str, str, str]] = ContextVar("load axis", default=(USERS, "", USERS))
 _ORDER: ContextVar[tuple[str, ...]] = ContextVar("tiers in order", default=())
 _NUMBER = r"\d(?:[\d,]*\d)?(?:\.\d+)?(?: k)?"
 _LOADS = re.compile(rf"((?:{_NUMBER}(?:,| and) )*{_NUMBER}) users\b")
 
 
 @contextmanager
-def over(factor: str, unit: str, order: tuple[str, ...] = ()) -> Iterator[None]:
+def over(factor: str, unit: str, order: tuple[str, ...] = (), who: str = USERS) -> Iterator[None]:
     """Inside, the loads have this name and unit (the column `users` of frames then holds the factor's values), and the
-    system's tiers have this order."""
-    axis, tiers = _AXIS.set((factor, unit)), _ORDER.set(order)
+    system's tiers have this order. who: what users are called."""
+    axis, tiers = _AXIS.set((factor, unit, who)), _ORDER.set(order)
     try:
         yield
     finally:
@@ -36,14 +36,14 @@ def tiers_in_order() -> tuple[str, ...]:
 
 def axis_label() -> str:
     """`users (nominal)`, or `sleep_s [s]`."""
-    factor, unit = _AXIS.get()
-    return "users (nominal)" if factor == USERS else f"{factor} [{unit}]" if unit else factor
+    factor, unit, who = _AXIS.get()
+    return f"{who} (nominal)" if factor == USERS else f"{factor} [{unit}]" if unit else factor
 
 
 def hover(variable: str) -> str:
     """A load in a template of Plotly: `%{x:,} users`, `sleep_s %{x} s`."""
-    factor, unit = _AXIS.get()
-    return f"%{{{variable}:,}} users" if factor == USERS else f"{factor} %{{{variable}}} {unit}".rstrip()
+    factor, unit, who = _AXIS.get()
+    return f"%{{{variable}:,}} {who}" if factor == USERS else f"{factor} %{{{variable}}} {unit}".rstrip()
 
 
 def listed(loads: Iterable[float]) -> str:
@@ -52,11 +52,13 @@ def listed(loads: Iterable[float]) -> str:
 
 
 def in_its_words(text: str) -> str:
-    """A sentence about loads: `at 0.5, 1.0 and 2.0 users` reads `at sleep_s 0.5, 1 and 2 s`."""
-    factor, unit = _AXIS.get()
+    """A sentence about loads: `at 0.5, 1.0 and 2.0 users` reads `at sleep_s 0.5, 1 and 2 s`, or `at 8 workers`."""
+    factor, unit, who = _AXIS.get()
 
     def named(match: re.Match[str]) -> str:
+        if factor == USERS:
+            return f"{match[1]} {who}"
         whole = re.sub(r"\.0(?!\d)", "", match[1])
         return f"{factor} {whole} {unit}".rstrip()
 
-    return text if factor == USERS else _LOADS.sub(named, text)
+    return _LOADS.sub(named, text)

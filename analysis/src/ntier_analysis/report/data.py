@@ -102,9 +102,9 @@ class SweepData:
 
     @property
     def load_name(self) -> str:
-        """What the loads are called in tables: `users`, or `sleep_s [s]`."""
+        """What the loads are called in tables: `users`, `workers`, or `sleep_s [s]`."""
         factor, unit = self.factor
-        return f"{factor} [{unit}]" if unit and factor != USERS else factor
+        return self.axis[3] if factor == USERS else f"{factor} [{unit}]" if unit else factor
 
     @property
     def load_real(self) -> str:
@@ -121,6 +121,11 @@ class SweepData:
     def order(self) -> tuple[str, ...]:
         """Tiers from the users inwards."""
         return order_of(self.trials)
+
+    @property
+    def axis(self) -> tuple[str, str, tuple[str, ...], str]:
+        """What figures are `load_axis.over`."""
+        return *self.factor, self.order, LoadModel(self.verdict["load_model"]).who
 
     @property
     def topology(self) -> str:

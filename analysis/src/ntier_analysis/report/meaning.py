@@ -31,18 +31,18 @@ def _keeps_up(verdict: dict) -> str:
     """Up to where throughput grows with the users, and what happens beyond; nothing where there is no maximum."""
     if verdict["max_throughput_per_s"] is None:
         return ""
-    knee = verdict.get("knee_users")
+    knee, who = verdict.get("knee_users"), words.who(verdict)
     lowest = min((t["users"] for t in verdict.get("trials", []) if t["valid"]), default=0)
     if knee is not None and lowest >= knee:
         beyond = "All loads lie beyond the knee"
         if verdict["max_throughput_at_least"]:
             return f"{beyond}, and are too few to show the maximum, so it is a lower bound."
-        return f"{beyond}: with more users, all wait longer and no more gets done."
-    upto = f"Up to about {words.rounded(knee)} users throughput grows with the users" if knee is not None else ""
+        return f"{beyond}: with more {who}, all wait longer and no more gets done."
+    upto = f"Up to about {words.rounded(knee)} {who} throughput grows with the {who}" if knee is not None else ""
     if verdict["max_throughput_at_least"]:
         bound = "The loads do not reach far enough beyond that to show the maximum, so it is a lower bound."
         return f"{upto}. {bound}" if upto else "The loads do not reach far enough, so the maximum is a lower bound."
-    return f"{upto}. With more users, all wait longer and no more gets done." if upto else ""
+    return f"{upto}. With more {who}, all wait longer and no more gets done." if upto else ""
 
 
 def _single(verdict: dict) -> list[str]:
@@ -71,8 +71,8 @@ def _none(verdict: dict) -> list[str]:
 
 def _hidden(verdict: dict) -> list[str]:
     cause = (
-        "Users wait, but nothing that was measured is saturated, so the cause was not measured. It may be a lock, a "
-        "queue, or a resource without a collector. More hardware may change nothing."
+        f"{words.who(verdict).capitalize()} wait, but nothing that was measured is saturated, so the cause was not "
+        "measured. It may be a lock, a queue, or a resource without a collector. More hardware may change nothing."
     )
     return [t for t in (_keeps_up(verdict), cause) if t]
 

@@ -30,7 +30,7 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
     data = read_sweep(store, sweep)
     folder = out / sweep
     record.forget(folder)
-    with over(*data.factor, data.order):
+    with over(*data.axis):
         loads, densities, sections = load_figures(data), density_figures(data), detail_sections(data)
         context = _context(data)
     shown = {}
@@ -134,7 +134,7 @@ def _facts(data: SweepData) -> list[dict]:
             "note": "" if pd.isna(run_s) else f"run phase {run_s:.0f} s each",
         },
         {
-            "name": "Users" if data.factor[0] == USERS else data.load_name,
+            "name": data.load_name.capitalize() if data.factor[0] == USERS else data.load_name,
             "value": _span(trials["users"]),
             "note": f"nominal; {_span(trials['users_real'])} real" if data.factor[0] == USERS else "",
         },
@@ -151,7 +151,7 @@ def _facts(data: SweepData) -> list[dict]:
         facts.append(
             {
                 "name": f"Knee{least}",
-                "value": f"{words.rounded(knee)}{_knee_ends(verdict)} users",
+                "value": f"{words.rounded(knee)}{_knee_ends(verdict)} {words.who(verdict)}",
                 "note": f"nominal; {words.rounded(knee * scale)} real",
             }
         )

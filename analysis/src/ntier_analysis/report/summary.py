@@ -97,7 +97,8 @@ def text(report: dict[str, Any]) -> str:
     """What `summary` gives, for a person: the sentences, a line per trial and per load that was also measured from
     above, the warnings, the page."""
     factor = report["verdict"]["factor"]
-    load = USERS if factor["name"] == USERS else f"{factor['name']} [{factor['unit']}]".removesuffix(" []")
+    load = f"{factor['name']} [{factor['unit']}]".removesuffix(" []")
+    load = words.who(report["verdict"]) if factor["name"] == USERS else load
     head = [load if name == USERS else name for name in HEAD]
     lines = _aligned([tuple(head), *(_row(t) for t in report["trials"])], LEFT)
     if report.get("recovery"):

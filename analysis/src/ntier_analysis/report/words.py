@@ -94,7 +94,7 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     if topology.isdecimal():  # of a single tier
         topology = f"topology {topology}"
     knee = verdict.get("knee_users")
-    start = "" if knee is None else f" from {rounded(knee)} users"
+    start = "" if knee is None else f" from {rounded(knee)} {who(verdict)}"
     # A factor that is no amount of load has no largest throughput to reach.
     reached = "" if verdict["max_throughput_per_s"] is None else f" at {rate(verdict, scale)}"
     if kind in ("single", "multi"):
@@ -125,6 +125,11 @@ def sentence(line: str) -> str:
     return begun if begun.endswith((".", "!", "?")) else f"{begun}."
 
 
+def who(verdict: dict) -> str:
+    """Who makes the load: `users` or `workers`."""
+    return LoadModel(verdict.get("load_model", LoadModel.CLOSED)).who
+
+
 def _of_users(verdict: dict) -> bool:
     """Whether the loads are numbers of users who think."""
     closed = verdict.get("load_model", LoadModel.CLOSED) == LoadModel.CLOSED
@@ -145,7 +150,7 @@ def migrations(verdict: dict) -> list[str]:
     """One sentence per change of the bottleneck along the loads."""
 
     def end(step: dict, side: str) -> str:
-        at = f"{step[f'{side}_users']:,} users"
+        at = f"{step[f'{side}_users']:,} {who(verdict)}"
         if f"{side}_value" in step:
             factor = verdict["factor"]
             at = f"{factor['name']} {step[f'{side}_value']:g} {factor['unit']}".rstrip()

@@ -90,7 +90,7 @@ class Load:
     @property
     def who(self) -> str:
         """Who asks, in words."""
-        return "workers" if self.model is LoadModel.WORK else "users"
+        return self.model.who
 
     @property
     def named(self) -> str:

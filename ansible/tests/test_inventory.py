@@ -33,6 +33,13 @@ def test_hosts_groups_and_variables(inventory):
     assert db1["ansible_ssh_private_key_file"].endswith("/ssh/id_ed25519")
 
 
+def test_a_machine_without_a_quota_has_all_of_its_cores(inventory):
+    """Target hosts and rented machines: programs get their threads from it."""
+    done = inventory([{**NODE, "cpu_cores": None, "cores": 8}])
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["_meta"]["hostvars"]["db1"]["cpu_cores"] == 8
+
+
 @pytest.mark.parametrize(
     ("nodes", "said"),
     [

@@ -217,6 +217,14 @@ def test_apache_serves_as_many_requests_as_it_was_told_and_its_status_page(worke
         assert spare == 0  # exact, with one process
 
 
+@pytest.mark.parametrize(("cores", "threads"), [(None, 1), (0.05, 1), (1.2, 2), (8, 8), (64, 64), (96, 64)])
+def test_haproxy_has_a_thread_for_each_core_up_to_what_it_takes(cores, threads):
+    template = read("haproxy", "defaults/main.yml")["haproxy_threads"]
+    assert int(jinja2.Environment().from_string(template).render(cpu_cores=cores)) == threads
+    (demands,) = [t["ansible.builtin.assert"]["that"] for t in tasks("haproxy", "main.yml") if "that" in str(t)]
+    assert "1 <= haproxy_threads | int <= 64" in demands
+
+
 @pytest.mark.parametrize(
     ("pool", "places", "led_to"),
     [

@@ -125,7 +125,7 @@ def host_variables(node: dict, folder: str, state: str, access: dict) -> dict:
         "address": node["address"],
         "index": node["index"],
         "node_type": node["node_type"],
-        "cpu_cores": node.get("cpu_cores"),
+        "cpu_cores": node.get("cpu_cores") or node.get("cores"),  # its quota; without one, the whole machine's
         "memory_bytes": node.get("memory_bytes"),
     }
 

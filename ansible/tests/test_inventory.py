@@ -28,6 +28,7 @@ def test_hosts_groups_and_variables(inventory):
     assert (db1["ansible_host"], db1["cpu_cores"], db1["memory_bytes"]) == ("198.18.1.41", 0.1, 2**30)
     assert (db1["node_type"], db1["index"], db1["ntier_role"], db1["ntier_tier"]) == ("normal", 1, "mysql", "db")
     assert db1["ntier_addresses"]["db"] == ["198.18.1.41"]
+    assert db1["ansible_ssh_common_args"].startswith("-F none ")  # nobody's own configuration
     assert "StrictHostKeyChecking=yes" in db1["ansible_ssh_common_args"]
     assert db1["ansible_ssh_common_args"].count("/local/known_hosts") == 1
     assert db1["ansible_ssh_private_key_file"].endswith("/ssh/id_ed25519")

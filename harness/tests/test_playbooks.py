@@ -79,3 +79,18 @@ def test_the_deployment_knows_more_digests_than_set_up(tmp_path):
     (tmp_path / "play.yml").write_text(PLAY.format(task=task))
     with pytest.raises(WorkError, match="own is new"):
         play(Runner(), paths, [str(tmp_path / "play.yml")])
+
+
+@pytest.mark.parametrize("name", ["LC_ALL", "ANSIBLE_CONFIG"])
+def test_a_persons_own_locale_and_configuration_do_not_reach_the_deployment(name, tmp_path, monkeypatch):
+    """Ansible ends at once in a locale that is not UTF-8; a person's configuration may name other plug-ins and keys."""
+    paths = Paths(Path(__file__).resolve().parents[2], tmp_path, tmp_path)
+    paths.nodes.parent.mkdir(exist_ok=True)
+    paths.nodes.write_text("[]")
+    paths.logs.mkdir()
+    own = tmp_path / "ansible.cfg"
+    own.write_text("[inventory]\nenable_plugins = ansible.builtin.script\nany_unparsed_is_failed = True\n")
+    monkeypatch.setenv(name, {"LC_ALL": "C", "ANSIBLE_CONFIG": str(own)}[name])
+    task = "ansible.builtin.debug: {msg: seen}"
+    (tmp_path / "play.yml").write_text(PLAY.format(task=task))
+    assert play(Runner(), paths, [str(tmp_path / "play.yml")]) == 1

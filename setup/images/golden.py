@@ -62,6 +62,7 @@ class BuildNode:
                 "ANSIBLE_CONFIG": str(digests.ROOT / "ansible/ansible.cfg"),
                 "ANSIBLE_SSH_CONTROL_PATH_DIR": sockets,
                 "ANSIBLE_NOCOLOR": "1",
+                "LC_ALL": "C.UTF-8",  # Ansible ends at once in a locale that is not UTF-8 or does not exist
                 "ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.profile_tasks",  # the log shows where the time goes
                 "NTIER_STATE": str(STATE),
             }

@@ -175,6 +175,14 @@ def test_an_image_can_be_made_again_after_a_killed_set_up(images, monkeypatch, t
     assert fake.instances == {"build-ndb"}
 
 
+def test_an_image_is_built_in_a_locale_that_ansible_takes(monkeypatch):
+    told = {}
+    monkeypatch.setattr(golden, "call", lambda *_, env, **__: told.update(env))
+    monkeypatch.setenv("LC_ALL", "C")
+    golden.BuildNode("web", "198.18.200.9", role="web", tier="web").play(Path("install.yml"), {}, None)
+    assert told["LC_ALL"] == "C.UTF-8"
+
+
 def test_the_base_is_customized_whatever_the_path_of_the_checkout(monkeypatch, tmp_path):
     place = tmp_path / "my work" / "images"
     place.mkdir(parents=True)

@@ -118,7 +118,8 @@ def host_variables(node: dict, folder: str, state: str, access: dict) -> dict:
         "ansible_become": user != "root",
         "ansible_python_interpreter": "/usr/bin/python3",
         **({"ansible_ssh_private_key_file": key_file} if key_file else {}),
-        "ansible_ssh_common_args": " ".join(f"-o {key}={value}" for key, value in options.items()),
+        # -F none: neither the person's nor the machine's own settings of SSH
+        "ansible_ssh_common_args": " ".join(["-F none", *(f"-o {key}={value}" for key, value in options.items())]),
         "ntier_tier": node["tier"],
         "ntier_role": node["role"],
         "ntier_controller_address": source_address(node["address"]),

@@ -70,6 +70,8 @@ def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[
         *(["--check"] if check else []), *(["--limit", ",".join(limit)] if limit else []),
     ]  # fmt: skip
     env = {"ANSIBLE_STDOUT_CALLBACK": "ansible.posix.jsonl", "ANSIBLE_NOCOLOR": "1", "NTIER_STATE": str(paths.state)}
+    env["ANSIBLE_CONFIG"] = str(paths.root / "ansible" / "ansible.cfg")  # not the person's own
+    env["LC_ALL"] = "C.UTF-8"  # Ansible ends at once in a locale that is not UTF-8 or does not exist
     shared = paths.root / "ansible" / "roles"
     env["ANSIBLE_ROLES_PATH"] = ":".join(str(folder) for folder in (roles, shared) if folder)
     reader = Events(on_task, on_failure)

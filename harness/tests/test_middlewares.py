@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jinja2
 import pytest
 import yaml
 from ntier_harness.errors import RequestError
@@ -92,6 +93,67 @@ def test_held_connections_are_not_shut_out():
     shared = values(request(middleware="haproxy", set=["app_pool_mode=shared", "app_pool_size=30"]))
     assert shared["middleware_pool_max"] == 30
     assert values(request(scale="0.2"))["middleware_pool_max"] == 18
+
+
+@pytest.mark.parametrize(
+    ("options", "allowed"),
+    [
+        ({}, 500),  # one pool of 90: the DBMS's own default has room
+        ({"set": ["middleware_pool_max=600"]}, 640),
+        ({"topo": "1/2/2/1P", "middleware": "pgbouncer"}, 2 * 90 + 40),
+        ({"topo": "1/2/2/1P"}, 2 * 90 + 40),
+        ({"topo": "1/1/1/1P"}, 150),
+    ],
+)
+def test_the_dbms_accepts_the_pools_of_all_middlewares(options, allowed):
+    assert values(request(scale="1", users="1000", **options))["db_max_connections"] == allowed
+
+
+@pytest.mark.parametrize("name", ["pgbouncer", "proxysql"])
+def test_a_middleware_takes_all_connections_of_the_application(name):
+    many = request(middleware=name, topo="1/1/1/1P", scale="1", users="1000", set=["app_pool_size=300"])
+    assert values(many)["app_connections"] == APP_POOLS * 300
+    limit = yaml.safe_load((ROOT / f"ansible/roles/{name}/defaults/main.yml").read_text())[f"{name}_clients_max"]
+    template = jinja2.Environment().from_string(limit)
+    assert template.render(values(many)) == str(APP_POOLS * 300 + 100)
+    assert template.render() == "5000"
+
+
+def test_a_middleware_without_a_limit_of_clients_is_told_none():
+    assert "app_connections" not in values(request())
+
+
+@pytest.mark.parametrize("name", MIDDLEWARES)
+def test_a_role_takes_as_many_clients_as_the_catalogue_says(name):
+    if (most := MIDDLEWARES[name].traits.get("most_clients")) is None:
+        return
+    role = (ROOT / f"ansible/roles/{name}/tasks/main.yml").read_text()
+    shared = MIDDLEWARES[name].traits["multiplexes"]
+    limited = f"{name}_clients_max | int <= {most + 100}" if shared else f"{name}_pool_max | int <= {most}"
+    assert limited in role
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"set": ["middleware_pool_max=600", "db_max_connections=500"]}, "may open 600 connections at a node; allowed"),
+        ({"topo": "1/1/2/1P", "middleware": "pgbouncer", "set": ["db_max_connections=150"]}, "may open 180 conn"),
+        ({"middleware": "haproxy", "set": ["db_max_connections=400"]}, "haproxy may open 432 connections at a node"),
+        ({"topo": "1/1/1/2P", "middleware": "pgpool", "set": ["app_pool_size=300"]},
+         "the app tier may open 5400 connections, and pgpool takes up to 5000"),
+        ({"topo": "1/4/1/2P", "middleware": "pgbouncer", "set": ["app_pool_size=1000"]}, "pgbouncer takes up to 59900"),
+    ],
+)  # fmt: skip
+def test_connections_that_would_be_shut_out_are_refused(options, says):
+    with pytest.raises(RequestError) as error:
+        request(scale="1", users="1000", **options)
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(("name", "limit"), [("shardingsphere", 90), ("haproxy", 432)])
+def test_a_limit_that_all_connections_fit_into_is_taken(name, limit):
+    least = request(middleware=name, scale="1", users="1000", set=[f"db_max_connections={limit}"])
+    assert values(least)["db_max_connections"] == limit
 
 
 def test_the_default_is_found_by_no_name():

@@ -54,13 +54,16 @@ class Rules:
         values: dict[str, Any] = {"middleware_writes": writes(request)}
         if request.chosen["dbms"] == CLUSTER:
             values["db_data_memory_bytes"] = data_memory(request)
-        if not request.traits["middleware"]["multiplexes"]:
+        if request.traits["middleware"]["multiplexes"]:
+            values |= shared_connections(request, self.app_pools)
+        else:
             values |= held_connections(request, self.app_pools)
         return values
 
     def check(self, request: Request) -> None:
-        """Raises ValueError if the middleware cannot keep replicas alike under users who write, or if the cluster
-        cannot be what is asked for."""
+        """Raises ValueError if the middleware cannot keep replicas alike under users who write, if connections would be
+        shut out, or if the cluster cannot be what is asked for."""
+        check_connections(request, self.app_pools)
         if request.chosen["dbms"] == CLUSTER:
             check_cluster(request)
         replicas, chosen = request.counts["db"], request.chosen["middleware"]
@@ -79,16 +82,51 @@ def writes(request: Request) -> str:
     return "all" if "all" in can and request.writes and request.counts["db"] > 1 else can[-1]
 
 
+def app_connections(request: Request, servlets: int) -> int:
+    """Connections that the app tier may open. All of them may be at one middleware."""
+    pools = servlets if request.values["app_pool_mode"] == "per_servlet" else 1
+    return request.counts["app"] * request.values["app_pool_size"] * pools
+
+
+def shared_connections(request: Request, servlets: int) -> dict[str, int]:
+    """Limits where clients share the middlewares' connections: each middleware has its own pool at each replica."""
+    opened = request.counts["middleware"] * request.values["middleware_pool_max"]
+    values = {"db_max_connections": max(request.values["db_max_connections"], opened + SPARE_CONNECTIONS)}
+    if "most_clients" in request.traits["middleware"]:
+        values["app_connections"] = app_connections(request, servlets)
+    return values
+
+
 def held_connections(request: Request, servlets: int) -> dict[str, int]:
     """Limits where each of the app tier's connections holds one at a replica while it lives: a smaller limit would not
     queue statements but shut connections out. All of them may be at one replica."""
-    values = request.values
-    pools = servlets if values["app_pool_mode"] == "per_servlet" else 1
-    held = request.counts["app"] * values["app_pool_size"] * pools
-    usual = request.values["db_max_connections"]
+    held, usual = app_connections(request, servlets), request.values["db_max_connections"]
     if request.chosen["dbms"] == CLUSTER:  # they are dealt out to the SQL nodes in turn
         return {"db_max_connections": max(usual, math.ceil(held / request.counts["middleware"]) + SPARE_CONNECTIONS)}
     return {"middleware_pool_max": held, "db_max_connections": max(usual, held + SPARE_CONNECTIONS)}
+
+
+def check_connections(request: Request, servlets: int) -> None:
+    """Raises ValueError for more connections than the middleware or the DBMS takes."""
+    nodes, chosen = request.counts["middleware"], request.chosen["middleware"]
+    opened, traits = app_connections(request, servlets), request.traits["middleware"]
+    most = traits.get("most_clients", opened)
+    if opened > most:
+        raise ValueError(
+            f"set app_pool_size: the app tier may open {opened} connections, and {chosen} takes up to {most}; give "
+            "smaller pools, fewer app nodes, or app_pool_mode=shared"
+        )
+    if request.chosen["dbms"] == CLUSTER:
+        at_a_replica = math.ceil(opened / nodes)
+    else:
+        pools = nodes * request.values["middleware_pool_max"]
+        at_a_replica = pools if traits["multiplexes"] else min(opened, pools)
+    limit = request.given.get("db_max_connections", at_a_replica)
+    if limit < at_a_replica:
+        raise ValueError(
+            f"set db_max_connections: {limit}, but {chosen} may open {at_a_replica} connections at a node; allowed are "
+            f"{at_a_replica + SPARE_CONNECTIONS} or more, which leaves some for others, or smaller pools"
+        )
 
 
 # ---- MySQL Cluster ---------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""What data cannot say: two-phase commit needs a place for the transaction of each thread, and PostgreSQL's own
-replication a node to replicate to."""
+"""What data cannot say: each thread has a connection to each node, two-phase commit needs a place for the transaction
+of each, and PostgreSQL's own replication a node to replicate to."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ if TYPE_CHECKING:
     from ntier_harness.systems.rules import Request
 
 THREADS = 8  # alter_threads, unless it is given
+SELECT_THREADS = 8  # load.workers
+SPARE_CONNECTIONS = (
+    40  # deliveries from and to 7 other nodes: 14; collector, administrator, connections that are being closed
+)
 REPLICATED = ("logical", "quorum")  # workloads
 
 
 class Rules:
     def defaults(self, request: Request) -> dict[str, Any]:
         threads = request.given.get("alter_threads", THREADS)
-        usual = request.values["node_max_prepared_transactions"]
-        return {"node_max_prepared_transactions": max(usual, threads)}
+        places, connections = (request.values[n] for n in ("node_max_prepared_transactions", "db_max_connections"))
+        return {
+            "node_max_prepared_transactions": max(places, threads),
+            "db_max_connections": max(connections, threads + SELECT_THREADS + SPARE_CONNECTIONS),
+        }
 
     def check(self, request: Request) -> None:
         """Raises ValueError if some thread could never prepare, or would wait for another one's transaction to end; and

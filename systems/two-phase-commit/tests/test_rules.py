@@ -1,0 +1,22 @@
+"""Settings that follow from others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ntier_harness.request import make_spec
+from ntier_harness.settings import values
+from ntier_harness.systems import find
+
+ROOT = Path(__file__).resolve().parents[3]
+LOAD = find(ROOT, "two-phase-commit").definition.load
+
+
+@pytest.mark.parametrize("threads", [8, LOAD.parameters["alter_threads"].range[1]])
+@pytest.mark.parametrize("asked", ["set", "factor"])
+def test_a_node_has_a_connection_and_a_place_for_each_thread(threads, asked):
+    how = {"set": [f"alter_threads={threads}"]} if asked == "set" else {"factor": f"alter_threads=1,{threads}"}
+    soft = values(make_spec({"system": "two-phase-commit", "topo": "2"} | how, ROOT, cores=8))
+    assert soft["node_max_prepared_transactions"] >= threads
+    assert soft["db_max_connections"] == max(200, threads + LOAD.workers + 40)

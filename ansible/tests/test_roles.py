@@ -131,6 +131,19 @@ def test_a_program_is_installed_and_deployed_by_the_shared_role(role):
     assert {task["notify"] for task in own if "notify" in task} <= known
 
 
+@pytest.mark.parametrize(
+    ("role", "folders"),
+    [("app", {"/opt/ntier/app/rubbos"}), ("client", {"/opt/ntier/jmeter", "/opt/ntier/jmeter.jsa"})],
+)
+def test_what_is_unpacked_lies_beside_nothing_older(role, folders):
+    """A node that is kept is installed again: all jars of a folder are on the class path."""
+    first, second, *_ = tasks(role, "install.yml")
+    removed = first["ansible.builtin.file"]
+    assert removed["state"] == "absent"
+    assert set(first.get("loop", [removed["path"]])) == folders
+    assert second["ansible.builtin.include_role"] == {"name": "program", "tasks_from": "install"}  # makes the folder
+
+
 def test_the_readme_shows_a_role_as_it_is():
     blocks = re.findall(r"```yaml\n(.*?)```", (ANSIBLE / "README.md").read_text(), re.DOTALL)
     described, called = (yaml.safe_load(block) for block in blocks)

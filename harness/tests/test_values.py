@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from ntier_analysis.contracts.nodes import Node
 from ntier_harness import plan, scale, settings
 from ntier_harness.catalog import Phases, read_mix
 from ntier_harness.drivers import Entry, Run, split
-from ntier_harness.drivers.jmeter import Walks
+from ntier_harness.drivers.jmeter import JMeter, Walks
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.request import make_spec, parse_users
 from ntier_harness.runner import Runner
@@ -230,6 +231,19 @@ def test_a_mix_may_have_authors():
     assert values["ntier.author_share"] == "0.1"
     alone = Walks(read_mix("browse_only", RUBBOS), "/opt/mixes").properties(run)
     assert (alone["ntier.author_mix"], alone["ntier.author_share"]) == ("", "0")
+
+
+@pytest.mark.parametrize(("system", "starts"), [("rubbos", ["0", "1"]), ("mediawiki", ["0"])])
+def test_authors_start_at_home_where_they_have_to_log_in(system, starts, tmp_path):
+    """In the situation of a logged-in user nobody is logged in: the first request of it would fail."""
+    (tmp_path / "kept.csv").write_text("author,state,history,transitions,memory\n0,Search,,3,a=1,\n1,Edit,,3,page=1,\n")
+    walks = Walks(read_mix("read_write", find(ROOT, system)), "/opt/mixes")
+    run = Run(str(tmp_path), 200, Phases("smoke", 10, 20, 2), 1, Entry("web", 80), think_time_s=7)
+    command = JMeter("plan.jmx", walks=walks).prepare(run).replace(walks.situations, str(tmp_path / "kept.csv"))
+    subprocess.run(["sh", "-ec", command], check=True)
+    head, *lines = (tmp_path / "situations.csv").read_text().splitlines()
+    assert head.startswith("author,")
+    assert [line[0] for line in lines] == starts
 
 
 def test_a_mix_whose_authors_have_no_table_is_refused(root):

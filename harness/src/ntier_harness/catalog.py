@@ -36,8 +36,9 @@ class Phases:
 class Mix:
     """One workload of a system: mean think time, the response-time objective of goodput, whether it changes the data.
 
-    Of a mix, `file` is its transition table; a share of its users may be authors, who walk a table of their own. Other
-    workloads have `properties` for their driver instead."""
+    Of a mix, `file` is its transition table; a share of its users may be authors, who walk a table of their own. They
+    may have to start at home, since they are logged in nowhere else. Other workloads have `properties` for their driver
+    instead."""
 
     name: str
     file: Path | None
@@ -46,6 +47,7 @@ class Mix:
     author_file: Path | None = None
     author_share: float = 0.0
     writes: bool = False
+    authors_start_at_home: bool = False
     properties: dict[str, Any] = field(default_factory=dict, hash=False)
 
 
@@ -64,6 +66,7 @@ class _Description(Document):
     slo_ms: Annotated[float, Field(gt=0)] | None = None
     author_table: str | None = None
     author_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    authors_start_at_home: bool = False
 
 
 _Number = Annotated[int | float, Field(gt=0, lt=1e18)]
@@ -156,4 +159,5 @@ def _read_table(name: str, system: System, folder: Path) -> Mix:
         name, file, data.think_time_s or load.think_time_s, data.slo_ms or load.slo_ms,
         author_file, data.author_share if author_file else 0.0,
         writes=bool(writing & {to for table in tables for targets in table.values() for to in targets}),
+        authors_start_at_home=data.authors_start_at_home,
     )  # fmt: skip

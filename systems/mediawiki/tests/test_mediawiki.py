@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -11,6 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ntier_harness.errors import RequestError
+from ntier_harness.request import make_spec
+from ntier_harness.settings import values
 
 SYSTEM = Path(__file__).resolve().parents[1]
 TABLES = sorted((SYSTEM / "load/mixes").rglob("*.csv"))
@@ -59,6 +63,38 @@ def test_each_state_of_a_table_is_a_sampler_and_an_interaction(table):
     assert states <= set(known)
     for state in {row["from"] for row in rows}:
         assert sum(float(r["probability"]) for r in rows if r["from"] == state) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("thread", "first_user", "account"), [(1, 0, 1), (1000, 0, 1000), (1, 1000, 1), (700, 2500, 200)]
+)
+def test_each_user_has_an_account_however_many_there_are(thread, first_user, account):
+    sys.path.insert(0, str(SYSTEM / "data"))
+    import generate
+
+    texts = [e.text or "" for e in ET.parse(SYSTEM / "load/mediawiki.jmx").getroot().iter("stringProp")]
+    (name,) = (text for text in texts if text.startswith("User "))
+    formula = re.fullmatch(r"User \$\{__jexl3\((.*)\)\}", name)[1]
+    accounts = int(re.search(r"__P\(ntier\.accounts,(\d+)\)", formula)[1])
+    assert accounts <= min(profile.accounts for profile in generate.PROFILES.values())
+    known = {"__threadNum": thread, "__P(ntier.first_user,0)": first_user, f"__P(ntier.accounts,{accounts})": accounts}
+    for function, value in known.items():
+        formula = formula.replace(f"${{{function}}}", str(value))
+    assert eval(formula) == account
+
+
+@pytest.mark.parametrize(
+    ("topo", "children", "limit"), [("1/1/1M", 5, 151), ("1/4/1M", 50, 440), ("1/2/1/1P", 40, 200)]
+)
+def test_the_dbms_accepts_the_connections_of_all_processes(topo, children, limit):
+    asked = {"system": "mediawiki", "topo": topo, "set": [f"app_children={children}"]}
+    assert values(make_spec(asked, SYSTEM.parents[1], cores=8))["db_max_connections"] == limit
+
+
+def test_fewer_connections_than_processes_are_refused():
+    asked = {"system": "mediawiki", "topo": "1/4/1M", "set": ["app_children=50", "db_max_connections=151"]}
+    with pytest.raises(RequestError, match="151, but 200 processes of PHP-FPM"):
+        make_spec(asked, SYSTEM.parents[1], cores=8)
 
 
 def test_readers_of_both_mixes_are_the_same():

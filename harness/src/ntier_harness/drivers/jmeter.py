@@ -67,7 +67,10 @@ class JMeter:
     def prepare(self, run: Run) -> str:
         if self.walks is None or self.walks.keep:
             return ""
-        return f"cp {self.walks.situations} {run.directory}/situations.csv"
+        kept, mine = self.walks.situations, f"{run.directory}/situations.csv"
+        if self.walks.mix.authors_start_at_home:
+            return f"grep -v ^1, {kept} >{mine}"  # lines of authors begin with 1
+        return f"cp {kept} {mine}"
 
     def configuration(self, run: Run, share: Share) -> dict[str, Any]:
         leave = leaving(run, share)

@@ -205,6 +205,23 @@ def test_only_the_tier_above_may_connect(tier, allowed):
     assert set(filter_of(tier, "postgresql")) == allowed | controller
 
 
+@pytest.mark.parametrize("login", ["own", "client"])
+def test_passwords_come_into_no_log_of_postgresql(login):
+    """It logs slow statements and those that fail, with all that they say."""
+    text = (ANSIBLE / "roles/postgresql/templates/accounts.sql.j2").read_text()
+    environment = jinja2.Environment(trim_blocks=True, autoescape=False)
+    environment.filters["combine"] = lambda a, b: a | b
+    rendered = environment.from_string(text).render(
+        middleware_login=login, postgresql_middleware_user="ntier_middleware", middleware_db_password="secret",
+        app_db_password="secret", postgresql_database="rubbos", postgresql_rights="write",
+    )  # fmt: skip
+    before, *after = rendered.split("secret")
+    assert len(after) == {"own": 1, "client": 2}[login]
+    set_before = re.findall(r"^SET (\w+) = (\S+);$", before, re.M)
+    assert {("log_statement", "'none'"), ("log_min_duration_statement", "-1")} <= set(set_before)
+    assert ("log_min_error_statement", "'panic'") in set_before
+
+
 def apache(workers: int) -> dict[str, int]:
     environment = jinja2.Environment(trim_blocks=True, autoescape=False)
     text = environment.from_string((ANSIBLE / "roles/web/templates/apache2.conf.j2").read_text()).render(

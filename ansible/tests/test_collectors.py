@@ -71,3 +71,18 @@ def test_mysql_router_tells_no_pool_that_is_always_full(tmp_path):
     settings.write_text("[routing:database]\ndestinations = 198.18.1.41:3306,198.18.1.42:3306\nmax_connections = 532\n")
     rows = lines_of("mysqlrouter", {"/etc/ntier/mysqlrouter/mysqlrouter.conf": settings}, tmp_path)
     assert [(row["replica"], row["pending"], row["pool_size"]) for row in rows] == [("db1", "0", ""), ("db2", "0", "")]
+
+
+CLIENTS = {"mysql": ("mysql", "Threads_running\t1"), "pgpool": ("psql", "1|t|Execute command\n2|t|Idle")}
+
+
+@pytest.mark.parametrize("role", CLIENTS)
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_service_that_does_not_answer_is_not_idle(role, answers, tmp_path):
+    name, said = CLIENTS[role]
+    (tmp_path / "said").write_text(f"{said}\n")
+    (tmp_path / name).write_text(f"#!/bin/sh\n{f'cat {tmp_path}/said' if answers else 'exit 1'}\n")
+    (tmp_path / name).chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", ROLES / role / "files/reset"], env=environment, timeout=20)
+    assert (done.returncode == 0) is answers

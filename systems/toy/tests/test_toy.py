@@ -44,6 +44,14 @@ def test_tasks_use_each_setting_of_the_service():
         assert name.startswith("db_") or name in SHOWN["roles/toy_web/tasks/main.yml"]
 
 
+def test_the_web_server_listens_on_the_nodes_own_address_only():
+    tasks = yaml.safe_load(SHOWN["roles/toy_web/tasks/main.yml"])
+    (server,) = [
+        text for task in tasks if "server {" in (text := str(task.get("ansible.builtin.copy", {}).get("content")))
+    ]
+    assert re.findall(r"listen (\S+.*?);", server) == ["{{ address }}:80"]
+
+
 @pytest.fixture
 def brought_in(tmp_path: Path) -> dict[str, str]:
     """Environment of a checkout whose systems/ has nothing of the toy but what the page shows."""

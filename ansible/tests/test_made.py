@@ -236,6 +236,15 @@ def unlisted(role: Path, files: list[Path]) -> set[str]:
     }
 
 
+@pytest.mark.parametrize(("role", "data"), [("mysql", "/var/lib/mysql"), ("ndbmtd", "/var/lib/ndbmtd")])
+def test_what_restoring_makes_beside_the_data_is_listed(role, data):
+    made = yaml.safe_load((ROLES / role / "made.yml").read_text())["makes"]
+    home = role if role == "ndbmtd" else "database"
+    beside = set(re.findall(r"\$DATA(\.\w+)", (ROLES / home / "files/restore").read_text()))
+    assert ".lock" in beside
+    assert {f"{data}{end}" for end in beside} <= set(made)
+
+
 def test_every_role_of_a_tier_has_a_list_and_timers_are_those_that_are_masked():
     shared = {p.name for p in ROLES.iterdir()} - {p.parent.name for p in ROLES.glob("*/made.yml")}
     assert shared == {"database", "ndb", "program"}  # what these write is on the lists of the roles that call them

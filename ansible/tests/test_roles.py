@@ -255,6 +255,20 @@ def test_haproxy_has_a_thread_for_each_core_up_to_what_it_takes(cores, threads):
     assert "1 <= haproxy_threads | int <= 64" in demands
 
 
+@pytest.mark.parametrize("role", ["web", "app", "pgpool"])
+def test_a_service_may_have_as_many_threads_as_its_settings_say(role):
+    """systemd allows a unit 15 % of what the kernel does: 4,915 with 32,768."""
+    assert "TasksMax=infinity" in (HOMES[role] / "files/service.conf").read_text().splitlines()
+
+
+@pytest.mark.parametrize(("nodes", "workers", "connections"), [(1, 300, 8192), (1, 20_000, 20_000), (4, 3_000, 12_000)])
+def test_tomcat_takes_the_connections_of_all_workers_of_apache(nodes, workers, connections):
+    template = jinja2.Environment().from_string(str(read("app", "defaults/main.yml")["app_max_connections"]))
+    addresses = {"web": [f"198.18.1.{n}" for n in range(nodes)]}
+    assert int(template.render(ntier_addresses=addresses, web_max_workers=workers)) == connections
+    assert template.render(ntier_addresses={}) == "8192"
+
+
 @pytest.mark.parametrize(
     ("pool", "places", "led_to"),
     [

@@ -12,12 +12,20 @@ from psycopg.waiting import Ready, Wait
 from twophase import connections
 from twophase.connections import Steps
 
+BUSY_S = connections.BUSY_S
+
 
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         yield ours, theirs
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That this program stood still for some milliseconds changes nothing."""
+    monkeypatch.setattr(connections, "BUSY_S", 60.0)
 
 
 def request(*waits: int) -> Steps:
@@ -62,10 +70,12 @@ def test_a_full_socket_is_waited_for(ends):
     assert passed_on(request(Wait.W, Wait.RW), ends[0]) == ([Wait.W, Wait.RW], [Ready.R, Ready.R])
 
 
-def test_others_have_their_turn_after_5_ms(ends):
+def test_others_have_their_turn_after_5_ms(ends, monkeypatch):
+    monkeypatch.setattr(connections, "BUSY_S", BUSY_S)
+
     def long() -> Steps:
         for _ in range(3):
-            time.sleep(1.5 * connections.BUSY_S)
+            time.sleep(1.5 * BUSY_S)
             yield Wait.RW
 
     assert passed_on(long(), ends[0])[0] == [Wait.RW] * 3

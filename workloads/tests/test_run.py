@@ -98,14 +98,12 @@ def test_the_same_seed_gives_the_same_walks_requests_and_thinks(board, run_jmete
     port = board()
     seeds = {"one": 5, "two": 5, "other": 6}
     one, two, other = (run_jmeter(tmp_path / name, port=port, seed=seed, **SHORT) for name, seed in seeds.items())
-    assert all(a[:10] == b[:10] for a, b in ((paths(one)[user], paths(two)[user]) for user in paths(one)))
-    assert paths(one) != paths(other)
-
-    def thinks(trial: Path) -> list[tuple[str, str]]:
-        return [(r["state"], r["drawn_ms"]) for r in rows(trial / "thinks.csv") if r["user"] == "3"][:10]
-
-    assert len(thinks(one)) == 10
-    assert thinks(one) == thinks(two) != thinks(other)
+    for what in (paths, draws):
+        first, same, others = what(one), what(two), what(other)
+        compared = {user: min(len(first[user]), len(same[user])) for user in first.keys() & same.keys()}
+        assert all(first[user][:n] == same[user][:n] for user, n in compared.items())
+        assert sum(compared.values()) > 150, "enough to compare: about ten for each of 20 users"
+        assert any(first[user][:n] != others.get(user, [])[:n] for user, n in compared.items())
 
 
 def test_failed_requests_are_tried_again_counted_and_lead_home(board, run_jmeter):
@@ -149,31 +147,39 @@ def test_requests_under_way_at_the_end_are_pending_not_errors(board, run_jmeter)
     assert exit_code(trial) == 0
     lives = rows(trial / "users.csv")
     assert len(lives) == 20
-    assert all(r["pending_state"] == "StoriesOfTheDay" and float(r["pending_ms"]) > 6000 for r in lives)
+    assert all(r["pending_state"] == "StoriesOfTheDay" for r in lives)
+    lived_ms = [float(r["t_end_ms"]) - float(r["t_start_ms"]) for r in lives]
+    assert all(float(r["pending_ms"]) > 0.8 * lived > 0 for r, lived in zip(lives, lived_ms, strict=True))
     assert all(r["errors"] == "0" for r in lives)
     assert rows(trial / "interactions.jtl.csv") == []
 
 
 def test_a_request_that_is_tried_again_is_cut_off_at_the_end_too(board, run_jmeter):
     """The first try is refused at once, the second one would take two minutes."""
-    began = time.monotonic()
     trial = run_jmeter(port=board("refuse_first=20", "delay_ms=120000"), tries=30, retry_pause_ms=100, **SHORT)
-    assert time.monotonic() - began < 60
+    assert time.time() - int((trial / "start").read_text()) / 1000 < 60
     assert exit_code(trial) == 0
     lives = rows(trial / "users.csv")
     assert len(lives) == 20
     assert all(r["pending_state"] == "StoriesOfTheDay" and r["errors"] == "0" for r in lives)
 
 
-def test_a_request_that_is_cut_off_began_when_its_user_had_thought(board, run_jmeter):
+@pytest.mark.alone
+def test_a_request_that_is_cut_off_began_when_its_user_had_thought(board, run_jmeter, measured, tmp_path):
     """However long it takes to abort the requests of all users: the time between would be nobody's (check G1)."""
-    trial = run_jmeter(port=board("delay_ms=400"), **SHORT | {"users": 300, "run_s": 12, "think_mean_ms": 1500})
-    assert exit_code(trial) == 0
-    thought_ms = {r["user"]: float(r["t_start_ms"]) + float(r["actual_ms"]) for r in rows(trial / "thinks.csv")}
-    lives = [r for r in rows(trial / "users.csv") if r["pending_ms"] and r["user"] in thought_ms]
-    assert len(lives) > 60
-    between_ms = [float(r["t_end_ms"]) - float(r["pending_ms"]) - thought_ms[r["user"]] for r in lives]
-    assert sum(between_ms) / len(lives) == pytest.approx(0, abs=20)
+    numbers = itertools.count()
+    load = SHORT | {"users": 300, "run_s": 12, "think_mean_ms": 1500, "port": board("delay_ms=400")}
+
+    def between_ms() -> list[float]:
+        trial = run_jmeter(tmp_path / f"trial{next(numbers)}", **load)
+        assert exit_code(trial) == 0
+        thought_ms = {r["user"]: float(r["t_start_ms"]) + float(r["actual_ms"]) for r in rows(trial / "thinks.csv")}
+        lives = [r for r in rows(trial / "users.csv") if r["pending_ms"] and r["user"] in thought_ms]
+        assert len(lives) > 60
+        return [float(r["t_end_ms"]) - float(r["pending_ms"]) - thought_ms[r["user"]] for r in lives]
+
+    between = measured(between_ms, lambda found: abs(sum(found) / len(found)) <= 20)
+    assert sum(between) / len(between) == pytest.approx(0, abs=20)
 
 
 @pytest.mark.parametrize(

@@ -159,8 +159,14 @@ class Bench:
     def whole(self) -> Share:
         return split(WORKERS, 1)[0]
 
-    def left(self) -> list[int]:
-        """Processes of the check's drivers."""
+    def left(self, gone_s: float = 0.0) -> list[int]:
+        """Processes of the check's drivers; those that are still there after `gone_s`."""
+        until = time.monotonic() + gone_s
+        while (processes := self._alive()) and time.monotonic() < until:
+            time.sleep(0.05)
+        return processes
+
+    def _alive(self) -> list[int]:
         mark, processes = f"NTIER_LOAD={self.place}".encode(), []
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):

@@ -34,6 +34,7 @@ from ntier_harness.errors import RequestError
 
 WAITS_S = 2.5  # how long a driver is kept waiting for the start
 END_S, TERM_S = 20.0, 3.0  # as a trial allows (trial.EXIT_WAIT_S, ntier-node)
+GONE_S = 2.0  # what was killed at the end may take a moment to die
 
 
 def check(
@@ -82,7 +83,7 @@ def tried(bench: Bench) -> Iterator[Finding]:
     yield heartbeat(run)
     yield results(run)
     yield timely(bench.server, run, end_s)
-    left = bench.left()
+    left = bench.left(gone_s=GONE_S)
     yield Finding("leaves nothing", not left, f"{len(left)} processes are left" if left else "no process is left")
     bench.end()
     yield from same_draws(bench, run)

@@ -56,7 +56,7 @@ pass_docker() { # its documented place for a machine's own rules; they go with a
 # The kernel gives a CPU its control group's quota in slices of 5 ms. Our quotas are of that size (10 ms period): what one CPU
 # holds and does not need, a thread on another waits for. Measured: a node of 0.5 cores got 94-96 % of its quota; with 1 ms, 99-100 %.
 shorten_slices() {
-  local slice=/proc/sys/kernel/sched_cfs_bandwidth_slice_us state=${NTIER_STATE:-/var/lib/ntier}
+  local slice=${NTIER_SLICE:-/proc/sys/kernel/sched_cfs_bandwidth_slice_us} state=${NTIER_STATE:-/var/lib/ntier}
   [[ -w $slice && $(<$slice) -gt 1000 ]] || return 0
   (umask 077 && mkdir -p "$state" && cat $slice >"$state/slice_us") # purge.sh puts it back
   echo 1000 >$slice

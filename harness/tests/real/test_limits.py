@@ -23,17 +23,17 @@ print((time.process_time() - used) / (time.monotonic() - t))
 MEMORY = "block = bytearray({}); print('got it')"
 DISK = """
 import os, mmap, time
-size, block = {size}, mmap.mmap(-1, 1 << 16)
+size, block = {size}, mmap.mmap(-1, 1 << 20) # large: with 0.03 cores the loop itself would take time
 fd = os.open("/var/tmp/limit", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
 for name, do in (("write", lambda i: os.pwritev(fd, [block], i)), ("read", lambda i: os.preadv(fd, [block], i))):
     t = time.monotonic()
-    for i in range(0, size, 1 << 16): do(i)
+    for i in range(0, size, 1 << 20): do(i)
     print(name, size / (time.monotonic() - t))
 os.unlink("/var/tmp/limit")
 """
 RECEIVE = """
 n = len(connection.recv(1 << 16)); t, total = time.monotonic(), 0
-while (n := len(connection.recv(1 << 16))): total += n
+while (n := len(connection.recv(1 << 20, socket.MSG_WAITALL))): total += n
 print(8 * total / (time.monotonic() - t))
 """
 SEND = """
@@ -52,7 +52,7 @@ with socket.create_server(("0.0.0.0", 5999)) as server:
 """
 CONNECT = """
 import socket, time
-for _ in range(100):
+for _ in range(600):
     try: connection = socket.create_connection(("{address}", 5999)); break
     except OSError: time.sleep(0.1)
 """

@@ -122,11 +122,12 @@ def test_start_alive_stop_pack_drop(node, tmp_path):
 def test_what_sadf_cannot_turn_into_json_stays_as_sadc_wrote_it(node, tmp_path):
     """It may fail, or take too long for a file of many CPUs: the analysis reads sysstat.sa, too."""
     sadf = tmp_path / "sadf"
-    for text, said in (("exit 3", "sadf: exit code 3: "), ("exec sleep 9", "sadf: not done after 0.5 s")):
+    fails, hangs = ("exit 3", "30", "sadf: exit code 3: "), ("exec sleep 9", "0.5", "sadf: not done after 0.5 s")
+    for text, limit_s, said in (fails, hangs):
         sadf.write_text(f"#!/bin/sh\necho {{\n{text}\n")
         sadf.chmod(0o755)
         node.start()
-        stopped = node.call("stop", node.trial, NTIER_SADF=str(sadf), NTIER_SADF_LIMIT_S="0.5")
+        stopped = node.call("stop", node.trial, NTIER_SADF=str(sadf), NTIER_SADF_LIMIT_S=limit_s)
         assert stopped.returncode == 0, stopped.stderr
         assert said in json.loads(stopped.stdout)["errors"]
         assert sorted(path.name for path in node.trial.glob("sysstat*")) == ["sysstat.sa"]
@@ -208,7 +209,9 @@ def test_load_is_known_by_its_mark_and_the_owners_jmeter_goes_on(node, tmp_path)
     environment = {**os.environ, "JMETER_HOME": str(tmp_path), "JAVA": str(java)}
     subprocess.run([PROGRAMS / "run-driver", trial, PROGRAMS / "run-jmeter"], env=environment, check=True)
     node.start()
-    pid = int((trial / "jmeter.pid").read_text())
+    written = trial / "jmeter.pid"
+    wait_until(lambda: written.exists() and written.read_text().endswith("\n"))
+    pid = int(written.read_text())
     assert running(pid)
     try:
         assert json.loads(node.call("end-load").stdout) == {"ended": 1}

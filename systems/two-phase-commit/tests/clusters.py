@@ -169,6 +169,20 @@ def copied(programs: Path, folder: Path) -> Path:
     return folder / programs.relative_to(package.parent)
 
 
+def start_on_a_free_port(cluster: Cluster, **settings: object) -> None:
+    """On another port if somebody has taken the one that was free when it was chosen."""
+    log = cluster.folder.with_suffix(".log")
+    for tries_left in (2, 1, 0):
+        try:
+            cluster.start(**settings)
+            return
+        except RuntimeError:
+            if not tries_left or "could not bind" not in log.read_text():
+                raise
+        log.unlink()
+        cluster.port, settings = free_port(), {}  # the settings are in their file by now
+
+
 @contextlib.contextmanager
 def clusters(folder: Path, n: int, items: int = 200, oldest: int = 0) -> Iterator[list[Cluster]]:
     """`n` clusters with the schema, of PostgreSQL's release `oldest` or newer; they are gone afterwards."""
@@ -192,7 +206,7 @@ def clusters(folder: Path, n: int, items: int = 200, oldest: int = 0) -> Iterato
                 call("cp", "-a", first, folder / f"node{i + 1}")
             made.append(Cluster(place, folder / f"node{i + 1}", free_port()))
         for cluster in made:
-            cluster.start(max_prepared_transactions=32)
+            start_on_a_free_port(cluster, max_prepared_transactions=32)
             cluster.load(items)
         yield made
     finally:

@@ -42,16 +42,16 @@ def run(job: Coroutine[Any, Any, Any]) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["acid", "base"])
-def test_a_link_that_is_cut_and_then_shut_under_load_delays_and_refuses_but_breaks_nothing(two, tmp_path, mode):
+def test_a_link_that_is_cut_and_then_shut_under_load_delays_and_refuses_but_breaks_nothing(two, tmp_path, ended, mode):
     """Cut for 1 s: what needs the second node is late. Shut for 1 s: it is refused, and the first node goes on."""
     with links(two[1]) as (link,):
-        trial = Trial(tmp_path / "run", [two[0], link.node], mode, amount=560)
-        trial.begin()
-        for wait_s, change in ((1.2, link.cut), (1, link.mend), (0.5, link.shut), (1, link.reopen)):
-            time.sleep(wait_s)
-            change()
-        code, said = trial.end()
-    assert code == 0, said
+
+        def disturb() -> None:
+            for wait_s, change in ((1.2, link.cut), (1, link.mend), (0.5, link.shut), (1, link.reopen)):
+                time.sleep(wait_s)
+                change()
+
+        trial = ended([two[0], link.node], tmp_path, mode, disturb, amount=560)
     work, done = trial.work, trial.lines("interactions.jtl.csv")
     alters = [row for row in done if row["label"] == "alter"]
     assert max(int(row["elapsed"]) for row in alters if row["success"] == "true") > 700, "late"
@@ -69,13 +69,10 @@ def test_a_link_that_is_cut_and_then_shut_under_load_delays_and_refuses_but_brea
 # ---- between nodes -------------------------------------------------------------------------------------------------
 
 
-async def written(node: Place, name: str, *, queued: bool) -> float:
-    """-> s that the commit took."""
+async def written(node: Place, name: str, *, queued: bool) -> None:
     async with node.pool(1, autocommit=False) as pool:
         await pool.wait()
-        began = time.monotonic()
         await base.commit(pool, node, Change(name, ((1, -1), (2, 1)), name), queued=queued)
-        return time.monotonic() - began
 
 
 def until(nodes: list[Cluster], query: str, wanted: Any, seconds: float = 20) -> None:
@@ -104,7 +101,7 @@ def test_between_nodes_a_link_that_is_down_delays_what_others_see_and_refuses_no
             for link in made:
                 link.cut() if down == "cut" else link.shut()
             for node, name in zip(nodes, ("earlier", "later"), strict=True):
-                assert await written(node, name, queued=mode == "base") < 1
+                await asyncio.wait_for(written(node, name, queued=mode == "base"), 20)  # it waits for no link
                 await asyncio.sleep(0.02)
             await asyncio.sleep(1)
             assert on_each(two, ORDERS) == [("before earlier",), ("before later",)], "each has its own only"
@@ -141,8 +138,8 @@ def test_without_a_link_to_its_quorum_a_commit_is_refused_and_with_a_slow_one_it
             assert await made("2", 30) >= 0.2
             assert on_each(two, NOTE) == [("2",)] * 2
             link.cut()
-            with pytest.raises(Refused, match="not on enough other nodes after 1 s"):
-                await made("3", 1)
+            with pytest.raises(Refused, match="not on enough other nodes after 3 s"):
+                await made("3", 3)
             assert on_each(two, ORDERS) == [("1 2 3",), ("1 2",)], "it stays on the first node"
             link.mend()
             await made("4", 30)
@@ -158,22 +155,19 @@ def test_without_a_link_to_its_quorum_a_commit_is_refused_and_with_a_slow_one_it
 
 
 @pytest.mark.parametrize("mode", ["acid", "base"])
-def test_a_delay_lengthens_what_goes_between_nodes_and_nothing_else(two, tmp_path, mode):
-    trial = Trial(tmp_path / "run", two, mode, amount=160, delay_ms=30, sleep_s=0.2)
-    trial.begin()
-    assert trial.end() == (0, "")
-    work = trial.work
-    assert (work["failed"], work["state"]["broken"]) == (0, [])
-    assert work["delays"]["asked_ms"] == 60
-    assert all(added == pytest.approx(60, rel=0.1) for added in work["delays"]["round_trips_ms"].values())
+def test_a_delay_lengthens_what_goes_between_nodes_and_nothing_else(two, tmp_path, ended, mode):
+    work = ended(two, tmp_path, mode, amount=160, delay_ms=100, sleep_s=0.2).work
+    asked_ms = work["delays"]["asked_ms"]
+    assert (work["failed"], work["state"]["broken"], asked_ms) == (0, [], 200)
+    assert all(added == pytest.approx(asked_ms, rel=0.1) for added in work["delays"]["round_trips_ms"].values())
     assert work["delays"]["pieces"] > 100
     assert work["delays"]["cpu_s"] > 0
-    assert work["select_ms"]["median"] < 60
+    assert work["select_ms"]["median"] < asked_ms
     if mode == "acid":
-        assert work["alter_ms"]["median"] > 4 * 60, "change, order, prepare, commit"
+        assert work["alter_ms"]["median"] > 4 * asked_ms, "change, order, prepare, commit"
     else:
-        assert work["alter_ms"]["median"] < 60
-        assert work["stale_ms"]["median"] > 60
+        assert work["alter_ms"]["median"] < asked_ms
+        assert work["stale_ms"]["median"] > asked_ms
 
 
 def test_no_delay_is_no_relay(two, tmp_path):
@@ -199,21 +193,30 @@ runpy.run_path({relay!r}, run_name="__main__")
 print("Task was destroyed but it is pending!", file=sys.stderr)
 """
 RELAY_THAT_DIES = """
-import os, runpy, sys, threading
-threading.Timer(4.0, lambda: print("no more room", file=sys.stderr, flush=True) or os._exit(1)).start()
+import os, runpy, sys, threading, time
+from pathlib import Path
+
+def die_when_told():
+    while not Path({told!r}).exists():
+        time.sleep(0.05)
+    print("no more room", file=sys.stderr, flush=True)
+    os._exit(1)
+
+threading.Thread(target=die_when_told, daemon=True).start()
 runpy.run_path({relay!r}, run_name="__main__")
 """
 
 
 def with_relay(program: str, two, folder: Path, monkeypatch) -> Delays:
-    """Delays with this program in place of the relay, for some seconds. They are long enough that a slow machine's way
-    through the relay, 3.9 ms a round trip, is not refused (8.5 ms are allowed), and short enough that 21 round trips,
-    1.8 s, come before its end."""
-    (folder / "other.py").write_text(program.format(relay=str(delays.RELAY)))
+    """Delays with this program in place of the relay, which is told that the run has begun, for some seconds. They are
+    so long that a slow machine's way through the relay, 4 to 9 ms a round trip, is not refused (20.5 are allowed)."""
+    told = folder / "begun"
+    (folder / "other.py").write_text(program.format(relay=str(delays.RELAY), told=str(told)))
     monkeypatch.setattr(delays, "RELAY", folder / "other.py")
 
     async def main() -> Delays:
-        async with delays.delayed(nodes_of(two), 40.0) as made:
+        async with delays.delayed(nodes_of(two), 100.0) as made:
+            told.touch()
             await asyncio.sleep(5)
         return made
 
@@ -257,17 +260,19 @@ def test_a_plan_with_a_delay_that_nothing_makes_is_refused():
 
 @pytest.fixture
 def slow_clock(two) -> Iterator[list[Cluster]]:
-    """The second node's clock is a second behind."""
-    two[1].restart(clock_off_s=-1)
+    """The second node's clock is five seconds behind."""
+    two[1].restart(clock_off_s=-5)
     yield two
     two[1].restart()
 
 
-def test_with_a_clock_that_is_wrong_the_nodes_still_agree_and_what_was_seen_is_never_undone(slow_clock, tmp_path):
+def test_with_a_clock_that_is_wrong_the_nodes_still_agree_and_what_was_seen_is_never_undone(
+    slow_clock, tmp_path, ended
+):
     """Only of changes that nobody had seen, the truly later one may lose: if it is by less than the clocks differ."""
     now = "SELECT extract(epoch FROM clock_timestamp())::float8"
     right, wrong = (row[0] for row in on_each(slow_clock, now))
-    assert wrong - right == pytest.approx(-1, abs=0.5)
+    assert wrong - right == pytest.approx(-5, abs=2)
     nodes = nodes_of(slow_clock)
 
     async def changed(number: int, name: str) -> None:
@@ -289,17 +294,15 @@ def test_with_a_clock_that_is_wrong_the_nodes_still_agree_and_what_was_seen_is_n
         await changed(1, "third")
         assert await delivered() == "third", "it had seen the first: it is later, whatever its clock says"
         await changed(0, "fourth")
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(6)
         await changed(1, "fifth")
         assert await delivered() == "fifth", "by more than the clocks differ"
         assert (await check(nodes)).broken("base") == []
 
     run(main())
-    trial = Trial(tmp_path / "run", slow_clock, "base")
-    trial.begin()
-    assert trial.end() == (0, "")
+    trial = ended(slow_clock, tmp_path, "base")
     assert trial.work["state"]["broken"] == []
-    assert 0 < statistics.median(float(row["oldest_ms"]) for row in trial.lines("applied.csv")) < 900, (
+    assert 0 < statistics.median(float(row["oldest_ms"]) for row in trial.lines("applied.csv")) < 4500, (
         "ages are of one clock"
     )
 

@@ -59,10 +59,8 @@ def two(pair: list[Cluster]) -> list[Cluster]:
 
 
 @pytest.mark.parametrize("mode", ["acid", "base"])
-def test_a_run_does_all_selects_in_turns_and_the_nodes_agree_afterwards(two, tmp_path, mode):
-    trial = Trial(tmp_path / "run", two, mode)
-    trial.begin()
-    assert trial.end() == (0, "")
+def test_a_run_does_all_selects_in_turns_and_the_nodes_agree_afterwards(two, tmp_path, ended, mode):
+    trial = ended(two, tmp_path, mode)
     done, last = trial.lines("interactions.jtl.csv"), trial.lines("progress.csv")[-1]
     labels = [row["label"] for row in done]
     assert labels.count("select") == SELECTS == trial.work["selects"] == int(last["selects"])
@@ -82,10 +80,8 @@ def test_a_run_does_all_selects_in_turns_and_the_nodes_agree_afterwards(two, tmp
 
 
 @pytest.mark.parametrize("mode", ["acid", "base"])
-def test_a_single_node_is_driven_too_and_queues_nothing(two, tmp_path, mode):
-    trial = Trial(tmp_path / "run", two[:1], mode)
-    trial.begin()
-    assert trial.end() == (0, "")
+def test_a_single_node_is_driven_too_and_queues_nothing(two, tmp_path, ended, mode):
+    trial = ended(two[:1], tmp_path, mode)
     assert trial.work["selects"] == SELECTS
     assert trial.work["state"]["orders"] == trial.work["alters"] > 10
     assert trial.work["drained"]
@@ -372,7 +368,7 @@ def test_a_cut_link_delays_and_refuses_but_breaks_nothing(two, tmp_path, step, c
 
     async def main() -> tuple[bool, int]:
         link, cut = Link(two[1]), [False]
-        nodes = places([two[0].conninfo, (await link.open()).conninfo], "test", lock_timeout_s=1)
+        nodes = places([two[0].conninfo, (await link.open()).conninfo], "test", lock_timeout_s=5)
 
         def reached(now: str, node: int) -> None:
             if (now, node) == (step, 0) and not cut[0]:
@@ -383,7 +379,7 @@ def test_a_cut_link_delays_and_refuses_but_breaks_nothing(two, tmp_path, step, c
             pools = [await opened.enter_async_context(node.pool(1, autocommit=False)) for node in nodes]
             with (log := DecisionLog(tmp_path)).locked():
                 log.begin()
-                two_phase = TwoPhase(nodes, pools, log, reached, vote_s=1)
+                two_phase = TwoPhase(nodes, pools, log, reached, vote_s=5)
                 try:
                     await two_phase.run(Change("cut", ((1, -1), (2, 1)), ""))
                     made = True

@@ -96,8 +96,8 @@ def text(dbms: str, replicas: int = 3) -> str:
         "proxysql_dbms": dbms, "proxysql_port": port, "proxysql_database_port": port,
         "proxysql_databases": [f"198.18.4.{i + 1}" for i in range(replicas)], "proxysql_pool_max": 18,
     }  # fmt: skip
-    version = environment.from_string(defaults["proxysql_server_version"]).render(given)
-    values = {**defaults, **given, "proxysql_server_version": version}
+    computed = ("proxysql_server_version", "proxysql_clients_max")
+    values = {**defaults, **given, **{n: environment.from_string(defaults[n]).render(given) for n in computed}}
     return environment.from_string((ROLE / "templates/proxysql.cnf.j2").read_text()).render(values)
 
 

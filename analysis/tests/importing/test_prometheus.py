@@ -242,6 +242,22 @@ def test_counters_that_have_a_clock_of_their_own_have_rates(tmp_path):
     assert "peaks shorter than the scrape interval of 1 s, which are averaged away" in metrics.unknown
 
 
+def test_containers_of_a_pod_that_have_a_clock_each_are_added_up(tmp_path):
+    """Each was read at another moment of the same scrape; the second one began later."""
+    mapping = tmp_path / "m.yaml"
+    mapping.write_text(DEFAULT.read_text().replace("node: name # of", "node: pod # of"))
+    series: dict[str, list[tuple[float, float]]] = {}
+    for number, (name, used_cores, from_) in enumerate((("web", 1.5, 0), ("log", 0.25, 30))):
+        labels = BOX.replace('name="app1"', f'name="{name}",pod="app1"')
+        own = SECONDS - np.random.default_rng(number).uniform(0.05, 0.35, len(SECONDS)).round(3)
+        series["container_cpu_usage_seconds_total" + labels] = [(t, used_cores * (t - T0)) for t in own[from_:]]
+    metrics = read(dump(tmp_path / "d", series), mapping=mapping)
+    assert used(metrics)[:29] == pytest.approx(np.full(29, 1.5))
+    assert np.isnan(used(metrics)[29])
+    assert used(metrics)[30:] == pytest.approx(np.full(30, 1.75))
+    assert metrics.notices == []
+
+
 def test_a_missing_scrape_is_none_also_beside_another_clock(tmp_path):
     metrics = read(dump(tmp_path / "d", container(np.delete(SECONDS, slice(20, 25)))))
     assert utilization(metrics, "app1").isna().sum() == 1

@@ -90,11 +90,11 @@ class Reader:
         clocks = _clocks(whole)
         if not clocks:
             return
-        nominal = {metric: float(np.median(np.diff(times))) for metric, times in clocks.items()}
-        most = max(clocks, key=lambda metric: len(clocks[metric]))
+        nominal = {metric: every for metric, (_, every) in clocks.items()}
+        most = max(clocks, key=lambda metric: len(clocks[metric][0]))
         self._intervals += nominal.values()
-        self._say_missing(exporter, name, clocks[most], nominal[most])
-        took = self._duration(name, series, clocks[most], nominal[most])
+        self._say_missing(exporter, name, *clocks[most])
+        took = self._duration(name, series, *clocks[most])
         scrapes = Scrapes(nominal, self._restarts(exporter, rules, name, whole), took)
         tables, cores = [], None
         of_host = CORES if self._containers and rules.machine else ()
@@ -209,13 +209,32 @@ class Reader:
         return found
 
 
-def _clocks(series: list[Series]) -> dict[str, np.ndarray]:
-    """Metric -> when it was read, of those that were read twice."""
+def _clocks(series: list[Series]) -> dict[str, tuple[np.ndarray, float]]:
+    """Metric -> (when it was read, median interval in s), of those that were read twice. Its series may have a clock
+    each: readings that are less than half an interval apart are of one scrape."""
     parts: dict[str, list[np.ndarray]] = defaultdict(list)
     for s in series:
         parts[s.name].append(s.t)
-    times = {name: np.unique(np.concatenate(some)) for name, some in parts.items()}
-    return {name: t for name, t in times.items() if len(t) > 1}
+    clocks = {}
+    for name, some in parts.items():
+        times = np.unique(np.concatenate(some))
+        own = [float(np.median(np.diff(t))) for t in some if len(t) > 1]
+        if len(times) < 2:
+            continue
+        nominal = float(np.median(own or np.diff(times)))
+        if np.diff(times).min() < nominal / 2:
+            times = _apart(times, nominal / 2)
+        clocks[name] = times, nominal
+    return {name: clock for name, clock in clocks.items() if len(clock[0]) > 1}
+
+
+def _apart(times: np.ndarray, least: float) -> np.ndarray:
+    """Those that are at least so far from the one kept before."""
+    kept = [times[0]]
+    for t in times[1:]:
+        if t - kept[-1] >= least:
+            kept.append(t)
+    return np.array(kept)
 
 
 def _target(series: Series) -> tuple[str, str]:

@@ -82,7 +82,7 @@ def _together(parts: list[pd.Series], *, largest: bool = False) -> pd.Series | N
 
 def _term(term: Term, rule: Rule, series: list[Series], scrapes: Scrapes) -> dict[str, pd.Series]:
     """Item -> sum over its series by time. A series that is not there at a time adds nothing; a gap or a counter that
-    began anew makes the sum unknown."""
+    began anew makes the sum unknown. Series that have a clock each (containers of a pod) are summed by scrape."""
     by_item: dict[str, list[pd.Series]] = defaultdict(list)
     for s in series:
         if s.name != term.metric or not matches(s.labels, term.where):
@@ -96,12 +96,31 @@ def _term(term: Term, rule: Rule, series: list[Series], scrapes: Scrapes) -> dic
             v = _rate(s, scrapes)
         by_item[s.labels[rule.item] if rule.item else ""].append(pd.Series(v, index=s.t))
     rates = {}
-    for item, parts in by_item.items():
+    for item, unaligned in by_item.items():
+        parts = _on_one_clock(unaligned, scrapes.nominal.get(term.metric, 0.0))
         frame = pd.concat(parts, axis=1).sort_index()
         there = pd.concat([p.notna() | True for p in parts], axis=1).reindex(frame.index).fillna(False).astype(bool)
         unknown = (frame.isna() & there).any(axis=1)
         rates[item] = frame.sum(axis=1).mask(unknown)
     return rates
+
+
+def _on_one_clock(parts: list[pd.Series], nominal: float) -> list[pd.Series]:
+    """Each reading at the time of the nearest one of the series that has most, if that is less than half of an interval
+    away. No two readings of a series meet there."""
+    most = max(parts, key=len)
+    clock = most.index.to_numpy(float)
+    if not nominal or all(part.index.isin(most.index).all() for part in parts):
+        return parts
+    aligned = []
+    for part in parts:
+        t = part.index.to_numpy(float)
+        after = np.searchsorted(clock, t).clip(1, len(clock) - 1) if len(clock) > 1 else np.zeros(len(t), dtype=int)
+        before = np.maximum(after - 1, 0)
+        nearest = np.where(t - clock[before] < clock[after] - t, clock[before], clock[after])
+        moved = pd.Series(part.to_numpy(), index=np.where(np.abs(nearest - t) < nominal / 2, nearest, t))
+        aligned.append(moved[~moved.index.duplicated()])
+    return aligned
 
 
 def _rate(s: Series, scrapes: Scrapes) -> np.ndarray:

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
 
 THREADS = 8  # alter_threads, unless it is given
 SELECT_THREADS = 8  # load.workers
-SPARE_CONNECTIONS = (
-    40  # deliveries from and to 7 other nodes: 14; collector, administrator, connections that are being closed
-)
+# Deliveries from and to 7 other nodes: 14; collector, administrator, connections that are being closed.
+SPARE_CONNECTIONS = 40
 REPLICATED = ("logical", "quorum")  # workloads
 
 

@@ -77,7 +77,7 @@ SPEC_OPTIONS = [
     click.option(
         "--precision",
         metavar="P",
-        help="Interval that --search capacity aims at (0.05 is +-5 %), with up to six loads in any case.",
+        help="Interval that --search capacity aims at (0.05 is +-5 %), with up to six loads, not only four.",
     ),
     click.option(
         "--minutes",

@@ -108,17 +108,13 @@ def _term(term: Term, rule: Rule, series: list[Series], scrapes: Scrapes) -> dic
 def _on_one_clock(parts: list[pd.Series], nominal: float) -> list[pd.Series]:
     """Each reading at the time of the nearest one of the series that has most, if that is less than half of an interval
     away. No two readings of a series meet there."""
-    most = max(parts, key=len)
-    clock = most.index.to_numpy(float)
-    if not nominal or all(part.index.isin(most.index).all() for part in parts):
+    clock = max(parts, key=len).index
+    if all(part.index.isin(clock).all() for part in parts):
         return parts
     aligned = []
     for part in parts:
-        t = part.index.to_numpy(float)
-        after = np.searchsorted(clock, t).clip(1, len(clock) - 1) if len(clock) > 1 else np.zeros(len(t), dtype=int)
-        before = np.maximum(after - 1, 0)
-        nearest = np.where(t - clock[before] < clock[after] - t, clock[before], clock[after])
-        moved = pd.Series(part.to_numpy(), index=np.where(np.abs(nearest - t) < nominal / 2, nearest, t))
+        nearest = clock.get_indexer(part.index, method="nearest", tolerance=nominal / 2)  # -1: none
+        moved = part.set_axis(np.where(nearest < 0, part.index, clock[nearest]))
         aligned.append(moved[~moved.index.duplicated()])
     return aligned
 

@@ -21,7 +21,7 @@ import testnode
 ROOT = Path(__file__).resolve().parent
 STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
 # Deployments in the order that replaces the fewest nodes. A test names its own: pytest.mark.nodes("1/1/1/1M").
-TOPOLOGIES = ("", "1/1/1/1M", "2/2/2/2M", "1/1/1/2M", "1/1/1/2P", "1/1/1/1ML", "1/1/2/2C", "2")
+TOPOLOGIES = ("", "1/1/1/1M", "1/1/1/2M", "2/2/2/2P", "1/1/1/2P", "1/1/1/1ML", "1/1/2/2C", "2")
 TRIES = 3  # of what a machine that is short of CPU may spoil
 SHORT_OF_CPU = 0.5  # share of the time in which some thread waited for a CPU
 

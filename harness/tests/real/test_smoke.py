@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -67,25 +66,9 @@ def test_smoke(tmp_path: Path) -> None:
     assert 0 < low <= sweep["max_throughput_per_s"] <= high
 
     before = promises.digests(results / "raw")
-    began = time.monotonic()
     again = make_smoke(results)
     assert again.returncode == 0, again.stderr[-3000:]
     assert promises.digests(results / "raw") == before, "a sweep that is done was touched"
-    assert time.monotonic() - began < 180
-
-
-@pytest.mark.nodes("1/1/1/2P")
-def test_users_write_to_two_replicas_of_postgresql(tmp_path: Path) -> None:
-    """Authors too, through the middleware: rows are written, and both replicas hold the same afterwards."""
-    request = ["--topo", "1/1/1/2P", "--mix", "read_write", "--users", "1500", "--phases", "smoke"]
-    request += ["--set", "db_geqo=off", "--name", "writes", "--results", str(tmp_path)]
-    done = subprocess.run([NTIER, "sweep", *request], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S)
-    check_sound(done, tmp_path)
-    trial = last_attempt(tmp_path, "1-1-1-2P.read_write.*/u01500.r01*")
-    checks = {check["id"]: check for check in json.loads((trial / "manifest.json").read_text())["validity"]["checks"]}
-    assert checks["R1"]["n"] > 0, "rows written"
-    assert checks["R2"]["n"] == 2, "replicas compared"
-    assert (trial / "config/read_write.authors.csv").exists()
 
 
 def lines_of(path: Path) -> list[str]:
@@ -93,14 +76,15 @@ def lines_of(path: Path) -> list[str]:
     return read_bytes(path if path.exists() else path.with_name(f"{path.name}.zst")).decode().splitlines()
 
 
-@pytest.mark.nodes("2/2/2/2M")
-def test_every_node_of_every_tier_is_used(tmp_path: Path) -> None:
-    """Users take turns over the web nodes, connections over the middleware nodes; two clients share the users."""
-    request = ["--topo", "2/2/2/2M", "--clients", "2", "--users", "3000", "--phases", "smoke", "--name", "all"]
-    request += ["--results", str(tmp_path)]
+@pytest.mark.nodes("2/2/2/2P")
+def test_two_of_each_tier_and_of_clients_with_users_who_write(tmp_path: Path) -> None:
+    """Users take turns over the web nodes, connections over the middleware nodes; two clients share the users. Authors
+    write through both middleware nodes, and both replicas hold the same afterwards."""
+    request = ["--topo", "2/2/2/2P", "--clients", "2", "--mix", "read_write", "--users", "1500", "--phases", "smoke"]
+    request += ["--set", "db_geqo=off", "--name", "all", "--results", str(tmp_path)]
     done = subprocess.run([NTIER, "sweep", *request], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S)
     check_sound(done, tmp_path)
-    trial = last_attempt(tmp_path, "2-2-2-2M.*/u03000.r01*")
+    trial = last_attempt(tmp_path, "2-2-2-2P.read_write.*/u01500.r01*")
     nodes = trial / "nodes"
     users = [[int(row.split(",")[0]) for row in lines_of(trial / f"clients/client{n}/users.csv")[1:]] for n in (1, 2)]
     assert sorted(users[0] + users[1]) == list(range(Manifest.read(trial).users_real))
@@ -108,10 +92,14 @@ def test_every_node_of_every_tier_is_used(tmp_path: Path) -> None:
     for web in ("web1", "web2"):
         lines = lines_of(nodes / web / "logs/access.log")
         routes = Counter(line.split()[4] for line in lines if "/servlet/" in line)
-        assert min(routes["app1"], routes["app2"]) > 100, f"{web}: {routes}"
+        assert min(routes["app1"], routes["app2"]) > 50, f"{web}: {routes}"
     for middleware in ("middleware1", "middleware2"):
         done_by = {}
         for row in csv.DictReader(lines_of(nodes / middleware / "middleware_status.csv")):
             done_by.setdefault(row["replica"], []).append(int(row["executed_total"]))
         assert len(done_by) == 2
         assert all(n[-1] - n[0] > 20 for n in done_by.values()), f"{middleware}: {done_by}"
+    checks = {check["id"]: check for check in json.loads((trial / "manifest.json").read_text())["validity"]["checks"]}
+    assert checks["R1"]["n"] > 0, "rows written"
+    assert checks["R2"]["n"] == 2, "replicas compared"
+    assert (trial / "config/read_write.authors.csv").exists()

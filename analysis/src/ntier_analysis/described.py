@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import pandas as pd
 from pydantic import ValidationError
@@ -72,6 +73,32 @@ def factor_of(trials: pd.DataFrame) -> tuple[str, str]:
     if trials.empty:
         return USERS, ""
     return _given(trials.iloc[0], "factor") or USERS, _given(trials.iloc[0], "factor_unit")
+
+
+class LoadAxis(NamedTuple):
+    """The loads of a sweep, as texts and figures call them: name and unit of what it changes. `order`: its tiers from
+    the users inwards. `who`: what users are called."""
+
+    factor: str = USERS
+    unit: str = ""
+    order: tuple[str, ...] = ()
+    who: str = USERS
+
+    @property
+    def name(self) -> str:
+        """`users`, `workers`, or `sleep_s [s]`."""
+        if self.factor == USERS:
+            return self.who
+        return f"{self.factor} [{self.unit}]" if self.unit else self.factor
+
+    def at(self, load: str) -> str:
+        """`3,000 users`, `8 workers`, or `sleep_s 0.5 s`."""
+        return f"{load} {self.who}" if self.factor == USERS else f"{self.factor} {load} {self.unit}".rstrip()
+
+
+def axis_of(trials: pd.DataFrame) -> LoadAxis:
+    """Of one sweep. Raises DataError for a column `system` that holds none."""
+    return LoadAxis(*factor_of(trials), order_of(trials), system_of(trials).load_model.who)
 
 
 def values(trials: pd.DataFrame) -> pd.Series:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from load_models import judged, outcome, runs_of, tables_of
+from ntier_analysis.described import LoadAxis
 from ntier_analysis.figures.load_axis import over
 from ntier_analysis.figures.style import OTHER, tier_look, tier_order
 from ntier_analysis.report.page import write_report
@@ -131,7 +132,7 @@ def test_a_report_names_the_factor_and_draws_no_law(tmp_path):
 
 
 def test_tiers_of_any_name_have_looks_of_their_own():
-    with over("users", "", ("front", "cache", "back")):
+    with over(LoadAxis(order=("front", "cache", "back"))):
         assert len({tier_look(t).color for t in ("front", "cache", "back", "client", "host")}) == 5
         assert sorted(["host", "back", "front", "cache"], key=tier_order) == ["front", "cache", "back", "host"]
     assert tier_look("front") == OTHER

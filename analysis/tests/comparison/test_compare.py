@@ -367,6 +367,16 @@ def test_json_of_sweeps_over_users_has_the_users(tmp_path):
     assert users == list(LOADS)
 
 
+@pytest.mark.parametrize(("other", "who"), [("work", "workers"), ("closed", "users")])
+def test_who_asks_in_both_sweeps_is_called_so(tmp_path, other, who):
+    write_sweep(tmp_path, "a", seed=1, load_model="work")
+    write_sweep(tmp_path, "b", seed=2, load_model=other)
+    comparison = compare("a", "b", tmp_path)
+    assert f"200 {who}  throughput [1/s]" in comparison_text(comparison)
+    axes = Store(tmp_path).compare("a", "b").figure().figure.axes
+    assert {a.get_xlabel() for a in axes} == {f"{who} (nominal)"}
+
+
 def beyond(trials, column, value=0.0):
     """The column, with this value at the highest loads."""
     return trials[column].where(trials["users"] < 1000, value)

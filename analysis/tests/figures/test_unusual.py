@@ -11,6 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.described import LoadAxis
 from ntier_analysis.figures import course, densities, interactions, loads, percentiles, timeline
 from ntier_analysis.figures.drawing import LONGEST_STEM, Drawing
 from ntier_analysis.figures.load_axis import over
@@ -97,7 +98,7 @@ def test_invalid_repetitions_are_not_in_the_density_of_a_load_that_has_a_valid_o
 
 def test_values_of_a_factor_are_not_called_users():
     of_factor = trials().assign(users=trials()["users"] / 10000)
-    with over("sleep_s", "s"):
+    with over(LoadAxis("sleep_s", "s")):
         traces = interactive.throughput(of_factor, None)["data"]
     hovers = " ".join(t.get("hovertemplate", "") for t in traces)
     assert "sleep_s %{x} s" in hovers
@@ -183,7 +184,7 @@ def test_of_many_pools_the_fullest_are_drawn_and_the_others_are_named():
 
 @pytest.mark.parametrize(("model", "who"), [("closed", "users"), ("work", "workers")])
 def test_workers_are_not_called_users(model, who):
-    with over("users", "", (), LoadModel(model).who):
+    with over(LoadAxis(who=LoadModel(model).who)):
         drawing = loads.response_time(trials())
         traces = interactive.throughput(trials(), None)["data"]
     assert drawing.figure.axes[0].get_xlabel() == f"{who} (nominal)"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from ntier_analysis.described import LoadAxis
 from ntier_analysis.figures.load_axis import in_its_words, listed, over
 from ntier_analysis.report import words
 from ntier_analysis.report.meaning import meaning
@@ -63,7 +64,7 @@ def test_each_verdict_has_its_meaning_in_whole_sentences(found, said):
 def test_a_factor_that_is_no_amount_of_load_has_no_maximum_and_its_values_have_their_name():
     found = {"verdict": "single", "bottlenecks": [CPU], "max_throughput_per_s": None, "max_throughput_at_least": True}
     trials = TRIALS.assign(users=[0.1, 0.5, 1.0, 2.0])
-    with over("sleep_s", "s"):
+    with over(LoadAxis("sleep_s", "s")):
         told = meaning(FOUND | found | {"knee_users": None}, trials, 1.0)
     assert told == [
         "To raise the maximum, add db CPU or let each interaction use less of it. More of anything else does not help.",
@@ -74,14 +75,14 @@ def test_a_factor_that_is_no_amount_of_load_has_no_maximum_and_its_values_have_t
 def test_loads_of_another_factor_are_told_in_its_words():
     text = f"at {listed([0.0, 1.0, 20.0])} users of 1,000 real users, at 0.5 users"
     assert in_its_words(text) == text == "at 0, 1 and 20 users of 1,000 real users, at 0.5 users"
-    with over("delay_ms", "ms"):
+    with over(LoadAxis("delay_ms", "ms")):
         assert in_its_words(text) == "at delay_ms 0, 1 and 20 ms of 1,000 real users, at delay_ms 0.5 ms"
     assert listed([13_000]) == "13,000"
 
 
 def test_workers_are_not_called_users():
     found = FOUND | {"verdict": "hidden", "load_model": "work"}
-    with over("users", "", (), words.who(found)):
+    with over(LoadAxis(who=words.who(found))):
         told = " ".join(meaning(found, TRIALS, 1.0))
     assert "Up to about 4,000 workers throughput grows with the workers. With more workers, all wait longer" in told
     assert "Workers wait, but nothing" in told

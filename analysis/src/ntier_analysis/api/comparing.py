@@ -62,7 +62,7 @@ class Comparison:
     def figure(self) -> Drawing:
         """Every ratio with its interval."""
         a, b = self._comparison.a.label, self._comparison.b.label
-        with over(*self._comparison.axis):
+        with over(self._comparison.axis):
             return ratios(self.ratios, a, b, self._comparison.margin, self.conclusion)
 
     def __repr__(self) -> str:

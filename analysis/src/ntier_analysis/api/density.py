@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.density import GRID_PCT
+from ntier_analysis.described import LoadAxis
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures import densities
 from ntier_analysis.figures.drawing import Drawing
@@ -58,7 +58,7 @@ class Density:
     _frame: pd.DataFrame
     item: str = ""
     """Part of the resource: disk, interface, pool."""
-    _axis: tuple[str, str, tuple[str, ...], str] = (USERS, "", (), USERS)
+    _axis: LoadAxis = LoadAxis()
 
     @property
     def grid_pct(self) -> npt.NDArray[np.float64]:
@@ -75,19 +75,19 @@ class Density:
         """
         places = np.flatnonzero(self.users == users)
         if not len(places):
-            raise DataError(f"no load of {users} {self._axis[0]}; there are: {', '.join(f'{u:g}' for u in self.users)}")
+            raise DataError(f"no load of {users} {self._axis.name}; there are: {', '.join(f'{u:g}' for u in self.users)}")
         return self.curves[places[0]]
 
     def figure(self) -> Drawing:
         """The flat map, with the shares and their intervals beside it."""
         of = {"node": self.node, "resource": self.resource, "item": self.item, "scale": self.scale}
-        with over(*self._axis):
+        with over(self._axis):
             return densities.density_map(self._frame, self.share, tier=self.tier, **of)
 
     def surface(self) -> Drawing:
         """The same as a surface, as in the study's Figure 1."""
         of = {"node": self.node, "resource": self.resource, "item": self.item, "scale": self.scale}
-        with over(*self._axis):
+        with over(self._axis):
             return densities.density_surface(self._frame, self.share, **of)
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class Density:
             f"{s.saturation:.2f} [{s.saturation_low:.2f}, {s.saturation_high:.2f}] at {listed([s.users])}"
             for s in ends.itertuples()
         )
-        ends_of = f"{listed([self.users.min()])} to {listed([self.users.max()])} {self._axis[0]}"
+        ends_of = f"{listed([self.users.min()])} to {listed([self.users.max()])} {self._axis.name}"
         loads = f"{counted(len(self.users), 'load')} of {ends_of}"
         return f"Density of {self.node} {self.resource}: {loads}; share at or above 95 %: {shares}"
 
@@ -110,7 +110,7 @@ def density(
     of: Resource,
     scale: float,
     interval_s: float,
-    axis: tuple[str, str, tuple[str, ...], str] = (USERS, "", (), USERS),
+    axis: LoadAxis = LoadAxis(),
 ) -> Density:
     """`samples`: columns trial, users, t_s, value (percent) of one resource; `share`: rows of table `saturation`;
     `axis`: what figures are `load_axis.over`."""

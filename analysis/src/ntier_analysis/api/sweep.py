@@ -9,7 +9,7 @@ import pandas as pd
 
 from ntier_analysis.api.density import Density, Resource, density
 from ntier_analysis.api.verdict import Verdict
-from ntier_analysis.described import factor_of, loads, order_of, system_of
+from ntier_analysis.described import axis_of, loads
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.interactions import by_interaction, long_interactions
@@ -187,8 +187,7 @@ class Sweep:
         mine = samples.merge(trusted, on=["trial", "item", "source"]).sort_values(["trial", "t_s"])
         tier = str(rows["tier"].iloc[0])
         of = Resource(node, tier, resource, str(rows["item"].iloc[0]))
-        axis = *factor_of(self.trials), order_of(self.trials), system_of(self.trials).load_model.who
-        return density(mine, rows, of, self.scale, DENSITY_INTERVAL_S, axis)
+        return density(mine, rows, of, self.scale, DENSITY_INTERVAL_S, axis_of(self.trials))
 
     @cached_property
     def demands(self) -> pd.DataFrame:
@@ -236,7 +235,7 @@ class Sweep:
         >>> [d.name for d in na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").figures()][:2]
         ['throughput', 'response-time']
         """
-        with over(*self._data.axis):
+        with over(self._data.axis):
             drawings = [pair.drawing for pair in load_figures(self._data)]
         return [d for d in drawings if d.name in names] if names else drawings
 
@@ -249,14 +248,14 @@ class Sweep:
 
     def densities(self) -> list[Drawing]:
         """The CPU of the node that limits first, as a surface and as a map; then every other node as a map."""
-        with over(*self._data.axis):
+        with over(self._data.axis):
             return [pair.drawing for pair in density_figures(self._data)]
 
     def long_interactions(self) -> list[Drawing]:
         """Share of the response time that each interaction takes: lowest load, near the knee, highest load."""
         trials = self.trials.assign(users=loads(self.trials))
         chosen = telling_trials(trials[trials["valid"]], self.verdict.knee_users)
-        with over(*self._data.axis):
+        with over(self._data.axis):
             return [long_interactions(self.interactions, t.trial, t.users) for t in chosen.itertuples()]
 
     # ---- inside ----

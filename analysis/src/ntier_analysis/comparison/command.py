@@ -35,6 +35,6 @@ def draw(comparison: Comparison, out: Path) -> list[Path]:
     origin = Origin(
         f"{a.sweep} / {b.sweep}", topology, trials, float(a.trials["scale"].iloc[0]), ", ".join(commits), command
     )
-    with over(*comparison.axis):
+    with over(comparison.axis):
         drawing = ratios(rows, a.label, b.label, comparison.margin, conclusion(comparison))
     return [*save(drawing, origin, out), write_csv(rows, out / "ratios.csv", origin)]

@@ -11,7 +11,7 @@ import pandas as pd
 from ntier_analysis.comparison.conditions import differences
 from ntier_analysis.comparison.values import METRICS, Side, read_side
 from ntier_analysis.contracts.implied import USERS
-from ntier_analysis.described import factor_of, order_of, ordered
+from ntier_analysis.described import LoadAxis, axis_of, factor_of, order_of, ordered
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics import ratios
 from ntier_analysis.statistics.groups import opened
@@ -69,9 +69,12 @@ class Comparison:
         return x if x == y else None
 
     @property
-    def axis(self) -> tuple[str, str]:
-        """Name and unit of the loads that have rows; there are none where `factor` is None."""
-        return self.factor or (USERS, "")
+    def axis(self) -> LoadAxis:
+        """Of the loads that have rows; there are none where `factor` is None. Two load models have no name in common
+        for who asks: these are users."""
+        x, y = (axis_of(s.trials) for s in (self.a, self.b))
+        order = ordered([*x.order, *y.order], x.order)
+        return LoadAxis(*(self.factor or (USERS, "")), tuple(order), x.who if x.who == y.who else USERS)
 
     @property
     def by_users(self) -> bool:

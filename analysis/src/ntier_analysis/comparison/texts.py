@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.comparison.sweeps import Comparison, Row
-from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.report.words import count, number, verdict_sentence
 from ntier_analysis.verdict.tables import as_json as verdict_json
 
@@ -58,7 +57,7 @@ def _why_not(comparison: Comparison) -> str:
         return "nothing was measured that both sweeps have in common"
     if comparison.by_users:
         return "one load alone was measured in both sweeps, and they have no maxima to compare"
-    return f"each value of {comparison.axis[0]} has ratios of its own, and a mean over them would say nothing"
+    return f"each value of {comparison.axis.factor} has ratios of its own, and a mean over them would say nothing"
 
 
 def _sentence(side) -> str:
@@ -70,8 +69,7 @@ def _where(row: Row, comparison: Comparison) -> str:
     """`3,000 users`, `sleep_s 0.5 s`, `all loads`."""
     if row.users is None:
         return row.scope
-    name, unit = comparison.axis
-    return f"{count(row.users)} users" if name == USERS else f"{name} {count(row.users)} {unit}".rstrip()
+    return comparison.axis.at(count(row.users))
 
 
 def _cells(row: Row, comparison: Comparison) -> list[str]:

@@ -9,41 +9,40 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.described import LoadAxis
 from ntier_analysis.wording import join
 
-_AXIS: ContextVar[tuple[str, str, str]] = ContextVar("load axis", default=(USERS, "", USERS))
-_ORDER: ContextVar[tuple[str, ...]] = ContextVar("tiers in order", default=())
+_AXIS: ContextVar[LoadAxis] = ContextVar("load axis", default=LoadAxis())
 _NUMBER = r"\d(?:[\d,]*\d)?(?:\.\d+)?(?: k)?"
 _LOADS = re.compile(rf"((?:{_NUMBER}(?:,| and) )*{_NUMBER}) users\b")
 
 
 @contextmanager
-def over(factor: str, unit: str, order: tuple[str, ...] = (), who: str = USERS) -> Iterator[None]:
-    """Inside, the loads have this name and unit (the column `users` of frames then holds the factor's values), and the
-    system's tiers have this order. who: what users are called."""
-    axis, tiers = _AXIS.set((factor, unit, who)), _ORDER.set(order)
+def over(axis: LoadAxis) -> Iterator[None]:
+    """Inside, the loads have its name and unit (the column `users` of frames then holds the factor's values), and the
+    system's tiers have its order."""
+    before = _AXIS.set(axis)
     try:
         yield
     finally:
-        _AXIS.reset(axis)
-        _ORDER.reset(tiers)
+        _AXIS.reset(before)
 
 
 def tiers_in_order() -> tuple[str, ...]:
     """Tiers of the system that is drawn, from the users inwards; empty if they are not known."""
-    return _ORDER.get()
+    return _AXIS.get().order
 
 
 def axis_label() -> str:
     """`users (nominal)`, or `sleep_s [s]`."""
-    factor, unit, who = _AXIS.get()
-    return f"{who} (nominal)" if factor == USERS else f"{factor} [{unit}]" if unit else factor
+    axis = _AXIS.get()
+    return f"{axis.name} (nominal)" if axis.factor == USERS else axis.name
 
 
 def hover(variable: str) -> str:
     """A load in a template of Plotly: `%{x:,} users`, `sleep_s %{x} s`."""
-    factor, unit, who = _AXIS.get()
-    return f"%{{{variable}:,}} {who}" if factor == USERS else f"{factor} %{{{variable}}} {unit}".rstrip()
+    axis = _AXIS.get()
+    return axis.at(f"%{{{variable}:,}}" if axis.factor == USERS else f"%{{{variable}}}")
 
 
 def listed(loads: Iterable[float]) -> str:
@@ -53,12 +52,9 @@ def listed(loads: Iterable[float]) -> str:
 
 def in_its_words(text: str) -> str:
     """A sentence about loads: `at 0.5, 1.0 and 2.0 users` reads `at sleep_s 0.5, 1 and 2 s`, or `at 8 workers`."""
-    factor, unit, who = _AXIS.get()
+    axis = _AXIS.get()
 
     def named(match: re.Match[str]) -> str:
-        if factor == USERS:
-            return f"{match[1]} {who}"
-        whole = re.sub(r"\.0(?!\d)", "", match[1])
-        return f"{factor} {whole} {unit}".rstrip()
+        return axis.at(match[1] if axis.factor == USERS else re.sub(r"\.0(?!\d)", "", match[1]))
 
     return _LOADS.sub(named, text)

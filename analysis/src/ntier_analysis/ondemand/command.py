@@ -41,7 +41,7 @@ def run(store: Path, sweep: str, request: Request, out: Path) -> str:
     check_file(out, "--out")
     _used(request)
     data = read_sweep(store, sweep)
-    with over(*data.axis):
+    with over(data.axis):
         drawing = draw(data, request)
     write(drawing, data.origin, out)
     return f"{out}\n{drawing.finding}\n{drawing.caption}"

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.contracts.system import LoadModel
-from ntier_analysis.described import loads, order_of
+from ntier_analysis.described import LoadAxis, loads, order_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures import course, events, tiers
 from ntier_analysis.figures.drawing import Origin
@@ -103,8 +103,7 @@ class SweepData:
     @property
     def load_name(self) -> str:
         """What the loads are called in tables: `users`, `workers`, or `sleep_s [s]`."""
-        factor, unit = self.factor
-        return self.axis[3] if factor == USERS else f"{factor} [{unit}]" if unit else factor
+        return self.axis.name
 
     @property
     def load_real(self) -> str:
@@ -123,9 +122,9 @@ class SweepData:
         return order_of(self.trials)
 
     @property
-    def axis(self) -> tuple[str, str, tuple[str, ...], str]:
+    def axis(self) -> LoadAxis:
         """What figures are `load_axis.over`."""
-        return *self.factor, self.order, LoadModel(self.verdict["load_model"]).who
+        return LoadAxis(*self.factor, self.order, LoadModel(self.verdict["load_model"]).who)
 
     @property
     def topology(self) -> str:

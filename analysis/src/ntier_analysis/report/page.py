@@ -30,7 +30,7 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
     data = read_sweep(store, sweep)
     folder = out / sweep
     record.forget(folder)
-    with over(*data.axis):
+    with over(data.axis):
         loads, densities, sections = load_figures(data), density_figures(data), detail_sections(data)
         context = _context(data)
     shown = {}

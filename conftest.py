@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,9 @@ STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
 TOPOLOGIES = ("", "1/1/1/1M", "1/1/1/2M", "2/2/2/2P", "1/1/1/2P", "1/1/1/1ML", "1/1/2/2C", "2")
 TRIES = 3  # of what a machine that is short of CPU may spoil
 SHORT_OF_CPU = 0.5  # share of the time in which some thread waited for a CPU
+STOLEN = 0.05  # cores, mean
+STOOD_STILL_S = 0.3  # a thread that looks each LOOK_S was late by so much: a paused machine waits for no CPU
+LOOK_S = 0.02
 
 Found = TypeVar("Found")
 
@@ -77,27 +81,59 @@ def deployments() -> Iterator[None]:
         subprocess.run([Path(sys.executable).with_name("ntier"), "down"], cwd=ROOT, check=True)
 
 
-def waited_for_cpu_s() -> float:
-    """Seconds since boot in which some thread waited for a CPU; all of them where the kernel does not tell and more
-    threads want to run than there are cores."""
+def waited_for_cpu_s() -> float | None:
+    """Seconds since boot in which some thread waited for a CPU; None where the kernel does not tell."""
     file = Path("/proc/pressure/cpu")
-    if file.exists():
-        return int(file.read_text().split("total=")[1].split()[0]) / 1e6
-    return time.monotonic() if os.getloadavg()[0] > (os.cpu_count() or 1) else 0.0
+    return int(file.read_text().split("total=")[1].split()[0]) / 1e6 if file.exists() else None
+
+
+def stolen_s() -> float:
+    """Seconds since boot that a hypervisor took from a CPU of this machine, all CPUs together."""
+    file = Path("/proc/stat")
+    return int(file.read_text().split()[8]) / os.sysconf("SC_CLK_TCK") if file.exists() else 0.0
+
+
+class Disturbance:
+    """Inside: whether the machine was short of CPU, was robbed of it, or stood still, when it was asked last."""
+
+    def __enter__(self) -> Disturbance:
+        self._begin_s, self._waited_s, self._stolen_s = time.monotonic(), waited_for_cpu_s(), stolen_s()
+        self._stood_s, self._done = 0.0, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        before = time.monotonic()
+        while not self._done.wait(LOOK_S):
+            now = time.monotonic()
+            self._stood_s, before = max(self._stood_s, now - before - LOOK_S), now
+
+    def was(self) -> bool:
+        took_s, waited_s = time.monotonic() - self._begin_s, waited_for_cpu_s()
+        if waited_s is None or self._waited_s is None:
+            short = os.getloadavg()[0] > (os.cpu_count() or 1)
+        else:
+            short = waited_s - self._waited_s > SHORT_OF_CPU * took_s
+        return short or stolen_s() - self._stolen_s > STOLEN * took_s or self._stood_s > STOOD_STILL_S
 
 
 @pytest.fixture(scope="session")
 def measured() -> Callable[[Callable[[], Found], Callable[[Found], bool]], Found]:
     """measured(measure, is_good): what was found, for tests that depend on real time. It is measured again, at most
-    twice, if it is not good and the machine was short of CPU meanwhile: what is wrong is so each time. The caller
-    asserts what it asserts in any case; such a test never skips itself."""
+    twice, if it is not good and the machine was disturbed meanwhile: what is wrong is so each time. The caller asserts
+    what it asserts in any case; such a test never skips itself."""
 
     def measured(measure: Callable[[], Found], is_good: Callable[[Found], bool]) -> Found:
         for _ in range(TRIES):
-            waited_s, begin_s = waited_for_cpu_s(), time.monotonic()
-            value = measure()
-            waited = (waited_for_cpu_s() - waited_s) / (time.monotonic() - begin_s)
-            if is_good(value) or waited < SHORT_OF_CPU:
+            with Disturbance() as disturbance:
+                value = measure()
+                disturbed = disturbance.was()
+            if is_good(value) or not disturbed:
                 break
         return value
 

@@ -268,7 +268,7 @@ CONNECT = """
 import socket, sys
 for port in sys.argv[1:]:
     try:
-        socket.create_connection(("10.77.0.1", int(port)), timeout=0.5).close()
+        socket.create_connection(("10.77.0.1", int(port)), timeout=2).close()
         print(port)
     except OSError:
         pass

@@ -319,11 +319,12 @@ def test_drop_removes_only_trials(node, tmp_path):
 
 def test_facts_and_clock(node):
     (node.etc / "installed/web").write_text("abc\n")
+    before_s = time.time()
     facts = json.loads(node.call("facts").stdout)
+    assert before_s <= facts["time_s"] <= time.time()
     assert facts["installed"] == {"web": "abc"}
     assert facts["packages"] == {}
     assert facts["services"] == []
-    assert abs(facts["time_s"] - time.time()) < 5
     assert facts["boot_id"] == json.loads(node.call("facts").stdout)["boot_id"]
     times = [float(line) for line in node.call("clock", text="x\nx\nx\n").stdout.split()]
     assert len(times) == 3
@@ -331,12 +332,14 @@ def test_facts_and_clock(node):
 
 
 def test_several_commands_in_one_call(node, tmp_path):
+    before_s = time.time()
     done = node.call("start", node.trial, "facts", "clock", text="x\n")
+    after_s = time.time()
     assert done.returncode == 0, done.stderr
     started, facts, now = map(json.loads, done.stdout.splitlines())
     assert "sysstat" in started["collectors"]
     assert facts["services"] == []
-    assert abs(now - time.time()) < 5
+    assert before_s <= now <= after_s
 
 
 def test_a_call_ends_with_the_command_that_fails(node):

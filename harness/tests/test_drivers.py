@@ -283,7 +283,8 @@ def generator(tmp_path, port, monkeypatch) -> Iterator[Callable[..., Generator]]
             str(run / "trial"), 4, Phases("test", 0.5, run_s, 0.5), 3, entry, model, 0.2, "", PARAMETERS | parameters
         )
         (tmp_path / "trial").mkdir()
-        made.append(Generator(nodes, lambda *_: None, told, Command(tuple(command)), tmp_path / "trial", 4.0))
+        patience_s = 4.0 if parameters.get("fault") == "silent" else 20.0  # a machine may stand still for some seconds
+        made.append(Generator(nodes, lambda *_: None, told, Command(tuple(command)), tmp_path / "trial", patience_s))
         return made[-1]
 
     yield make

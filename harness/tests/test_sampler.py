@@ -182,16 +182,16 @@ def start(out: Path) -> subprocess.Popen[str]:
 
 
 def test_a_disk_that_stands_still_leaves_no_gap(tmp_path):
-    """One of the files is a pipe that is full after a second, and is read seven seconds later."""
+    """One of the files is a pipe that is full after a second, and is read eleven seconds later."""
     os.mkfifo(tmp_path / "procstat.csv")
     with start(tmp_path) as program, (tmp_path / "procstat.csv").open() as reader:
         fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
-        time.sleep(8)
+        time.sleep(12)
         program.send_signal(signal.SIGTERM)
         rows = [float(line.partition(",")[0]) for line in reader.read().splitlines()[1:]]
         assert program.wait(10) == 0
     assert rows[-1] - rows[0] > 6, "up to the end"
-    assert max(b - a for a, b in pairwise(rows)) < 4
+    assert max(b - a for a, b in pairwise(rows)) < 8, "not one gap of eleven seconds"
     others = (tmp_path / "pressure.csv").read_text().splitlines()[1:]
     assert rows[-1] - float(others[-1].partition(",")[0]) < 4, "what could not be written then was written later"
 

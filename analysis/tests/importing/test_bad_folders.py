@@ -350,6 +350,13 @@ def test_a_measured_sweep_is_never_replaced(tmp_path):
         import_folder(good.write(tmp_path / "f", tables), store, replace=True)
 
 
+def test_a_trial_of_which_nobody_says_whether_it_is_valid_is_valid(tmp_path):
+    tables = files()
+    tables[T]["valid"] = ["true", "", "false"]
+    import_folder(good.write(tmp_path / "f", tables), tmp_path / "store")
+    assert read_table(tmp_path / "store", "trials")["valid"].tolist() == [True, True, False]
+
+
 def test_tiers_of_any_name_are_kept_with_their_order(tmp_path):
     names = {"web": "frontend", "app": "backend", "middleware": "cache", "db": "postgres", "client": "client"}
     tables = files()

@@ -131,7 +131,11 @@ def test_a_wrong_inventory_touches_nothing(machines: Machines, tmp_path: Path, w
     }
     file = machines.write(**changes[wrong])
     if wrong == "service":
-        on_node(NAMES[0], "systemd-run --quiet --unit foreign python3 -m http.server 80 && sleep 1")
+        on_node(
+            NAMES[0],
+            "systemd-run --quiet --unit foreign python3 -m http.server 80"
+            " && timeout 30 sh -c 'until ss -Htln sport = :80 | grep -q .; do sleep 0.2; done'",
+        )
     try:
         done = machines.ntier("up", "--hosts", str(file), *REQUEST)
     finally:

@@ -57,11 +57,17 @@ def ended(measured: Callable[..., Trial]) -> Callable[..., Trial]:
             trial.begin()
             if meanwhile:
                 meanwhile()
-            code, said = trial.end()
-            assert code == 0, said
-            assert meanwhile or not said, said
+            trial.ended = trial.end()
             return trial
 
-        return measured(run, lambda trial: trial.work["drained"] and bool(trial.work["state"]))
+        def is_good(trial: Trial) -> bool:
+            code, said = trial.ended
+            return code == 0 and bool(meanwhile or not said) and trial.work["drained"] and bool(trial.work["state"])
+
+        trial = measured(run, is_good)
+        code, said = trial.ended
+        assert code == 0, said
+        assert meanwhile or not said, said
+        return trial
 
     return ended

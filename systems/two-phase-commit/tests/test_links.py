@@ -209,13 +209,13 @@ runpy.run_path({relay!r}, run_name="__main__")
 
 def with_relay(program: str, two, folder: Path, monkeypatch) -> Delays:
     """Delays with this program in place of the relay, which is told that the run has begun, for some seconds. They are
-    so long that a slow machine's way through the relay, 4 to 9 ms a round trip, is not refused (20.5 are allowed)."""
+    so long that a slow machine's way through the relay, 4 to 9 ms a round trip, is not refused (60 are allowed)."""
     told = folder / "begun"
     (folder / "other.py").write_text(program.format(relay=str(delays.RELAY), told=str(told)))
     monkeypatch.setattr(delays, "RELAY", folder / "other.py")
 
     async def main() -> Delays:
-        async with delays.delayed(nodes_of(two), 100.0) as made:
+        async with delays.delayed(nodes_of(two), 300.0) as made:
             told.touch()
             await asyncio.sleep(5)
         return made

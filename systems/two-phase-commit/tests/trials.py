@@ -26,6 +26,9 @@ def nodes_of(made: list[Cluster]) -> list[Place]:
 class Trial:
     """One run of the driver in a folder of its own."""
 
+    ended: tuple[int, str]
+    """Exit code and what it printed, where its run is over."""
+
     def __init__(self, folder: Path, nodes: list[Cluster], mode: str, **parameters: Any) -> None:
         self.folder = folder
         folder.mkdir(parents=True)

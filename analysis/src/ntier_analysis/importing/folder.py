@@ -122,7 +122,7 @@ def _read(path: Path, table: str, notices: list[str]) -> pd.DataFrame:
         raise DataError(f"{path}: a header and no rows")
     if ignored := frame.attrs["left_out"]:
         notices.append(f"{path.name}: ignored column{'s' * (len(ignored) > 1)} {', '.join(ignored)[:500]}")
-    for column in frame.select_dtypes(["object", "string"]):
+    for column in (c for c in frame if of[c] == "text"):
         frame[column] = frame[column].str.strip()
     return frame
 

@@ -46,9 +46,11 @@ def stop_groups(groups, limit_s):
 
 
 def living_after(groups, limit_s):
-    """-> those of the groups that still live after this time; at once if there are none."""
-    deadline, left = time.monotonic() + limit_s, set(groups)
-    while left and time.monotonic() < deadline:
+    """-> those of the groups that still live after this time; at once if there are none. The last look comes after it:
+    a machine that stood still must not make of a group that has ended one that had to be killed."""
+    deadline, left, late = time.monotonic() + limit_s, set(groups), False
+    while left and not late:
+        late = time.monotonic() >= deadline
         left &= living_groups()
         time.sleep(0.02)
     return left

@@ -200,7 +200,7 @@ def test_every_request_is_in_the_access_log_once(deployment):
 
 
 # What they say of themselves once none of them is silent: a machine may stand still for some seconds.
-LIVING = "for _ in $(seq 30); do said=$(ntier-node alive) && break; sleep 1; done; echo \"$said\""
+LIVING = 'for _ in $(seq 30); do said=$(ntier-node alive) && break; sleep 1; done; echo "$said"'
 
 
 ANEW = """

@@ -51,7 +51,8 @@ def test_cpu_of_the_driver_and_of_its_busiest_thread(tmp_path, share):
     assert len(lines) >= 4
     times = [float(line["t_s"]) for line in lines]
     assert times == sorted(times)
-    seen_s = sum(float(line["cores"]) * (t - before) for line, t, before in zip(lines[1:], times[1:], times, strict=False))
+    passed_s = [b - a for a, b in itertools.pairwise(times)]
+    seen_s = sum(float(line["cores"]) * s for line, s in zip(lines[1:], passed_s, strict=True))
     assert 0.5 * used_s < seen_s < 1.05 * used_s  # what came before the first line and after the last one is not in it
     of_process = list(itertools.takewhile(lambda line: float(line["cores"]) <= HALF, lines))
     of_threads = lines[len(of_process) + 1 :]  # of the first second with a busy process its threads are unknown

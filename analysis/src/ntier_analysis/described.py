@@ -96,6 +96,9 @@ class LoadAxis(NamedTuple):
         return f"{load} {self.who}" if self.factor == USERS else f"{self.factor} {load} {self.unit}".rstrip()
 
 
+OVER_USERS = LoadAxis()
+
+
 def axis_of(trials: pd.DataFrame) -> LoadAxis:
     """Of one sweep. Raises DataError for a column `system` that holds none."""
     return LoadAxis(*factor_of(trials), order_of(trials), system_of(trials).load_model.who)

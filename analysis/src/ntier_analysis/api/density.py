@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ntier_analysis.density import GRID_PCT
-from ntier_analysis.described import LoadAxis
+from ntier_analysis.described import OVER_USERS, LoadAxis
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures import densities
 from ntier_analysis.figures.drawing import Drawing
@@ -58,7 +58,7 @@ class Density:
     _frame: pd.DataFrame
     item: str = ""
     """Part of the resource: disk, interface, pool."""
-    _axis: LoadAxis = LoadAxis()
+    _axis: LoadAxis = OVER_USERS
 
     @property
     def grid_pct(self) -> npt.NDArray[np.float64]:
@@ -75,7 +75,9 @@ class Density:
         """
         places = np.flatnonzero(self.users == users)
         if not len(places):
-            raise DataError(f"no load of {users} {self._axis.name}; there are: {', '.join(f'{u:g}' for u in self.users)}")
+            raise DataError(
+                f"no load of {users} {self._axis.name}; there are: {', '.join(f'{u:g}' for u in self.users)}"
+            )
         return self.curves[places[0]]
 
     def figure(self) -> Drawing:
@@ -110,7 +112,7 @@ def density(
     of: Resource,
     scale: float,
     interval_s: float,
-    axis: LoadAxis = LoadAxis(),
+    axis: LoadAxis = OVER_USERS,
 ) -> Density:
     """`samples`: columns trial, users, t_s, value (percent) of one resource; `share`: rows of table `saturation`;
     `axis`: what figures are `load_axis.over`."""

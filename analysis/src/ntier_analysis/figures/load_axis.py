@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from ntier_analysis.contracts.implied import USERS
-from ntier_analysis.described import LoadAxis
+from ntier_analysis.described import OVER_USERS, LoadAxis
 from ntier_analysis.wording import join
 
-_AXIS: ContextVar[LoadAxis] = ContextVar("load axis", default=LoadAxis())
+_AXIS: ContextVar[LoadAxis] = ContextVar("load axis", default=OVER_USERS)
 _NUMBER = r"\d(?:[\d,]*\d)?(?:\.\d+)?(?: k)?"
 _LOADS = re.compile(rf"((?:{_NUMBER}(?:,| and) )*{_NUMBER}) users\b")
 

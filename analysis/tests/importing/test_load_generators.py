@@ -1,6 +1,9 @@
 # ruff: noqa: E501 (tables: a line per case)
 """`import --k6`, `--locust`, `--gatling`: what those generators wrote, from a known truth and as they left it."""
 
+import re
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import load_files
@@ -15,6 +18,7 @@ from ntier_analysis.parsers.generated import steps
 from ntier_analysis.parsers.k6 import k6
 from ntier_analysis.parsers.locust import locust
 from ntier_analysis.store.tables import read_table
+from ntier_analysis.validity.imported import WORKERS
 from ntier_analysis.verdict.store import verdicts
 
 DATA = Path(__file__).parent / "data" / "loadtests"
@@ -78,6 +82,33 @@ def test_users_who_do_not_think_are_workers(scrapes, tmp_path):
     notices = import_runs([Run(k6=(path,), prometheus=str(scrapes), topology="1/1/1/1M")], tmp_path / "store")
     assert any("users do not think" in text for text in notices)
     assert read_table(tmp_path / "store", "trials")["load_model"].tolist() == ["work"]
+
+
+def test_who_brings_a_jtl_of_workers_is_told_the_option_for_them(scrapes, tmp_path):
+    """A JTL does not tell the think time: with the 7 s that are assumed, two threads that never pause look like 142."""
+    path = tmp_path / "run.jtl"
+    lines = [f"{1_790_000_000_000 + 50 * n},100,Home,true,2" for n in range(600)]
+    path.write_text("\n".join(["timeStamp,elapsed,label,success,allThreads", *lines, ""]))
+    run = Run(jtl=(path,), prometheus=str(scrapes), topology="1/1/1/1M")
+    for think_s, reason in ((None, "law"), (0.0, "no_think_time")):
+        notices = import_runs([replace(run, think_time_s=think_s, notices=[])], tmp_path / reason)
+        assert any(f"INVALID ({reason})" in text and WORKERS in text for text in notices)
+    import_runs([replace(run, load_model="work", notices=[])], tmp_path / "work")
+    assert read_table(tmp_path / "work", "trials")["valid"].all()
+
+
+def test_an_access_log_is_imported_as_its_page_says(tmp_path):
+    """The awk of docs/how-to/imports.md, on lines of nginx."""
+    page = (Path(__file__).parents[3] / "docs/how-to/imports.md").read_text()
+    (program,) = re.findall(r"awk '(BEGIN.*?)' ntier.log", page, re.DOTALL)
+    log = "1790000000.123 0.256 200 GET /items\n1790000001.500 1.002 404 GET /a,b\"c d\n"
+    done = subprocess.run(["awk", program], input=log, capture_output=True, text=True, check=True)
+    (tmp_path / "requests.csv").write_text(done.stdout)
+    read = locust(tmp_path / "requests.csv").requests
+    assert read["interaction"].tolist() == ["GET /items", "GET /a_b_c"]
+    assert read["t_s"].tolist() == [1790000000.123, 1790000001.5]
+    assert read["response_time_ms"].tolist() == [256, 1002]
+    assert read["ok"].tolist() == [True, False]
 
 
 def test_arrivals_at_a_rate_have_a_backlog(scrapes, tmp_path):

@@ -213,7 +213,7 @@ def import_(
     Takes CSV tables, or files of JMeter, k6, Locust or Gatling with those of sysstat or Prometheus
     (docs/how-to/imports.md).
 
-    ntier-analysis import --jtl run.jtl --sa web1=web1.sa --sa db1=db1.sa --topology 1/1/1/1M --users 400"""
+    ntier-analysis import --jtl run.jtl --sa web1=web1.sa --sa db1=db1.sa --topology 1/0/0/1 --users 400"""
     from ntier_analysis.importing.command import run
 
     options = {

@@ -17,10 +17,8 @@ from ntier_analysis.parsers.generated import steps
 from ntier_analysis.parsers.jmeter import jtl
 from ntier_analysis.parsers.k6 import k6
 from ntier_analysis.parsers.locust import locust
+from ntier_analysis.validity.imported import NO_THINK
 from ntier_analysis.wording import clock, counted, moment
-
-NO_THINK = 0.05
-"""Users who think for less than this share of their response time at the lowest load do not think."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ntier_analysis.sysstat import is_sa
 
 TIERS = (*implied.TIERS, "client", "controller", "host")
 _TIER = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-EXPECTED = "expected is what `sadc 1 FILE` or `sar -o FILE 1` wrote"
+EXPECTED = "expected is what `sar -o FILE 1` or `/usr/lib/sysstat/sadc -S XALL 1 FILE` wrote"
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def _refuse_binary(path: Path) -> None:
     if head[:1] == b"\0":
         raise DataError(
             f"{path}: binary, as later versions of Gatling write it; expected its text (Gatling 3.4 to 3.10). Log "
-            "each request into a table yourself: docs/how-to/imports.md"
+            'each request into a table yourself: docs/how-to/imports.md, "Access logs, and any other program"'
         )
 
 

@@ -60,6 +60,9 @@ COUNTS_PCT = 5.0
 ERRORS_PCT = 1.0
 """As E1."""
 NOBODY = "nobody thinks under this load"
+NO_THINK = 0.05
+"""Users who think for less than this share of their response time do not think."""
+WORKERS = "for users who never pause give --load-model work (in trials.csv: load_model = work)"
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ def thinking(trial: Imported) -> Finding:
     if z == 0:
         text += (
             ": users who do not think wait at every load (R = N/X), so no load shows the response time without "
-            "waiting, which the knee and 'nothing limits yet' need"
+            f"waiting, which the knee and 'nothing limits yet' need; {WORKERS}"
         )
     return Finding(Outcome.PASS if z > 0 else Outcome.FAIL, z, 0.0, "s", None, None, text)
 
@@ -221,6 +224,8 @@ def law(trial: Imported) -> Finding:
         return undecidable(f"{text}; {why}", n=round(n), required=False)
     slip = _slip(users, x, z, r, trial.run_s)
     hint = f"it fits if {slip}" if slip else "are users, think time and units right?"
+    if abs(users / x - r) < NO_THINK * r:
+        hint += f"; {WORKERS}"
     return Finding(Outcome.FAIL, ratio - 1, LAW, "", round(n), None, f"{text}; {hint}")
 
 

@@ -17,6 +17,7 @@ from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.screen import Screen
 from ntier_harness.targets import local_doctor
+from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.local import Local
 
 NTIER = Path(sys.executable).with_name("ntier")
@@ -129,6 +130,25 @@ def test_doctor_goes_on_when_a_program_does_not_answer(monkeypatch, tmp_path):
     assert (findings["incus"].level, findings["incus"].mend) == ("warn", "make setup")
     assert findings["incus"].detail == "does not answer: no answer within 0.2 s"
     assert {"cgroup", "network", "download"} <= set(findings)
+
+
+def test_doctor_asks_of_this_machine_only_what_the_target_needs_here(monkeypatch, tmp_path):
+    """With nodes elsewhere neither memory nor disk, and set-up installs nothing; with nodes here it brings the JDK."""
+    monkeypatch.setenv("PATH", str(tmp_path))  # no program at all
+    monkeypatch.setenv("NTIER_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(machine, "memory_info", lambda: {"MemTotal": 10**9})
+    monkeypatch.setattr(doctor, "STEAL_S", 0.01)
+    runner, paths = Runner(), Paths.find(str(tmp_path / "results"))
+    elsewhere, here = (
+        {f.what: f for f in doctor.examine(Lab(runner, paths, target(runner, paths, None), Screen()))}
+        for target in (Hosts, Local)
+    )
+    assert not {"cores", "memory", "disk", "host load", "sysstat", "mmdebstrap", "apt"} & set(elsewhere)
+    assert [f.what for f in elsewhere.values() if f.level == "fail"] == ["terraform"]
+    assert "make setup" not in {f.mend for f in elsewhere.values()}
+    assert elsewhere["maven"].mend == "apt-get install maven"
+    assert here["memory"].level == "fail"
+    assert (here["jdk"].level, here["jdk"].mend, here["maven"].mend) == ("warn", "make setup", "make setup")
 
 
 @needs_root

@@ -22,6 +22,10 @@ from ntier_harness.systems.definition import Program
 NEEDED_DISK = 12_000_000_000  # base and golden images, data, the pool's copies
 NEEDED_MEMORY = 4_000_000_000  # 1/1/1/1M with a client: 2.3 GB resident, and room for page cache
 JAVA_LEAST = 17
+PROGRAMS = {"maven": ("mvn", "maven"), "ssh": ("ssh", "openssh-client"), "git": ("git", "git")}
+"""Finding -> command, and the package that has it."""
+PROGRAMS_HERE = {"sysstat": ("sar", "sysstat"), "mmdebstrap": ("mmdebstrap", "mmdebstrap")}
+"""Those that only nodes of this machine need."""
 STEAL_S = 1.0
 ASK_S = 20.0  # Incus, started by this very question, needs about 6 s
 
@@ -37,6 +41,8 @@ class Finding:
 def examine(lab: Lab) -> list[Finding]:
     """All findings; nothing is changed."""
     own = lab.target.doctor(lab)
+    if lab.target.own_machines:  # this one carries no node
+        return [system(), *own, *programs(lab)]
     known = {finding.what for finding in own}  # a target knows better what it needs, and where
     general = [finding for finding in resources(lab) if finding.what not in known]
     if not machine.is_linux():
@@ -86,21 +92,29 @@ def steal() -> Finding:
 
 
 def programs(lab: Lab) -> list[Finding]:
-    """Programs with the command that brings them; `make setup` brings those it can."""
+    """Programs with the command that brings them; where nodes run here, `make setup` brings those it can."""
+    here = not lab.target.own_machines
     terraform = lab.target.terraform if lab.runner.has(lab.target.terraform) else None
     detail = first_line(lab, [terraform, "version"]) if terraform else "neither terraform nor tofu"
     findings = [needs("terraform", bool(terraform), detail, "install Terraform or OpenTofu from its makers")]
-    javac = shutil.which("javac")
-    version = int((re.findall(r"\d+", first_line(lab, [javac, "-version"])) or ["0"])[0]) if javac else 0
-    detail = f"javac {version}" if javac else "missing"
-    findings.append(needs("jdk", version >= JAVA_LEAST, detail, "apt-get install default-jdk-headless"))
-    wanted = {"maven": "mvn", "ssh": "ssh", "git": "git"}
-    if machine.is_linux():
-        wanted |= {"sysstat": "sar", "mmdebstrap": "mmdebstrap"}
-    for name, command in wanted.items():
+    findings.append(jdk(lab, here))
+    for name, (command, package) in (PROGRAMS | (PROGRAMS_HERE if here and machine.is_linux() else {})).items():
         there = shutil.which(command)
-        findings.append(Finding(name, "ok" if there else "warn", there or "missing", "" if there else "make setup"))
+        mend = "make setup" if here and name != "git" else f"apt-get install {package}"
+        findings.append(Finding(name, "ok" if there else "warn", there or "missing", "" if there else mend))
     return [*findings, *brought(lab.paths.root, lab.paths.state)]
+
+
+def jdk(lab: Lab, here: bool) -> Finding:
+    """Set-up brings it where there is none. For machines elsewhere it is needed only by systems with parts in Java."""
+    mend = "apt-get install default-jdk-headless"
+    javac = shutil.which("javac")
+    if not javac:
+        return Finding("jdk", "warn", "missing", "make setup" if here else f"{mend} (for JMeter, and for parts in Java)")
+    version = int((re.findall(r"\d+", first_line(lab, [javac, "-version"])) or ["0"])[0])
+    if version >= JAVA_LEAST:
+        return Finding("jdk", "ok", f"javac {version}")
+    return Finding("jdk", "fail" if here else "warn", f"javac {version}, older than {JAVA_LEAST}", mend)
 
 
 def brought(root: Path, state: Path) -> list[Finding]:

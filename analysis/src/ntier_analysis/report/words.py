@@ -178,12 +178,14 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     if len(bad):
         named = "; ".join(f"{t.trial} ({why_invalid(t) or 'not collected'})" for t in bad.itertuples())
         sentences.append(f"{some_are(len(bad), len(trials), 'trial')} INVALID and not used in the verdict: {named}.")
-    sentences += _not_validated(trials)
+    imported = _not_validated(trials)
+    sentences += imported
     run_s = (trials["run_end_s"] - trials["run_start_s"]).median()
     if run_s < EXPLORATORY_S:
+        how = "" if imported else f" (PHASES=60/{EXPLORATORY_S:.0f}/10)"
         sentences.append(
-            f"Exploratory: run phases of {run_s:.0f} s. For claims use PHASES=standard (180 s), or give each number's "
-            "interval."
+            f"Exploratory: run phases of {run_s:.0f} s. For claims measure {EXPLORATORY_S:.0f} s{how}, or give each "
+            "number's interval."
         )
     limited = verdict["verdict"] not in ("none", "unknown") and verdict["max_throughput_per_s"] is not None
     if limited and not verdict["knee_bracketed"]:

@@ -160,8 +160,8 @@ class Local(Free):
         needed, available = memory_needed(spec), machine.memory_info()["MemAvailable"]
         if not os.path.exists(self.paths.nodes) and available < needed:
             raise RequestError(
-                f"memory: the nodes need about {size(needed)}, {size(available)} are available; free some, or use a "
-                "smaller topology"
+                f"memory: the nodes need about {size(needed)}, {size(available)} are available; free some, "
+                "give a smaller --scale, or use a smaller topology"
             )
 
     def demand(self, spec: Spec) -> dict[str, Any]:

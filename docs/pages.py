@@ -20,9 +20,16 @@ ELSEWHERE = {
     "results/README.md": "reference/results.md",
     "workloads/README.md": "reference/load.md",
     "systems/README.md": "reference/systems.md",
+    "systems/mediawiki/README.md": "reference/mediawiki.md",
+    "systems/two-phase-commit/README.md": "reference/two-phase-commit.md",
+    "ansible/README.md": "reference/roles.md",
+    "studies/ntier-scalability/README.md": "studies/ntier-scalability.md",
+    "studies/two-phase-commit/README.md": "studies/two-phase-commit.md",
 }
 """File of the repository -> page of the site."""
 FOLDERS = {"docs/decisions": "decisions/index.md"}
+PICTURES = (".png", ".svg")
+LINK = re.compile(r"\[([^][]*)\]\(([^()#\s]+)(#[^()\s]*)?\)")
 WIDTH = 100
 """Columns of a command's help."""
 
@@ -44,6 +51,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     }
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
+    for picture in pictures():
+        files.append(File.generated(config, in_site(picture), abs_src_path=str(ROOT / picture)))
     return files
 
 
@@ -53,20 +62,37 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     source = next((path for path, made in ELSEWHERE.items() if made == here), f"docs/{here}")
     if here == "index.md":  # alone in its part of the navigation
         page.meta["hide"] = ["navigation"]
-    return re.sub(r"\[([^][]*)\]\(([^()#\s]+)(#[^()\s]*)?\)", lambda m: link(m, source, here), markdown)
+    return LINK.sub(lambda m: link(m, source, here), markdown)
 
 
 def link(match: re.Match, source: str, here: str) -> str:
     """The link (or picture) with its target in the site; the text alone if the target is a file that the site lacks."""
     text, target, anchor = match[1], match[2], match[3] or ""
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+    path = meant(target, source)
     if "://" in target or not (ROOT / path).exists():
         return match[0]
+    page = in_site(path)
+    return f"[{text}]({posixpath.relpath(page, posixpath.dirname(here) or '.')}{anchor})" if page else text
+
+
+def meant(target: str, source: str) -> str:
+    """The file of the repository that a link in the file `source` leads to."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+
+
+def in_site(path: str) -> str:
+    """Where a file of the repository is in the site; empty if it is not there."""
     page = ELSEWHERE.get(path) or FOLDERS.get(path)
     if page is None and not path.startswith("docs/"):
-        return text
-    page = page or path.removeprefix("docs/")
-    return f"[{text}]({posixpath.relpath(page, posixpath.dirname(here) or '.')}{anchor})"
+        return f"pictures/{path}" if path.endswith(PICTURES) else ""
+    return page or path.removeprefix("docs/")
+
+
+def pictures() -> set[str]:
+    """Those outside docs/ that the pages of ELSEWHERE show."""
+    links = ((m[2], source) for source in ELSEWHERE for m in LINK.finditer((ROOT / source).read_text(encoding="utf-8")))
+    paths = {meant(*found) for found in links if found[0].endswith(PICTURES)}
+    return {path for path in paths if not path.startswith("docs/")}
 
 
 # ---- decisions -----------------------------------------------------------------------------------------------------

@@ -38,7 +38,9 @@ def text(page: Path) -> str:
 def test_every_page_is_there_and_fetches_nothing_from_elsewhere(site):
     pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     written = {path.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for path in ROOT.glob("docs/**/*.md")}
-    assert written | {"index.html", "decisions/index.html", "reference/results.html"} <= pages
+    studies = {f"studies/{path.parent.name}.html" for path in ROOT.glob("studies/*/README.md")}
+    assert written | studies | {"index.html", "decisions/index.html", "reference/results.html"} <= pages
+    assert (site / "pictures/studies/ntier-scalability/figures/figure-1a.png").exists()
     fetched = r'<(?:script|img|iframe)[^>]* src="?https?:|<link[^>]* href="?https?:'
     assert not [page for page in site.rglob("*.html") if re.search(fetched, page.read_text())]
 

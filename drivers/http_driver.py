@@ -97,11 +97,16 @@ class Driver:
     async def arrivals(self, worker, start_s):
         """Open: a Poisson process; those of all workers add up to the rate."""
         draws, due_s, self.active = self.stream(worker), start_s, self.active + 1
-        async with asyncio.TaskGroup() as group:
-            for number in itertools.count():
-                due_s += draws.expovariate(self.number / self.total)
-                await until(due_s)
-                group.create_task(self.interaction(worker, self.stream(worker, number)))
+        under_way, ended = set(), []  # Python 3.9 has no TaskGroup
+        for number in itertools.count():
+            due_s += draws.expovariate(self.number / self.total)
+            await until(due_s)
+            task = asyncio.create_task(self.interaction(worker, self.stream(worker, number)))
+            under_way.add(task)
+            task.add_done_callback(under_way.discard)
+            task.add_done_callback(ended.append)
+            while ended:
+                ended.pop().result()  # raises what went wrong in it
 
     async def share(self, worker, start_s):
         """Work: every piece whose number, divided by all workers, leaves the worker's own."""

@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -112,6 +113,30 @@ def test_a_driver_is_found_from_where_it_is_named(monkeypatch):
     for command in (["drivers/http_driver.py"], [sys.executable, "drivers/http_driver.py"]):
         assert examine(command, last="ready")["ready"].kept
     assert check.absolute(["sh", "-c", "true", "./none"]) == ["sh", "-c", "true", "./none"]
+
+
+WITHOUT_GROUPS = (
+    "import asyncio, runpy, sys; del asyncio.TaskGroup; sys.argv = sys.argv[1:]; "
+    "runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+
+
+@pytest.mark.parametrize(("columns", "code"), [("interaction,method,path,weight", 0), ("name,method,path,weight", 1)])
+def test_open_load_needs_no_newer_python_than_a_machine_must_have(tmp_path, columns, code):
+    """Python 3.9 has no asyncio.TaskGroup. What goes wrong within a request ends the run, as it does with one."""
+    (tmp_path / "requests.csv").write_text(f"{columns}\nItem,GET,/,1\n")
+    told = {
+        "load_model": "open", "parameters": {"requests": str(tmp_path / "requests.csv"), "rate_per_s": 50}, "seed": 1,
+        "workers_total": 1, "first_worker": 0, "workers": 1, "phases": {"run_s": 0.8},
+        "entry": {"addresses": ["127.0.0.1"], "port": 1, "path": ""},
+    }  # fmt: skip
+    (tmp_path / "driver.json").write_text(json.dumps(told))
+    (tmp_path / "start").write_text(f"{1000 * time.time():.0f}")
+    argv = [sys.executable, "-c", WITHOUT_GROUPS, REFERENCE[1], str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr
+    assert ("KeyError: 'interaction'" in done.stderr) == bool(code)
+    assert bool(code) or len((tmp_path / "interactions.jtl.csv").read_text().splitlines()) > 10
 
 
 def test_the_last_words_are_a_reason():

@@ -126,6 +126,8 @@ def _write(figure: Figure, name: str) -> None:
 
 def _densities(figure: Densities) -> Drawing:
     seconds, share = (pd.read_csv(DATA / f"{figure.name}{end}.csv") for end in ("", "-shares"))
+    if figure.resource == "cpu":  # ten samples a second; a disk has one
+        seconds.attrs["interval_s"] = SECOND_S
     return density(seconds, share, Resource(figure.node, figure.tier, figure.resource), 0.2, SECOND_S).figure()
 
 

@@ -151,6 +151,10 @@ def test_constant_and_gappy_series_are_drawn_and_gaps_counted():
     drawing = densities.density_map(curves, shares(), node="db1", tier="db", resource="cpu", scale=1.0)
     assert "Missing samples (gaps): 10." in drawing.caption
     assert "1 of 1,590 samples above 100 % are drawn at 100 %" in drawing.caption
+    curves.attrs["interval_s"] = 1.0
+    drawing = densities.density_map(curves, shares(), node="db1", tier="db", resource="cpu", scale=1.0)
+    assert "n = 390 to 400 means of 1 s per load" in drawing.caption
+    assert "1 of 1,590 means of 1 s above 100 % are drawn at 100 %" in drawing.caption
 
 
 def test_averages_keep_the_mean_and_leave_out_torn_intervals():

@@ -268,7 +268,7 @@ def _caption(curves: pd.DataFrame, node: str, resource: str, item: str, scale: f
     if curves["n_missing"].sum():
         parts.append(f"Missing samples (gaps): {curves['n_missing'].sum():,}.")
     if curves["n_above"].sum():
-        parts.append(f"{curves['n_above'].sum():,} of {curves['n'].sum():,} samples above 100 % are drawn at 100 %.")
+        parts.append(f"{curves['n_above'].sum():,} of {curves['n'].sum():,} {interval} above 100 % are drawn at 100 %.")
     if invalid:
         parts.append(f"INVALID trials at {listed(sorted(invalid))} users.")
     return " ".join(parts)

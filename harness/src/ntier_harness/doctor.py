@@ -110,7 +110,8 @@ def jdk(lab: Lab, here: bool) -> Finding:
     mend = "apt-get install default-jdk-headless"
     javac = shutil.which("javac")
     if not javac:
-        return Finding("jdk", "warn", "missing", "make setup" if here else f"{mend} (for JMeter, and for parts in Java)")
+        mend = "make setup" if here else f"{mend} (for JMeter, and for parts in Java)"
+        return Finding("jdk", "warn", "missing", mend)
     version = int((re.findall(r"\d+", first_line(lab, [javac, "-version"])) or ["0"])[0])
     if version >= JAVA_LEAST:
         return Finding("jdk", "ok", f"javac {version}")

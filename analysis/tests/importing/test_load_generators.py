@@ -101,7 +101,7 @@ def test_an_access_log_is_imported_as_its_page_says(tmp_path):
     """The awk of docs/how-to/imports.md, on lines of nginx."""
     page = (Path(__file__).parents[3] / "docs/how-to/imports.md").read_text()
     (program,) = re.findall(r"awk '(BEGIN.*?)' ntier.log", page, re.DOTALL)
-    log = "1790000000.123 0.256 200 GET /items\n1790000001.500 1.002 404 GET /a,b\"c d\n"
+    log = '1790000000.123 0.256 200 GET /items\n1790000001.500 1.002 404 GET /a,b"c d\n'
     done = subprocess.run(["awk", program], input=log, capture_output=True, text=True, check=True)
     (tmp_path / "requests.csv").write_text(done.stdout)
     read = locust(tmp_path / "requests.csv").requests

@@ -38,6 +38,23 @@ print(line)
 """
 
 
+HANG_UP = """
+import signal
+from ntier_harness.runner import Stop
+stop = Stop()
+stop.install()
+signal.raise_signal(signal.SIGHUP)
+print(stop.requested)
+"""
+
+
+def test_a_hang_up_stops_unless_nohup_is_before_the_command():
+    command = [sys.executable, "-c", HANG_UP]
+    for before, stops in (([], "True"), (["nohup"], "False")):
+        done = subprocess.run([*before, *command], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout.strip()) == (0, stops)
+
+
 def test_at_any_line_of_a_wait():
     done = subprocess.run([sys.executable, "-c", WHILE_IT_WAITS], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

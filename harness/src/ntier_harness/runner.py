@@ -95,7 +95,8 @@ class Stop:
 
     def install(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._handle)
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # else nohup asked for this
+                signal.signal(number, self._handle)
 
     def _handle(self, _number: int, _frame: Any) -> None:
         """Takes no lock and prints nothing: what it interrupts may hold the lock (that of `threading.Event`, or of the

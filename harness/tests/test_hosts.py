@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ntier_analysis.contracts.nodes import Node
 from ntier_harness import stolen
 from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Done, Runner
 from ntier_harness.ssh import Access, Nodes, options
@@ -186,3 +187,15 @@ def test_a_machine_that_does_not_answer_does_not_hold_up_the_others(tmp_path, mo
         target.down(tmp_path / "log")
     assert freed == ["web1", "state"]
     assert len(target.remarks()) == 1
+
+
+def test_machines_are_measured_from_one_that_has_neither_incus_nor_git(tmp_path, monkeypatch):
+    """An archive of the project on a machine that only drives others."""
+    terraform = tmp_path / "terraform"
+    terraform.write_text("#!/bin/sh\necho '{\"terraform_version\": \"1.11.4\"}'\n")
+    terraform.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    target = SimpleNamespace(terraform="terraform")
+    lab = Lab(Runner(), Paths(tmp_path, tmp_path, tmp_path, "hosts"), target, SimpleNamespace())
+    lab.describe()
+    assert (lab.commit, lab.clean, lab.versions) == (None, None, {"terraform": "1.11.4"})

@@ -66,17 +66,22 @@ class Lab:
         """Reads what is the same for all trials of this run: host, commit, versions of the tools."""
         self.host = host(self.runner)
         git = ["git", "-C", str(self.paths.root)]
-        head = self.runner.run([*git, "rev-parse", "HEAD"], check=False)
-        if head.code == 0:
-            self.commit = head.out.strip()
-            self.clean = not self.runner.run([*git, "status", "--porcelain"], check=False).out.strip()
+        if head := self._said([*git, "rev-parse", "HEAD"]):
+            self.commit = head
+            self.clean = not self._said([*git, "status", "--porcelain"])
         terraform = self.runner.run([self.target.terraform, "version", "-json"], check=False)
         if terraform.code == 0:
             program = "tofu" if "tofu" in Path(self.target.terraform).name else "terraform"
             self.versions[program] = json.loads(terraform.out).get("terraform_version", "unknown")
-        incus = self.runner.run(["incus", "--version"], check=False)
-        if incus.code == 0:
-            self.versions["incus"] = incus.out.strip()
+        if incus := self._said(["incus", "--version"]):
+            self.versions["incus"] = incus
+
+    def _said(self, argv: list[str]) -> str:
+        """What a program prints; nothing if it fails, or is not installed: not every target needs all of them."""
+        if not self.runner.has(argv[0]):
+            return ""
+        done = self.runner.run(argv, check=False)
+        return done.out.strip() if done.code == 0 else ""
 
 
 def host(_runner: Runner) -> Host:

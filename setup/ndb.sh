@@ -18,6 +18,7 @@ packages=${NTIER_NDB_PACKAGES:-}
 node=build-ndb address=198.18.200.250 # beyond those of the images' build nodes
 idle=
 fail() { printf 'error: %s\n' "$1" >&2; exit "${2:-1}"; }
+[[ $state == /* ]] || fail "NTIER_STATE: '$state' is not an absolute path; allowed are those that begin with /" 2
 
 for argument in "$@"; do
   case $argument in

@@ -24,6 +24,7 @@ free() { # of the file descriptor $1: macOS has no flock
 }
 holder() { sed -n 's/.*"pid": \([0-9]*\).*"command": "\(.*\)"}.*/pid \1 (\2)/p' "$state/lock.json" 2>/dev/null | grep . || echo 'pid unknown'; }
 
+[[ $state == /* ]] || refuse "NTIER_STATE: '$state' is not an absolute path; allowed are those that begin with /"
 [[ ! -d $state || (-w $state && -x $state) ]] || refuse "$state cannot be written; as root, run  make purge"
 there=() # of it
 for thing in "${ours_there[@]}"; do

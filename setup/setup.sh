@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export NTIER_STATE=${NTIER_STATE:-/var/lib/ntier}
+[[ $NTIER_STATE == /* ]] || { echo "error: NTIER_STATE: '$NTIER_STATE' is not an absolute path; allowed are those that begin with /" >&2; exit 2; }
 stamp=$NTIER_STATE/controller.digest
 log=$NTIER_STATE/logs/setup-controller.log
 
@@ -29,7 +30,8 @@ if ! controller_ready; then
   # Nobody else reads what we make there. A folder that was there keeps its mode: it may be others' as well.
   (umask 077 && mkdir -p "$NTIER_STATE"/{ssh,local,logs,data})
   echo "setup: controller (packages, Incus, pool, bridge); log: $log"
-  if ! ANSIBLE_NOCOLOR=1 ANSIBLE_LOCALHOST_WARNING=0 .venv/bin/ansible-playbook --inventory localhost, setup/controller.yml >"$log" 2>&1; then
+  # Ansible ends at once in a locale that is not UTF-8 or does not exist
+  if ! LC_ALL=C.UTF-8 ANSIBLE_NOCOLOR=1 ANSIBLE_LOCALHOST_WARNING=0 .venv/bin/ansible-playbook --inventory localhost, setup/controller.yml >"$log" 2>&1; then
     grep -A12 -m1 -E '^\[ERROR\]|^fatal:' "$log" >&2 || tail -n 20 "$log" >&2
     echo "error: setting up the controller failed; its log: $log" >&2
     exit 1

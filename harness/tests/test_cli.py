@@ -72,6 +72,14 @@ def test_bad_input_is_exit_code_2_and_one_line(arguments, says, tmp_path):
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.parametrize("state", ["state", "~/state"])
+def test_a_state_whose_place_depends_on_where_one_stands_is_refused(state):
+    done = ntier("status", NTIER_STATE=state)
+    assert done.returncode == 2
+    said = f"error: NTIER_STATE: '{state}' is not an absolute path; allowed are those that begin with /\n"
+    assert done.stderr == said
+
+
 def test_plan_touches_nothing_and_prints_data(tmp_path):
     wanted = ["plan", "--topo", "1/2/1/9ML", "--scale", "0.1"]
     done = ntier(*wanted, "--results", str(tmp_path / "r"), "--json", NTIER_STATE=str(tmp_path / "s"))

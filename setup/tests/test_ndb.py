@@ -50,6 +50,12 @@ def ndb(state: Path, *arguments: str, packages: Path | str = "") -> subprocess.C
     return subprocess.run([ROOT / "setup/ndb.sh", *arguments], env=environment, capture_output=True, text=True)
 
 
+def test_a_state_whose_place_depends_on_where_one_stands_is_refused():
+    done = ndb(Path("state"), "--check")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: NTIER_STATE: 'state' is not an absolute path; allowed are")
+
+
 def test_packages_become_the_archive_that_images_are_made_from(packages, tmp_path):
     state = tmp_path / "state"
     assert ndb(state, "--check", packages=packages).returncode == 1

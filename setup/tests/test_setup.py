@@ -28,9 +28,12 @@ def setup(tmp_path):
         shutil.copy(ROOT / "setup" / name, tmp_path / "setup")
     (tmp_path / "requirements.txt").touch()
     environment = os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "NTIER_STATE": f"{tmp_path}/state"}
-    return lambda: subprocess.run(
-        ["sh", "-c", f"umask 022; exec {tmp_path}/setup/setup.sh"], env=environment, check=True, capture_output=True
-    )
+
+    def run(check: bool = True, **given: str) -> subprocess.CompletedProcess[str]:
+        command = ["sh", "-c", f"umask 022; exec {tmp_path}/setup/setup.sh"]
+        return subprocess.run(command, env=environment | given, check=check, capture_output=True, text=True)
+
+    return run
 
 
 def modes(folder: Path) -> dict[str, int]:
@@ -56,3 +59,17 @@ def test_a_folder_that_was_there_keeps_its_mode(setup, tmp_path):
     (playbook,) = yaml.safe_load((ROOT / "setup/controller.yml").read_text())
     files = [task.get("ansible.builtin.file", {}) for task in playbook["tasks"]]
     assert not [file for file in files if "mode" in file], "nor does the playbook change it"
+
+
+def test_ansible_gets_a_locale_that_it_takes(setup, tmp_path):
+    (tmp_path / ".venv/bin/ansible-playbook").write_text(f"#!/bin/sh\necho $LC_ALL >{tmp_path}/locale\n")
+    setup(LC_ALL="xx_XX")
+    assert (tmp_path / "locale").read_text() == "C.UTF-8\n"
+
+
+@pytest.mark.parametrize("place", ["state", "~/state"])
+def test_a_state_whose_place_depends_on_where_one_stands_is_refused(setup, tmp_path, place):
+    done = setup(check=False, NTIER_STATE=place)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: NTIER_STATE: '{place}' is not an absolute path; allowed are")
+    assert not (tmp_path / place).exists()

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from ntier_harness.errors import RequestError
+
 
 @dataclass(frozen=True)
 class Paths:
@@ -19,8 +21,14 @@ class Paths:
 
     @classmethod
     def find(cls, results: str = "results", target: str = "local") -> Paths:
+        """Raises RequestError for a state whose place depends on where the command is given: set-up, Terraform and
+        Ansible work in other folders."""
         root = Path(os.environ.get("NTIER_ROOT") or Path(__file__).resolve().parents[3])
         state = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
+        if not state.is_absolute():
+            raise RequestError(
+                f"NTIER_STATE: {str(state)!r} is not an absolute path; allowed are those that begin with /"
+            )
         return cls(root, state, root / results, target)
 
     @property

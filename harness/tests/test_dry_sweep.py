@@ -5,13 +5,19 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
+import subprocess
+from dataclasses import replace
 
 import pytest
 from ntier_analysis.contracts.manifest import Manifest, Phase, State
-from ntier_harness import ledger, node_commands, plan_view, stolen, sweep, versions
+from ntier_analysis.contracts.system import LoadModel
+from ntier_harness import deploy, ledger, node_commands, plan_view, stolen, sweep, versions
+from ntier_harness.deploy import JIT_CPU
 from ntier_harness.errors import Interrupted, RequestError, WorkError
 from ntier_harness.screen import Screen
+from ntier_harness.trial import Attempt
 
 from . import dry
 
@@ -277,6 +283,29 @@ def test_two_harnesses(lab, spec):
         sweep.run(lab(), spec())
 
 
+def test_a_harness_with_another_state_leaves_the_results_alone_that_one_works_with(lab, spec, monkeypatch):
+    s, first, other = spec(users="1000"), lab(), lab()
+    other.paths = other.target.paths = replace(other.paths, state=other.paths.root / "other")
+    measure, said = Attempt.measure, []
+
+    def meanwhile(attempt):
+        with pytest.raises(RequestError, match="another ntier is at work: it has another NTIER_STATE") as error:
+            sweep.run(other, spec(users="1000"))
+        said.append(str(error.value))
+        with sweep.locked(other):
+            sweep.tidy(other, other.paths.raw)
+        measure(attempt)
+
+    monkeypatch.setattr(Attempt, "measure", meanwhile)
+    assert sweep.run(first, s) == 0
+    assert len(said) == 1
+    assert f"go to {first.paths.results} too" in said[0]
+    assert [a.outcome for a in trials(first, s)["u01000.r01"]] == ["valid"]
+    assert {p.name for p in first.paths.results.iterdir()} == {"raw", "store", "reports"}
+    monkeypatch.undo()
+    assert sweep.run(other, s) == 0, "when the first one has ended, its results are there for the other one"
+
+
 def test_torn_manifest_is_a_failed_attempt(lab, spec):
     s, machine = spec(users="1000"), lab()
     sweep.run(machine, s)
@@ -384,6 +413,22 @@ def test_the_warm_up_ends_though_something_compiles_on_and_on(lab, spec):
     assert warm["jit_cores"] == {"app1": 0.1, "middleware1": 0.0}
 
 
+def test_the_time_of_the_compilers_has_a_point_whatever_the_locale_of_a_node(tmp_path):
+    awk = tmp_path / "awk"
+    awk.write_text("#!/bin/sh\ncat >/dev/null\n[ \"$LC_ALL\" = C ] && echo 12.34 || echo 12,34\n")
+    awk.chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LC_ALL": "de_DE.UTF-8"}
+    done = subprocess.run(["sh", "-c", JIT_CPU], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "12.34\n"
+
+
+def test_a_time_of_the_compilers_that_is_no_number_is_one_clear_error(lab, spec):
+    machine = lab()
+    machine.runner.jit_cpu_s = {"app": ["12,34"] * 9}
+    with pytest.raises(WorkError, match="app1: CPU seconds of its compilers: '12,34' is not a number"):
+        sweep.run(machine, spec(users="1000"))
+
+
 def test_a_brief_sweep_warms_up_briefly_and_a_longer_one_again(lab, spec):
     for i, (phases, rounds) in enumerate([("1/5/1", 1), ("smoke", 1), ("short", 2), ("smoke", 2)]):
         machine = lab()
@@ -399,6 +444,30 @@ def test_what_all_rounds_of_a_warm_up_served_counts(lab, spec, monkeypatch):
     warm = json.loads(machine.paths.in_force.read_text())["warm"]
     assert warm["seconds"] == 90
     assert 300 <= warm["interactions"] < 400
+
+
+def test_a_system_that_serves_too_little_for_its_warm_up_is_told_so_at_once(lab, spec, root, monkeypatch):
+    """One interaction in 10 s. Nothing is restarted or deployed again."""
+    monkeypatch.setattr(dry, "SERVICE_S", 10.0)
+    file = root / "systems/rubbos/system.yaml"
+    file.write_text(re.sub(r"^  warm_up_s: .*$", "  warm_up_s: 20", file.read_text(), flags=re.MULTILINE))
+    machine = lab()
+    with pytest.raises(WorkError, match=r"only \d interactions served in 60 s.* load.warm_up_s in .*/system.yaml .*20"):
+        sweep.run(machine, spec(users="1000"))
+    assert sum(c.startswith("ansible-playbook") for c in machine.runner.ran) == 1
+    assert not any("systemctl restart" in c for c in machine.runner.ran)
+
+
+def test_work_may_be_little_in_a_warm_up(lab, spec, monkeypatch):
+    s = spec(users="1000")
+    sweep.run(lab(), s)
+    load = s.system.definition.load.model_copy(update={"model": LoadModel.WORK})
+    definition = s.system.definition.model_copy(update={"load": load})
+    working = replace(s, system=replace(s.system, definition=definition))
+    monkeypatch.setattr(deploy, "drive", lambda *_: (1, 0))
+    machine = lab()
+    machine.paths.in_force.write_text("{}")
+    assert deploy.warm_up(machine, working)["interactions"] == 1
 
 
 def test_a_system_without_a_warm_up_is_swept_too(lab, spec, root):

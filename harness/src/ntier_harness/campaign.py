@@ -103,6 +103,7 @@ def run(lab: Lab, campaign: Campaign, file: str) -> int:
     check(lab, campaign)
     lab.target.require_privileges()
     with sweep.locked(lab), sweep.paid_for(lab, campaign.name):
+        sweep.claim_results(lab)
         sweep.tidy(lab, lab.paths.raw)
         register(lab, campaign, file)
         codes: dict[str, int] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.wording import counted
 
 from ntier_harness import durable, existing, tables
@@ -24,18 +25,24 @@ from ntier_harness.node_state import LOADED, WARM, identity, in_force, keep, res
 from ntier_harness.plan import warm_rounds
 from ntier_harness.playbooks import play
 from ntier_harness.spec import CLIENT, Spec
+from ntier_harness.systems.reading import FILE as SYSTEM_FILE
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
 SETTLED_JIT = 0.1  # share of a node's CPU that its compilers used over a round, at several times the speed of a trial
-# CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells
+# CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells. In the node's
+# own locale awk might print a decimal comma.
 JIT_CPU = (
     "cat /proc/[0-9]*/task/[0-9]*/stat 2>/dev/null | sed -n 's/^[0-9]* (C[12] Compil[^)]*) //p' | "
-    "awk -v tick=$(getconf CLK_TCK) '{n += $12 + $13} END {print n / tick}'"
+    "LC_ALL=C awk -v tick=$(getconf CLK_TCK) '{n += $12 + $13} END {print n / tick}'"
 )
-WARM_LEAST = 300  # interactions served in all rounds; below this a warm-up did not reach the pages
+WARM_LEAST = 300  # interactions served in all rounds; below this a warm-up did not reach the pages. Work may be less
 WARM_USERS_PER_CORE = 10  # of the host or the largest node; they hardly think, so that the nodes work all the time
 WARM_THINK_S = 0.1
 SITUATIONS = 2000  # where users of trials start: enough that few of them start at the same place
+
+
+class TooFew(WorkError):
+    """The system serves, but so little in a warm-up of its length that this is none. To mend it changes nothing."""
 
 
 def write_secrets(file: Path) -> None:
@@ -214,6 +221,7 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         if spec.restores:
             keep(lab, spec, WARM, f"{began:.0f}")
         return {}
+    needed = 1 if spec.system.definition.load.model is LoadModel.WORK else WARM_LEAST
     spent, jit, settled, served = jit_cpu_s(lab, spec), {}, False, 0
     while True:
         rounds += 1
@@ -224,11 +232,14 @@ def warm_up(lab: Lab, spec: Spec) -> dict[str, Any]:
         so_far, spent = spent, jit_cpu_s(lab, spec)
         jit = {name: round(max(0.0, s - so_far[name]) / seconds, 4) for name, s in spent.items()}
         settled = all(jit[n.name] <= SETTLED_JIT * (n.cpu_cores or 1.0) for n in compiling(lab, spec))
-        if rounds == most or (rounds >= least and served >= WARM_LEAST and settled):
+        if rounds == most or (rounds >= least and served >= needed and settled):
             break
-    if served < WARM_LEAST:
-        told = f"only {served} interactions were served in {seconds * rounds:g} s, at least {WARM_LEAST} are needed"
-        raise WorkError(f"warm-up: {told}")
+    if served < needed:
+        raise (TooFew if served else WorkError)(
+            f"warm-up: only {counted(served, 'interaction')} served in {seconds * rounds:g} s, at least {needed} needed; "
+            f"if the system is that slow, give load.warm_up_s in {spec.system.folder / SYSTEM_FILE} more seconds "
+            f"(now {seconds:g}), or 0 for no warm-up"
+        )
     share_situations(lab, spec)
     warm = {
         "t_s": began,
@@ -253,9 +264,16 @@ def compiling(lab: Lab, spec: Spec) -> list[Node]:
 
 
 def jit_cpu_s(lab: Lab, spec: Spec) -> dict[str, float]:
-    """CPU seconds that the compilers of each node's JVMs have used so far; 0 where there is none."""
-    done = lab.runner.parallel(lambda n: (n.name, lab.nodes.call(n, JIT_CPU).out), compiling(lab, spec))
-    return {name: float(out) for name, out in done}
+    """CPU seconds that the compilers of each node's JVMs have used so far; 0 where there is none. Raises WorkError."""
+
+    def of(node: Node) -> tuple[str, float]:
+        said = lab.nodes.call(node, JIT_CPU).out.strip()
+        try:
+            return node.name, float(said)
+        except ValueError:
+            raise WorkError(f"{node.name}: CPU seconds of its compilers: {said!r} is not a number") from None
+
+    return dict(lab.runner.parallel(of, compiling(lab, spec)))
 
 
 def _left_situations(lab: Lab, spec: Spec) -> bool:

@@ -41,6 +41,8 @@ class Lab:
     live: Live = field(default_factory=Live)
     told: dict[str, tuple[dict[str, Any], dict[str, str]]] = field(default_factory=dict)
     """Node -> its facts when its programs were asked for their versions, and what they said."""
+    held: int | None = None
+    """Descriptor of the folder of results while it is ours alone (`sweep.hold_results`)."""
     _nodes: Nodes | None = None
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import statistics
@@ -19,7 +20,7 @@ from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.wording import counted
 
 from ntier_harness import durable, ledger, plan, preflight, settings, stolen, versions
-from ntier_harness.deploy import deploy, keep_loaded, warm_up
+from ntier_harness.deploy import TooFew, deploy, keep_loaded, warm_up
 from ntier_harness.errors import NO_NODES, BudgetReached, Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.node_state import in_force, reset
@@ -55,7 +56,45 @@ def locked(lab: Lab) -> Iterator[None]:
             lab.paths.lock.with_suffix(".json").write_text(json.dumps(info))
             yield
         finally:
+            release_results(lab)
             lock.release()
+
+
+def claim_results(lab: Lab) -> None:
+    """Before work whose results go there. Raises RequestError if another harness, with another state, works there."""
+    with contextlib.suppress(OSError):  # `make_place` says it
+        lab.paths.results.mkdir(parents=True, exist_ok=True)
+    if not hold_results(lab):
+        raise RequestError(
+            f"another ntier is at work: it has another NTIER_STATE, and its results go to {lab.paths.results} too; wait "
+            "for it or stop it, or give another folder with --results"
+        )
+
+
+def hold_results(lab: Lab) -> bool:
+    """Keeps the folder of results, if there is one, for this harness alone, until `locked` ends. The lock is of the
+    folder itself, so that no file is in it that is no result. Returns False if another harness has it."""
+    if lab.held is not None or not lab.paths.results.is_dir():
+        return True
+    try:
+        held = os.open(lab.paths.results, os.O_RDONLY)
+    except PermissionError:  # `preflight` says it
+        return True
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(held)
+        return False
+    except OSError:  # not every file system locks folders (NFS)
+        pass
+    lab.held = held
+    return True
+
+
+def release_results(lab: Lab) -> None:
+    if lab.held is not None:
+        os.close(lab.held)
+        lab.held = None
 
 
 def holder(lab: Lab) -> str:
@@ -68,10 +107,10 @@ def holder(lab: Lab) -> str:
 
 def tidy(lab: Lab, raw: Path) -> None:
     """Ends what a crashed harness left, whichever folder its results went to: processes here, generators, collectors
-    and limits on the nodes. Closes its open records in `raw`."""
+    and limits on the nodes. Closes its open records in `raw`, unless another harness works there."""
     if lab.runner.end_orphans():
         lab.screen.say("stopped processes that an earlier run left behind")
-    for name in ledger.recover(raw, lab.runner.now()):
+    for name in ledger.recover(raw, lab.runner.now()) if hold_results(lab) else []:
         lab.screen.say(f"{name}: recorded as failed: interrupted")
     if not lab.paths.nodes.exists():
         return
@@ -120,6 +159,7 @@ def run(lab: Lab, spec: Spec, attempts: int = ATTEMPTS, options: dict[str, Any] 
     """The sweep. `options`: what the user gave, noted for `ntier deploy`. Returns the exit code: 0 done, 1 if a trial
     has no valid attempt. Raises Interrupted, WorkError."""
     with locked(lab):
+        claim_results(lab)
         tidy(lab, lab.paths.raw)
         with paid_for(lab, spec.sweep):
             return carry_out(lab, spec, attempts, options)
@@ -318,6 +358,8 @@ def ready(lab: Lab, spec: Spec, soft_resources: dict[str, Any], *, doubt: bool =
         if doubt:
             reset(lab)
         return warm_up(lab, spec)
+    except TooFew:
+        raise
     except WorkError as error:
         lab.screen.say(f"mending: {error}")
     lab.nodes.disconnect()

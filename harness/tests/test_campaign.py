@@ -81,6 +81,7 @@ def test_one_scale_for_all(parse):
         ("topologies: 1/1/1/1M\n", "line 1: topologies: '1/1/1/1M': expected a list"),
         ("topologies: [1/1/1/1M, 1/1/1/1M]\n", "line 1: 1-1-1-1M.browse_only.shardingsphere is asked for twice"),
         (TWO + "target: hosts\n", "line 4: target: hosts needs the machines' inventory too; give hosts: FILE.yaml"),
+        (TWO + "target: hosts\nhosts: ~nobody-here/lab.yaml\n", "line 5: hosts: ~nobody-here/lab.yaml: ~nobody-here is"),
         (TWO + "hosts: lab.yaml\n", "line 4: hosts: of no use to target local; give target: hosts"),
         (
             "include: [{topology: 1/1/1/1M}]\nmixes: [read_write]\n",

@@ -96,9 +96,17 @@ def test_doctor_looks_where_images_and_nodes_are(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root to give up its powers")
 @pytest.mark.parametrize(
-    ("command", "code"), [(["doctor"], 1), (["status"], 2), (["shell", "db1"], 2), (["logs", "db1"], 2)]
+    ("command", "code", "place"),
+    [
+        (["doctor"], 1, ""),
+        (["status"], 2, "local"),
+        (["shell", "db1"], 2, "local"),
+        (["logs", "db1"], 2, "local"),
+        (["plan", "--target", "hcloud", "--topo", "1/1/1/1M"], 2, "hcloud"),
+        (["plan", "--target", "hcloud", "--topo", "1/1/1/1M", "--budget", "9"], 2, "hcloud"),
+    ],
 )
-def test_a_state_that_only_another_may_read_is_an_error_that_says_so(tmp_path, command, code):
+def test_a_state_that_only_another_may_read_is_an_error_that_says_so(tmp_path, command, code, place):
     """As an ordinary user after root's set-up: here root without the powers to read what is others'."""
     state = tmp_path / "state"
     (state / "local").mkdir(parents=True)
@@ -107,7 +115,11 @@ def test_a_state_that_only_another_may_read_is_an_error_that_says_so(tmp_path, c
     state.chmod(0o700)
     os.chown(state, 65534, 65534)
     weaker = [str(shutil.which("setpriv")), "--bounding-set=-dac_override,-dac_read_search"]
-    environment = os.environ | {"NTIER_STATE": str(state), "PATH": "/nonexistent"}
+    for program in ("ssh", "ssh-keygen", "java", "mvn", "terraform"):  # what a plan for other machines asks for
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / program).symlink_to("/bin/true")
+    path = str(tmp_path / "bin") if command[0] == "plan" else "/nonexistent"
+    environment = os.environ | {"NTIER_STATE": str(state), "PATH": path, "TERRAFORM": ""}
     argv = [*weaker, sys.executable, "-m", "ntier_harness.cli", *command]
     done = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=60)
     if "setpriv:" in done.stderr:
@@ -115,7 +127,7 @@ def test_a_state_that_only_another_may_read_is_an_error_that_says_so(tmp_path, c
     assert "Traceback" not in done.stderr
     assert done.returncode == code, done.stdout + done.stderr
     if code == 2:
-        assert f"error: privileges: {state / 'local'} cannot be read: needs root" in done.stderr
+        assert f"error: privileges: {state / place} cannot be read: needs root" in done.stderr
 
 
 def test_doctor_goes_on_when_a_program_does_not_answer(monkeypatch, tmp_path):

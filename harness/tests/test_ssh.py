@@ -21,7 +21,12 @@ def test_sockets_fit_into_usual_places(state):
 
 @pytest.mark.parametrize(
     ("state", "said"),
-    [("/" + 42 * "x", "too long for SSH's sockets in it; allowed are 42 bytes"), ("/a b", "has a blank")],
+    [
+        ("/" + 42 * "x", "too long for SSH's sockets in it; allowed are 42 bytes"),
+        ("/a b", "NTIER_STATE: /a b has ' ' in it"),
+        ("/a%b", "NTIER_STATE: /a%b has '%' in it"),
+        ("/o'brien", "has \"'\" in it, which SSH's settings do not take"),
+    ],
 )
 def test_a_place_that_ssh_cannot_use_is_refused_before_anything_is_made(state, said):
     with pytest.raises(RequestError, match=said):

@@ -13,7 +13,7 @@ from typing import Any
 
 from ntier_harness import catalog, plan, systems, targets
 from ntier_harness.errors import RequestError, unknown
-from ntier_harness.files import parse_yaml, read_text
+from ntier_harness.files import at_home, parse_yaml, read_text
 from ntier_harness.request import choose, make_spec, parse_topology, parse_variants, whole
 from ntier_harness.scale import auto_scale
 from ntier_harness.spec import Spec, cpu_shares, keyed
@@ -151,7 +151,11 @@ def _hosts(source: Source, target: str) -> str | None:
         return None
     if "hosts" not in source.values:
         raise source.error("target", f"target: {target} needs the machines' inventory too; give hosts: FILE.yaml")
-    return str(Path(source.name).parent / Path(_text(source, "hosts", source.values["hosts"])).expanduser())
+    given = _text(source, "hosts", source.values["hosts"])
+    try:
+        return str(Path(source.name).parent / at_home("hosts", given))
+    except RequestError as error:
+        raise source.error("hosts", str(error)) from None
 
 
 def _source(text: str, file: str) -> Source:

@@ -33,6 +33,11 @@ class Interrupted(Exception):
     """The person asked to stop; the same command goes on later. Exit code 130."""
 
 
+def needs_root(place: object) -> RequestError:
+    """Of a state that root's set-up made, for who may not look into it."""
+    return RequestError(f"privileges: {place} cannot be read: needs root, as the set-up did; try with sudo")
+
+
 def unknown(option: str, value: object, allowed: Iterable[object], more: str = "") -> RequestError:
     """An error that names the option, its value, what is allowed and, if there is one, the nearest allowed name."""
     names = [str(a) for a in allowed]

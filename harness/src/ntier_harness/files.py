@@ -34,6 +34,14 @@ read_text, read_json, read_yaml, parse_yaml = map(
 )
 
 
+def at_home(place: str, text: str) -> Path:
+    """The path with the home for ~. Raises RequestError for the home of somebody who is not known here."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise RequestError(f"{place}: {text}: {text.partition('/')[0]} is the home of no user of this machine") from None
+
+
 class Document(BaseModel):
     """A file's keys and values: no others, and numbers are finite."""
 

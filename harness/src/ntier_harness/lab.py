@@ -12,7 +12,7 @@ from typing import Any
 from ntier_analysis.contracts.manifest import Host
 from ntier_analysis.contracts.nodes import read_nodes
 
-from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.errors import WorkError, needs_root
 from ntier_harness.live import Live
 from ntier_harness.machine import cpu_model, memory_info
 from ntier_harness.paths import Paths
@@ -54,9 +54,7 @@ class Lab:
             except FileNotFoundError:
                 raise WorkError("no nodes are up; run: make up TOPO=...") from None
             except PermissionError:
-                raise RequestError(
-                    f"privileges: {self.paths.place} cannot be read: needs root, as the set-up did; try with sudo"
-                ) from None
+                raise needs_root(self.paths.place) from None
             except ValueError as error:
                 raise WorkError(f"nodes: {error}") from None
         return self._nodes

@@ -76,8 +76,14 @@ def check_place(paths: Paths) -> None:
     text = str(paths.state)
     if len(text.encode()) > room:
         raise RequestError(f"NTIER_STATE: {text} is too long for SSH's sockets in it; allowed are {room} bytes")
-    if any(c.isspace() for c in text):
-        raise RequestError(f"NTIER_STATE: {text!r} has a blank in it, which SSH's settings do not take; give another")
+    check_path("NTIER_STATE", text)
+
+
+def check_path(key: str, text: str) -> None:
+    """Raises RequestError for a path that SSH's settings would not take as it is: there, and where Ansible hands them
+    to SSH, blanks end a value, quotes begin one, and % and $ stand for something else."""
+    if wrong := next((c for c in text if c.isspace() or c in "%$'\"\\"), ""):
+        raise RequestError(f"{key}: {text} has {wrong!r} in it, which SSH's settings do not take; give another path")
 
 
 def read_access(paths: Paths) -> dict[str, Access]:

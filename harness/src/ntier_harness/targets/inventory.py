@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ntier_harness.errors import RequestError
-from ntier_harness.files import read_yaml
+from ntier_harness.files import at_home, read_yaml
 from ntier_harness.spec import CLIENT, Spec
-from ntier_harness.ssh import Access
+from ntier_harness.ssh import Access, check_path
 
 NODE_TYPES = ("normal", "low_cost", CLIENT)  # of terraform/modules/topology
 USER_KNOWN_HOSTS = "~/.ssh/known_hosts"
@@ -64,7 +64,7 @@ def read_inventory(file: Path, tiers: tuple[str, ...]) -> Inventory:
     listed = data.get("hosts")
     if not isinstance(listed, list) or not listed:
         raise RequestError(f"{place}: hosts: expected a list of hosts")
-    known_hosts = str(_path(file, data.get("known_hosts") or USER_KNOWN_HOSTS))
+    known_hosts = _path(f"{place}: known_hosts", file, data.get("known_hosts") or USER_KNOWN_HOSTS)
     usual = {k: data[k] for k in ACCESS_KEYS if k in data}
     hosts = tuple(
         _host(f"{place}: host {i}", file, tiers, usual, known_hosts, item) for i, item in enumerate(listed, 1)
@@ -87,9 +87,11 @@ def _only(place: str, data: Any, allowed: tuple[str, ...]) -> None:
         raise RequestError(f"{place}: {unknown[0]} is unknown; allowed are {', '.join(allowed)}")
 
 
-def _path(file: Path, text: Any) -> Path:
-    """Relative to the inventory file; ~ is the home."""
-    return (file.parent / Path(str(text)).expanduser()).resolve()
+def _path(place: str, file: Path, text: Any) -> str:
+    """Relative to the inventory file; ~ is the home. Raises RequestError for a path that SSH does not take."""
+    path = str((file.parent / at_home(place, str(text))).resolve())
+    check_path(place, path)
+    return path
 
 
 def _host(place: str, file: Path, known: tuple[str, ...], usual: dict[str, Any], known_hosts: str, data: Any) -> Host:
@@ -112,7 +114,7 @@ def _host(place: str, file: Path, known: tuple[str, ...], usual: dict[str, Any],
         if not text or text.startswith("-") or not all(c.isalnum() or c in ".-_:" for c in text):
             raise RequestError(f"{place}: {key}: {text!r} is not the name of a {'machine' if key == 'ssh' else 'user'}")
     key = fields.get("key_file")
-    key_file = str(_path(file, key)) if key else None
+    key_file = _path(f"{place}: key_file", file, key) if key else None
     if key_file and not Path(key_file).is_file():
         raise RequestError(f"{place}: key_file: {key_file} does not exist")
     return Host(address, Access(host, known_hosts, user, port, key_file), tuple(tiers), node_type, bool(public))

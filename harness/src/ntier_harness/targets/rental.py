@@ -14,7 +14,7 @@ from ntier_analysis.contracts.files import RECORD_BYTES, read_json
 from pydantic import BaseModel, Field
 
 from ntier_harness import durable, files
-from ntier_harness.errors import RequestError
+from ntier_harness.errors import RequestError, needs_root
 from ntier_harness.files import Document, checked, no_record
 
 HOUR_S = 3600.0
@@ -115,9 +115,13 @@ class Ledger:
     currency: str
 
     def machines(self) -> list[Rented]:
-        """Raises WorkError if the file is not such a record."""
-        if not self.file.exists():
+        """Raises WorkError if the file is not such a record, RequestError if only root may know."""
+        try:
+            self.file.stat()
+        except FileNotFoundError:
             return []
+        except PermissionError:
+            raise needs_root(self.file.parent) from None
         try:
             return _Record.model_validate(read_json(self.file, RECORD_BYTES)).machines
         except ValueError as error:

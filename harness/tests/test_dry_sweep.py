@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 from ntier_analysis.contracts.manifest import Manifest, Phase, State
 from ntier_analysis.contracts.system import LoadModel
-from ntier_harness import deploy, ledger, node_commands, plan_view, stolen, sweep, versions
+from ntier_harness import deploy, ledger, node_commands, plan, plan_view, stolen, sweep, trial, versions
 from ntier_harness.deploy import JIT_CPU
 from ntier_harness.errors import Interrupted, RequestError, WorkError
 from ntier_harness.screen import Screen
@@ -90,6 +90,30 @@ def test_each_client_has_a_user_in_the_warm_up(lab, spec, monkeypatch):
     """Also where there are more clients than the machine's cores ask for users."""
     monkeypatch.setattr("ntier_harness.deploy.WARM_USERS_PER_CORE", 0)
     assert sweep.run(lab(), spec(users="4000", clients="16")) == 0
+
+
+@pytest.mark.parametrize(("bytes_s", "times"), [(trial.SLOWEST_BYTES_S, 0), (1, 1)])
+def test_a_trial_that_wrote_much_has_more_time_to_be_brought_home_and_judged(lab, spec, monkeypatch, bytes_s, times):
+    fetch, run, limits = dry.DryRunner.fetch, dry.DryRunner.run, {}
+
+    def fetched(self, argv, file, timeout=60):
+        limits[argv[-1].partition(" ")[2].partition(" ")[0]] = timeout
+        fetch(self, argv, file, timeout)
+
+    def ran(self, argv, timeout=60, **more):
+        limits[argv[1]] = timeout
+        return run(self, argv, timeout=timeout, **more)
+
+    monkeypatch.setattr(dry.DryRunner, "fetch", fetched)
+    monkeypatch.setattr(dry.DryRunner, "run", ran)
+    monkeypatch.setattr(trial, "SLOWEST_BYTES_S", bytes_s)
+    machine, s = lab(), spec(users="1000")
+    sweep.run(machine, s)
+    planned = plan.disk_bytes(s, plan.order(s))
+    (only,) = trials(machine, s)["u01000.r01"]
+    written = sum(f.bytes for f in only.manifest.files)
+    assert limits["pack"] == (planned / times if times else 60)
+    assert limits["validate"] == (max(120, written / times) if times else 120)
 
 
 def test_limits_are_in_force_only_during_the_phases(lab, spec):

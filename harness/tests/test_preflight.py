@@ -135,6 +135,24 @@ def test_what_is_finished_needs_neither_disk_nor_memory(lab, spec, monkeypatch):
         preflight.check(lab(), spec(users="1000,2000"), 3)
 
 
+def test_nodes_that_are_up_need_memory_for_more_of_them_only(lab, spec, monkeypatch):
+    sweep.run(lab(), spec(users="1000"))
+    monkeypatch.setattr(machine, "memory_info", lambda: {"MemAvailable": 10**9})
+    preflight.check(lab(), spec(users="1000,2000"), 3)
+    preflight.check(lab(), spec(topo="1/1/1/2M"), 3)
+    with pytest.raises(RequestError, match=r"memory: the nodes need about .*, 1.0 GB are available"):
+        preflight.check(lab(), spec(topo="1/1/1/4M"), 3)
+
+
+def test_a_client_of_incus_elsewhere_makes_no_nodes_here(lab, spec, monkeypatch):
+    """As on macOS, where there is no /proc."""
+    monkeypatch.setattr(machine, "is_linux", lambda: False)
+    monkeypatch.setattr(machine.platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(machine, "memory_info", lambda: {"MemTotal": 64 * 10**9})
+    with pytest.raises(RequestError, match="target: local needs Linux, and this is Darwin"):
+        preflight.check(lab(), spec(), 3)
+
+
 def test_laboratory_and_request_are_of_one_target(lab, spec):
     on_hosts = spec(target="hosts")
     for refuse in (lambda: sweep.run(lab(), on_hosts), lambda: node_commands.up(lab(), on_hosts, {})):

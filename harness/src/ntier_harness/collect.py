@@ -11,7 +11,6 @@ from ntier_analysis.contracts.nodes import Node
 from ntier_harness.errors import WorkError
 from ntier_harness.ssh import Nodes
 
-PACK_TIMEOUT_S = 60
 COMPRESS_FROM_BYTES = 32_768  # below, a compressed file saves nothing worth the extra step for a reader
 ALWAYS = (
     "interactions.jtl.csv",
@@ -26,14 +25,15 @@ KEEP = (".zst", ".png", ".pid", ".rc")
 LEVEL = 3  # zstd; higher levels cost time between trials and save 4 % (measured on sysstat files)
 
 
-def fetch(nodes: Nodes, node: Node, directory: str, into: Path) -> None:
-    """One tar stream (zstd) of the node's trial folder, unpacked into `into`. Raises WorkError naming the node."""
+def fetch(nodes: Nodes, node: Node, directory: str, into: Path, limit_s: float) -> None:
+    """One tar stream (zstd) of the node's trial folder, unpacked into `into`. Raises WorkError naming the node, also
+    after `limit_s`."""
     import zstandard
 
     archive = into.with_name(f".{node.name}.tar.zst")
     into.mkdir(parents=True, exist_ok=True)
     try:
-        nodes.fetch(node, f"ntier-node pack {directory}", archive, PACK_TIMEOUT_S)
+        nodes.fetch(node, f"ntier-node pack {directory}", archive, limit_s)
         unpack(archive, into)
     except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
         raise WorkError(f"collect {node.name}: {error}") from None

@@ -22,7 +22,7 @@ from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.load import Generator, compare_clocks
 from ntier_harness.node_state import WARM, check_restored, data, replicas, reset, restore
-from ntier_harness.plan import Trial
+from ntier_harness.plan import Trial, disk_bytes
 from ntier_harness.spec import CLIENT, USERS, Spec
 from ntier_harness.targets import Observation
 from ntier_harness.watch import Watch
@@ -30,6 +30,9 @@ from ntier_harness.watch import Watch
 EXIT_WAIT_S = 20.0
 """A driver ends by itself at the end of the ramp-down. It shares the CPU with the servers, whose limits are
 lifted meanwhile: JMeter needed 6 to 7 s for 1,600 users beside nine databases that worked off what had been asked."""
+COLLECT_S, VALIDATE_S = 60.0, 120.0
+SLOWEST_BYTES_S = 200_000
+"""What a long trial wrote is brought home, and judged, at this speed at least: the limits above grow with it."""
 PHASES = ("ramp_up", "run", "ramp_down")
 
 
@@ -347,8 +350,9 @@ class Attempt:
         if not self.lab.target.present(node):
             raise WorkError(f"node_gone: {node.name} does not run any more")
         then = ""
+        limit_s = max(COLLECT_S, disk_bytes(self.spec, [self.trial]) / SLOWEST_BYTES_S)
         with self.problems:
-            collect.fetch(self.lab.nodes, node, self.remote, self.folder(node))
+            collect.fetch(self.lab.nodes, node, self.remote, self.folder(node), limit_s)
             then = f"drop {self.remote}"
         self.note_facts(node, "after", *self.lab.nodes.facts_and_clock(node, then))
 
@@ -377,7 +381,8 @@ class Attempt:
                 self.begin("validate", shown=False)
                 self.manifest.files = ledger.file_entries(self.directory)
                 ledger.save(self.directory, self.manifest)
-                self.manifest.validity = validate(self.lab, self.directory)
+                limit_s = max(VALIDATE_S, sum(f.bytes for f in self.manifest.files) / SLOWEST_BYTES_S)
+                self.manifest.validity = validate(self.lab, self.directory, limit_s)
         self.manifest.failure = failure = self.problems.first
         now = self.lab.runner.now()
         self.manifest.steps.append({"step": self.step, "t_s": now, "event": "error" if failure else "end"})
@@ -411,10 +416,11 @@ class Problems(contextlib.AbstractContextManager[None]):
         return isinstance(error, Exception)
 
 
-def validate(lab: Lab, directory: Path) -> Validity:
-    """Checks of the analysis on the raw files. Raises WorkError if it does not answer with a table."""
+def validate(lab: Lab, directory: Path, limit_s: float) -> Validity:
+    """Checks of the analysis on the raw files. Raises WorkError if it does not answer with a table, or within
+    `limit_s`."""
     program = str(Path(sys.executable).with_name("ntier-analysis"))
-    done = lab.runner.run([program, "validate", str(directory), "--json"], timeout=120)
+    done = lab.runner.run([program, "validate", str(directory), "--json"], timeout=limit_s)
     try:
         return Validity.model_validate_json(done.out)
     except ValueError as error:

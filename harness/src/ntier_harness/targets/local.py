@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ntier_analysis.contracts.nodes import Node
+from ntier_analysis.contracts.nodes import Node, read_nodes
 
 from ntier_harness import durable, machine, scale
 from ntier_harness.errors import RequestError, Unanswered, WorkError
@@ -155,14 +155,24 @@ class Local(Free):
 
     def check(self, spec: Spec) -> None:
         """Containers can be made here, and there is memory for them. Raises RequestError."""
-        if not self.runner.has("incus") and (obstacle := machine.obstacle()):
+        if not (machine.is_linux() and self.runner.has("incus")) and (obstacle := machine.obstacle()):
             raise RequestError(f"target: {obstacle}")
-        needed, available = memory_needed(spec), machine.memory_info()["MemAvailable"]
-        if not os.path.exists(self.paths.nodes) and available < needed:
+        needed, available = memory_needed(spec) - self._memory_taken(spec), machine.memory_info()["MemAvailable"]
+        if available < needed:
             raise RequestError(
                 f"memory: the nodes need about {size(needed)}, {size(available)} are available; free some, "
                 "give a smaller --scale, or use a smaller topology"
             )
+
+    def _memory_taken(self, spec: Spec) -> float:
+        """Bytes of what is needed that the nodes which are up take already, or give back before others are made; about,
+        and of nodes of another system the most that they may take."""
+        try:
+            there = read_nodes(self.paths.nodes)
+        except (OSError, ValueError):
+            return 0
+        known = {tier: spec.tier(tier).resident_bytes for tier in spec.topology.counts} | {CLIENT: CLIENT_BYTES}
+        return sum(known.get(n.tier, n.memory_bytes or 0) for n in there)
 
     def demand(self, spec: Spec) -> dict[str, Any]:
         needed = scale.needed_cores(spec.scale, spec.shares)

@@ -12,10 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ntier_harness.errors import BudgetReached, RequestError, WorkError
+from ntier_harness.paths import Paths
 from ntier_harness.plan_view import price_lines
-from ntier_harness.targets import calibration, kind, make_target, openstack_account
+from ntier_harness.runner import Runner
+from ntier_harness.targets import calibration, kind, make_target, openstack_account, rented
 from ntier_harness.targets.calibration import unequal
 from ntier_harness.targets.hcloud_account import HcloudAccount
+from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.openstack_account import OpenstackAccount
 from ntier_harness.targets.paying import DOWN_S, Paying, last_moment
 from ntier_harness.targets.rental import Ledger, MachineType, Offer, hours, parse_budget, priced, read_offer
@@ -172,6 +175,17 @@ def test_a_budget_that_lasts_for_no_trial_is_refused_before_anything_is_rented(t
     Payer(tmp_path, "0.5EUR").check_budget(asked)
     price = Payer(tmp_path, "2EUR").price(asked, 3000)
     assert (price["hours"], price["expected"]) == (2, round(2 * (4 * 0.0829 + 0.1649), 2))
+
+
+def test_a_node_with_a_longer_name_than_a_machine_may_have_is_refused(tmp_path, spec, monkeypatch) -> None:
+    paths = Paths(ROOT, tmp_path, tmp_path, "hcloud")
+    target, asked = kind("hcloud")(Runner(), paths), spec(target="hcloud")
+    monkeypatch.setattr(Hosts, "check", lambda *_: None)
+    monkeypatch.setattr(Runner, "has", lambda *_: True)
+    target.check(asked)
+    monkeypatch.setattr(rented, "wanted_nodes", lambda _: [(f"{25 * 'a'}10", "a", "normal")])
+    with pytest.raises(RequestError, match=r"hcloud: a{25}10 is too long for the name of its machine; allowed are 26"):
+        target.check(asked)
 
 
 def test_machines_go_with_the_work_that_they_were_rented_for(tmp_path: Path) -> None:

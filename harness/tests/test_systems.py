@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from ntier_analysis.contracts.nodes import Node
-from ntier_harness import tables
+from ntier_harness import doctor, tables
 from ntier_harness.cli import cli, main
 from ntier_harness.deploy import installs, services
 from ntier_harness.errors import RequestError, WorkError
@@ -117,6 +117,13 @@ def test_a_small_system_is_right(tmp_path):
         ("example: 1/2", "example: 1/2/3", "notation.example: topology '1/2/3': expected numbers front/back"),
         ("name: small", "name: large", "line 1: name: 'large' is in the folder small; both have the same name"),
         ("name: back", "name: client", "line 10: tiers.1.name: client is taken"),
+        ("name: back", "name: front2", "tiers.1.name: front2 is the name of node 2 of tier front; use another"),
+        ("name: back", "name: client7", "tiers.1.name: client7 is the name of node 7 of tier client; use another"),
+        ("path: /}", 'path: /, contains: "a("}', "verify.requests.0.contains: 'a(' is no regular expression: "),
+        ('default: "10,20"', "default: abc", "load.factor.default: users: 'abc': expected first:last:step"),
+        ('factor: {name: users, title: Users, default: "10,20"}',
+         'parameters: {rate: {title: R, range: [1, 9], default: 1}}\n  factor: {name: rate, title: R, default: "1,20"}',
+         "load.factor.default: factor rate: 20 is out of range; allowed are whole numbers 1..9"),
         ("default_workload: reads", "default_workload: read", "load.default_workload: workload: 'read' is unknown"),
         ("verify:", "checks: {off: {G3.: never}}\nverify:", "checks.off.G3.: String should match pattern"),
         ("verify:", "checks: {own: {a: {title: A, expect: total(back reads) == 0}}}\nverify:",
@@ -173,6 +180,20 @@ def test_a_mix_whose_name_nobody_could_ask_for_is_refused(tmp_path):
     (tmp_path / "small/mixes/my mix.csv").touch()
     (line,) = said(tmp_path, text)
     assert "mixes/my mix.csv: a mix is called by the name of its file, which may have a-z, 0-9, _ and -" in line
+
+
+def test_mixes_have_the_default_one_and_users_who_think(tmp_path):
+    (tmp_path / "small/mixes").mkdir(parents=True)
+    for name in ("mixes/reads.csv", "load.jmx"):
+        (tmp_path / "small" / name).touch()
+    begin, end = SMALL.index("  workloads:"), SMALL.index("  default_workload:")
+    text = SMALL[:begin] + "  mixes: mixes\n" + SMALL[end:]
+    text = text.replace("kind: command, command: [python3, load.py]", "kind: jmeter, plan: load.jmx")
+    assert said(tmp_path, text) == []
+    (line,) = said(tmp_path, text.replace("default_workload: reads", "default_workload: writes"))
+    assert "load.default_workload: mix: 'writes' is unknown; allowed are reads" in line
+    (line,) = said(tmp_path, text.replace("model: closed", "model: open"))
+    assert "load.model: open: users who walk a mix think; give closed, or workloads: for mixes:" in line
 
 
 def own_roles(tmp_path: Path, **handlers: str) -> str:
@@ -237,6 +258,19 @@ def test_any_check_can_be_off(tmp_path):
     """Ids as the analysis has them (docs/validity.md)."""
     off = "checks: {off: {E2: no pages, G3.gc: no JVM, G2.p99: no sessions, C1.end: none}}\nverify:"
     assert said(tmp_path, SMALL.replace("verify:", off)) == []
+
+
+def test_a_wrong_system_does_not_hide_the_others(root, monkeypatch):
+    (root / "systems/small").mkdir()
+    (root / "systems/small/system.yaml").write_text(SMALL.replace("kind: command", "kind: comand"))
+    monkeypatch.setenv("NTIER_ROOT", str(root))
+    listed = CliRunner().invoke(cli, ["systems"])
+    assert listed.output.startswith("rubbos: ")
+    assert isinstance(listed.exception, RequestError), "which main makes exit code 2"
+    assert "load.driver.kind" in str(listed.exception)
+    found = doctor.brought(root, root / "state")
+    assert [(f.what, f.level) for f in found if "load.driver.kind" in f.detail] == [("system", "warn")]
+    assert any(f.what == "proxysql" for f in found)
 
 
 def test_check_ends_with_code_2(tmp_path):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ntier_harness import machine, systems
-from ntier_harness.errors import WorkError
+from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.paths import nearest
 from ntier_harness.runner import Done
@@ -120,9 +120,14 @@ def jdk(lab: Lab, here: bool) -> Finding:
 
 def brought(root: Path, state: Path) -> list[Finding]:
     """Programs that no package source has: the user must bring them, or have them made."""
-    every = [systems.find(root, name).definition for name in systems.names(root)]
+    every, wrong = [], []
+    for name in systems.names(root):
+        try:
+            every.append(systems.find(root, name).definition)
+        except RequestError as error:
+            wrong.append(Finding("system", "warn", str(error), f"ntier systems check {root / 'systems' / name}"))
     choices = {n: c for d in every for v in d.variants.values() for n, c in v.choices.items() if c.program}
-    return [bring(name, choice.program, state) for name, choice in choices.items()]
+    return [*(bring(name, choice.program, state) for name, choice in choices.items()), *wrong]
 
 
 def bring(name: str, program: Program, state: Path) -> Finding:

@@ -42,19 +42,28 @@ def driver_check(
 @click.pass_context
 def systems(ctx: click.Context, as_json: bool) -> None:
     """Lists the systems that can be deployed and driven. Each is a folder with a system.yaml in systems/; `check DIR`
-    checks one."""
+    checks one. Exit code 2 if one is wrong; the others are listed."""
+    from ntier_harness.errors import RequestError
     from ntier_harness.paths import Paths
     from ntier_harness.systems import find, names
     from ntier_harness.systems.listing import text
 
     if ctx.invoked_subcommand:
         return
-    root = Paths.find().root
-    known = sorted((find(root, name) for name in names(root)), key=lambda s: not s.is_default)
+    root, known, wrong = Paths.find().root, [], []
+    for name in names(root):
+        try:
+            system = find(root, name)
+            known.append((system, text(system)))
+        except RequestError as error:
+            wrong.append(error)
+    known.sort(key=lambda one: not one[0].is_default)
     if as_json:
-        click.echo(json.dumps([s.definition.model_dump(mode="json", by_alias=True) for s in known], indent=1))
+        click.echo(json.dumps([s.definition.model_dump(mode="json", by_alias=True) for s, _ in known], indent=1))
     else:
-        click.echo("\n".join(map(text, known)))
+        click.echo("\n".join(said for _, said in known))
+    if wrong:
+        raise RequestError(*map(str, wrong))
 
 
 @systems.command()

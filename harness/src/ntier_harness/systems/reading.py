@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ntier_analysis.contracts.system import LoadModel
 from pydantic import ValidationError
 
 from ntier_harness.errors import RequestError, unknown
@@ -19,6 +20,7 @@ from ntier_harness.systems.definition import (
     By,
     Choice,
     Definition,
+    Load,
     Parameter,
     Setting,
 )
@@ -164,6 +166,10 @@ def _tiers(d: Definition) -> Iterator[tuple[Key, str]]:
         seen.add(tier.name)
         if tier.name in RESERVED_TIERS:
             yield ("tiers", i, "name"), f"{tier.name} is taken; not allowed are {', '.join(RESERVED_TIERS)}"
+        for other, most in (("client", 99), *((t.name, t.counts[1]) for t in d.tiers)):  # Ansible's groups are tiers
+            number = tier.name.removeprefix(other)
+            if number != tier.name and re.fullmatch("[1-9][0-9]?", number) and int(number) <= most:
+                yield ("tiers", i, "name"), f"{tier.name} is the name of node {number} of tier {other}; use another"
         if d.deploys and "_" in tier.name:
             text = f"{tier.name}: machines are named by it, and a machine's name has no _; use letters and digits only"
             yield ("tiers", i, "name"), text
@@ -374,6 +380,10 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
         yield from _among(("load", "factor", "name"), load.factor.name, ["users", *load.parameters], "variable")
     elif load.factor.name != "users" and not load.parameters[load.factor.name].range:
         yield ("load", "factor", "name"), f"{load.factor.name} is not a number; a factor needs a range"
+    else:
+        yield from _default_values(load)
+    if load.mixes and load.driver.kind == "jmeter" and load.model is not LoadModel.CLOSED:
+        yield ("load", "model"), f"{load.model.value}: users who walk a mix think; give closed, or workloads: for mixes:"
     if load.factor.scales and load.factor.name != "users":
         yield ("load", "factor", "scales"), f"only users are multiplied by the scale; the factor is {load.factor.name}"
     for name in set(load.parameters) & set(d.settings):
@@ -382,10 +392,29 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
         yield from _among(("checks", "own", name, "expect"), check.wanted.tier, tiers, "tier")
     for i, request in enumerate(d.verify.requests):
         yield from _among(("verify", "requests", i, "tier"), request.tier, tiers, "tier")
+        try:
+            re.compile(request.contains)
+        except re.error as error:
+            text = f"{request.contains!r} is no regular expression: {error}"
+            yield ("verify", "requests", i, "contains"), text
     for i, reset in enumerate(d.reset):
         yield from _among(("reset", i, "tier"), reset.tier, tiers, "tier")
     if d.deploy == "roles" and not (d.verify.requests or d.verify.playbook):
         yield ("verify",), "give requests: with the answers that they get when all tiers serve, or a playbook:"
+
+
+def _default_values(load: Load) -> Iterator[tuple[Key, str]]:
+    """Values of the factor that a request gets if it names none."""
+    from ntier_harness.request import parse_users, parse_values
+
+    factor = load.factor
+    try:
+        if factor.name == "users":
+            parse_users(factor.default, factor.range)
+        else:
+            parse_values(factor.name, factor.default, load.parameters[factor.name])
+    except RequestError as error:
+        yield ("load", "factor", "default"), str(error)
 
 
 def _data(d: Definition, root: Path) -> Iterator[tuple[Key, str]]:
@@ -501,6 +530,8 @@ def _files(d: Definition, folder: Path, root: Path) -> Iterator[tuple[Key, str]]
     if name := twice(System(d, folder), root / "workloads"):
         yield ("load", "driver"), f"two files have the name {name}; on a client all are in one folder"
     mixes = sorted((folder / d.load.mixes).glob("*.csv")) if d.load.mixes else []
+    if d.load.mixes and (folder / d.load.mixes).is_dir():
+        yield from _among(("load", "default_workload"), d.load.default_workload, [f.stem for f in mixes], "mix")
     for file in (f for f in mixes if not re.fullmatch(WORKLOAD_NAME, f.stem)):
         text = f"{file}: a mix is called by the name of its file, which may have a-z, 0-9, _ and -"
         yield ("load", "mixes"), text

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 DEBIAN = "trixie"
 """The base (setup/images) whose packages a rented machine has."""
 APPLIES = 3
+NODE_NAME_MOST = 26
+"""Characters that a host's name of 63 has left beside `ntier-`, the owner's 30 (`Clearing.owner_label`) and a dash."""
 
 
 class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
@@ -86,6 +88,11 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
                 f"target: system {spec.system.name} runs already (deploy: none); a rented machine has nothing on it"
             )
         super().check(spec)
+        if long := next((name for name, _, _ in wanted_nodes(spec) if len(name) > NODE_NAME_MOST), ""):
+            raise RequestError(
+                f"{self.name}: {long} is too long for the name of its machine; allowed are {NODE_NAME_MOST} characters, "
+                "so give the tier a shorter name"
+            )
         if not self.runner.has("ssh-keygen"):
             raise RequestError(f"{self.name}: ssh-keygen is missing here; apt-get install openssh-client")
         self._check_sources(spec)

@@ -34,7 +34,7 @@ takes_ingest    := SWEEP STORE RESULTS
 takes_report    := SWEEP STORE FORCE $(PLACE)
 takes_map       := SWEEP STORE MIX PRICES SLO JOIN RESULTS
 takes_notebooks := STORE RESULTS FORCE
-EVERYWHERE := TERRAFORM PROXYSQL_BINARY NTIER_NDB_PACKAGES NTIER_PYTHON NTIER_STATE NTIER_POOL_SIZE NTIER_DEBIAN_MIRROR NTIER_SECURITY_MIRROR
+EVERYWHERE := TERRAFORM PROXYSQL_BINARY NTIER_NDB_PACKAGES NTIER_PYTHON NTIER_STATE NTIER_POOL_SIZE NTIER_DEBIAN_MIRROR NTIER_SECURITY_MIRROR NTIER_CONTROLLER NTIER_PROVIDERS
 
 # A shell's NAME or TARGET is none of ours: an assignment here outdoes the environment, and the command line outdoes it.
 OURS := $(sort $(foreach takes,$(filter takes_%,$(.VARIABLES)),$($(takes))))
@@ -155,7 +155,7 @@ down: venv ## destroys the nodes (TARGET=hosts: undoes what it made on the machi
 	@$(NTIER) down $(call option,TARGET,target)
 
 images: venv ## snapshots with the roles of a topology, so that rented machines start sooner (REMOVE=1: removes them)
-	@$(NTIER) images $(if $(REMOVE),--remove $(call option,TARGET,target),$(OPTIONS))
+	@$(NTIER) images $(if $(REMOVE),--remove) $(OPTIONS)
 
 leftovers: venv ## what crashed runs left in the account that rents machines (REMOVE=1: removes it)
 	@$(NTIER) leftovers $(call option,TARGET,target) $(if $(REMOVE),--remove) $(if $(JSON),--json)
@@ -168,17 +168,18 @@ smoke: venv ## the experiment of the continuous integration: a small topology, t
 # ---- after measuring ----------------------------------------------------------------------------------------------
 
 .PHONY: ingest report map notebooks
+SWEEPS = $(foreach sweep,$(SWEEP),$(call quoted,$(sweep)))
 ingest: venv ## raw results -> store
-	@$(REPORT) ingest --raw '$(RESULTS)/raw' --store '$(STORE)' $(SWEEP)
+	@$(REPORT) ingest --raw $(call quoted,$(RESULTS)/raw) --store $(call quoted,$(STORE)) $(SWEEPS)
 
 report: venv ## store -> report of each sweep (or SWEEP=...), unless it is up to date (FORCE=1: anyway)
-	@$(REPORT) report --store '$(STORE)' --out '$(RESULTS)/reports' $(if $(FORCE),--force) $(if $(JSON),--json) $(SWEEP)
+	@$(REPORT) report --store $(call quoted,$(STORE)) --out $(call quoted,$(RESULTS)/reports) $(if $(FORCE),--force) $(if $(JSON),--json) $(SWEEPS)
 
 map: venv ## store -> bottleneck maps, surfaces, ratios and costs over topologies (MIX=, PRICES=file.json, SLO=ms, JOIN=1)
-	@$(REPORT) map --store '$(STORE)' --out '$(RESULTS)/map' $(call option,MIX,mix) $(call option,PRICES,prices) $(call option,SLO,slo-ms) $(if $(JOIN),--join-names) $(SWEEP)
+	@$(REPORT) map --store $(call quoted,$(STORE)) --out $(call quoted,$(RESULTS)/map) $(call option,MIX,mix) $(call option,PRICES,prices) $(call option,SLO,slo-ms) $(if $(JOIN),--join-names) $(SWEEPS)
 
 notebooks: venv ## executes all notebooks on the store and writes them as HTML, unless they are up to date (FORCE=1: anyway)
-	@$(VENV)/python notebooks/run.py --store '$(STORE)' --out '$(RESULTS)/notebooks' $(if $(FORCE),--force)
+	@$(VENV)/python notebooks/run.py --store $(call quoted,$(STORE)) --out $(call quoted,$(RESULTS)/notebooks) $(if $(FORCE),--force)
 
 .PHONY: site
 site: venv ## the documentation as a site: build/site/index.html

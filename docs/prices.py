@@ -11,7 +11,7 @@ from pathlib import Path
 from ntier_harness import plan
 from ntier_harness.request import make_spec
 from ntier_harness.targets.inventory import wanted_nodes
-from ntier_harness.targets.paying import DOWN_S, INSTALL_S
+from ntier_harness.targets.paying import DOWN_S
 from ntier_harness.targets.rental import hours, priced, read_offer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,7 +38,8 @@ def table() -> str:
         for options in SWEEPS.values():
             spec = make_spec({"topo": topology, "target": "hcloud", **options}, ROOT, 2)
             of_topology = priced(offer, {name: node_type for name, _, node_type in wanted_nodes(spec)})
-            seconds = plan.sweep_duration_s(spec, len(plan.order(spec)), deployed=False) + INSTALL_S + DOWN_S
+            seconds = plan.sweep_duration_s(spec, len(plan.order(spec)), deployed=False, up=True)
+            seconds += plan.INSTALL_S + DOWN_S
             cells.append(f"{of_topology['per_hour'] * hours(seconds):.2f} ({hours(seconds)} h)")
         machines = ", ".join(f"{n} {name}" for name, n in of_topology["machines"].items())
         lines.append(f"| {topology} | {machines} | {of_topology['per_hour']:.2f} | " + " | ".join(cells) + " |")

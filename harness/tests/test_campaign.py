@@ -81,7 +81,10 @@ def test_one_scale_for_all(parse):
         ("topologies: 1/1/1/1M\n", "line 1: topologies: '1/1/1/1M': expected a list"),
         ("topologies: [1/1/1/1M, 1/1/1/1M]\n", "line 1: 1-1-1-1M.browse_only.shardingsphere is asked for twice"),
         (TWO + "target: hosts\n", "line 4: target: hosts needs the machines' inventory too; give hosts: FILE.yaml"),
-        (TWO + "target: hosts\nhosts: ~nobody-here/lab.yaml\n", "line 5: hosts: ~nobody-here/lab.yaml: ~nobody-here is"),
+        (
+            TWO + "target: hosts\nhosts: ~nobody-here/lab.yaml\n",
+            "line 5: hosts: ~nobody-here/lab.yaml: ~nobody-here is",
+        ),
         (TWO + "hosts: lab.yaml\n", "line 4: hosts: of no use to target local; give target: hosts"),
         (
             "include: [{topology: 1/1/1/1M}]\nmixes: [read_write]\n",
@@ -187,6 +190,14 @@ def test_what_a_switch_costs(parse):
     assert campaign_spec.new_nodes(b.topology, a.topology) == 0
     assert campaign_spec.new_nodes(b.topology, c.topology) == 2
     assert campaign_spec.switch_s(a, a) == 0 < campaign_spec.switch_s(b, a) < campaign_spec.switch_s(a, b)
+
+
+def test_a_switch_to_bare_machines_installs_them(parse):
+    a, b = parse("topologies: [1/1/1/1M, 1/1/1/2M]\nusers: 1000\ntarget: hosts\nhosts: lab.yaml\n").sweeps
+    deployed_s = plan.UP_S + plan.DEPLOY_S + plan.warm_up_s(a)
+    more_s = plan.INSTALL_S - plan.UP_S - plan.DEPLOY_S
+    assert campaign_spec.switch_s(None, a) == campaign_spec.switch_s(a, b) - plan.NODE_S == deployed_s + more_s
+    assert campaign_spec.switch_s(None, a, up=True) == campaign_spec.switch_s(b, a) == deployed_s
 
 
 @pytest.mark.parametrize("option", ["data: tiny", "clients: 2", "trace: 100"])

@@ -14,6 +14,7 @@ import pytest
 from ntier_analysis.contracts.manifest import Manifest, Phase, State
 from ntier_analysis.contracts.system import LoadModel
 from ntier_harness import deploy, ledger, node_commands, plan, plan_view, stolen, sweep, trial, versions
+from ntier_harness.commands import experiments
 from ntier_harness.deploy import JIT_CPU
 from ntier_harness.errors import Interrupted, RequestError, WorkError
 from ntier_harness.screen import Screen
@@ -356,6 +357,21 @@ def test_the_result_comes_last_and_begins_with_the_verdict(lab, spec):
     assert shown == f"Simulated: what limits {s.sweep}."
 
 
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (0, ""),
+        (3, "; two more: ATTEMPTS=5,"),
+        (19, "; one more: ATTEMPTS=20,"),
+        (20, "; more than 20 attempts are not"),
+    ],
+)
+def test_no_more_attempts_are_advised_than_are_allowed(made, says):
+    assert sweep._more_attempts(made).startswith(says)
+    (attempts,) = (option for option in experiments.sweep.params if option.name == "attempts")
+    assert attempts.type.max == sweep.ATTEMPTS_MOST
+
+
 def test_with_json_the_result_is_a_line_of_data(lab, spec, capsys):
     machine = lab()
     machine.screen = Screen(as_json=True)
@@ -439,7 +455,7 @@ def test_the_warm_up_ends_though_something_compiles_on_and_on(lab, spec):
 
 def test_the_time_of_the_compilers_has_a_point_whatever_the_locale_of_a_node(tmp_path):
     awk = tmp_path / "awk"
-    awk.write_text("#!/bin/sh\ncat >/dev/null\n[ \"$LC_ALL\" = C ] && echo 12.34 || echo 12,34\n")
+    awk.write_text('#!/bin/sh\ncat >/dev/null\n[ "$LC_ALL" = C ] && echo 12.34 || echo 12,34\n')
     awk.chmod(0o755)
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LC_ALL": "de_DE.UTF-8"}
     done = subprocess.run(["sh", "-c", JIT_CPU], env=environment, capture_output=True, text=True, timeout=60)

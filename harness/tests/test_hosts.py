@@ -196,7 +196,7 @@ def test_a_machine_that_does_not_answer_does_not_hold_up_the_others(tmp_path, mo
 def test_machines_are_measured_from_one_that_has_neither_incus_nor_git(tmp_path, monkeypatch):
     """An archive of the project on a machine that only drives others."""
     terraform = tmp_path / "terraform"
-    terraform.write_text("#!/bin/sh\necho '{\"terraform_version\": \"1.11.4\"}'\n")
+    terraform.write_text('#!/bin/sh\necho \'{"terraform_version": "1.11.4"}\'\n')
     terraform.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     target = SimpleNamespace(terraform="terraform")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.openstack_account import OpenstackAccount
 from ntier_harness.targets.paying import DOWN_S, Paying, last_moment
 from ntier_harness.targets.rental import Ledger, MachineType, Offer, hours, parse_budget, priced, read_offer
+from ntier_harness.targets.terraform import Failed
 
 from .fake_cloud import FakeCloud, Fault
 from .fake_hcloud import ADDRESS_PRICE, TYPES, FakeHcloud
@@ -186,6 +188,33 @@ def test_a_node_with_a_longer_name_than_a_machine_may_have_is_refused(tmp_path, 
     monkeypatch.setattr(rented, "wanted_nodes", lambda _: [(f"{25 * 'a'}10", "a", "normal")])
     with pytest.raises(RequestError, match=r"hcloud: a{25}10 is too long for the name of its machine; allowed are 26"):
         target.check(asked)
+
+
+def test_the_prices_of_the_location_that_is_tried_count(tmp_path, spec, monkeypatch) -> None:
+    """Where the first one has no machines, and they cost twice as much in the second one."""
+    target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud"), None, "0.6EUR")
+    target.paths.place.mkdir()
+    asked, tried, usual = (
+        spec(target="hcloud"),
+        [],
+        {t.type: t.price_per_hour for t in target.offer.node_types.values()},
+    )
+
+    def apply(*_) -> None:
+        tried.append(target.location())
+        raise Failed("no machines", "error (resource_unavailable)")
+
+    prices = {"fsn1": usual, "nbg1": {name: 2 * price for name, price in usual.items()}}
+    monkeypatch.setattr(type(target), "account", SimpleNamespace(prices=prices.get))
+    for name, instead in (("_apply", apply), ("_note_rental", lambda _: None), ("down", lambda _: None)):
+        monkeypatch.setattr(target, name, instead)
+    target.check_budget(asked)
+    with pytest.raises(RequestError, match=r"budget: 0.60 EUR do not cover one trial .* needs 0.99 EUR"):
+        target._rent(asked, tmp_path / "log")
+    assert tried == ["fsn1"]
+    ccx13 = next(said for said in target._remarks if said.startswith("ccx13"))
+    assert ccx13.startswith("ccx13 costs 0.1658 EUR per hour today, machines.json of ")
+    assert "says 0.0829" in ccx13
 
 
 def test_machines_go_with_the_work_that_they_were_rented_for(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ that it was called."""
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -128,6 +129,26 @@ def test_variables_become_the_options_of_the_command(make):
     assert "--clients '2'" in command
     assert "--attempts '5'" in command
     assert r"--name 'it'\''s'" in command
+
+
+@pytest.mark.parametrize(
+    ("goal", "folder"), [("ingest", "raw"), ("report", "reports"), ("map", "map"), ("notebooks", "notebooks")]
+)
+def test_places_with_a_quote_are_handed_on_as_they_are(make, goal, folder):
+    place, names = "/home/o'brien/r", [] if goal == "notebooks" else ["a", "b'c"]
+    _, said, _ = make("-n", goal, f"RESULTS={place}", *([f"SWEEP={' '.join(names)}"] if names else []))
+    argv = shlex.split(said.splitlines()[-1])
+    assert argv[argv.index("--store") + 1] == f"{place}/store"
+    assert f"{place}/{folder}" in argv
+    assert argv[len(argv) - len(names) :] == names
+
+
+def test_what_removes_images_takes_what_the_command_takes(make):
+    _, said, _ = make("-n", "images", "REMOVE=1", "JSON=1", "RESULTS=there", "TARGET=hcloud", "TOPO=1/1/1/1M")
+    command = said.splitlines()[-1]
+    assert "images --remove " in command
+    assert "--target 'hcloud' --results 'there' --json".replace(" ", "") in command.replace(" ", "")
+    assert "--topo" in command, "which the command refuses beside --remove"
 
 
 def test_the_environment_of_the_shell_is_not_read(make):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -118,9 +119,10 @@ def rows(lab: Lab, campaign: Campaign) -> list[Row]:
     return table
 
 
-def legs(lab: Lab, campaign: Campaign, table: list[Row]) -> list[tuple[Spec, float]]:
+def legs(lab: Lab, campaign: Campaign, table: list[Row], *, up: bool = False) -> list[tuple[Spec, float]]:
     """What is left, in the order in which it will run: each sweep that has trials left in a block, and seconds for
-    them, for the switch to it, and for its report. Retries are not in it, and no long warm-ups."""
+    them, for the switch to it, and for its report. Retries are not in it, and no long warm-ups. `up`: nor what it takes
+    to install machines."""
     found: list[tuple[Spec, float]] = []
     seconds, warm, before = trial_s(lab, campaign), rounds(lab, campaign), {r.spec.sweep: 0 for r in table}
     open_ = {r.spec.sweep for r in table if r.left_s}
@@ -128,7 +130,8 @@ def legs(lab: Lab, campaign: Campaign, table: list[Row]) -> list[tuple[Spec, flo
         n = len(schedule.to_come(lab, spec, campaign.attempts))
         new, before[spec.sweep] = n - before[spec.sweep], n
         if new > 0:
-            switch = switch_s(found[-1][0] if found else None, spec, warm.get(spec.sweep))
+            first = not found and lab.target.name == campaign.target and os.path.exists(lab.paths.nodes)
+            switch = switch_s(found[-1][0] if found else None, spec, warm.get(spec.sweep), up=up or first)
             found.append((spec, switch + new * seconds[spec.sweep] + plan.REPORT_S))
     return found
 
@@ -149,6 +152,7 @@ def data(lab: Lab, campaign: Campaign) -> dict[str, Any]:
     """The ledger as data: what `ntier plan --spec` and `ntier status` say."""
     ledger_rows = rows(lab, campaign)
     to_run = legs(lab, campaign, ledger_rows)
+    paid = legs(lab, campaign, ledger_rows, up=True)  # prices have the installation of their machines themselves
     left = sum(seconds for _, seconds in to_run)
     return {
         "campaign": campaign.name,
@@ -160,7 +164,7 @@ def data(lab: Lab, campaign: Campaign) -> dict[str, Any]:
         "expected_end_s": round(lab.runner.now() + left) if left else None,
         "expected_end": ledger.local_time(lab.runner.now() + left) if left else None,
         "disk_bytes": sum(r.disk_bytes for r in ledger_rows),
-        "price": lab.target.price_of_all(to_run, campaign.name) if lab.target.name == campaign.target else None,
+        "price": lab.target.price_of_all(paid, campaign.name) if lab.target.name == campaign.target else None,
         "states": {s: sum(r.counts[s] for r in ledger_rows) for s in STATES},
         "sweeps": [_row(r) for r in ledger_rows],
     }

@@ -303,10 +303,12 @@ def new_nodes(before: Topology | None, after: Topology) -> int:
     return sum(max(0, n - kept.get(tier, 0)) for tier, n in after.counts.items())
 
 
-def switch_s(before: Spec | None, after: Spec, rounds: float | None = None) -> float:
-    """Expected seconds from the end of one sweep to the first trial of the next one. `rounds`: of its warm-up."""
+def switch_s(before: Spec | None, after: Spec, rounds: float | None = None, *, up: bool = False) -> float:
+    """Expected seconds from the end of one sweep to the first trial of the next one. `rounds`: of its warm-up; `up`:
+    its nodes are, so that nothing is installed."""
     warm_up = plan.warm_up_s(after, rounds)
-    redeploy = plan.UP_S + plan.DEPLOY_S + warm_up
+    up = up or (before is not None and not new_nodes(before.topology, after.topology))
+    redeploy = plan.deploy_s(after, up=up) + warm_up
     if before is None:
         return redeploy
     if _deployed(before) != _deployed(after):

@@ -39,7 +39,9 @@ def at_home(place: str, text: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise RequestError(f"{place}: {text}: {text.partition('/')[0]} is the home of no user of this machine") from None
+        raise RequestError(
+            f"{place}: {text}: {text.partition('/')[0]} is the home of no user of this machine"
+        ) from None
 
 
 class Document(BaseModel):

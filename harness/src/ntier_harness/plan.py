@@ -19,6 +19,9 @@ from ntier_harness.spec import SEARCH_LEAST, SEARCH_MOST, USERS, Spec
 OVERHEAD_S, OVERHEAD_NODE_S = 5.0, 1.0
 JUDGE_S = 6.0  # a search waits for the outcome: 3.6 s of judging, and 1 s for each trial that the decision reads again
 UP_S, DEPLOY_S, REPORT_S = 20.0, 45.0, 15.0
+INSTALL_S = 900.0
+"""Instead of UP_S and DEPLOY_S, until bare machines are up, installed and calibrated. Not measured on rented ones; five
+bare containers take minutes."""
 # A round lasts as long as the system says (load.warm_up_s): caches fill, and the JIT compilers of JVMs settle.
 # Rounds, least and most, by the shortest run phase that needs them. Each leaves situations of some 200 sessions; code
 # that seldom runs is compiled late. Runs below 30 s try the path, and below 15 s they have no interval at all.
@@ -137,9 +140,22 @@ def warm_up_s(spec: Spec, rounds: float | None = None) -> float:
     return (rounds or USUAL_ROUNDS[warm_rounds(spec)[1]]) * (round_s + WARM_START_S) if round_s else 0.0
 
 
-def from_nothing_s(spec: Spec) -> float:
-    """Expected wall time until the first trial, of nodes that are not yet up, s."""
-    return UP_S + DEPLOY_S + warm_up_s(spec)
+def is_bare(spec: Spec, *, up: bool) -> bool:
+    """Whether all must be installed on the nodes first: nothing has set up machines of their own. `up`: they are nodes
+    already."""
+    from ntier_harness.targets import kind
+
+    return spec.system.definition.deploys and kind(spec.target).own_machines and not up
+
+
+def deploy_s(spec: Spec, *, up: bool = False) -> float:
+    """Expected wall time until the system serves, s."""
+    return INSTALL_S if is_bare(spec, up=up) else UP_S + DEPLOY_S
+
+
+def from_nothing_s(spec: Spec, *, up: bool = False) -> float:
+    """Expected wall time until the first trial, of nodes that are not yet deployed, s."""
+    return deploy_s(spec, up=up) + warm_up_s(spec)
 
 
 def trial_duration_s(spec: Spec) -> float:
@@ -154,9 +170,9 @@ def ends_early(spec: Spec, *, measured: bool = False) -> bool:
     return spec.search == "capacity" or (spec.system.definition.load.model is LoadModel.WORK and not measured)
 
 
-def sweep_duration_s(spec: Spec, trials_left: int, *, deployed: bool) -> float:
-    """Expected wall time, s, without retries and long warm-ups."""
-    start = 0.0 if deployed or not trials_left else from_nothing_s(spec)
+def sweep_duration_s(spec: Spec, trials_left: int, *, deployed: bool, up: bool = False) -> float:
+    """Expected wall time, s, without retries and long warm-ups. `up`: the nodes are."""
+    start = 0.0 if deployed or not trials_left else from_nothing_s(spec, up=up)
     return start + trials_left * trial_duration_s(spec) + REPORT_S
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
     trials = schedule.make(lab, spec, attempts).trials()
     to_come = schedule.to_come(lab, spec, attempts)
     left = {t.key for t in to_come if t in trials}
+    up = os.path.exists(lab.paths.nodes)
+    on_them_s = plan.sweep_duration_s(spec, len(to_come), deployed=False, up=True)
     problems = [f"{c.title}: {c.untried}" for c in spec.choices if c.untried]
     problems += preflight.missing_programs(lab.paths, spec)
     problems += lab.target.problems(spec)
@@ -78,9 +81,10 @@ def plan_data(lab: Lab, spec: Spec, attempts: int = sweep.ATTEMPTS) -> dict[str,
         ],
         "above": above_data(spec, trials, left),
         "search": search_data(spec),
-        "duration_s": plan.sweep_duration_s(spec, len(to_come), deployed=False),
+        "duration_s": plan.sweep_duration_s(spec, len(to_come), deployed=False, up=up),
+        "installs": plan.is_bare(spec, up=up),
         "ends_early": plan.ends_early(spec),
-        "price": lab.target.price(spec, plan.sweep_duration_s(spec, len(to_come), deployed=False)) if to_come else None,
+        "price": lab.target.price(spec, on_them_s) if to_come else None,
         "disk_bytes": plan.disk_bytes(spec, to_come),
         "disk_free_bytes": preflight.disk_free(lab.paths),
         **lab.target.demand(spec),
@@ -220,8 +224,9 @@ def plan_text(data: dict[str, Any]) -> str:
         "",
         text,
         *above_lines(data["above"]),
-        f"{count}; expected duration {time(data)} with all installed and nodes not yet up, without retries and long "
-        "warm-ups",
+        f"{count}; expected duration {time(data)} with "
+        f"{'the installation of bare machines' if data['installs'] else 'all installed and nodes not yet up'}, without "
+        "retries and long warm-ups",
         "",
         *([*foresight.lines(data["foreseen"]), ""] if "foreseen" in data else []),
         *(f"will run  {s}" for s in data["steps"]),

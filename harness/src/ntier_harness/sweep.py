@@ -32,6 +32,7 @@ from ntier_harness.spec import Spec
 from ntier_harness.trial import Attempt, planned
 
 ATTEMPTS = 3  # the first and two more
+ATTEMPTS_MOST = 20  # that a command or the file of a campaign may ask for
 
 
 @contextlib.contextmanager
@@ -62,12 +63,11 @@ def locked(lab: Lab) -> Iterator[None]:
 
 def claim_results(lab: Lab) -> None:
     """Before work whose results go there. Raises RequestError if another harness, with another state, works there."""
-    with contextlib.suppress(OSError):  # `make_place` says it
-        lab.paths.results.mkdir(parents=True, exist_ok=True)
+    make_place(lab.paths.results)
     if not hold_results(lab):
         raise RequestError(
-            f"another ntier is at work: it has another NTIER_STATE, and its results go to {lab.paths.results} too; wait "
-            "for it or stop it, or give another folder with --results"
+            f"another ntier is at work: it has another NTIER_STATE, and its results go to {lab.paths.results} too; "
+            "wait for it or stop it, or give another folder with --results"
         )
 
 
@@ -234,13 +234,13 @@ def carry_out(
     return conclude(lab, spec, sweep_dir, schedule.trials(), said.splitlines()[0] if brief and said else said)
 
 
-def make_place(raw: Path) -> None:
+def make_place(folder: Path) -> None:
     """Raises RequestError for what only an attempt to write shows: a name that is too long, a folder that must not
     change."""
     try:
-        raw.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RequestError(f"results: {raw} cannot be made ({error.strerror})") from None
+        raise RequestError(f"results: {folder} cannot be made ({error.strerror})") from None
 
 
 @dataclass
@@ -428,7 +428,11 @@ def conclude(lab: Lab, spec: Spec, sweep_dir: Path, trials: list[Trial], said: s
 
 def _more_attempts(made: int) -> str:
     """How to go on: the same command finds nothing left to do once a trial is out of attempts."""
-    return f"; two more: ATTEMPTS={made + 2}, in the file of a campaign `attempts: {made + 2}`" if made else ""
+    if not 0 < made < ATTEMPTS_MOST:
+        return f"; more than {ATTEMPTS_MOST} attempts are not made" if made else ""
+    next_ = min(made + 2, ATTEMPTS_MOST)
+    number = "two" if next_ == made + 2 else "one"
+    return f"; {number} more: ATTEMPTS={next_}, in the file of a campaign `attempts: {next_}`"
 
 
 def _valid(attempts: list[ledger.Attempt]) -> bool:

@@ -383,7 +383,10 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
     else:
         yield from _default_values(load)
     if load.mixes and load.driver.kind == "jmeter" and load.model is not LoadModel.CLOSED:
-        yield ("load", "model"), f"{load.model.value}: users who walk a mix think; give closed, or workloads: for mixes:"
+        yield (
+            ("load", "model"),
+            f"{load.model.value}: users who walk a mix think; give closed, or workloads: for mixes:",
+        )
     if load.factor.scales and load.factor.name != "users":
         yield ("load", "factor", "scales"), f"only users are multiplied by the scale; the factor is {load.factor.name}"
     for name in set(load.parameters) & set(d.settings):

@@ -10,14 +10,12 @@ from typing import Any
 from ntier_harness import plan
 from ntier_harness.errors import BudgetReached, RequestError
 from ntier_harness.paths import Paths
+from ntier_harness.plan import INSTALL_S
 from ntier_harness.runner import Runner
 from ntier_harness.spec import Spec
 from ntier_harness.targets.inventory import wanted_nodes
 from ntier_harness.targets.rental import HOUR_S, Ledger, Offer, hours, money, parse_budget, priced, read_offer
 
-INSTALL_S = 900.0
-"""Until bare machines are up, installed and calibrated. Not measured on rented ones; five bare containers take
-minutes."""
 DOWN_S = 300.0
 """Kept free at the end of a budget, for giving back: fourteen machines take some 10 s where the API answers at once."""
 
@@ -61,7 +59,8 @@ class Paying:
     # ---- before
 
     def price(self, spec: Spec, seconds: float) -> dict[str, Any] | None:
-        """`seconds`: of the sweep itself. {currency, per_hour, machines, hours, expected, budget, spent, date, ...}"""
+        """`seconds`: of the sweep itself, on machines that are up. {currency, per_hour, machines, hours, expected, budget,
+        spent, date, ...}"""
         prices = priced(self.offer, self.node_types(spec))
         paid = hours(seconds + INSTALL_S + DOWN_S)
         spent = self.ledger.spent(self.runner.now(), self.work or spec.sweep)
@@ -73,8 +72,8 @@ class Paying:
         }
 
     def price_of_all(self, legs: list[tuple[Spec, float]], work: str) -> dict[str, Any] | None:
-        """Of a campaign's sweeps, one after the other, each with its seconds: a machine is paid for, by started hours,
-        from when a topology needs it until one does not. None: nothing is left."""
+        """Of a campaign's sweeps, one after the other, each with its seconds on machines that are up: a machine is paid
+        for, by started hours, from when a topology needs it until one does not. None: nothing is left."""
         now, cost, most, since = 0.0, 0.0, 0.0, {}
         for spec, seconds in legs:
             wanted = {(name, type_, spec.topology.kinds.get(tier)) for name, tier, type_ in wanted_nodes(spec)}

@@ -16,7 +16,7 @@ from ntier_analysis.wording import counted
 from ntier_harness import durable, systems
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
-from ntier_harness.plan import order, sweep_duration_s
+from ntier_harness.plan import INSTALL_S, order, sweep_duration_s
 from ntier_harness.runner import Runner
 from ntier_harness.spec import Spec
 from ntier_harness.ssh import Nodes, check_place
@@ -26,8 +26,9 @@ from ntier_harness.targets.clearing import Clearing
 from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.imaging import Imaging
 from ntier_harness.targets.inventory import Host, Inventory, wanted_nodes
-from ntier_harness.targets.paying import INSTALL_S, Paying
+from ntier_harness.targets.paying import Paying
 from ntier_harness.targets.reaching import Reaching
+from ntier_harness.targets.rental import read_offer
 from ntier_harness.targets.survey import OWNER_FILE, Survey
 from ntier_harness.targets.terraform import Failed, Terraform, common_variables
 
@@ -90,8 +91,8 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         super().check(spec)
         if long := next((name for name, _, _ in wanted_nodes(spec) if len(name) > NODE_NAME_MOST), ""):
             raise RequestError(
-                f"{self.name}: {long} is too long for the name of its machine; allowed are {NODE_NAME_MOST} characters, "
-                "so give the tier a shorter name"
+                f"{self.name}: {long} is too long for the name of its machine; allowed are {NODE_NAME_MOST} characters"
+                ", so give the tier a shorter name"
             )
         if not self.runner.has("ssh-keygen"):
             raise RequestError(f"{self.name}: ssh-keygen is missing here; apt-get install openssh-client")
@@ -110,7 +111,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
                 )
 
     def problems(self, spec: Spec) -> list[str]:
-        price = self.price(spec, sweep_duration_s(spec, len(order(spec)), deployed=False))
+        price = self.price(spec, sweep_duration_s(spec, len(order(spec)), deployed=False, up=True))
         stop = price and self.budget is not None and price["expected"] + price["spent"] > self.budget
         return [f"the budget of {self.budget:g} {self.offer.currency} ends the sweep early"] if stop else []
 
@@ -169,7 +170,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         self.clear_strays()
         if not self.ledger.open():
             self._check_offer()
-            self._take_prices_of_today()
+            self._take_prices_of_today(self._places()[0])
             self.check_budget(spec)
         self.prepare(spec)
         self.choose_images(spec)
@@ -230,10 +231,13 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         return nodes, hosts
 
     def _rent(self, spec: Spec, log: Path) -> list[Node]:
-        """In the first location that has the machines. Raises WorkError naming those that have not."""
-        there = self.location()
-        locations = [there] if there in self.offer.locations else list(self.offer.locations)
+        """In the first location that has the machines. Raises WorkError naming those that have not, RequestError if the
+        budget does not cover the prices of the next one."""
+        locations = self._places()
         for place in locations:
+            if place != locations[0]:
+                self._take_prices_of_today(place)
+                self.check_budget(spec)
             durable.write(self._location_file, json.dumps(place))
             self._note_rental(spec)
             try:
@@ -244,8 +248,12 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
                 if not self.no_capacity.search(error.said):
                     raise
                 self.down(log)
-                self.check_budget(spec)
         raise WorkError(f"{self.name}: no machines are free in {', '.join(locations)}; try later, or other types")
+
+    def _places(self) -> list[str]:
+        """Locations to try, in their order: the one where machines are, or all."""
+        there = self.location()
+        return [there] if there in self.offer.locations else list(self.offer.locations)
 
     def _note_rental(self, spec: Spec) -> None:
         """Before a machine is asked for."""
@@ -267,11 +275,11 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         if lacking := self.account.lacks(self.offer):
             raise RequestError(f"machines: {self.offer_file}: {'; '.join(lacking)}")
 
-    def _take_prices_of_today(self) -> None:
-        """The provider's prices count, not those of the offer's file, which may be old."""
-        today = self.account.prices(next(iter(self.offer.locations)))
-        types = {}
-        for node_type, t in self.offer.node_types.items():
+    def _take_prices_of_today(self, place: str) -> None:
+        """The provider's prices in this location count, not those of the offer's file, which may be old."""
+        today = self.account.prices(place)
+        types, self._remarks = {}, []
+        for node_type, t in read_offer(self.offer_file).node_types.items():
             now = today.get(t.type, t.price_per_hour)
             types[node_type] = t.model_copy(update={"price_per_hour": round(now, 5)})
             if abs(now - t.price_per_hour) > 0.02 * t.price_per_hour:

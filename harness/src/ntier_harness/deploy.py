@@ -29,8 +29,8 @@ from ntier_harness.systems.reading import FILE as SYSTEM_FILE
 
 SECRETS = ("app_db_password", "middleware_db_password", "monitor_db_password")
 SETTLED_JIT = 0.1  # share of a node's CPU that its compilers used over a round, at several times the speed of a trial
-# CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells. In the locale
-# of a node awk might print a decimal comma.
+# CPU seconds of the compilers of all JVMs on a node; in the kernel's own count, since not every JVM tells. In a node's
+# own locale awk might print a decimal comma.
 JIT_CPU = (
     "cat /proc/[0-9]*/task/[0-9]*/stat 2>/dev/null | sed -n 's/^[0-9]* (C[12] Compil[^)]*) //p' | "
     "LC_ALL=C awk -v tick=$(getconf CLK_TCK) '{n += $12 + $13} END {print n / tick}'"

@@ -74,7 +74,7 @@ def claim_results(lab: Lab) -> None:
 def hold_results(lab: Lab) -> bool:
     """Keeps the folder of results, if there is one, for this harness alone, until `locked` ends. The lock is of the
     folder itself, so that no file is in it that is no result. Returns False if another harness has it."""
-    if lab.held is not None or not lab.paths.results.is_dir():
+    if lab.held is not None or not os.path.isdir(lab.paths.results):
         return True
     try:
         held = os.open(lab.paths.results, os.O_RDONLY)

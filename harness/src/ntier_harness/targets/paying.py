@@ -59,8 +59,8 @@ class Paying:
     # ---- before
 
     def price(self, spec: Spec, seconds: float) -> dict[str, Any] | None:
-        """`seconds`: of the sweep itself, on machines that are up. {currency, per_hour, machines, hours, expected, budget,
-        spent, date, ...}"""
+        """`seconds`: of the sweep itself, on machines that are up. {currency, per_hour, machines, hours, expected,
+        budget, spent, date, ...}"""
         prices = priced(self.offer, self.node_types(spec))
         paid = hours(seconds + INSTALL_S + DOWN_S)
         spent = self.ledger.spent(self.runner.now(), self.work or spec.sweep)

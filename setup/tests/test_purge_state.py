@@ -32,9 +32,9 @@ def purge(tmp_path):
         "NTIER_STATE": str(tmp_path / "state"),
     }
 
-    def run(*arguments: str, become: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-        command = [*become, "bash", str(script), *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    def run(*arguments: str, become: tuple[str, ...] = (), **given: str) -> subprocess.CompletedProcess[str]:
+        command, env = [*become, "bash", str(script), *arguments], environment | given
+        return subprocess.run(command, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
     return run
 
@@ -52,6 +52,13 @@ def test_what_is_not_ours_stays_in_the_state(purge, tmp_path):
     assert purge("--yes").returncode == 0
     assert not state.exists()
     assert "nothing is here" in purge("--yes").stdout
+
+
+def test_a_state_whose_place_depends_on_where_one_stands_is_refused(purge):
+    done = purge("--yes", NTIER_STATE="state")
+    assert done.returncode == 2
+    assert "NTIER_STATE: 'state' is not an absolute path" in done.stderr
+    assert "Nothing was removed" in done.stderr
 
 
 def test_all_that_is_made_in_the_state_is_known():

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from ntier_analysis.contracts import implied
 from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.contracts.nodes import said
 from ntier_analysis.contracts.system import NOT_TIERS, Factor, LoadModel, System, Tier
 from ntier_analysis.errors import DataError
@@ -46,6 +47,15 @@ def ordered(tiers: Iterable[str], order: tuple[str, ...]) -> list[str]:
     """The system's own among these, each once, in this order; those that it does not name come last."""
     own = {t for t in tiers if t not in NOT_TIERS}
     return [*(t for t in order if t in own), *sorted(own - set(order))]
+
+
+def servers_of(trials: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, int]:
+    """How many nodes each tier of the system has, measured or not: by the topology, or by the table `nodes` if that
+    lists more."""
+    listed = nodes[~nodes["tier"].isin(NOT_TIERS)].groupby("tier")["node"].nunique().to_dict()
+    topology = _given(trials.iloc[0], "topology") if len(trials) else ""
+    named = dict(Layout.of(topology, ",".join(order_of(trials))).nodes)
+    return {tier: max(listed.get(tier, 0), named.get(tier, 0)) for tier in {**named, **listed}}
 
 
 def objectives_of(trial: pd.Series) -> dict[str, float]:

@@ -268,6 +268,14 @@ def test_command_writes_figure_and_tables(demo, tmp_path):
     assert refused.stderr.startswith("error: no sweep 'x'")
 
 
+def test_cpu_of_a_tier_of_which_a_node_was_not_measured_is_not_compared(tmp_path):
+    """Of the other sweep's two databases only one was: the tier would seem to need half as much."""
+    write_sweep(tmp_path, "a", seed=1)
+    write_sweep(tmp_path, "b", seed=2, topology="1/1/1/2M")
+    assert {r.metric for r in compare("a", "a", tmp_path).rows} >= {"cpu_ms", "demand_ms"}
+    assert not {r.metric for r in compare("a", "b", tmp_path).rows} & {"cpu_ms", "demand_ms", "cpu_ms_per_s"}
+
+
 def test_a_sweep_without_a_valid_trial_has_no_demands():
     trials = pd.DataFrame({"trial": pd.Series(dtype=str), "valid": pd.Series(dtype=bool), "throughput_per_s": []})
     used = pd.DataFrame({"trial": pd.Series(dtype=str), "node": pd.Series(dtype=str), "value": pd.Series(dtype=float)})

@@ -15,7 +15,7 @@ import pytest
 from ntier_analysis.cli import app
 from ntier_analysis.contracts.system import Replicas
 from ntier_analysis.errors import DataError
-from ntier_analysis.prediction.demands import TierDemand, tier_demands
+from ntier_analysis.prediction.demands import TierDemand, known_tier_demands, tier_demands
 from ntier_analysis.prediction.forecast import what_if
 from ntier_analysis.prediction.jmva import jmva
 from ntier_analysis.prediction.model import Change, predict, station
@@ -201,6 +201,33 @@ def test_a_node_that_was_not_measured_takes_its_trial_out_of_the_fit():
     assert tier.trials == ("a", "b")
     assert tier.demand.demand_s == pytest.approx(0.002)
     assert tier.idle_cores == pytest.approx(0.0, abs=1e-9)
+
+
+def half_measured(store: Path) -> str:
+    """A sweep on 1/2/1/1M whose app2 and db1 have neither samples nor cores, as an import of some nodes leaves them."""
+    sweep = mesh.write_sweep(store, "1/2/1/1M")
+    nodes, samples = (read_table(store, name, sweep) for name in ("nodes", "samples"))
+    lost = nodes["node"].isin(["app2", "db1"])
+    write_table(store, "nodes", sweep, nodes.assign(cpu_cores=nodes["cpu_cores"].mask(lost)))
+    write_table(store, "samples", sweep, samples[~samples["node"].isin(["app2", "db1"])])
+    return sweep
+
+
+def test_a_tier_of_which_a_node_was_not_measured_has_no_demand(tmp_path):
+    sweep = half_measured(tmp_path)
+    with pytest.raises(DataError, match="tier app: its CPU was not measured on 1 of 2 nodes"):
+        predicted(tmp_path, sweep, None, [], None)
+    trials, nodes, samples = (read_table(tmp_path, name, sweep) for name in ("trials", "nodes", "samples"))
+    used = samples[samples["metric"] == "used_cores"]
+    assert set(known_tier_demands(trials, used, nodes)) == {"web", "middleware"}
+    only_db = nodes[nodes["tier"] != "app"]  # the topology still has the two applications
+    with pytest.raises(DataError, match="tier app: its CPU was not measured on 2 of 2 nodes"):
+        tier_demands(trials, used, only_db)
+
+
+def test_low_cost_nodes_are_those_of_the_last_tier_also_if_it_has_no_demand():
+    (answer,) = what_if(tiers()[:2], "1/1/1/1M", "1/1/1/1ML", False, {"low_cost": 0.06})
+    assert answer.ratio == pytest.approx(1.0)
 
 
 def test_text_says_how_far_off_it_is(document):

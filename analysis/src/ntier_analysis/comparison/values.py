@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.contracts.system import NOT_TIERS
-from ntier_analysis.described import loads, objectives_of
+from ntier_analysis.described import loads, objectives_of, servers_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.objectives import in_time
 from ntier_analysis.places import opened
@@ -73,16 +73,19 @@ def read_side(text: str, store: Path) -> Side:
     done = read_table(where, "interactions", name, columns=columns)
     wanted = [("metric", "==", "used_cores"), ("phase", "==", "run")]
     used = read_table(where, "samples", name, columns=["trial", "t_s", "node", "tier", "value"], filters=wanted)
-    rows = [row for t in trials.itertuples() for row in _trial(t, done, used, own)]
+    nodes = read_table(where, "nodes", name)
+    servers = servers_of(trials, nodes)
+    rows = [row for t in trials.itertuples() for row in _trial(t, done, used, own, servers)]
     columns = ["metric", "tier", "users", "load", "rep", "start_s", "value", "error"]
     values = pd.DataFrame(rows, columns=columns).dropna(subset=["value"])
-    nodes = read_table(where, "nodes", name)
     verdict = verdicts(where, [name])[0]
     demands = known_tier_demands(trials, used, nodes)
     return Side(text, where, name, trials, verdict, values[values["value"] >= 0], demands)
 
 
-def _trial(trial, done: pd.DataFrame, used: pd.DataFrame, own: dict[str, float]) -> list[tuple]:
+def _trial(
+    trial, done: pd.DataFrame, used: pd.DataFrame, own: dict[str, float], servers: dict[str, int]
+) -> list[tuple]:
     """Rows of `Side.values` of one trial."""
     mine = done[(done["trial"] == trial.trial) & done["ok"].astype(bool)]
     edges = np.linspace(trial.run_start_s, trial.run_end_s, BATCHES + 1)
@@ -102,18 +105,22 @@ def _trial(trial, done: pd.DataFrame, used: pd.DataFrame, own: dict[str, float])
     errors["response_time_p95_ms"] = _percentile_error(percentile)
     key = trial.users, trial.load, trial.rep, trial.run_start_s
     rows = [(name, "", *key, getattr(trial, name), error) for name, error in errors.items()]
-    return rows + _cpu(trial, used[used["trial"] == trial.trial], edges, counts, key)
+    return rows + _cpu(trial, used[used["trial"] == trial.trial], servers, edges, counts, key)
 
 
-def _cpu(trial, used: pd.DataFrame, edges: np.ndarray, counts: np.ndarray, key: tuple) -> list[tuple]:
-    """CPU milliseconds that an interaction costs each tier, idle load included; none without an interaction."""
+def _cpu(
+    trial, used: pd.DataFrame, servers: dict[str, int], edges: np.ndarray, counts: np.ndarray, key: tuple
+) -> list[tuple]:
+    """CPU milliseconds that an interaction costs each tier, idle load included; none without an interaction, and NaN
+    if a node of the tier has no sample. `servers`: tier -> nodes that it has."""
     if not trial.throughput_per_s > 0:
         return []
     used = used[(used["t_s"] >= edges[0]) & (used["t_s"] < edges[-1])]
     rows = []
     for tier, part in used[~used["tier"].isin(NOT_TIERS)].groupby("tier"):
         per_node = part.groupby("node")["value"]
-        value = 1000 * per_node.mean().sum() / trial.throughput_per_s
+        whole = per_node.ngroups >= servers.get(tier, 0)
+        value = 1000 * per_node.mean().sum() / trial.throughput_per_s if whole else float("nan")
         batch = np.searchsorted(edges, part["t_s"].to_numpy(), side="right") - 1
         cores = part.assign(batch=batch).groupby(["batch", "node"])["value"].mean().groupby("batch").sum()
         cores = cores.reindex(range(BATCHES)).to_numpy()

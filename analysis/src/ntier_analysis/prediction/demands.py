@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.contracts import implied
-from ntier_analysis.contracts.system import Replicas, System
-from ntier_analysis.described import ordered, system_of
+from ntier_analysis.contracts.system import NOT_TIERS, Replicas, System
+from ntier_analysis.described import ordered, servers_of, system_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics.laws import UNSATURATED_PCT, apart, demand_of, unsaturated
 from ntier_analysis.statistics.values import Demand
+from ntier_analysis.wording import counted
 
 
 @dataclass(frozen=True)
@@ -42,26 +43,34 @@ class TierDemand:
 
 @dataclass(frozen=True)
 class _Use:
-    """Throughput (1/s) of the valid trials and cores in use, (trials, nodes); `cores`: node -> capacity."""
+    """Throughput (1/s) of the valid trials and cores in use, (trials, nodes); `cores`: node -> capacity, of those
+    whose capacity is known; `servers`: tier -> nodes that it has, measured or not."""
 
     rates: pd.Series
     used: pd.DataFrame
     cores: pd.Series
     tiers: pd.Series
+    servers: dict[str, int]
     system: System
 
     @property
     def order(self) -> list[str]:
-        return ordered(self.tiers, self.system.order)
+        return ordered(self.servers, self.system.order)
+
+    def unmeasured(self, tier: str) -> int:
+        """Nodes of the tier without a capacity, or without a sample in any valid trial."""
+        names = self.cores.index[self.tiers == tier]
+        return self.servers[tier] - int(self.used.reindex(columns=names).notna().any().sum())
 
 
 def _use(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> _Use:
     """Columns of the store's tables; used_cores: samples of that metric in the run phase."""
-    limits = nodes.dropna(subset=["cpu_cores"]).drop_duplicates("node").set_index("node")
+    known = nodes.dropna(subset=["cpu_cores"])
+    limits = known[~known["tier"].isin(NOT_TIERS)].drop_duplicates("node").set_index("node")
     valid = trials[trials["valid"].fillna(False).astype(bool)].set_index("trial")["throughput_per_s"].dropna()
     used = used_cores.groupby(["trial", "node"])["value"].mean().unstack().reindex(index=valid.index)
     system = system_of(trials) if len(trials) else implied.system(0)  # without a trial it is neither known nor needed
-    return _Use(valid, used, limits["cpu_cores"], limits["tier"], system)
+    return _Use(valid, used, limits["cpu_cores"], limits["tier"], servers_of(trials, nodes), system)
 
 
 def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, Demand]:
@@ -75,11 +84,20 @@ def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataF
 
 
 def tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> list[TierDemand]:
-    """The demands of all tiers, for a model of the whole system. Raises DataError naming a tier without one."""
+    """The demands of all tiers, for a model of the whole system. Raises DataError naming a tier without one, also if
+    some of its nodes were not measured: a model without them would have no limit there."""
     use = _use(trials, used_cores, nodes)
     tiers = use.order
-    if not tiers:
+    if use.cores.empty:
         raise DataError("no node has a CPU capacity on record: there is nothing to predict from")
+    if use.rates.empty:
+        raise DataError("there is no valid trial to predict from")
+    for tier in tiers:
+        if lacking := use.unmeasured(tier):
+            raise DataError(
+                f"tier {tier}: its CPU was not measured on {lacking} of {counted(use.servers[tier], 'node')} (a demand "
+                "needs each node's cores, and its samples of the cores in use)"
+            )
     rates = {t: _rates(use, t) for t in tiers}
     for tier in sorted(tiers, key=lambda t: len(rates[t])):  # the most saturated tier is the reason why loads are alike
         _check(tier, rates[tier])
@@ -87,9 +105,9 @@ def tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataF
 
 
 def known_tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, TierDemand]:
-    """The demands of those tiers whose loads give one."""
+    """The demands of those tiers whose loads give one, and of which all nodes were measured."""
     use = _use(trials, used_cores, nodes)
-    fits = {t: _fit(use, t) for t in use.order if apart(_rates(use, t))}
+    fits = {t: _fit(use, t) for t in use.order if not use.unmeasured(t) and apart(_rates(use, t))}
     return {tier: fit for tier, fit in fits.items() if fit.demand.demand_s > 0}
 
 

@@ -146,7 +146,7 @@ def _changes(
     changes = {}
     for tier in tiers:
         size = tier.cores
-        if tier.tier == tiers[-1].tier and old.letters.endswith(LOW_COST) != low_cost:
+        if tier.tier == new.nodes[-1][0] and old.letters.endswith(LOW_COST) != low_cost:
             kind = "low_cost" if low_cost else "normal"
             if kind not in cores:
                 raise DataError(

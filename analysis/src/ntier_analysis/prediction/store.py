@@ -63,7 +63,7 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     if topo is not None:
         order = order_of(trials)
         wanted = _as_written(topo) if order == TIERS else topo
-        sizes = _known_cores(store, scale, tiers[-1].tier) | dict(_cores(text) for text in cores)
+        sizes = _known_cores(store, scale, order[-1]) | dict(_cores(text) for text in cores)
         found = what_if(tiers, str(first["topology"]), wanted, writes, sizes, ",".join(order))
         document["what_if"] = [_of_what_if(w) for w in found]
     return document | {"caveats": caveats(mix, writes, scale)}

@@ -20,6 +20,8 @@ from ntier_analysis.prediction.forecast import what_if
 from ntier_analysis.prediction.jmva import jmva
 from ntier_analysis.prediction.model import Change, predict, station
 from ntier_analysis.prediction.store import predicted, text
+from ntier_analysis.report.data import read_sweep
+from ntier_analysis.report.words import prediction
 from ntier_analysis.statistics.mva import Station
 from ntier_analysis.statistics.values import Demand
 from ntier_analysis.store.tables import read_table, write_table
@@ -201,6 +203,17 @@ def test_a_node_that_was_not_measured_takes_its_trial_out_of_the_fit():
     assert tier.trials == ("a", "b")
     assert tier.demand.demand_s == pytest.approx(0.002)
     assert tier.idle_cores == pytest.approx(0.0, abs=1e-9)
+
+
+def test_repetitions_are_no_loads_of_their_own(tmp_path):
+    """Two loads below the saturation of the database, three times each."""
+    sweep = mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 6000, 7000, 8000), reps=3)
+    document = predicted(tmp_path, sweep, None, [], None)
+    db = next(d for d in document["demands"] if d["tier"] == "db")
+    assert db["loads"] == 2
+    assert np.isnan([*db["interval_ms"], *document["max_throughput_interval"]]).all()
+    assert "cores idle, 2 loads" in text(document)
+    assert " over 5 loads " in prediction(read_sweep(tmp_path, sweep).forecast, 0.2)
 
 
 def half_measured(store: Path) -> str:

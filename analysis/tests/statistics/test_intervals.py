@@ -170,6 +170,20 @@ def test_demand_is_recovered():
         laws.demand(np.array([1.0, 1.0]), np.array([1.0, 1.0]), np.ones(2))
 
 
+def test_repetitions_of_two_loads_tell_no_error_of_a_demand():
+    """A line goes through any two loads, so nothing is left that would show what differs from it."""
+    x, noise = np.array([20.0, 20.1, 19.9, 40.0, 40.2, 39.8]), np.array([1.0, 1.01, 0.99, 1.0, 0.99, 1.01])
+    used, levels = (0.005 + 0.0015 * x) * noise, np.array([1000, 1000, 1000, 2000, 2000, 2000])
+    fitted = laws.demand(x, used, 0.02 * used, levels)
+    assert (fitted.n, fitted.loads, fitted.interval.n) == (6, 2, 2)
+    assert np.isnan([fitted.p, fitted.demand_error_s, fitted.interval.low, fitted.interval.high]).all()
+    assert np.isnan(fitted.draws(3, np.random.default_rng(1))).all()
+    assert np.isnan(laws.demand(x[2:4], used[2:4], 0.02 * used[2:4]).demand_error_s)  # 2 % was assumed, not measured
+    three = laws.demand(x, used, 0.02 * used, np.array([1, 1, 2, 3, 3, 3]))
+    assert (three.loads, three.freedom) == (3, 4)
+    assert three.interval.low < 0.0015 < three.interval.high
+
+
 def test_repetitions_of_one_load_tell_no_demand():
     x, used = np.array([28.4, 28.8, 28.9]), np.array([0.058, 0.061, 0.063])  # real: 2.1 ms, the slope says 9.6
     with pytest.raises(ValueError, match="that differ"):

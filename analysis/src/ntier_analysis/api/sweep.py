@@ -192,9 +192,9 @@ class Sweep:
     @cached_property
     def demands(self) -> pd.DataFrame:
         """CPU that an interaction needs of each node, by the utilization law over the valid loads below saturation:
-        node, tier, demand_ms, demand_error_ms, low_ms, high_ms (95 %; NaN with two loads), idle_cores, full_at_per_s
-        (throughput at which its CPU is full; the lowest comes first), loads, p (of the test that one demand fits all
-        loads).
+        node, tier, demand_ms, demand_error_ms, low_ms, high_ms (95 %; NaN with fewer than three loads), idle_cores,
+        full_at_per_s (throughput at which its CPU is full; the lowest comes first), loads (different ones), p (of the
+        test that one demand fits all loads).
 
         >>> import ntier_analysis as na
         >>> na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").demands["node"].tolist()

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ntier_analysis.contracts import implied
 from ntier_analysis.contracts.system import NOT_TIERS, Replicas, System
-from ntier_analysis.described import ordered, servers_of, system_of
+from ntier_analysis.described import loads, ordered, servers_of, system_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.statistics.laws import UNSATURATED_PCT, apart, demand_of, unsaturated
 from ntier_analysis.statistics.values import Demand
@@ -36,17 +36,19 @@ class TierDemand:
         return self.demand.idle_cores / self.nodes
 
     def draws(self, count: int, seed: int = 1) -> np.ndarray:
-        """(count, 2) of idle cores of one node and demand of all; NaN where two loads tell no error."""
+        """(count, 2) of idle cores of one node and demand of all; NaN where fewer than three loads tell no error."""
         values = self.demand.draws(count, np.random.default_rng(seed))
         return np.column_stack([values[:, 0] / self.nodes, values[:, 1]])
 
 
 @dataclass(frozen=True)
 class _Use:
-    """Throughput (1/s) of the valid trials and cores in use, (trials, nodes); `cores`: node -> capacity, of those
-    whose capacity is known; `servers`: tier -> nodes that it has, measured or not."""
+    """Throughput (1/s) of the valid trials, their loads (users, or the factor's values), and cores in use, (trials,
+    nodes); `cores`: node -> capacity, of those whose capacity is known; `servers`: tier -> nodes that it has, measured
+    or not."""
 
     rates: pd.Series
+    levels: pd.Series
     used: pd.DataFrame
     cores: pd.Series
     tiers: pd.Series
@@ -68,9 +70,10 @@ def _use(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) ->
     known = nodes.dropna(subset=["cpu_cores"])
     limits = known[~known["tier"].isin(NOT_TIERS)].drop_duplicates("node").set_index("node")
     valid = trials[trials["valid"].fillna(False).astype(bool)].set_index("trial")["throughput_per_s"].dropna()
+    levels = loads(trials).set_axis(trials["trial"]).reindex(valid.index) if len(trials) else valid
     used = used_cores.groupby(["trial", "node"])["value"].mean().unstack().reindex(index=valid.index)
     system = system_of(trials) if len(trials) else implied.system(0)  # without a trial it is neither known nor needed
-    return _Use(valid, used, limits["cpu_cores"], limits["tier"], servers_of(trials, nodes), system)
+    return _Use(valid, levels, used, limits["cpu_cores"], limits["tier"], servers_of(trials, nodes), system)
 
 
 def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, Demand]:
@@ -79,7 +82,7 @@ def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataF
     demands = {}
     for node, cores in use.cores.items():
         if node in use.used and apart(use.rates[unsaturated(use.used[node], cores)].to_numpy()):
-            demands[str(node)] = demand_of(use.rates, use.used[node], cores)
+            demands[str(node)] = demand_of(use.rates, use.used[node], cores, use.levels)
     return demands
 
 
@@ -100,20 +103,20 @@ def tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataF
             )
     rates = {t: _rates(use, t) for t in tiers}
     for tier in sorted(tiers, key=lambda t: len(rates[t])):  # the most saturated tier is the reason why loads are alike
-        _check(tier, rates[tier])
+        _check(use, tier, rates[tier])
     return [_tier(use, tier) for tier in tiers]
 
 
 def known_tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, TierDemand]:
     """The demands of those tiers whose loads give one, and of which all nodes were measured."""
     use = _use(trials, used_cores, nodes)
-    fits = {t: _fit(use, t) for t in use.order if not use.unmeasured(t) and apart(_rates(use, t))}
+    fits = {t: _fit(use, t) for t in use.order if not use.unmeasured(t) and apart(_rates(use, t).to_numpy())}
     return {tier: fit for tier, fit in fits.items() if fit.demand.demand_s > 0}
 
 
-def _rates(use: _Use, tier: str) -> np.ndarray:
-    """Throughputs of the loads that do not saturate the tier."""
-    return use.rates[unsaturated(_of_tier(use, tier), float(use.cores[use.tiers == tier].sum()))].to_numpy()
+def _rates(use: _Use, tier: str) -> pd.Series:
+    """Throughputs of the trials that do not saturate the tier."""
+    return use.rates[unsaturated(_of_tier(use, tier), float(use.cores[use.tiers == tier].sum()))]
 
 
 def _of_tier(use: _Use, tier: str) -> np.ndarray:
@@ -122,11 +125,11 @@ def _of_tier(use: _Use, tier: str) -> np.ndarray:
     return use.used.reindex(columns=names).sum(axis=1, skipna=False).to_numpy(float)
 
 
-def _check(tier: str, rates: np.ndarray) -> None:
-    if not apart(rates):
+def _check(use: _Use, tier: str, rates: pd.Series) -> None:
+    if not apart(rates.to_numpy()):
         raise DataError(
-            f"tier {tier}: {len(rates)} valid loads below {UNSATURATED_PCT:.0f} % utilization, a demand needs 2 whose "
-            "throughputs differ by a tenth; measure lower loads"
+            f"tier {tier}: {counted(use.levels[rates.index].nunique(), 'valid load')} below {UNSATURATED_PCT:.0f} % "
+            "utilization, a demand needs 2 whose throughputs differ by a tenth; measure lower loads"
         )
 
 
@@ -134,8 +137,8 @@ def _tier(use: _Use, tier: str) -> TierDemand:
     fit = _fit(use, tier)
     if fit.demand.demand_s <= 0:
         raise DataError(
-            f"tier {tier}: CPU in use does not grow with throughput over {fit.demand.n} loads (demand "
-            f"{1e3 * fit.demand.demand_s:.2f} ms); too few loads, or the application was not warm"
+            f"tier {tier}: CPU in use does not grow with throughput over {fit.demand.loads} loads "
+            f"(demand {1e3 * fit.demand.demand_s:.2f} ms); too few loads, or the application was not warm"
         )
     return fit
 
@@ -145,4 +148,5 @@ def _fit(use: _Use, tier: str) -> TierDemand:
     capacity = float(cores.sum())
     replicas = next((t.replicas for t in use.system.tiers if t.name == tier), Replicas.BALANCED)
     behind = tuple(use.rates.index[unsaturated(used, capacity)])
-    return TierDemand(tier, len(cores), capacity / len(cores), demand_of(use.rates, used, capacity), behind, replicas)
+    demand = demand_of(use.rates, used, capacity, use.levels)
+    return TierDemand(tier, len(cores), capacity / len(cores), demand, behind, replicas)

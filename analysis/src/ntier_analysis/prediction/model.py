@@ -87,8 +87,8 @@ def station(tier: TierDemand, idle_cores: float, demand_s: float, change: Change
 def predict(
     tiers: Sequence[TierDemand], think_s: float, users: npt.ArrayLike, changes: dict[str, Change] | None = None
 ) -> Prediction:
-    """Exact solution at the point estimates, 95 % intervals from draws of the demands; NaN where two loads tell them
-    without an error."""
+    """Exact solution at the point estimates, 95 % intervals from draws of the demands; NaN where fewer than
+    three loads tell them, without an error."""
     changes = changes or {}
     loads = np.atleast_1d(np.asarray(users)).astype(np.int64)
     point = [station(t, t.idle_cores, t.demand.demand_s, changes.get(t.tier)) for t in tiers]
@@ -109,7 +109,7 @@ def predict(
 
 
 def _band(value: Array, draws: list[Array]) -> Band:
-    if not draws:  # two loads tell demands without an error
+    if not draws:  # fewer than three loads tell demands without an error
         return Band(value, np.full_like(value, np.nan), np.full_like(value, np.nan))
     low, high = np.percentile(np.array(draws), (2.5, 97.5), axis=0)
     return Band(value, np.minimum(low, value), np.maximum(high, value))

@@ -117,7 +117,7 @@ def _document(forecast: Forecast, sweep: str, topology: str, scale: float) -> Js
         "demands": [
             {"tier": t.tier, "nodes": t.nodes, "cores": t.cores, "demand_ms": 1e3 * t.demand.demand_s,
              "interval_ms": [1e3 * t.demand.interval.low, 1e3 * t.demand.interval.high], "idle_cores": t.idle_cores,
-             "loads": len(t.trials)}
+             "loads": t.demand.loads}
             for t in forecast.tiers
         ],
         "loads": forecast.loads.to_dict("records"),
@@ -178,7 +178,7 @@ def _rate(value: float, interval: list[float], scale: float) -> str:
 
 def _shares(document: Json) -> str:
     shares = ", ".join(f"{tier} {100 * p:.0f} %" for tier, p in document["bottleneck_shares"].items())
-    return f"of the draws: {shares}" if shares else "two loads give no interval"
+    return f"of the draws: {shares}" if shares else "fewer than three loads give no interval"
 
 
 def _maximum_text(document: Json, scale: float) -> str:

@@ -168,14 +168,14 @@ def demands(data: SweepData) -> pd.DataFrame:
     """Service demand of each node with a CPU limit, by the utilization law over the valid loads below saturation. Those
     that are full first come first.
 
-    Columns node, tier, demand_ms, demand_error_ms (of one core per interaction), low_ms, high_ms (95 %; NaN with two
-    loads), idle_cores, full_at_per_s (throughput at which its CPU is full), loads, p."""
+    Columns node, tier, demand_ms, demand_error_ms (of one core per interaction), low_ms, high_ms (95 %; NaN with
+    fewer than three loads), idle_cores, full_at_per_s (throughput at which its CPU is full), loads, p."""
     nodes = data.nodes.drop_duplicates("node").set_index("node")
     rows = []
     for node, demand in node_demands(data.trials, data.used_cores, data.nodes).items():
         ends = [1e3 * v for v in (demand.demand_s, demand.demand_error_s, demand.interval.low, demand.interval.high)]
         full = (nodes.loc[node, "cpu_cores"] - demand.idle_cores) / demand.demand_s if demand.demand_s > 0 else math.nan
-        rows.append((node, nodes.loc[node, "tier"], *ends, demand.idle_cores, full, demand.n, demand.p))
+        rows.append((node, nodes.loc[node, "tier"], *ends, demand.idle_cores, full, demand.loads, demand.p))
     ends = ["demand_ms", "demand_error_ms", "low_ms", "high_ms"]
     columns = ["node", "tier", *ends, "idle_cores", "full_at_per_s", "loads", "p"]
     return pd.DataFrame(rows, columns=columns).sort_values("full_at_per_s", ignore_index=True)

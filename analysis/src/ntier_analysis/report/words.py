@@ -239,7 +239,7 @@ def prediction(forecast: Forecast | str, scale: float) -> str:
     text = (
         f"The exact closed model of these demands has its maximum at {interval(best.value, best.low, best.high)} "
         f"interactions/s{nominal}, limited by the {best.tier} tier. It misses the measured throughput by "
-        f"{100 * off.throughput:.1f} % on average over {counted(len(forecast.loads), 'load')} and the response time by "
+        f"{100 * off.throughput:.1f} % on average over {counted(forecast.loads['users'].nunique(), 'load')} and the response time by "
         f"{100 * off.response:.0f} %"
     )
     return text + ("." if math.isnan(off.plateau) else f"; its maximum is {100 * off.plateau:+.1f} % off the plateau.")

@@ -57,9 +57,13 @@ def apart(throughput: np.ndarray) -> bool:
     return len(x) > 1 and bool(x.max() > APART * x.min())
 
 
-def demand(throughput: np.ndarray, used_cores: np.ndarray, errors: np.ndarray) -> Demand:
-    """Weighted least squares over loads below saturation; `errors` weigh the loads, how large they are is estimated
-    from what is left (n - 2 degrees of freedom). Raises ValueError if the loads are not `apart`."""
+def demand(
+    throughput: np.ndarray, used_cores: np.ndarray, errors: np.ndarray, levels: np.ndarray | None = None
+) -> Demand:
+    """Weighted least squares over trials below saturation; `errors` weigh them, how large they are is estimated from
+    what is left (n - 2 degrees of freedom; none with fewer than 3 loads). `levels`: the load of each trial, by which
+    repetitions are told; without them each trial is a load of its own. Raises ValueError if the loads are not
+    `apart`."""
     x, y = np.asarray(throughput, float), np.asarray(used_cores, float)
     if not apart(x):
         raise ValueError("a demand needs two loads that differ by a tenth")
@@ -67,12 +71,16 @@ def demand(throughput: np.ndarray, used_cores: np.ndarray, errors: np.ndarray) -
     design = np.column_stack([np.ones_like(x), x]) / floor[:, None]
     solution, *_ = np.linalg.lstsq(design, y / floor, rcond=None)
     chi2 = float((((y - solution[0] - solution[1] * x) / floor) ** 2).sum())
+    repeats = 0 if levels is None else len(x) - len(np.unique(levels))
+    idle, slope = (float(v) for v in solution)
+    if len(x) - repeats < 3:
+        return Demand(idle, slope, float("nan"), float("nan"), len(x), repeats=repeats)
     freedom = len(x) - 2
-    p = float(stats.chi2.sf(chi2, freedom)) if freedom else float("nan")
-    covariance = np.linalg.pinv(design.T @ design) * (chi2 / freedom if freedom else 1.0)
+    p = float(stats.chi2.sf(chi2, freedom))
+    covariance = np.linalg.pinv(design.T @ design) * chi2 / freedom
     idle_error, error = np.sqrt(np.diag(covariance))
     together = covariance[0, 1] / (idle_error * error) if error > 0 else 0.0
-    return Demand(float(solution[0]), float(solution[1]), float(error), p, len(x), float(idle_error), float(together))
+    return Demand(idle, slope, float(error), p, len(x), float(idle_error), float(together), repeats)
 
 
 def unsaturated(used_cores: np.ndarray, capacity: float) -> np.ndarray:
@@ -80,12 +88,15 @@ def unsaturated(used_cores: np.ndarray, capacity: float) -> np.ndarray:
     return 100 * np.asarray(used_cores, float) / capacity < UNSATURATED_PCT
 
 
-def demand_of(throughput: np.ndarray, used_cores: np.ndarray, capacity: float) -> Demand:
+def demand_of(
+    throughput: np.ndarray, used_cores: np.ndarray, capacity: float, levels: np.ndarray | None = None
+) -> Demand:
     """The demand of a node or a tier from the loads that do not saturate it, with the weights that all of the analysis
-    uses. Raises ValueError as `demand`."""
+    uses. `levels` as in `demand`. Raises ValueError as `demand`."""
     x, y = np.asarray(throughput, float), np.asarray(used_cores, float)
     kept = unsaturated(y, capacity)
-    return demand(x[kept], y[kept], CPU_ERROR * np.maximum(y[kept], LEAST_USE * capacity))
+    of = None if levels is None else np.asarray(levels)[kept]
+    return demand(x[kept], y[kept], CPU_ERROR * np.maximum(y[kept], LEAST_USE * capacity), of)
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,10 @@ class Ratio:
 @dataclass(frozen=True)
 class Demand:
     """U = idle + demand x X of a node or a tier: idle floor in cores, demand in core-seconds per interaction, with
-    standard errors and their correlation.
+    standard errors and their correlation. `n` trials, of which `repeats` repeat the load of another one.
 
-    `p` of the chi-square test that one demand fits all loads; NaN with fewer than 3 loads, which tell no error."""
+    `p` of the chi-square test that one demand fits all loads. Errors, correlation and `p` are NaN with fewer than 3
+    loads: a line goes through any two, and their repetitions tell only how trials of one load differ."""
 
     idle_cores: float
     demand_s: float
@@ -106,19 +107,30 @@ class Demand:
     n: int
     idle_error_cores: float = NAN
     correlation: float = NAN
+    repeats: int = 0
+
+    @property
+    def loads(self) -> int:
+        """Different loads behind it."""
+        return self.n - self.repeats
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the errors; 0: not known."""
+        return self.n - 2 if self.loads > 2 else 0
 
     @property
     def interval(self) -> Interval:
-        """Of the demand, s. It is not negative."""
-        return not_negative(estimated(self.demand_s, self.demand_error_s, self.n - 2, self.n))
+        """Of the demand, s; `n`: its loads. It is not negative."""
+        return not_negative(estimated(self.demand_s, self.demand_error_s, self.freedom, self.loads))
 
     def draws(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """(count, 2) of idle cores and demand, by Student's t with the fit's covariance; a demand is not negative. Idle
         cores may be (an interaction costs more at high loads): they are where the line begins, and cut off at 0 the
         draws would lie beside the line. NaN where the fit has no error."""
-        if self.n < 3:
+        if not self.freedom:
             return np.full((count, 2), NAN)
-        a, b = rng.standard_normal((2, count)) / np.sqrt(rng.chisquare(self.n - 2, count) / (self.n - 2))
+        a, b = rng.standard_normal((2, count)) / np.sqrt(rng.chisquare(self.freedom, count) / self.freedom)
         idle = self.idle_cores + self.idle_error_cores * (
             self.correlation * a + math.sqrt(max(0.0, 1 - self.correlation**2)) * b
         )

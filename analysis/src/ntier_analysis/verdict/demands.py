@@ -57,20 +57,20 @@ def _replicas(valid: list[TrialData], tier: str) -> list[str]:
     return [n for n, of in valid[0].nodes.items() if of == tier]
 
 
-def _unsaturated(valid: list[TrialData], *names: str) -> list[tuple[float, float]]:
-    """(throughput, cores used) of a node, or of several together, at the loads that do not saturate them."""
+def _unsaturated(valid: list[TrialData], *names: str) -> list[tuple[float, float, float]]:
+    """(load, throughput, cores used) of a node, or of several together, at the trials that do not saturate them."""
     capacity = sum(valid[0].capacity_cores.get(n, 1.0) for n in names)
-    used = [(t.load.throughput_per_s, [cpu_used(t, n) for n in names]) for t in valid]
-    points = [(x, float(sum(filter(None, cores)))) for x, cores in used if None not in cores]
-    return [(x, cores) for x, cores in points if 100 * cores / capacity < UNSATURATED_PCT]
+    used = [(t.load.level, t.load.throughput_per_s, [cpu_used(t, n) for n in names]) for t in valid]
+    points = [(level, x, float(sum(filter(None, cores)))) for level, x, cores in used if None not in cores]
+    return [(level, x, cores) for level, x, cores in points if 100 * cores / capacity < UNSATURATED_PCT]
 
 
-def _fit(points: list[tuple[float, float]], capacity: float, idle: float | None) -> Demand | None:
+def _fit(points: list[tuple[float, float, float]], capacity: float, idle: float | None) -> Demand | None:
     if not points:
         return None
-    x, y = (np.array(c) for c in zip(*points, strict=True))
+    levels, x, y = (np.array(c) for c in zip(*points, strict=True))
     if apart(x):
-        return demand_of(x, y, capacity)
+        return demand_of(x, y, capacity, levels)
     if idle is not None:
         return Demand(idle, float((y.mean() - idle) / x.mean()), float("nan"), float("nan"), 1)
     return None
@@ -85,12 +85,13 @@ def first_to_saturate(valid: list[TrialData]) -> list[str]:
     known = name in valid[0].capacity_cores  # an import may not know how many cores a node has
     cpu, unit = ("CPU", "cores") if known else ("its whole CPU", "of its capacity")
     servers = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
-    unknown = [n for n in servers if not apart(np.array([x for x, _ in _unsaturated(valid, n)]))]
+    unknown = [n for n in servers if not apart(np.array([x for _, x, _ in _unsaturated(valid, n)]))]
     among = f"of all CPUs but {', '.join(unknown)} (no two such loads a tenth apart)" if unknown else "of all CPUs"
+    error = f"s.e. {1000 * fit.demand_error_s:.2f}, " if np.isfinite(fit.demand_error_s) else ""
     return [
-        f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of {cpu} per interaction (s.e. "
-        f"{1000 * fit.demand_error_s:.2f}, {fit.n} loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit}"
-        f" idle; it would be the first {among} to saturate, at {limit:.1f}/s"
+        f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of {cpu} per interaction ({error}{fit.loads} "
+        f"loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit} idle; it would be the first {among} to "
+        f"saturate, at {limit:.1f}/s"
     ]
 
 

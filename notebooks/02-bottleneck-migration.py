@@ -48,8 +48,9 @@ for drawing in sweep.figures("utilization", "throughput"):
 
 # %% [markdown]
 # ## Which node would limit next?
-# The node whose CPU is full at the lowest throughput (`full_at_per_s`) saturates first. When it is relieved, the next
-# one does. With nodes of equal size that is the one with the largest demand for CPU per interaction.
+# A node with a `reason` comes first: its loads do not tell at which throughput its CPU is full, so it may limit before
+# all others (one that is full at all loads but one does). Of the other nodes, the one whose CPU is full at the lowest
+# throughput (`full_at_per_s`) saturates first. When it is relieved, the next one does.
 
 # %%
 sweep.demands.round(3)

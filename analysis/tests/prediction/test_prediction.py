@@ -238,6 +238,22 @@ def test_a_tier_of_which_a_node_was_not_measured_has_no_demand(tmp_path):
         tier_demands(trials, used, only_db)
 
 
+def demands_of(store: Path, sweep: str) -> list[dict]:
+    done = CliRunner().invoke(app, ["demands", sweep, "--store", str(store), "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
+
+
+def test_a_node_without_a_demand_comes_first_with_the_reason(tmp_path):
+    """The database limits, and is full at three of the four loads: the others alone would name the application."""
+    rows = demands_of(tmp_path, mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 8000, 9000, 10000)))
+    assert (rows[0]["node"], rows[0]["demand_ms"], rows[0]["reason"]) == ("db1", None, "full at all but 1 load")
+    assert (rows[1]["node"], rows[1]["loads"], rows[1]["reason"]) == ("app1", 4, "")
+    rows = demands_of(tmp_path, half_measured(tmp_path))
+    assert {r["node"]: r["reason"] for r in rows if r["reason"]} == dict.fromkeys(("app2", "db1"), "no cores on record")
+    assert {r["node"] for r in rows[:2]} == {"app2", "db1"}
+
+
 def test_low_cost_nodes_are_those_of_the_last_tier_also_if_it_has_no_demand():
     (answer,) = what_if(tiers()[:2], "1/1/1/1M", "1/1/1/1ML", False, {"low_cost": 0.06})
     assert answer.ratio == pytest.approx(1.0)

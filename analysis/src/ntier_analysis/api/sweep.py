@@ -193,8 +193,9 @@ class Sweep:
     def demands(self) -> pd.DataFrame:
         """CPU that an interaction needs of each node, by the utilization law over the valid loads below saturation:
         node, tier, demand_ms, demand_error_ms, low_ms, high_ms (95 %; NaN with fewer than three loads), idle_cores,
-        full_at_per_s (throughput at which its CPU is full; the lowest comes first), loads (different ones), p (of the
-        test that one demand fits all loads).
+        full_at_per_s (throughput at which its CPU is full), loads (different ones), p (of the test that one demand fits
+        all loads), reason (why it is not known when its CPU is full; empty if it is). Nodes with a reason come first,
+        since they may be full before all others; then the one that is full first.
 
         >>> import ntier_analysis as na
         >>> na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").demands["node"].tolist()

@@ -46,19 +46,25 @@ def verdict(
 def demands(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) -> None:
     """Prints the CPU that an interaction needs on each node, in ms.
 
-    Estimated by the utilization law over the valid loads of each sweep."""
+    Estimated by the utilization law over the valid loads of each sweep. Nodes whose loads tell none come first, with
+    the reason."""
     import pandas as pd
 
     from ntier_analysis.report.data import read_sweep
     from ntier_analysis.report.tables import demands as of_sweep
     from ntier_analysis.store.tables import sweeps as stored
 
-    parts = [of_sweep(read_sweep(store, name)).assign(sweep=name) for name in sweeps or stored(store)]
-    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    parts = {name: of_sweep(read_sweep(store, name)).assign(sweep=name) for name in sweeps or stored(store)}
+    frame = pd.concat(parts.values(), ignore_index=True) if parts else pd.DataFrame()
     if json:
         print(frame.to_json(orient="records", indent=1))
         return
-    print("the store holds no sweep" if frame.empty else frame.to_string(index=False, float_format="{:.3g}".format))
+    if not parts:
+        print("the store holds no sweep")
+    if not frame.empty:
+        print(frame.to_string(index=False, float_format="{:.3g}".format, na_rep="-"))
+    for name in (name for name, rows in parts.items() if rows.empty):
+        print(f"{name}: no server node is on record")
 
 
 @app.command()

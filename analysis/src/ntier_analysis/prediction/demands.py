@@ -76,14 +76,28 @@ def _use(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) ->
     return _Use(valid, levels, used, limits["cpu_cores"], limits["tier"], servers_of(trials, nodes), system)
 
 
-def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, Demand]:
-    """The demand of each node with a CPU limit whose loads give one, in the order of the table."""
+def node_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, Demand | str]:
+    """The demand of each server node, or why its loads give none, in the order of the table."""
     use = _use(trials, used_cores, nodes)
-    demands = {}
-    for node, cores in use.cores.items():
-        if node in use.used and apart(use.rates[unsaturated(use.used[node], cores)].to_numpy()):
-            demands[str(node)] = demand_of(use.rates, use.used[node], cores, use.levels)
-    return demands
+    servers = nodes.loc[~nodes["tier"].isin(NOT_TIERS), "node"].drop_duplicates()
+    return {str(node): _of_node(use, node) for node in servers}
+
+
+def _of_node(use: _Use, node: str) -> Demand | str:
+    if use.rates.empty:
+        return "no valid trial"
+    if node not in use.cores:
+        return "no cores on record"
+    used = use.used[node].dropna() if node in use.used else pd.Series(dtype=float)
+    if used.empty:
+        return "CPU not measured"
+    low = used.index[unsaturated(used, use.cores[node])]
+    if apart(use.rates[low].to_numpy()):
+        return demand_of(use.rates, use.used[node], use.cores[node], use.levels)
+    if len(low) == len(used):
+        return "loads less than a tenth apart"
+    but = use.levels[low].nunique()
+    return f"full at all but {counted(but, 'load')}" if but else "full at every load"
 
 
 def tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> list[TierDemand]:

@@ -165,20 +165,28 @@ def sweep_check_summary(rows: list[dict]) -> str:
 
 
 def demands(data: SweepData) -> pd.DataFrame:
-    """Service demand of each node with a CPU limit, by the utilization law over the valid loads below saturation. Those
-    that are full first come first.
+    """Service demand of each server node, by the utilization law over the valid loads below saturation. Nodes of which
+    it is not known when they are full come first, then those that are full first.
 
     Columns node, tier, demand_ms, demand_error_ms (of one core per interaction), low_ms, high_ms (95 %; NaN with
-    fewer than three loads), idle_cores, full_at_per_s (throughput at which its CPU is full), loads, p."""
-    nodes = data.nodes.drop_duplicates("node").set_index("node")
+    fewer than three loads), idle_cores, full_at_per_s (throughput at which its CPU is full), loads, p, reason
+    (why it is not known when it is full; else empty)."""
+    nodes = data.nodes.groupby("node")[["tier", "cpu_cores"]].first()
     rows = []
     for node, demand in node_demands(data.trials, data.used_cores, data.nodes).items():
+        tier, cores = nodes.loc[node, ["tier", "cpu_cores"]]
+        if isinstance(demand, str):
+            rows.append((node, tier, *[math.nan] * 6, 0, math.nan, demand))
+            continue
         ends = [1e3 * v for v in (demand.demand_s, demand.demand_error_s, demand.interval.low, demand.interval.high)]
-        full = (nodes.loc[node, "cpu_cores"] - demand.idle_cores) / demand.demand_s if demand.demand_s > 0 else math.nan
-        rows.append((node, nodes.loc[node, "tier"], *ends, demand.idle_cores, full, demand.loads, demand.p))
+        grows = demand.demand_s > 0
+        full = (cores - demand.idle_cores) / demand.demand_s if grows else math.nan
+        reason = "" if grows else "does not grow with throughput"
+        rows.append((node, tier, *ends, demand.idle_cores, full, demand.loads, demand.p, reason))
     ends = ["demand_ms", "demand_error_ms", "low_ms", "high_ms"]
-    columns = ["node", "tier", *ends, "idle_cores", "full_at_per_s", "loads", "p"]
-    return pd.DataFrame(rows, columns=columns).sort_values("full_at_per_s", ignore_index=True)
+    columns = ["node", "tier", *ends, "idle_cores", "full_at_per_s", "loads", "p", "reason"]
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.sort_values("full_at_per_s", ignore_index=True, na_position="first", kind="stable")
 
 
 def demand_rows(data: SweepData) -> list[dict]:
@@ -186,7 +194,8 @@ def demand_rows(data: SweepData) -> list[dict]:
         {
             "node": d.node,
             "tier": d.tier,
-            "demand": f"{number(d.demand_ms)} [{number(d.low_ms)}, {number(d.high_ms)}]",
+            "demand": f"{number(d.demand_ms)} [{number(d.low_ms)}, {number(d.high_ms)}]"
+            + (f" ({d.reason})" if d.reason else ""),
             "idle": number(d.idle_cores, 2),
             "n": d.loads,
             "p": number(d.p, 2),

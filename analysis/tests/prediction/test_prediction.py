@@ -16,7 +16,7 @@ from ntier_analysis.cli import app
 from ntier_analysis.contracts.system import Replicas
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import TierDemand, known_tier_demands, tier_demands
-from ntier_analysis.prediction.forecast import what_if
+from ntier_analysis.prediction.forecast import beyond, what_if
 from ntier_analysis.prediction.jmva import jmva
 from ntier_analysis.prediction.model import Change, predict, station
 from ntier_analysis.prediction.store import predicted, text
@@ -213,7 +213,37 @@ def test_repetitions_are_no_loads_of_their_own(tmp_path):
     assert db["loads"] == 2
     assert np.isnan([*db["interval_ms"], *document["max_throughput_interval"]]).all()
     assert "cores idle, 2 loads" in text(document)
-    assert " over 5 loads " in prediction(read_sweep(tmp_path, sweep).forecast, 0.2)
+    assert " over 5 loads " in prediction((data := read_sweep(tmp_path, sweep)).forecast, 0.2, data.verdict)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "names", "words"),
+    [
+        ("single", ["db cpu"], ""),
+        ("multi", ["app cpu", "db disk"], "the verdict names db disk, of which the model knows nothing"),
+        ("hidden", [], "the verdict is hidden, so something else than a CPU may limit"),
+        ("none", [], ""),
+    ],
+)
+def test_what_the_model_does_not_know_makes_it_an_upper_bound(verdict, names, words):
+    named = [dict(zip(("tier", "resource"), name.split(), strict=True)) for name in names]
+    assert beyond({"verdict": verdict, "bottlenecks": named}) == words
+
+
+def test_a_limit_beside_the_cpus_is_told_on_the_maximum_itself(tmp_path):
+    """The CPUs of all nodes are half as busy as they would be if one of them limited."""
+    sweep = mesh.write_sweep(tmp_path, "1/1/1/1M")
+    samples = read_table(tmp_path, "samples", sweep)
+    write_table(tmp_path, "samples", sweep, samples.assign(value=samples["value"] / 2))
+    document = predicted(tmp_path, sweep, "1/1/1/2M", [], None)
+    assert document["verdict"] in ("hidden", "unknown")
+    assert document["upper_bound_because"].startswith(f"the verdict is {document['verdict']}")
+    said = text(document)
+    assert "maximum at most " in said
+    assert f": {document['upper_bound_because']}; of the CPUs that of db would be full first" in said
+    assert "1/1/1/2M reaches at most " in said
+    assert "then app limits" not in said
+    assert "which is an upper bound" in prediction((data := read_sweep(tmp_path, sweep)).forecast, 0.2, data.verdict)
 
 
 def half_measured(store: Path) -> str:

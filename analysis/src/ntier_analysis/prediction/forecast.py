@@ -14,6 +14,7 @@ from ntier_analysis.contracts.system import Replicas
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import TierDemand
 from ntier_analysis.prediction.model import Change, Errors, Prediction, errors, predict
+from ntier_analysis.wording import join, resource
 
 LOW_COST = "L"
 """The letter behind a topology whose databases are low-cost nodes."""
@@ -167,6 +168,15 @@ def _layout(topology: str, order: str) -> Layout:
             f"example {'/'.join('1' for _ in names)}"
         )
     return found
+
+
+def beyond(verdict: dict) -> str:
+    """Why the prediction is an upper bound only: what a sweep's verdict (`verdict --json`) says of which a model of
+    CPUs knows nothing. Empty if the verdict names CPUs, or nothing limits."""
+    if verdict["verdict"] in ("hidden", "unknown"):
+        return f"the verdict is {verdict['verdict']}, so something else than a CPU may limit"
+    others = [f"{b['tier']} {resource(b['resource'])}" for b in verdict["bottlenecks"] if b["resource"] != "cpu"]
+    return f"the verdict names {join(others)}, of which the model knows nothing" if others else ""
 
 
 def caveats(mix: str, writes: bool | None, scale: float) -> list[str]:

@@ -16,11 +16,12 @@ from ntier_analysis.contracts.system import LoadModel, System
 from ntier_analysis.described import order_of, system_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import tier_demands
-from ntier_analysis.prediction.forecast import Forecast, WhatIf, caveats, forecast, what_if
+from ntier_analysis.prediction.forecast import Forecast, WhatIf, beyond, caveats, forecast, what_if
 from ntier_analysis.prediction.jmva import jmva
 from ntier_analysis.prediction.model import station
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.store import verdicts
+from ntier_analysis.verdict.tables import as_json
 from ntier_analysis.wording import counted
 
 Json = dict[str, Any]
@@ -60,6 +61,10 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     document = _document(prediction, sweep, str(first["topology"]), scale)
     document["measured_max_throughput_per_s"] = judged.max_throughput.value if limited else None
     document["measured_max_at_least"] = bool(limited and judged.at_least)
+    told = as_json(judged)
+    document["verdict"] = told["verdict"]
+    document["verdict_names"] = [f"{b['tier']} {b['resource']}" for b in told["bottlenecks"]]
+    document["upper_bound_because"] = beyond(told) or None
     if topo is not None:
         order = order_of(trials)
         wanted = _as_written(topo) if order == TIERS else topo
@@ -164,7 +169,7 @@ def text(document: Json) -> str:
     lines.append("  " + _maximum_text(document, scale))
     lines.append("  " + _errors_text(document))
     for w in document.get("what_if", []):
-        lines.append("  what if: " + _what_if_text(w, scale))
+        lines.append("  what if: " + _what_if_text(w, scale, bound=bool(document["upper_bound_because"])))
     return "\n".join(lines + [f"  note: {c}" for c in document["caveats"]])
 
 
@@ -186,6 +191,9 @@ def _maximum_text(document: Json, scale: float) -> str:
     least = "at least " if document["measured_max_at_least"] else ""
     beside = "not reached in the measurement" if measured is None else f"measured {least}{measured:.1f}/s"
     rate = _rate(value, document["max_throughput_interval"], scale)
+    if because := document["upper_bound_because"]:
+        full = f"of the CPUs that of {document['bottleneck']} would be full first ({_shares(document)})"
+        return f"maximum at most {rate}, {beside}: {because}; {full}"
     return f"maximum {rate}, {beside}; {document['bottleneck']} limits ({_shares(document)})"
 
 
@@ -201,12 +209,15 @@ def _errors_text(document: Json) -> str:
     return ", ".join(parts)
 
 
-def _what_if_text(w: Json, scale: float) -> str:
+def _what_if_text(w: Json, scale: float, *, bound: bool) -> str:
+    """bound: the rates are upper bounds, whose ratio says nothing."""
     low, high = w["ratio_interval"]
     busy = ", ".join(f"{t} {100 * u:.0f} %" for t, u in sorted(w["utilization"].items(), key=lambda i: -i[1]))
+    times = f", {w['ratio']:.2f} [{low:.2f}, {high:.2f}] times as much; then {w['bottleneck']} limits"
+    first = f"; of the CPUs that of {w['bottleneck']} would be full first"
     return (
-        f"{w['topology']} reaches {_rate(w['max_throughput_per_s'], w['max_throughput_interval'], scale)}"
+        f"{w['topology']} reaches {'at most ' * bound}"
+        + _rate(w["max_throughput_per_s"], w["max_throughput_interval"], scale)
         + (f" {w['assumption']}" if w["assumption"] else "")
-        + f", {w['ratio']:.2f} [{low:.2f}, {high:.2f}] times as much; then {w['bottleneck']} limits ("
-        f"{_shares(w)}; CPU there: {busy})"
+        + f"{first if bound else times} ({_shares(w)}; CPU there: {busy})"
     )

@@ -98,7 +98,7 @@ def _context(data: SweepData) -> dict:
         "sweep_checks": (rows := tables.sweep_check_rows(data.sweep_checks)),
         "sweep_check_summary": tables.sweep_check_summary(rows),
         "demands": tables.demand_rows(data),
-        "prediction": words.prediction(data.forecast, scale),
+        "prediction": words.prediction(data.forecast, scale, verdict),
         "mix_rows": tables.mix_rows(data),
         "share_rows": replicas.share_rows(data),
         "regret_rows": replicas.regret_rows(data),

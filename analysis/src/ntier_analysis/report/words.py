@@ -8,7 +8,7 @@ import pandas as pd
 
 from ntier_analysis.contracts.implied import TIERS, USERS
 from ntier_analysis.contracts.system import LoadModel
-from ntier_analysis.prediction.forecast import Forecast
+from ntier_analysis.prediction.forecast import Forecast, beyond
 from ntier_analysis.wording import counted, ends, join, resource, some_are, why_invalid
 
 EXPLORATORY_S = 180.0
@@ -230,15 +230,18 @@ def _speed(speed: pd.DataFrame) -> list[str]:
     ]
 
 
-def prediction(forecast: Forecast | str, scale: float) -> str:
-    """The closed model's prediction for the sweep and its error, or the reason why there is no prediction."""
+def prediction(forecast: Forecast | str, scale: float, verdict: dict) -> str:
+    """The closed model's prediction for the sweep and its error, or the reason why there is no prediction. verdict: of
+    the same sweep, as in `verdict --json`."""
     if isinstance(forecast, str):
         return f"No prediction from the demands: {forecast}."
     best, off = forecast.at_loads.maximum, forecast.errors
     nominal = "" if scale == 1.0 else f" (nominal {interval(*(v / scale for v in (best.value, best.low, best.high)))})"
+    because = beyond(verdict)
+    limit = f"limited by the {best.tier} tier" if not because else f"which is an upper bound: {because}"
     text = (
         f"The exact closed model of these demands has its maximum at {interval(best.value, best.low, best.high)} "
-        f"interactions/s{nominal}, limited by the {best.tier} tier. It misses the measured throughput by "
+        f"interactions/s{nominal}, {limit}. It misses the measured throughput by "
         f"{100 * off.throughput:.1f} % on average over {counted(forecast.loads['users'].nunique(), 'load')} and the response time by "
         f"{100 * off.response:.0f} %"
     )

@@ -17,6 +17,7 @@ from ntier_analysis.campaign.store import read_campaign
 from ntier_analysis.cli import app
 from ntier_analysis.contracts import implied
 from ntier_analysis.errors import DataError
+from ntier_analysis.report.maps import _rows
 from ntier_analysis.store.tables import read_table, sweeps, write_table
 from typer.testing import CliRunner
 
@@ -224,6 +225,22 @@ def test_the_cheapest_is_measured_sure_and_within_the_objective(measured):
         assert (c.loads.loc[c.loads["users"] == at[3], "p95_ms"] <= 1000).all()
     assert set(cheapest(mysql, PRICES, 5000, 1000)["answer"]) == {"no"}
     assert within(mysql[0], 0.001) is None
+
+
+def test_without_an_objective_the_answer_does_not_speak_of_one(measured):
+    bare = replace(measured, maps={k: [replace(c, slo_ms=float("nan")) for c in v] for k, v in measured.maps.items()})
+    (cells_,) = [v for k, v in bare.maps.items() if k.slug == "M.browse_only.shardingsphere.1-1"]
+    bare = replace(bare, maps={cells_[0].map_key: cells_})
+    asked = answer(bare, PRICES, 100, None)
+    assert "objective" not in asked.text().splitlines()[0]
+    assert f"no response-time objective is known of {cells_[0].sweep}" in asked.text()
+    assert json.loads(asked.json())["response_times_checked"] is False
+    given = answer(bare, PRICES, 100, 1000)
+    assert "within p95 <= 1000 ms" in given.text().splitlines()[0]
+    assert json.loads(given.json())["response_times_checked"] is True
+    assert {r["within"] for r in _rows(bare, {c: groups(v) for c, v in bare.maps.items()}, PRICES, None)} == {
+        "no objective"
+    }
 
 
 def test_a_load_that_is_sure_is_not_hidden_by_one_with_a_higher_mean(measured):

@@ -66,13 +66,18 @@ Carried = tuple[float, float, float, int]
 """Nominal throughput at a load, 1/s, with its 95 % interval, and the load's users."""
 
 
+def objective(cell: Cell, slo_ms: float | None) -> float:
+    """Of the 95th percentile, ms: the one asked for, else the mix's own; NaN: none is known."""
+    return cell.slo_ms if slo_ms is None else slo_ms
+
+
 def _kept(cell: Cell, slo_ms: float | None) -> list[Carried]:
     """Of each load within the objective. A load counts if in all its valid trials the 95th percentile is known and no
-    longer than `slo_ms` (None: the mix's own; if it has none, any load counts)."""
+    longer than the objective. Where none is known, any load counts."""
     loads = []
-    slo_ms = cell.slo_ms if slo_ms is None else slo_ms
+    limit = objective(cell, slo_ms)
     for users, rows in cell.loads.groupby("users"):
-        if math.isfinite(slo_ms) and not (rows["p95_ms"] <= slo_ms).all():  # NaN: too few to tell
+        if math.isfinite(limit) and not (rows["p95_ms"] <= limit).all():  # NaN: too few to tell
             continue
         carried = at_load(*(rows[c].to_numpy(float) for c in ("throughput_per_s", "low_per_s", "high_per_s")))
         loads.append((carried.value, carried.low, carried.high, int(users)))
@@ -80,7 +85,7 @@ def _kept(cell: Cell, slo_ms: float | None) -> list[Carried]:
 
 
 def within(cell: Cell, slo_ms: float | None) -> Carried | None:
-    """The highest throughput measured within the objective; None if no load keeps it."""
+    """The highest throughput measured within the objective; None if no load keeps it. Where none is known: of all."""
     return max(_kept(cell, slo_ms), key=lambda carried: carried[0], default=None)
 
 
@@ -159,13 +164,15 @@ def kinds(cells: list[Cell]) -> list[list[Cell]]:
 
 @dataclass(frozen=True)
 class Answer:
-    """`best`: the cheapest row whose interval lies above the wanted throughput; None if there is none."""
+    """`best`: the cheapest row whose interval lies above the wanted throughput; None if there is none. `unchecked`:
+    sweeps of which no response-time objective is known."""
 
     wanted_per_s: float
     slo_ms: float | None
     prices: Prices
     rows: pd.DataFrame
     warnings: list[str]
+    unchecked: tuple[str, ...] = ()
 
     @property
     def best(self) -> dict | None:
@@ -178,6 +185,7 @@ class Answer:
         document = {
             "throughput_per_s": self.wanted_per_s,
             "slo_ms": self.slo_ms,
+            "response_times_checked": not self.unchecked,
             "currency": self.prices.currency,
             "prices": dict(self.prices.per_hour),
             "prices_source": self.prices.source,
@@ -188,8 +196,8 @@ class Answer:
         return json.dumps(document, indent=1)
 
     def text(self) -> str:
-        within_slo = "the mix's objective" if self.slo_ms is None else f"p95 <= {self.slo_ms:g} ms"
-        wanted = f"{self.wanted_per_s:g} interactions/s (nominal) within {within_slo}"
+        within_slo = " within the mix's objective" if self.slo_ms is None else f" within p95 <= {self.slo_ms:g} ms"
+        wanted = f"{self.wanted_per_s:g} interactions/s (nominal){'' if self.unchecked else within_slo}"
         best = self.best
         if best is None:
             first = f"no measured topology is sure to carry {wanted}"
@@ -216,6 +224,12 @@ def answer(campaign: Campaign, prices: Prices, throughput_per_s: float, slo_ms: 
             "at a scale below 1 response times below saturation are longer than at 1, so at scale 1 the objective is "
             "kept at these loads too"
         )
-    return Answer(
-        throughput_per_s, slo_ms, prices, cheapest(campaign.cells, prices, throughput_per_s, slo_ms), warnings
-    )
+    unchecked = tuple(c.sweep for c in campaign.cells if math.isnan(objective(c, slo_ms)))
+    if unchecked:
+        warnings.insert(
+            0,
+            f"no response-time objective is known of {', '.join(unchecked)}: response times were not looked at there "
+            "(give --slo-ms)",
+        )
+    rows = cheapest(campaign.cells, prices, throughput_per_s, slo_ms)
+    return Answer(throughput_per_s, slo_ms, prices, rows, warnings, unchecked)

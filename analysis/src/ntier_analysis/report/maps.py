@@ -10,7 +10,7 @@ import pandas as pd
 
 from ntier_analysis.campaign.cells import Campaign, Cell, MapKey
 from ntier_analysis.campaign.compare import Groups, RatioMap, groups, ratios, scale_outs
-from ntier_analysis.campaign.costs import Prices, kinds, priced, within
+from ntier_analysis.campaign.costs import Prices, kinds, objective, priced, within
 from ntier_analysis.contracts.files import write_text
 from ntier_analysis.figures import maps, surfaces
 from ntier_analysis.figures.drawing import Drawing, Origin, save, write_csv
@@ -147,7 +147,8 @@ def _origin(campaign: Campaign) -> Origin:
 def _rows(campaign: Campaign, grouped: dict[MapKey, Groups], prices: Prices, slo_ms: float | None) -> list[dict]:
     rows = []
     for c in campaign.cells:
-        best = within(c, slo_ms)
+        best = None if math.isnan(objective(c, slo_ms)) else within(c, slo_ms)
+        nothing = "no objective" if math.isnan(objective(c, slo_ms)) else "–"
         price = prices.of(c)
         rows.append(
             {
@@ -160,7 +161,7 @@ def _rows(campaign: Campaign, grouped: dict[MapKey, Groups], prices: Prices, slo
                 "trials": f"{c.valid} of {c.trials}",
                 "pooled": c.pooled,
                 "scale": f"{c.scale:g}",
-                "within": "–" if best is None else f"{interval(*best[:3])} at {best[3]:,}",
+                "within": nothing if best is None else f"{interval(*best[:3])} at {best[3]:,}",
                 "price": f"{price:.2f}",
                 "million": ("≤ " if c.at_least else "") + number(1e6 * price / (3600 * c.max_per_s)),
             }

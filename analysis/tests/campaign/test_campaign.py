@@ -211,8 +211,13 @@ def test_sweeps_on_other_data_are_in_a_map_of_their_own_and_not_compared(tmp_pat
 PRICES = Prices({"normal": 1.0, "low_cost": 0.3}, "EUR", "test")
 
 
+def thrice(cell: Cell) -> Cell:
+    """The same with three trials of each load that agree, so that their own errors make the interval."""
+    return replace(cell, loads=pd.concat([cell.loads] * 3, ignore_index=True))
+
+
 def test_the_cheapest_is_measured_sure_and_within_the_objective(measured):
-    mysql = list(cells(measured, "M").values())
+    mysql = [thrice(c) for c in cells(measured, "M").values()]
     # 1/1/1/2M reaches 625/s, but beyond 3,000 users not within a second
     for wanted, topology, price in ((400, "1/1/1/1M", 4.0), (560, "1/2/1/4M", 8.0)):
         rows = cheapest(mysql, PRICES, wanted, 1000)
@@ -221,8 +226,8 @@ def test_the_cheapest_is_measured_sure_and_within_the_objective(measured):
     for c in mysql:  # every answer is a measured load
         at = within(c, 1000)
         row = rows[rows["topology"] == str(c.topology)].iloc[0]
-        assert row["throughput_per_s"] == at[0]
-        assert (c.loads.loc[c.loads["users"] == at[3], "p95_ms"] <= 1000).all()
+        assert row["throughput_per_s"] == at.rate.value
+        assert (c.loads.loc[c.loads["users"] == at.users, "p95_ms"] <= 1000).all()
     assert set(cheapest(mysql, PRICES, 5000, 1000)["answer"]) == {"no"}
     assert within(mysql[0], 0.001) is None
 
@@ -247,19 +252,39 @@ def test_a_load_that_is_sure_is_not_hidden_by_one_with_a_higher_mean(measured):
     loads = [(3000, 104.0, 102.0, 106.0, 500.0), (4000, 105.0, 85.0, 125.0, 500.0), (5000, 200.0, 199.0, 201.0, 5000.0)]
     cell = replace(measured.cells[0], loads=pd.DataFrame(loads, columns=list(measured.cells[0].loads)))
     for wanted, answer_, users in ((100, "yes", 3000), (103, "maybe", 4000), (110, "maybe", 4000), (130, "no", 4000)):
-        (row,) = cheapest([cell], PRICES, wanted, 1000).to_dict("records")
+        (row,) = cheapest([thrice(cell)], PRICES, wanted, 1000).to_dict("records")
         assert (row["answer"], row["users"]) == (answer_, users), wanted
     narrow = replace(cell, loads=cell.loads.assign(low_per_s=[80, 104.5, 199], high_per_s=[115, 105.5, 201]))
-    assert cheapest([narrow], PRICES, 110, 1000)["answer"].tolist() == ["maybe"]  # the load of 3,000 users may
+    assert cheapest([thrice(narrow)], PRICES, 110, 1000)["answer"].tolist() == ["maybe"]  # the load of 3,000 users may
 
 
 def test_one_of_many_loads_that_seems_to_carry_it_by_chance_is_not_sure(measured):
     """Eight loads beyond the knee, of which one lies above 100 with its own interval, and none with all together."""
-    rows = [(3000 + 100 * n, 100.0, 97.0, 103.0, 500.0) for n in range(7)] + [(4000, 103.2, 100.1, 106.3, 500.0)]
+    rows = [(3000 + 100 * n, 100.0, 97.0, 103.0, 500.0) for n in range(7)] + [(4000, 102.0, 98.9, 105.1, 500.0)]
     cell = replace(measured.cells[0], loads=pd.DataFrame(rows, columns=list(measured.cells[0].loads)))
-    assert cheapest([cell], PRICES, 100, 1000)["answer"].tolist() == ["maybe"]
-    alone = replace(cell, loads=cell.loads.iloc[7:])
+    assert cheapest([thrice(cell)], PRICES, 100, 1000)["answer"].tolist() == ["maybe"]
+    alone, others = (thrice(replace(cell, loads=part)) for part in (cell.loads.iloc[7:], cell.loads.iloc[:7]))
     assert cheapest([alone], PRICES, 100, 1000)["answer"].tolist() == ["yes"]
+    both = cheapest([alone, replace(others, sweep="as cheap")], PRICES, 100, 1000)
+    assert both["answer"].tolist() == ["maybe", "maybe"]  # as many loads could have seemed to
+
+
+def test_few_repetitions_of_many_loads_are_less_sure_than_by_the_normal_law(measured):
+    """Three trials of each of eight loads: 110 +- 5.0 by Student's t, 110 +- 14.6 for all of them together."""
+    rows = [(3000 + 100 * n, 110.0 + d, 109.5 + d, 110.5 + d, 500.0) for n in range(8) for d in (-2, 0, 2)]
+    cell = replace(measured.cells[0], loads=pd.DataFrame(rows, columns=list(measured.cells[0].loads)))
+    (row,) = cheapest([cell], PRICES, 102, 1000).to_dict("records")
+    assert (row["answer"], row["trials"]) == ("maybe", 3)
+    assert row["low_per_s"] == pytest.approx(95.4, abs=0.1)
+
+
+def test_a_load_of_one_trial_is_maybe_at_most(measured):
+    (one,) = [v for k, v in measured.maps.items() if k.slug == "M.browse_only.shardingsphere.1-1"]
+    asked = answer(replace(measured, maps={one[0].map_key: one}), PRICES, 100, 1000)
+    assert (asked.rows["low_per_s"] > 100).any()
+    assert set(asked.rows["answer"]) == {"maybe"}
+    assert "only one trial at the load shown of 1/1/1/1M" in asked.text()
+    assert asked.best is None
 
 
 def changed(store: Path, name: str, **columns) -> None:
@@ -344,8 +369,10 @@ def test_fewer_than_two_sweeps_and_unknown_names(store, tmp_path):
         read_campaign(tmp_path)
 
 
-def test_commands(store, tmp_path):
-    command = ["cheapest", "--store", str(store), "--slo-ms", "1000", "--json", "--throughput"]
+def test_commands(tmp_path):
+    for topology in ("1/1/1/1M", "1/2/1/4M"):
+        mesh.write_sweep(tmp_path, topology, reps=3)
+    command = ["cheapest", "--store", str(tmp_path), "--slo-ms", "1000", "--json", "--throughput"]
     done = CliRunner().invoke(app, [*command, "560"])
     assert done.exit_code == 0
     assert json.loads(done.output)["best"]["topology"] == "1/2/1/4M"

@@ -457,6 +457,19 @@ def test_samples_that_are_missing_may_have_been_anything(missing):
     assert half.high == pytest.approx((1 + missing) / 2)
 
 
+def test_few_trials_of_several_nodes_are_less_sure_than_by_the_normal_law():
+    """0.62 +- 0.05 by Student's t of three trials, +- 0.09 so that it holds together with two other nodes'."""
+    row = {"tier": "db", "resource": "cpu", "item": "", "threshold_pct": 95.0, "n": 1000, "n_missing": 0}
+    shares = {"db1": (0.60, 0.62, 0.64), "db2": (0.1, 0.1, 0.1), "db3": (0.1, 0.1, 0.1)}
+    rows = [
+        row | {"trial": t, "node": node, "saturation": s, "saturation_low": s - 0.001, "saturation_high": s + 0.001}
+        for node, values in shares.items()
+        for t, s in zip("abc", values, strict=True)
+    ]
+    found = saturation("db cpu", pd.DataFrame(rows), {"db": 3}, list("abc"), "", "")
+    assert (found.value, found.low) == pytest.approx((0.62, 0.532), abs=0.001)
+
+
 @pytest.mark.parametrize("op", ["==", "!="])
 @pytest.mark.parametrize("bound", ["none", "hidden", "single", "single db cpu", "multi alternating", "multi web cpu"])
 def test_an_unknown_verdict_is_no_other(store, facts, op, bound):

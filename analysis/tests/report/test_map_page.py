@@ -159,9 +159,9 @@ def test_the_table_of_topologies_has_intervals(found, page):
         low, high = c.saturation_interval
         assert low <= c.saturation <= high
         assert table.loc[str(c.topology), "saturation"] == f"{c.saturation:.2f} [{low:.2f}, {high:.2f}]"
-        rate, low, high, users = costs.within(c, None)
+        best = costs.within(c, None)
         ends = [float(v.replace(",", "")) for v in re.findall(r"[\d,.]+\d", table.loc[str(c.topology), "within"])]
-        assert ends == pytest.approx([rate, low, high, users], rel=0.01)
+        assert ends == pytest.approx([best.rate.value, best.rate.low, best.rate.high, best.users], rel=0.01)
 
 
 def test_tables_lie_beside_it(found, page):

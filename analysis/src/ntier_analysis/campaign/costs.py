@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from ntier_analysis.contracts.files import read_json
 from ntier_analysis.errors import DataError
 from ntier_analysis.setting import MUST_EQUAL, as_text
 from ntier_analysis.statistics.throughput import at_load
-from ntier_analysis.statistics.values import reach_of
+from ntier_analysis.statistics.values import Interval, reach_of
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,12 @@ ALIKE = ("system", "data_profile", "think_time_s", "load_model", "factor")
 settings, places) they may differ: they are what is chosen from."""
 
 
-Carried = tuple[float, float, float, int]
-"""Nominal throughput at a load, 1/s, with its 95 % interval, and the load's users."""
+@dataclass(frozen=True)
+class Carried:
+    """Nominal throughput of a load, 1/s, with its 95 % interval (`n`: its trials), and the load's users."""
+
+    rate: Interval
+    users: int
 
 
 def objective(cell: Cell, slo_ms: float | None) -> float:
@@ -79,33 +83,38 @@ def _kept(cell: Cell, slo_ms: float | None) -> list[Carried]:
     for users, rows in cell.loads.groupby("users"):
         if math.isfinite(limit) and not (rows["p95_ms"] <= limit).all():  # NaN: too few to tell
             continue
-        carried = at_load(*(rows[c].to_numpy(float) for c in ("throughput_per_s", "low_per_s", "high_per_s")))
-        loads.append((carried.value, carried.low, carried.high, int(users)))
+        rate = at_load(*(rows[c].to_numpy(float) for c in ("throughput_per_s", "low_per_s", "high_per_s")))
+        loads.append(Carried(rate, int(users)))
     return loads
 
 
 def within(cell: Cell, slo_ms: float | None) -> Carried | None:
     """The highest throughput measured within the objective; None if no load keeps it. Where none is known: of all."""
-    return max(_kept(cell, slo_ms), key=lambda carried: carried[0], default=None)
+    return max(_kept(cell, slo_ms), key=lambda carried: carried.rate.value, default=None)
 
 
 ANSWERS = ("no", "maybe", "yes")
+NOTHING = (None, 0, math.nan, math.nan, math.nan)
+"""Shown of a topology of which no load counts."""
 
 
 def cheapest(cells: list[Cell], prices: Prices, throughput_per_s: float, slo_ms: float | None) -> pd.DataFrame:
-    """All cells by price. Columns sweep, topology, price_per_hour, users, throughput_per_s, low_per_s, high_per_s,
-    answer: yes (the interval lies above the wanted throughput), maybe (holds it), no. Nothing is interpolated: only
-    measured loads count. Each load within the objective is asked, since the one with the highest mean may be the least
-    sure; the row shows the one with the best answer, of several the one with the highest throughput. The intervals hold
-    for all loads of a cell together: of eight of which none carries so much, one seems to in 18 of 100."""
+    """All cells by price. Columns sweep, topology, price_per_hour, users, trials, throughput_per_s, low_per_s,
+    high_per_s, answer: yes (the interval lies above the wanted throughput), maybe (holds it), no. Nothing is
+    interpolated: only measured loads count. Each load within the objective is asked, since the one with the highest
+    mean may be the least sure; the row shows the one with the best answer, of several the one with the highest
+    throughput. The intervals hold for all loads together of the cells that cost no more: of eight of which none carries
+    so much, one seems to in 18 of 100. A load of one trial is `maybe` at most: its interval is of the trial's parts."""
+    known = [(prices.of(c), c, _kept(c, slo_ms)) for c in cells]
     rows = []
-    for c in cells:
-        kept = _kept(c, slo_ms)
-        asked = [(_answer(carried, throughput_per_s), carried) for carried in (together(k, len(kept)) for k in kept)]
-        nothing = ("no", (math.nan, math.nan, math.nan, None))
-        said, (rate, low, high, users) = max(asked, key=lambda a: (ANSWERS.index(a[0]), a[1][0]), default=nothing)
-        rows.append((c.sweep, str(c.topology), prices.of(c), users, rate, low, high, said))
-    columns = ["sweep", "topology", "price_per_hour", "users", "throughput_per_s", "low_per_s", "high_per_s", "answer"]
+    for price, c, kept in known:
+        several = sum(len(others) for other, _, others in known if other <= price)
+        asked = [(_answer(k.rate, throughput_per_s), k) for k in (together(k, several) for k in kept)]
+        said, best = max(asked, key=lambda a: (ANSWERS.index(a[0]), a[1].rate.value), default=("no", None))
+        shown = (best.users, best.rate.n, best.rate.value, best.rate.low, best.rate.high) if best else NOTHING
+        rows.append((c.sweep, str(c.topology), price, *shown, said))
+    shown = ["users", "trials", "throughput_per_s", "low_per_s", "high_per_s"]
+    columns = ["sweep", "topology", "price_per_hour", *shown, "answer"]
     return pd.DataFrame(rows, columns=columns).sort_values(
         ["price_per_hour", "throughput_per_s"], ascending=[True, False], ignore_index=True
     )
@@ -113,16 +122,18 @@ def cheapest(cells: list[Cell], prices: Prices, throughput_per_s: float, slo_ms:
 
 def together(carried: Carried, loads: int) -> Carried:
     """With the interval that holds for so many loads at once (Bonferroni)."""
-    rate, low, high, users = carried
-    wider = reach_of(loads)
-    return rate, rate - wider * (rate - low), rate + wider * (high - rate), users
+    rate = carried.rate
+    wider = reach_of(loads, rate.freedom)
+    ends = {"low": rate.value - wider * (rate.value - rate.low), "high": rate.value + wider * (rate.high - rate.value)}
+    return replace(carried, rate=replace(rate, **ends))
 
 
-def _answer(carried: Carried, wanted: float) -> str:
-    rate, low, high, _ = carried
-    if math.isnan(low):
-        return "maybe" if rate >= wanted else "no"
-    return "yes" if low >= wanted else "maybe" if high >= wanted else "no"
+def _answer(rate: Interval, wanted: float) -> str:
+    if math.isnan(rate.low):
+        return "maybe" if rate.value >= wanted else "no"
+    if rate.low >= wanted:
+        return "yes" if rate.n > 1 else "maybe"
+    return "maybe" if rate.high >= wanted else "no"
 
 
 def priced(cells: list[Cell], prices: Prices) -> pd.DataFrame:
@@ -232,4 +243,10 @@ def answer(campaign: Campaign, prices: Prices, throughput_per_s: float, slo_ms: 
             "(give --slo-ms)",
         )
     rows = cheapest(campaign.cells, prices, throughput_per_s, slo_ms)
+    once = rows[(rows["trials"] == 1) & (rows["low_per_s"] >= throughput_per_s)]
+    if len(once):
+        warnings.append(
+            f"only one trial at the load shown of {', '.join(once['topology'].unique())}: its interval lacks what "
+            "trials differ by, so the answer is maybe (repeat with REPS=3)"
+        )
     return Answer(throughput_per_s, slo_ms, prices, rows, warnings, unchecked)

@@ -10,7 +10,7 @@ import pandas as pd
 from ntier_analysis.contracts.implied import TIERS
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
-from ntier_analysis.statistics.share import pooled
+from ntier_analysis.statistics.share import pooled, spread_of
 from ntier_analysis.statistics.values import reach_of
 from ntier_analysis.verdict.saturation import THRESHOLD
 
@@ -55,12 +55,12 @@ def saturation(
     if mine.empty:
         there = sorted({f"{t} {r}" for t, r in zip(rows["tier"], rows["resource"], strict=True)})
         return Quantity(math.nan, *UNKNOWN, f"not measured; measured are {', '.join(there) or 'no resources'}")
-    shares = {name: _pooled(part, trials) for name, part in mine.groupby(["node", "item"])}
+    found = {name: _pooled(part, trials) for name, part in mine.groupby(["node", "item"])}
+    shares = {name: share for name, (share, _) in found.items()}
     (node, item), top = max(shares.items(), key=lambda f: f[1].value)
     # The most saturated one is at least as saturated as any, and at most as the one with the highest upper end. The
     # largest of many lower ends is often too high by chance, so they hold together: of nine equal nodes one is in 20 %.
-    wider = reach_of(len(shares))
-    low = max(max(0.0, q.value - wider * (q.value - q.low)) for q in shares.values())
+    low = max(max(0.0, q.value - reach_of(len(found), freedom) * (q.value - q.low)) for q, freedom in found.values())
     high = max(q.high for q in shares.values())
     absent = servers.get(tier, 0) - len({name for name, _ in shares})
     note = f"{node}{f' ({item})' * bool(item)}, {where}"
@@ -69,11 +69,13 @@ def saturation(
     return Quantity(top.value, low, high, note)
 
 
-def _pooled(rows: pd.DataFrame, trials: list[str]) -> Quantity:
-    """Mean over the trials of one node; the interval covers the single shares' own and what the trials differ."""
+def _pooled(rows: pd.DataFrame, trials: list[str]) -> tuple[Quantity, float]:
+    """Mean over the trials of one node; the interval covers the single shares' own and what the trials differ by.
+    Beside it the degrees of freedom of its lower end: few, where what the trials differ by makes it."""
     missing = (rows["n_missing"] / (rows["n"] + rows["n_missing"])).to_numpy()
     value = rows["saturation"].to_numpy()
     low, high = (rows[f"saturation_{end}"].to_numpy() * (1 - missing) for end in ("low", "high"))
     mean, low, high = pooled(value, low, high + missing)
+    freedom = len(value) - 1 if 0 < mean - low <= spread_of(value) * (1 + 1e-9) else math.inf
     absent = 1 - len(rows) / len(trials)  # of these trials nothing is known
-    return Quantity(mean, low * (1 - absent), high * (1 - absent) + absent)
+    return Quantity(mean, low * (1 - absent), high * (1 - absent) + absent), freedom

@@ -107,10 +107,14 @@ def pooled(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[float
     down, up = (float(np.sqrt((ends**2).sum()) / k) for ends in (values - low, high - values))
     if k == 2:
         down, up = max(down, mean - float(low.min())), max(up, float(high.max()) - mean)
-    if k > 2:
-        spread = float(stats.t.ppf(0.975, k - 1) * values.std(ddof=1) / np.sqrt(k))
-        down, up = max(down, spread), max(up, spread)
+    down, up = (max(end, spread_of(values)) for end in (down, up))
     return mean, max(0.0, mean - down), min(1.0, mean + up)
+
+
+def spread_of(values: np.ndarray) -> float:
+    """Half-width of the interval of a mean by what the runs differ by, Student's t(k - 1); 0 of fewer than three."""
+    k = len(values)
+    return float(stats.t.ppf(0.975, k - 1) * values.std(ddof=1) / np.sqrt(k)) if k > 2 else 0.0
 
 
 @lru_cache(maxsize=4096)

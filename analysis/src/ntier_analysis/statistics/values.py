@@ -39,11 +39,12 @@ def estimated(value: float, standard_error: float, freedom: float, n: int) -> In
     return Interval(value, value - reach, value + reach, standard_error, n, freedom)
 
 
-def reach_of(several: int) -> float:
-    """How many times as wide the interval of one estimate must be for those of so many to hold together (Bonferroni, by
-    the normal law)."""
+def reach_of(several: int, freedom: float = math.inf) -> float:
+    """How many times as wide the interval of one estimate must be for those of so many to hold together (Bonferroni).
+    `freedom`: degrees of freedom of its standard error; infinite: by the normal law. Student's t has more in its tails:
+    of eight estimates 1.4 times by the normal law, 2.9 times with two degrees of freedom. NaN without any."""
     alpha = (1 - CONFIDENCE) / 2
-    return float(stats.norm.isf(alpha / max(1, several)) / stats.norm.isf(alpha))
+    return float(stats.t.isf(alpha / max(1, several), freedom) / stats.t.isf(alpha, freedom))
 
 
 def above_zero(interval: Interval) -> Interval:

@@ -14,8 +14,8 @@
 # # Do users wait for a few long queries?
 #
 # The figures show the share of all response time that each interaction takes, at the lowest, a middle and the highest
-# load of every sweep. At the lowest load nothing waits, so each response time is what the interaction itself needs. At
-# the highest load most of the response time is waiting.
+# load of every sweep. Where the lowest load is far below the knee, nearly nothing waits there, and each response time
+# is what the interaction itself needs. Far beyond the knee most of the response time is waiting.
 
 # %%
 import ntier_analysis as na

@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.contracts import Topology, TopologyError
+from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.described import factor_of
 from ntier_analysis.setting import as_text, setting
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
@@ -64,7 +66,9 @@ def _parts(topology: str) -> dict:
 
 def _within_slo(trials: pd.DataFrame) -> float:
     """Goes up from the lowest load and stops at the first that breaks the objective; loads with too few interactions
-    for a 95th percentile say nothing."""
+    for a 95th percentile say nothing. NaN for a sweep over another factor: its values are no numbers of users."""
+    if factor_of(trials)[0] != USERS:
+        return float("nan")
     valid = trials[trials["valid"].fillna(False).astype(bool)].dropna(subset=["slo_ms"])
     reached = float("nan")
     for users, load in valid.groupby("users"):

@@ -166,6 +166,18 @@ def test_frames_of_all_sweeps(store):
         assert sweep.demands.query("reason == ''")["demand_ms"].gt(0).all()
 
 
+def test_the_lowest_load_is_that_of_what_the_sweep_is_over(store, sweep, tmp_path):
+    """The first trial by name has the longest sleep."""
+    shutil.copytree(store.path, tmp_path / "store")
+    trials = read_table(tmp_path / "store", "trials", SWEEP)
+    sleeps = {"factor": "sleep_s", "factor_unit": "s", "factor_value": (14_000 - trials["users"]) / 1000}
+    write_table(tmp_path / "store", "trials", SWEEP, trials.assign(users=100, **sleeps))
+    sleeping = na.Store(tmp_path / "store").sweep(SWEEP)
+    assert sleeping.by_interaction().equals(sweep.by_interaction(13_000))
+    with pytest.raises(na.DataError, match=r"no valid trial with sleep_s 5\.5 s; there are: .1\.0, 2\.0"):
+        sleeping.by_interaction(5.5)
+
+
 # ---- errors --------------------------------------------------------------------------------------------------------
 
 

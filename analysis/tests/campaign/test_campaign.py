@@ -17,6 +17,7 @@ from ntier_analysis.campaign.store import read_campaign
 from ntier_analysis.cli import app
 from ntier_analysis.contracts import implied
 from ntier_analysis.errors import DataError
+from ntier_analysis.overview import overview
 from ntier_analysis.report.maps import _rows
 from ntier_analysis.store.tables import read_table, sweeps, write_table
 from typer.testing import CliRunner
@@ -289,6 +290,21 @@ def test_a_load_of_one_trial_is_maybe_at_most(measured):
 
 def changed(store: Path, name: str, **columns) -> None:
     write_table(store, "trials", name, read_table(store, "trials", name).assign(**columns))
+
+
+def test_values_of_another_factor_are_no_repetitions_of_a_load(tmp_path):
+    """All have 100 users: they would be eight trials of one load."""
+    for topology in ("1/1/1/1M", "1/1/1/2M"):
+        name = mesh.write_sweep(tmp_path, topology)
+        sizes = read_table(tmp_path, "trials", name)["users"] / 1000
+        by_size = {"factor": "size_kb", "factor_unit": "kB", "factor_value": sizes}
+        changed(tmp_path, name, users=100, users_real=20, **by_size)
+    found = read_campaign(tmp_path)
+    assert [c.loads["users"].nunique() for c in found.cells] == [len(mesh.LOADS)] * 2
+    assert {c.repetitions for c in found.cells} == {1}
+    with pytest.raises(DataError, match="is over size_kb, not over users"):
+        answer(found, PRICES, 100, None)
+    assert overview(tmp_path)["users_within_slo"].isna().all()
 
 
 MEDIAWIKI = implied.system(1.0).model_copy(update={"name": "mediawiki"}).model_dump_json()

@@ -208,16 +208,18 @@ class Sweep:
         """One row per completed interaction: trial, t_s (UTC), phase, interaction, response_time_ms, ok, bytes."""
         return self._data.interactions
 
-    def by_interaction(self, users: int | None = None) -> pd.DataFrame:
-        """One row per interaction of the run phase at one load (None: the lowest): n (successes), errors (a count),
-        mean_ms and max_ms of the successes, share_of_time (0 to 1; of the sum of their response times). Raises
-        DataError for a load that has no valid trial."""
-        valid = self.trials[self.trials["valid"]]
-        loads = sorted(valid["users"].unique().tolist())
-        chosen = users if users is not None else next(iter(loads), None)
-        if chosen not in loads:
-            raise DataError(f"{self.name}: no valid trial with {users} users; there are: {loads}")
-        trial = valid.loc[valid["users"] == chosen, "trial"].iloc[0]
+    def by_interaction(self, users: float | None = None) -> pd.DataFrame:
+        """One row per interaction of the run phase of the first valid trial at one load (users, or the value of what
+        the sweep is over; None: the lowest): n (successes), errors (a count), mean_ms and max_ms of the successes,
+        share_of_time (0 to 1; of the sum of their response times). Raises DataError for a load that has no valid
+        trial."""
+        valid = self._loads[self.trials.set_index("trial")["valid"]]
+        there = sorted(valid.unique().tolist())
+        chosen = users if users is not None else next(iter(there), None)
+        if chosen not in there:
+            axis = axis_of(self.trials)
+            raise DataError(f"{self.name}: no valid trial with {axis.at(str(users))}; there are: {there}")
+        trial = valid.index[valid == chosen][0]
         return by_interaction(self.interactions[self.interactions["trial"] == trial])
 
     @property

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ntier_analysis.contracts import Topology
 from ntier_analysis.contracts.topology import DBMS
+from ntier_analysis.described import loads
 from ntier_analysis.setting import MUST_EQUAL, as_text, setting
 from ntier_analysis.statistics.values import Interval
 from ntier_analysis.verdict.data import SweepVerdict
@@ -61,9 +62,9 @@ class MapKey:
 class Cell:
     """One topology on one map. Rates are nominal (measured / scale), 1/s. `bottlenecks`: (tier,
     resource). `estimate`: the maximum, None if too little is known for a test. `at_least`: the maximum is a lower
-    bound. `loads`: users, throughput_per_s, low_per_s, high_per_s, p95_ms of each valid trial. `nodes`: node type ->
-    count, clients not included. `slo_ms`: the mix's objective, NaN without one. `saturation`: of the bottleneck that is
-    saturated most; `saturation_interval`: 95 %."""
+    bound. `loads`: users (or the factor's value), throughput_per_s, low_per_s, high_per_s, p95_ms of each valid trial.
+    `nodes`: node type -> count, clients not included. `slo_ms`: the mix's objective, NaN without one. `saturation`: of
+    the bottleneck that is saturated most; `saturation_interval`: 95 %."""
 
     sweep: str
     topology: Topology
@@ -148,7 +149,7 @@ def cell(trials: pd.DataFrame, nodes: pd.DataFrame, judged: SweepVerdict) -> Cel
         trials=len(trials),
         valid=len(valid),
         pooled=maximum.n if known else 0,
-        repetitions=int(valid.groupby("users").size().min()) if len(valid) else 0,
+        repetitions=int(loads(valid).value_counts().min()) if len(valid) else 0,
         loads=_loads(valid, scale),
         nodes=_node_types(topology, nodes),
         slo_ms=float(first["slo_ms"]) if pd.notna(first["slo_ms"]) else math.nan,
@@ -175,7 +176,7 @@ def _nominal(interval: Interval, scale: float) -> Interval | None:
 def _loads(valid: pd.DataFrame, scale: float) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "users": valid["users"],
+            "users": loads(valid),
             "throughput_per_s": valid["throughput_per_s"] / scale,
             "low_per_s": valid["throughput_low_per_s"] / scale,
             "high_per_s": valid["throughput_high_per_s"] / scale,

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.campaign.cells import Campaign, Cell
+from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.contracts.files import read_json
 from ntier_analysis.errors import DataError
 from ntier_analysis.setting import MUST_EQUAL, as_text
@@ -64,10 +65,11 @@ settings, places) they may differ: they are what is chosen from."""
 
 @dataclass(frozen=True)
 class Carried:
-    """Nominal throughput of a load, 1/s, with its 95 % interval (`n`: its trials), and the load's users."""
+    """Nominal throughput of a load, 1/s, with its 95 % interval (`n`: its trials), and the load's users (or the
+    factor's value)."""
 
     rate: Interval
-    users: int
+    users: float
 
 
 def objective(cell: Cell, slo_ms: float | None) -> float:
@@ -84,7 +86,7 @@ def _kept(cell: Cell, slo_ms: float | None) -> list[Carried]:
         if math.isfinite(limit) and not (rows["p95_ms"] <= limit).all():  # NaN: too few to tell
             continue
         rate = at_load(*(rows[c].to_numpy(float) for c in ("throughput_per_s", "low_per_s", "high_per_s")))
-        loads.append(Carried(rate, int(users)))
+        loads.append(Carried(rate, users))
     return loads
 
 
@@ -150,7 +152,11 @@ def priced(cells: list[Cell], prices: Prices) -> pd.DataFrame:
 
 def comparable(cells: list[Cell]) -> None:
     """Raises DataError if the cells have different mixes, systems, data, ...: an interaction of one is not that of
-    another."""
+    another. Also if one is over another factor than users, whose values are no loads to be carried."""
+    for c in cells:
+        factor = as_text(dict(c.map_key.setting).get("factor", ()) or (USERS,))
+        if factor != USERS:
+            raise DataError(f"sweep {c.sweep} is over {factor}, not over users: name sweeps over users to choose from")
     mixes = sorted({c.map_key.mix for c in cells})
     if len(mixes) > 1:
         raise DataError(

@@ -165,6 +165,10 @@ def test_bands_hold_the_point_and_widen_with_the_demands():
         ("1/1/1/200M", [], "1..99"),
         ("1/1/1/1ML", ["big=2"], "low_cost=0.06"),
         ("1/1/1/1ML", ["low_cost=-1"], "low_cost=0.06"),
+        (None, ["nonsense"], "low_cost=0.06"),
+        (None, ["normal=0.5"], "give it with --topo"),
+        ("1/1/1/2M", ["normal=0.5"], "--cores normal=0.5: 1/1/1/2M has no such nodes that 1/1/1/1M lacks"),
+        ("1/1/1/1ML", ["low_cost=0.06", "normal=0.5"], "--cores normal=0.5"),
     ],
 )
 def test_what_cannot_be_predicted_is_refused(store, topo, cores, words):
@@ -178,6 +182,24 @@ def test_a_node_type_that_is_nowhere_is_asked_for(tmp_path):
         predicted(tmp_path, SWEEP, "1/1/1/1ML", [], None)
     (answer,) = predicted(tmp_path, SWEEP, "1/1/1/1ML", ["low_cost=0.06"], None)["what_if"]
     assert answer["bottleneck"] == "db"
+
+
+def test_cores_of_a_node_type_are_those_of_the_same_system_and_place(tmp_path):
+    mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000, 3000))
+    elsewhere = mesh.write_sweep(tmp_path, "1/1/1/1ML", loads=(200, 400), name="elsewhere")
+    trials = read_table(tmp_path, "trials", elsewhere)
+    write_table(tmp_path, "trials", elsewhere, trials.assign(target="hosts"))
+    with pytest.raises(DataError, match="give --cores low_cost=CORES"):
+        predicted(tmp_path, SWEEP, "1/1/1/1ML", [], None)
+    mesh.write_sweep(tmp_path, "1/1/1/1ML", loads=(200, 400))
+    (answer,) = predicted(tmp_path, SWEEP, "1/1/1/1ML", [], None)["what_if"]
+    other = mesh.write_sweep(tmp_path, "1/1/1/2ML", loads=(200, 400))
+    nodes = read_table(tmp_path, "nodes", other)
+    write_table(tmp_path, "nodes", other, nodes.assign(cpu_cores=2 * nodes["cpu_cores"]))
+    with pytest.raises(DataError, match="different cores .*0.06 in .* and 0.12 in .*give --cores low_cost=CORES"):
+        predicted(tmp_path, SWEEP, "1/1/1/1ML", [], None)
+    (given,) = predicted(tmp_path, SWEEP, "1/1/1/1ML", ["low_cost=0.06"], None)["what_if"]
+    assert given["max_throughput_per_s"] == pytest.approx(answer["max_throughput_per_s"])
 
 
 def test_a_sweep_that_is_saturated_from_its_first_load_is_refused_by_name_of_the_tier(tmp_path):

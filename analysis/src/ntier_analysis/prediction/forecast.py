@@ -133,6 +133,13 @@ def what_if(
     return answers
 
 
+def new_type(measured: str, wanted: str, order: str = "") -> str | None:
+    """Type of node that the last tier has in the wanted topology only; None if it stays the same. order: as in
+    `what_if`."""
+    low_cost = [_layout(topology, order).letters.endswith(LOW_COST) for topology in (measured, wanted)]
+    return None if low_cost[0] == low_cost[1] else "low_cost" if low_cost[1] else "normal"
+
+
 def _changes(
     tiers: list[TierDemand], measured: str, wanted: str, cores: dict[str, float], order: str
 ) -> dict[str, Change]:
@@ -143,15 +150,15 @@ def _changes(
             f"topology {wanted}: demands measured on {measured} say nothing of another DBMS; measure a topology with "
             f"that DBMS, or use the letter {letter}"
         )
-    nodes, low_cost = dict(new.nodes), new.letters.endswith(LOW_COST)
+    nodes, kind = dict(new.nodes), new_type(measured, wanted, order)
     changes = {}
     for tier in tiers:
         size = tier.cores
-        if tier.tier == new.nodes[-1][0] and old.letters.endswith(LOW_COST) != low_cost:
-            kind = "low_cost" if low_cost else "normal"
+        if tier.tier == new.nodes[-1][0] and kind is not None:
             if kind not in cores:
                 raise DataError(
-                    f"node type {kind}: its CPU capacity is in no sweep of this store; give --cores {kind}=CORES"
+                    f"node type {kind}: its CPU capacity is in no sweep of this store with the same system, target and "
+                    f"scale; give --cores {kind}=CORES"
                 )
             size = cores[kind]
         changes[tier.tier] = Change(nodes[tier.tier], size)

@@ -16,20 +16,24 @@ from ntier_analysis.contracts.system import LoadModel, System
 from ntier_analysis.described import order_of, system_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import tier_demands
-from ntier_analysis.prediction.forecast import Forecast, WhatIf, beyond, caveats, forecast, what_if
+from ntier_analysis.prediction.forecast import Forecast, WhatIf, beyond, caveats, forecast, new_type, what_if
 from ntier_analysis.prediction.jmva import jmva
 from ntier_analysis.prediction.model import station
+from ntier_analysis.setting import differing
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
-from ntier_analysis.wording import counted
+from ntier_analysis.wording import counted, join
 
 Json = dict[str, Any]
 
 
 def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: Path | None) -> Json:
-    """The document of `predict --json`. Raises DataError for an unknown sweep, topology or node type, and if the
-    sweep's loads do not tell the demands."""
+    """The document of `predict --json`. Raises DataError for an unknown sweep, topology or node type, for cores of a
+    type that the topology does not need, and if the sweep's loads do not tell the demands."""
+    given = dict(_cores(text) for text in cores)
+    if given and topo is None:
+        raise DataError("--cores is for another topology; give it with --topo")
     if jmt is not None:
         check_file(jmt, "--jmt")
     if sweep not in sweeps(store):
@@ -68,8 +72,12 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
     if topo is not None:
         order = order_of(trials)
         wanted = _as_written(topo) if order == TIERS else topo
-        sizes = _known_cores(store, scale, order[-1]) | dict(_cores(text) for text in cores)
-        found = what_if(tiers, str(first["topology"]), wanted, writes, sizes, ",".join(order))
+        measured, names = str(first["topology"]), ",".join(order)
+        kind = new_type(measured, wanted, names)
+        for unused in (k for k in given if k != kind):
+            raise DataError(f"--cores {unused}={given[unused]:g}: {wanted} has no such nodes that {measured} lacks")
+        sizes = given if given or kind is None else _known_cores(store, trials, kind, order[-1])
+        found = what_if(tiers, measured, wanted, writes, sizes, names)
         document["what_if"] = [_of_what_if(w) for w in found]
     return document | {"caveats": caveats(mix, writes, scale)}
 
@@ -91,15 +99,20 @@ def _as_written(topo: str) -> str:
         raise DataError(str(error)) from None
 
 
-def _known_cores(store: Path, scale: float, deepest: str) -> dict[str, float]:
-    """CPU capacity of each type of node in the deepest tier in the store's sweeps of the same scale."""
-    known = {}
+def _known_cores(store: Path, trials: pd.DataFrame, kind: str, deepest: str) -> dict[str, float]:
+    """CPU capacity of a type of node in the deepest tier, by the store's sweeps with the system, target and scale of
+    `trials`; empty if they have none. Raises DataError if they have several."""
+    known: dict[float, str] = {}
     for sweep in sweeps(store):
-        scales = read_table(store, "trials", sweep, columns=["scale"])["scale"]
-        if len(scales) and scales.iloc[0] == scale:
+        others = read_table(store, "trials", sweep)
+        if len(others) and not differing(trials, others, ("system", "target", "scale")):
             rows = read_table(store, "nodes", sweep, columns=["tier", "node_type", "cpu_cores"]).dropna()
-            known |= {t: float(c) for tier, t, c in rows.itertuples(index=False) if tier == deepest}
-    return known
+            mine = rows[(rows["tier"] == deepest) & (rows["node_type"] == kind)]
+            known |= dict.fromkeys(mine["cpu_cores"].astype(float), sweep)
+    if len(known) > 1:
+        told = join([f"{cores:g} in {sweep}" for cores, sweep in known.items()])
+        raise DataError(f"node type {kind}: its nodes have different cores ({told}); give --cores {kind}=CORES")
+    return dict.fromkeys([kind], next(iter(known))) if known else {}
 
 
 def _cores(text: str) -> tuple[str, float]:

@@ -28,7 +28,7 @@ SWEEP = ""  # empty: the first sweep of the store
 store = na.Store(STORE)
 sweep = store.sweep(SWEEP or store.sweeps[0])
 display(sweep.verdict)
-display(Markdown("; ".join(sweep.verdict.migration) or "The bottleneck does not change over the loads."))
+display(Markdown(sweep.verdict.migration_sentence))
 
 # %% [markdown]
 # ## Verdict of each load

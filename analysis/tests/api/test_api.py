@@ -178,6 +178,31 @@ def test_the_lowest_load_is_that_of_what_the_sweep_is_over(store, sweep, tmp_pat
         sleeping.by_interaction(5.5)
 
 
+def told(*trials: tuple[int, list[str]], migration: list[dict] | None = None, valid: bool = True) -> str:
+    """What a verdict says of the bottleneck over its loads. trials: users, and what is named there."""
+    limits = {n: dict(zip(("tier", "resource"), n.split(), strict=True)) for _, names in trials for n in names}
+    rows = [
+        {"factor_value": users, "valid": valid, "bottlenecks": [limits[n] for n in names]} for users, names in trials
+    ]
+    return na.Verdict({"migration": migration or [], "trials": rows}, 1.0).migration_sentence
+
+
+def test_a_bottleneck_that_one_load_names_is_not_called_unchanged():
+    unknown = "Whether the bottleneck changes over the loads is not known: "
+    assert told((10, []), (20, [])) == f"{unknown}0 of 2 valid loads name one."
+    assert told((10, []), (20, ["db cpu"])) == f"{unknown}1 of 2 valid loads names one."
+    assert told((20, ["db cpu"]), (20, ["db cpu"])) == f"{unknown}1 of 1 valid load names one."
+    assert told((10, ["db cpu"]), (20, ["db cpu"]), valid=False) == f"{unknown}0 of 0 valid loads name one."
+    assert told((5, []), (10, ["db cpu"]), (20, ["db cpu"])) == (
+        "The bottleneck does not change over the 2 loads that name one: db CPU."
+    )
+    assert "do not all name the same: app CPU and db CPU." in told((10, ["db cpu"]), (20, ["app cpu"]))
+    move = {"from": {"tier": "db", "resource": "cpu"}, "to": {"tier": "db", "resource": "disk"}}
+    assert told(migration=[move | {"from_users": 10, "to_users": 20}]) == (
+        "The bottleneck migrates from db CPU at 10 users to db disk at 20 users."
+    )
+
+
 # ---- errors --------------------------------------------------------------------------------------------------------
 
 

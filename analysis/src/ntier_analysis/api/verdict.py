@@ -9,7 +9,17 @@ from typing import Any
 import pandas as pd
 
 from ntier_analysis.api import html
-from ntier_analysis.report.words import NEXT, migrations, named, rate, resource, rounded, share, verdict_sentence
+from ntier_analysis.report.words import (
+    NEXT,
+    migration_sentence,
+    migrations,
+    named,
+    rate,
+    resource,
+    rounded,
+    share,
+    verdict_sentence,
+)
 from ntier_analysis.wording import counted
 
 
@@ -139,6 +149,16 @@ class Verdict:
         []
         """
         return migrations(self._document)
+
+    @property
+    def migration_sentence(self) -> str:
+        """Whether the bottleneck changes over the loads; that is not known unless two loads or more name one.
+
+        >>> import ntier_analysis as na
+        >>> na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").verdict.migration_sentence
+        'The bottleneck does not change over the ... loads that name one: db CPU.'
+        """
+        return migration_sentence(self._document)
 
     @property
     def analysis_version(self) -> str:

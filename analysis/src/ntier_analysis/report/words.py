@@ -159,6 +159,30 @@ def migrations(verdict: dict) -> list[str]:
     return [f"the bottleneck migrates from {end(m, 'from')} to {end(m, 'to')}" for m in verdict["migration"]]
 
 
+def migration_sentence(verdict: dict) -> str:
+    """Whether the bottleneck changes over the loads; not known unless two loads or more name one."""
+    if verdict["migration"]:
+        return sentence("; ".join(migrations(verdict)))
+    by_load: dict[float, set[str]] = {}
+    for trial in verdict["trials"]:
+        if trial["valid"]:
+            by_load.setdefault(trial["factor_value"], set()).update(_limit(b) for b in trial["bottlenecks"])
+    named = [names for names in by_load.values() if names]
+    if len(named) < 2:
+        names = "names" if len(named) == 1 else "name"
+        return (
+            f"Whether the bottleneck changes over the loads is not known: {len(named)} of "
+            f"{counted(len(by_load), 'valid load')} {names} one."
+        )
+    same = sorted(set.intersection(*named))
+    if all(names == set(same) for names in named):
+        return f"The bottleneck does not change over the {len(named)} loads that name one: {join(same)}."
+    return (
+        f"No change of the bottleneck is shown, but the {len(named)} loads that name one do not all name the same: "
+        f"{join(sorted(set.union(*named)))}."
+    )
+
+
 def scale_sentence(scale: float) -> str:
     """What the scale means for the reader; empty at scale 1."""
     if scale == 1.0:

@@ -99,6 +99,16 @@ def test_ratio_says_by_how_much_and_whether_it_is_the_same(found):
     drawing = maps.ratio_map(ratio, "r", "low-cost / normal")
     assert any(re.fullmatch(r"0\.3\d ▼", t) for t in texts(drawing))
     assert drawing.data.set_index(["databases", "application_servers"]).loc[(1, 1), "relation"] == "lower"
+    assert drawing.caption.endswith("Nominal maxima, all at scale 0.2.")
+
+
+def test_a_ratio_of_two_scales_says_what_it_assumes(found):
+    ten = {k: [replace(c, scale=0.1) if c.topology.low_cost else c for c in v] for k, v in found.maps.items()}
+    (ratio,) = ratios(replace(found, maps=ten))
+    caption = maps.ratio_map(ratio, "r", "low-cost / normal").caption
+    assert caption.endswith(
+        "Nominal maxima of scales 0.1 and 0.2: a ratio assumes that CPU per interaction does not depend on the scale."
+    )
 
 
 def bounded(found: Campaign, wanted) -> Campaign:

@@ -56,12 +56,14 @@ def _neighbours(cells: list[Cell]) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class RatioMap:
-    """Two maps that differ in `aspect`, compared place by place: `pairs` maps (x, y) -> other / reference."""
+    """Two maps that differ in `aspect`, compared place by place: `pairs` maps (x, y) -> other / reference. `scales`: of
+    the sweeps compared."""
 
     aspect: str
     reference: MapKey
     other: MapKey
     pairs: dict[tuple[int, int], Pair]
+    scales: tuple[float, ...]
 
 
 def ratios(campaign: Campaign) -> list[RatioMap]:
@@ -78,7 +80,8 @@ def ratios(campaign: Campaign) -> list[RatioMap]:
             both = (*first.values(), *second.values())
             wanted = [(second[p].sweep, first[p].sweep) for p in places]
             pairs = compare_pairs({c.sweep: c.estimate for c in both}, wanted, bounds=_bounds(both))
-            result.append(RatioMap(aspect, a, b, dict(zip(places, pairs, strict=True))))
+            scales = tuple(sorted({cells[p].scale for p in places for cells in (first, second)}))
+            result.append(RatioMap(aspect, a, b, dict(zip(places, pairs, strict=True)), scales))
     return result
 
 

@@ -18,7 +18,7 @@ from ntier_analysis.campaign.compare import Groups, RatioMap
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import COLUMN_IN, PAGE_IN, styled, tier_order
 from ntier_analysis.statistics.groups import MARGIN, Pair
-from ntier_analysis.wording import counted, ends
+from ntier_analysis.wording import counted, ends, join
 
 TINTS = ("#eef7fc", "#b9e5d3", "#9ec1e6", "#d6743c")
 """Of the tiers in their order: tints of their colours that also differ in grey (246, 214, 187, 139 of 255), black text
@@ -182,9 +182,16 @@ def ratio_map(ratio: RatioMap, name: str, label: str) -> Drawing:
         f"Maximum throughput, {label}: ratio with 95 % interval (Welch's t on logarithms). = : the same within "
         f"{100 * MARGIN:g} %; ▲▼: different at 5 %, both corrected by Holm over the n = {len(rows)} places; "
         "?: undecided; ≥ or ≤: one of the two maxima is a lower bound, which decides on its side only. "
-        "Nominal maxima: their ratio does not depend on the scale."
+        f"{_scales(ratio.scales)}"
     )
     return Drawing(name, figure, _ratio_finding(ratio, label), caption, pd.DataFrame(rows, columns=columns))
+
+
+def _scales(scales: tuple[float, ...]) -> str:
+    if len(scales) == 1:
+        return f"Nominal maxima, all at scale {scales[0]:g}."
+    named = join([f"{s:g}" for s in scales])
+    return f"Nominal maxima of scales {named}: a ratio assumes that CPU per interaction does not depend on the scale."
 
 
 def _ratio_finding(ratio: RatioMap, label: str) -> str:

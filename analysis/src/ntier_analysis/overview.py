@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ntier_analysis.campaign.costs import ALIKE
 from ntier_analysis.contracts import Topology, TopologyError
 from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.described import factor_of
@@ -24,7 +25,8 @@ def overview(store: Path) -> pd.DataFrame:
     words, what else must be equal in sweeps that are set side by side), valid (trials), verdict, bottleneck,
     max_throughput_per_s with low, high (measured, 1/s) and at_least, nominal_per_s (divided by the scale), knee_users,
     users_within_slo (highest load of which all valid trials keep 95 % within the objective; NaN without
-    one)."""
+    one), work (in words, what an interaction and its arrival are: mix, system, data, think time, ...; maxima of equal
+    work can be ranked)."""
     rows = [_row(store, as_json(v)) for v in verdicts(store, [])]
     frame = pd.DataFrame(rows)
     return frame.astype({name: float for name in NUMBERS if name in frame})  # also where no sweep has any
@@ -53,6 +55,7 @@ def _row(store: Path, verdict: dict) -> dict:
         "nominal_per_s": None if rate is None else rate / scale,
         "knee_users": verdict["knee_users"],
         "users_within_slo": _within_slo(trials),
+        "work": ", ".join(as_text(values) for _, values in setting(trials, ("mix", *ALIKE))),
     }
 
 

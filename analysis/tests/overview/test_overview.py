@@ -73,7 +73,9 @@ def test_what_is_lacking_is_said(frame):
 
 def test_figures_say_what_they_show(frame):
     drawing = figures.maxima(frame)
-    assert re.fullmatch(rf"{SWEEP} reaches the most: 577 \[\d+, \d+\] interactions/s \(nominal\)\.", drawing.finding)
+    top = rf"{SWEEP} with 577 \[\d+, \d+\] interactions/s \(nominal\)"
+    rest = r", and 2 others may reach as much\. Of 2 sweeps only a lower bound is known\."
+    assert re.fullmatch(f"Highest measured maximum: {top}{rest}", drawing.finding)
     assert "of the knee's users" in figures.reach(frame).finding
     nothing = frame.assign(nominal_per_s=np.nan, users_within_slo=np.nan, knee_users=np.nan)
     assert figures.maxima(nothing).finding == "No sweep has a maximum throughput."
@@ -84,11 +86,31 @@ def test_figures_say_what_they_show(frame):
 def test_a_lower_bound_has_no_upper_end(frame):
     bound = frame.assign(at_least=True)
     drawing = figures.maxima(bound)
-    assert re.search(r": at least 577 \[\d+, ∞\) interactions/s", drawing.finding)
+    assert re.search(r" with at least 577 \[\d+, ∞\) interactions/s", drawing.finding)
     bars = [c.get_segments()[0] for c in drawing.figure.axes[0].collections]
     assert [bar[1][0] for bar in bars] == pytest.approx(drawing.data["nominal_per_s"].tolist())
     unknown = bound.assign(low=np.nan, high=np.nan)
-    assert ": at least 577 interactions/s" in figures.maxima(unknown).finding
+    assert " with at least 577 interactions/s" in figures.maxima(unknown).finding
+
+
+def test_maxima_of_other_work_are_not_ranked_and_clear_ones_have_no_rival(frame):
+    clear = figures.maxima(frame.assign(at_least=False, high=frame["max_throughput_per_s"])).finding
+    assert clear.endswith("interactions/s (nominal).")
+    other = figures.maxima(frame.assign(work=["browse_only", "read_write", "read_write"])).finding
+    assert other.startswith("Highest measured maximum of 2 kinds of work, which are not ranked among each other: ")
+    assert f"; {SWEEP} with 577 " in other
+
+
+def test_the_knee_of_a_lower_bound_is_hollow_and_no_part_of_the_median(frame):
+    rows = frame.assign(knee_users=[4000.0, 1000.0, 1000.0], users_within_slo=[3000.0, 1000.0, 1000.0])
+    drawing = figures.reach(rows)
+    assert drawing.finding.startswith("The objective is kept up to 75 % of the knee's users (median over 1 sweep)")
+    knees = {line.get_label(): line for line in drawing.figure.axes[0].lines}
+    assert np.isfinite(knees["knee"].get_xdata()).sum() == 1
+    assert np.isfinite(knees["knee, at least"].get_xdata()).sum() == 2
+    assert knees["knee, at least"].get_markerfacecolor() == "none"
+    only = figures.reach(rows.assign(at_least=True)).finding
+    assert only == "Of the knees of 3 sweeps only lower bounds are known."
 
 
 def test_a_sweep_without_a_maximum_has_no_lower_bound(frame):

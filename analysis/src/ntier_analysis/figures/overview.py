@@ -40,12 +40,28 @@ def maxima(frame: pd.DataFrame) -> Drawing:
         axes.set(xlabel="maximum throughput [interactions/s, nominal]", xlim=(0, 1.25 * axes.get_xlim()[1]))
     finding = "No sweep has a maximum throughput." if frame["valid"].any() else "No sweep has a valid trial."
     if len(rows):
-        finding = f"{rows['sweep'].iloc[-1]} reaches the most: {_maximum(rows.iloc[-1])} interactions/s (nominal)."
+        tops = [_highest(kind) for _, kind in rows.groupby("work", sort=False)]
+        ranked = "" if len(tops) == 1 else f" of {len(tops)} kinds of work, which are not ranked among each other"
+        finding = f"Highest measured maximum{ranked}: {'; '.join(tops)}. {_bounds(int(rows['at_least'].sum()))}".rstrip()
     caption = (
         "Pooled plateau of each sweep with its 95 % interval, divided by the scale; arrow: a lower bound, whose "
         "interval has no upper end; colour: the tier that limits."
     )
     return Drawing("maxima", figure, finding, caption, rows)
+
+
+def _highest(rows: pd.DataFrame) -> str:
+    """Of sweeps of equal work, the one with the largest maximum, and how many may reach as much."""
+    others, top = rows.iloc[:-1], rows.iloc[-1]
+    ends_at = (others["high"] / others["scale"]).mask(others["at_least"], math.inf)
+    begins = top["low"] / top["scale"]
+    rivals = int((~(ends_at < begins)).sum())  # an unknown end may lie anywhere
+    beside = f", and {counted(rivals, 'other')} may reach as much" if rivals else ""
+    return f"{top['sweep']} with {_maximum(top)} interactions/s (nominal){beside}"
+
+
+def _bounds(n: int) -> str:
+    return f"Of {counted(n, 'sweep')} only a lower bound is known." if n else ""
 
 
 def _maximum(row: pd.Series) -> str:
@@ -58,7 +74,8 @@ def _maximum(row: pd.Series) -> str:
 
 
 def reach(frame: pd.DataFrame) -> Drawing:
-    """For each sweep the users at the knee, and the highest load that keeps the objective of the response time.
+    """For each sweep the users at the knee (hollow: a lower bound), and the highest load that keeps the objective of
+    the response time.
 
     frame: as of `maxima`."""
     known = frame.dropna(subset=["knee_users", "users_within_slo"], how="all")
@@ -67,14 +84,21 @@ def reach(frame: pd.DataFrame) -> Drawing:
         figure = Figure(figsize=(PAGE_IN, 1.1 + 0.32 * max(len(rows), 1)))
         axes = figure.subplots()
         places = range(len(rows))
-        axes.plot(rows["knee_users"].astype(float), places, "ko", label="knee")
+        knees = rows["knee_users"].astype(float)
+        axes.plot(knees.mask(rows["at_least"]), places, "ko", label="knee")
+        if (rows["at_least"] & knees.notna()).any():
+            hollow = {"label": "knee, at least", "markerfacecolor": "none"}
+            axes.plot(knees.where(rows["at_least"]), places, "ko", **hollow)
         objective = "95 % within the objective"
         axes.plot(rows["users_within_slo"].astype(float), places, "|", color="#d55e00", markersize=14, label=objective)
         axes.set_yticks(places, rows["sweep"])
         axes.set(xlabel=axis_label(), xlim=(0, None), ylim=(-0.6, max(len(rows), 1) - 0.4))
-        figure.legend(loc="outside lower center", ncols=2)
-    both = rows.dropna(subset=["knee_users", "users_within_slo"])
+        figure.legend(loc="outside lower center", ncols=3)
+    known = rows.dropna(subset=["knee_users", "users_within_slo"])
+    both = known[~known["at_least"]]
     finding = "No sweep has both a knee and an objective."
+    if len(known) and both.empty:
+        finding = f"Of the knees of {counted(len(known), 'sweep')} only lower bounds are known."
     if len(both):
         share = (both["users_within_slo"] / both["knee_users"].astype(float)).median()
         finding = (
@@ -83,6 +107,6 @@ def reach(frame: pd.DataFrame) -> Drawing:
         )
     caption = (
         "Bar: highest measured load at which 95 % of the interactions keep the objective. Dot: the knee, where "
-        "N/(Z+R0) reaches the maximum throughput."
+        "N/(Z+R0) reaches the maximum throughput; hollow: a lower bound, which the median leaves out."
     )
     return Drawing("reach", figure, finding, caption, rows)

@@ -254,8 +254,8 @@ def campaign(cells: Iterable[Cell], *, join_names: bool = False) -> Campaign:
     single = [c for c in mapped.cells if c.estimate is not None and c.repetitions < 2]
     if single:
         warnings.append(
-            f"Measured only once: {len(single)} of {counted(len(mapped.cells), 'topology')}. The intervals and tests of "
-            "their maxima cover differences between trials of one deployment, not differences between deployments "
+            f"Measured only once: {len(single)} of {counted(len(mapped.cells), 'topology')}. The intervals and tests "
+            "of their maxima cover differences between trials of one deployment, not differences between deployments "
             "(repeat with REPS=3)."
         )
     return replace(mapped, warnings=warnings)

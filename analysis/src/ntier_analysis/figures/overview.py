@@ -42,7 +42,8 @@ def maxima(frame: pd.DataFrame) -> Drawing:
     if len(rows):
         tops = [_highest(kind) for _, kind in rows.groupby("work", sort=False)]
         ranked = "" if len(tops) == 1 else f" of {len(tops)} kinds of work, which are not ranked among each other"
-        finding = f"Highest measured maximum{ranked}: {'; '.join(tops)}. {_bounds(int(rows['at_least'].sum()))}".rstrip()
+        bounds = _bounds(int(rows["at_least"].sum()))
+        finding = f"Highest measured maximum{ranked}: {'; '.join(tops)}.{bounds}"
     caption = (
         "Pooled plateau of each sweep with its 95 % interval, divided by the scale; arrow: a lower bound, whose "
         "interval has no upper end; colour: the tier that limits."
@@ -61,7 +62,7 @@ def _highest(rows: pd.DataFrame) -> str:
 
 
 def _bounds(n: int) -> str:
-    return f"Of {counted(n, 'sweep')} only a lower bound is known." if n else ""
+    return f" Of {counted(n, 'sweep')} only a lower bound is known." if n else ""
 
 
 def _maximum(row: pd.Series) -> str:

@@ -262,11 +262,11 @@ def prediction(forecast: Forecast | str, scale: float, verdict: dict) -> str:
     best, off = forecast.at_loads.maximum, forecast.errors
     nominal = "" if scale == 1.0 else f" (nominal {interval(*(v / scale for v in (best.value, best.low, best.high)))})"
     because = beyond(verdict)
+    loads = counted(forecast.loads["users"].nunique(), "load")
     limit = f"limited by the {best.tier} tier" if not because else f"which is an upper bound: {because}"
     text = (
         f"The exact closed model of these demands has its maximum at {interval(best.value, best.low, best.high)} "
         f"interactions/s{nominal}, {limit}. It misses the measured throughput by "
-        f"{100 * off.throughput:.1f} % on average over {counted(forecast.loads['users'].nunique(), 'load')} and the response time by "
-        f"{100 * off.response:.0f} %"
+        f"{100 * off.throughput:.1f} % on average over {loads} and the response time by {100 * off.response:.0f} %"
     )
     return text + ("." if math.isnan(off.plateau) else f"; its maximum is {100 * off.plateau:+.1f} % off the plateau.")

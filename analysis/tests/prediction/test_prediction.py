@@ -196,7 +196,7 @@ def test_cores_of_a_node_type_are_those_of_the_same_system_and_place(tmp_path):
     other = mesh.write_sweep(tmp_path, "1/1/1/2ML", loads=(200, 400))
     nodes = read_table(tmp_path, "nodes", other)
     write_table(tmp_path, "nodes", other, nodes.assign(cpu_cores=2 * nodes["cpu_cores"]))
-    with pytest.raises(DataError, match="different cores .*0.06 in .* and 0.12 in .*give --cores low_cost=CORES"):
+    with pytest.raises(DataError, match=r"different cores .*0\.06 in .* and 0\.12 in .*give --cores low_cost=CORES"):
         predicted(tmp_path, SWEEP, "1/1/1/1ML", [], None)
     (given,) = predicted(tmp_path, SWEEP, "1/1/1/1ML", ["low_cost=0.06"], None)["what_if"]
     assert given["max_throughput_per_s"] == pytest.approx(answer["max_throughput_per_s"])

@@ -12,8 +12,8 @@ from pathlib import Path
 import pandas as pd
 
 from ntier_analysis.campaign.cells import Campaign, Cell
-from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.contracts.files import read_json
+from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.errors import DataError
 from ntier_analysis.setting import MUST_EQUAL, as_text
 from ntier_analysis.statistics.throughput import at_load

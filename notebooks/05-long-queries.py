@@ -43,8 +43,7 @@ for sweep in [s for s in store if MIX in set(s.trials["mix"])]:
 
 # %%
 for sweep in store:
-    lines = [f"* {text}" for text in sweep.chains]
-    display(Markdown(f"{sweep.name}\n\n" + ("\n".join(lines) or "nothing moves with the disk of a database")))
+    display(Markdown(f"{sweep.name}\n\n" + "\n".join(f"* {text}" for text in sweep.chains)))
 
 # %% [markdown]
 # ## All interactions of each sweep's lowest load

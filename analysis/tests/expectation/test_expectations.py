@@ -1,5 +1,6 @@
 """`ntier-analysis check`: expectations hold, do not hold, or cannot be decided."""
 
+import itertools
 import json
 import math
 import shutil
@@ -21,9 +22,9 @@ from ntier_analysis.expectation.expressions import Others, evaluate
 from ntier_analysis.expectation.quantities import read_facts
 from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import saturation
-from ntier_analysis.statistics.chains import Step
+from ntier_analysis.statistics.chains import Link, Step
 from ntier_analysis.store.tables import read_table, write_table
-from ntier_analysis.verdict.moves import Chain
+from ntier_analysis.verdict.moves import SOURCES, Chain, Looked
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
 
@@ -234,27 +235,39 @@ def test_the_cores_of_a_tier_that_limits_decide_nothing(store, facts):
     assert evaluate("cores(db) >= 0.01", facts[SWEEP], store).outcome == "undecided"
 
 
+def seen(node: str, *steps: Step, worth: float = 1000.0, measured=frozenset(SOURCES)) -> Looked:
+    """A database whose series correlate only along the steps."""
+    linked = {frozenset((s.before, s.name)): s.r for s in steps}
+    pairs = itertools.combinations(sorted(SOURCES), 2)
+    every = [Link(a, b, linked.get(frozenset((a, b)), 0.0), 0.0, worth) for a, b in pairs]
+    return Looked(Chain(node, list(steps), [], 2), measured, every, 40)
+
+
 def test_trials_are_counted_in_which_all_moves_with_one_disk(store, facts, monkeypatch):
     """Queue and statements at db1, CPU only at db2: no node has all three."""
     trials = facts[SWEEP].trials
     here = set(trials.loc[(trials["users"] == 8000) & trials["valid"].astype(bool), "trial"])
-    first = Chain("db1", [Step("disk", "queue", 0.6, 1), Step("queue", "statements", -0.5, -1)], [], 2)
-    second = Chain("db2", [Step("disk", "queue", 0.6, 1), Step("queue", "cpu", -0.5, -1)], [], 2)
-    monkeypatch.setattr(with_disk, "chains", lambda *_: {trial: [first, second] for trial in here})
-    monkeypatch.setattr(with_disk, "_with_disks", lambda *_: here)
+    first = Step("disk", "queue", 0.6, 1), Step("queue", "statements", -0.5, -1)
+    second = Step("disk", "queue", 0.6, 1), Step("queue", "cpu", -0.5, -1)
     n = len(here)
     assert n
 
-    def outcome(text):
+    def outcome(text, **known):
+        nodes = [seen("db1", *first, **known), seen("db2", *second, **known)]
+        monkeypatch.setattr(with_disk, "with_disks", lambda *_: dict.fromkeys(here, nodes))
         return evaluate(text, facts[SWEEP], store).outcome
 
     assert outcome(f"with_disk(8000 queue up) == {n}") == "holds"
     assert outcome(f"with_disk(8000 queue up and statements down) == {n}") == "holds"
     assert outcome("with_disk(8000 statements down and cpu down) == 0") == "holds"
     assert outcome("with_disk(8000 queue down) >= 1") == "does not hold"
-    monkeypatch.setattr(with_disk, "_with_disks", lambda *_: set())  # then there may have been such a one
-    assert outcome("with_disk(8000 queue down) >= 1") == "undecided"
-    assert outcome("with_disk(8000 queue up) >= 1") == "holds"
+    short, dark = {"worth": 20.0}, {"measured": frozenset(SOURCES) - {"cpu"}}
+    for unknown in (short, dark):  # that no link is significant does not show that there is none
+        assert outcome("with_disk(8000 statements down and cpu down) == 0", **unknown) == "undecided"
+        assert outcome("with_disk(8000 cpu up) >= 1", **unknown) == "undecided"
+        assert outcome("with_disk(8000 queue up) >= 1", **unknown) == "holds"
+    monkeypatch.setattr(with_disk, "with_disks", lambda *_: {})
+    assert evaluate("with_disk(8000 queue up) == 0", facts[SWEEP], store).outcome == "undecided"
 
 
 # ---- claims of a paper -----------------------------------------------------------------------------------------------

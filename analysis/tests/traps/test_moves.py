@@ -10,7 +10,7 @@ from detector.network import TIERS, Network, Run, Station, simulate
 from detector.plan import Case, View, turns
 from networks import plan
 from ntier_analysis.statistics.chains import Link, Step, chain, linked, links, pairs, tree
-from ntier_analysis.verdict.moves import disk_chains, moves
+from ntier_analysis.verdict.moves import long_chains, looked_at, moves
 from ntier_analysis.verdict.saturation import saturations
 
 pytestmark = pytest.mark.whole
@@ -78,7 +78,7 @@ def _rate(record: np.ndarray, cells: np.ndarray) -> np.ndarray:
 def test_the_chain_of_long_reads_is_found_without_being_told():
     """disk up, queue up, statements down, CPU down, on databases whose CPU has room."""
     run = simulate(long_reads(0.006, "least_pending"), 330, 20.0, RUN_S, 3)
-    chains = disk_chains(samples_of(run), [f"db{i + 1}" for i in range(4)], run.ramp_s, run.end_s)
+    chains = long_chains(looked_at(samples_of(run), [f"db{i + 1}" for i in range(4)], run.ramp_s, run.end_s))
     assert len(chains) >= 2
     for one in chains:
         assert one.turned_away, one.text
@@ -89,14 +89,14 @@ def test_the_chain_of_long_reads_is_found_without_being_told():
 def test_where_there_is_one_database_no_balancer_turned_away():
     """The same signs, but nowhere to turn to."""
     run = simulate(long_reads(0.006, "least_pending"), 330, 20.0, RUN_S, 3)
-    alone = [disk_chains(samples_of(run), [f"db{i + 1}"], run.ramp_s, run.end_s) for i in range(4)]
+    alone = [long_chains(looked_at(samples_of(run), [f"db{i + 1}"], run.ramp_s, run.end_s)) for i in range(4)]
     assert sum(len(chains) for chains in alone) >= 2
     assert not any(one.turned_away for chains in alone for one in chains)
 
 
 def test_a_balancer_that_does_not_look_is_not_turned():
     run = simulate(long_reads(0.006, "round_robin"), 330, 20.0, RUN_S, 3)
-    chains = disk_chains(samples_of(run), [f"db{i + 1}" for i in range(4)], run.ramp_s, run.end_s)
+    chains = long_chains(looked_at(samples_of(run), [f"db{i + 1}" for i in range(4)], run.ramp_s, run.end_s))
     assert not any(one.turned_away for one in chains), [one.text for one in chains]
 
 

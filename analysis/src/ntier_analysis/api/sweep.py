@@ -22,6 +22,7 @@ from ntier_analysis.report.measured import DENSITY_INTERVAL_S
 from ntier_analysis.report.tables import demands, hottest
 from ntier_analysis.store.schema import PHASES
 from ntier_analysis.store.tables import read_table
+from ntier_analysis.verdict.moves import sentences
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json, sweep_scale
 from ntier_analysis.wording import counted
@@ -224,9 +225,9 @@ class Sweep:
 
     @property
     def chains(self) -> list[str]:
-        """What moves with the disk of each database, second by second: one sentence for each trial in which anything
-        does."""
-        return [f"{trial}: {chain.text}" for trial, chains in self._data.chains.items() for chain in chains]
+        """What moves with the disk of each database, second by second: one sentence for each trial and database in
+        which anything does, then what is known of the others: no link was found, or nothing was measured."""
+        return sentences(self._data.with_disks)
 
     # ---- figures ----
 

@@ -72,18 +72,19 @@ def chains(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) ->
     """Finds what rises and falls with each database's disk.
 
     Looks at queue, executed statements and CPU, second by second."""
-    from ntier_analysis.store.tables import sweeps as stored
-    from ntier_analysis.verdict.store import chains as of_sweep
+    from ntier_analysis.verdict.moves import sentences
+    from ntier_analysis.verdict.store import chains as chains_of
+    from ntier_analysis.verdict.store import named, with_disks
 
-    chains_of = {name: of_sweep(store, name) for name in sweeps or stored(store)}
+    looked = {name: with_disks(store, name) for name in named(store, sweeps or [])}
     if json:
         import orjson
 
-        print(orjson.dumps(chains_of, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
+        found = {name: chains_of(trials) for name, trials in looked.items()}
+        print(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
         return
-    for sweep, trials in chains_of.items():
-        lines = [f"{sweep}, {trial}: {chain.text}" for trial, linked in trials.items() for chain in linked]
-        print("\n".join(lines) or f"{sweep}: nothing moves with the disk of a database")
+    for sweep, trials in looked.items():
+        print("\n".join(f"{sweep}, {text}" for text in sentences(trials)))
 
 
 @app.command()

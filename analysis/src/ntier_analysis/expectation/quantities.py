@@ -97,7 +97,7 @@ def quantity(name: str, args: str | None, facts: Facts, text: str) -> Quantity:
     if name == "cores":
         return _cores(args, facts, text)
     if name == "with_disk":
-        return with_disk(args, facts.trials, facts.store, facts.sweep, facts.order[-1], text)
+        return with_disk(args, facts.trials, facts.store, facts.sweep, text)
     if args is not None:
         raise DataError(f"expectation {text!r}: {name} takes no argument")
     if name == "invalid_trials":

@@ -11,29 +11,35 @@ import pandas as pd
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.loads import NO_TRIAL, trials_at
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
-from ntier_analysis.store.tables import read_table
-from ntier_analysis.verdict.moves import SOURCES
-from ntier_analysis.verdict.store import chains
+from ntier_analysis.verdict.moves import DISK, SOURCES, Looked
+from ntier_analysis.verdict.store import with_disks
 from ntier_analysis.wording import counted
 
-DISK = "disk"
 MOVES = {"up": 1, "down": -1}
 
 
-def with_disk(args: str | None, trials: pd.DataFrame, store: Path, sweep: str, deepest: str, text: str) -> Quantity:
+def with_disk(args: str | None, trials: pd.DataFrame, store: Path, sweep: str, text: str) -> Quantity:
     """In how many valid trials at a load all that is named moved so with the disk of one node of the deepest tier
-    (`verdict.moves`). A trial whose disks were not measured may be one of them."""
+    (`verdict.moves`). A trial may be one of them unless its samples rule that out at every node: that no link is
+    significant does not suffice."""
     load, _, words = (args or "").strip().partition(" ")
     rows = trials_at("with_disk", load, trials, text)
     wanted = {_move(part, text) for part in words.split(" and ")}
     if rows.empty:
         return Quantity(math.nan, *UNKNOWN, NO_TRIAL)
-    found = chains(store, sweep)
-    named = [str(t) for t in rows["trial"]]
-    seen = [t for t in named if any(wanted <= {(s.name, s.sign) for s in c.steps} for c in found.get(t, []))]
-    n, unknown = len(seen), len(set(named) - set(seen) - _with_disks(store, sweep, deepest))
-    note = f"of {counted(len(named), 'trial')}" + (f"; the disks of {unknown} were not measured" if unknown else "")
-    return Quantity(n, n, n + unknown, note)
+    looked = with_disks(store, sweep)
+    moved = [_moved(looked.get(str(trial), []), wanted) for trial in rows["trial"]]
+    n, open_ = moved.count(True), moved.count(None)
+    note = f"of {counted(len(rows), 'trial')}"
+    if open_:
+        note += f"; {open_} may be one, too: not all was measured at each node, or the run is too short to rule it out"
+    return Quantity(n, n, n + open_, note)
+
+
+def _moved(nodes: list[Looked], wanted: set[tuple[str, int]]) -> bool | None:
+    """Of one trial; None: not known."""
+    found = [node.moved(wanted) for node in nodes]
+    return True if True in found else None if not found or None in found else False
 
 
 def _move(words: str, text: str) -> tuple[str, int]:
@@ -46,10 +52,3 @@ def _move(words: str, text: str) -> tuple[str, int]:
             "with_disk(8000 queue up)"
         )
     return name, MOVES[move]
-
-
-def _with_disks(store: Path, sweep: str, deepest: str) -> set[str]:
-    """Trials in which a disk of the deepest tier was measured."""
-    wanted = [("resource", "=", DISK), ("metric", "in", [m for _, m in SOURCES[DISK]]), ("phase", "=", "run")]
-    rows = read_table(store, "samples", sweep, columns=["trial", "tier"], filters=wanted)
-    return {str(t) for t in rows.loc[rows["tier"] == deepest, "trial"].unique()}

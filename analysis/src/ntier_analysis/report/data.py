@@ -24,8 +24,8 @@ from ntier_analysis.recovery import Recovery, recoveries
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.mix import expected_shares
-from ntier_analysis.verdict.moves import Chain
-from ntier_analysis.verdict.store import chains, verdicts
+from ntier_analysis.verdict.moves import Chain, Looked
+from ntier_analysis.verdict.store import chains, verdicts, with_disks
 from ntier_analysis.verdict.tables import as_json
 
 OWN_COUNTERS = ["questions_per_s", "xact_commit_per_s"]
@@ -63,8 +63,8 @@ class SweepData:
     """Whose counters these are, in words."""
     choices: pd.DataFrame
     """The store's table choices; empty unless the middleware wrote a trace."""
-    chains: dict[str, list[Chain]]
-    """What moves with the disks of the databases, by trial."""
+    with_disks: dict[str, list[Looked]]
+    """What was seen of the databases and their disks, by valid trial."""
     mix_targets: dict[str, float]
     """Share of each interaction in a long walk of the transition table, 0..1; empty if the table is not at hand."""
     samples: pd.DataFrame
@@ -76,6 +76,11 @@ class SweepData:
     """Trials that came from above, which no other frame has; columns of the store's table."""
     stored_users: pd.Series
     """Trial -> its users, also if the sweep is over another factor."""
+
+    @cached_property
+    def chains(self) -> dict[str, list[Chain]]:
+        """What moves with the disks of the databases, by trial."""
+        return chains(self.with_disks)
 
     @cached_property
     def recovery(self) -> list[Recovery]:
@@ -194,7 +199,7 @@ def read_sweep(store: Path, sweep: str, raw: Path | None = None) -> SweepData:
         statements=statements,
         statements_by=statements_by,
         choices=read_table(store, "choices", sweep),
-        chains=chains(store, sweep),
+        with_disks=with_disks(store, sweep),
         verdict=verdict,
         manifests=[t.manifest.model_dump(mode="json") for t in raw_trials],
         mix_targets=_mix_targets(raw_trials),

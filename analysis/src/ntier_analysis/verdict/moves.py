@@ -9,15 +9,26 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.statistics.chains import Link, Step, chain, linked, pairs
+from ntier_analysis.statistics.chains import (
+    MIN_SAMPLES,
+    STRONG,
+    Link,
+    Step,
+    all_pairs,
+    chain,
+    linked,
+    possible,
+)
 from ntier_analysis.verdict.saturation import Saturation, middles
+from ntier_analysis.wording import counted, join
 
 SHORTEST_S = 0.3
 """Saturation that lasts at least this long counts as a turn: three samples at 10 Hz."""
 LENGTHS = 0.01
 """Series of one run that differ by less in length were sampled at the same interval: late samples are lost."""
+DISK = "disk"
 SOURCES = {
-    "disk": (("disk", "utilization_pct"), ("disk", "read_bytes_per_s")),
+    DISK: (("disk", "utilization_pct"), ("disk", "read_bytes_per_s")),
     "queue": (("queue", "threads_running"), ("pool", "pending")),
     "statements": (("query", "questions_per_s"), ("query", "statements_per_s")),
     "cpu": (("cpu", "utilization_pct"),),
@@ -113,13 +124,76 @@ class Chain:
         return signs.get("statements") == -1 and signs.get("cpu") == -1
 
 
-def disk_chains(samples: pd.DataFrame, nodes: list[str], start: float, end: float) -> list[Chain]:
-    """The chain that begins at the disk of each node, where there is one of two links or more.
+@dataclass(frozen=True)
+class Looked:
+    """What was seen of one database in a trial. `chain`: perhaps without a step; `measured`: series with enough values
+    to compare them; `every`: all pairs of series; `run_s`: length of the run, whole seconds."""
+
+    chain: Chain
+    measured: frozenset[str]
+    every: list[Link]
+    run_s: int
+
+    @property
+    def told(self) -> bool:
+        """Whether the disk and anything that could move with it were measured."""
+        return DISK in self.measured and len(self.measured) > 1
+
+    @property
+    def text(self) -> str:
+        return self.chain.text + ("; one link only, no chain" if len(self.chain.steps) == 1 else "")
+
+    def moved(self, wanted: set[tuple[str, int]]) -> bool | None:
+        """Whether all that is named (series, 1 or -1) moved so with the disk. That it did not is only known if all of
+        it was measured, and no chain could reach some of it; else None."""
+        seen = {(step.name, step.sign) for step in self.chain.steps}
+        if wanted <= seen:
+            return True
+        if not {DISK, *(name for name, _ in wanted)} <= self.measured:
+            return None
+        return None if wanted <= seen | possible(self.every, DISK) else False
+
+
+def looked_at(samples: pd.DataFrame, nodes: list[str], start: float, end: float) -> list[Looked]:
+    """Each of the databases, in this order. `samples`: as of `node_series`, perhaps none."""
+    series = [node_series(samples, node, start, end) for node in nodes]
+    every = [all_pairs(one, 1.0) for one in series]
+    links = linked([[pair for pair in pairs if pair.compared] for pairs in every])
+    measured = [{name for name, x in one.items() if np.isfinite(x).sum() >= MIN_SAMPLES} for one in series]
+    return [
+        Looked(Chain(node, chain(own, DISK), own, len(nodes)), frozenset(names), pairs, round(end - start))
+        for node, own, names, pairs in zip(nodes, links, measured, every, strict=True)
+    ]
+
+
+def long_chains(looked: list[Looked]) -> list[Chain]:
+    """Those of two links or more.
 
     The study's section 4: long reads fill a database's disk; its queue grows; the balancer, which counts running
     statements, turns to other replicas; its statements and with them its CPU drop, though the CPU has room."""
-    looked_at = [pairs(node_series(samples, node, start, end), 1.0) for node in nodes]
-    found = [
-        Chain(n, chain(links, "disk"), links, len(nodes)) for n, links in zip(nodes, linked(looked_at), strict=True)
-    ]
-    return [one for one in found if len(one.steps) >= 2]
+    return [one.chain for one in looked if len(one.chain.steps) >= 2]
+
+
+def sentences(looked: dict[str, list[Looked]]) -> list[str]:
+    """What moves with the disks of a sweep's databases, by trial: a sentence for each database and trial with a link,
+    then what is known of the others. Never empty."""
+    every = [(trial, one) for trial, found in looked.items() for one in found]
+    if not every:
+        return ["not known what moves with the disk of a database: no valid trial has one"]
+    said = [f"{trial}: {one.text}" for trial, one in every if one.chain.steps]
+    rest = [(trial, one) for trial, one in every if not one.chain.steps]
+    if quiet := [pair for pair in rest if pair[1].told]:
+        said.append(
+            f"no link was found with the disk of {_named(quiet)}; links below {STRONG:g} are not looked for, and in a "
+            "short run strong ones stay unseen, too"
+        )
+    if dark := [pair for pair in rest if not pair[1].told]:
+        said.append(f"not measured: the disk, or anything that could move with it, of {_named(dark)}")
+    return said
+
+
+def _named(of: list[tuple[str, Looked]]) -> str:
+    """`db1 and db2 (3 trials of 40 s)`."""
+    nodes, lengths = {one.chain.node for _, one in of}, {one.run_s for _, one in of}
+    seconds = " to ".join(str(s) for s in sorted({min(lengths), max(lengths)}))
+    return f"{join(sorted(nodes))} ({counted(len({trial for trial, _ in of}), 'trial')} of {seconds} s)"

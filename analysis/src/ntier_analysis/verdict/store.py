@@ -17,7 +17,7 @@ from ntier_analysis.places import table_file
 from ntier_analysis.setting import MUST_EQUAL, plain, told
 from ntier_analysis.store.tables import locked, read_table, read_values, sweeps, table_inputs, write_tables
 from ntier_analysis.verdict.data import SweepVerdict
-from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, disk_chains
+from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, Looked, long_chains, looked_at
 from ntier_analysis.verdict.replicas import added, with_replicas
 from ntier_analysis.verdict.search import Goal, Step, next_step
 from ntier_analysis.verdict.settings import only_setting, with_settings
@@ -145,20 +145,26 @@ def _tables(store: Path, name: str) -> tuple[pd.DataFrame | None, ...]:
     )
 
 
-def chains(store: Path, name: str) -> dict[str, list[Chain]]:
-    """Series that move with the disks of the databases in each valid trial of a sweep; trials without a chain are left
-    out."""
+def chains(looked: dict[str, list[Looked]]) -> dict[str, list[Chain]]:
+    """Series that move with the disks of the databases, by trial; trials without a chain are left out."""
+    found = {trial: long_chains(seen) for trial, seen in looked.items()}
+    return {trial: linked for trial, linked in found.items() if linked}
+
+
+def with_disks(store: Path, name: str) -> dict[str, list[Looked]]:
+    """What was seen of each database, and what moves with its disk, in each valid trial of a sweep."""
     trials = read_table(store, "trials", name).sort_values(["users", "trial"])
     nodes = read_table(store, "nodes", name)
     wanted = [("metric", "in", CHAIN_METRICS)]
-    by_trial = dict(iter(read_table(store, "samples", name, filters=wanted).groupby("trial")))
+    samples = read_table(store, "samples", name, filters=wanted)
+    by_trial = dict(iter(samples.groupby("trial")))
     deepest = order_of(trials)[-1]
     found = {}
     for row in trials[trials["valid"].fillna(True).astype(bool)].itertuples():
         databases = nodes.loc[(nodes["trial"] == row.trial) & (nodes["tier"] == deepest), "node"].unique()
-        if row.trial in by_trial:
-            found[row.trial] = disk_chains(by_trial[row.trial], sorted(databases), row.run_start_s, row.run_end_s)
-    return {trial: linked for trial, linked in found.items() if linked}
+        mine = by_trial.get(row.trial, samples[:0])
+        found[row.trial] = looked_at(mine, sorted(databases), row.run_start_s, row.run_end_s)
+    return found
 
 
 def decisions(store: Path, name: str) -> pd.DataFrame | None:

@@ -12,7 +12,7 @@ from scipy import stats
 from ntier_analysis.comparison.sweeps import interleaved
 from ntier_analysis.statistics import ratios
 from ntier_analysis.statistics.throughput import BATCHES
-from ntier_analysis.statistics.values import CONFIDENCE, Interval, Ratio, estimated
+from ntier_analysis.statistics.values import CONFIDENCE, Interval, Ratio
 from ntier_analysis.wording import counted, why_invalid
 
 MARGIN = 0.10
@@ -97,11 +97,7 @@ def _ratio(pairs: pd.DataFrame) -> tuple[Ratio, str]:
     rates = (pairs[f"throughput_per_s{s}"].to_numpy(float) for s in ("_a", "_b"))
     between = test(*rates)
     basis = f"{len(pairs)} repetitions, {'' if in_turn else 'not '}in turns"
-    return max(between, own, key=_width), basis
-
-
-def _width(ratio: Ratio) -> float:
-    return ratio.high / ratio.low if np.isfinite(ratio.low) and ratio.low > 0 else -1.0
+    return ratios.never_narrower(between, own), basis
 
 
 def _by_own_errors(pairs: pd.DataFrame, side: str) -> Interval:
@@ -109,9 +105,7 @@ def _by_own_errors(pairs: pd.DataFrame, side: str) -> Interval:
     interval, since the lower one is cut at 0."""
     rates = pairs[f"throughput_per_s{side}"].to_numpy(float)
     reach = pairs[f"throughput_high_per_s{side}"].to_numpy(float) - rates
-    errors = reach / stats.t.ppf(0.5 + CONFIDENCE / 2, BATCHES - 1) / rates
-    mean, n = _mean(pairs, side), len(pairs)
-    return estimated(mean, mean * float(np.sqrt((errors**2).sum())) / n, (BATCHES - 1) * n, BATCHES * n)
+    return ratios.of_batches(rates, reach / stats.t.ppf(0.5 + CONFIDENCE / 2, BATCHES - 1))
 
 
 # ---- words ---------------------------------------------------------------------------------------------------------

@@ -97,6 +97,22 @@ def test_equal_systems_are_the_same_and_a_tenth_more_is_not(tmp_path):
     assert row(more, "load", "response_time_mean_ms", users=1100).outcome == "different"
 
 
+@pytest.mark.parametrize("reps", [1, 2, 3])
+def test_percentiles_in_whole_milliseconds_are_no_better_known_than_these(tmp_path, reps):
+    """12 ms in each repetition of one side, 13 ms in each of the other: both are rounded."""
+    for name, order, p95 in (("a", 0, 12.0), ("b", 5000, 13.0), ("c", 9000, 12.0)):
+        write_sweep(tmp_path, name, reps=reps, seed=order, order=order)
+        change(tmp_path, name, response_time_p95_ms=p95)
+        done = read_table(tmp_path, "interactions", name)
+        write_table(tmp_path, "interactions", name, done.assign(response_time_ms=p95))
+    for other in ("b", "c"):
+        comparison = compare("a", other, tmp_path)
+        for at in (row(comparison, "load", "response_time_p95_ms", users=1000),
+                   row(comparison, "all loads", "response_time_p95_ms")):  # fmt: skip
+            assert at.outcome == "undecided", at
+    assert row(compare("a", "a", tmp_path), "all loads", "response_time_p95_ms").outcome == "same"
+
+
 def test_noise_is_undecided_not_same(tmp_path):
     write_sweep(tmp_path, "a", reps=2, seed=1, noise=0.1)
     write_sweep(tmp_path, "b", reps=2, seed=2, noise=0.1, order=5000)

@@ -648,6 +648,41 @@ def test_two_repetitions_that_agree_by_chance_are_known_no_better_than_each():
     assert found.high > 3.15
 
 
+@pytest.mark.parametrize("n", [1, 3])
+def test_percentiles_in_whole_milliseconds_are_known_to_a_millisecond_at_best(n):
+    """JMeter writes whole ones: three repetitions of 3 ms are no exact 3 ms."""
+    trials = [f"r{k}" for k in range(n)]
+    rows = pd.DataFrame({"trial": trials, "users": 10, "valid": True, "run_start_s": 0.0, "run_end_s": 40.0,
+                         "slo_ms": None, "response_time_p50_ms": 3.0})  # fmt: skip
+    times = np.linspace(0.01, 39.9, 1200)
+    done = pd.concat([pd.DataFrame({"trial": t, "t_s": times, "response_time_ms": 3.0, "ok": True}) for t in trials])
+    found = loads.at_load("p50", "10", rows, lambda: done, "")
+    assert (found.low, found.value, found.high) == (2, 3, 4)
+    assert quotient(found, found).low < 0.7
+    fine = done.assign(response_time_ms=3.25)
+    exact = loads.at_load("p50", "10", rows.assign(response_time_p50_ms=3.25), lambda: fine, "")
+    assert n == 1 or exact.low is None, "repetitions that agree in all digits tell no error"
+
+
+def test_percentiles_of_two_repetitions_are_known_no_better_than_each():
+    rng = np.random.default_rng(3)
+    times = np.linspace(0.01, 39.9, 1200)
+    rows = pd.DataFrame({"trial": ["a", "b"], "users": 10, "valid": True, "run_start_s": 0.0, "run_end_s": 40.0,
+                         "slo_ms": None, "response_time_p95_ms": [3000.0, 3001.0]})  # fmt: skip
+    done = [{"trial": t, "t_s": times, "response_time_ms": rng.exponential(1000, 1200), "ok": True} for t in "ab"]
+    whole = pd.concat([pd.DataFrame(part) for part in done])
+    found = loads.at_load("p95", "10", rows, lambda: whole, "")
+    assert found.low < 2900
+    assert found.high > 3100
+
+
+def test_trials_that_agree_in_all_digits_tell_no_error(facts):
+    trials = facts[SWEEP].trials.head(3).assign(throughput_per_s=50.0)
+    assert evaluate("mean_throughput >= 10", replace(facts[SWEEP], trials=trials), facts[SWEEP].store).outcome == (
+        "undecided"
+    )
+
+
 def test_rates_of_other_scales_are_not_compared(store, facts, tmp_path):
     copy = Path(shutil.copytree(store, tmp_path / "store"))
     trials = read_table(copy, "trials", DEFAULT)

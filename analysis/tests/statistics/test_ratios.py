@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ntier_analysis.statistics.ratios import of_intervals, p_same, paired, unpaired
+from ntier_analysis.statistics.ratios import (
+    at_least,
+    never_narrower,
+    of_batches,
+    of_intervals,
+    p_same,
+    paired,
+    unpaired,
+)
 from ntier_analysis.statistics.throughput import of_trials
 from ntier_analysis.statistics.values import Ratio, estimated
 
@@ -63,6 +71,34 @@ def test_identical_and_unknown_values():
     unknown = of_intervals(of_trials(np.ones(1)), estimated(1.0, 0.1, 9, 10))
     assert unknown.outcome(0.05) == "undecided"
     assert unknown.value == 1.0
+
+
+@pytest.mark.parametrize("test", [paired, unpaired])
+def test_values_that_agree_in_all_digits_tell_no_error(test):
+    ratio = test(np.full(3, 12.0), np.full(3, 13.0))
+    assert (ratio.value, ratio.outcome(0.05)) == (pytest.approx(13 / 12), "undecided")
+    assert np.isnan(ratio.low)
+
+
+def test_two_pairs_that_agree_by_chance_are_known_no_better_than_each():
+    a, b = np.array([100.0, 101.0]), np.array([110.0, 111.2])
+    narrow = paired(a, b)
+    own = of_intervals(of_batches(a, np.full(2, 10.0)), of_batches(b, np.full(2, 10.0)))
+    assert narrow.outcome(0.05) == "different"
+    wide = never_narrower(narrow, own)
+    assert (wide.value, wide.n, wide.outcome(0.05)) == (pytest.approx(narrow.value), 2, "undecided")
+    assert never_narrower(narrow, paired(a, b)) == narrow
+    exact = paired(a, a)
+    assert never_narrower(exact, exact).outcome(0.05) == "undecided", "neither tells an error"
+
+
+def test_an_interval_is_no_narrower_than_what_values_are_rounded_to():
+    ratio = of_intervals(estimated(12.0, 0.01, 9, 10), estimated(13.0, 0.01, 9, 10))
+    assert ratio.outcome(0.05) == "different"
+    rounded = at_least(ratio, 0.1)
+    assert np.log([rounded.high / rounded.value, rounded.value / rounded.low]) == pytest.approx([0.1, 0.1])
+    assert rounded.outcome(0.05) == "undecided"
+    assert p_same(rounded, 0.1) > p_same(ratio, 0.1)
 
 
 @pytest.mark.parametrize("bad", [[1.0], [1.0, 0.0], [1.0, float("nan")]])

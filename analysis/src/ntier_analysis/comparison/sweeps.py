@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,6 +80,12 @@ class Comparison:
     @property
     def by_users(self) -> bool:
         return self.factor == (USERS, "")
+
+    @property
+    def of_itself(self) -> bool:
+        """Whether both sides are the same sweep of the same store."""
+        x, y = ((side.store.resolve(), side.sweep) for side in (self.a, self.b))
+        return x == y
 
     @property
     def primary(self) -> Row | None:
@@ -175,6 +182,7 @@ def _at_equal_speed(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
     spent = trials[["value_a", "value_b"]].sum()[trials["tier"].nunique() == len(tiers)]
     spent = spent.reindex(pd.MultiIndex.from_frame(rates[["load", "rep"]]))
     pairs = rates.assign(**{k: rates[k].to_numpy() * spent[k].to_numpy() for k in spent}).dropna(subset=list(spent))
+    pairs = pairs.assign(error_a=np.nan, error_b=np.nan)  # those of the rate hold the machine's speed
     return [_row(comparison, BEYOND, None, "cpu_ms_per_s", "+".join(tiers), pairs)] if len(pairs) > 1 else []
 
 
@@ -208,7 +216,7 @@ def _row(
         basis = f"no ratio: a 0 in {zeros} of {counted(len(pairs), 'pair')} of trials"
         return Row(scope, users, metric, tier, a, b, None, basis, "undecided")
     try:
-        ratio, basis = _ratio(pairs)
+        ratio, basis = _ratio(pairs, same=comparison.of_itself)
     except ValueError:
         ratio, basis = None, "too few data"
     a, b = (float(np.exp(np.log(pairs[f"value_{s}"]).mean())) for s in "ab")
@@ -217,8 +225,22 @@ def _row(
     )
 
 
-def _ratio(pairs: pd.DataFrame) -> tuple[Ratio, str]:
-    """The sample: repetitions if there are enough, else loads, else batches within a trial (the first varies most)."""
+def _ratio(pairs: pd.DataFrame, *, same: bool) -> tuple[Ratio, str]:
+    """The sample: repetitions if there are enough, else loads, else batches within a trial (the first varies most). The
+    interval is never narrower than the trials' own errors say, nor than what the values are rounded to; of two sides
+    that are the `same` sweep it is as it comes."""
+    ratio, basis = _between(pairs)
+    if same:
+        return ratio, basis
+    own = ratios.of_intervals(
+        *(ratios.of_batches(*(pairs[f"{c}_{s}"].to_numpy(float) for c in ("value", "error"))) for s in "ab")
+    )
+    rounded = [float(np.log1p(pairs[f"resolution_{s}"] / pairs[f"value_{s}"]).mean()) for s in "ab"]
+    ratio = ratio if basis == BATCHES_ONLY else ratios.never_narrower(ratio, own)
+    return ratios.at_least(ratio, math.hypot(*rounded)), basis
+
+
+def _between(pairs: pd.DataFrame) -> tuple[Ratio, str]:
     reps, loads = pairs["rep"].nunique(), pairs["load"].nunique()
     if reps >= (REPETITIONS if loads > 1 else 2):
         means = _means(pairs, "rep")
@@ -249,7 +271,7 @@ def interleaved(pairs: pd.DataFrame) -> bool:
 
 def _advise(comparison: Comparison) -> None:
     rows, warnings = comparison.rows, comparison.warnings
-    if (comparison.a.store.resolve(), comparison.a.sweep) == (comparison.b.store.resolve(), comparison.b.sweep):
+    if comparison.of_itself:
         warnings.append("both are the same sweep")
     if not any(r.scope == "load" for r in rows):
         left = ": only the maxima can be compared" if comparison.by_users else ""

@@ -14,7 +14,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.objectives import in_time
 from ntier_analysis.places import opened
 from ntier_analysis.prediction.demands import TierDemand, known_tier_demands
-from ntier_analysis.statistics.percentiles import T_95, Percentile, percentile_interval
+from ntier_analysis.statistics.percentiles import T_95, Percentile, percentile_interval, resolution_ms
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, variance_of_mean
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.data import SweepVerdict
@@ -36,7 +36,7 @@ class Side:
     """One of the two sweeps. `trials`: the valid ones, with a column `load` (users, or the factor's value). `values`:
     one row per valid trial and metric with columns metric, tier (of cpu_ms), users, load, rep, start_s, value (0 is
     one: goodput where no answer meets the objective), error (standard error from batches within the trial; NaN if too
-    short). `demands`: tier -> CPU of an interaction, of all the tier's nodes, for those tiers whose loads tell one."""
+    short), resolution (what a percentile is rounded to; else 0). `demands`: tier -> CPU of an interaction, of all the tier's nodes, for those tiers whose loads tell one."""
 
     label: str
     store: Path
@@ -76,7 +76,7 @@ def read_side(text: str, store: Path) -> Side:
     nodes = read_table(where, "nodes", name)
     servers = servers_of(trials, nodes)
     rows = [row for t in trials.itertuples() for row in _trial(t, done, used, own, servers)]
-    columns = ["metric", "tier", "users", "load", "rep", "start_s", "value", "error"]
+    columns = ["metric", "tier", "users", "load", "rep", "start_s", "value", "error", "resolution"]
     values = pd.DataFrame(rows, columns=columns).dropna(subset=["value"])
     verdict = verdicts(where, [name])[0]
     demands = known_tier_demands(trials, used, nodes)
@@ -104,7 +104,10 @@ def _trial(
     percentile = percentile_interval(response, times, 0.95, edges[0], edges[-1])
     errors["response_time_p95_ms"] = _percentile_error(percentile)
     key = trial.users, trial.load, trial.rep, trial.run_start_s
-    rows = [(name, "", *key, getattr(trial, name), error) for name, error in errors.items()]
+    resolution = {"response_time_p95_ms": resolution_ms(response)}
+    rows = [
+        (name, "", *key, getattr(trial, name), error, resolution.get(name, 0.0)) for name, error in errors.items()
+    ]
     return rows + _cpu(trial, used[used["trial"] == trial.trial], servers, edges, counts, key)
 
 
@@ -126,7 +129,7 @@ def _cpu(
         cores = cores.reindex(range(BATCHES)).to_numpy()
         usable = len(counts) == BATCHES and counts.min() > 0 and np.isfinite(cores).all()
         error = _error(1000 * cores * np.diff(edges) / counts) if usable else float("nan")
-        rows.append(("cpu_ms", tier, *key, value, error))
+        rows.append(("cpu_ms", tier, *key, value, error, 0.0))
     return rows
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,9 @@ from scipy import stats
 
 from ntier_analysis.described import objectives_of
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation.quantity import UNKNOWN, Quantity, mean_of_trials
+from ntier_analysis.expectation.quantity import UNKNOWN, Quantity, at_least, measured
 from ntier_analysis.objectives import in_time
-from ntier_analysis.statistics.percentiles import percentile_interval
+from ntier_analysis.statistics.percentiles import percentile_interval, resolution_ms
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, of_batches, percentile
 from ntier_analysis.statistics.throughput import at_load as of_load
 from ntier_analysis.wording import counted
@@ -56,15 +57,13 @@ def at_load(
     if name == "errors":  # counted, in every trial
         most = float(values.max())
         return Quantity(most, most, most, f"the largest of {len(rows)} trials" if len(rows) > 1 else "")
-    if len(values) > 1:
-        return _of_repetitions(name, values.to_numpy(), rows)
-    row = rows.iloc[0]
     if name == "throughput":
-        ends = (row["throughput_low_per_s"], row["throughput_high_per_s"])
-        return Quantity(float(values.iloc[0]), *(None if pd.isna(e) else float(e) for e in ends))
+        ends = rows[["throughput_low_per_s", "throughput_high_per_s"]].astype(float)
+        if len(values) > 1:
+            return _of_repetitions(values.to_numpy(), *ends.to_numpy().T)
+        return Quantity(float(values.iloc[0]), *(None if pd.isna(e) else float(e) for e in ends.iloc[0]))
     done = interactions()
-    low, high = _within(name, row, done[(done["trial"] == row["trial"]) & done["ok"].astype(bool)])
-    return Quantity(float(values.iloc[0]), low, high, "one trial" if low is not None else "one trial, no interval")
+    return _of_trials(name, values.to_numpy(), rows, done[done["ok"].astype(bool)])
 
 
 def trials_at(name: str, asked: str, trials: pd.DataFrame, text: str) -> pd.DataFrame:
@@ -96,17 +95,12 @@ def _of_interaction(name: str, label: str, rows: pd.DataFrame, done: pd.DataFram
     if label not in (known := sorted(set(done["interaction"]))):
         raise NotMeasured(f"expectation {text!r}: interaction {label!r}; there are: {', '.join(known)}")
     mine = done[(done["interaction"] == label) & done["ok"].astype(bool)]
-    parts = {row["trial"]: mine[mine["trial"] == row["trial"]] for _, row in rows.iterrows()}
-    values = np.array([_value(name, row, parts[row["trial"]]) for _, row in rows.iterrows()])
+    values = np.array([_value(name, row, mine[mine["trial"] == row["trial"]]) for _, row in rows.iterrows()])
     if np.isnan(values).any():
         return Quantity(
             math.nan, *UNKNOWN, f"too few {label} in {np.isnan(values).sum()} of {counted(len(rows), 'trial')}"
         )
-    if len(values) > 1:
-        return mean_of_trials(values, f"{len(values)} repetitions")
-    row = rows.iloc[0]
-    low, high = _within(name, row, parts[row["trial"]])
-    return Quantity(float(values[0]), low, high, "one trial" if low is not None else "one trial, no interval")
+    return _of_trials(name, values, rows, mine)
 
 
 def _value(name: str, trial: pd.Series, done: pd.DataFrame) -> float:
@@ -119,14 +113,26 @@ def _value(name: str, trial: pd.Series, done: pd.DataFrame) -> float:
     return float(response.mean()) if len(response) else math.nan
 
 
-def _of_repetitions(name: str, values: np.ndarray, rows: pd.DataFrame) -> Quantity:
-    """A throughput is that of `cheapest`: two runs that agree by chance are known no better than each."""
-    note = f"{len(values)} repetitions"
-    if name != "throughput":
-        return mean_of_trials(values, note)
-    ends = (rows[column].to_numpy(float) for column in ("throughput_low_per_s", "throughput_high_per_s"))
-    found = of_load(values, *ends)
-    return Quantity(found.value, found.low, found.high, note)
+def _of_trials(name: str, values: np.ndarray, rows: pd.DataFrame, done: pd.DataFrame) -> Quantity:
+    """One value of each trial (rows), with the interval that each has by itself. `done`: their answers."""
+    by_trial = [done[done["trial"] == trial] for trial in rows["trial"]]
+    ends = [_within(name, row, part) for (_, row), part in zip(rows.iterrows(), by_trial, strict=True)]
+    if len(values) > 1:
+        low, high = np.array(ends, dtype=float).T
+        found = _of_repetitions(values, low, high)
+    else:
+        (low, high), told = ends[0], "one trial"
+        found = Quantity(float(values[0]), low, high, told if low is not None else f"{told}, no interval")
+    rounded = resolution_ms(pd.concat(by_trial)["response_time_ms"]) if name in _PERCENTILES else 0.0
+    if rounded and found.low is None and len(values) > 1 and np.ptp(values) == 0:
+        found = replace(found, low=found.value, high=found.value)  # equal to what they are rounded to, no better
+    return at_least(found, rounded)
+
+
+def _of_repetitions(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> Quantity:
+    """Two runs that agree by chance are known no better than each. `low`, `high`: ends of each run's own interval, NaN
+    where it has none."""
+    return measured(of_load(values, low, high), f"{len(values)} repetitions")
 
 
 def _why(name: str) -> str:

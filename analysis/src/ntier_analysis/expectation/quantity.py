@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ntier_analysis.statistics.throughput import of_trials
-from ntier_analysis.statistics.values import not_negative
+from ntier_analysis.statistics.values import Interval, not_negative
 
 UNKNOWN = (None, None)
 
@@ -34,8 +34,21 @@ class Quantity:
 
 def mean_of_trials(values: np.ndarray, note: str = "") -> Quantity:
     """Mean of one positive value of each trial; the trials are the sample. One alone has no interval."""
-    found = not_negative(of_trials(values))
-    return Quantity(found.value, *((found.low, found.high) if math.isfinite(found.low) else UNKNOWN), note)
+    return measured(not_negative(of_trials(values)), note)
+
+
+def measured(found: Interval, note: str = "") -> Quantity:
+    """Of an estimate from several trials. Trials that agree in all digits tell no error, so the interval is unknown."""
+    known = math.isfinite(found.low) and found.high > found.low
+    return Quantity(found.value, *((found.low, found.high) if known else UNKNOWN), note)
+
+
+def at_least(quantity: Quantity, reach: float) -> Quantity:
+    """With an interval that goes at least so far to both sides. An unknown one stays unknown."""
+    value, low, high = quantity.value, quantity.low, quantity.high
+    if not reach or low is None or high is None:
+        return quantity
+    return replace(quantity, low=max(0.0, min(low, value - reach)), high=max(high, value + reach))
 
 
 def quotient(upper: Quantity, lower: Quantity) -> Quantity:

@@ -20,6 +20,9 @@ TELLING_SHARE = 0.95
 """Above it, the correlation is that of this percentile if it is the larger one: beyond the 99th lie so few clusters of
 long responses in a short run that their own correlation reads too low (coverage 0.86 instead of 0.91)."""
 
+RESOLUTION_MS = 1.0
+"""JMeter writes whole milliseconds: neighbouring percentiles read equal, and no repetition shows what lies between."""
+
 OPEN_BELOW = 5.0
 """Independent values that must lie beyond a percentile for its upper end to be told (the usual rule for counts:
 Cochran, Biometrics 10, 1954). With fewer the run holds too few busy periods to say how long the longest responses get:
@@ -44,6 +47,12 @@ class Percentile:
     @property
     def enough(self) -> bool:
         return self.n >= self.needed
+
+
+def resolution_ms(values: npt.ArrayLike) -> float:
+    """What response times are rounded to: RESOLUTION_MS if all are whole, or there are none to tell; else 0."""
+    values = np.asarray(values, dtype=float)
+    return RESOLUTION_MS if (values == np.round(values)).all() else 0.0
 
 
 def percentile_interval(

@@ -8,7 +8,11 @@ import math
 import numpy as np
 from scipy import stats
 
-from ntier_analysis.statistics.values import NAN, Interval, Ratio, same_within
+from ntier_analysis.statistics.throughput import BATCHES
+from ntier_analysis.statistics.values import NAN, Interval, Ratio, estimated, same_within
+
+NO_WIDTH = 1e-9
+"""An interval of a logarithm that is no wider comes of equal values."""
 
 
 def paired(a: np.ndarray, b: np.ndarray) -> Ratio:
@@ -31,12 +35,63 @@ def _logs(values: np.ndarray) -> np.ndarray:
 
 
 def _of_test(test, mean: float, n: int) -> Ratio:
-    """From SciPy's test of the logarithms."""
+    """From SciPy's test of the logarithms. Values that never vary tell no error, unless both sides are the same: then
+    the ratio is 1."""
     wide, narrow = test.confidence_interval(0.95), test.confidence_interval(0.90)
-    freedom = float(test.df) if math.isfinite(test.df) else float(n - 2)  # no variance on either side
-    ends = [math.exp(mean if math.isnan(v) else v) for v in (wide.low, wide.high, narrow.low, narrow.high)]
-    error = (math.log(ends[1]) - mean) / float(stats.t.ppf(0.975, freedom))
-    return Ratio(math.exp(mean), *ends, n, error, freedom)
+    if not wide.high - wide.low > NO_WIDTH:
+        return Ratio(1.0, 1.0, 1.0, 1.0, 1.0, n, 0.0, n - 1.0) if abs(mean) < NO_WIDTH else _unknown(mean, n)
+    ends = [math.exp(v) for v in (wide.low, wide.high, narrow.low, narrow.high)]
+    freedom = float(test.df)
+    return Ratio(math.exp(mean), *ends, n, (wide.high - mean) / float(stats.t.ppf(0.975, freedom)), freedom)
+
+
+def _unknown(mean: float, n: int) -> Ratio:
+    return Ratio(math.exp(mean), *[NAN] * 4, n)
+
+
+def _with_error(mean: float, error: float, freedom: float, n: int) -> Ratio:
+    """`mean`, `error`: of the logarithm."""
+    reach, reach_90 = (float(stats.t.ppf(q, freedom)) * error for q in (0.975, 0.95))
+    return Ratio(*(math.exp(mean + d) for d in (0, -reach, reach, -reach_90, reach_90)), n, error, freedom)
+
+
+def of_batches(values: np.ndarray, errors: np.ndarray) -> Interval:
+    """Geometric mean of trials, with the error that the BATCHES batches of each trial tell; unknown if one lacks it.
+    `values`, `errors`: (n,) in one unit."""
+    mean, n = float(np.exp(np.log(values).mean())), len(values)
+    error = mean * float(np.sqrt(np.square(errors / values).sum())) / n
+    return estimated(mean, error, (BATCHES - 1) * n, BATCHES * n)
+
+
+def never_narrower(ratio: Ratio, own: Ratio) -> Ratio:
+    """The ratio with the wider interval of the two. `own`: of the same trials by their own errors, since repetitions
+    can agree by chance far better than each is known. Unknown where neither tells an error."""
+    mean = math.log(ratio.value)
+    if not _width(ratio) > NO_WIDTH and not _width(own) > NO_WIDTH:
+        return _unknown(mean, ratio.n)
+    return ratio if _width(ratio) >= _width(own) else _with_error(mean, own.log_error, own.freedom, ratio.n)
+
+
+def _width(ratio: Ratio) -> float:
+    return math.log(ratio.high / ratio.low) if math.isfinite(ratio.high) and ratio.low > 0 else -1.0
+
+
+def at_least(ratio: Ratio, reach: float) -> Ratio:
+    """With intervals that go at least so far (logarithm) to both sides. An unknown one stays unknown."""
+    if not reach or not math.isfinite(ratio.low):
+        return ratio
+    down, up = ratio.value * math.exp(-reach), ratio.value * math.exp(reach)
+    error = max(ratio.log_error, reach / float(stats.t.ppf(0.975, ratio.freedom)))
+    return Ratio(
+        ratio.value,
+        min(ratio.low, down),
+        max(ratio.high, up),
+        min(ratio.low_90, down),
+        max(ratio.high_90, up),
+        ratio.n,
+        error,
+        ratio.freedom,
+    )
 
 
 def of_intervals(a: Interval, b: Interval) -> Ratio:
@@ -47,13 +102,11 @@ def of_intervals(a: Interval, b: Interval) -> Ratio:
     mean, n = math.log(b.value / a.value), a.n + b.n
     parts = np.array([(e.standard_error / e.value) ** 2 for e in (a, b)])
     if not (np.isfinite(parts).all() and min(a.freedom, b.freedom) > 0):
-        return Ratio(math.exp(mean), *[NAN] * 4, n)
+        return _unknown(mean, n)
     total = float(parts.sum())
     spread = float((parts**2 / np.array([a.freedom, b.freedom])).sum())
     freedom = total**2 / spread if spread > 0 else math.inf
-    error = math.sqrt(total)
-    reach, reach_90 = (float(stats.t.ppf(q, freedom)) * error for q in (0.975, 0.95))
-    return Ratio(*(math.exp(mean + d) for d in (0, -reach, reach, -reach_90, reach_90)), n, error, freedom)
+    return _with_error(mean, math.sqrt(total), freedom, n)
 
 
 def p_same(ratio: Ratio, margin: float) -> float:

@@ -5,13 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from ntier_analysis import Store
-from ntier_analysis.comparison import compare
+from ntier_analysis.comparison import compare, values
 from ntier_analysis.comparison.texts import as_json, comparison_text, conclusion, table
 from ntier_analysis.comparison.values import read_side
 from ntier_analysis.demo import SWEEP
@@ -244,6 +245,31 @@ def test_a_maximum_that_may_be_any_higher_is_not_different(demo):
     back = compare(POSTGRESQL, SWEEP, demo)
     assert back.primary.ratio.low == 0
     assert back.outcome == "undecided"
+
+
+@pytest.mark.parametrize("bound", ["a", "b"])
+def test_a_lower_bound_is_not_decided_by_the_loads_that_both_have(tmp_path, monkeypatch, bound):
+    """With three repetitions too, and `check` says the same."""
+    write_sweep(tmp_path, "a", reps=3, seed=1)
+    write_sweep(tmp_path, "b", reps=3, seed=2, order=5000, capacity=90.0)
+    assert compare("a", "b", tmp_path).outcome == "different"
+
+    def opened(store, names):
+        return [replace(v, at_least=v.sweep == bound) for v in verdicts(store, names)]
+
+    monkeypatch.setattr(values, "verdicts", opened)
+    comparison = compare("a", "b", tmp_path)
+    assert row(comparison, "beyond the knees", "throughput_per_s").outcome == "different"
+    assert comparison.primary.scope == "maximum"
+    asked = evaluate("ratio(b, a) within 5 %", read_facts(tmp_path, ["a"])["a"], tmp_path)
+    if bound == "a":  # B reaches 1.1 times as much as A at least reaches
+        assert (comparison.outcome, asked.outcome) == ("undecided", "undecided")
+        assert conclusion(comparison).startswith("maximum throughput: B is ")
+        assert "at equal speed" not in conclusion(comparison)
+    else:
+        assert comparison.primary.ratio.high == float("inf")
+        assert asked.outcome == "does not hold"
+    assert asked.seen.endswith(f"; only a lower bound is known of {bound}")
 
 
 def test_percentiles_have_the_interval_that_they_have_everywhere(demo):

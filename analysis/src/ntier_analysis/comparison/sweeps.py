@@ -88,11 +88,19 @@ class Comparison:
         return x == y
 
     @property
+    def at_least(self) -> list[str]:
+        """Sweeps of whose maximum only a lower bound is known: what they reach at the loads that both have does not
+        tell how the maxima compare."""
+        return [side.label for side in (self.a, self.b) if side.verdict.at_least]
+
+    @property
     def primary(self) -> Row | None:
-        """The throughput beyond both knees if there are repetitions, which alone hold what differs between runs; else
-        the ratio of the maxima; else, if not both sweeps reach one, the throughput over all loads. None over another
-        factor than users: each of its values has a ratio of its own."""
-        wanted = [r for r in self.rows if r.metric == "throughput_per_s" and r.scope in SCOPES]
+        """The throughput beyond both knees if there are repetitions, which alone hold what differs between runs; else,
+        or if of one maximum only a lower bound is known, the ratio of the maxima; else, if not both sweeps reach one,
+        the throughput over all loads. None over another factor than users: each of its values has a ratio of its
+        own."""
+        scopes = [s for s in SCOPES if s != BEYOND or not self.at_least]
+        wanted = [r for r in self.rows if r.metric == "throughput_per_s" and r.scope in scopes]
         return min(wanted, key=lambda r: SCOPES.index(r.scope), default=None)
 
     @property

@@ -45,7 +45,7 @@ def conclusion(comparison: Comparison) -> str:
         return f"undecided: {what}: {row.basis}"
     said = f"{what}: B is {row.ratio.text} of A: {outcome_text(row, comparison.margin)}"
     even = next((r for r in comparison.rows if r.metric == "cpu_ms_per_s" and r.ratio is not None), None)
-    if row.outcome != "undecided" or even is None:
+    if row.outcome != "undecided" or even is None or comparison.at_least:
         return said
     by, outcome = even.tier.replace("+", " and "), outcome_text(even, comparison.margin)
     return f"{said}; at equal speed of the machine (measured by the CPU of {by}) {even.ratio.text}: {outcome}"

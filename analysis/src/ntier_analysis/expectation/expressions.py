@@ -5,7 +5,6 @@ and is undecided in between. It is also undecided if the value is unknown, or bo
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -168,15 +167,11 @@ def _ratio(text: str, names: list[str], op: str, bound: str, store: Path) -> tup
     if row.ratio is None:
         return Outcome.UNDECIDED, row.basis
     ratio, seen = row.ratio, f"{row.ratio.value:.3f} [{row.ratio.low:.3f}, {row.ratio.high:.3f}], {row.basis}"
-    low, high = ratio.low, ratio.high
-    if not metric:
-        low, high, why = _open_ends(comparison, ratio)
-        seen += why
-    if op == "within" and (low, high) == (ratio.low, ratio.high):
-        return _within(ratio, limit), seen
+    if not metric and comparison.at_least:
+        seen += f"; only a lower bound is known of {' and '.join(comparison.at_least)}"
     if op == "within":
-        return within(Quantity(ratio.value, low, high), limit), seen
-    return bounded(Quantity(ratio.value, low, high), op, limit), seen
+        return _within(ratio, limit), seen
+    return bounded(Quantity(ratio.value, ratio.low, ratio.high), op, limit), seen
 
 
 def operand(side: Side, store: Path, others: Others, text: str) -> Operand | str:
@@ -198,14 +193,6 @@ def operand(side: Side, store: Path, others: Others, text: str) -> Operand | str
         unit = mean_throughput(others.of(anchor, store).trials)
         measured = replace(quotient(measured, unit), note=f"({measured.text} by the anchor's {unit.text})")
     return Operand(measured, settings_of(facts.trials))
-
-
-def _open_ends(comparison: Comparison, ratio: Ratio) -> tuple[float, float, str]:
-    """A maximum that is "at least" so much may be any higher: B's opens the ratio above, A's below."""
-    low = 0.0 if comparison.a.verdict.at_least else ratio.low
-    high = math.inf if comparison.b.verdict.at_least else ratio.high
-    bounds = [s.sweep for s in (comparison.a, comparison.b) if s.verdict.at_least]
-    return low, high, f"; only a lower bound is known of {' and '.join(bounds)}" if bounds else ""
 
 
 def _nothing_in_common(comparison: Comparison, metric: str) -> str:

@@ -22,6 +22,7 @@ from ntier_analysis.expectation.quantities import read_facts
 from ntier_analysis.prediction.demands import known_tier_demands
 from ntier_analysis.setting import MUST_EQUAL
 from ntier_analysis.statistics.percentiles import T_95, percentile_interval
+from ntier_analysis.statistics.values import estimated
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, write_table
 from ntier_analysis.verdict.store import verdicts
@@ -363,6 +364,32 @@ def test_values_of_another_factor_are_compared_each_with_itself(tmp_path):
     assert {r["users"] for r in document["rows"] if r["scope"] == "load"} == {users / 1000 for users in LOADS}
     asked = evaluate("ratio(b, a, throughput_per_s) within 5 %", read_facts(tmp_path, ["a"])["a"], tmp_path)
     assert (asked.outcome, asked.seen.partition(";")[0]) == ("undecided", "no mean over values of sleep_s")
+
+
+def test_capacities_of_open_loads_are_compared(tmp_path, monkeypatch):
+    """They have no knee, and their rates are values of a factor; one sweep that serves all that is offered has none."""
+    for n, name in enumerate("abc"):
+        write_sweep(tmp_path, name, seed=n)
+        sleeping(tmp_path, name, factor="rate", factor_unit="/s")
+
+    def judged(store, names):
+        more = {"verdict": "single", "load_model": "open", "knee_users": float("nan"), "at_least": False}
+        capacity = {"a": estimated(80.0, 0.5, 9, 10), "b": estimated(100.0, 0.5, 9, 10), "c": None}
+        known = {n: {"max_throughput": c or estimated(50.0, 0.5, 9, 10), "plateau_users": (100,) if c else ()}
+                 for n, c in capacity.items()}  # fmt: skip
+        return [replace(v, **more, **known[v.sweep]) for v in verdicts(store, names)]
+
+    monkeypatch.setattr(values, "verdicts", judged)
+    comparison = compare("a", "b", tmp_path)
+    assert (comparison.primary.scope, comparison.outcome) == ("maximum", "different")
+    assert comparison.primary.ratio.value == pytest.approx(1.25)
+    asked = evaluate("ratio(b, a) >= 1.2", read_facts(tmp_path, ["a"])["a"], tmp_path)
+    assert asked.outcome == "holds"
+    none = compare("a", "c", tmp_path)
+    assert none.primary is None
+    assert "no capacity is known: it serves all that was offered" in conclusion(none)
+    asked = evaluate("ratio(c, a) >= 0.1", read_facts(tmp_path, ["a"])["a"], tmp_path)
+    assert (asked.outcome, "no capacity is known" in asked.seen) == ("undecided", True)
 
 
 def test_the_figure_names_the_factor(tmp_path):

@@ -82,6 +82,11 @@ class Comparison:
         return self.factor == (USERS, "")
 
     @property
+    def open_load(self) -> bool:
+        """Of both sweeps."""
+        return self.a.open_load and self.b.open_load
+
+    @property
     def of_itself(self) -> bool:
         """Whether both sides are the same sweep of the same store."""
         x, y = ((side.store.resolve(), side.sweep) for side in (self.a, self.b))
@@ -97,8 +102,8 @@ class Comparison:
     def primary(self) -> Row | None:
         """The throughput beyond both knees if there are repetitions, which alone hold what differs between runs; else,
         or if of one maximum only a lower bound is known, the ratio of the maxima; else, if not both sweeps reach one,
-        the throughput over all loads. None over another factor than users: each of its values has a ratio of its
-        own."""
+        the throughput over all loads. None over another factor than users, unless it sets the rate of an open load:
+        each of its values has a ratio of its own."""
         scopes = [s for s in SCOPES if s != BEYOND or not self.at_least]
         wanted = [r for r in self.rows if r.metric == "throughput_per_s" and r.scope in scopes]
         return min(wanted, key=lambda r: SCOPES.index(r.scope), default=None)
@@ -135,10 +140,11 @@ def _rows(comparison: Comparison) -> list[Row]:
     order = {name: i for i, name in enumerate(METRICS)}
     groups = sorted(both.groupby(["metric", "tier"]), key=lambda g: (order[g[0][0]], g[0][1]))
     if comparison.by_users:
-        rows = _maximum(comparison, both) + _at_equal_speed(comparison, both) + rows
+        rows = _at_equal_speed(comparison, both) + rows
         for (metric, tier), part in groups:
             if part["load"].nunique() > 1:
                 rows.append(_row(comparison, "all loads", None, metric, tier, part))
+    rows = _maximum(comparison, both) + rows
     # Values of another factor (a pause, a size) are different conditions, and what B is of A may depend on them. A mean
     # over them would tell which values were chosen, so there is none; the verdict too judges each value by itself.
     for load in sorted(both["load"].unique()):
@@ -155,7 +161,9 @@ def _maximum(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
     common repetitions also the ratio at equal loads beyond both knees, in which an effect common to a block of
     repetitions cancels."""
     x, y = (s.verdict.max_throughput for s in (comparison.a, comparison.b))
-    if x is None or y is None or not all(np.isfinite(s.verdict.knee_users) for s in (comparison.a, comparison.b)):
+    if not (comparison.by_users or comparison.open_load):
+        return []
+    if not (x and y and comparison.a.reaches_maximum and comparison.b.reaches_maximum):
         return []
     ratio = opened(ratios.of_intervals(x, y), comparison.b.verdict.at_least, comparison.a.verdict.at_least)
     basis = f"pooled plateaus of {x.n} and {y.n} trials"
@@ -170,7 +178,8 @@ def _maximum(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
 
 
 def _beyond_both_knees(comparison: Comparison, both: pd.DataFrame) -> pd.DataFrame:
-    return both[both["load"] >= ON_PLATEAU * max(s.verdict.knee_users for s in (comparison.a, comparison.b))]
+    knees = [s.verdict.knee_users for s in (comparison.a, comparison.b)]
+    return both[both["load"] >= ON_PLATEAU * np.max(knees)]  # without one of the knees: none
 
 
 def _at_equal_speed(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
@@ -302,8 +311,9 @@ def _advise(comparison: Comparison) -> None:
             "the repetitions were not interleaved, so the ratios contain whatever changed between the two sweeps"
         )
     for side in (comparison.a, comparison.b):
-        if side.verdict.at_least and np.isfinite(side.verdict.knee_users):
-            warnings.append(f"{side.label}: its maximum is a lower bound, too few loads lie beyond the knee")
+        if side.verdict.at_least and side.reaches_maximum:
+            few = "at too few rates the backlog grows" if side.open_load else "too few loads lie beyond the knee"
+            warnings.append(f"{side.label}: its maximum is a lower bound, {few}")
     told = [r for r in rows if r is not comparison.primary and r.ratio is not None]
     if len(told) >= 20:
         warnings.append(f"{len(told)} further ratios at 95 %: about {len(told) / 20:.0f} differ by chance alone")

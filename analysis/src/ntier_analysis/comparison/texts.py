@@ -55,6 +55,8 @@ def _why_not(comparison: Comparison) -> str:
     """Why no single ratio speaks for the whole sweeps."""
     if not any(r.scope == "load" for r in comparison.rows):
         return "nothing was measured that both sweeps have in common"
+    if comparison.open_load:
+        return "of at least one sweep no capacity is known: it serves all that was offered, or that cannot be told"
     if comparison.by_users:
         return "one load alone was measured in both sweeps, and they have no maxima to compare"
     return f"each value of {comparison.axis.factor} has ratios of its own, and a mean over them would say nothing"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.contracts.system import NOT_TIERS
+from ntier_analysis.contracts.system import NOT_TIERS, LoadModel
 from ntier_analysis.described import loads, objectives_of, servers_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.objectives import in_time
@@ -45,6 +45,18 @@ class Side:
     verdict: SweepVerdict
     values: pd.DataFrame
     demands: dict[str, TierDemand]
+
+    @property
+    def open_load(self) -> bool:
+        """Whether work arrives at rates that the system does not set."""
+        return self.verdict.load_model == LoadModel.OPEN
+
+    @property
+    def reaches_maximum(self) -> bool:
+        """Whether the verdict's maximum is one: a plateau beyond a knee, or, under open load, the capacity at rates that
+        the system cannot serve. Else it is the throughput of the highest load."""
+        found = bool(self.verdict.plateau_users) if self.open_load else np.isfinite(self.verdict.knee_users)
+        return self.verdict.max_throughput is not None and bool(found)
 
 
 def locate(text: str, store: Path) -> tuple[Path, str]:

@@ -196,6 +196,8 @@ def operand(side: Side, store: Path, others: Others, text: str) -> Operand | str
 
 
 def _nothing_in_common(comparison: Comparison, metric: str) -> str:
+    if not metric and comparison.open_load:
+        return "of at least one sweep no capacity is known: it serves all that was offered, or that cannot be told"
     if comparison.factor is not None and not comparison.by_users:
         name, _ = comparison.factor
         return f"no mean over values of {name}; ratio(throughput(V) of B, throughput(V) of A) compares one of them"

@@ -127,6 +127,15 @@ def loads(trials: pd.DataFrame) -> pd.Series:
     return trials["users"] if factor_of(trials)[0] == USERS else values(trials)
 
 
+def repetitions(trials: pd.DataFrame) -> pd.Series:
+    """Which repetition of its load each trial of a sweep is: the column `rep`; where that numbers two of a load alike,
+    as imports may, the order of their runs. Index as of `trials`, each label once."""
+    columns = {"load": values(trials), "rep": trials["rep"], "start_s": trials["run_start_s"].astype(float)}
+    runs = pd.DataFrame(columns).sort_values("start_s", kind="stable")
+    alike = runs.duplicated(["load", "rep"], keep=False).groupby(runs["load"]).transform("any")
+    return trials["rep"].where(~alike, runs.groupby("load").cumcount() + 1)
+
+
 def by_load(trials: pd.DataFrame) -> pd.DataFrame:
     """In order of the factor's value, then of the trials' names."""
     if factor_of(trials)[0] == USERS:

@@ -506,6 +506,17 @@ def test_a_side_that_answers_nothing_beyond_the_knees_decides_nothing(tmp_path):
     assert {1000, 1100}.isdisjoint(drawing.data.loc[drawing.data["metric"] == "throughput_per_s", "users"])
 
 
+@pytest.mark.parametrize("reps", [2, 3])
+def test_trials_that_are_numbered_alike_are_repetitions_in_the_order_of_their_runs(tmp_path, reps):
+    """An import that does not number them: columns A and B, and their ratio, are of the same trials."""
+    for number, name in enumerate(("a", "b")):
+        write_sweep(tmp_path, name, reps=reps, seed=number, order=5000 * number, noise=0.1)
+    as_measured = table(compare("a", "b", tmp_path))
+    for name in ("a", "b"):
+        change(tmp_path, name, rep=1)
+    assert table(compare("a", "b", tmp_path)).equals(as_measured)
+
+
 def test_repetitions_of_a_load_are_one_value_of_the_sample(tmp_path):
     write_sweep(tmp_path, "a", reps=2, seed=1)
     write_sweep(tmp_path, "b", reps=2, seed=2, order=5000)

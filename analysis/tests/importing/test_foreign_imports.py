@@ -39,6 +39,20 @@ def test_times_in_whole_seconds_are_no_stops(tmp_path):
     assert np.array_equal(np.sort(np.floor(kept)), np.sort(cut["interactions"]["t_s"]))
 
 
+def test_repetitions_that_the_file_does_not_number_are_numbered(tmp_path):
+    """By load, in the order of their runs."""
+    tables = good.files(interactions=False)
+    again = {name: frame.assign(trial=frame["trial"] + "b") for name, frame in tables.items()}
+    again["trials"] = again["trials"].assign(run_start_s=lambda t: t["run_start_s"] - 1e5,
+                                             run_end_s=lambda t: t["run_end_s"] - 1e5)  # fmt: skip
+    again["samples"] = again["samples"].assign(t_s=lambda s: s["t_s"] - 1e5)
+    judged(tmp_path, {name: pd.concat([tables[name], again[name]], ignore_index=True) for name in tables})
+    reps = read_table(tmp_path / "store", "trials").set_index("trial")["rep"]
+    assert {name: reps[name] for name in ("u00200", "u01000", "u00200b", "u01000b")} == {
+        "u00200": 2, "u01000": 2, "u00200b": 1, "u01000b": 1,
+    }  # fmt: skip
+
+
 def test_only_times_that_were_cut_are_spread():
     assert in_whole_seconds(np.repeat([10.0, 11.0, 12.0], 5))
     assert not in_whole_seconds(np.array([10.0, 11.0, 12.0, 13.0])), "one each second may be so"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.contracts.system import NOT_TIERS, LoadModel
-from ntier_analysis.described import loads, objectives_of, servers_of
+from ntier_analysis.described import loads, objectives_of, repetitions, servers_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.objectives import in_time
 from ntier_analysis.places import opened
@@ -79,7 +79,7 @@ def read_side(text: str, store: Path) -> Side:
     where, name = locate(text, store)
     trials = read_table(where, "trials", name)
     trials = trials[trials["valid"].fillna(False).astype(bool)]
-    trials = trials.assign(load=loads(trials)).sort_values(["load", "rep"])
+    trials = trials.assign(load=loads(trials), rep=repetitions(trials)).sort_values(["load", "rep"])
     own = objectives_of(trials.iloc[0]) if len(trials) else {}
     columns = ["trial", "t_s", "ok", "response_time_ms", *(["interaction"] if own else [])]
     done = read_table(where, "interactions", name, columns=columns)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ntier_analysis.contracts import implied
 from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.described import repetitions
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.trials import TARGET, checked, keep, stored
 from ntier_analysis.ingest import summary
@@ -131,6 +132,7 @@ def _read(path: Path, table: str, notices: list[str]) -> pd.DataFrame:
 
 
 def _trials(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
+    numbered = "rep" in frame and bool(frame["rep"].notna().all())
     defaults = {"scale": 1.0, "think_time_s": THINK_S, "rep": 1, "valid": True, "invalid_reasons": "",
                 "state": "collected", "target": TARGET, "tiers": None}  # fmt: skip
     for name, value in defaults.items():
@@ -170,6 +172,8 @@ def _trials(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
                 "sweep's other trials; another one is another sweep"
             ),
         )
+    if not numbered:
+        frame["rep"] = pd.concat([repetitions(rows) for _, rows in frame.groupby("sweep", sort=False)])
     return frame
 
 

@@ -30,6 +30,12 @@ MUST_EQUAL = {
 The DBMS and the nodes' type are in the topology. Columns that a store lacks or left empty count as unknown."""
 
 
+IMPORTED = "imported"
+"""Target of trials that were measured elsewhere."""
+THINK_DIFFERS = 0.1
+"""Share by which the think times of imported tests may differ, since they may be measured: a thousand thinks tell their
+mean to some per cent."""
+
 IMPLIED = {"system": NAME, "load_model": LoadModel.CLOSED.value, "factor": USERS, "settings": "{}"}
 """Meaning of an empty value in a store that is older than the column, and of an import."""
 
@@ -63,6 +69,35 @@ def differing(a: pd.DataFrame, b: pd.DataFrame, columns: Iterable[str] = MUST_EQ
     """Columns in which two sweeps differ -> what both have, as text."""
     pairs = zip(setting(a, columns), setting(b, columns), strict=True)
     return {c: (as_text(x), as_text(y)) for (c, x), (_, y) in pairs if x != y}
+
+
+def think_times_as_one(a: pd.DataFrame, b: pd.DataFrame) -> bool:
+    """Whether the think times of two imports differ by no more than measured means do."""
+    known = pd.concat([f["think_time_s"] for f in (a, b) if "think_time_s" in f]).dropna().astype(float)
+    return _imported(a) and _imported(b) and len(known) > 0 and known.max() <= (1 + THINK_DIFFERS) * known.min()
+
+
+def with_one_think_time(sweeps: dict[str, pd.DataFrame]) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """Tables `trials` by name, in which imports whose think times differ by no more than measured means do have one
+    (the smallest of them); and what was taken as one, a sentence for each."""
+    imported = [f["think_time_s"].astype(float) for f in sweeps.values() if _imported(f) and "think_time_s" in f]
+    groups: list[list[float]] = []
+    for value in sorted({v for column in imported for v in column.dropna()}):
+        if groups and value <= (1 + THINK_DIFFERS) * groups[-1][0]:
+            groups[-1].append(value)
+        else:
+            groups.append([value])
+    one = {value: group[0] for group in groups for value in group}
+    found = {
+        name: f.assign(think_time_s=f["think_time_s"].astype(float).replace(one)) if _imported(f) else f
+        for name, f in sweeps.items()
+    }
+    told = [f"think_time_s is {group[0]:g} to {group[-1]:g}, measured, and taken as one" for group in groups if group[1:]]
+    return found, told
+
+
+def _imported(trials: pd.DataFrame) -> bool:
+    return "target" in trials and len(trials) > 0 and bool((trials["target"] == IMPORTED).all())
 
 
 def as_text(values: Iterable) -> str:

@@ -331,6 +331,21 @@ def test_a_sweep_of_another_notation_is_left_out_and_said(tmp_path):
         read_campaign(tmp_path, names)
 
 
+def test_think_times_of_imports_that_differ_as_measured_means_do_are_on_one_map(tmp_path):
+    for topology, think_s in (("1/1/1/1M", 5.01), ("1/1/1/2M", 4.98), ("1/1/1/4M", 8.0)):
+        changed(tmp_path, mesh.write_sweep(tmp_path, topology), target="imported", think_time_s=think_s)
+    found = read_campaign(tmp_path)
+    assert "think_time_s is 4.98 to 5.01, measured, and taken as one" in found.warnings
+    keys = {str(c.topology): c.map_key for c in found.cells}
+    assert keys["1/1/1/1M"] == keys["1/1/1/2M"] != keys["1/1/1/4M"]
+
+
+def test_one_sweep_that_is_named_is_no_choice(tmp_path):
+    names = [mesh.write_sweep(tmp_path, topology) for topology in ("1/1/1/1M", "1/1/1/2M")]
+    with pytest.raises(DataError, match="1 sweep of those named; to set topologies beside each other takes two"):
+        read_campaign(tmp_path, names[:1])
+
+
 def test_a_ratio_of_two_dbms_is_not_one_of_two_policies(tmp_path):
     for kind in ("M", "P"):
         changed(tmp_path, mesh.write_sweep(tmp_path, f"1/1/1/2{kind}"), policy="random" if kind == "M" else "least")

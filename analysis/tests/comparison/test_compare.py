@@ -162,6 +162,18 @@ def test_incomparable_sweeps_are_refused_unless_told_otherwise(tmp_path, column,
     assert any(column in text for text in compare("a", "b", tmp_path, anyway=True).warnings)
 
 
+@pytest.mark.parametrize(("think_s", "target", "refused"),
+                         [(7.2, "imported", False), (7.2, "nodes", True), (8.0, "imported", True)])  # fmt: skip
+def test_think_times_of_imports_may_differ_as_measured_means_do(tmp_path, think_s, target, refused):
+    write_sweep(tmp_path, "a", seed=1, target=target)
+    write_sweep(tmp_path, "b", seed=2, target=target, think_time_s=think_s)
+    if refused:
+        with pytest.raises(DataError, match="think_time_s is 7 and "):
+            compare("a", "b", tmp_path)
+        return
+    assert "think_time_s is 7 and 7.2: measured means differ by as much" in compare("a", "b", tmp_path).warnings
+
+
 @pytest.mark.parametrize(("column", "value"), [("policy", "random"), ("target", "hosts"), ("middleware", "haproxy")])
 def test_what_may_be_the_thing_compared_is_named(tmp_path, column, value):
     write_sweep(tmp_path, "a", seed=1)

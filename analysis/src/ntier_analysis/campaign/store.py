@@ -9,6 +9,7 @@ from ntier_analysis.campaign.cells import Campaign, campaign, cell
 from ntier_analysis.contracts import TopologyError
 from ntier_analysis.contracts.versions import tested
 from ntier_analysis.errors import DataError
+from ntier_analysis.setting import with_one_think_time
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.trial import manifest_beside
 from ntier_analysis.verdict.store import verdicts
@@ -21,15 +22,13 @@ def read_campaign(
     """The campaign of the named sweeps (default: all) with the mix (default: any); join_names as in `campaign`. A sweep
     whose topology has another notation is left out with a warning, unless it was named. Raises DataError for an unknown
     sweep or mix, a named sweep of another notation, or fewer than two sweeps."""
-    cells, mixes, left_out = [], set(), []
+    cells, left_out = [], []
     judged = {v.sweep: v for v in verdicts(store, names or [])}
-    for name in judged:
-        trials = read_table(store, "trials", name)
-        if trials.empty:
-            continue
-        mixes.add(str(trials["mix"].iloc[0]))
-        if mix is not None and str(trials["mix"].iloc[0]) != mix:
-            continue
+    there = {name: trials for name in judged if len(trials := read_table(store, "trials", name))}
+    mixes = {str(trials["mix"].iloc[0]) for trials in there.values()}
+    wanted = {name: trials for name, trials in there.items() if mix in (None, str(trials["mix"].iloc[0]))}
+    wanted, as_one = with_one_think_time(wanted)
+    for name, trials in wanted.items():
         try:
             cells.append(cell(trials, read_table(store, "nodes", name), judged[name]))
         except TopologyError as error:
@@ -40,11 +39,10 @@ def read_campaign(
         raise DataError(f"no sweep with mix {mix!r} in {store}; there are: {', '.join(sorted(mixes)) or 'none'}")
     if len(cells) < 2:
         told = "".join(f"; {text}" for text in left_out)
-        raise DataError(
-            f"{store} holds {counted(len(cells), 'sweep')} to map; a map takes two topologies or more{told}"
-        )
+        some = f"{counted(len(cells), 'sweep')}{' of those named' if names else ''}{f' with mix {mix}' if mix else ''}"
+        raise DataError(f"{store}: {some}; to set topologies beside each other takes two or more{told}")
     mapped = campaign(cells, join_names=join_names)
-    return replace(mapped, warnings=[*left_out, *mapped.warnings, *_versions(store, [c.sweep for c in mapped.cells])])
+    return replace(mapped, warnings=[*left_out, *as_one, *mapped.warnings, *_versions(store, [c.sweep for c in mapped.cells])])
 
 
 def _versions(store: Path, names: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ from ntier_analysis.comparison.values import Side
 from ntier_analysis.contracts import Manifest, versions
 from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.described import factor_of
-from ntier_analysis.setting import MUST_EQUAL, differing
+from ntier_analysis.setting import MUST_EQUAL, differing, think_times_as_one
 from ntier_analysis.trial import manifest_beside
 
 REFUSED = ("system", "scale", "data_profile", "mix", "think_time_s")
@@ -24,7 +24,9 @@ def differences(a: Side, b: Side) -> tuple[list[str], list[str]]:
     """(what forbids a comparison, what a reader must know), one sentence each."""
     refused, warned = [], []
     for column, (x, y) in differing(a.trials, b.trials).items():
-        if column in REFUSED and "unknown" not in (x, y):
+        if column == "think_time_s" and think_times_as_one(a.trials, b.trials):
+            warned.append(f"{column} is {x} and {y}: measured means differ by as much")
+        elif column in REFUSED and "unknown" not in (x, y):
             refused.append(f"{column} is {x} and {y}: {MUST_EQUAL[column]}")
         else:
             warned.append(f"{column} is {x} and {y}: {MUST_EQUAL[column]}")

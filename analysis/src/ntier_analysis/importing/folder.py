@@ -18,6 +18,7 @@ from ntier_analysis.importing.trials import TARGET, checked, keep, stored
 from ntier_analysis.ingest import summary
 from ntier_analysis.parsers.csvfile import line_of, read_csv
 from ntier_analysis.parsers.generated import in_whole_seconds, spread
+from ntier_analysis.setting import THINK_DIFFERS
 from ntier_analysis.store.schema import TABLES, kinds
 from ntier_analysis.store.tables import locked
 from ntier_analysis.store.validation import ROUNDING, Place, validated
@@ -57,9 +58,6 @@ UNITS = {"utilization_pct": "pct", "throttled_pct": "pct", "used_cores": "cores"
 PERCENTILES = [f"response_time_p{p}_ms" for p in (50, 95, 99)]
 OF_THROUGHPUT = ["throughput_low_per_s", "throughput_high_per_s", "goodput_per_s"]
 _UNIT = re.compile(r"(?:^|_)(pct|bytes|per_s|ms|s|count|cores)$")
-THINK_DIFFERS = 0.1
-"""Share by which the think times of one sweep may differ, if they were measured: a thousand thinks tell their mean to
-some per cent."""
 THINK_S = implied.THINK_S
 """Where a file says none; the law says when it is wrong."""
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
-from ntier_analysis.importing.folder import OF_THE_SWEEP, THINK_DIFFERS
+from ntier_analysis.importing.folder import OF_THE_SWEEP
 from ntier_analysis.importing.generator import Load, load_of, parts_of, think_of
 from ntier_analysis.importing.loads import Part
 from ntier_analysis.importing.nodes import samples_of
@@ -17,6 +17,7 @@ from ntier_analysis.importing.prometheus import AROUND_S
 from ntier_analysis.importing.run import Run, check_order, check_request, order
 from ntier_analysis.importing.trials import MEASURED, TARGET, Frames, checked, keep, same, stored
 from ntier_analysis.ingest import summary
+from ntier_analysis.setting import THINK_DIFFERS
 from ntier_analysis.statistics.backlog import backlog
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import locked

@@ -8,13 +8,14 @@ import pandas as pd
 
 from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.errors import DataError
+from ntier_analysis.setting import IMPORTED
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import read_table, sweeps, to_table, write_tables
 from ntier_analysis.validity.imported import Imported, checks, like_shares, not_validated, reasons
 from ntier_analysis.verdict.tables import judge
 from ntier_analysis.wording import counted
 
-TARGET = "imported"
+TARGET = IMPORTED
 MEASURED = ("trials", "samples", "nodes", "interactions")
 """Tables that an import brings; the others are made from them."""
 

@@ -92,7 +92,8 @@ def with_one_think_time(sweeps: dict[str, pd.DataFrame]) -> tuple[dict[str, pd.D
         name: f.assign(think_time_s=f["think_time_s"].astype(float).replace(one)) if _imported(f) else f
         for name, f in sweeps.items()
     }
-    told = [f"think_time_s is {group[0]:g} to {group[-1]:g}, measured, and taken as one" for group in groups if group[1:]]
+    several = [group for group in groups if len(group) > 1]
+    told = [f"think_time_s is {group[0]:g} to {group[-1]:g}, measured, and taken as one" for group in several]
     return found, told
 
 

@@ -12,7 +12,7 @@ from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation import claims
 from ntier_analysis.expectation.quantity import Quantity
-from ntier_analysis.expectation.sides import COLUMNS, Operand, read_operands, write_operands
+from ntier_analysis.expectation.sides import COLUMNS, LATER, SETTINGS, Operand, read_operands, write_operands
 
 OTHER = SWEEP.replace("1M", "1P")
 CLAIMS = f"""
@@ -90,8 +90,54 @@ def test_sides_of_another_scale_are_not_compared(demo, without, stated):
     assert anchored.judged == "holds", "an anchor has its sweep's scale"
 
 
+@pytest.mark.parametrize(
+    ("column", "value"), [("mix", "read_write"), ("data_profile", "large"), ("think_time_s", "3.5")]
+)
+def test_sides_of_other_settings_are_compared_only_where_that_is_said(demo, without, stated, column, value):
+    operands = claims.operands_of(stated, demo)
+    other = {key: replace(o, settings={**o.settings, column: value}) for key, o in operands.items()}
+    found = judged(stated, without[OTHER], None, other)["at one load"]
+    assert found.judged == "undecided"
+    assert f"; {column} is " in found.seen
+    said = [replace(c, parts=tuple((s, f"{text} across {column}") for s, text in c.parts)) for c in stated[:1]]
+    assert judged(said, without[OTHER], None, other)["at one load"].judged == "holds"
+    unknown = {key: replace(o, settings={**o.settings, column: "unknown"}) for key, o in operands.items()}
+    assert judged(stated, without[OTHER], None, unknown)["at one load"].judged == "holds"
+
+
+def test_think_times_that_differ_as_measured_means_do_are_told(demo, without, stated):
+    operands = claims.operands_of(stated, demo)
+    other = {key: replace(o, settings={**o.settings, "think_time_s": "7.2"}) for key, o in operands.items()}
+    found = judged(stated, without[OTHER], None, other)["at one load"]
+    assert (found.judged, "think_time_s is 7 and 7.2" in found.seen) == ("holds", True)
+
+
+def test_sides_of_another_system_are_not_compared_and_another_target_is_told(demo, without, stated):
+    operands = claims.operands_of(stated, demo)
+    for column, value, outcome in (("system", "mediawiki", "undecided"), ("target", "elsewhere", "holds")):
+        other = {key: replace(o, settings={**o.settings, column: value}) for key, o in operands.items()}
+        found = judged(stated, without[OTHER], None, other)["at one load"]
+        assert (found.judged, f"; {column} is " in found.seen) == (outcome, True)
+
+
+def test_only_settings_that_may_differ_can_be_named(demo, stated):
+    wrong = [replace(c, parts=tuple((s, f"{text} across scale") for s, text in c.parts)) for c in stated[:1]]
+    with pytest.raises(DataError, match="across 'scale': allowed are data_profile, think_time_s, mix"):
+        claims.judge(wrong, demo)
+
+
+def test_operands_of_before_the_system_was_kept_are_read(tmp_path):
+    settings = dict.fromkeys(SETTINGS, "1")
+    known = {("a", "cores(web)"): Operand(Quantity(0.5, 0.4, 0.6), settings, "2026-01-02")}
+    file = tmp_path / "operands.csv"
+    write_operands(known, file)
+    file.write_text("".join(f"{line.rsplit(',', len(LATER))[0]}\n" for line in file.read_text().splitlines()))
+    (old,) = read_operands(file).values()
+    assert old.settings == settings | dict.fromkeys(LATER, "unknown")
+
+
 def test_what_has_no_interval_is_not_kept(tmp_path):
-    settings = dict.fromkeys(("scale", "data_profile", "think_time_s", "mix"), "1")
+    settings = dict.fromkeys(SETTINGS, "1")
     known = {
         ("b", "cores(web)"): Operand(Quantity(0.5, 0.4, float("inf"), 'a "lower" bound, here'), settings, "2026-01-02"),
         ("a", "cores(web)"): Operand(Quantity(0.5, None, None), settings, "2026-01-02"),

@@ -42,7 +42,8 @@ def read_campaign(
         some = f"{counted(len(cells), 'sweep')}{' of those named' if names else ''}{f' with mix {mix}' if mix else ''}"
         raise DataError(f"{store}: {some}; to set topologies beside each other takes two or more{told}")
     mapped = campaign(cells, join_names=join_names)
-    return replace(mapped, warnings=[*left_out, *as_one, *mapped.warnings, *_versions(store, [c.sweep for c in mapped.cells])])
+    versions = _versions(store, [c.sweep for c in mapped.cells])
+    return replace(mapped, warnings=[*left_out, *as_one, *mapped.warnings, *versions])
 
 
 def _versions(store: Path, names: list[str]) -> list[str]:

@@ -36,7 +36,8 @@ class Side:
     """One of the two sweeps. `trials`: the valid ones, with a column `load` (users, or the factor's value). `values`:
     one row per valid trial and metric with columns metric, tier (of cpu_ms), users, load, rep, start_s, value (0 is
     one: goodput where no answer meets the objective), error (standard error from batches within the trial; NaN if too
-    short), resolution (what a percentile is rounded to; else 0). `demands`: tier -> CPU of an interaction, of all the tier's nodes, for those tiers whose loads tell one."""
+    short), resolution (what a percentile is rounded to; else 0). `demands`: tier -> CPU of an interaction, of all the
+    tier's nodes, for those tiers whose loads tell one."""
 
     label: str
     store: Path
@@ -53,8 +54,8 @@ class Side:
 
     @property
     def reaches_maximum(self) -> bool:
-        """Whether the verdict's maximum is one: a plateau beyond a knee, or, under open load, the capacity at rates that
-        the system cannot serve. Else it is the throughput of the highest load."""
+        """Whether the verdict's maximum is one: a plateau beyond a knee, or, under open load, the capacity at rates
+        that the system cannot serve. Else it is the throughput of the highest load."""
         found = bool(self.verdict.plateau_users) if self.open_load else np.isfinite(self.verdict.knee_users)
         return self.verdict.max_throughput is not None and bool(found)
 

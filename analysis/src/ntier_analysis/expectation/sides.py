@@ -16,12 +16,19 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number, within
 from ntier_analysis.expectation.quantities import NAMES
 from ntier_analysis.expectation.quantity import Quantity, quotient
-from ntier_analysis.setting import MUST_EQUAL, as_text, setting
+from ntier_analysis.setting import MUST_EQUAL, THINK_DIFFERS, as_text, setting
 
 OF_ITSELF = ("saturation", "knee_users", "invalid_trials", "with_disk")
 """What a sweep's scale is not in, or is in the same way everywhere."""
-SETTINGS = ("scale", "data_profile", "think_time_s", "mix")
-"""In which two sweeps must not differ, or the difference is told."""
+SETTINGS = ("scale", "data_profile", "think_time_s", "mix", "system", "target")
+"""In which a difference of two sweeps is told."""
+LATER = ("system", "target")
+"""Those that files of operands did not always have: then they are unknown."""
+ACROSS = ("data_profile", "think_time_s", "mix")
+"""In which they must not differ either, unless the expectation names them: `... >= 2 across mix`."""
+NEVER = ("scale", "system")
+"""In which they must not differ at all."""
+_ACROSS = re.compile(r"(?P<bound>.+?)\s+across\s+(?P<columns>.+)")
 _FORM = re.compile(
     r"(?P<name>[a-z_0-9]+)\s*(?:\((?P<args>[^()]*)\))?(?P<anchored>\s+in\s+anchors)?(?:\s+of\s+(?P<sweep>\S+))?"
 )
@@ -83,6 +90,7 @@ def ratio_of(
     text: str, compared: list[Side], op: str, bound: str, operand: Callable[[Side], Operand | str]
 ) -> tuple[Outcome, str]:
     """`operand`: what a side was, or why that is not known."""
+    bound, across = _across(text, bound)
     limit = margin(text, bound) if op == "within" else number(text, bound, share=False)
     found = []
     for side in compared:
@@ -99,10 +107,35 @@ def ratio_of(
     upper, lower = (known.settings for known in found)
     absolute = not any(side.anchored or side.name in OF_ITSELF for side in compared)
     odd = {c: (upper[c], lower[c]) for c in SETTINGS if upper[c] != lower[c]} if absolute else {}
+    odd = {c: values for c, values in odd.items() if c not in LATER or "unknown" not in values}
     said = ratio.text + told + "".join(f"; {column} is {one} and {other}" for column, (one, other) in odd.items())
-    if "scale" in odd:
-        return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL['scale']}"
+    if wrong := next((c for c in odd if c in NEVER), None):
+        return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL[wrong]}"
+    if unsaid := [c for c in ACROSS if c in odd and c not in across and _apart(c, odd[c])]:
+        at_the_end = f"with `across {', '.join(unsaid)}` at its end the expectation compares them nevertheless"
+        return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL[unsaid[0]]}; {at_the_end}"
     return (within(ratio, limit) if op == "within" else bounded(ratio, op, limit)), said
+
+
+def _across(text: str, bound: str) -> tuple[str, list[str]]:
+    """`2 across mix, think_time_s` -> 2 and these two. Raises DataError."""
+    match = _ACROSS.fullmatch(bound)
+    if not match:
+        return bound, []
+    columns = [column.strip() for column in match["columns"].split(",")]
+    if wrong := next((column for column in columns if column not in ACROSS), None):
+        raise DataError(f"expectation {text!r}: across {wrong!r}: allowed are {', '.join(ACROSS)}")
+    return match["bound"], columns
+
+
+def _apart(column: str, values: tuple[str, str]) -> bool:
+    """Whether two settings are known to differ, think times by more than those that were measured do."""
+    if "unknown" in values:
+        return False
+    if column != "think_time_s" or any("," in value for value in values):
+        return True
+    low, high = sorted(map(float, values))
+    return high > (1 + THINK_DIFFERS) * low
 
 
 COLUMNS = ("sweep", "number", "value", "low", "high", "note", "day", *SETTINGS)
@@ -119,7 +152,7 @@ def write_operands(kept: Kept, file: Path) -> None:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(COLUMNS)
         for (sweep, number_), known in sorted(with_ends(kept).items()):
-            measured, settings = known.measured, (known.settings[column] for column in SETTINGS)
+            measured, settings = known.measured, (known.settings.get(column, "unknown") for column in SETTINGS)
             ends = ("" if end is None else f"{end:.6g}" for end in (measured.low, measured.high))
             writer.writerow((sweep, number_, f"{measured.value:.6g}", *ends, measured.note, known.day, *settings))
 
@@ -130,7 +163,7 @@ def read_operands(file: Path) -> dict[tuple[str, str], Operand]:
         return {}
     with file.open(newline="") as lines:
         reader = csv.DictReader(lines)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
+        if tuple(reader.fieldnames or ()) not in (COLUMNS, COLUMNS[: -len(LATER)]):
             raise DataError(f"{file}: expected the columns {', '.join(COLUMNS)}")
         found = {}
         for row in reader:
@@ -139,5 +172,6 @@ def read_operands(file: Path) -> dict[tuple[str, str], Operand]:
                 measured = Quantity(float(row["value"]), *ends, row["note"])
             except (TypeError, ValueError) as error:
                 raise DataError(f"{file}, line {reader.line_num}: {error}") from None
-            found[row["sweep"], row["number"]] = Operand(measured, {c: row[c] for c in SETTINGS}, row["day"])
+            settings = {c: row.get(c, "unknown") for c in SETTINGS}
+            found[row["sweep"], row["number"]] = Operand(measured, settings, row["day"])
         return found

@@ -696,6 +696,35 @@ def test_rates_of_other_scales_are_not_compared(store, facts, tmp_path):
     assert "think_time_s is 7 and 5" in evaluate(text, facts[SWEEP], copy).seen
 
 
+def test_a_ratio_of_sweeps_that_cannot_be_compared_is_undecided_and_the_other_claims_are_judged(store, tmp_path):
+    copy = Path(shutil.copytree(store, tmp_path / "store"))
+    write_table(copy, "trials", DEFAULT, read_table(copy, "trials", DEFAULT).assign(mix="read_write"))
+    file = tmp_path / "claims.yaml"
+    file.write_text(f"""
+other: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: "ratio({SWEEP}, {DEFAULT}) >= 1"}}
+same: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: max_throughput >= 100}}
+""")
+    other, same = claims.judge(claims.read(file), copy)
+    assert (other.judged, same.judged) == ("undecided", "holds")
+    assert other.seen.startswith("the two cannot be compared: mix is read_write and ")
+
+
+def test_what_a_file_has_of_sweeps_that_were_not_asked_for_is_left_out(store, tmp_path):
+    path = tmp_path / "expected.yml"
+    path.write_text(f"{SWEEP}: [max_throughput >= 100]\n{DEFAULT}: [max_throughput >= 1e9]\n")
+    (result,) = check(store, [], path, [SWEEP])
+    assert (result.sweep, result.outcome) == (SWEEP, "holds")
+    path.write_text("nosuch: [max_throughput >= 100]\n")
+    with pytest.raises(DataError, match=f"no sweep 'nosuch' in .*; there are: .*{DEFAULT}"):
+        check(store, [], path, [SWEEP])
+
+
+def test_a_mistyped_sweep_is_named_with_those_that_there_are(store):
+    done = doors.call(cli.main, "chains", "nosuch", "--store", store)
+    assert done.code == 2
+    assert f"no sweep 'nosuch' in {store}; there are: {SWEEP}" in done.err
+
+
 def test_two_trials_that_differ_decide_nothing_between_them():
     same = {"node": "db1", "tier": "db", "resource": "cpu", "item": "", "threshold_pct": 95.0, "n": 99, "n_missing": 0}
     table = pd.DataFrame({"trial": ["a", "b"], "saturation": [0.1, 0.9]}).assign(**same)

@@ -113,9 +113,17 @@ class Comparison:
         return self.primary.outcome if self.primary else "undecided"
 
 
+class NotComparable(DataError):
+    """Two sweeps under conditions in which a ratio says nothing; `why`: which these are."""
+
+    def __init__(self, a: str, b: str, why: str):
+        super().__init__(f"{a} and {b} cannot be compared: {why} (--anyway compares them nevertheless)")
+        self.why = why
+
+
 def compare(a: str, b: str, store: Path, *, margin: float = MARGIN, anyway: bool = False) -> Comparison:
     """`a`, `b`: `SWEEP` of `store`, or `STORE:SWEEP`. Raises DataError for an unknown sweep, one without a valid trial,
-    and (unless `anyway`) for conditions under which a ratio says nothing."""
+    and (unless `anyway`) NotComparable for conditions under which a ratio says nothing."""
     if not 0 < margin < 1:
         raise DataError(f"margin is {margin:g}, allowed are shares between 0 and 1")
     sides = read_side(a, store), read_side(b, store)
@@ -124,7 +132,7 @@ def compare(a: str, b: str, store: Path, *, margin: float = MARGIN, anyway: bool
             raise DataError(f"{side.label}: no valid trial to compare")
     refused, warnings = differences(*sides)
     if refused and not anyway:
-        raise DataError(f"{a} and {b} cannot be compared: {'; '.join(refused)} (--anyway compares them nevertheless)")
+        raise NotComparable(a, b, "; ".join(refused))
     comparison = Comparison(*sides, margin, warnings=refused + warnings)
     comparison.rows = _rows(comparison)
     _advise(comparison)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ntier_analysis.comparison import Comparison, compare
+from ntier_analysis.comparison import Comparison, NotComparable, compare
 from ntier_analysis.comparison.values import METRICS, has_valid_trial
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number, within
@@ -155,7 +155,10 @@ def _ratio(text: str, names: list[str], op: str, bound: str, store: Path) -> tup
     without = [name for name in names[:2] if not has_valid_trial(name, store)]
     if without:
         return Outcome.UNDECIDED, f"{without[0]} has no valid trial"
-    comparison = compare(names[1], names[0], store)
+    try:
+        comparison = compare(names[1], names[0], store)
+    except NotComparable as error:
+        return Outcome.UNDECIDED, f"the two cannot be compared: {error.why}"
     if metric:
         wanted = [r for r in comparison.rows if r.scope == "all loads" and r.metric == metric and r.tier == tier]
         row = next(iter(wanted), None)

@@ -11,13 +11,15 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.expressions import Outcome, Result, evaluate
 from ntier_analysis.expectation.quantities import Facts, knee, maximum, read_facts
 from ntier_analysis.expectation.quantity import Quantity
+from ntier_analysis.verdict.store import named
 
 
 def check(
     store: Path, expressions: list[str], source: Path | None = None, only: list[str] | None = None
 ) -> list[Result]:
     """`expressions` must hold for each sweep of `only` (default: each of the store). `source`: a YAML or JSON file
-    {sweep: [expression, ...]}, sweep `all` for each; or {sweep: {key of the verdict: value}}.
+    {sweep: [expression, ...]}, sweep `all` for each; or {sweep: {key of the verdict: value}}; what it has of sweeps
+    that are not in `only` is left out.
 
     Raises DataError for a request that cannot be read, names an unknown sweep, or holds nothing."""
     given = _read(source) if source else {}  # first: a wrong file is told before a long look at the store
@@ -26,11 +28,11 @@ def check(
     for name, value in given.items():
         names = list(facts) if name == "all" else [name]
         wanted += [(sweep, value) for sweep in names]
-    unknown = [sweep for sweep, _ in wanted if sweep not in facts]
-    if unknown:
-        raise DataError(f"no sweep {unknown[0]!r} in {store}; there are: {', '.join(facts) or 'none'}")
+    named(store, [sweep for sweep, _ in wanted])
     results: list[Result] = []
     for sweep, value in wanted:
+        if sweep not in facts:
+            continue  # of the file, and not asked for
         sweep_facts = facts[sweep]
         if isinstance(value, dict):
             results += [_key(sweep_facts, key, expected, source) for key, expected in value.items()]

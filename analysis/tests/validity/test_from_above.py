@@ -9,7 +9,7 @@ from ntier_analysis import Store
 from ntier_analysis.contracts import Manifest, Outcome
 from ntier_analysis.errors import DataError
 from ntier_analysis.ingest import ingest_sweep
-from ntier_analysis.recovery import AWAY, BACK, UNDECIDED, recoveries, sentences, warnings
+from ntier_analysis.recovery import AWAY, BACK, ONCE, UNDECIDED, recoveries, sentences, warnings
 from ntier_analysis.report import summary
 from ntier_analysis.report.data import read_sweep
 from ntier_analysis.store.tables import read_table
@@ -169,7 +169,7 @@ def judged(reset, above, **options):
         ([100], [31], AWAY, "batches of one trial each"),
         ([100], [75], UNDECIDED, "batches of one trial each"),  # one pair: trials of a busy machine differ as much
         ([100], [95], UNDECIDED, "batches of one trial each"),
-        ([100], [98], BACK, "batches of one trial each"),
+        ([100], [98], ONCE, "batches of one trial each"),
         ([100, 102, 99], [75, 77, 76], AWAY, "3 repetitions, in turns"),
         ([100, 102, 99], [75, 120, 40], UNDECIDED, "3 repetitions, in turns"),
         ([100, 102, 99], [98, 101, 99], BACK, "3 repetitions, in turns"),
@@ -210,6 +210,16 @@ def test_the_sentence_names_the_lowest_load_and_the_others():
     assert said.startswith("1/1/1/1M does not come back at 2,000 users after 8,000: 0.31 [0.")
     assert "of its throughput, nor at 4,000: 0.27 [" in said
     assert "1,000" not in said
+
+
+def test_of_one_pair_the_sentence_speaks_of_the_pair():
+    (said,) = sentences([judged([100], [98])], "1/1/1/1M")
+    assert said.startswith("1/1/1/1M came back at 2,000 users after 8,000, in one pair of trials: 0.98 [0.9")
+    assert said.endswith(" of its throughput; repeat it (REPS=3) to know whether it comes back.")
+    reset = pd.concat([rows([50, 51, 50], 1000), rows([100])])
+    came = [rows([50, 51, 50], 1000, 8000, first_s=60.0), rows([99], 2000, 8000, first_s=60.0)]
+    (said,) = sentences(recoveries(reset, pd.concat(came)), "1/1/1/1M")
+    assert "came back at each of 2 loads after 8,000 users, in one pair of trials; least at" in said
 
 
 def test_the_sentence_parts_what_comes_back_from_what_is_undecided():

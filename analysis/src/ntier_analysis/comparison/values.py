@@ -118,9 +118,7 @@ def _trial(
     errors["response_time_p95_ms"] = _percentile_error(percentile)
     key = trial.users, trial.load, trial.rep, trial.run_start_s
     resolution = {"response_time_p95_ms": resolution_ms(response)}
-    rows = [
-        (name, "", *key, getattr(trial, name), error, resolution.get(name, 0.0)) for name, error in errors.items()
-    ]
+    rows = [(name, "", *key, getattr(trial, name), error, resolution.get(name, 0.0)) for name, error in errors.items()]
     return rows + _cpu(trial, used[used["trial"] == trial.trial], servers, edges, counts, key)
 
 

@@ -169,7 +169,7 @@ def _maximum(comparison: Comparison, both: pd.DataFrame) -> list[Row]:
     common repetitions also the ratio at equal loads beyond both knees, in which an effect common to a block of
     repetitions cancels."""
     x, y = (s.verdict.max_throughput for s in (comparison.a, comparison.b))
-    if not (comparison.by_users or comparison.open_load):
+    if not comparison.open_load and (comparison.a.open_load or comparison.b.open_load or not comparison.by_users):
         return []
     if not (x and y and comparison.a.reaches_maximum and comparison.b.reaches_maximum):
         return []

@@ -18,12 +18,16 @@ NO_WIDTH = 1e-9
 def paired(a: np.ndarray, b: np.ndarray) -> Ratio:
     """Geometric mean of b[i] / a[i]: t on the differences of the logarithms. Needs two pairs."""
     x, y = _logs(a), _logs(b)
+    if np.ptp(y - x) <= NO_WIDTH:
+        return _without_variance(float((y - x).mean()), len(x))
     return _of_test(stats.ttest_rel(y, x), float((y - x).mean()), len(x))
 
 
 def unpaired(a: np.ndarray, b: np.ndarray) -> Ratio:
     """Ratio of the geometric means, Welch's t on the logarithms. Needs two values on each side."""
     x, y = _logs(a), _logs(b)
+    if max(np.ptp(x), np.ptp(y)) <= NO_WIDTH:
+        return _without_variance(float(y.mean() - x.mean()), len(x) + len(y))
     return _of_test(stats.ttest_ind(y, x, equal_var=False), float(y.mean() - x.mean()), len(x) + len(y))
 
 
@@ -35,14 +39,16 @@ def _logs(values: np.ndarray) -> np.ndarray:
 
 
 def _of_test(test, mean: float, n: int) -> Ratio:
-    """From SciPy's test of the logarithms. Values that never vary tell no error, unless both sides are the same: then
-    the ratio is 1."""
+    """From SciPy's test of the logarithms."""
     wide, narrow = test.confidence_interval(0.95), test.confidence_interval(0.90)
-    if not wide.high - wide.low > NO_WIDTH:
-        return Ratio(1.0, 1.0, 1.0, 1.0, 1.0, n, 0.0, n - 1.0) if abs(mean) < NO_WIDTH else _unknown(mean, n)
     ends = [math.exp(v) for v in (wide.low, wide.high, narrow.low, narrow.high)]
     freedom = float(test.df)
     return Ratio(math.exp(mean), *ends, n, (wide.high - mean) / float(stats.t.ppf(0.975, freedom)), freedom)
+
+
+def _without_variance(mean: float, n: int) -> Ratio:
+    """Values that never vary tell no error, unless both sides are the same: then the ratio is 1."""
+    return Ratio(1.0, 1.0, 1.0, 1.0, 1.0, n, 0.0, n - 1.0) if abs(mean) <= NO_WIDTH else _unknown(mean, n)
 
 
 def _unknown(mean: float, n: int) -> Ratio:

@@ -100,6 +100,7 @@ def test_one_scale_for_all(parse):
         (TWO + "exclude: [{topology: 1/9/1/1M}]\n", "line 4: exclude: matches no sweep"),
         (TWO + "include: [{topo: 1/9/1/1M}]\n", "line 4: include: 'topo' is unknown (did you mean 'topology'?)"),
         (TWO + "attempts: 0\n", "line 4: attempts: 0 is out of range"),
+        (TWO + "attempts: 21\n", "line 4: attempts: 21 is out of range"),
         (TWO + "name: My Campaign\n", "line 4: name: 'My Campaign'"),
         (TWO + "users: 1000\n", "line 4: key 'users' is there twice"),
         ("topologies: [1/1/1/1M\n", "not YAML"),

@@ -369,7 +369,7 @@ def test_the_result_comes_last_and_begins_with_the_verdict(lab, spec):
 def test_no_more_attempts_are_advised_than_are_allowed(made, says):
     assert sweep._more_attempts(made).startswith(says)
     (attempts,) = (option for option in experiments.sweep.params if option.name == "attempts")
-    assert attempts.type.max == sweep.ATTEMPTS_MOST
+    assert attempts.type.max == plan.ATTEMPTS_MOST
 
 
 def test_with_json_the_result_is_a_line_of_data(lab, spec, capsys):

@@ -55,7 +55,8 @@ def servers_of(trials: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, int]:
     listed = nodes[~nodes["tier"].isin(NOT_TIERS)].groupby("tier")["node"].nunique().to_dict()
     topology = _given(trials.iloc[0], "topology") if len(trials) else ""
     named = dict(Layout.of(topology, ",".join(order_of(trials))).nodes)
-    return {tier: max(listed.get(tier, 0), named.get(tier, 0)) for tier in {**named, **listed}}
+    found = {tier: max(listed.get(tier, 0), named.get(tier, 0)) for tier in {**named, **listed}}
+    return {tier: n for tier, n in found.items() if n}  # a tier may have none: 1/2/0/1
 
 
 def objectives_of(trial: pd.Series) -> dict[str, float]:

@@ -10,7 +10,7 @@ from ntier_analysis.campaign.costs import ALIKE
 from ntier_analysis.contracts import Topology, TopologyError
 from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.described import factor_of
-from ntier_analysis.setting import as_text, setting
+from ntier_analysis.setting import as_text, setting, with_one_think_time
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
@@ -27,13 +27,14 @@ def overview(store: Path) -> pd.DataFrame:
     users_within_slo (highest load of which all valid trials keep 95 % within the objective; NaN without
     one), work (in words, what an interaction and its arrival are: mix, system, data, think time, ...; maxima of equal
     work can be ranked)."""
-    rows = [_row(store, as_json(v)) for v in verdicts(store, [])]
+    judged = [as_json(v) for v in verdicts(store, [])]
+    trials, _ = with_one_think_time({v["sweep"]: read_table(store, "trials", v["sweep"]) for v in judged})
+    rows = [_row(trials[v["sweep"]], v) for v in judged]
     frame = pd.DataFrame(rows)
     return frame.astype({name: float for name in NUMBERS if name in frame})  # also where no sweep has any
 
 
-def _row(store: Path, verdict: dict) -> dict:
-    trials = read_table(store, "trials", verdict["sweep"])
+def _row(trials: pd.DataFrame, verdict: dict) -> dict:
     first = trials.iloc[0] if len(trials) else pd.Series(dtype=object)
     low, high = verdict["max_throughput_interval"]
     scale = 1.0 if pd.isna(first.get("scale")) else float(first["scale"])

@@ -20,6 +20,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.overview import overview
 from ntier_analysis.report.maps import _rows
 from ntier_analysis.store.tables import read_table, sweeps, write_table
+from scipy import stats
 from typer.testing import CliRunner
 
 pytestmark = pytest.mark.whole
@@ -271,12 +272,17 @@ def test_one_of_many_loads_that_seems_to_carry_it_by_chance_is_not_sure(measured
 
 
 def test_few_repetitions_of_many_loads_are_less_sure_than_by_the_normal_law(measured):
-    """Three trials of each of eight loads: 110 +- 5.0 by Student's t, 110 +- 14.6 for all of them together."""
+    """Three trials of each of eight loads, 110 +- 2. All loads know what trials differ by (16 degrees of freedom): 110 +-
+    3.6 for all of them together. By the first load alone (2 degrees of freedom) it would be +- 5.0 for itself."""
     rows = [(3000 + 100 * n, 110.0 + d, 109.5 + d, 110.5 + d, 500.0) for n in range(8) for d in (-2, 0, 2)]
     cell = replace(measured.cells[0], loads=pd.DataFrame(rows, columns=list(measured.cells[0].loads)))
-    (row,) = cheapest([cell], PRICES, 102, 1000).to_dict("records")
-    assert (row["answer"], row["trials"]) == ("maybe", 3)
-    assert row["low_per_s"] == pytest.approx(95.4, abs=0.1)
+    for wanted, answer_ in ((106, "yes"), (107, "maybe")):
+        (row,) = cheapest([cell], PRICES, wanted, 1000).to_dict("records")
+        assert (row["answer"], row["trials"]) == (answer_, 3)
+    assert row["low_per_s"] == pytest.approx(110 - 2 / 3**0.5 * stats.t.isf(0.025 / 8, 16), abs=0.01)
+    one = replace(cell, loads=cell.loads.iloc[:3])
+    (row,) = cheapest([one], PRICES, 106, 1000).to_dict("records")
+    assert (row["answer"], row["low_per_s"]) == ("maybe", pytest.approx(105.03, abs=0.01))
 
 
 def test_a_load_of_one_trial_is_maybe_at_most(measured):

@@ -20,7 +20,7 @@ from ntier_analysis.expectation import check, claims, files, loads, with_disk
 from ntier_analysis.expectation.cores import cores
 from ntier_analysis.expectation.expressions import Others, evaluate
 from ntier_analysis.expectation.quantities import read_facts
-from ntier_analysis.expectation.quantity import Quantity, quotient
+from ntier_analysis.expectation.quantity import Quantity, mean_of_trials, quotient
 from ntier_analysis.expectation.saturations import saturation
 from ntier_analysis.statistics.chains import Link, Step
 from ntier_analysis.store.tables import read_table, write_table
@@ -233,6 +233,12 @@ def test_the_cores_of_a_tier_that_limits_decide_nothing(store, facts):
     assert evaluate("cores(web) >= 1", facts[SWEEP], store).outcome == "does not hold"
     assert evaluate(f"ratio(cores(web), cores(web) of {SWEEP}) within 30 %", facts[SWEEP], store).outcome == "holds"
     assert evaluate("cores(db) >= 0.01", facts[SWEEP], store).outcome == "undecided"
+
+
+def test_repetitions_that_agree_tell_no_error_unless_there_was_nothing_each_time():
+    nothing, five = mean_of_trials(np.zeros(3)), mean_of_trials(np.full(3, 5.0))
+    assert (nothing.value, nothing.low, nothing.high) == (0, 0, 0)
+    assert (five.value, five.low, five.high) == (5, None, None)
 
 
 def seen(node: str, *steps: Step, worth: float = 1000.0, measured=frozenset(SOURCES)) -> Looked:

@@ -12,7 +12,16 @@ from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation import claims
 from ntier_analysis.expectation.quantity import Quantity
-from ntier_analysis.expectation.sides import COLUMNS, LATER, SETTINGS, Operand, read_operands, write_operands
+from ntier_analysis.expectation.sides import (
+    COLUMNS,
+    LATER,
+    SETTINGS,
+    Operand,
+    Side,
+    ratio_of,
+    read_operands,
+    write_operands,
+)
 
 OTHER = SWEEP.replace("1M", "1P")
 CLAIMS = f"""
@@ -105,11 +114,16 @@ def test_sides_of_other_settings_are_compared_only_where_that_is_said(demo, with
     assert judged(stated, without[OTHER], None, unknown)["at one load"].judged == "holds"
 
 
-def test_think_times_that_differ_as_measured_means_do_are_told(demo, without, stated):
-    operands = claims.operands_of(stated, demo)
-    other = {key: replace(o, settings={**o.settings, "think_time_s": "7.2"}) for key, o in operands.items()}
-    found = judged(stated, without[OTHER], None, other)["at one load"]
-    assert (found.judged, "think_time_s is 7 and 7.2" in found.seen) == ("holds", True)
+@pytest.mark.parametrize(("target", "outcome"), [("imported", "holds"), ("local", "undecided")])
+def test_think_times_of_imports_that_differ_as_measured_means_do_are_told(target, outcome):
+    def side(think_time_s: str) -> Operand:
+        settings = dict.fromkeys(SETTINGS, "1") | {"target": target, "think_time_s": think_time_s}
+        return Operand(Quantity(2.0, 1.9, 2.1), settings)
+
+    compared = [Side("throughput", "1000", False, name) for name in ("a", "b")]
+    operands = {"a": side("7"), "b": side("7.2")}
+    found, seen = ratio_of("a ratio", compared, ">=", "0.5", lambda of: operands[of.sweep])
+    assert (found, "think_time_s is 7 and 7.2" in seen) == (outcome, True)
 
 
 def test_sides_of_another_system_are_not_compared_and_another_target_is_told(demo, without, stated):

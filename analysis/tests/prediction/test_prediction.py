@@ -167,7 +167,7 @@ def test_bands_hold_the_point_and_widen_with_the_demands():
         ("1/1/1/1ML", ["low_cost=-1"], "low_cost=0.06"),
         (None, ["nonsense"], "low_cost=0.06"),
         (None, ["normal=0.5"], "give it with --topo"),
-        ("1/1/1/2M", ["normal=0.5"], "--cores normal=0.5: 1/1/1/2M has no such nodes that 1/1/1/1M lacks"),
+        ("1/1/1/2M", ["normal=0.5"], "--cores normal=0.5: 1/1/1/2M has no nodes of this type that 1/1/1/1M lacks"),
         ("1/1/1/1ML", ["low_cost=0.06", "normal=0.5"], "--cores normal=0.5"),
     ],
 )
@@ -262,7 +262,7 @@ def test_a_limit_beside_the_cpus_is_told_on_the_maximum_itself(tmp_path):
     assert document["upper_bound_because"].startswith(f"the verdict is {document['verdict']}")
     said = text(document)
     assert "maximum at most " in said
-    assert f": {document['upper_bound_because']}; of the CPUs that of db would be full first" in said
+    assert f": {document['upper_bound_because']}; among the CPUs, db's would be full first" in said
     assert "1/1/1/2M reaches at most " in said
     assert "then app limits" not in said
     assert "which is an upper bound" in prediction((data := read_sweep(tmp_path, sweep)).forecast, 0.2, data.verdict)
@@ -288,6 +288,16 @@ def test_a_tier_of_which_a_node_was_not_measured_has_no_demand(tmp_path):
     only_db = nodes[nodes["tier"] != "app"]  # the topology still has the two applications
     with pytest.raises(DataError, match="tier app: its CPU was not measured on 2 of 2 nodes"):
         tier_demands(trials, used, only_db)
+
+
+def test_a_tier_without_nodes_needs_no_demand(tmp_path):
+    """1/1/0/1 has no middleware: nothing of it was left out."""
+    sweep = mesh.write_sweep(tmp_path, "1/1/1/1M")
+    for name in ("trials", "nodes", "samples"):
+        rows = read_table(tmp_path, name, sweep)
+        rows = rows.assign(topology="1/1/0/1M") if name == "trials" else rows[rows["tier"] != "middleware"]
+        write_table(tmp_path, name, sweep, rows)
+    assert [t["tier"] for t in predicted(tmp_path, sweep, None, [], None)["demands"]] == ["web", "app", "db"]
 
 
 def demands_of(store: Path, sweep: str) -> list[dict]:

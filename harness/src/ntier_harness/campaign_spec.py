@@ -127,7 +127,7 @@ def parse(text: str, file: str, root: Path, cores: int) -> Campaign:
             raise source.error(key, f"{spec.sweep} is asked for twice", item)
         sweeps.append(spec)
     try:
-        attempts = whole("attempts", source.values.get("attempts") or ATTEMPTS, 1, 20)
+        attempts = whole("attempts", source.values.get("attempts") or ATTEMPTS, 1, plan.ATTEMPTS_MOST)
     except RequestError as error:
         raise source.error("attempts", str(error)) from None
     return Campaign(name, tuple(sweeps), attempts, text, _hosts(source, sweeps[0].target))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def foreseen(lab: Lab, spec: Spec) -> dict[str, Any] | None:
     reps, seconds, half_width: [expected, least, most]}], the last one for the precision asked for, if it needs more
     than the others. None if the store has no trials beyond the knee of this topology; {problem} if it cannot be
     read."""
-    store = lab.paths.results / "store"
+    store, up = lab.paths.results / "store", os.path.exists(lab.paths.nodes)
     if not (store / "trials").is_dir():
         return None
     program = str(Path(sys.executable).with_name("ntier-analysis"))
@@ -45,7 +46,7 @@ def foreseen(lab: Lab, spec: Spec) -> dict[str, Any] | None:
             return None
         widths = {int(n): ends for n, ends in told["half_widths"].items()}
         kept = ("source", "trials_n", "throughput_per_s", "total", "within", "run_s", "plateau_users")
-        return {k: told[k] for k in kept} | {"offers": list(offers(spec, told["plateau_users"], widths))}
+        return {k: told[k] for k in kept} | {"offers": list(offers(spec, told["plateau_users"], widths, up=up))}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise WorkError(f"plan: {program} printed no half-widths: {done.out[:200]!r}") from None
 
@@ -55,8 +56,10 @@ def counting(spec: Spec, plateau_users: list[float]) -> int:
     return sum(plateau_users[0] <= u <= plateau_users[1] for u in spec.users)
 
 
-def offers(spec: Spec, plateau_users: list[float], widths: dict[int, list[float]]) -> list[dict[str, Any]]:
-    """`widths`: of the mean of so many trials beyond the knee."""
+def offers(
+    spec: Spec, plateau_users: list[float], widths: dict[int, list[float]], *, up: bool = False
+) -> list[dict[str, Any]]:
+    """`widths`: of the mean of so many trials beyond the knee; `up`: the nodes are."""
     if spec.search == "grid":
         sizes = [(len(spec.users), counting(spec, plateau_users))]
     else:
@@ -64,7 +67,7 @@ def offers(spec: Spec, plateau_users: list[float], widths: dict[int, list[float]
         sizes = [(n, (n - BELOW) * room) for n in sorted({SEARCH_LEAST, spec.most_loads, SEARCH_MOST})]
 
     def offer(loads: int, above: int, reps: int) -> dict[str, Any] | None:
-        seconds = plan.sweep_duration_s(spec, loads * reps, deployed=False)
+        seconds = plan.sweep_duration_s(spec, loads * reps, deployed=False, up=up)
         width = widths.get(above * reps)
         return width and {"loads": loads, "reps": reps, "seconds": seconds, "half_width": width}
 

@@ -19,6 +19,7 @@ from ntier_harness.spec import SEARCH_LEAST, SEARCH_MOST, USERS, Spec
 OVERHEAD_S, OVERHEAD_NODE_S = 5.0, 1.0
 JUDGE_S = 6.0  # a search waits for the outcome: 3.6 s of judging, and 1 s for each trial that the decision reads again
 UP_S, DEPLOY_S, REPORT_S = 20.0, 45.0, 15.0
+ATTEMPTS_MOST = 20  # that a command or the file of a campaign may ask for
 INSTALL_S = 900.0
 """Instead of UP_S and DEPLOY_S, until bare machines are up, installed and calibrated. Not measured on rented ones; five
 bare containers take minutes."""
@@ -177,18 +178,20 @@ def sweep_duration_s(spec: Spec, trials_left: int, *, deployed: bool, up: bool =
 
 
 def within(spec: Spec, text: str | None, reps: int | None = None) -> Spec:
-    """The search that ends in so many minutes (as typed; None: no limit), from nodes that are not yet up: as many
-    trials as fit, with more loads rather than more repetitions. `reps`: asked for. Raises RequestError."""
+    """The search that ends in so many minutes (as typed; None: no limit), from nodes that are not yet deployed: as many
+    trials as fit, with more loads rather than more repetitions. Installing bare machines comes on top: whether they
+    are is another at the next call of the same command, which must be the same search. `reps`: asked for. Raises
+    RequestError."""
     if not text:
         return spec
     minutes, by_minutes = number("minutes", text, MINUTES), reps is None
     if spec.search != "capacity":
         raise RequestError("minutes: only a search uses them; give them with --search capacity")
-    trials = int((60 * minutes - from_nothing_s(spec) - REPORT_S) // trial_duration_s(spec))
+    trials = int((60 * minutes - from_nothing_s(spec, up=True) - REPORT_S) // trial_duration_s(spec))
     pairs = [(n, r) for r in ([reps] if reps else range(1, 100)) for n in range(SEARCH_LEAST, SEARCH_MOST + 1)]
     fitting = [(n, r) for n, r in pairs if n * r <= trials]
     if not fitting:
-        least = math.ceil(sweep_duration_s(spec, SEARCH_LEAST * (reps or 1), deployed=False) / 60)
+        least = math.ceil(sweep_duration_s(spec, SEARCH_LEAST * (reps or 1), deployed=False, up=True) / 60)
         times = f", {reps} times each," if reps and reps > 1 else ""
         raise RequestError(
             f"minutes: {minutes:g} are too few: {SEARCH_LEAST} loads{times} take about {least}; shorter --phases take "

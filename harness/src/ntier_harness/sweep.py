@@ -32,7 +32,6 @@ from ntier_harness.spec import Spec
 from ntier_harness.trial import Attempt, planned
 
 ATTEMPTS = 3  # the first and two more
-ATTEMPTS_MOST = 20  # that a command or the file of a campaign may ask for
 
 
 @contextlib.contextmanager
@@ -428,9 +427,9 @@ def conclude(lab: Lab, spec: Spec, sweep_dir: Path, trials: list[Trial], said: s
 
 def _more_attempts(made: int) -> str:
     """How to go on: the same command finds nothing left to do once a trial is out of attempts."""
-    if not 0 < made < ATTEMPTS_MOST:
-        return f"; more than {ATTEMPTS_MOST} attempts are not made" if made else ""
-    next_ = min(made + 2, ATTEMPTS_MOST)
+    if not 0 < made < plan.ATTEMPTS_MOST:
+        return f"; more than {plan.ATTEMPTS_MOST} attempts are not made" if made else ""
+    next_ = min(made + 2, plan.ATTEMPTS_MOST)
     number = "two" if next_ == made + 2 else "one"
     return f"; {number} more: ATTEMPTS={next_}, in the file of a campaign `attempts: {next_}`"
 

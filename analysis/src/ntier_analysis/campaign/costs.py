@@ -17,7 +17,7 @@ from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.errors import DataError
 from ntier_analysis.setting import MUST_EQUAL, as_text
 from ntier_analysis.statistics.throughput import at_load
-from ntier_analysis.statistics.values import Interval, reach_of
+from ntier_analysis.statistics.values import Interval, estimated, reach_of
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,12 @@ settings, places) they may differ: they are what is chosen from."""
 @dataclass(frozen=True)
 class Carried:
     """Nominal throughput of a load, 1/s, with its 95 % interval (`n`: its trials), and the load's users (or the
-    factor's value)."""
+    factor's value). `between`: the same by what trials of one load differ by at all loads of the topology, so that it
+    has more degrees of freedom than the two or three trials of one load; None of one trial."""
 
     rate: Interval
     users: float
+    between: Interval | None = None
 
 
 def objective(cell: Cell, slo_ms: float | None) -> float:
@@ -81,13 +83,26 @@ def _kept(cell: Cell, slo_ms: float | None) -> list[Carried]:
     """Of each load within the objective. A load counts if in all its valid trials the 95th percentile is known and no
     longer than the objective. Where none is known, any load counts."""
     loads = []
-    limit = objective(cell, slo_ms)
+    limit, (spread, freedom) = objective(cell, slo_ms), _spread(cell.loads)
     for users, rows in cell.loads.groupby("users"):
         if math.isfinite(limit) and not (rows["p95_ms"] <= limit).all():  # NaN: too few to tell
             continue
         rate = at_load(*(rows[c].to_numpy(float) for c in ("throughput_per_s", "low_per_s", "high_per_s")))
-        loads.append(Carried(rate, users))
+        between = None
+        if rate.n > 1:
+            sd = max(spread * rate.value, float(rows["throughput_per_s"].std()))
+            between = estimated(rate.value, sd / math.sqrt(rate.n), freedom, rate.n)
+        loads.append(Carried(rate, users, between))
     return loads
+
+
+def _spread(loads: pd.DataFrame) -> tuple[float, int]:
+    """What trials of one load differ by, as a share of their mean (one standard deviation), from all loads together,
+    with its degrees of freedom. NaN and 0 without repetitions."""
+    means = loads.groupby("users")["throughput_per_s"].transform("mean")
+    freedom = len(loads) - loads["users"].nunique()
+    off = loads["throughput_per_s"] / means - 1
+    return (math.sqrt(float((off**2).sum()) / freedom) if freedom else math.nan), freedom
 
 
 def within(cell: Cell, slo_ms: float | None) -> Carried | None:
@@ -123,11 +138,19 @@ def cheapest(cells: list[Cell], prices: Prices, throughput_per_s: float, slo_ms:
 
 
 def together(carried: Carried, loads: int) -> Carried:
-    """With the interval that holds for so many loads at once (Bonferroni)."""
-    rate = carried.rate
+    """With the interval that holds for so many loads at once (Bonferroni). What trials differ by is `between`'s; the
+    interval is never narrower than by the trials' own errors, of which the rate's is if it has more freedom than they
+    are many."""
+    rate, between = carried.rate, carried.between
+    known = [between] if between else []
+    known += [rate] if between is None or rate.freedom >= rate.n else []
+    return replace(carried, rate=max((_widened(r, loads) for r in known), key=lambda r: r.half_width))
+
+
+def _widened(rate: Interval, loads: int) -> Interval:
     wider = reach_of(loads, rate.freedom)
-    ends = {"low": rate.value - wider * (rate.value - rate.low), "high": rate.value + wider * (rate.high - rate.value)}
-    return replace(carried, rate=replace(rate, **ends))
+    low, high = rate.value - wider * (rate.value - rate.low), rate.value + wider * (rate.high - rate.value)
+    return replace(rate, low=low, high=high)
 
 
 def _answer(rate: Interval, wanted: float) -> str:

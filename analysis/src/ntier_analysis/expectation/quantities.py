@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.contracts.implied import USERS
-from ntier_analysis.contracts.layout import Layout
-from ntier_analysis.described import factor_of, order_of
+from ntier_analysis.described import factor_of, order_of, servers_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.cores import cores
 from ntier_analysis.expectation.loads import AT_LOAD, NO_TRIAL, at_load, trials_at
@@ -75,9 +74,7 @@ class Facts:
     def servers(self, trials: list[str]) -> dict[str, int]:
         """Nodes of each tier: by the topology, or by the table of nodes if that lists more."""
         nodes = self.table("nodes", ["trial", "node", "tier"])
-        listed = nodes[nodes["trial"].isin(trials)].groupby("tier")["node"].nunique().to_dict()
-        named = dict(Layout.of(self.verdict["topology"], ",".join(self.order)).nodes)
-        return {tier: max(listed.get(tier, 0), named.get(tier, 0)) for tier in {*listed, *named}}
+        return servers_of(self.trials, nodes[nodes["trial"].isin(trials)])
 
 
 def read_facts(store: Path, sweeps: list[str]) -> dict[str, Facts]:

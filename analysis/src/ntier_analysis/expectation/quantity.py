@@ -39,7 +39,7 @@ def mean_of_trials(values: np.ndarray, note: str = "") -> Quantity:
 
 def measured(found: Interval, note: str = "") -> Quantity:
     """Of an estimate from several trials. Trials that agree in all digits tell no error, so the interval is unknown."""
-    known = math.isfinite(found.low) and found.high > found.low
+    known = math.isfinite(found.low) and (found.high > found.low or found.value == 0)  # none at all, each time
     return Quantity(found.value, *((found.low, found.high) if known else UNKNOWN), note)
 
 

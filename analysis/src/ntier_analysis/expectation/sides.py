@@ -16,7 +16,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number, within
 from ntier_analysis.expectation.quantities import NAMES
 from ntier_analysis.expectation.quantity import Quantity, quotient
-from ntier_analysis.setting import MUST_EQUAL, THINK_DIFFERS, as_text, setting
+from ntier_analysis.setting import IMPORTED, MUST_EQUAL, THINK_DIFFERS, as_text, setting
 
 OF_ITSELF = ("saturation", "knee_users", "invalid_trials", "with_disk")
 """What a sweep's scale is not in, or is in the same way everywhere."""
@@ -111,7 +111,8 @@ def ratio_of(
     said = ratio.text + told + "".join(f"; {column} is {one} and {other}" for column, (one, other) in odd.items())
     if wrong := next((c for c in odd if c in NEVER), None):
         return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL[wrong]}"
-    if unsaid := [c for c in ACROSS if c in odd and c not in across and _apart(c, odd[c])]:
+    imported = upper.get("target") == lower.get("target") == IMPORTED
+    if unsaid := [c for c in ACROSS if c in odd and c not in across and _apart(c, odd[c], imported=imported)]:
         at_the_end = f"with `across {', '.join(unsaid)}` at its end the expectation compares them nevertheless"
         return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL[unsaid[0]]}; {at_the_end}"
     return (within(ratio, limit) if op == "within" else bounded(ratio, op, limit)), said
@@ -128,11 +129,11 @@ def _across(text: str, bound: str) -> tuple[str, list[str]]:
     return match["bound"], columns
 
 
-def _apart(column: str, values: tuple[str, str]) -> bool:
-    """Whether two settings are known to differ, think times by more than those that were measured do."""
+def _apart(column: str, values: tuple[str, str], *, imported: bool) -> bool:
+    """Whether two settings are known to differ, think times of imports by more than those that were measured do."""
     if "unknown" in values:
         return False
-    if column != "think_time_s" or any("," in value for value in values):
+    if column != "think_time_s" or not imported or any("," in value for value in values):
         return True
     low, high = sorted(map(float, values))
     return high > (1 + THINK_DIFFERS) * low

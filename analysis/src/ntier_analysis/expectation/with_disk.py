@@ -32,7 +32,7 @@ def with_disk(args: str | None, trials: pd.DataFrame, store: Path, sweep: str, t
     n, open_ = moved.count(True), moved.count(None)
     note = f"of {counted(len(rows), 'trial')}"
     if open_:
-        note += f"; {open_} may be one, too: not all was measured at each node, or the run is too short to rule it out"
+        note += f"; in {open_} more it may have: not everything was measured at each node, or the run is too short to rule it out"
     return Quantity(n, n, n + open_, note)
 
 

@@ -95,7 +95,7 @@ def _of_node(use: _Use, node: str) -> Demand | str:
     if apart(use.rates[low].to_numpy()):
         return demand_of(use.rates, use.used[node], use.cores[node], use.levels)
     if len(low) == len(used):
-        return "loads less than a tenth apart"
+        return "one load only" if use.levels[low].nunique() < 2 else "loads less than a tenth apart"
     but = use.levels[low].nunique()
     return f"full at all but {counted(but, 'load')}" if but else "full at every load"
 

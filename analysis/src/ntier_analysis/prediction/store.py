@@ -75,7 +75,7 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
         measured, names = str(first["topology"]), ",".join(order)
         kind = new_type(measured, wanted, names)
         for unused in (k for k in given if k != kind):
-            raise DataError(f"--cores {unused}={given[unused]:g}: {wanted} has no such nodes that {measured} lacks")
+            raise DataError(f"--cores {unused}={given[unused]:g}: {wanted} has no nodes of this type that {measured} lacks")
         sizes = given if given or kind is None else _known_cores(store, trials, kind, order[-1])
         found = what_if(tiers, measured, wanted, writes, sizes, names)
         document["what_if"] = [_of_what_if(w) for w in found]
@@ -205,7 +205,7 @@ def _maximum_text(document: Json, scale: float) -> str:
     beside = "not reached in the measurement" if measured is None else f"measured {least}{measured:.1f}/s"
     rate = _rate(value, document["max_throughput_interval"], scale)
     if because := document["upper_bound_because"]:
-        full = f"of the CPUs that of {document['bottleneck']} would be full first ({_shares(document)})"
+        full = f"among the CPUs, {document['bottleneck']}'s would be full first ({_shares(document)})"
         return f"maximum at most {rate}, {beside}: {because}; {full}"
     return f"maximum {rate}, {beside}; {document['bottleneck']} limits ({_shares(document)})"
 
@@ -227,7 +227,7 @@ def _what_if_text(w: Json, scale: float, *, bound: bool) -> str:
     low, high = w["ratio_interval"]
     busy = ", ".join(f"{t} {100 * u:.0f} %" for t, u in sorted(w["utilization"].items(), key=lambda i: -i[1]))
     times = f", {w['ratio']:.2f} [{low:.2f}, {high:.2f}] times as much; then {w['bottleneck']} limits"
-    first = f"; of the CPUs that of {w['bottleneck']} would be full first"
+    first = f"; among the CPUs, {w['bottleneck']}'s would be full first"
     return (
         f"{w['topology']} reaches {'at most ' * bound}"
         + _rate(w["max_throughput_per_s"], w["max_throughput_interval"], scale)

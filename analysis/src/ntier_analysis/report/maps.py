@@ -16,7 +16,7 @@ from ntier_analysis.figures import maps, surfaces
 from ntier_analysis.figures.drawing import Drawing, Origin, save, write_csv
 from ntier_analysis.report.drawings import Pair
 from ntier_analysis.report.shell import assets, embedded, environment
-from ntier_analysis.report.words import interval, join, number, share
+from ntier_analysis.report.words import count, interval, join, number, share
 from ntier_analysis.statistics.groups import Pair as Compared
 from ntier_analysis.statistics.values import Interval
 from ntier_analysis.wording import counted
@@ -162,7 +162,7 @@ def _rows(campaign: Campaign, grouped: dict[MapKey, Groups], prices: Prices, slo
                 "trials": f"{c.valid} of {c.trials}",
                 "pooled": c.pooled,
                 "scale": f"{c.scale:g}",
-                "within": nothing if best is None else f"{_rate(best.rate)} at {best.users:,}",
+                "within": nothing if best is None else f"{_rate(best.rate)} at {count(best.users)}",
                 "price": f"{price:.2f}",
                 "million": ("≤ " if c.at_least else "") + number(1e6 * price / (3600 * c.max_per_s)),
             }

@@ -272,8 +272,8 @@ def test_one_of_many_loads_that_seems_to_carry_it_by_chance_is_not_sure(measured
 
 
 def test_few_repetitions_of_many_loads_are_less_sure_than_by_the_normal_law(measured):
-    """Three trials of each of eight loads, 110 +- 2. All loads know what trials differ by (16 degrees of freedom): 110 +-
-    3.6 for all of them together. By the first load alone (2 degrees of freedom) it would be +- 5.0 for itself."""
+    """Three trials of each of eight loads, 110 +- 2. All loads know what trials differ by (16 degrees of freedom): 110
+    +- 3.6 for all of them together. By the first load alone (2 degrees of freedom) it would be +- 5.0 for itself."""
     rows = [(3000 + 100 * n, 110.0 + d, 109.5 + d, 110.5 + d, 500.0) for n in range(8) for d in (-2, 0, 2)]
     cell = replace(measured.cells[0], loads=pd.DataFrame(rows, columns=list(measured.cells[0].loads)))
     for wanted, answer_ in ((106, "yes"), (107, "maybe")):

@@ -32,7 +32,8 @@ def with_disk(args: str | None, trials: pd.DataFrame, store: Path, sweep: str, t
     n, open_ = moved.count(True), moved.count(None)
     note = f"of {counted(len(rows), 'trial')}"
     if open_:
-        note += f"; in {open_} more it may have: not everything was measured at each node, or the run is too short to rule it out"
+        why = "not everything was measured at each node, or the run is too short to rule it out"
+        note += f"; in {open_} more it may have: {why}"
     return Quantity(n, n, n + open_, note)
 
 

@@ -75,7 +75,8 @@ def predicted(store: Path, sweep: str, topo: str | None, cores: list[str], jmt: 
         measured, names = str(first["topology"]), ",".join(order)
         kind = new_type(measured, wanted, names)
         for unused in (k for k in given if k != kind):
-            raise DataError(f"--cores {unused}={given[unused]:g}: {wanted} has no nodes of this type that {measured} lacks")
+            why = f"{wanted} has no nodes of this type that {measured} lacks"
+            raise DataError(f"--cores {unused}={given[unused]:g}: {why}")
         sizes = given if given or kind is None else _known_cores(store, trials, kind, order[-1])
         found = what_if(tiers, measured, wanted, writes, sizes, names)
         document["what_if"] = [_of_what_if(w) for w in found]

@@ -153,7 +153,7 @@ def maps() -> None:
         least = "≥ " if found["at_least"] == "1" else ""
         # machines and hours differ in speed: in units of what 1/1/1/1M made beside it
         unit = float(found["anchor_per_s"] or "nan")
-        return found["limits"].removeprefix("single "), f"{least}{float(found['max_per_s']) / unit:.2f}"
+        return named(found["limits"]), f"{least}{float(found['max_per_s']) / unit:.2f}"
 
     series = [(title, letters) for title, letters, middleware in SERIES if middleware == PROXY]
     drawn.draw_maps(series, ROWS, DATABASES, of_paper, here)
@@ -178,6 +178,11 @@ def mesh() -> str:
     return "\n\n".join(parts)
 
 
+def named(limits: str) -> str:
+    """`single db cpu` -> `db cpu`; `multi simultaneous db cpu and app cpu` -> `db cpu and app cpu`."""
+    return re.sub(r"^(single|multi( simultaneous| alternating)?) ", "", limits)
+
+
 def cell(row: dict[str, str] | None) -> str:
     """`db cpu: 577 [557, 597], 1.02 anchors`; throughput nominal."""
     if row is None or not row["max_per_s"]:
@@ -190,7 +195,7 @@ def _told(row: dict[str, str]) -> str:
     """`db cpu: 577 [557, 597]`."""
     ends = f" [{', '.join(f'{float(row[end]) / SCALE:.0f}' for end in ('low', 'high'))}]" if row["low"] else ""
     least = "at least " if row["at_least"] == "1" else ""
-    return f"{row['limits'].removeprefix('single ')}: {least}{float(row['max_per_s']) / SCALE:.0f}{ends}"
+    return f"{named(row['limits'])}: {least}{float(row['max_per_s']) / SCALE:.0f}{ends}"
 
 
 def cost() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import importlib.util
 import re
 from pathlib import Path
 
@@ -29,6 +30,16 @@ def test_claims_on_what_limits_are_those_of_the_papers_map():
 
 def test_every_place_of_the_map_is_in_a_claim():
     assert {cell.groups() for cell, _ in PARTS if cell} >= set(PAPER)
+
+
+@pytest.mark.parametrize("limits", ["single {}", "multi simultaneous {}", "multi alternating {}", "{}"])
+def test_a_place_shows_what_limits_and_not_how(monkeypatch, limits):
+    monkeypatch.syspath_prepend(STUDY)
+    found = importlib.util.spec_from_file_location("page_of_the_paper", STUDY / "page.py")
+    page = importlib.util.module_from_spec(found)
+    found.loader.exec_module(page)
+    for names in ("db cpu and middleware cpu", "unknown"):
+        assert page.named(limits.format(names)) == names
 
 
 @pytest.fixture

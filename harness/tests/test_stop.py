@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
@@ -51,7 +52,9 @@ print(stop.requested)
 def test_a_hang_up_stops_unless_nohup_is_before_the_command():
     command = [sys.executable, "-c", HANG_UP]
     for before, stops in (([], "True"), (["nohup"], "False")):
-        done = subprocess.run([*before, *command], capture_output=True, text=True, timeout=60)
+        # the tests themselves may run under nohup, which their programs would inherit
+        usual = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)}
+        done = subprocess.run([*before, *command], capture_output=True, text=True, timeout=60, **usual)
         assert (done.returncode, done.stdout.strip()) == (0, stops)
 
 

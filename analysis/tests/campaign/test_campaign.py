@@ -402,7 +402,7 @@ def test_fewer_than_two_sweeps_and_unknown_names(store, tmp_path):
     with pytest.raises(DataError, match="no sweep 'nosuch'"):
         read_campaign(store, ["nosuch"])
     mesh.write_sweep(tmp_path, "1/1/1/1M", loads=(1000, 2000))
-    with pytest.raises(DataError, match="two topologies or more"):
+    with pytest.raises(DataError, match="1 sweep; to set topologies beside each other takes two or more"):
         read_campaign(tmp_path)
 
 

@@ -457,7 +457,7 @@ def test_a_resource_that_was_not_measured_is_undecided(store, facts, op):
 
 def test_a_node_that_was_not_measured_may_be_saturated(store, facts):
     """Of two web servers one was measured, and has room."""
-    two = replace(facts[SWEEP], verdict=facts[SWEEP].verdict | {"topology": "1/2/1/2M"})
+    two = replace(facts[SWEEP], trials=facts[SWEEP].trials.assign(topology="1/2/1/2M"))
     idle, busy = (evaluate(text, two, store) for text in ("saturation(app cpu) <= 30 %", "saturation(db cpu) >= 90 %"))
     assert idle.outcome == "undecided"
     assert "1 of 2 app nodes not measured" in idle.seen

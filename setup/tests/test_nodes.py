@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = os.environ.get("TERRAFORM") or shutil.which("terraform") or "tofu"
 PROJECT = "ntiertest"
 BRIDGE = f"{PROJECT}br0"
-UP_LIMIT_S = 120  # four nodes and a client, SSH included; 5 s on two idle cores
+UP_LIMIT_S = 60  # four nodes and a client, SSH included; 5 s on two idle cores
 
 pytestmark = pytest.mark.nodes
 

@@ -71,10 +71,15 @@ def differing(a: pd.DataFrame, b: pd.DataFrame, columns: Iterable[str] = MUST_EQ
     return {c: (as_text(x), as_text(y)) for (c, x), (_, y) in pairs if x != y}
 
 
+def as_one(low: float, high: float) -> bool:
+    """Whether two think times of imports differ by no more than measured means do."""
+    return high <= (1 + THINK_DIFFERS) * low
+
+
 def think_times_as_one(a: pd.DataFrame, b: pd.DataFrame) -> bool:
     """Whether the think times of two imports differ by no more than measured means do."""
     known = pd.concat([f["think_time_s"] for f in (a, b) if "think_time_s" in f]).dropna().astype(float)
-    return _imported(a) and _imported(b) and len(known) > 0 and known.max() <= (1 + THINK_DIFFERS) * known.min()
+    return _imported(a) and _imported(b) and len(known) > 0 and as_one(known.min(), known.max())
 
 
 def with_one_think_time(sweeps: dict[str, pd.DataFrame]) -> tuple[dict[str, pd.DataFrame], list[str]]:
@@ -83,7 +88,7 @@ def with_one_think_time(sweeps: dict[str, pd.DataFrame]) -> tuple[dict[str, pd.D
     imported = [f["think_time_s"].astype(float) for f in sweeps.values() if _imported(f) and "think_time_s" in f]
     groups: list[list[float]] = []
     for value in sorted({v for column in imported for v in column.dropna()}):
-        if groups and value <= (1 + THINK_DIFFERS) * groups[-1][0]:
+        if groups and as_one(groups[-1][0], value):
             groups[-1].append(value)
         else:
             groups.append([value])

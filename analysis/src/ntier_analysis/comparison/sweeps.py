@@ -25,6 +25,7 @@ MARGIN = 0.05
 REPETITIONS = 3
 """With three common repetitions or more, these are the sample (docs/analysis.md); with fewer, loads or batches are."""
 BATCHES_ONLY = "batches of one trial each"
+NO_CAPACITY = "of at least one sweep no capacity is known: it serves all that was offered, or that cannot be told"
 BEYOND = "beyond the knees"
 SCOPES = (BEYOND, "maximum", "all loads")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.comparison.sweeps import Comparison, Row
+from ntier_analysis.comparison.sweeps import NO_CAPACITY, Comparison, Row
 from ntier_analysis.report.words import count, number, verdict_sentence
 from ntier_analysis.verdict.tables import as_json as verdict_json
 
@@ -56,7 +56,7 @@ def _why_not(comparison: Comparison) -> str:
     if not any(r.scope == "load" for r in comparison.rows):
         return "nothing was measured that both sweeps have in common"
     if comparison.open_load:
-        return "of at least one sweep no capacity is known: it serves all that was offered, or that cannot be told"
+        return NO_CAPACITY
     if comparison.by_users:
         return "one load alone was measured in both sweeps, and they have no maxima to compare"
     return f"each value of {comparison.axis.factor} has ratios of its own, and a mean over them would say nothing"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ntier_analysis.comparison import Comparison, NotComparable, compare
+from ntier_analysis.comparison.sweeps import NO_CAPACITY
 from ntier_analysis.comparison.values import METRICS, has_valid_trial
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number, within
@@ -200,7 +201,7 @@ def operand(side: Side, store: Path, others: Others, text: str) -> Operand | str
 
 def _nothing_in_common(comparison: Comparison, metric: str) -> str:
     if not metric and comparison.open_load:
-        return "of at least one sweep no capacity is known: it serves all that was offered, or that cannot be told"
+        return NO_CAPACITY
     if comparison.factor is not None and not comparison.by_users:
         name, _ = comparison.factor
         return f"no mean over values of {name}; ratio(throughput(V) of B, throughput(V) of A) compares one of them"

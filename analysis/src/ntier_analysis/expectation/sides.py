@@ -16,7 +16,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.expectation.outcomes import Outcome, bounded, margin, number, within
 from ntier_analysis.expectation.quantities import NAMES
 from ntier_analysis.expectation.quantity import Quantity, quotient
-from ntier_analysis.setting import IMPORTED, MUST_EQUAL, THINK_DIFFERS, as_text, setting
+from ntier_analysis.setting import IMPORTED, MUST_EQUAL, as_one, as_text, setting
 
 OF_ITSELF = ("saturation", "knee_users", "invalid_trials", "with_disk")
 """What a sweep's scale is not in, or is in the same way everywhere."""
@@ -135,8 +135,7 @@ def _apart(column: str, values: tuple[str, str], *, imported: bool) -> bool:
         return False
     if column != "think_time_s" or not imported or any("," in value for value in values):
         return True
-    low, high = sorted(map(float, values))
-    return high > (1 + THINK_DIFFERS) * low
+    return not as_one(*sorted(map(float, values)))
 
 
 COLUMNS = ("sweep", "number", "value", "low", "high", "note", "day", *SETTINGS)

@@ -113,7 +113,7 @@ def _known_cores(store: Path, trials: pd.DataFrame, kind: str, deepest: str) -> 
     if len(known) > 1:
         told = join([f"{cores:g} in {sweep}" for cores, sweep in known.items()])
         raise DataError(f"node type {kind}: its nodes have different cores ({told}); give --cores {kind}=CORES")
-    return dict.fromkeys([kind], next(iter(known))) if known else {}
+    return {kind: next(iter(known))} if known else {}
 
 
 def _cores(text: str) -> tuple[str, float]:

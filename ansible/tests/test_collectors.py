@@ -64,6 +64,7 @@ def test_haproxy_tells_who_waits_for_a_replica_and_no_pool_that_is_always_full(h
     assert [int(row["pending"]) for row in rows] == [432 + 3, 452 + 4]
     assert [row["chosen_total"] for row in rows] == ["900", "950"]
     assert {row["pool_size"] for row in rows} == {""}
+    assert len({row["t_s"] for row in rows}) == 1, "two times of one reading"
 
 
 def test_mysql_router_tells_no_pool_that_is_always_full(tmp_path):
@@ -71,6 +72,16 @@ def test_mysql_router_tells_no_pool_that_is_always_full(tmp_path):
     settings.write_text("[routing:database]\ndestinations = 198.18.1.41:3306,198.18.1.42:3306\nmax_connections = 532\n")
     rows = lines_of("mysqlrouter", {"/etc/ntier/mysqlrouter/mysqlrouter.conf": settings}, tmp_path)
     assert [(row["replica"], row["pending"], row["pool_size"]) for row in rows] == [("db1", "0", ""), ("db2", "0", "")]
+    assert len({row["t_s"] for row in rows}) == 1, "two times of one reading"
+
+
+def test_each_collector_that_writes_a_line_per_replica_stamps_its_reading_once():
+    """Values of replicas are compared at the same moment, and the time between readings is checked."""
+    programs = list(ROLES.glob("*/files/middleware_status"))
+    assert len(programs) >= 5
+    for program in programs:
+        lines = program.read_text().splitlines()
+        assert not [line for line in lines if "time.time()" in line and ".write(" in line], program
 
 
 CLIENTS = {"mysql": ("mysql", "Threads_running\t1"), "pgpool": ("psql", "1|t|Execute command\n2|t|Idle")}

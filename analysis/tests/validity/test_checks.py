@@ -88,6 +88,21 @@ def test_fault_is_found(tmp_path, truth, id_, reason):
     assert not validity.valid
 
 
+def test_lines_of_one_reading_that_are_stamped_one_after_the_other_are_one_reading(tmp_path):
+    """Half of the intervals between stamps are microseconds then, and their median was one of these."""
+    folder = write_trial(tmp_path, SPEC)
+
+    def another_replica(text: str) -> str:
+        header, *lines = text.splitlines()
+        rows = [line.split(",") for line in lines]
+        seconds = [",".join([f"{float(t) + 40e-6:.6f}", "db2", *values]) for t, _, *values in rows]
+        return "\n".join([header, *(line for both in zip(lines, seconds, strict=True) for line in both)]) + "\n"
+
+    rewrite(folder / "nodes/middleware1/middleware_status.csv", another_replica)
+    _, by_id = checks(folder)
+    assert [by_id[id_].outcome for id_ in ("C1", "C1.gap", "C2")] == [Outcome.PASS] * 3, by_id["C2"]
+
+
 def test_machine_whose_speed_changes_is_noticed_and_the_trial_counts(tmp_path):
     validity, by_id = checks(write_trial(tmp_path / "slowed", replace(SPEC, truth=replace(HONEST, slowed=1.5))))
     assert by_id["H6"].outcome is Outcome.FAIL

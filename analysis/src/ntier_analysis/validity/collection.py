@@ -12,6 +12,8 @@ MISSING_PCT = 1.0
 GAP_INTERVALS = {0.1: 3.0, 1.0: 2.0}
 """Longest gap in nominal intervals: 0.3 s at 10 Hz, 2 s at 1 Hz."""
 INTERVAL_OFF_PCT = 5.0
+SAME_READING = 0.02
+"""Of the nominal interval: lines of one reading (a line per replica, say) that were stamped one after the other."""
 OFFSET_MS, DRIFT_MS, UNCERTAIN_MS = 50.0, 20.0, 100.0
 LOG_SHARE, LOG_COUNT = 0.001, 5
 
@@ -22,10 +24,17 @@ def readings(trial: RawTrial) -> dict[tuple[str, str], tuple[np.ndarray, float]]
     times = {}
     for node, collector in trial.collectors():
         frame, _ = trial.samples_of(node, collector)
-        times[node, collector] = np.unique(frame["t_s"].to_numpy()), NOMINAL_S.get(collector, 1.0)
+        times[node, collector] = frame["t_s"].to_numpy(), NOMINAL_S.get(collector, 1.0)
     for name, beats in trial.progress.groupby("client"):
-        times[str(name), "progress"] = np.unique(beats["t_s"].to_numpy()), 1.0
-    return {key: (t[(t >= start) & (t < end)], nominal) for key, (t, nominal) in times.items()}
+        times[str(name), "progress"] = beats["t_s"].to_numpy(), 1.0
+    read = {key: (_begun(t, nominal), nominal) for key, (t, nominal) in times.items()}
+    return {key: (t[(t >= start) & (t < end)], nominal) for key, (t, nominal) in read.items()}
+
+
+def _begun(stamps: np.ndarray, nominal: float) -> np.ndarray:
+    """The first stamp of each reading. A collector that is faster than SAME_READING allows seems to read but once."""
+    t = np.unique(stamps)
+    return t[np.diff(t, prepend=-np.inf) > SAME_READING * nominal]
 
 
 @check("C1", "Collectors: readings missing", "collector_gap")

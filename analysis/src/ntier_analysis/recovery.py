@@ -25,6 +25,8 @@ BACK, AWAY, UNDECIDED = "comes back", "does not come back", "undecided"
 ONCE = "came back in this pair"
 """Of one pair of trials nothing more can be said: with trials that differ by 11 %, one in ten pairs of a system that
 keeps 0.8 of its throughput looks like that."""
+ENOUGH = 3
+"""Repetitions that MARGIN was set for."""
 ONE_PAIR = "batches of one trial each"
 
 
@@ -33,7 +35,8 @@ class Recovery:
     """One load, nominal users, after `above` users. `reset_per_s`, `above_per_s`: (geometric) mean throughput after a
     reset and from above, NaN without a valid trial. `ratio`: from above over after a reset, None if there is no pair.
     `basis`: what the interval is made of, or why there is none. `outcome`: AWAY if the whole 95 % interval lies below
-    1 - margin, BACK if it lies above 1 - MARGIN (ONCE with one pair), else UNDECIDED."""
+    1 - margin, BACK if it lies above 1 - MARGIN (ONCE with one pair), else UNDECIDED. `pairs`: repetitions that are
+    valid in both kinds."""
 
     users: int
     above: int
@@ -43,6 +46,7 @@ class Recovery:
     basis: str
     margin: float
     outcome: str
+    pairs: int = 0
 
 
 def recoveries(trials: pd.DataFrame, from_above: pd.DataFrame) -> list[Recovery]:
@@ -68,7 +72,7 @@ def _recovery(users: int, above: int, usual: pd.DataFrame, rows: pd.DataFrame) -
     ratio, basis = _ratio(pairs)
     margin = _margin(len(pairs))
     outcome = _outcome(ratio, len(pairs))
-    return Recovery(users, above, _mean(pairs, "_a"), _mean(pairs, "_b"), ratio, basis, margin, outcome)
+    return Recovery(users, above, _mean(pairs, "_a"), _mean(pairs, "_b"), ratio, basis, margin, outcome, len(pairs))
 
 
 def _mean(rows: pd.DataFrame, side: str = "") -> float:
@@ -151,7 +155,7 @@ def _said(mine: list[Recovery]) -> str:
     again = "; repeat it (REPS=3) to know whether it comes back" if once else ""
     if open_:
         loads = ", ".join(f"{r.users:,}: {share(r.ratio)}" for r in open_)
-        told = f"is undecided (throughput from above over that after a reset, at {loads}); repeat them (REPS=3)"
+        told = f"is undecided (throughput from above over that after a reset, at {loads}); {_to_decide(open_)}"
         if not back:
             return f"may come back {above} users or not: that {told}"
         at = " and ".join(f"{r.users:,}" for r in back)
@@ -161,6 +165,15 @@ def _said(mine: list[Recovery]) -> str:
     if len(mine) == 1:
         return f"{verb} at {least.users:,} users {above}{pairs}: {kept}"
     return f"{verb} at each of {len(mine)} loads {above} users{pairs}; least at {least.users:,}, with {kept}"
+
+
+def _to_decide(open_: list[Recovery]) -> str:
+    """What narrows the intervals. Three repetitions do where trials are as alike as usual; after them a system is slow
+    to come back, or its trials differ more: then longer runs tell more than the same again."""
+    pairs = min(r.pairs for r in open_)
+    if pairs < ENOUGH:
+        return f"repeat them (REPS={ENOUGH})"
+    return f"measure them longer (PHASES=standard) or more often (REPS={2 * pairs})"
 
 
 def warnings(from_above: pd.DataFrame) -> list[str]:

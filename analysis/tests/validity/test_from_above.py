@@ -222,6 +222,14 @@ def test_of_one_pair_the_sentence_speaks_of_the_pair():
     assert "came back at each of 2 loads after 8,000 users, in one pair of trials; least at" in said
 
 
+def test_who_has_repeated_it_is_not_told_to_repeat_it_as_often():
+    (once,) = sentences([judged([100], [80])], "1/1/1/1M")
+    assert once.endswith("; repeat them (REPS=3).")
+    (often,) = sentences([judged([100, 101, 99], [120, 75, 90])], "1/1/1/1M")
+    assert "is undecided" in often
+    assert often.endswith("; measure them longer (PHASES=standard) or more often (REPS=6).")
+
+
 def test_the_sentence_parts_what_comes_back_from_what_is_undecided():
     reset = pd.concat([rows([50, 51, 50], 1000), rows([100])])
     came = [rows([50, 51, 50], 1000, 8000, first_s=60.0), rows([80], 2000, 8000, first_s=60.0)]

@@ -31,7 +31,7 @@ from ntier_analysis.verdict.store import judge_again, judged_by
 from ntier_analysis.verdict.stored import analysis_version
 from ntier_analysis.verdict.tables import judge
 
-RULES = 4
+RULES = 5
 """Raised when the same raw files give other tables, so that stores are rebuilt."""
 SEARCH = "search.json"
 MICROSECONDS = 6
@@ -330,6 +330,9 @@ def _client_tables(trial: RawTrial, tables: dict[str, pd.DataFrame], _problems: 
         row["think_measured_s"] = _paused_s(trial)
     if trial.load_model is LoadModel.OPEN:
         row |= _arrivals(trial, row["pending"])
+    if trial.manifest.above:
+        late = rates.throughput(frame.loc[frame["ok"], "t_s"].to_numpy(), (start + end) / 2, end)
+        row |= {"late_throughput_per_s": late.value, "late_throughput_high_per_s": late.high}
     tables["trials"] = tables["trials"].assign(**{k: [v] for k, v in row.items()})
 
 

@@ -22,6 +22,9 @@ SINGLE_MARGIN = 0.30
 """Of one pair of trials, whose interval lacks what differs between trials: 0.9 % of sweeps with three such loads (31 %
 with the other margin)."""
 BACK, AWAY, UNDECIDED = "comes back", "does not come back", "undecided"
+LATE = "comes back late"
+"""In the second half of the run, though not over the whole of it: at its beginning the system still worked on what had
+been asked for before."""
 ONCE = "came back in this pair"
 """Of one pair of trials nothing more can be said: with trials that differ by 11 %, one in ten pairs of a system that
 keeps 0.8 of its throughput looks like that."""
@@ -35,8 +38,9 @@ class Recovery:
     """One load, nominal users, after `above` users. `reset_per_s`, `above_per_s`: (geometric) mean throughput after a
     reset and from above, NaN without a valid trial. `ratio`: from above over after a reset, None if there is no pair.
     `basis`: what the interval is made of, or why there is none. `outcome`: AWAY if the whole 95 % interval lies below
-    1 - margin, BACK if it lies above 1 - MARGIN (ONCE with one pair), else UNDECIDED. `pairs`: repetitions that are
-    valid in both kinds."""
+    1 - margin, BACK if it lies above 1 - MARGIN (ONCE with one pair), else UNDECIDED; LATE instead of AWAY or UNDECIDED
+    if several pairs say BACK by `late`, and UNDECIDED if the only pair says ONCE by it. `late`: as `ratio`, but of the
+    second half of the run from above (None in stores of before). `pairs`: repetitions that are valid in both kinds."""
 
     users: int
     above: int
@@ -47,6 +51,11 @@ class Recovery:
     margin: float
     outcome: str
     pairs: int = 0
+    late: Ratio | None = None
+
+    @property
+    def is_late(self) -> bool:
+        return self.outcome == LATE
 
 
 def recoveries(trials: pd.DataFrame, from_above: pd.DataFrame) -> list[Recovery]:
@@ -69,10 +78,20 @@ def _recovery(users: int, above: int, usual: pd.DataFrame, rows: pd.DataFrame) -
     pairs = usual.merge(there, on="rep", suffixes=("_a", "_b")).sort_values("rep")
     if pairs.empty:
         return Recovery(users, above, a, b, None, _lacking(usual, rows, there), MARGIN, UNDECIDED)
-    ratio, basis = _ratio(pairs)
-    margin = _margin(len(pairs))
-    outcome = _outcome(ratio, len(pairs))
-    return Recovery(users, above, _mean(pairs, "_a"), _mean(pairs, "_b"), ratio, basis, margin, outcome, len(pairs))
+    n, (ratio, basis), late = len(pairs), _ratio(pairs), _late(pairs)
+    outcome = _outcome(ratio, n)
+    if outcome in (AWAY, UNDECIDED) and late is not None and _outcome(late, n) in (BACK, ONCE):
+        outcome = LATE if n > 1 else UNDECIDED
+        basis += f"; in the second half of the run {share(late)}"
+    return Recovery(users, above, _mean(pairs, "_a"), _mean(pairs, "_b"), ratio, basis, _margin(n), outcome, n, late)
+
+
+def _late(pairs: pd.DataFrame) -> Ratio | None:
+    """The second half of the runs from above over whole runs after a reset, whose throughput does not change."""
+    rate, high = "late_throughput_per_s", "late_throughput_high_per_s"
+    if rate not in pairs or not (pairs[rate].astype(float) > 0).all():
+        return None
+    return _ratio(pairs.assign(throughput_per_s_b=pairs[rate], throughput_high_per_s_b=pairs[high]))[0]
 
 
 def _mean(rows: pd.DataFrame, side: str = "") -> float:
@@ -139,7 +158,8 @@ def sentences(found: list[Recovery], topology: str) -> list[str]:
     said = []
     for above in sorted({r.above for r in found}):
         mine = [r for r in found if r.above == above]
-        said.append(f"{topology} {_said(mine)}.")
+        late = [f"; at {r.users:,} late, in the second half of the run: {share(r.late)}" for r in mine if r.is_late]
+        said.append(f"{topology} {_said(mine)}{''.join(late)}.")
     return said
 
 
@@ -187,8 +207,8 @@ def warnings(from_above: pd.DataFrame) -> list[str]:
 
 
 def as_rows(found: list[Recovery]) -> list[dict]:
-    """For JSON and tables: users, above, after_reset_per_s, from_above_per_s, ratio, interval (95 %), margin, outcome,
-    basis; what is not known is None."""
+    """For JSON and tables: users, above, after_reset_per_s, from_above_per_s, ratio, interval (95 %), the same of the
+    second half of the run (late_ratio, late_interval), margin, outcome, basis; what is not known is None."""
 
     def known(value: float | None) -> float | None:
         return None if value is None or not np.isfinite(value) else float(value)
@@ -201,6 +221,8 @@ def as_rows(found: list[Recovery]) -> list[dict]:
             "from_above_per_s": known(r.above_per_s),
             "ratio": known(r.ratio.value) if r.ratio else None,
             "interval": [known(r.ratio.low), known(r.ratio.high)] if r.ratio else [None, None],
+            "late_ratio": known(r.late.value) if r.late else None,
+            "late_interval": [known(r.late.low), known(r.late.high)] if r.late else [None, None],
             "margin": r.margin,
             "outcome": r.outcome,
             "basis": r.basis,

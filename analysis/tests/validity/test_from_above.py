@@ -9,7 +9,7 @@ from ntier_analysis import Store
 from ntier_analysis.contracts import Manifest, Outcome
 from ntier_analysis.errors import DataError
 from ntier_analysis.ingest import ingest_sweep
-from ntier_analysis.recovery import AWAY, BACK, ONCE, UNDECIDED, recoveries, sentences, warnings
+from ntier_analysis.recovery import AWAY, BACK, LATE, ONCE, UNDECIDED, recoveries, sentences, warnings
 from ntier_analysis.report import summary
 from ntier_analysis.report.data import read_sweep
 from ntier_analysis.store.tables import read_table
@@ -112,6 +112,9 @@ def test_the_store_keeps_them_apart(stored):
         [500, 4000, 50, 400],
     ]
     assert "users_stayed" in found["invalid_reasons"].iloc[1]
+    raw = RawTrial(store.parent / "raw" / TRIAL.sweep / found.index[0])
+    done = raw.interactions.loc[raw.interactions["ok"], "t_s"].between(raw.run[0] + 15, raw.run[1], inclusive="left")
+    assert found["late_throughput_per_s"].iloc[0] == pytest.approx(done.sum() / 15)
     assert ingest_sweep(store.parent / "raw" / TRIAL.sweep, store).unchanged
 
 
@@ -179,6 +182,27 @@ def judged(reset, above, **options):
 def test_outcomes(reset, above, outcome, basis):
     found = judged(reset, above)
     assert (found.outcome, found.basis) == (outcome, basis), found
+
+
+@pytest.mark.parametrize(
+    ("above", "late", "outcome"),
+    [
+        ([70, 72, 69], [100, 102, 98], LATE),  # the mean of the run has seconds of an old queue
+        ([92, 70, 88], [100, 102, 98], LATE),
+        ([31, 32, 30], [40, 41, 42], AWAY),
+        ([70, 72, 69], [100, 60, 130], AWAY),  # what the second half is worth is not known
+        ([98, 101, 99], [80, 81, 79], BACK),  # the whole run decides where it can
+        ([60], [100], UNDECIDED),  # of one pair neither is said
+    ],
+)
+def test_who_is_back_in_the_second_half_of_the_run_comes_back_late(above, late, outcome):
+    reset, came = rows([100, 102, 99][: len(above)]), rows(above, above=8000, first_s=60.0)
+    half = {"late_throughput_per_s": late, "late_throughput_high_per_s": [1.08 * x for x in late]}
+    (found,) = recoveries(reset, came.assign(**half))
+    assert found.outcome == outcome, found
+    (said,) = sentences([found], "1/1/1/1M")
+    assert ("; at 2,000 late, in the second half of the run: " in said) == (outcome == LATE)
+    assert ("in the second half of the run " in found.basis) == (outcome == LATE or len(above) == 1)
 
 
 def test_two_pairs_that_agree_by_chance_are_not_known_better_than_their_trials():

@@ -109,8 +109,8 @@ class Sweep:
     def recovery(self) -> pd.DataFrame:
         """Does throughput come back when users leave? One row per load that was also measured from above: users, above
         (most users before the run), after_reset_per_s, from_above_per_s, ratio (from above over after a reset), low,
-        high (95 %), margin, outcome (comes back, does not come back, undecided; of one pair of trials: came back in
-        this pair), basis (what the interval is made of). No rows without such trials.
+        high (95 %), margin, outcome (comes back, comes back late, does not come back, undecided; of one pair of
+        trials: came back in this pair), basis (what the interval is made of). No rows without such trials.
 
         >>> import ntier_analysis as na
         >>> len(na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").recovery)

@@ -392,6 +392,8 @@ FROM_ABOVE = _schema(
     **_as_in("trials", "rep valid invalid_reasons state failure attempt attempts run_start_s run_end_s"),
     **_as_in("trials", "throughput_per_s throughput_low_per_s throughput_high_per_s goodput_per_s"),
     **_as_in("trials", "response_time_mean_ms response_time_p95_ms errors interactions pending"),
+    late_throughput_per_s=("number", "1/s", "Throughput in the second half of the run.", NOT_NEGATIVE),
+    late_throughput_high_per_s=("number", "1/s", "Upper end of its 95 % interval.", NOT_NEGATIVE),
 )
 """A table of their own, so that nothing that reads `trials` pools the two kinds."""
 

@@ -233,6 +233,14 @@ def test_a_mix_may_have_authors():
     assert (alone["ntier.author_mix"], alone["ntier.author_share"]) == ("", "0")
 
 
+@pytest.mark.parametrize("plan", ["workloads/rubbos.jmx", "systems/mediawiki/load/mediawiki.jmx"])
+def test_users_wait_for_an_answer_as_long_as_the_trial_lasts(plan):
+    """Who gives up leaves work in the system for nobody, and a system beyond its knee fails instead of being slow."""
+    run = Run("/run/ntier/x", 200, Phases("paper", 480, 720, 30), 1, Entry("web", 80), think_time_s=7)
+    assert Walks(read_mix("browse_only", RUBBOS), "/opt/mixes").properties(run)["ntier.timeout_ms"] == 0, "JMeter: none"
+    assert "${__P(ntier.timeout_ms,0)}" in (ROOT / plan).read_text()
+
+
 @pytest.mark.parametrize(("system", "starts"), [("rubbos", ["0", "1"]), ("mediawiki", ["0"])])
 def test_authors_start_at_home_where_they_have_to_log_in(system, starts, tmp_path):
     """In the situation of a logged-in user nobody is logged in: the first request of it would fail."""

@@ -122,6 +122,17 @@ def test_failed_requests_are_tried_again_counted_and_lead_home(board, run_jmeter
         assert after <= {"StoriesOfTheDay"}
 
 
+def test_a_request_that_is_given_up_is_not_sent_again(board, run_jmeter):
+    """The server still works for it: a second one would be load that no user makes."""
+    trial = run_jmeter(port=board("delay_ms=2000"), timeout_ms=500, retry_pause_ms=100, **SHORT)
+    assert exit_code(trial) == 0
+    records = rows(trial / "interactions.jtl.csv")
+    assert records
+    assert all(r["success"] == "false" and r["responseCode"].endswith("SocketTimeoutException") for r in records)
+    assert all(500 <= int(r["elapsed"]) < 2000 for r in records)
+    assert rows(trial / "progress.csv")[-1]["retries"] == "0"
+
+
 def test_an_error_page_is_a_failed_sample_although_its_status_is_200(board, run_jmeter):
     trial = run_jmeter(port=board("insert=ERROR"), **SHORT)
     records = rows(trial / "interactions.jtl.csv")

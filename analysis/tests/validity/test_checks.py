@@ -3,13 +3,16 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import zstandard
 from ntier_analysis.contracts import Manifest, Outcome
 from ntier_analysis.errors import DataError
 from ntier_analysis.trial import RawTrial
+from ntier_analysis.validity.generator import errors
 from ntier_analysis.validity.registry import check, registered, validate
 from synthetic import Spec, Truth, entry, write_trial
 
@@ -159,6 +162,24 @@ def test_t2_fast_error_pages(tmp_path):
     assert by_id["E1"].outcome is Outcome.FAIL
     assert by_id["E1"].value == pytest.approx(5, abs=2.5)
     assert not validity.valid
+
+
+@pytest.mark.parametrize(
+    ("answered_s", "waiting", "outcome"),
+    [
+        (100.0, 60, Outcome.FAIL),
+        (240.0, 60, Outcome.PASS),  # slow, not hung
+        (100.0, 0, Outcome.PASS),  # nobody asked
+        (100.0, np.nan, Outcome.PASS),  # the driver does not know
+    ],
+)
+def test_who_waits_for_a_system_that_hangs_has_no_answer(answered_s, waiting, outcome):
+    """Users give nothing up, so that no time-out would tell."""
+    answers = pd.DataFrame({"t_s": np.linspace(1, answered_s, 500), "ok": True, "code": "200"})
+    beats = pd.DataFrame({"client": "client1", "t_s": [249.0, 255.0], "in_flight": [waiting, 0]})
+    found = errors(SimpleNamespace(run=(0.0, 250.0), run_interactions=answers, progress=beats))
+    assert found.outcome is outcome
+    assert ("60 of 560 failed (60 x still waiting" in found.detail) == (outcome is Outcome.FAIL)
 
 
 def test_one_error_in_many_is_no_fault(tmp_path):

@@ -14,14 +14,16 @@ import org.apache.jmeter.threads.JMeterVariables;
 
 /**
  * JMeter post-processor with the page rules of the RUBBoS client, for samplers under a {@link SessionController}:
- * failed requests are tried again after a pause (the sample then spans all tries), a page with "ERROR" is a failed
- * sample, one with "Sorry" sends the user back, the content of a share of the pages is checked, and the parameters of
+ * requests that failed to open are tried again after a pause (the sample then spans all tries), a page with "ERROR" is a
+ * failed sample, one with "Sorry" sends the user back, the content of a share of the pages is checked, and the parameters of
  * the next request are taken from the page into JMeter variables.
  */
 public class PageReader extends AbstractTestElement implements PostProcessor, TestBean, TestStateListener {
     private static final long serialVersionUID = 1;
     private static final String PARAMETERS = "ntier.parameters";
     private static final int OLDEST_STORY_YEARS = 3;
+    /** End of the response code of a read time-out; one to connect is a ConnectTimeoutException. */
+    private static final String READ_TIMEOUT = ": java.net.SocketTimeoutException";
 
     private String dictionary;
     private int databaseUsers;
@@ -132,9 +134,14 @@ public class PageReader extends AbstractTestElement implements PostProcessor, Te
         }
     }
 
-    /** No reply, or an HTTP status of 400 or more; not: a page whose logo failed. */
+    /**
+     * No reply, or an HTTP status of 400 or more. Not a page whose logo failed, and not a request that is given up: the
+     * server may still work for it, and a second one would be load that no user makes.
+     */
     private static boolean failedToOpen(SampleResult result) {
-        return !result.isSuccessful() && !result.isResponseCodeOK();
+        return !result.isSuccessful()
+                && !result.isResponseCodeOK()
+                && !result.getResponseCode().endsWith(READ_TIMEOUT);
     }
 
     private Walk.Outcome judge(SampleResult result, Page page) {

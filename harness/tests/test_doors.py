@@ -185,7 +185,9 @@ def test_a_wrong_mix_is_one_clear_error(good, name, rows, says):
      ("author_share", float("nan")), ("author_table", "../../phases.yaml"), ("author_table", 3), ("thinktime", 7)],
 )  # fmt: skip
 def test_an_impossible_description_of_a_mix_is_named(good, key, value):
-    with spoilt(good, "description", yaml.safe_dump({"author_table": "authors/mine.csv", key: value})) as at:
+    with spoilt(
+        good, "description", yaml.safe_dump({"author_table": "authors/mine.csv", "author_share": 0.1, key: value})
+    ) as at:
         doors.refused(ask("description", at), "mine.yaml", key)
 
 

@@ -255,8 +255,18 @@ def test_authors_start_at_home_where_they_have_to_log_in(system, starts, tmp_pat
 
 
 def test_a_mix_whose_authors_have_no_table_is_refused(root):
-    (root / "workloads/mixes/read_write.yaml").write_text("author_table: authors/none.csv\n")
+    (root / "workloads/mixes/read_write.yaml").write_text("author_table: authors/none.csv\nauthor_share: 0.1\n")
     with pytest.raises(RequestError, match=r"author_table: .*authors/none\.csv does not exist"):
+        read_mix("read_write", find(root, "rubbos"))
+
+
+@pytest.mark.parametrize(
+    "half", ["author_table: authors/read_write.csv", "author_share: 0.2", "author_table: a.csv\nauthor_share: 0"]
+)
+def test_half_of_what_makes_authors_is_refused(root, half):
+    """There would be no authors, and nobody would say so."""
+    (root / "workloads/mixes/read_write.yaml").write_text(f"{half}\n")
+    with pytest.raises(RequestError, match=r"read_write\.yaml: author_table: .*, author_share: .*; allowed are both"):
         read_mix("read_write", find(root, "rubbos"))
 
 

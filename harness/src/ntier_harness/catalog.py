@@ -147,6 +147,11 @@ def _read_table(name: str, system: System, folder: Path) -> Mix:
     file = folder / f"{name}.csv"
     described = file.with_suffix(".yaml")
     data = checked(_Description, (read_yaml(described)[0] or {}) if described.exists() else {}, described)
+    if bool(data.author_table) != bool(data.author_share):
+        raise RequestError(
+            f"{described}: author_table: {data.author_table}, author_share: {data.author_share:g}; allowed are both "
+            "(a share above 0), or none: no authors"
+        )
     author_file = folder / data.author_table if data.author_table else None
     if author_file and not author_file.is_file():
         raise RequestError(f"{described}: author_table: {author_file} does not exist")
@@ -157,7 +162,7 @@ def _read_table(name: str, system: System, folder: Path) -> Mix:
     writing = {name for name, i in system.definition.interactions.items() if i.writes}
     return Mix(
         name, file, data.think_time_s or load.think_time_s, data.slo_ms or load.slo_ms,
-        author_file, data.author_share if author_file else 0.0,
+        author_file, data.author_share,
         writes=bool(writing & {to for table in tables for targets in table.values() for to in targets}),
         authors_start_at_home=data.authors_start_at_home,
     )  # fmt: skip

@@ -7,13 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 from ntier_analysis.contracts.nodes import Node
 from ntier_harness import doctor, tables
 from ntier_harness.cli import cli, main
-from ntier_harness.deploy import installs, services
+from ntier_harness.deploy import installs, of_tiers, services
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.installed import hash_of
 from ntier_harness.ledger import Attempt, attempts, check_same_experiment
@@ -383,6 +384,13 @@ def test_what_a_command_generated_is_handed_to_the_roles_of_any_system(plan, lab
     assert folder.name.startswith("small-tiny-")
     other = tables.for_roles(machine.runner, machine.paths, spec(seed=2))
     assert other["ntier_data_source"] != str(folder), "data of another seed are other data"
+
+
+def test_roles_that_make_the_data_are_told_the_seed(plan, lab):
+    file, machine = plan().system.folder / "system.yaml", lab()
+    file.write_text(file.read_text().replace("load:", DATA.replace("}}", "}, seed: 3}"), 1))
+    asked = SimpleNamespace(nodes=SimpleNamespace(tier=lambda _: []), runner=machine.runner, paths=machine.paths)
+    assert of_tiers(asked, plan())["ntier_data_seed"] == 3
 
 
 def test_a_command_that_does_not_describe_its_data_is_named(plan, lab, monkeypatch):

@@ -59,11 +59,13 @@ def plan(spec: dict, profiles: dict[str, list[str]], *, pinned: bool = False) ->
         node = golden.BuildNode(name, address(len(steps)), role=name, tier=definition["tier"])
         make = partial(golden.build, node, definition["base"], digest, parts)
         steps[name] = Step(name, digest, make, [f"base-{definition['base']}", *definition["artefacts"]])
+    data = golden.data_of(spec["data_system"])
+    made = {"generate": data["generate"], "seed": data["seed"]}
     for dbms, profile in ((d, p) for d in spec["data"] for p in profiles.get(d, [])):
         definition, name = spec["data"][dbms], f"{dbms}-{profile}"
-        digest = digests.of(steps[dbms].digest, tool, profile, files=[definition["load"], *definition["sources"]])
+        digest = digests.of(steps[dbms].digest, tool, profile, made, files=[definition["load"], *definition["sources"]])
         node = golden.BuildNode(name, address(len(steps)), role=dbms, tier="db")
-        make = partial(golden.build_data, node, dbms, digests.ROOT / definition["generator"], profile, digest)
+        make = partial(golden.build_data, node, dbms, made, profile, digest)
         steps[name] = Step(name, digest, make, [dbms, *definition["artefacts"]])
     return steps
 

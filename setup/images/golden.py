@@ -15,6 +15,7 @@ from typing import Any
 
 import digests
 import incus
+import yaml
 
 HERE = Path(__file__).parent
 STATE = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
@@ -115,16 +116,21 @@ def build(node: BuildNode, base: str, digest: str, role_digests: dict[str, str],
         node.remove()
 
 
-def build_data(node: BuildNode, dbms: str, generator: Path, profile: str, digest: str, log: Any) -> str:
-    """Golden image of a DBMS -> the same with data. Dates in the data are relative to now. What users are told of the
-    data (data.json) changes with the image, not before: a build that fails leaves both as they were."""
+def data_of(system: str) -> dict:
+    """What a system's own description says of its data: the command that makes them, and the seed."""
+    return yaml.safe_load((digests.ROOT / "systems" / system / "system.yaml").read_text())["data"]
+
+
+def build_data(node: BuildNode, dbms: str, made: dict, profile: str, digest: str, log: Any) -> str:
+    """Golden image of a DBMS -> the same with data. `made`: how they are made (`data_of`). Their dates are relative to
+    now. What users are told of the data (data.json) changes with the image, not before: a build that fails leaves both
+    as they were."""
     kept = STATE / "data" / f"{dbms}-{profile}"
     data = kept.with_name(f".{kept.name}.new")
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir(parents=True)
-    now = str(int(time.time()))
-    options = ["--profile", profile, "--seed", "1", "--reference-time", now, "--out", str(data)]
-    call(["java", "-Xmx2g", "-jar", str(generator), *options], log)
+    facts = {"profile": profile, "seed": made["seed"], "now_s": int(time.time()), "out": data}
+    call([part.format(**facts) for part in made["generate"]], log, cwd=digests.ROOT)
     for path in (data, *data.iterdir()):
         path.chmod(0o755 if path.is_dir() else 0o644)  # MySQL reads them through a mount, with another owner
     try:

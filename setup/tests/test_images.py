@@ -296,6 +296,26 @@ def test_profiles_differ(images):
     assert steps["mysql-tiny"].digest != steps["mysql-small"].digest
 
 
+def test_data_in_images_are_of_the_seed_that_the_system_says(images, monkeypatch, tmp_path):
+    """As on targets where roles load them: else one study would be on two sets of data."""
+    monkeypatch.setattr(images.golden, "STATE", tmp_path)
+    commands = []
+
+    def generate(command, _log, **_options):
+        commands.append(command)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(images.golden, "call", generate)
+    usual, found = images.golden.data_of("rubbos"), []
+    for seed in (1, 2):
+        monkeypatch.setattr(images.golden, "data_of", lambda _, seed=seed: usual | {"seed": seed})
+        found.append(images.plan(images.artefacts.load(), {"mysql": ["tiny"]})["mysql-tiny"])
+        with pytest.raises(KeyboardInterrupt):
+            found[-1].make(None)
+    assert [command[command.index("--seed") + 1] for command in commands] == ["1", "2"]
+    assert found[0].digest != found[1].digest
+
+
 def test_unknown_image_is_an_error_that_names_the_allowed_ones():
     done = subprocess.run(
         [sys.executable, ROOT / "setup/images", "--images", "web,apache"], capture_output=True, text=True
@@ -538,7 +558,7 @@ def test_what_users_are_told_of_the_data_changes_with_the_image_and_not_before(i
     kept.mkdir(parents=True)
     (kept / "data.json").write_text("of the image that is there")
 
-    def generate(command, _log):
+    def generate(command, _log, **_options):
         folder = Path(command[command.index("--out") + 1])
         (folder / "data.json").write_text("of the new one")
         (folder / "users.tsv").write_text("1\n")
@@ -557,7 +577,9 @@ def test_what_users_are_told_of_the_data_changes_with_the_image_and_not_before(i
 
     monkeypatch.setattr(images.golden, "call", generate)
     monkeypatch.setattr(incus, "run", lambda *_, **__: "")
-    build = functools.partial(images.golden.build_data, Node(), "mysql", Path("x.jar"), "small", "digest", None)
+    build = functools.partial(
+        images.golden.build_data, Node(), "mysql", images.golden.data_of("rubbos"), "small", "digest", None
+    )
     if fails:
         with pytest.raises(subprocess.CalledProcessError):
             build()

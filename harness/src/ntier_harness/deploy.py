@@ -79,6 +79,7 @@ def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
         "ntier_reset": {r.tier: opaque(d.reset_of(r.tier)) for r in d.reset},
         **installs(lab, spec),
         **tables.for_roles(lab.runner, lab.paths, spec),
+        **({"ntier_data_seed": d.data.seed} if d.data and not d.data.generate else {}),
         "common_services": services(spec),
         "client_load_files": [str(path) for path in of_system.files(spec.system, lab.paths.workloads)],
         "client_load_packages": d.load.driver.packages,

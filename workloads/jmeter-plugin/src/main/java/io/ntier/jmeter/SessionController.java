@@ -23,6 +23,7 @@ import org.apache.jmeter.testelement.ThreadListener;
 import org.apache.jmeter.threads.JMeterContext;
 import org.apache.jmeter.threads.JMeterContextService;
 import org.apache.jmeter.threads.JMeterThread;
+import org.apache.jmeter.threads.JMeterVariables;
 import org.apache.jorphan.util.JMeterStopTestNowException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -59,6 +60,7 @@ public class SessionController extends GenericController
     private double rampDownS;
     private String situations;
     private int keepSituations;
+    private String remember;
     private int traceEvery;
     private String out;
 
@@ -72,6 +74,7 @@ public class SessionController extends GenericController
         SessionController copy = (SessionController) super.clone();
         copy.trial = trial;
         copy.hosts = hosts;
+        copy.remember = remember;
         return copy;
     }
 
@@ -241,12 +244,23 @@ public class SessionController extends GenericController
             user.interaction(last == null ? 0 : last.getTime(), ok);
             user.advance(ok ? Walk.Outcome.OK : Walk.Outcome.ERROR, state -> Walk.Request.READY);
             user.takeStep();
-            user.keepSituation(Map::of);
+            user.keepSituation(() -> remembered(context.getVariables()));
         }
         if (JMeter.isNonGUI()) {
             context.setPreviousResult(null);
         }
         return true;
+    }
+
+    /** Values of the variables that the plan took from pages, for the next request: another user may make it later. */
+    private Map<String, String> remembered(JMeterVariables variables) {
+        Map<String, String> values = new HashMap<>();
+        for (String name : isBlank(remember) ? new String[0] : remember.strip().split("\\s*,\\s*")) {
+            if (variables.get(name) != null) {
+                values.put(name, variables.get(name));
+            }
+        }
+        return values;
     }
 
     private Sampler[] samplersOf(Mix states) {
@@ -446,6 +460,14 @@ public class SessionController extends GenericController
 
     public void setKeepSituations(int keepSituations) {
         this.keepSituations = keepSituations;
+    }
+
+    public String getRemember() {
+        return remember;
+    }
+
+    public void setRemember(String remember) {
+        this.remember = remember;
     }
 
     public int getTraceEvery() {

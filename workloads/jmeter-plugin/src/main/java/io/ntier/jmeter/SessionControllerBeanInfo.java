@@ -8,7 +8,7 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
         createPropertyGroup("who", new String[] {"users", "firstUser", "seed", "situations", "hosts"});
         createPropertyGroup("schedule", new String[] {"startEpochMs", "startFile", "rampUpS", "runS", "rampDownS"});
         createPropertyGroup("leaving", new String[] {"leavers", "firstLeaver", "leaveS"});
-        createPropertyGroup("logs", new String[] {"out", "keepSituations", "traceEvery"});
+        createPropertyGroup("logs", new String[] {"out", "keepSituations", "remember", "traceEvery"});
         defaultValue("mix", "");
         defaultValue("authorMix", "");
         defaultValue("authorShare", 0.0);
@@ -28,6 +28,7 @@ public class SessionControllerBeanInfo extends FormBeanInfo {
         defaultValue("out", "");
         defaultValue("situations", "");
         defaultValue("keepSituations", 0);
+        defaultValue("remember", "");
         defaultValue("traceEvery", 0);
     }
 }

@@ -21,8 +21,8 @@ import java.util.stream.Collectors;
  * the first second on. If all users start at home instead, as RUBBoS does, the mix needs some ten interactions per user
  * to settle: minutes, once replies take seconds.
  *
- * <p>File: CSV with the header {@code author,state,history,transitions,memory}; the history's states are separated by
- * blanks, oldest first; the memory is {@code name=value&...}, URL-encoded.
+ * <p>File: CSV with the header {@code author,state,history,transitions,memory}; the history's states are URL-encoded and
+ * separated by blanks, oldest first; the memory is {@code name=value&...}, URL-encoded.
  */
 final class Situations {
     /**
@@ -76,17 +76,25 @@ final class Situations {
         List<String> lines = new ArrayList<>(List.of(HEADER));
         for (Situation situation : kept) {
             String memory = situation.memory().entrySet().stream()
-                    .map(entry -> entry.getKey() + "=" + URLEncoder.encode(entry.getValue(), StandardCharsets.UTF_8))
+                    .map(entry -> entry.getKey() + "=" + encoded(entry.getValue()))
                     .collect(Collectors.joining("&"));
             lines.add(String.join(
                     ",",
                     situation.author() ? "1" : "0",
                     situation.state(),
-                    String.join(" ", situation.history()),
+                    situation.history().stream().map(Situations::encoded).collect(Collectors.joining(" ")),
                     Integer.toString(situation.transitions()),
                     memory));
         }
         Files.write(file, lines);
+    }
+
+    private static String encoded(String text) {
+        return URLEncoder.encode(text, StandardCharsets.UTF_8);
+    }
+
+    private static String decoded(String text) {
+        return URLDecoder.decode(text, StandardCharsets.UTF_8);
     }
 
     /** Reads a file; IllegalArgumentException names file and line of what is wrong. */
@@ -123,10 +131,10 @@ final class Situations {
             if (at < 1) {
                 throw new IllegalArgumentException(where + ": '" + pair + "' is not of the form name=value");
             }
-            memory.put(pair.substring(0, at), URLDecoder.decode(pair.substring(at + 1), StandardCharsets.UTF_8));
+            memory.put(pair.substring(0, at), decoded(pair.substring(at + 1)));
         }
-        return new Situation(
-                cells[0].equals("1"), cells[1], words(cells[2], " "), Integer.parseInt(cells[3]), memory);
+        List<String> history = words(cells[2], " ").stream().map(Situations::decoded).toList();
+        return new Situation(cells[0].equals("1"), cells[1], history, Integer.parseInt(cells[3]), memory);
     }
 
     private static List<String> words(String text, String separator) {

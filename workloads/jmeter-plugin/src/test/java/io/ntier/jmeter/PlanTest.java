@@ -113,7 +113,7 @@ class PlanTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {PLAN, "examples/shop.jmx"})
+    @ValueSource(strings = {PLAN, "examples/shop.jmx", "../../systems/mediawiki/load/mediawiki.jmx"})
     void jmeterLoadsThePlanAndKnowsEveryFieldOfOurElements(String plan) throws Exception {
         for (Class<?> type : List.of(SessionController.class, ThinkTimer.class)) {
             assertEquals(1, elements(plan, type).size(), type.getName());

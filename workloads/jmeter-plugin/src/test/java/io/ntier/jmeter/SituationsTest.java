@@ -14,7 +14,9 @@ import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.apache.jmeter.protocol.http.sampler.HTTPSamplerProxy;
 import org.apache.jmeter.samplers.SampleResult;
+import org.apache.jmeter.samplers.Sampler;
 import org.apache.jmeter.threads.JMeterContext;
 import org.apache.jmeter.threads.JMeterContextService;
 import org.apache.jmeter.threads.JMeterVariables;
@@ -95,6 +97,62 @@ class SituationsTest {
         sent.clear();
         assertEquals(Walk.Request.READY, after.prepare("ViewStory", Page.of("no link".getBytes())));
         assertEquals(Map.of("storyId", "42"), sent);
+    }
+
+    private SessionController visitor(Path out) throws IOException {
+        SessionController controller = new SessionController();
+        List<String> table = List.of("from,to,probability", "Home,Item,1", "Item,Home,1");
+        controller.setMix(Files.write(folder.resolve("mix.csv"), table).toString());
+        controller.setRemember("link, word");
+        controller.setOut(out.toString());
+        for (String state : List.of("Home", "Item")) {
+            Sampler sampler = new HTTPSamplerProxy();
+            sampler.setName(state);
+            controller.addTestElement(sampler);
+        }
+        JMeterContextService.getContext().setVariables(new JMeterVariables());
+        return controller;
+    }
+
+    @Test
+    void withoutAPageReaderTheNamedVariablesAreRemembered() throws IOException {
+        SessionController first = visitor(folder);
+        first.setKeepSituations(100);
+        first.testStarted();
+        JMeterContext context = JMeterContextService.getContext();
+        for (int i = 0; i < 40; i++) {
+            first.next();
+            context.getVariables().put("link", "Page, no. " + i);
+            context.getVariables().put("other", "not asked for");
+            SampleResult page = SampleResult.createTestSample(1);
+            page.setSuccessful(true);
+            context.setPreviousResult(page);
+        }
+        first.threadFinished();
+        first.testEnded();
+
+        SessionController second = visitor(folder.resolve("second"));
+        second.setSituations(folder.resolve("situations.csv").toString());
+        second.testStarted();
+        second.next();
+        JMeterVariables variables = JMeterContextService.getContext().getVariables();
+        assertTrue(variables.get("link").matches("Page, no. [23]\\d"), variables.get("link"));
+        assertNull(variables.get("other"));
+        assertNull(variables.get("word"), "no page had one");
+        second.testEnded();
+    }
+
+    @Test
+    void aStateMayHaveAnyName() throws IOException {
+        Mix shop = Mix.parse(
+                List.of("from,to,probability", "Home,View item,1", "View item,Pay + go,1", "Pay + go,Back,1"), "a mix");
+        Situations.Situation stood =
+                new Situations.Situation(false, "Pay + go", List.of("Home", "View item"), 2, Map.of());
+        Situations kept = new Situations(1, 1);
+        kept.offer(stood);
+        kept.write(folder.resolve("situations.csv"));
+        Situations read = Situations.read(folder.resolve("situations.csv"), shop, shop);
+        assertEquals(stood, read.draw(false, new SplittableRandom(1)));
     }
 
     /** It was reviewed before the data were kept, or another user who starts there takes it first: an error page. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import os
@@ -22,7 +23,7 @@ from ntier_harness.spec import Spec
 from ntier_harness.ssh import Access
 from ntier_harness.systems.reading import examine
 from ntier_harness.targets.hosts import Hosts
-from ntier_harness.targets.survey import SCRIPT, Serving, Strangers
+from ntier_harness.targets.survey import PYTHON_LEAST, SCRIPT, Serving, Strangers
 
 from .page import ROOT, copy_checkout, files_shown
 
@@ -199,6 +200,30 @@ def test_the_client_gets_the_driver_where_the_harness_calls_it(shop, tmp_path):
     assert os.access(home / "bin/run-driver", os.X_OK)
     assert {p.name for p in (home / "load").iterdir()} == {"http_driver.py", "requests.csv"}
     assert existing.driver_program(request_of(shop)) == "python3"
+
+
+PROGRAMS = [
+    *(ROOT / "ansible/roles/monitor/files/lib").glob("*.py"),
+    ROOT / "ansible/roles/monitor/files/ntier-node",
+    ROOT / "harness/src/ntier_harness/sampler.py",
+    ROOT / "workloads/bin/run-driver",
+    ROOT / "workloads/bin/run-jmeter",
+    ROOT / "drivers/http_driver.py",
+]
+
+
+def test_what_comes_runs_on_the_oldest_python_that_a_machine_may_have(shop):
+    """A machine with an older one than ours is accepted, so nothing newer may be in what it gets."""
+    paths, spec = Paths(shop, shop, shop), request_of(shop)
+    came = [file for tier in ("web", "client") for _, file, _ in existing.files(paths, spec, tier)]
+    texts = {file: file.read_text() for file in came if isinstance(file, Path)}
+    brought = [file for file, text in texts.items() if file.suffix == ".py" or "python" in text.split("\n")[0]]
+    assert {file.name for file in brought} <= {file.name for file in PROGRAMS}
+    for file in PROGRAMS:
+        tree = ast.parse(file.read_text(), str(file), feature_version=PYTHON_LEAST)
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+        new = [node.lineno for node in calls if node.func.id == "zip" and node.keywords]  # `strict` came with 3.10
+        assert not new, f"{file}: zip with a keyword in lines {new}"
 
 
 def test_a_plan_comes_with_the_jmeter_that_set_up_made(shop, tmp_path):

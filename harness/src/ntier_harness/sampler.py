@@ -129,8 +129,9 @@ class Tcp:
         values: dict[str, str] = {}
         for file in self.files:
             lines = [line.split() for line in file.text().splitlines()]
-            for names, numbers in zip(lines[::2], lines[1::2], strict=False):
-                values.update({names[0] + name: number for name, number in zip(names[1:], numbers[1:], strict=False)})
+            for names, numbers in zip(lines[::2], lines[1::2]):  # noqa: B905 (Python 3.9 has no `strict`)
+                pairs = zip(names[1:], numbers[1:])  # noqa: B905
+                values.update({names[0] + name: number for name, number in pairs})
         return [values.get(field, BLANK) for field in TCP_FIELDS]
 
 

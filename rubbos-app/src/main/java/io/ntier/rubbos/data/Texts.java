@@ -9,6 +9,7 @@ final class Texts {
     static final int LONGEST_WORD = 32;
     /** Text after a word: the client's six marks with probability 0.1 each, else a blank. */
     private static final String[] SUFFIXES = {", ", ". ", " ? ", " ! ", ": ", " ; ", " ", " ", " ", " "};
+    private static final int LONGEST_SUFFIX = 3;
 
     private final byte[][] words;
     private final byte[][] suffixes;
@@ -18,7 +19,7 @@ final class Texts {
     Texts(List<String> dictionary, int bodyMaxChars) {
         words = ascii(dictionary);
         suffixes = ascii(List.of(SUFFIXES));
-        buffer = new byte[Math.max(bodyMaxChars, SUBJECT_MAX_CHARS) + LONGEST_WORD];
+        buffer = new byte[Math.max(bodyMaxChars, SUBJECT_MAX_CHARS) + LONGEST_WORD + LONGEST_SUFFIX];
     }
 
     private static byte[][] ascii(List<String> texts) {

@@ -85,6 +85,14 @@ class DataTest {
         }
     }
 
+    @Test
+    void theLongestWordsThatAreAllowedFit(@TempDir Path own) throws Exception {
+        String word = "a".repeat(Texts.LONGEST_WORD);
+        List<String> words = Words.read(Files.writeString(own.resolve("words"), word + "\n" + word.substring(1) + "\n"));
+        new DataSet(Profile.named("tiny"), words, 1, REFERENCE_TIME_S, own).write();
+        assertTrue(Files.exists(own.resolve("data.json")));
+    }
+
     @ParameterizedTest
     @CsvSource({"'a\nb\u00e9', line 2", "'\n\n', has no word", "abcdefghijklmnopqrstuvwxyzabcdefg, line 1"})
     void aWrongDictionaryIsNamed(String lines, String message, @TempDir Path own) throws Exception {

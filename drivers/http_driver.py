@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A driver in less than 200 lines: HTTP requests of closed, open and fixed work (docs/drivers.md is its contract).
+"""A driver in 200 lines: HTTP requests of closed, open and fixed work (docs/drivers.md is its contract).
 
 http_driver.py DIR. Parameters: `requests`, a CSV file with the columns interaction,method,path,weight (beside this
 program, or a whole path); in a path {n} is a random whole number from 1 to `n` (1000). Open load: `rate_per_s`; work:
@@ -16,6 +16,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,11 +31,8 @@ class Driver:
 
     def __init__(self, folder):
         self.folder, self.told = folder, json.loads((folder / "driver.json").read_text())
-        self.parameters, self.total, self.entry = (
-            self.told["parameters"],
-            self.told["workers_total"],
-            self.told["entry"],
-        )
+        self.parameters, self.total = self.told["parameters"], self.told["workers_total"]
+        self.entry, self.most = self.told["entry"], int(self.parameters.get("n", 1000))
         self.workers = range(self.told["first_worker"], self.told["first_worker"] + self.told["workers"])
         models = {"closed": (self.user, self.told.get("think_time_s")),
                   "open": (self.arrivals, self.parameters.get("rate_per_s")),
@@ -47,6 +45,10 @@ class Driver:
         with (Path(__file__).parent / self.parameters["requests"]).open(newline="") as file:
             self.requests = list(csv.DictReader(file))
         self.weights = [float(request["weight"]) for request in self.requests]
+        if any(None in (request["interaction"], request["method"], request["path"]) for request in self.requests):
+            raise ValueError(f"requests: a line of {self.parameters['requests']} is not whole")
+        if self.most < 1 or not 0 < sum(self.weights) < float("inf") or min(self.weights) < 0:
+            raise ValueError("requests: weights must be 0 or more, one of them above 0, and n 1 or more")
         self.active = self.started = self.completed = self.failed = 0
         self.lately = []  # response times since the last heartbeat, ms
         self.threads = ThreadPoolExecutor(MOST_THREADS)
@@ -118,7 +120,7 @@ class Driver:
     async def interaction(self, worker, draws):
         """One request and its line. A server that does not answer is a failed interaction, not an error of ours."""
         request = draws.choices(self.requests, self.weights)[0]
-        path = request["path"].replace("{n}", str(draws.randint(1, int(self.parameters.get("n", 1000)))))
+        path = request["path"].replace("{n}", str(draws.randint(1, self.most)))
         begin_s, self.started = time.time(), self.started + 1
         asked = asyncio.get_running_loop().run_in_executor(self.threads, self.ask, worker, request["method"], path)
         code, message, size, first_ms, connect_ms = await asked
@@ -191,4 +193,8 @@ if __name__ == "__main__":
         driver = Driver(Path(sys.argv[1]))
     except (IndexError, KeyError, OSError, TypeError, ValueError) as error:
         sys.exit(print(f"http_driver: {type(error).__name__}: {error}", file=sys.stderr) or 2)
-    asyncio.run(driver.run())
+    try:
+        asyncio.run(driver.run())
+    except Exception:
+        traceback.print_exc()
+        os._exit(1)  # at once: a program that waits for its threads would be silent instead

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import socket
 import subprocess
 import sys
 import threading
@@ -121,22 +122,57 @@ WITHOUT_GROUPS = (
 )
 
 
-@pytest.mark.parametrize(("columns", "code"), [("interaction,method,path,weight", 0), ("name,method,path,weight", 1)])
-def test_open_load_needs_no_newer_python_than_a_machine_must_have(tmp_path, columns, code):
-    """Python 3.9 has no asyncio.TaskGroup. What goes wrong within a request ends the run, as it does with one."""
-    (tmp_path / "requests.csv").write_text(f"{columns}\nItem,GET,/,1\n")
+def open_load(
+    folder: Path, table: str, program: tuple[str, ...] = (), port: int = 1, **parameters: object
+) -> subprocess.CompletedProcess[str]:
+    """The reference driver's run of 0.8 s against a port, closed unless one is given."""
+    (folder / "requests.csv").write_text(table)
     told = {
-        "load_model": "open", "parameters": {"requests": str(tmp_path / "requests.csv"), "rate_per_s": 50}, "seed": 1,
-        "workers_total": 1, "first_worker": 0, "workers": 1, "phases": {"run_s": 0.8},
-        "entry": {"addresses": ["127.0.0.1"], "port": 1, "path": ""},
+        "load_model": "open", "parameters": {"requests": str(folder / "requests.csv"), "rate_per_s": 50} | parameters,
+        "seed": 1, "workers_total": 1, "first_worker": 0, "workers": 1, "phases": {"run_s": 0.8},
+        "entry": {"addresses": ["127.0.0.1"], "port": port, "path": ""},
     }  # fmt: skip
-    (tmp_path / "driver.json").write_text(json.dumps(told))
-    (tmp_path / "start").write_text(f"{1000 * time.time():.0f}")
-    argv = [sys.executable, "-c", WITHOUT_GROUPS, REFERENCE[1], str(tmp_path)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
-    assert done.returncode == code, done.stderr
-    assert ("KeyError: 'interaction'" in done.stderr) == bool(code)
-    assert bool(code) or len((tmp_path / "interactions.jtl.csv").read_text().splitlines()) > 10
+    (folder / "driver.json").write_text(json.dumps(told))
+    (folder / "start").write_text(f"{1000 * time.time():.0f}")
+    argv = [sys.executable, *program, REFERENCE[1], str(folder)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60)
+
+
+def test_open_load_needs_no_newer_python_than_a_machine_must_have(tmp_path):
+    """Python 3.9 has no asyncio.TaskGroup."""
+    done = open_load(tmp_path, "interaction,method,path,weight\nItem,GET,/,1\n", ("-c", WITHOUT_GROUPS))
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "interactions.jtl.csv").read_text().splitlines()) > 10
+
+
+def test_what_goes_wrong_within_a_request_ends_the_run_at_once(tmp_path):
+    """Not when the requests under way have been answered: a driver without a heartbeat is called silent instead."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1000) as deaf:
+        table = "interaction,method,path,weight\nItem,GET,/,20\nItem,GET,/\u20ac,1\n"
+        done = open_load(tmp_path, table, port=deaf.getsockname()[1], rate_per_s=200)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("UnicodeEncodeError")
+
+
+@pytest.mark.parametrize(
+    ("table", "parameters", "says"),
+    [
+        ("interaction,method,path,weight\n", {}, "one of them above 0"),
+        ("interaction,method,path,weight\nItem,GET,/,0\n", {}, "one of them above 0"),
+        ("interaction,method,path,weight\nItem,GET,/,2\nList,GET,/,-1\n", {}, "weights must be 0 or more"),
+        ("interaction,method,path,weight\nItem,GET,/,nan\n", {}, "one of them above 0"),
+        ("name,method,path,weight\nItem,GET,/,1\n", {}, "'interaction'"),
+        ("interaction,path,weight\nItem,/,1\n", {}, "'method'"),
+        ("interaction,method,weight,path\nItem,GET,1\n", {}, "is not whole"),
+        ("interaction,method,path,weight\nItem,GET,/{n},1\n", {"n": 0}, "and n 1 or more"),
+    ],
+)
+def test_an_impossible_table_of_requests_is_refused_before_the_driver_is_ready(tmp_path, table, parameters, says):
+    done = open_load(tmp_path, table, **parameters)
+    assert done.returncode == 2, done.stderr
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "progress.csv").exists()
 
 
 def test_the_last_words_are_a_reason():

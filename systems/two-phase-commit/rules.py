@@ -9,19 +9,23 @@ if TYPE_CHECKING:
     from ntier_harness.systems.rules import Request
 
 THREADS = 8  # alter_threads, unless it is given
-SELECT_THREADS = 8  # load.workers
 # Deliveries from and to 7 other nodes: 14; collector, administrator, connections that are being closed.
 SPARE_CONNECTIONS = 40
 REPLICATED = ("logical", "quorum")  # workloads
 
 
+def connections(request: Request) -> int:
+    """That a node needs: select threads are the load's workers."""
+    return request.given.get("alter_threads", THREADS) + request.workers + SPARE_CONNECTIONS
+
+
 class Rules:
     def defaults(self, request: Request) -> dict[str, Any]:
         threads = request.given.get("alter_threads", THREADS)
-        places, connections = (request.values[n] for n in ("node_max_prepared_transactions", "db_max_connections"))
+        places, most = (request.values[n] for n in ("node_max_prepared_transactions", "db_max_connections"))
         return {
             "node_max_prepared_transactions": max(places, threads),
-            "db_max_connections": max(connections, threads + SELECT_THREADS + SPARE_CONNECTIONS),
+            "db_max_connections": max(most, connections(request)),
         }
 
     def check(self, request: Request) -> None:
@@ -37,6 +41,12 @@ class Rules:
         if request.workload == "quorum" and standbys >= nodes:
             raise ValueError(f"set standbys: {standbys}; with {nodes} nodes allowed are 0 to {nodes - 1}")
         threads = request.given.get("alter_threads", THREADS)
+        most = request.given.get("db_max_connections")
+        if most is not None and most < connections(request):
+            raise ValueError(
+                f"set db_max_connections: {most}; {threads} alter threads and {request.workers} select threads need "
+                f"{connections(request)} or more"
+            )
         places = request.given.get("node_max_prepared_transactions")
         if request.workload == "acid" and places is not None and places < threads:
             raise ValueError(

@@ -148,6 +148,7 @@ def request(spec: Spec, known: dict[str, Any], value: float | None = None) -> Re
         given=spec.settings | factor,
         values=known,
         data_profile=spec.data_profile,
+        workers=spec.real_users(spec.most_users),
         memory_bytes={tier: spec.memory_bytes(tier) for tier in spec.topology.counts},
         allowed=allowed,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ntier_harness.errors import RequestError
 from ntier_harness.request import make_spec
 from ntier_harness.settings import values
 from ntier_harness.systems import find
@@ -20,3 +21,13 @@ def test_a_node_has_a_connection_and_a_place_for_each_thread(threads, asked):
     soft = values(make_spec({"system": "two-phase-commit", "topo": "2"} | how, ROOT, cores=8))
     assert soft["node_max_prepared_transactions"] >= threads
     assert soft["db_max_connections"] == max(200, threads + LOAD.workers + 40)
+
+
+def test_a_node_accepts_the_connections_of_all_select_threads():
+    """Else every attempt would end 30 s after the deployment."""
+    request = {"system": "two-phase-commit", "topo": "2", "users": "300"}
+    assert values(make_spec(request, ROOT, cores=8))["db_max_connections"] == 300 + 8 + 40
+    with pytest.raises(
+        RequestError, match=r"set db_max_connections: 340; 8 alter threads and 300 select threads need 348"
+    ):
+        make_spec(request | {"set": ["db_max_connections=340"]}, ROOT, cores=8)

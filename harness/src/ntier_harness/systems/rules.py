@@ -29,6 +29,8 @@ class Request:
     given: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     data_profile: str = ""
+    workers: int = 1
+    """Real users, or workers, of the largest load."""
     memory_bytes: Mapping[str, int | None] = field(default_factory=dict)
     """Of each tier's nodes, at this scale; None: a machine of its own."""
     allowed: Callable[[str], Mapping[str, Sequence[str]]] = lambda _: {}

@@ -16,7 +16,7 @@ for table in $tables; do
   [ -r "$data/$table.tsv" ] || { echo "$0: $data/$table.tsv is missing: make it with the data generator" >&2; exit 2; }
 done
 
-sql() { mysql --local-infile=1 --default-character-set=utf8mb4 --batch --skip-column-names "$@"; }
+sql() { mysql "$@" --local-infile=1 --default-character-set=utf8mb4 --batch --skip-column-names; } # a file of options must come first
 
 before=$(sql "$@" -e 'SELECT @@GLOBAL.local_infile')
 trap 'sql "$@" -e "SET GLOBAL local_infile = $before" || true' EXIT

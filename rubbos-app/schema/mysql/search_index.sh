@@ -12,7 +12,7 @@ case $kind in
   *) echo "usage: $0 prefix|full [mysql options]" >&2; exit 2 ;;
 esac
 shift
-sql() { statement=$1; shift; mysql --batch --skip-column-names "$@" -e "$statement"; }
+sql() { statement=$1; shift; mysql "$@" --batch --skip-column-names -e "$statement"; } # a file of options must come first
 
 for one in stories:title old_stories:title comments:subject old_comments:subject; do
   table=${one%:*}

@@ -18,7 +18,8 @@ for one in stories:title old_stories:title comments:subject old_comments:subject
   has=$(sql "SELECT CASE WHEN indexprs IS NULL THEN 'full' ELSE 'prefix' END FROM pg_index
     WHERE indexrelid = to_regclass('${table}_search')" "$@")
   [ "$has" = "$kind" ] && continue
-  sql "BEGIN; DROP INDEX IF EXISTS ${table}_search; CREATE INDEX ${table}_search ON $table ($key); COMMIT; ANALYZE $table" "$@" 2>/dev/null
+  # no notice of an index that is not there; errors are shown
+  sql "SET client_min_messages = warning; BEGIN; DROP INDEX IF EXISTS ${table}_search; CREATE INDEX ${table}_search ON $table ($key); COMMIT; ANALYZE $table" "$@"
   changed=1
 done
 [ -z "${changed-}" ] || echo changed

@@ -59,7 +59,8 @@ def machine(tmp_path: Path) -> Machine:
 
 
 LISTS = {
-    "makes": ["opt/ntier", "opt/jmeter", "etc/app.d/ntier.conf", "var/www", "etc/new/deep/file"],
+    "makes": ["opt/ntier", "opt/jmeter", "etc/app.d/ntier.conf", "var/www/ntier", "etc/new/deep/file"],
+    "shares": ["var/www", "opt"],
     "replaces": ["etc/app.conf", "etc/logrotate.timer", "etc/masked.timer", "etc/none.timer"],
     "edits": ["etc/hosts"],
 }
@@ -110,6 +111,25 @@ def test_what_the_owner_did_meanwhile_stays(owned):
     assert [p.name for p in (owned.root / "etc/app.d").iterdir()] == ["mine.conf"]
 
 
+def test_what_the_owner_put_into_a_folder_that_came_with_us_stays(owned):
+    owned.note(**LISTS)
+    deploy(owned)
+    page = owned.write("var/www/mine/index.html", "the owner's")
+    owned.write("var/www/html/.empty", "").unlink()  # a package's, which it took along
+    owned.made("undo")
+    assert page.read_text() == "the owner's"
+    assert [p.name for p in (owned.root / "var/www").iterdir()] == ["mine"]
+
+
+def test_a_folder_that_an_earlier_version_would_have_removed_whole_is_shared_too(owned):
+    owned.note(makes=["var/www"])
+    deploy(owned)
+    owned.note(**LISTS)
+    owned.write("var/www/mine/index.html", "the owner's")
+    owned.made("undo")
+    assert [p.name for p in (owned.root / "var/www").iterdir()] == ["mine"]
+
+
 def test_an_undo_that_was_cut_short_is_repeated(owned):
     before = owned.tree()
     owned.note(**LISTS)
@@ -155,6 +175,29 @@ def test_a_package_whose_configuration_the_owner_kept_is_noted_apart(machine, tm
         machine.made("packages", said, PATH=f"{dpkg.parent}:{os.environ['PATH']}")
     assert (machine.record / "packages").read_text().split() == ["zstd:amd64"]
     assert (machine.record / "configured").read_text().split() == ["haproxy:amd64"]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "gone"), [("main", ["postgresql-17:amd64", "zstd:amd64"]), ("mine", ["zstd:amd64"])]
+)
+def test_a_package_that_the_owner_uses_by_then_stays(machine, tmp_path, cluster, gone):
+    """To purge PostgreSQL drops all its clusters, not only ours."""
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    installed = "".join(f"{name}:amd64 installed\\n" for name in ("postgresql-17", "zstd"))
+    for name, text in (("dpkg-query", f"printf '{installed}'"), ("apt-get", f'echo "$@" >>{tmp_path}/said')):
+        (bin_ / name).write_text(f"#!/bin/sh\n{text}\n")
+        (bin_ / name).chmod(0o755)
+    folder = machine.root / "etc/postgresql/17"
+    wanted = {"makes": [f"{folder}/main"], "shares": [str(folder)], "used_in": {"postgresql-17": str(folder)}}
+    machine.made("note", json.dumps(wanted))
+    for name in ("main", cluster):
+        machine.write(f"etc/postgresql/17/{name}/postgresql.conf", "")
+    (machine.record / "packages").write_text("postgresql-17:amd64\nzstd:amd64\n")
+    machine.made("undo", PATH=f"{bin_}:{os.environ['PATH']}")
+    last = (tmp_path / "said").read_text().splitlines()[-1].split()
+    assert last[last.index("purge") + 1 :] == gone
+    assert folder.exists() == (cluster == "mine")
 
 
 def test_a_file_comes_back_though_its_folder_went(machine):
@@ -222,6 +265,7 @@ def unlisted(role: Path, files: list[Path]) -> set[str]:
     lists = [role / "made.yml", *(ROLES / name / "made.yml" for name in ("common", "machine", "monitor"))]
     known = [yaml.safe_load(file.read_text()) for file in lists]
     listed = {path for made in known for how in ("makes", "replaces", "edits") for path in made.get(how, [])}
+    shared = {path for made in known for path in made.get("shares", [])}  # what is put into them is named itself
     file = role / "vars/main.yml"
     variables = yaml.safe_load(file.read_text()) if file.exists() else {}
     written = {text for file in files for task in tasks(file) for text in values(task)}
@@ -232,11 +276,30 @@ def unlisted(role: Path, files: list[Path]) -> set[str]:
     ours = {text for text in written if text.startswith(PLACES) and not text.startswith("/etc/ntier")}
     whole = {"/etc/nftables.conf"}  # of whole machines only
     return {
-        t for t in ours - whole if not any(t == p or t.startswith(f"{p}/") or p.startswith(f"{t}/") for p in listed)
+        t
+        for t in ours - whole - shared
+        if not any(t == p or t.startswith(f"{p}/") or p.startswith(f"{t}/") for p in listed)
     }
 
 
-@pytest.mark.parametrize(("role", "data"), [("mysql", "/var/lib/mysql"), ("ndbmtd", "/var/lib/ndbmtd")])
+# Debian's packages remove these folders themselves when they are purged.
+PURGED_WHOLE = {"/etc/mediawiki", "/etc/nginx"}
+
+
+@pytest.mark.parametrize("file", [*ROLES.glob("*/made.yml"), *(r / "made.yml" for r in OF_SYSTEMS)], ids=str)
+def test_a_folder_where_its_owner_may_put_something_is_not_removed_whole(file):
+    made = yaml.safe_load(file.read_text()) if file.exists() else None
+    for path in map(Path, (made or {}).get("makes", [])):
+        a_file = path.suffix or path.parent == Path("/etc/default")
+        if path.is_relative_to("/etc") and not a_file and "ntier" not in str(path):
+            assert str(path) in {*PURGED_WHOLE, "/etc/postgresql/17/main"}
+        assert path not in map(Path, ("/var/www", "/var/lib/postgresql", "/var/lib/tomcat10", "/usr/share/man/man1"))
+
+
+@pytest.mark.parametrize(
+    ("role", "data"),
+    [("mysql", "/var/lib/mysql"), ("ndbmtd", "/var/lib/ndbmtd"), ("postgresql", "/var/lib/postgresql/17/main")],
+)
 def test_what_restoring_makes_beside_the_data_is_listed(role, data):
     made = yaml.safe_load((ROLES / role / "made.yml").read_text())["makes"]
     home = role if role == "ndbmtd" else "database"

@@ -133,7 +133,10 @@ def test_a_program_is_installed_and_deployed_by_the_shared_role(role):
 
 @pytest.mark.parametrize(
     ("role", "folders"),
-    [("app", {"/opt/ntier/app/rubbos"}), ("client", {"/opt/ntier/jmeter", "/opt/ntier/jmeter.jsa"})],
+    [
+        ("app", {"/opt/ntier/app/rubbos"}),
+        ("client", {"/opt/ntier/jmeter", "/opt/ntier/jmeter.jsa", "/opt/ntier/workloads/dictionary.txt"}),
+    ],
 )
 def test_what_is_unpacked_lies_beside_nothing_older(role, folders):
     """A node that is kept is installed again: all jars of a folder are on the class path."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from ntier_harness import tables
 from ntier_harness.request import make_spec
 
 from .fake_cloud import FakeCloud
@@ -109,6 +110,7 @@ class RentedWorld:
         data = self.place / "data" / spec.data_folder
         data.mkdir(parents=True)
         (data / "data.json").write_text("{}")
+        (data / tables.MADE_FROM).write_text(tables.origin(self.root, spec.system.definition.data.generate))
         self.stand_in.mkdir()
         (self.stand_in / "ssh").write_text(SSH)
         (self.stand_in / "ssh").chmod(0o755)

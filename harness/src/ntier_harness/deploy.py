@@ -80,6 +80,7 @@ def of_tiers(lab: Lab, spec: Spec) -> dict[str, Any]:
         **installs(lab, spec),
         **tables.for_roles(lab.runner, lab.paths, spec),
         **({"ntier_data_seed": d.data.seed} if d.data and not d.data.generate else {}),
+        **tables.of_image(lab.paths, spec),
         "common_services": services(spec),
         "client_load_files": [str(path) for path in of_system.files(spec.system, lab.paths.workloads)],
         "client_load_packages": d.load.driver.packages,

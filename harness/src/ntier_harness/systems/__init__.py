@@ -85,3 +85,14 @@ def makers(root: Path, command: list[str]) -> list[str]:
     file = root / IMAGES
     artefacts = read_yaml(file)[0]["artefacts"] if file.exists() else {}
     return [module for module, made in artefacts.items() if set(made["outputs"]) & set(command)]
+
+
+def sources(root: Path, command: list[str]) -> list[Path]:
+    """What data depend on that the command generates: its files, and for a program that set-up makes, the files that
+    images with these data depend on."""
+    file = root / IMAGES
+    known = read_yaml(file)[0] if file.exists() else {}
+    built = {path for made in known.get("artefacts", {}).values() for path in made["outputs"]}
+    of_images = [data["sources"] for data in known.get("data", {}).values() if data["generator"] in command]
+    named = [part for part in command if part not in built and (root / part).is_file()]
+    return [root / path for path in dict.fromkeys([*named, *(path for paths in of_images for path in paths)])]

@@ -254,8 +254,8 @@ class Data(Part):
     generate: list[Text] = Field(default_factory=list)
     """Command that makes the tables in the folder {out}. It is run in the project's folder and may use {profile},
     {seed} and {now_s}; other braces are doubled. It describes what it made in {out}/data.json: one object of names and
-    values. Roles load it at deployment, unless an image has it: they find the folder in ntier_data_source, and the
-    digest of data.json in ntier_data_digest. Empty: roles make the data."""
+    values. Roles load it at deployment, unless an image has it: they find the folder in ntier_data_source, and in
+    ntier_data_digest a digest of data.json and of the files that made it. Empty: roles make the data."""
     told: dict[str, Text] = Field(default_factory=dict)
     """Properties that users of a mix get because of the data: name -> text. A text may hold names of data.json in
     braces, and {reference_date}: the day of its `reference_time_s` (s since 1970, UTC)."""

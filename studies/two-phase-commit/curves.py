@@ -28,6 +28,8 @@ from runs import (
 
 CURVES = ((1, "base"), (2, "acid"), (2, "base"), (4, "acid"), (4, "base"))
 SLEEPS = (2.0, 1.5, 1.0, 0.5, 0.1)
+COLORS = {1: "C0", 2: "C1", 4: "C2"}
+"""By nodes; all other numbers of nodes share one."""
 BESIDE_S = 0.007  # between curves, so that equal ones can be seen
 
 
@@ -77,7 +79,7 @@ def draw_queries() -> Figure:
 
 def style(nodes: int, mode: str) -> dict[str, Any]:
     marks = {"base": ("o", "-"), "acid": ("x", "--"), "logical": ("s", ":"), "quorum": ("^", "-.")}
-    return {"marker": marks[mode][0], "linestyle": marks[mode][1], "color": f"C{(1, 2, 4).index(nodes)}"}
+    return {"marker": marks[mode][0], "linestyle": marks[mode][1], "color": COLORS.get(nodes, "C3")}
 
 
 def label(nodes: int, mode: str) -> str:

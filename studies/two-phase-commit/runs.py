@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from ntier_analysis.comparison.values import has_valid_trial
 from ntier_analysis.expectation.claims import anchors as beside
 from ntier_analysis.expectation.quantities import read_facts
@@ -29,7 +30,12 @@ COLUMNS = (*RUN, "machine", "scale", "set", *DONE, "alters_per_s", "alter_ms", "
 RATES = (*RUN, "selects", "alters")
 LIMITS = ("sweep", "day", "machine", "at", "limits")
 """`at`: values of the factor that the verdict has seen."""
-USUAL = {"delay_ms": 0, "transfers": 30, "note_bytes": 100, "select_rows": 1000, "ntier_data_profile": "small"}
+DEFINITION = yaml.safe_load((HERE.parents[1] / "systems" / SYSTEM / "system.yaml").read_text())
+USUAL = {
+    name: setting["default"]
+    for name, setting in (DEFINITION["settings"] | DEFINITION["load"]["parameters"]).items()
+    if name != "sleep_s"
+} | {"ntier_data_profile": DEFINITION["data"]["default"], "clients": 1}
 """Runs with other values of these stand apart (column `set`)."""
 NOT_MEASURED, NO_RUN = "not measured", "not measured yet"
 Key = tuple[int, str]
@@ -60,18 +66,20 @@ def collect(raw: Path) -> None:
         client = file.parent / "clients/client1"
         if not (told.get("validity") or {}).get("valid") or not (client / "work.json").exists():
             continue
-        row = result(told, json.loads((client / "work.json").read_text()), machine(raw.parent, told))
+        account, clients = json.loads((client / "work.json").read_text()), len([*client.parent.iterdir()])
+        row = result(told, account, machine(raw.parent, told), clients)
         results[run_of(row)] = row
         rates[run_of(row)] = {key: row[key] for key in RUN} | by_second(client / "progress.csv")
     write("results.csv", COLUMNS, results)
     write("rates.csv", RATES, rates)
 
 
-def result(told: Mapping[str, Any], done: Mapping[str, Any], machine: str) -> dict[str, Any]:
-    """A line of results.csv from a trial's manifest and its driver's account."""
+def result(told: Mapping[str, Any], done: Mapping[str, Any], machine: str, clients: int = 1) -> dict[str, Any]:
+    """A line of results.csv from a trial's manifest and the account of the first client's driver."""
     factor = told["system"]["factor"]
-    parameters = told["soft_resources"] | {factor["name"]: factor["value"]}
-    alone = parameters.get("alter_threads") == 0
+    parameters = told["soft_resources"] | {factor["name"]: factor["value"], "clients": clients}
+    if alone := parameters.get("alter_threads") == 0:
+        del parameters["alter_threads"]  # the mode says it
     alter, stale, delays = done.get("alter_ms", {}), done.get("stale_ms", {}), done.get("delays") or {}
     added = list(delays.get("round_trips_ms", {}).values())
     return {

@@ -1,0 +1,52 @@
+"""Which runs enter the tables of the study of two-phase commit, and that a run of another kind breaks no figure."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+STUDY = Path(__file__).resolve().parents[1] / "two-phase-commit"
+DONE = {"mode": "base", "seconds": 60.0, "selects": 4800, "alters": 480, "statements": 29280, "failed": 0,
+        "queries_per_s": 568.0, "state": {}}  # fmt: skip
+
+
+@pytest.fixture
+def runs(monkeypatch) -> ModuleType:
+    monkeypatch.syspath_prepend(STUDY)
+    return importlib.import_module("runs")
+
+
+def told(**settings: object) -> dict:
+    return {
+        "system": {"factor": {"name": "sleep_s", "value": 1.0}}, "soft_resources": settings, "topology": "4",
+        "sweep": "two-phase-commit.4.base.s0_15", "rep": 1, "scale": 0.15,
+        "phases": [{"name": "run", "start_s": 1_800_000_000.0}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "clients", "stands_apart"),
+    [
+        ({"alter_threads": 8, "amount": 4800, "balance": "turns", "ntier_scale": 0.15}, 1, ""),
+        ({"alter_threads": 2}, 1, "alter_threads=2"),
+        ({"amount": 1200, "balance": "least_pending"}, 1, "amount=1200 balance=least_pending"),
+        ({"db_buffer_pool_bytes": 268435456}, 1, "db_buffer_pool_bytes=268435456"),
+        ({"delay_ms": 5.0}, 1, "delay_ms=5"),
+        ({}, 2, "clients=2"),
+        ({"alter_threads": 0}, 1, ""),  # of the mode `selects`
+    ],
+)
+def test_a_run_with_any_other_setting_stands_apart(runs, settings, clients, stands_apart):
+    row = runs.result(told(**settings), DONE, "here", clients)
+    assert sorted(row["set"].split()) == sorted(stands_apart.split())
+    assert row["mode"] == ("selects" if settings.get("alter_threads") == 0 else "base")
+
+
+def test_another_number_of_nodes_is_drawn(runs, monkeypatch):
+    curves = importlib.import_module("curves")
+    row = {"queries_per_s": "500", "seconds": "60", "alters": "480", "statements": "29280"}
+    monkeypatch.setattr(curves, "measured", lambda: {(3, "base"): {1.0: [row, row]}})
+    curves.draw_queries()

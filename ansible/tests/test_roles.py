@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -145,6 +146,56 @@ def test_what_is_unpacked_lies_beside_nothing_older(role, folders):
     assert removed["state"] == "absent"
     assert set(first.get("loop", [removed["path"]])) == folders
     assert second["ansible.builtin.include_role"] == {"name": "program", "tasks_from": "install"}  # makes the folder
+
+
+def test_the_interface_of_a_middleware_names_folders_that_are_read():
+    text = (ANSIBLE.parent / "docs/decisions/middleware.md").read_text()
+    named = {name for names in re.findall(r"/etc/ntier/\{(.*?)\}\.d", text) for name in names.split(",")}
+    read_there = set(re.findall(r'"(\w+)\.d"', (ANSIBLE / "roles/monitor/files/ntier-node").read_text()))
+    assert named
+    assert named <= read_there
+
+
+@pytest.mark.parametrize("role", PROGRAMS)
+def test_a_service_that_is_kept_gets_what_an_installation_changes_of_its_configuration(role):
+    """A handler, or a template of the deployment that has the file's digest: a server reads it when it starts."""
+    templates = "".join(file.read_text() for file in (HOMES[role] / "templates").glob("*"))
+    for task in tasks(role, "install.yml"):
+        copied = task.get("ansible.builtin.copy", {})
+        source, place = str(copied.get("src", "")), str(copied.get("dest", ""))
+        if place.startswith(("/etc/mysql", "{{ postgresql_etc }}")) and source:
+            assert "notify" in task or f"files/{source}') | hash(" in templates, source
+
+
+@pytest.mark.parametrize("role", ["database", "ndbsql"])
+def test_the_account_of_a_dbms_can_read_what_it_loads_whatever_the_umask_of_the_checkout(role):
+    copied = [task["ansible.builtin.copy"] for task in walk(tasks(role, "load.yml")) if "ansible.builtin.copy" in task]
+    assert {task["mode"] for task in copied if task["dest"].startswith("/var/tmp/ntier-schema")} == {"0644"}
+
+
+def walk(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Tasks, and those in their blocks."""
+    return [inner for task in listed for inner in (task, *walk(task.get("block", [])))]
+
+
+def test_a_reset_command_that_a_system_no_longer_has_goes_from_the_nodes(tmp_path):
+    """The playbook's own tasks, as Ansible runs them, on a folder of the test's own."""
+    (deploy,) = yaml.safe_load((ANSIBLE / "playbooks/deploy.yml").read_text())
+    own = yaml.safe_load(
+        yaml.safe_dump([t for t in deploy["tasks"] if "90-system" in str(t)]).replace("/etc/ntier", str(tmp_path))
+    )
+    for task in own:
+        for name in ("owner", "group"):
+            task.get("ansible.builtin.copy", {}).pop(name, None)
+    (tmp_path / "reset.d").mkdir()
+    play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": own}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
+    for reset, there in (({"db": "dHJ1ZQ=="}, True), ({"web": "dHJ1ZQ=="}, False)):
+        variables = {"ntier_tier": "db", "ntier_reset": reset, "ansible_python_interpreter": sys.executable}
+        argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", "localhost,", tmp_path / "play.yml"]
+        done = subprocess.run([*argv, "-e", json.dumps(variables)], capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout[-2000:]
+        assert (tmp_path / "reset.d/90-system").exists() == there
 
 
 def test_the_readme_shows_a_role_as_it_is():

@@ -4,6 +4,8 @@ beside stand-ins for the programs that they call."""
 from __future__ import annotations
 
 import configparser
+import hashlib
+import json
 import os
 import runpy
 import subprocess
@@ -258,6 +260,48 @@ def test_files_of_a_data_node_are_kept_once_and_brought_back(tmp_path):
     assert (data / "rows").read_text() == "before"
     assert (tmp_path / "log").read_text().split() == ["stop", "start", "stop", "start"]
     assert run(tmp_path, restore, "wipe", "warm", **told).returncode == 2
+
+
+def test_a_data_node_begins_without_data_once_they_are_dropped(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "layout").write_text("4 2")
+    script(tmp_path, "systemctl", f'echo "$1" >>{tmp_path}/log')
+    script(tmp_path, "sleep", "")
+    told, restore = {"NDBMTD_DATA": str(data)}, "ndbmtd/files/restore"
+    assert run(tmp_path, restore, "has", "loaded", **told).returncode == 1
+    assert run(tmp_path, restore, "keep", "loaded", "7", **told).returncode == 0
+    assert run(tmp_path, restore, "has", "loaded", **told).returncode == 0
+    assert run(tmp_path, restore, "drop", "all", **told).returncode == 0
+    assert run(tmp_path, restore, "has", "loaded", **told).returncode == 1
+    assert not (data / "layout").exists()
+    assert (tmp_path / "log").read_text().split() == ["stop", "start", "stop"], "the deployment starts it"
+
+
+def test_an_upgrade_of_the_configuration_is_another_cluster(tmp_path):
+    """Data nodes read it when they start."""
+    task = yaml.safe_load((ROLES / "ndb/tasks/known.yml").read_text())[0]
+    for file in ("templates/config.ini.j2", "defaults/main.yml"):
+        (tmp_path / "ndbmgmd" / file).parent.mkdir(parents=True)
+        (tmp_path / "ndbmgmd" / file).write_text((ROLES / "ndbmgmd" / file).read_text())
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+    environment.filters |= {"to_json": json.dumps, "hash": lambda text, _: hashlib.sha256(text.encode()).hexdigest()}
+    environment.globals["lookup"] = lambda _, path: Path(path).read_text()
+    known = {"ntier_addresses": {tier: ["198.18.4.1"] for tier in ("management", "db", "middleware")}, "db_replicas": 2,
+             "db_sql_slots": 4, "db_data_memory_bytes": 288 * MIB, "db_threads": "split",
+             "role_path": f"{tmp_path}/ndb"}  # fmt: skip
+    (tmp_path / "ndb").mkdir()
+
+    def digest() -> str:
+        more = {name: [environment.from_string(t).render(known) for t in texts] for name, texts in task["vars"].items()}
+        text = task["ansible.builtin.set_fact"]["ndb_cluster_digest"]
+        return environment.from_string(text).render(known, **more)
+
+    before = digest()
+    assert digest() == before
+    own = tmp_path / "ndbmgmd/defaults/main.yml"
+    own.write_text(own.read_text().replace("ndbmgmd_heartbeat_ms: 15000", "ndbmgmd_heartbeat_ms: 5000"))
+    assert digest() != before
 
 
 def test_how_many_data_nodes_are_started(tmp_path):

@@ -439,6 +439,8 @@ class DryRunner(Runner):
             return 0, str(used.pop(0) if used else 0)
         elif command.startswith("test -s ") and "situations" in command:
             return 0, "yes" if node.get("situations") else ""
+        elif words[:2] == ["ntier-restore", "has"]:
+            return int(words[2] not in node.get("kept", {})), ""
         elif words[0] in ("ntier-data", "ntier-restore"):
             return 0, self._data(node, words)
         elif "driver.rc" in command:
@@ -464,6 +466,8 @@ class DryRunner(Runner):
         elif command == "keep" and kept.get(name, {}).get("stamp") != stamp:
             kept[name] = {"stamp": stamp, "rows": rows}
             node["main_pid"] = node.get("main_pid", 100) + 1
+        elif command == "drop":
+            kept.clear()
         elif command == "back" and name in kept:
             node["rows"] = kept[name]["rows"]
             node["main_pid"] = node.get("main_pid", 100) + 1

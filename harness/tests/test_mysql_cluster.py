@@ -16,6 +16,7 @@ from ntier_harness.plan import order
 from ntier_harness.plan_view import plan_data, plan_text
 from ntier_harness.request import make_spec
 from ntier_harness.settings import values
+from ntier_harness.ssh import Nodes
 from ntier_harness.systems import find
 from ntier_harness.targets.hosts import expected
 from ntier_harness.targets.terraform import common_variables
@@ -216,9 +217,38 @@ def test_data_are_kept_while_no_sql_node_runs(lab, spec, monkeypatch):
     assert asked == [("db1", "ntier-restore keep warm 8"), ("db2", "ntier-restore keep warm 8")]
 
 
-def test_a_sweep_that_writes_compares_what_sql_nodes_see(lab, spec, root):
+@pytest.fixture
+def writing(root) -> None:
     rows = "StoriesOfTheDay,StoreComment,1\nStoreComment,StoriesOfTheDay,1\n"
     (root / "workloads/mixes/read_write.csv").write_text(f"from,to,probability\n{rows}")
+
+
+@pytest.mark.usefixtures("writing")
+@pytest.mark.parametrize("change", ["none", "smaller", "re-made"])
+def test_data_of_a_cluster_that_lacks_a_node_are_loaded_anew(lab, spec, monkeypatch, change):
+    """Its copies belong to all of its nodes: the others would wait for the one that is gone, and not start."""
+    machine = lab()
+    assert sweep.run(machine, spec(topo="1/1/1/4C", mix="read_write", users="1000")) == 0
+    assert machine.paths.written.exists()
+    asked, machine = [], lab()
+    if change == "re-made":
+        machine.runner.world.node("db3")["kept"] = {}
+    elif change == "smaller":
+        for name in ("db3", "db4"):  # Terraform takes them away
+            del machine.runner.world.state["nodes"][name]
+    call = Nodes.call
+    monkeypatch.setattr(Nodes, "call", lambda self, n, c, **more: asked.append((n.name, c)) or call(self, n, c, **more))
+    assert sweep.run(machine, spec(topo="1/1/1/2C" if change == "smaller" else "1/1/1/4C", users="1000")) == 0
+    restored = [name for name, command in asked if command == "ntier-restore back loaded" and name.startswith("db")]
+    dropped = [name for name, command in asked if command == "ntier-restore drop all"]
+    data_nodes = ["db1", "db2"] if change == "smaller" else ["db1", "db2", "db3", "db4"]
+    assert restored == (data_nodes if change == "none" else [])
+    assert dropped == ([] if change == "none" else ["middleware1", *data_nodes])
+    assert not machine.paths.written.exists()
+
+
+@pytest.mark.usefixtures("writing")
+def test_a_sweep_that_writes_compares_what_sql_nodes_see(lab, spec):
     machine, cluster = lab(), spec(topo="1/1/2/2C", mix="read_write", users="1000")
     assert sweep.run(machine, cluster) == 0
     (attempt,) = ledger.attempts(machine.paths.raw / cluster.sweep)["u01000.r01"]

@@ -20,6 +20,7 @@ import digests
 import golden
 import incus
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRRORS = base.mirrors.__wrapped__
@@ -51,6 +52,20 @@ def tree(tmp_path, monkeypatch):
     (tmp_path / "static").mkdir()
     (tmp_path / "static/index.html").write_text("hello")
     return tmp_path
+
+
+def test_a_file_that_a_role_takes_from_elsewhere_makes_its_image_stale():
+    images = yaml.safe_load((ROOT / "setup/images/images.yml").read_text())["images"]
+    taken = set()
+    for role, image in images.items():
+        home = ROOT / "ansible/roles" / role
+        places = {"role_path": str(home), f"{role}_schema_source": f"{ROOT}/rubbos-app/schema/{role}"}
+        for value in yaml.safe_load((home / "vars/main.yml").read_text())[f"{role}_program"].get("files", {}).values():
+            if "{{" in value:
+                path = re.sub(r"\{\{ (\w+) \}\}", lambda found: places[found[1]], value)  # noqa: B023
+                taken.add(os.path.relpath(path, ROOT))
+                assert os.path.relpath(path, ROOT) in image["sources"], role
+    assert "ansible/roles/mysql/files/data" in taken
 
 
 @pytest.mark.parametrize(

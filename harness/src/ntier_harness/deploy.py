@@ -21,7 +21,7 @@ from ntier_harness.errors import WorkError
 from ntier_harness.installed import hash_of, of_own_roles, of_roles
 from ntier_harness.lab import Lab
 from ntier_harness.load import MAX_BOOT_S, Generator
-from ntier_harness.node_state import LOADED, WARM, identity, in_force, keep, reset, restore
+from ntier_harness.node_state import LOADED, WARM, are_kept, drop, identity, in_force, keep, reset, restore
 from ntier_harness.plan import warm_rounds
 from ntier_harness.playbooks import play
 from ntier_harness.spec import CLIENT, Spec
@@ -140,7 +140,11 @@ def deploy(lab: Lab, spec: Spec, variables: dict[str, Any], *, force: bool = Fal
     if lab.paths.written.exists():
         lab.screen.step("restore the data that users of an earlier run changed")
         lab.nodes.connect()
-        restore(lab, spec, LOADED)
+        if are_kept(lab, spec, lab.paths.written.read_text().splitlines()[1:]):
+            restore(lab, spec, LOADED)
+        else:
+            durable.remove(lab.paths.in_force)
+            drop(lab, spec)
         durable.remove(lab.paths.written)
     variables = variables | of_tiers(lab, spec)
     durable.write(lab.paths.deployment, json.dumps(variables, indent=1))
@@ -180,7 +184,8 @@ def verify_by_writing(lab: Lab, spec: Spec, name: str, digest: str) -> None:
 def keep_loaded(lab: Lab, spec: Spec, digest: str) -> None:
     """Keeps the data as they were loaded, and notes that they may change from now on."""
     keep(lab, spec, LOADED, digest)
-    durable.write(lab.paths.written, str(lab.paths.raw / spec.sweep))
+    holders = lab.nodes.tier(spec.data_tier) if spec.data_tier else []
+    durable.write(lab.paths.written, "\n".join([str(lab.paths.raw / spec.sweep), *(n.name for n in holders)]))
 
 
 def playbooks(lab: Lab, spec: Spec) -> list[str]:

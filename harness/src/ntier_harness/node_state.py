@@ -62,6 +62,23 @@ def restore(lab: Lab, spec: Spec, name: str) -> None:
         durable.write(lab.paths.in_force, json.dumps(before | {"warm_identity": identity(lab)}))
 
 
+def are_kept(lab: Lab, spec: Spec, names: list[str]) -> bool:
+    """Whether the data as they were loaded can be put back. Where nodes hold parts of one set of data, all that were
+    there (`names`) must be, and no other ones, each with its copy: without one of them the others would not start."""
+    holders = lab.nodes.tier(spec.data_tier) if spec.data_tier else []
+    if spec.showing_tier == spec.data_tier:
+        return True
+    if sorted(node.name for node in holders) != sorted(names):
+        return False
+    has = lab.runner.parallel(lambda n: lab.nodes.call(n, f"ntier-restore has {LOADED}", check=False), holders)
+    return all(done.code == 0 for done in has)
+
+
+def drop(lab: Lab, spec: Spec) -> None:
+    """Nodes that hold parts of one set of data begin without any, and the next deployment loads them anew."""
+    _on_replicas(lab, spec, "ntier-restore drop all", joined=True, resume=False)
+
+
 def data(lab: Lab, node: Node) -> str:
     """Rows and digest of each table of a replica, JSON; reading all rows is also what warms its caches."""
     return lab.nodes.call(node, "ntier-data", timeout=DATA_LIMIT_S).out
@@ -73,10 +90,10 @@ def check_restored(lab: Lab, node: Node, now: str) -> None:
         raise WorkError(f"{node.name}: the data before the trial differ from those kept after the warm-up")
 
 
-def _on_replicas(lab: Lab, spec: Spec, command: str, *, joined: bool = False) -> None:
+def _on_replicas(lab: Lab, spec: Spec, command: str, *, joined: bool = False, resume: bool = True) -> None:
     """On all nodes that hold the data, at the same time. Where others show the data, these are stopped before and
-    started again afterwards. `joined`: machines that have just joined are left out, which have neither the program nor
-    data of ours yet."""
+    started again afterwards, if `resume`. `joined`: machines that have just joined are left out, which have neither the
+    program nor data of ours yet."""
 
     def able(nodes: list[Node]) -> list[Node]:
         there = lab.runner.parallel(lambda n: lab.nodes.call(n, "command -v ntier-restore", check=False), nodes)
@@ -92,7 +109,7 @@ def _on_replicas(lab: Lab, spec: Spec, command: str, *, joined: bool = False) ->
     if showing:
         call(showing, command)
     call(holders, command)
-    if showing:
+    if showing and resume:
         call(showing, "ntier-restore resume")
 
 

@@ -103,7 +103,8 @@ class Paths:
 
     @property
     def written(self) -> Path:
-        """There from when users of a sweep (its folder) may change the data until they are restored for another."""
+        """There from when users of a sweep may change the data until they are restored for another: the sweep's folder,
+        and the names of the nodes that hold the data, one in a line."""
         return self.place / "written"
 
     @property

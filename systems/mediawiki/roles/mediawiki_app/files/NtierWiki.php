@@ -9,10 +9,14 @@ use MediaWiki\Maintenance\Maintenance;
 
 class NtierWiki extends Maintenance {
 	private const PREFIX = 'ntier ';
+	/** There from the beginning of a load to its end. */
+	private const LOADING = 'ntier_loading';
 
 	public function __construct() {
 		parent::__construct();
-		$this->addOption( 'key', 'Print what content the database holds, or "none"' );
+		$this->addOption( 'key', 'Print what content the database holds, "loading" if a load of ours did not end, or "none"' );
+		$this->addOption( 'begin', 'Note that a load begins' );
+		$this->addOption( 'empty', 'Remove what a load that did not end has left, also from the cache' );
 		$this->addOption( 'mark', 'Note what content it holds', false, true );
 		$this->addOption( 'accounts', 'Make so many accounts, User 1 to User N', false, true );
 		$this->addOption( 'password', 'Password of all these accounts', false, true );
@@ -25,12 +29,38 @@ class NtierWiki extends Maintenance {
 		} elseif ( $this->hasOption( 'mark' ) ) {
 			$db->newInsertQueryBuilder()->insertInto( 'updatelog' )
 				->row( [ 'ul_key' => $this->getOption( 'mark' ) ] )->caller( __METHOD__ )->execute();
+			$db->query( 'DROP TABLE ' . self::LOADING, __METHOD__ );
+		} elseif ( $this->hasOption( 'begin' ) ) {
+			$db->query( 'CREATE TABLE ' . self::LOADING . ' (id INT)', __METHOD__ );
+		} elseif ( $this->hasOption( 'empty' ) ) {
+			$this->makeEmpty();
+		} elseif ( $db->tableExists( self::LOADING, __METHOD__ ) ) {
+			$this->output( "loading\n" );
 		} elseif ( !$db->tableExists( 'updatelog', __METHOD__ ) ) {
 			$this->output( "none\n" );
 		} else {
 			$found = $db->newSelectQueryBuilder()->select( 'ul_key' )->from( 'updatelog' )->caller( __METHOD__ )->fetchFieldValues();
 			$ours = array_filter( $found, static fn ( $key ) => str_starts_with( $key, self::PREFIX ) );
 			$this->output( ( reset( $ours ) ?: 'a wiki that was not loaded to its end' ) . "\n" );
+		}
+	}
+
+	private function makeEmpty(): void {
+		global $wgMemCachedServers;
+		$db = $this->getPrimaryDB();
+		if ( $db->getType() === 'postgres' ) { // its functions and sequences go along
+			$db->query( 'DROP SCHEMA public CASCADE', __METHOD__ );
+			$db->query( 'CREATE SCHEMA public', __METHOD__ );
+		} else {
+			foreach ( $db->listTables( null, __METHOD__ ) as $table ) {
+				$db->query( 'DROP TABLE ' . $db->addIdentifierQuotes( $table ), __METHOD__ );
+			}
+		}
+		foreach ( $wgMemCachedServers ?? [] as $server ) { // it holds texts by their numbers, which are given again
+			$socket = stream_socket_client( "tcp://$server", $code, $why, 10 );
+			if ( !$socket || fwrite( $socket, "flush_all\r\n" ) === false || trim( fgets( $socket ) ) !== 'OK' ) {
+				$this->fatalError( "the cache $server cannot be emptied: $why" );
+			}
 		}
 	}
 

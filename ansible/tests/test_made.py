@@ -357,13 +357,51 @@ for n in {names[0]} {names[1]}; do ip -n $n link set lo up; ip -n $n link set ca
             subprocess.run(["ip", "netns", "delete", name], capture_output=True)
 
 
-def test_ssh_stays_open_where_the_machine_has_it(networks, tmp_path):
-    machine, us = networks
+HEAR = """
+import socket
+heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+heard.bind(("10.77.0.1", 123))
+heard.settimeout(3)
+print("ready", flush=True)
+try:
+    while True:
+        print(heard.recvfrom(9)[1][1], flush=True)
+except TimeoutError:
+    pass
+"""
+SAY = """
+import socket, sys
+for port in sys.argv[1:]:
+    said = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    said.bind(("10.77.0.2", int(port)))
+    said.sendto(b"time", ("10.77.0.1", 123))
+"""
+
+
+def filter_rules(file: Path) -> Path:
+    """The packet filter of a client's node, with SSH at two ports."""
     environment = jinja2.Environment(trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
     template = environment.from_string((ROLES / "common/templates/nftables.conf.j2").read_text())
     common = {"ansible_managed": "", "groups": {}, "hostvars": {}, "common_controller_addresses": ["any"]}
-    rules = tmp_path / "rules"
-    rules.write_text(template.render(common, ntier_tier="client", common_services={}, common_ssh_ports=[22, 2222]))
+    file.write_text(template.render(common, ntier_tier="client", common_services={}, common_ssh_ports=[22, 2222]))
+    return file
+
+
+def test_answers_of_time_servers_come_in_also_to_the_port_that_they_have_themselves(networks, tmp_path):
+    """ntpd and ntpsec ask from port 123."""
+    machine, us = networks
+    rules = filter_rules(tmp_path / "rules")
+    subprocess.run(["ip", "netns", "exec", machine, "nft", "--file", rules], check=True)
+    hears = ["ip", "netns", "exec", machine, sys.executable, "-c", HEAR]
+    with subprocess.Popen(hears, stdout=subprocess.PIPE, text=True) as listener:
+        assert listener.stdout.readline() == "ready\n"
+        subprocess.run(["ip", "netns", "exec", us, sys.executable, "-c", SAY, "5000", "123"], check=True)
+        assert listener.stdout.read().split() == ["123"]
+
+
+def test_ssh_stays_open_where_the_machine_has_it(networks, tmp_path):
+    machine, us = networks
+    rules = filter_rules(tmp_path / "rules")
     ports = ["22", "2222", "9100"]
     listener = subprocess.Popen(
         ["ip", "netns", "exec", machine, sys.executable, "-c", LISTEN, *ports], stdout=subprocess.PIPE

@@ -48,6 +48,14 @@ for record in "$state"/*/rented.json; do # without the state nobody would know o
   fi
 done
 
+for record in "$state"/*/snapshots.json; do # nor of these
+  if [[ -e $record ]]; then
+    target=$(basename "$(dirname "$record")")
+    printf 'error: snapshots are still kept and paid for (%s); remove them first:  make images REMOVE=1 TARGET=%s\n' "$record" "$target" >&2
+    exit 1
+  fi
+done
+
 if [[ -e $state/hosts/nodes.json ]]; then # what was installed there is undone by what the state knows
   echo 'error: machines of target hosts still belong to this deployment; free them first:  make down TARGET=hosts' >&2
   exit 1

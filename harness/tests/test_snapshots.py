@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 from ntier_harness import images, node_commands
 from ntier_harness.errors import BudgetReached, RequestError, WorkError
 from ntier_harness.targets import imaging, make_target
-from ntier_harness.targets.account import OWNER, Snapshot
+from ntier_harness.targets.account import NODE, OWNER, Snapshot, Thing
 from ntier_harness.targets.snapshots import DIGEST, ROLE, Part, fitting, outdated, told
 
 from .fake_cloud import Fault
@@ -56,6 +57,7 @@ def test_a_snapshot_for_each_role_is_made_used_and_removed(imager: Rental, capsy
     assert imager.fake.count() == {}  # of what costs by the hour
     assert all(m["until_s"] for m in imager.ledger())
     assert imager.fake.made == 5
+    assert imager.lab().target.snapshots_kept.exists(), "purge refuses as long as they cost"
     (call,) = imager.world.played()
     assert "playbooks/snapshot.yml" in call
     assert "there: Ntier postgresql: program 1.2" in imager.said
@@ -82,6 +84,7 @@ def test_a_snapshot_for_each_role_is_made_used_and_removed(imager: Rental, capsy
     assert all(line.endswith("1.5 GB           ours, kept: 0.020 EUR per month") for line in lines)
     images.remove(imager.lab())
     assert imager.fake.snapshots == {}
+    assert not imager.lab().target.snapshots_kept.exists()
     assert node_commands.leftovers(imager.lab(), **options) == 0
     assert "the account holds nothing" in capsys.readouterr().out
 
@@ -198,6 +201,47 @@ def test_only_a_target_that_keeps_snapshots_makes_them(lab) -> None:
         images.remove(lab())
     machine = lab()
     assert make_target("hosts", machine.runner, machine.paths, None).kept() == ""
+
+
+class Keeper:
+    """An account with one machine, which is off at once."""
+
+    def __init__(self) -> None:
+        self.kept: list[Snapshot] = []
+
+    def find(self, _owner: str) -> list[Thing]:
+        return [Thing("machine", "1", "web1", {NODE: "web1"}, status="off")]
+
+    def snapshots(self, _owner: str | None = None) -> list[Snapshot]:
+        return self.kept
+
+    def shut_down(self, _machine: Thing, *, at_once: bool = False) -> None:
+        """It is off."""
+
+    def take_snapshot(self, _machine: Thing, name: str, labels: dict[str, str]) -> None:
+        self.kept = [*self.kept, Snapshot(name, name, labels, "available", 80.0)]
+
+    def remove_snapshots(self, which: list[Snapshot]) -> None:
+        self.kept = [s for s in self.kept if s not in which]
+
+
+def test_snapshots_are_noted_until_the_last_of_ours_is_gone(lab) -> None:
+    """`make purge` refuses as long as they are: a new state would have another name, to which they do not belong."""
+    machine, target = lab(), imaging.Imaging()
+    target.name, target.keeps_snapshots, target.owner_label, target.account = "hcloud", True, "us", Keeper()
+    target.runner, target.paths = machine.runner, replace(machine.paths, target="hcloud")
+    target.paths.place.mkdir(parents=True)
+    for digest in ("a", "b"):
+        target.take_snapshot(Part("web", "web", digest), digest)
+    first, second = target.own_snapshots()
+    target.remove_snapshots([first])
+    assert target.snapshots_kept == target.paths.state / "hcloud/snapshots.json"
+    assert target.snapshots_kept.exists()
+    target.remove_snapshots([second])
+    assert not target.snapshots_kept.exists()
+    target.snapshots_kept.write_text("{}")  # somebody removed them in the provider's console
+    target.remove_snapshots([])
+    assert not target.snapshots_kept.exists()
 
 
 # ---- values

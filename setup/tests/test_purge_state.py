@@ -54,6 +54,19 @@ def test_what_is_not_ours_stays_in_the_state(purge, tmp_path):
     assert "nothing is here" in purge("--yes").stdout
 
 
+def test_snapshots_that_cost_are_not_forgotten(purge, tmp_path):
+    record = tmp_path / "state/hcloud/snapshots.json"
+    record.parent.mkdir()
+    record.write_text("{}")
+    done = purge("--yes")
+    assert done.returncode == 1
+    assert "make images REMOVE=1 TARGET=hcloud" in done.stderr
+    assert record.exists()
+    assert (tmp_path / "state/ssh").exists()
+    record.unlink()
+    assert purge("--yes").returncode == 0
+
+
 def test_a_state_whose_place_depends_on_where_one_stands_is_refused(purge):
     done = purge("--yes", NTIER_STATE="state")
     assert done.returncode == 2

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from ntier_harness import installed
+from ntier_harness import durable, installed
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
@@ -50,6 +51,16 @@ class Imaging:
         return self.paths.place / "building"
 
     @property
+    def snapshots_kept(self) -> Path:
+        """There as long as the account may hold snapshots of ours, which cost: without our name nobody would find them
+        (setup/purge.sh)."""
+        return self.paths.place / "snapshots.json"
+
+    def _note_snapshots(self) -> None:
+        if not self.snapshots_kept.exists():
+            durable.write(self.snapshots_kept, json.dumps({"owner": self.owner_label}))
+
+    @property
     def _keeper(self) -> KeepsSnapshots:
         return cast("KeepsSnapshots", self.account)
 
@@ -73,6 +84,8 @@ class Imaging:
     def choose_images(self, spec: Spec) -> None:
         """New machines are made from a snapshot where one fits. Those that are up stay what they are."""
         there = self.own_snapshots() if self.only is None else []
+        if there:  # of a version that did not note them
+            self._note_snapshots()
         self.images_of_tiers, self.outdated_images = {}, ()
         if not there:
             return
@@ -118,6 +131,7 @@ class Imaging:
             if not self._is_off(part.node):
                 raise WorkError(f"{self.name}: {part.node} does not shut down within {2 * OFF_S:g} s")
         labels = {OWNER: self.owner_label, snapshots.ROLE: part.role, snapshots.DIGEST: part.digest}
+        self._note_snapshots()
         for number in range(1, TRIES + 1):
             try:
                 self._keeper.take_snapshot(machine, f"Ntier {part.role}: {versions}"[:200], labels)
@@ -145,6 +159,8 @@ class Imaging:
         there = {s.id for s in self._keeper.snapshots()}
         if left := [s.name for s in which if s.id in there]:
             raise WorkError(f"{self.name}: still there: {', '.join(left)}")
+        if not self.own_snapshots():
+            durable.remove(self.snapshots_kept)
 
     def kept(self) -> str:
         with contextlib.suppress(WorkError):  # what `down` had to do is done

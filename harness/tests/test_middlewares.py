@@ -142,6 +142,10 @@ def test_a_role_takes_as_many_clients_as_the_catalogue_says(name):
         ({"topo": "1/1/1/2P", "middleware": "pgpool", "set": ["app_pool_size=300"]},
          "the app tier may open 5400 connections, and pgpool takes up to 5000"),
         ({"topo": "1/4/1/2P", "middleware": "pgbouncer", "set": ["app_pool_size=1000"]}, "pgbouncer takes up to 59900"),
+        ({"topo": "1/1/1/1P", "middleware": "pgpool", "set": ["middleware_pool_max=20"]},
+         "set middleware_pool_max: 20, which lets 20 of the app tier's 432 connections in, and"),
+        ({"topo": "1/1/2/1M", "middleware": "mysqlrouter", "set": ["middleware_pool_max=200"]}, "lets 400 of the app"),
+        ({"middleware": "haproxy", "set": ["middleware_pool_max=100"]}, "lets 200 of the app"),
     ],
 )  # fmt: skip
 def test_connections_that_would_be_shut_out_are_refused(options, says):
@@ -154,6 +158,14 @@ def test_connections_that_would_be_shut_out_are_refused(options, says):
 def test_a_limit_that_all_connections_fit_into_is_taken(name, limit):
     least = request(middleware=name, scale="1", users="1000", set=[f"db_max_connections={limit}"])
     assert values(least)["db_max_connections"] == limit
+
+
+@pytest.mark.parametrize(
+    ("topo", "name", "least"), [("1/1/1/2M", "haproxy", 216), ("1/1/2/1P", "pgpool", 216), ("1/1/1/1M", "haproxy", 432)]
+)
+def test_a_pool_that_all_connections_fit_into_is_taken(topo, name, least):
+    given = request(topo=topo, middleware=name, scale="1", users="1000", set=[f"middleware_pool_max={least}"])
+    assert values(given)["middleware_pool_max"] == least
 
 
 def test_the_default_is_found_by_no_name():

@@ -116,6 +116,14 @@ def check_connections(request: Request, servlets: int) -> None:
             f"set app_pool_size: the app tier may open {opened} connections, and {chosen} takes up to {most}; give "
             "smaller pools, fewer app nodes, or app_pool_mode=shared"
         )
+    given = request.given.get("middleware_pool_max")
+    if given is not None and not traits["multiplexes"] and request.chosen["dbms"] != CLUSTER:
+        places = nodes * given * (request.counts["db"] if traits.get("limits_replicas") else 1)
+        if places < opened:
+            raise ValueError(
+                f"set middleware_pool_max: {given}, which lets {places} of the app tier's {opened} connections in, and "
+                f"{chosen} does not share them; give a larger one, a smaller app_pool_size, or app_pool_mode=shared"
+            )
     if request.chosen["dbms"] == CLUSTER:
         at_a_replica = math.ceil(opened / nodes)
     else:

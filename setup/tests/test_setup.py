@@ -61,6 +61,27 @@ def test_a_folder_that_was_there_keeps_its_mode(setup, tmp_path):
     assert not [file for file in files if "mode" in file], "nor does the playbook change it"
 
 
+NEEDED = ("incus", "mmdebstrap", "mkfs.btrfs", "sar", "java", "mvn", "zstd")
+OF_THE_SHELL = ("bash", "sh", "cat", "dirname", "grep", "mkdir", "sha256sum", "tail")
+
+
+@pytest.mark.parametrize("missing", ["mvn", "zstd", "mmdebstrap"])
+def test_a_program_that_was_removed_since_is_installed_again(setup, tmp_path, missing):
+    for name in NEEDED:
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    for name in OF_THE_SHELL:
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    (tmp_path / "setup/daemons.sh").write_text("#!/bin/sh\n")
+    (tmp_path / ".venv/bin/ansible-playbook").write_text(f"#!/bin/sh\necho called >>{tmp_path}/calls\n")
+    for _ in range(2):
+        setup(PATH=str(tmp_path / "bin"))
+    assert (tmp_path / "calls").read_text().split() == ["called"], "with everything in place there is nothing to do"
+    (tmp_path / "bin" / missing).unlink()
+    setup(PATH=str(tmp_path / "bin"))
+    assert (tmp_path / "calls").read_text().split() == ["called"] * 2
+
+
 def test_ansible_gets_a_locale_that_it_takes(setup, tmp_path):
     (tmp_path / ".venv/bin/ansible-playbook").write_text(f"#!/bin/sh\necho $LC_ALL >{tmp_path}/locale\n")
     setup(LC_ALL="xx_XX")

@@ -251,6 +251,19 @@ def test_without_a_program_or_a_package_the_message_says_what_to_do():
     assert "PROXYSQL_BINARY=/path/to/its.deb or /path/to/proxysql" in message
 
 
+@pytest.mark.parametrize(("given", "removed"), [("/x/proxysql_3.0.10.deb", True), ("", True), ("/x/proxysql", False)])
+def test_a_program_of_earlier_gives_way_to_a_package_once_that_is_there(given, removed):
+    """The unit looks into /usr/local/bin first."""
+    tasks = yaml.safe_load((ROLE / "tasks/install.yml").read_text())
+    names = [task["name"] for task in tasks]
+    environment = jinja2.Environment()
+    environment.tests["match"] = lambda value, pattern: re.match(pattern, value) is not None
+    (gone,) = [t for t in tasks if t.get("ansible.builtin.file", {}).get("path") == "/usr/local/bin/proxysql"]
+    assert gone["ansible.builtin.file"]["state"] == "absent"
+    assert environment.compile_expression(gone["when"])(proxysql_binary=given) is removed
+    assert names.index("Package, with what it depends on") < names.index(gone["name"])
+
+
 def test_a_relative_path_of_the_program_is_one_of_the_checkout():
     defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined)

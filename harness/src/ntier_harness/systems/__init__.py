@@ -93,6 +93,7 @@ def sources(root: Path, command: list[str]) -> list[Path]:
     file = root / IMAGES
     known = read_yaml(file)[0] if file.exists() else {}
     built = {path for made in known.get("artefacts", {}).values() for path in made["outputs"]}
-    of_images = [data["sources"] for data in known.get("data", {}).values() if data["generator"] in command]
+    made_by = set(makers(root, command))
+    of_images = [data["sources"] for data in known.get("data", {}).values() if made_by & set(data["artefacts"])]
     named = [part for part in command if part not in built and (root / part).is_file()]
     return [root / path for path in dict.fromkeys([*named, *(path for paths in of_images for path in paths)])]

@@ -13,43 +13,11 @@ import numpy as np
 import pytest
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.mapping import DEFAULT, read_mapping
-from ntier_analysis.importing.prometheus import node_name, scraped
+from ntier_analysis.importing.prometheus import scraped
 from ntier_analysis.parsers.prometheus import snapshot
+from prometheus_files import CPU, SECONDS, T0, cpu, dump, read, utilization
 
 DATA = Path(__file__).parent / "data" / "loadtests"
-T0 = 1_790_000_000.0
-CPU = "node_cpu_seconds_total"
-
-
-def dump(path: Path, series: dict[str, list[tuple[float, float]]]) -> Path:
-    """{name with labels: [(time, value), ...]} as `promtool tsdb dump-openmetrics` writes it."""
-    lines = [f"{name} {float(v)!r} {t:.3f}" for name, points in series.items() for t, v in points]
-    path.write_text("\n".join([*lines, "# EOF", ""]))
-    return path
-
-
-def cpu(instance: str, times: np.ndarray, busy: float = 0.25) -> dict[str, list[tuple[float, float]]]:
-    """A node with one CPU that is busy for a share of the time, since the first time."""
-    shares = {"user": busy, "idle": 1 - busy}
-    return {
-        f'{CPU}{{cpu="0",instance="{instance}",mode="{mode}"}}': [(t, 1000 + share * (t - T0)) for t in times]
-        for mode, share in shares.items()
-    }
-
-
-def read(path: Path | str, *nodes: str, start: float = T0, end: float = T0 + 60, mapping: Path | None = None):
-    known = read_mapping(mapping)
-    named = [node_name(text) for text in nodes]
-    known = known.model_copy(update={"nodes": [*named, *known.nodes]})
-    return scraped(str(path), known, start, end, containers=False, offset_s=0.0)
-
-
-def utilization(metrics, node: str = "db1"):
-    rows = metrics.samples.query("node == @node and metric == 'utilization_pct' and resource == 'cpu'")
-    return rows.set_index("t_s")["value"]
-
-
-SECONDS = T0 + np.arange(0.0, 61.0)
 
 
 def test_rates_are_those_of_the_counters(tmp_path):

@@ -83,21 +83,39 @@ class Rule(_Part):
 
 class Exporter(_Part):
     """`node`: label that names the node. `machine`: its CPU and disk are the machine's, even in a container.
-    `advances`: a counter that no two scrapes show alike. `started`, `uptime`: metrics that tell a restart, at which
-    counters begin anew. `where`: labels that all of its series must have."""
+    `advances`: a counter that no two scrapes show alike. `seconds`: one that, summed over its series, grows by as much
+    in each second; without it `uptime`. `started`, `uptime`: metrics that tell a restart, at which counters begin anew.
+    `where`: labels that all of its series must have."""
 
     node: Name = "instance"
     machine: bool = False
     advances: Name | None = None
+    seconds: Name | None = None
     started: Name | None = None
     uptime: Name | None = None
     where: dict[Name, Pattern] = Field(default_factory=dict)
     series: Annotated[list[Rule], Field(min_length=1)]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _uptime_in_seconds(cls, told: Any) -> Any:
+        return {"seconds": told["uptime"], **told} if isinstance(told, dict) and told.get("uptime") else told
+
+    @property
+    def measured(self) -> set[str]:
+        """Metrics of its rules."""
+        return {term.metric for rule in self.series for term in rule.terms}
+
     @property
     def metrics(self) -> set[str]:
-        told = {self.advances, self.started, self.uptime} - {None}
-        return {term.metric for rule in self.series for term in rule.terms} | {str(name) for name in told}
+        told = {self.advances, self.seconds, self.started, self.uptime} - {None}
+        return self.measured | {str(name) for name in told}
+
+    @property
+    def labels(self) -> set[str]:
+        """Labels that its rules name."""
+        terms = [term for rule in self.series for term in rule.terms]
+        return {rule.item or "" for rule in self.series} | {k for t in terms for k in (*t.where, *t.without)}
 
 
 class NodeName(_Part):

@@ -13,7 +13,9 @@ import pandas as pd
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.mapping import Exporter, Rule
 from ntier_analysis.importing.prometheus.asking import TOOK
+from ntier_analysis.importing.prometheus.grid import refuse_uneven, without_repeats
 from ntier_analysis.importing.prometheus.rules import MISSED, Scrapes, evaluated
+from ntier_analysis.importing.prometheus.targets import of_target, refuse_twins, same_time, target, told
 from ntier_analysis.parsers.counters import long_form
 from ntier_analysis.parsers.prometheus import Series
 from ntier_analysis.validity.imported import SCRAPE
@@ -60,6 +62,7 @@ class Reader:
         self._undated: set[str] = set()
         self._intervals: list[float] = []
         self._blind: set[str] = set()
+        self._untimed: set[str] = set()
 
     def result(self, tiers: dict[str, str]) -> Scraped:
         samples = pd.concat(self._parts, ignore_index=True) if self._parts else pd.DataFrame()
@@ -81,12 +84,18 @@ class Reader:
         if self._grid and self._blind:
             names = ", ".join(sorted(self._blind))
             hidden.append(f"missing scrapes of {names}: query_range repeats the last value for up to five minutes")
+        if self._grid and self._untimed:
+            names = ", ".join(sorted(self._untimed))
+            hidden.append(
+                f"whether the scrapes of {names} are as far apart as their times: no counter of seconds tells it, and "
+                "rates may be wrong by half if the step of query_range does not divide the scrape interval"
+            )
         return Scraped(samples, self._cores, tiers, self._notices, tuple(hidden))
 
     def read(self, exporter: str, rules: Exporter, node: tuple[str, str], series: list[Series]) -> None:
         name = node[0]
         whole = self._merged(name, rules, series)
-        whole = self._without_repeats(exporter, rules, whole)
+        whole = self._without_repeats(exporter, rules, name, whole)
         clocks = _clocks(whole)
         if not clocks:
             return
@@ -121,8 +130,8 @@ class Reader:
 
     def _duration(self, node: str, series: list[Series], times: np.ndarray, nominal: float) -> pd.Series:
         """Of each scrape that gave samples, s; none lasts longer than the interval, by Prometheus' rules."""
-        targets = {_target(s) for s in series}
-        parts = [part for target, part in self._took.items() if target in targets]
+        targets = {target(s) for s in series}
+        parts = [part for of, part in self._took.items() if of in targets]
         took = pd.concat(parts).groupby(level=0).max() if parts else pd.Series(dtype=float)
         took = took[took.index.isin(times)].dropna().clip(0.0, nominal)
         if took.empty:
@@ -139,43 +148,37 @@ class Reader:
 
     def _merged(self, node: str, rules: Exporter, series: list[Series]) -> list[Series]:
         """A node's series, also if its instance was renamed; one moment must not have two values."""
-        of_target = dict.fromkeys((rules.node, "instance", "job"))
+        place, where = f"{self._source}: node {node}", of_target(rules, series)
         parts: dict[tuple, list[Series]] = defaultdict(list)
         for s in series:
-            kept = {k: v for k, v in s.labels.items() if k not in of_target}
+            kept = {k: v for k, v in s.labels.items() if k not in where}
             inside = (s.t >= self._low) & (s.t <= self._high) & ~np.isnan(s.v)
             if inside.any():
                 parts[s.name, tuple(sorted(kept.items()))].append(Series(s.name, s.labels, s.t[inside], s.v[inside]))
+        refuse_twins(place, [s for some in parts.values() for s in some], where)
         whole, renamed = [], {}
         for (name, _), some in parts.items():
             some.sort(key=lambda s: s.t[0])
             for before, after in itertools.pairwise(some):
-                told = [", ".join(f"{k}={s.labels[k]}" for k in of_target if k in s.labels) for s in (before, after)]
                 if after.t[0] <= before.t[-1]:
-                    raise DataError(
-                        f"{self._source}: node {node}: {name} of {told[0]} and of {told[1]} are of the same time; "
-                        "choose one by `match` of a mapping"
-                    )
-                renamed[tuple(told)] = after.t[0]
+                    raise same_time(place, name, before, after, where)
+                renamed[told(before, where), told(after, where)] = after.t[0]
             t, v = np.concatenate([s.t for s in some]), np.concatenate([s.v for s in some])
             whole.append(Series(name, some[-1].labels, t, v))  # whole, since a rule may be for one instance only
         for (before, after), t in renamed.items():
             self._notices.append(f"{self._source}: {node}: {before} became {after} at {clock(t)}")
         return whole
 
-    def _without_repeats(self, exporter: str, rules: Exporter, series: list[Series]) -> list[Series]:
-        """Times of a grid at which nothing was scraped anew: what always advances stands still there."""
+    def _without_repeats(self, exporter: str, rules: Exporter, node: str, series: list[Series]) -> list[Series]:
         if not self._grid:
             return series
-        alive = [s for s in series if s.name == rules.advances]
-        if not alive:
+        kept = without_repeats(rules, series)
+        if kept is None:
             self._blind.add(exporter)
-            return series
-        total = pd.DataFrame({n: pd.Series(s.v, index=s.t) for n, s in enumerate(alive)}).sort_index()
-        fresh = total.ne(total.shift()).any(axis=1)
-        kept = fresh.index[fresh]
-        some = [(s, np.isin(s.t, kept)) for s in series]
-        return [Series(s.name, s.labels, s.t[at], s.v[at]) for s, at in some if at.any()]
+        elif refuse_uneven(f"{self._source}: {node}", rules, kept):
+            return kept
+        self._untimed.add(exporter)
+        return series if kept is None else kept
 
     def _say_missing(self, exporter: str, node: str, times: np.ndarray, nominal: float) -> None:
         gaps = np.flatnonzero(np.diff(times) > MISSED * nominal)
@@ -237,15 +240,11 @@ def _apart(times: np.ndarray, least: float) -> np.ndarray:
     return np.array(kept)
 
 
-def _target(series: Series) -> tuple[str, str]:
-    return series.labels.get("job", ""), series.labels.get("instance", "")
-
-
 def _by_target(durations: list[Series]) -> dict[tuple[str, str], pd.Series]:
     parts: dict[tuple[str, str], list[pd.Series]] = defaultdict(list)
     for s in durations:
-        parts[_target(s)].append(pd.Series(s.v, index=s.t))
-    return {target: pd.concat(some) for target, some in parts.items()}
+        parts[target(s)].append(pd.Series(s.v, index=s.t))
+    return {of: pd.concat(some) for of, some in parts.items()}
 
 
 def _rounded_up(seconds: float) -> float:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from urllib.parse import parse_qs, urlsplit
 
 import load_files
@@ -492,10 +493,30 @@ def test_a_long_time_is_asked_for_in_pages(server):
     assert sum(text.startswith(CPU + "{") for text in Answers.asked) == 3
 
 
-@pytest.mark.parametrize("source", ["ftp://127.0.0.1/", "http://", "http://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "source", ["ftp://127.0.0.1/", "http://", "http://127.0.0.1:1", "http://127.0.0.1:9x", "http://[::1"]
+)
 def test_what_cannot_be_asked_is_an_error(source):
     with pytest.raises(DataError, match=r"--prometheus .*(expected http://HOST:PORT|cannot be reached)"):
         read(source)
+
+
+@pytest.mark.parametrize(
+    "said", [b"J\0\0\0\n8.0.36\0greets first\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{"]
+)
+def test_a_port_of_another_protocol_is_an_error(said):
+    """MySQL; a Prometheus that ends in the middle of its answer."""
+
+    class Greets(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(4096)
+            self.request.sendall(said)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Greets) as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        with pytest.raises(DataError, match=r"cannot be reached \(no answer of HTTP: (BadStatusLine|IncompleteRead)\)"):
+            read(f"http://127.0.0.1:{made.server_address[1]}")
+        made.shutdown()
 
 
 def test_a_year_is_not_asked_for(server):

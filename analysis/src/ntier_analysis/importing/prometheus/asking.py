@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import http.client
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -30,7 +31,10 @@ def is_url(source: str) -> bool:
 
 
 def asked(source: str, mapping: Mapping, start_s: float, end_s: float) -> list[Series]:
-    parts = urllib.parse.urlsplit(source)
+    try:
+        parts = urllib.parse.urlsplit(source)
+    except ValueError:  # a bracket that is not closed
+        parts = urllib.parse.SplitResult("", "", "", "", "")
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise DataError(f"--prometheus {source}: expected http://HOST:PORT, https://..., or a file")
     if end_s - start_s > LONGEST_S:
@@ -49,16 +53,15 @@ def asked(source: str, mapping: Mapping, start_s: float, end_s: float) -> list[S
 
 
 def _get(url: str, source: str) -> object:
-    opener = urllib.request.build_opener()
     try:
-        with opener.open(url, timeout=WAIT_S) as answer:
-            content = answer.read(JSON_BYTES + 1)
-    except urllib.error.HTTPError as error:
-        content = error.read(2000)
-        if error.code not in (400, 422, 503):
-            raise DataError(f"--prometheus {source}: HTTP {error.code} {error.reason}") from None
+        status, content = _answer(url)
+    except http.client.HTTPException as error:  # what it says may be another protocol's bytes
+        what = f"no answer of HTTP: {type(error).__name__}"
+        raise DataError(f"--prometheus {source}: cannot be reached ({what}); is this a Prometheus server?") from None
     except (OSError, ValueError) as error:
         raise DataError(f"--prometheus {source}: cannot be reached ({getattr(error, 'reason', error)})") from None
+    if status:
+        raise DataError(f"--prometheus {source}: {status}")
     if len(content) > JSON_BYTES:
         raise DataError(
             f"--prometheus {source}: more than {size(JSON_BYTES)} for {PAGE_S} s of one metric; narrow `match`"
@@ -67,3 +70,13 @@ def _get(url: str, source: str) -> object:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
         raise DataError(f"--prometheus {source}: the answer is not JSON; is this a Prometheus server?") from None
+
+
+def _answer(url: str) -> tuple[str, bytes]:
+    """What is wrong with the status (nothing, if the answer says it itself), and the answer."""
+    try:
+        with urllib.request.build_opener().open(url, timeout=WAIT_S) as answer:
+            return "", answer.read(JSON_BYTES + 1)
+    except urllib.error.HTTPError as error:
+        wrong = error.code not in (400, 422, 503)
+        return f"HTTP {error.code} {error.reason}" if wrong else "", error.read(2000)

@@ -513,6 +513,8 @@ def test_a_store_of_another_version_is_refused_and_made_anew_by_ingest(raw, stor
         verdicts(tmp_path, [SWEEP])
     with pytest.raises(DataError, match=f"samples.*: of {age} version"):
         read_table(tmp_path, "samples")
+    with pytest.raises(DataError, match=f"of {age} version"):
+        query.run(tmp_path, "SELECT count(*) FROM trials")
     assert not ingest_sweep(raw / SWEEP, tmp_path).unchanged
     for name in TABLES:
         pd.testing.assert_frame_equal(read_table(tmp_path, name), read_table(store, name))

@@ -10,7 +10,7 @@ from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.errors import DataError
 from ntier_analysis.setting import IMPORTED
 from ntier_analysis.store.schema import TABLES
-from ntier_analysis.store.tables import read_table, sweeps, to_table, write_tables
+from ntier_analysis.store.tables import check_rows, read_table, sweeps, to_table, write_tables
 from ntier_analysis.validity.imported import Imported, checks, like_shares, not_validated, reasons
 from ntier_analysis.verdict.tables import judge
 from ntier_analysis.wording import counted
@@ -77,6 +77,8 @@ def keep(
         single = None if tables["interactions"].empty else tables["interactions"]
         judged[sweep] = tables | judge(sweep, tables["trials"], tables["samples"], tables["nodes"], single)
         notices += said(sweep, tables)
+    for sweep, tables in judged.items():
+        check_rows(store, sweep, tables)
     for sweep, tables in judged.items():
         write_tables(store, sweep, tables)
     return notices

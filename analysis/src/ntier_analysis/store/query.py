@@ -9,7 +9,7 @@ import pandas as pd
 from ntier_analysis.errors import DataError
 from ntier_analysis.places import table_files
 from ntier_analysis.store.schema import TABLES
-from ntier_analysis.store.tables import check_table, is_series, sweeps
+from ntier_analysis.store.tables import check_version, is_series, sweeps
 
 MEMORY = "4GiB"
 """Memory that DuckDB may take; a query that needs more is refused, or runs more slowly."""
@@ -54,7 +54,7 @@ def run(store: Path, query: str) -> pd.DataFrame:
         for table in TABLES:
             if parquet_files := table_files(store, table):
                 for path in parquet_files:
-                    check_table(path)  # DuckDB waits for a FIFO
+                    check_version(path)  # also since DuckDB waits for a FIFO
                 connection.execute(f"CREATE VIEW {table} AS {_view(table, parquet_files, folder)}")
         for statement in duckdb.extract_statements(query):
             if statement.type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):

@@ -88,7 +88,9 @@ def write_tables(
     full disk leaves the sweep as it was. `inputs`: a digest of what they were made from. Call it within `locked`, or
     with `lock`, which keeps others from writing only while files are replaced: making them takes much longer.
 
-    Raises DataError for a frame against the schema, OSError if the disk does not take it."""
+    Raises DataError for a frame against the schema, or with more rows than are read, OSError if the disk does not take
+    it."""
+    check_rows(store, sweep, frames)
     if lock:
         _check_folders(store)
     with ExitStack() as held, ExitStack() as made:
@@ -98,10 +100,25 @@ def write_tables(
             (store / name).mkdir(parents=True, exist_ok=True)
             temporary = made.enter_context(replacing(store / name / f"{sweep}.parquet"))
             write_parquet(name, table, temporary)
+            _refuse_rows(store, sweep, name, _most(pq.read_metadata(temporary)))
             sync(temporary)
         if lock:
             held.enter_context(locked(store))
     wrote(store, sweep, frames)
+
+
+def check_rows(store: Path, sweep: str, frames: Mapping[str, pd.DataFrame]) -> None:
+    """Raises DataError for a table that would have more rows than are read again."""
+    for name, frame in frames.items():
+        _refuse_rows(store, sweep, name, len(frame))
+
+
+def _refuse_rows(store: Path, sweep: str, name: str, rows: int) -> None:
+    if rows > MAX_ROWS:
+        raise DataError(
+            f"{store}: sweep {sweep} would have {rows:,} rows of {name}, allowed are at most {MAX_ROWS:,}; put some of "
+            "its trials into another sweep (import: --sweep)"
+        )
 
 
 def write_parquet(name: str, table: pa.Table, path: Path, level: int | None = None) -> None:
@@ -287,6 +304,16 @@ def check_table(path: Path) -> None:
     opened(path, STREAM_BYTES).close()
 
 
+def check_version(path: Path) -> None:
+    """Raises DataError for a table of a version that is not read, or that is no Parquet."""
+    check_table(path)
+    try:
+        metadata = pq.read_schema(path).metadata
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
+    _check_version(path, metadata)
+
+
 def schema_version(path: Path, metadata: Mapping[bytes, bytes] | None) -> int:
     """Version of the store's schema that a file was written by. Raises DataError if it is no number."""
     text = (metadata or {}).get(b"ntier_store_schema", b"1")
@@ -306,17 +333,17 @@ def _check_version(path: Path, metadata: Mapping[bytes, bytes] | None) -> None:
 def _opened(path: Path) -> pq.ParquetFile:
     file = pq.ParquetFile(path)
     _check_version(path, file.schema_arrow.metadata)
-    most = max([file.metadata.num_rows, *_numbers(file.metadata)])
+    most = _most(file.metadata)
     if most > MAX_ROWS:
         raise DataError(f"{path}: {most:,} rows, allowed are at most {MAX_ROWS:,}")
     return file
 
 
-def _numbers(footer: pq.FileMetaData) -> Iterator[int]:
-    """How many each column has; lists have several in a row."""
+def _most(footer: pq.FileMetaData) -> int:
+    """Rows, or numbers of the column that has most: lists have several in a row."""
     groups = range(footer.num_row_groups)
-    for column in range(footer.num_columns):
-        yield sum(footer.row_group(g).column(column).num_values for g in groups)
+    columns = range(footer.num_columns)
+    return max([footer.num_rows, *(sum(footer.row_group(g).column(c).num_values for g in groups) for c in columns)])
 
 
 def _check_columns(path: Path) -> None:

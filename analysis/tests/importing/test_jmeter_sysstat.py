@@ -10,6 +10,7 @@ import zstandard
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing import Run, import_runs
 from ntier_analysis.importing.command import run as command
+from ntier_analysis.importing.nodes import _missing
 from ntier_analysis.importing.run import read_list
 from ntier_analysis.importing.sysstat_files import NodeFile, read_node
 from ntier_analysis.store.tables import read_table
@@ -89,6 +90,31 @@ def test_nodes_without_a_file_make_the_verdict_unknown_not_hidden(raw, tmp_path)
     assert any("nodes without a sysstat file: app1, middleware1, db1" in text for text in notices)
     verdict = verdicts(tmp_path, [])[0]
     assert verdict.verdict == "unknown"
+
+
+NODES = [("web1", "web"), ("app1", "app"), ("app2", "app"), ("cache1", "cache"), ("db1", "db")]
+
+
+@pytest.mark.parametrize(
+    ("tiers", "names", "missing"),
+    [
+        ("web,app,cache,db", NODES, []),
+        ("web,app,cache,db", NODES[:2] + NODES[3:], ["app2"]),
+        ("", NODES, []),  # whose tiers these four numbers count is not known
+        ("", [*NODES[:3], ("client1", "client"), NODES[4]], ["middleware1"]),
+        ("web,app,db", [*NODES[:2], NODES[4]], ["app2", "middleware1"]),
+    ],
+)
+def test_nodes_are_missing_of_the_tiers_that_are_there(tiers, names, missing):
+    run = Run(topology="1/2/1/1", tiers=tiers)
+    assert [node for node, *_ in _missing(run, [(*name, 1.0) for name in names])] == missing
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "1e12", "soon", ""])
+def test_an_offset_that_is_no_number_of_seconds_is_an_error(seconds, tmp_path):
+    options = {"sa": ["web1=web1.sa"], "clock_offset": [f"web1={seconds}"], "stamp": "start", "jtl": [Path("a.jtl")]}
+    with pytest.raises(DataError, match=rf"clock offset 'web1={seconds}': expected NODE=SECONDS"):
+        command(None, None, options, tmp_path)
 
 
 def test_wrong_users_or_think_time_do_not_count(raw, tmp_path):

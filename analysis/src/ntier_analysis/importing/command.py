@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from ntier_analysis.importing.sysstat_files import NodeFile
 
 PROMETHEUS = "prometheus"
 """Whose clock stamps all of its samples, as `--clock-offset` names it."""
+
+MOST_OFF_S = 1e10
+"""A clock that began at 1970 is some 1.8e9 s off; beyond three centuries a time has no date to be told."""
 
 
 def run(folder: Path | None, listed: Path | None, options: dict[str, Any], store: Path) -> list[str]:
@@ -49,7 +53,9 @@ def _offsets(texts: list[str]) -> dict[str, float]:
         try:
             offsets[node] = float(seconds)
         except ValueError:
-            raise DataError(f"clock offset {text!r}: expected NODE=SECONDS") from None
+            offsets[node] = math.nan
+        if not abs(offsets[node]) < MOST_OFF_S:
+            raise DataError(f"clock offset {text[:80]!r}: expected NODE=SECONDS, the seconds a number below 1e10")
     return offsets
 
 

@@ -89,3 +89,18 @@ def test_an_interface_of_unknown_speed_was_not_measured(tmp_path, sent_kib, used
     network = frame[frame["resource"] == "network"]
     assert ("utilization_pct" in set(network["metric"])) == known
     assert set(network["metric"]) >= {"rx_bytes_per_s", "tx_bytes_per_s"}
+
+
+def test_trials_of_which_there_are_no_single_interactions_count(tmp_path):
+    """One sweep with single requests, one with sums only; and a load that the file of requests lacks."""
+    tables = good.files()
+    other = {name: frame.assign(sweep="t") for name, frame in good.files(interactions=False).items()}
+    done = tables["interactions"]
+    tables = {name: pd.concat([tables[name], other[name]], ignore_index=True) for name in other}
+    tables["interactions"] = done[done["trial"] != "u00200"]
+    notices = import_folder(good.write(tmp_path / "f", tables), tmp_path / "store")
+    trials = read_table(tmp_path / "store", "trials").set_index(["sweep", "trial"])
+    assert trials["valid"].all(), notices
+    without = trials["not_validated"].str.contains("single interactions")
+    assert without.to_dict() == {key: key[0] == "t" or key[1] == "u00200" for key in trials.index}
+    assert [v.verdict for v in verdicts(tmp_path / "store", [])] == ["single", "single"]

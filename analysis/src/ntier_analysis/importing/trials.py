@@ -24,15 +24,16 @@ Frames = dict[str, pd.DataFrame]
 
 def checked(tables: Frames, single: bool, *, think_time_given: bool = True, unknown: tuple[str, ...] = ()) -> Frames:
     """The tables of a sweep with the checks of its trials, and `valid`, `invalid_reasons`, `not_validated` by them.
-    `single`: there are single interactions. `unknown`: what else the files do not tell. A trial that its file calls
-    invalid stays so."""
+    `single`: there are single interactions, but maybe not of each trial. `unknown`: what else the files do not tell. A
+    trial that its file calls invalid stays so."""
     trials, samples = tables["trials"].reset_index(drop=True), tables["samples"]
     shares = like_shares(samples)
     by_trial = {name: dict(iter(tables[name].groupby("trial"))) for name in ("samples", "nodes", "interactions")}
     rows, columns = [], {"valid": [], "invalid_reasons": [], "not_validated": []}
     for _, row in trials.iterrows():
         mine = {name: parts.get(row["trial"], tables[name].iloc[:0]) for name, parts in by_trial.items()}
-        trial = Imported(row, mine["samples"], mine["nodes"], mine["interactions"] if single else None, shares)
+        done = mine["interactions"] if single and len(mine["interactions"]) else None
+        trial = Imported(row, mine["samples"], mine["nodes"], done, shares)
         told = bool(row["valid"])
         outcomes = checks(trial) if told else []
         wrong = reasons(outcomes) if told else [row["invalid_reasons"] or "as imported"]

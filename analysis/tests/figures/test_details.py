@@ -190,6 +190,19 @@ def test_percentiles_of_interactions_are_numpys_and_small_numbers_are_said():
     assert svg(drawing, ORIGIN)
 
 
+def test_of_thousands_of_names_those_that_take_most_time_are_drawn():
+    """Names that carry numbers: a page of a million rows would be a picture of gigabytes."""
+    t = START_S + np.linspace(0, RUN_S, 5000, endpoint=False)
+    names = [f"GET /items/{n}" for n in range(5000)]
+    done = pd.DataFrame({"t_s": t, "interaction": names, "response_time_ms": np.arange(1.0, 5001.0), "ok": True})
+    drawing = percentiles.percentiles(done, trial())
+    assert drawing.figure.get_size_inches()[1] < 20
+    drawn = [label.get_text() for label in drawing.figure.axes[0].get_yticklabels()]
+    assert set(drawn) == set(names[-percentiles.MOST :])
+    assert "4,960 others are left out" in drawing.caption
+    assert drawing.data["interaction"].nunique() == 5000
+
+
 def test_failures_and_other_phases_enter_no_percentile():
     done = interactions()
     spoiled = pd.concat(

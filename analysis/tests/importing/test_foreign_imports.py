@@ -104,3 +104,11 @@ def test_trials_of_which_there_are_no_single_interactions_count(tmp_path):
     without = trials["not_validated"].str.contains("single interactions")
     assert without.to_dict() == {key: key[0] == "t" or key[1] == "u00200" for key in trials.index}
     assert [v.verdict for v in verdicts(tmp_path / "store", [])] == ["single", "single"]
+
+
+@pytest.mark.parametrize(("names", "told"), [(24, False), (500, True)])
+def test_names_that_carry_numbers_are_told(tmp_path, names, told):
+    tables = good.files()
+    tables["interactions"]["interaction"] = [f"GET /items/{n % names}" for n in range(len(tables["interactions"]))]
+    notices = import_folder(good.write(tmp_path / "f", tables), tmp_path / "store")
+    assert any(f"s: {names} names of interactions" in text for text in notices) == told

@@ -19,6 +19,8 @@ SHARES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 LOOKS = {"p50": ("#6baed6", "^"), "p90": ("#4292c6", "o"), "p95": ("#2171b5", "s"), "p99": ("#08306b", "v")}
 """The colours of the response-time figure: the higher the percentile, the darker."""
 WITH_INTERVAL = ("p95", "p99")
+MOST = 40
+"""Interactions that are drawn: a page. RUBBoS has 24; names that carry numbers may be thousands."""
 LABELLED = ((10.0, "2357"), (40.0, "25"))
 """Ratio of the axis' ends up to which ticks between powers of ten have labels, and the first digits of these."""
 
@@ -59,10 +61,14 @@ def of_trials(interactions: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def percentiles(done: pd.DataFrame, trial) -> Drawing:
-    """One line per interaction, the slowest 95th percentile on top; the number of values beside it.
+    """One line per interaction, the slowest 95th percentile on top; the number of values beside it. Of more than MOST
+    those that take most time, all responses together; `data` has all.
 
     done: interactions of one trial. trial: a row of the store's trials."""
-    frame = by_interaction(done, trial.run_start_s, trial.run_end_s)
+    whole = by_interaction(done, trial.run_start_s, trial.run_end_s)
+    inside = done[(done["t_s"] >= trial.run_start_s) & (done["t_s"] < trial.run_end_s)]
+    drawn, left = _heaviest(inside, whole)
+    frame = whole[whole["interaction"].isin(drawn)]
     wide = frame.pivot_table(index="interaction", columns="percentile", values="value_ms", dropna=False)
     wide = wide.reindex(columns=list(SHARES))
     rank = wide["p95"].fillna(wide["p90"]).fillna(wide["p50"]).sort_values(na_position="first")
@@ -104,7 +110,16 @@ def percentiles(done: pd.DataFrame, trial) -> Drawing:
         f"if at least ten values lie beyond it: the 95th from n = {required_n(0.95):,}, the 99th from n = "
         f"{required_n(0.99):,}; scale {trial.scale:g}."
     )
-    return Drawing(f"percentiles-{trial.trial}", figure, _finding(frame), caption, frame.assign(trial=trial.trial))
+    if left:
+        caption += f" Drawn are the {len(drawn)} interactions that take most time; {left:,} others are left out."
+    return Drawing(f"percentiles-{trial.trial}", figure, _finding(whole), caption, whole.assign(trial=trial.trial))
+
+
+def _heaviest(done: pd.DataFrame, frame: pd.DataFrame) -> tuple[set[str], int]:
+    """Names of the interactions that are drawn, and how many others there are."""
+    names = frame["interaction"].unique()
+    time_ms = done[done["interaction"].isin(names)].groupby("interaction", observed=True)["response_time_ms"].sum()
+    return set(time_ms.nlargest(MOST).index), max(0, len(names) - MOST)
 
 
 def _milliseconds(ms: float, _=None) -> str:

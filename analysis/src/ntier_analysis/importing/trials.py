@@ -19,6 +19,9 @@ TARGET = IMPORTED
 MEASURED = ("trials", "samples", "nodes", "interactions")
 """Tables that an import brings; the others are made from them."""
 
+MANY_NAMES = 200
+"""Interactions from which on their names are told: a person does not write as many by hand (RUBBoS has 24)."""
+
 Frames = dict[str, pd.DataFrame]
 
 
@@ -94,6 +97,11 @@ def said(sweep: str, tables: Frames) -> list[str]:
         wrong = checks[(checks["trial"] == row.trial) & checks["required"] & (checks["outcome"] != Outcome.PASS.value)]
         details = "; ".join(f"{c.id} {c.title}: {c.detail}" for c in wrong.itertuples()) or row.invalid_reasons
         texts.append(f"{sweep}, {row.trial}: INVALID ({row.invalid_reasons}): {details}")
+    if (names := tables["interactions"]["interaction"].nunique()) > MANY_NAMES:
+        texts.append(
+            f"{sweep}: {names:,} names of interactions, each an interaction of its own; do they carry numbers "
+            "(/items/17)? then give all of a kind one name"
+        )
     for text in dict.fromkeys(trials["not_validated"]):
         texts.append(f"{sweep}: not validated, because it was measured elsewhere: {text}")
     texts.append(f"{sweep}: {counted(len(trials), 'trial')}, {valid} valid, {len(tables['samples'])} samples")

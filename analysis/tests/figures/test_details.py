@@ -174,6 +174,19 @@ def test_lanes_that_find_no_room_are_counted_in_the_caption():
     assert "2 more kinds of events" in drawing.caption
 
 
+def test_the_most_used_disk_is_not_the_one_that_reads_most_bytes():
+    """A busy disk with small requests, an idle one that reads a large file."""
+    told = [
+        series(node, "disk", metric, [value] * 20)
+        for node, used, read in (("db1", 90.0, 1e6), ("db2", 10.0, 5e6))
+        for metric, value in (("utilization_pct", used), ("read_bytes_per_s", read))
+    ]
+    disks = pd.concat([*told, series("db3", "query", "questions_per_s", [1.0])], ignore_index=True)
+    assert [name for name, _ in course.telling_nodes(disks, ["db3"])] == ["db1", "db3"]
+    unknown = disks[disks["metric"] != "utilization_pct"]
+    assert [name for name, _ in course.telling_nodes(unknown, ["db3"])] == ["db2", "db3"]
+
+
 # ---- percentiles ---------------------------------------------------------------------------------------------------
 
 

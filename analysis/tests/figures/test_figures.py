@@ -129,6 +129,16 @@ def test_finding_lists_the_loads_if_not_all_above_the_first_are_full():
     assert "of the run phase at 1,000 and 2,000 users; share at 1,000 users: 1.00 [" in drawing.finding
 
 
+@pytest.mark.parametrize("loads", [(10, 50, 500, 600), (100, 10_000, 10_100, 10_200)])
+def test_a_map_of_uneven_loads_has_none_below_0(loads):
+    named = dict(zip(USERS, loads, strict=True))
+    curves, of = (
+        frame.assign(users=frame["users"].map(named)) for frame in (densities.node_densities(samples()), shares())
+    )
+    drawing = densities.density_map(curves, of, node="db1", tier="db", resource="cpu", scale=0.1)
+    assert drawing.figure.axes[0].get_ylim()[0] == 0
+
+
 def test_invalid_trials_are_marked_on_every_figure_that_shows_them():
     flat = density_map(invalid=(2000,))
     assert [t.get_text() for t in flat.figure.axes[0].texts] == ["INVALID"]

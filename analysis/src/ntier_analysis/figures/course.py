@@ -58,6 +58,7 @@ MEASURES = (
 )  # fmt: skip
 """The disk's share of busy time, or where that is unknown (a container without a limit) what it reads."""
 METRICS = sorted({metric for m in MEASURES for _, metric, _ in m.choices})
+DISK = tuple(dict.fromkeys(metric for m in MEASURES for resource, metric, _ in m.choices if resource == "disk"))
 
 
 @dataclass(frozen=True)
@@ -276,8 +277,10 @@ def telling_nodes(samples: pd.DataFrame, named: list[str]) -> list[tuple[str, st
     databases = samples[samples["tier"] == (tiers_in_order() or implied.TIERS)[-1]]
     if not databases["resource"].isin(["disk", "queue", "query"]).any():
         return []
-    disks = databases[(databases["resource"] == "disk") & databases["metric"].isin(METRICS)]
-    chosen = [] if disks.empty else [str(disks.groupby("node")["value"].mean().fillna(0.0).idxmax())]
+    disks = databases[databases["resource"] == "disk"].dropna(subset="value")
+    metric = next((m for m in DISK if (disks["metric"] == m).any()), "")  # percent and bytes are not averaged
+    disks = disks[disks["metric"] == metric]
+    chosen = [] if disks.empty else [str(disks.groupby("node")["value"].mean().idxmax())]
     for name in [*named, *sorted(databases["node"].unique())]:
         if len(chosen) < 2 and name in tiers.index and name not in chosen:
             chosen.append(name)

@@ -203,11 +203,12 @@ def invalid_users(shares: pd.DataFrame) -> set[float]:
 
 
 def _edges(centers: Array) -> Array:
-    """Cell borders halfway between the centers; the outer cells are as wide as their neighbours."""
+    """Cell borders halfway between the centers; the outer cells are as wide as their neighbours, but not beyond 0."""
     if len(centers) == 1:
         return np.array([centers[0] * 0.5, centers[0] * 1.5])
     middle = (centers[1:] + centers[:-1]) / 2
-    return np.r_[2 * centers[0] - middle[0], middle, 2 * centers[-1] - middle[-1]]
+    first = 2 * centers[0] - middle[0]
+    return np.r_[max(0.0, first) if centers[0] >= 0 else first, middle, 2 * centers[-1] - middle[-1]]
 
 
 def drawing_name(kind: str, node: str, resource: str, item: str = "") -> str:

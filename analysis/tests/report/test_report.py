@@ -383,6 +383,10 @@ def test_sentence_of_each_verdict(change, sentence):
         ([f"db{i}" for i in range(1, 10)], "db1 to db9"),
         (["db1", "db2", "db3", "db7", "app1"], "db1 to db3, db7 and app1"),
         (["host", "db9", "db10", "db11"], "host and db9 to db11"),
+        (["db01"], "db01"),
+        (["web-01", "web-02", "web-03"], "web-01 to web-03"),
+        (["db09", "db10", "db11"], "db09 to db11"),
+        (["db1", "db02", "db03"], "db1, db02 and db03"),
     ],
 )
 def test_many_nodes_are_named_briefly(names, text):

@@ -61,20 +61,23 @@ def share(value: float, low: float, high: float) -> str:
 
 def nodes(names: list[str]) -> str:
     """`db1 and db3`; three and more that follow each other as `db1 to db9`."""
-    runs: list[list[tuple[str, int | None]]] = []
+    runs: list[list[str]] = []
     for name in names:
-        stem = name.rstrip("0123456789")
-        index = int(name[len(stem) :]) if name != stem else None
-        last = runs[-1][-1] if runs else ("", None)
-        if index is not None and last == (stem, index - 1):
-            runs[-1].append((stem, index))
+        if runs and name == _next(runs[-1][-1]):
+            runs[-1].append(name)
         else:
-            runs.append([(stem, index)])
+            runs.append([name])
     parts: list[str] = []
     for run in runs:
-        texts = [f"{stem}{'' if index is None else index}" for stem, index in run]
-        parts += [f"{texts[0]} to {texts[-1]}"] if len(texts) > 2 else texts
+        parts += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else run
     return join(parts)
+
+
+def _next(name: str) -> str:
+    """`db10` after `db9`, `db010` after `db009`; nothing comes after a name without a number."""
+    stem = name.rstrip("0123456789")
+    digits = name[len(stem) :]
+    return f"{stem}{int(digits) + 1:0{len(digits)}d}" if digits else ""
 
 
 def rate(verdict: dict, scale: float) -> str:

@@ -1,6 +1,7 @@
 # ruff: noqa: E501 (tables: a line per case)
 """`import --k6`, `--locust`, `--gatling`: what those generators wrote, from a known truth and as they left it."""
 
+import csv
 import re
 import subprocess
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing import Run, import_runs
+from ntier_analysis.importing.generator import load_of, parts_of
 from ntier_analysis.importing.loads import plateaus, read_loads
 from ntier_analysis.parsers.gatling import gatling
 from ntier_analysis.parsers.generated import steps
@@ -121,6 +123,50 @@ def test_arrivals_at_a_rate_have_a_backlog(scrapes, tmp_path):
     trial = read_table(tmp_path / "store", "trials").iloc[0]
     assert trial["offered_per_s"] == pytest.approx(30, rel=0.02)
     assert trial["backlog_growth_per_s"] == pytest.approx(10, rel=0.05)
+
+
+def test_clients_think_as_often_as_they_ask(tmp_path):
+    """1,000 requests after 1 s each, 10 after 10 s each: 1,100 s in 1,010 requests."""
+    paths = []
+    for think_s, n in ((1, 1000), (10, 10)):
+        rows = [f"http_req_duration,{1_790_000_000_000 + 50 * i},100,,true,Home,200" for i in range(n)]
+        rows += [f"iteration_duration,{1_790_000_000_000 + 50 * i},{1000 * think_s + 100},,,," for i in range(n)]
+        paths.append(tmp_path / f"{n}.csv")
+        paths[-1].write_text("\n".join([load_files.K6_HEADER, *rows, ""]))
+    assert load_of(Run(k6=tuple(paths))).think_s == pytest.approx(1100 / 1010)
+
+
+@pytest.mark.parametrize("hosts", [["10.0.0.5", "10.0.0.6"], ["10.0.0.5", "10.0.0.5"]])
+def test_each_jmeter_of_a_distributed_test_has_its_own_threads(tmp_path, hosts):
+    """One file, in which `allThreads` counts those of the JMeter that wrote the line."""
+    lines = [f"{1_790_000_000_000 + 50 * n},100,Home,true,50,{hosts[n % 2]}" for n in range(1200)]
+    (tmp_path / "run.jtl").write_text("\n".join(["timeStamp,elapsed,label,success,allThreads,Hostname", *lines, ""]))
+    run = Run(jtl=(tmp_path / "run.jtl",))
+    load = load_of(run)
+    (part,) = parts_of(run, load)
+    assert part.users == 50 * len({*hosts})
+    assert load.users["users"].iloc[-1] == part.users
+    assert load.done["client"].nunique() == len({*hosts})
+    assert any("2 JMeters (10.0.0.5, 10.0.0.6)" in text for text in run.notices) == (len({*hosts}) == 2)
+
+
+def quoted(path: Path) -> Path:
+    """With quotation marks around all, as R and csv.QUOTE_ALL write."""
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))
+    with (path.parent / f"quoted-{path.name}").open("w", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows(rows)
+    return path.parent / f"quoted-{path.name}"
+
+
+def test_quoted_headers_are_the_same_headers(tmp_path):
+    table = tmp_path / "requests.csv"
+    table.write_text("name,timestamp,response_time\nHome,1790000000.5,3\nStory,1790000001.5,4\n")
+    pairs = [(k6, load_files.k6_csv(tmp_path / "k6.csv")), (locust, table)]
+    for read, path in pairs:
+        pd.testing.assert_frame_equal(read(quoted(path)).requests, read(path).requests)
+    history = load_files.locust_history(tmp_path / "history.csv")
+    pd.testing.assert_frame_equal(locust(quoted(history)).totals, locust(history).totals)
 
 
 # ---- plateaus ------------------------------------------------------------------------------------------------------

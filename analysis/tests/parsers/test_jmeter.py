@@ -1,5 +1,6 @@
 """JTL files as others have them."""
 
+import pandas as pd
 import pytest
 from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.jmeter import jtl
@@ -32,6 +33,14 @@ def test_any_order_any_delimiter_and_only_what_is_needed(tmp_path):
     assert frame["response_time_ms"].tolist() == [120]
     assert frame["threads"].isna().all()
     assert frame["bytes"].isna().all()
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_quoted_names_of_columns(tmp_path, delimiter):
+    rows = [["timeStamp", "elapsed", "label", "success"], ["1790000001000", "120", "Home", "true"]]
+    plain = write(tmp_path, *(delimiter.join(row) for row in rows), name="plain.jtl")
+    quoted = write(tmp_path, *(delimiter.join(f'"{field}"' for field in row) for row in rows))
+    pd.testing.assert_frame_equal(jtl(quoted), jtl(plain))
 
 
 def test_a_time_stamp_of_the_end(tmp_path):

@@ -50,9 +50,11 @@ def load_of(run: Run) -> Load:
         raise DataError(f"{sums[1][0]}: a second history; Locust's master writes one for all its workers")
     users = _summed([part.users for _, part in (sums or requests)])
     told = dict.fromkeys(note for _, part in (requests or sums) for note in part.notes)
-    think = float(np.mean([part.think_s for _, part in files]))
     if not requests:
-        return Load(None, users, sums[0][1].totals, think, tuple(told), str(paths[0]))
+        return Load(None, users, sums[0][1].totals, sums[0][1].think_s, tuple(told), str(paths[0]))
+    # of each request, so a client counts as often as it asked
+    weights = [max(1, len(part.requests)) for _, part in requests]
+    think = float(np.average([part.think_s for _, part in requests], weights=weights))
     parts = [part.requests.assign(client=f"client{n}") for n, (_, part) in enumerate(requests, start=1)]
     done = pd.concat(parts, ignore_index=True).sort_values("t_s", kind="stable", ignore_index=True)
     done["bytes"] = done["bytes"].round().astype("Int64")
@@ -60,13 +62,19 @@ def load_of(run: Run) -> Load:
 
 
 def _of_jmeter(run: Run) -> Load:
-    """All samples that count as an interaction, and the threads at the same time."""
+    """All samples that count as an interaction, and the threads at the same time: each JMeter counts its own, and the
+    file of a distributed test has several."""
     parts, threads = [], []
-    for number, path in enumerate(run.jtl, start=1):
-        frame = jtl(path, stamp=run.stamp).assign(client=f"client{number}")
+    for path in run.jtl:
+        frame = jtl(path, stamp=run.stamp)
         if frame.empty:
             raise DataError(f"{path}: no samples")
-        threads.append(steps(frame["start_s"], frame["threads"]).dropna())
+        hosts = sorted(frame["host"].unique())
+        names = {host: f"client{number}" for number, host in enumerate(hosts, start=len(threads) + 1)}
+        frame["client"] = frame.pop("host").map(names)
+        threads += [steps(own["start_s"], own["threads"]).dropna() for _, own in frame.groupby("client", sort=False)]
+        if len(hosts) > 1:
+            run.notices.append(f"{path}: {len(hosts)} JMeters ({', '.join(hosts)[:200]}); their threads are added")
         if frame["transaction"].any():
             run.notices.append(
                 f"{path}: {int(frame['transaction'].sum())} transactions are the interactions; the "

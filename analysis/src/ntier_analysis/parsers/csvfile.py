@@ -56,7 +56,7 @@ def read_csv(
 
     Raises DataError naming file, line and field."""
     skipped, line = _header_line(path)
-    header = _names(line, delimiter)
+    header = names_of(line, delimiter)
     if not line.strip():
         raise DataError(f"{path}: empty, expected a header with {', '.join(columns)}")
     for name in columns:
@@ -153,7 +153,8 @@ def _header_line(path: Path) -> tuple[int, str]:
     return 0, ""
 
 
-def _names(line: str, delimiter: str) -> list[str]:
+def names_of(line: str, delimiter: str = ",") -> list[str]:
+    """Columns of a header, without quotation marks."""
     try:
         return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
     except csv.Error:

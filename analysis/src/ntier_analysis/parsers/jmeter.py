@@ -13,7 +13,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.csvfile import header_line, line_of, read_csv
 
 NEEDED = {"timeStamp": "count", "elapsed": "count", "label": "text", "success": "text"}
-OPTIONAL = {"responseMessage": "text", "bytes": "number", "allThreads": "number"}
+OPTIONAL = {"responseMessage": "text", "bytes": "number", "allThreads": "number", "Hostname": "text"}
 MS = (1e11, 1e14)
 """1973 to 5138 in milliseconds; seconds are less, microseconds are more."""
 _TRANSACTION = "Number of samples in transaction"
@@ -21,11 +21,13 @@ _TRANSACTION = "Number of samples in transaction"
 
 
 def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
-    """-> `start_s, t_s` (completion), `interaction, response_time_ms, ok, bytes, threads, transaction`, by completion.
+    """-> `start_s, t_s` (completion), `interaction, response_time_ms, ok, bytes, threads, host, transaction`, by
+    completion.
 
     `stamp`: whether timeStamp is the `start` or the `end` of a sample (sampleresult.timestamp.start). `threads`:
-    active threads of that JMeter (NaN if not recorded); `transaction`: the sample sums up others, and is in no such
-    sample. Raises DataError naming file, line and column, also for XML and for a file without header."""
+    active threads of that JMeter (NaN if not recorded); `host`: where it ran (empty if not recorded); `transaction`:
+    the sample sums up others, and is in no such sample. Raises DataError naming file, line and column, also for XML and
+    for a file without header."""
     delimiter = _delimiter(path, header_line(path))
     raw = read_csv(path, NEEDED, optional=OPTIONAL, delimiter=delimiter, strict=True)
     success = raw["success"].str.lower()
@@ -49,6 +51,7 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
             "ok": success == "true",
             "bytes": raw.get("bytes", float("nan")),
             "threads": raw.get("allThreads", float("nan")),
+            "host": raw.get("Hostname", pd.Series("", index=raw.index)).fillna("").astype(str),
             "transaction": message.str.startswith(_TRANSACTION),
         }
     )
@@ -76,6 +79,7 @@ def _inside(frame: pd.DataFrame, path: Path, delimiter: str) -> pd.Series:
 def _delimiter(path: Path, header: str) -> str:
     if header.startswith("<"):
         raise DataError(f"{path}: XML; expected a CSV JTL (-Jjmeter.save.saveservice.output_format=csv)")
+    header = header.replace('"', "")  # of a name: R, and Python's csv.QUOTE_ALL, write all names so
     match = re.search(r"timeStamp([^A-Za-z])|([^A-Za-z])timeStamp", header)
     if match:
         return match[1] or match[2]

@@ -14,7 +14,7 @@ import pandas as pd
 
 from ntier_analysis.contracts.files import lines, text_of
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.csvfile import header_line, line_of, read_csv
+from ntier_analysis.parsers.csvfile import header_line, line_of, names_of, read_csv
 from ntier_analysis.parsers.generated import TIMES, Generated, by_completion, seconds_of, spread, steps
 
 DURATION, ITERATION, USERS = "http_req_duration", "iteration_duration", "vus"
@@ -68,7 +68,7 @@ def _think(iterations_ms: np.ndarray, response_ms: np.ndarray) -> float:
 
 
 def _of_csv(path: Path) -> pd.DataFrame:
-    if not header_line(path).startswith("metric_name,"):
+    if "metric_name" not in names_of(header_line(path)):
         raise DataError(f"{path}:1: no header with metric_name, timestamp, metric_value; {EXPECTED}")
     needed = {"metric_name": "text", "timestamp": "text", "metric_value": "number"}
     raw = read_csv(path, needed, optional=dict.fromkeys(OPTIONAL, "text"), strict=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.csvfile import header_line, line_of, read_csv
+from ntier_analysis.parsers.csvfile import header_line, line_of, names_of, read_csv
 from ntier_analysis.parsers.generated import (
     TIMES,
     Generated,
@@ -31,9 +31,10 @@ _TRUE, _FALSE = ("true", "1", "yes", "success"), ("false", "0", "no", "failure")
 def locust(path: Path) -> Generated:
     """Raises DataError naming file, line and column."""
     header = header_line(path)
-    if header.startswith("Timestamp,User Count,"):
+    names = set(names_of(header))
+    if {"Timestamp", "User Count"} <= names:
         return _history(path)
-    if header.startswith("Type,Name,Request Count"):
+    if {"Type", "Name", "Request Count"} <= names:
         raise DataError(
             f"{path}: sums of the whole test, without times; expected its *_stats_history.csv, or a table with "
             f"a line per request: {REQUESTS}"
@@ -82,7 +83,7 @@ def _history(path: Path) -> Generated:
 
 
 def _requests(path: Path, header: str) -> Generated:
-    names = [n.strip() for n in header.split(",")]
+    names = names_of(header)
     stamp = [n for n in ("start_time", "timestamp") if n in names]
     if len(stamp) != 1 or not {"name", "response_time"} <= set(names):
         raise DataError(f"{path}:1: neither Locust's history nor a line per request: {REQUESTS}; found {header[:120]}")

@@ -12,14 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from ntier_analysis.errors import DataError
-from ntier_analysis.importing import Run, import_runs
+from ntier_analysis.importing import Run, import_runs, runs
 from ntier_analysis.importing.generator import load_of, parts_of
 from ntier_analysis.importing.loads import plateaus, read_loads
 from ntier_analysis.parsers.gatling import gatling
 from ntier_analysis.parsers.generated import steps
 from ntier_analysis.parsers.k6 import k6
 from ntier_analysis.parsers.locust import locust
-from ntier_analysis.store.tables import read_table
+from ntier_analysis.store.schema import TABLES
+from ntier_analysis.store.tables import read_table, to_table
 from ntier_analysis.validity.imported import WORKERS
 from ntier_analysis.verdict.store import verdicts
 
@@ -167,6 +168,39 @@ def test_quoted_headers_are_the_same_headers(tmp_path):
         pd.testing.assert_frame_equal(read(quoted(path)).requests, read(path).requests)
     history = load_files.locust_history(tmp_path / "history.csv")
     pd.testing.assert_frame_equal(locust(quoted(history)).totals, locust(history).totals)
+
+
+def test_trials_are_put_together_at_once_and_as_one_by_one(scrapes, tmp_path, monkeypatch):
+    """Adding them one by one would copy the whole sweep for each."""
+    begins = [1000 * load + after for load in range(3) for after in (2, 14, 26, 38)]
+    rows = [f"{at},{at + 11},{(200, 1000, 1400)[at // 1000]},t{at}" for at in begins]
+    (tmp_path / "loads.csv").write_text("\n".join(["start,end,users,trial", *rows, ""]))
+    path = load_files.k6_csv(tmp_path / "run.csv")
+    trials = runs._trials(Run(k6=(path,), prometheus=str(scrapes), topology="1/1/1/1M", loads=tmp_path / "loads.csv"))
+    nothing = {name: schema.empty_table().to_pandas() for name, schema in TABLES.items()}
+    single = nothing
+    for tables in trials:
+        single = runs._merged("s", single, [tables], tmp_path, replace=False)
+    joined, concat = [], pd.concat
+    monkeypatch.setattr(pd, "concat", lambda *given, **options: joined.append(1) or concat(*given, **options))
+    whole = runs._merged("s", nothing, trials, tmp_path, replace=False)
+    assert len(joined) <= len(TABLES)
+    assert len(whole["trials"]) == 12
+    for name in ("trials", "samples", "nodes", "interactions", "checks"):
+        assert to_table(name, single[name]).equals(to_table(name, whole[name]))
+
+
+def test_of_two_runs_of_one_name_the_later_counts_if_it_may(scrapes, tmp_path):
+    path = load_files.k6_csv(tmp_path / "run.csv")
+    two = []
+    for end in (50, 40):
+        (tmp_path / f"{end}.csv").write_text(f"start,end,users,trial\n5,{end},200,low\n")
+        two.append(Run(k6=(path,), prometheus=str(scrapes), topology="1/1/1/1M", loads=tmp_path / f"{end}.csv"))
+    with pytest.raises(DataError, match=r"trial low of sweep .* is already stored with other contents"):
+        import_runs(two, tmp_path / "store")
+    import_runs(two, tmp_path / "store", replace=True)
+    trials = read_table(tmp_path / "store", "trials")
+    assert (trials["run_end_s"] - trials["run_start_s"]).tolist() == pytest.approx([35.0], abs=0.1)
 
 
 # ---- plateaus ------------------------------------------------------------------------------------------------------

@@ -30,14 +30,15 @@ def import_runs(runs: list[Run], store: Path, *, replace: bool = False) -> list[
     contents is replaced.
 
     Raises DataError naming file and place; nothing is written then."""
-    together: dict[str, Frames] = {}
-    read = [tables for run in runs for tables in _trials(run)]
+    read: dict[str, list[Frames]] = {}
+    for run in runs:
+        for tables in _trials(run):
+            read.setdefault(str(tables["trials"]["sweep"].iloc[0]), []).append(tables)
     with locked(store):
-        for tables in read:
-            name = str(tables["trials"]["sweep"].iloc[0])
-            if name not in together:
-                together[name] = stored(store, name) or {t: TABLES[t].empty_table().to_pandas() for t in TABLES}
-            together[name] = _merged(together[name], tables, store, replace=replace)
+        together = {}
+        for name, trials in read.items():
+            before = stored(store, name) or {t: TABLES[t].empty_table().to_pandas() for t in TABLES}
+            together[name] = _merged(name, before, trials, store, replace=replace)
         notices = [text for run in runs for text in run.notices]
         return keep(together, dict.fromkeys(together), store, notices, replace=replace)
 
@@ -160,21 +161,16 @@ def _phase(t: np.ndarray, first: float, start: float, end: float) -> np.ndarray:
 # ---- with what is there --------------------------------------------------------------------------------------------
 
 
-def _merged(before: Frames, tables: Frames, store: Path, *, replace: bool) -> Frames:
-    """The sweep with this trial. Raises DataError if it has a trial of this name with other contents, or differs in
-    what all trials of a sweep have in common."""
-    sweep, trial = tables["trials"][["sweep", "trial"]].iloc[0]
-    old = {name: frame[frame["trial"] == trial] for name, frame in before.items() if name in MEASURED}
-    if len(old["trials"]) and not replace and not same(old, tables):
-        raise DataError(
-            f"{store}: trial {trial} of sweep {sweep} is already stored with other contents; --replace replaces them, "
-            "--rep adds a repetition"
-        )
+def _merged(sweep: str, before: Frames, trials: list[Frames], store: Path, *, replace: bool) -> Frames:
+    """The sweep with these trials, in the order in which they came. Raises DataError if it has a trial of such a name
+    with other contents, or one differs in what all trials of a sweep have in common."""
+    brought = _by_name(sweep, before, trials, store, replace=replace)
     merged = dict(before)
-    for name, frame in tables.items():
-        if "trial" in frame:
-            kept = before[name][before[name]["trial"] != trial]
-            merged[name] = pd.concat([kept, frame], ignore_index=True) if len(kept) else frame
+    for name in dict.fromkeys(name for tables in brought.values() for name in tables):
+        new = {trial: tables[name] for trial, tables in brought.items() if "trial" in tables.get(name, ())}
+        kept = before[name][~before[name]["trial"].isin([*new])]
+        rows = [frame for frame in (kept, *new.values()) if len(frame)]
+        merged[name] = pd.concat(rows, ignore_index=True) if len(rows) > 1 else rows[0] if rows else kept
     _refuse_other_think_time(sweep, merged["trials"])
     for column in (c for c in OF_THE_SWEEP if c != "think_time_s"):
         values = (
@@ -186,6 +182,25 @@ def _merged(before: Frames, tables: Frames, store: Path, *, replace: bool) -> Fr
             raise DataError(f"sweep {sweep}: {column} is {values[-1]!r}, expected {values[0]!r} as in its other "
                             "trials; give this one another name with --sweep")  # fmt: skip
     return merged
+
+
+def _by_name(sweep: str, before: Frames, trials: list[Frames], store: Path, *, replace: bool) -> dict[str, Frames]:
+    """Each trial's tables; of two of one name the later ones."""
+    names = [str(tables["trials"]["trial"].iloc[0]) for tables in trials]
+    again = before["trials"]["trial"].isin(names).any()
+    parts = {name: dict(iter(before[name].groupby("trial"))) if again else {} for name in MEASURED}
+    brought: dict[str, Frames] = {}
+    for trial, tables in zip(names, trials, strict=True):
+        old = brought.pop(trial, None)
+        if old is None and trial in parts["trials"]:
+            old = {name: parts[name].get(trial, before[name].iloc[:0]) for name in MEASURED}
+        if old is not None and not replace and not same(old, tables):
+            raise DataError(
+                f"{store}: trial {trial} of sweep {sweep} is already stored with other contents; --replace replaces "
+                "them, --rep adds a repetition"
+            )
+        brought[trial] = tables
+    return brought
 
 
 def _refuse_other_think_time(sweep: str, trials: pd.DataFrame) -> None:

@@ -42,11 +42,15 @@ def trial(system: System, users: int, rep: int, above: int | None, order: int) -
     """A row of the table that has such trials."""
     come, go = stay(users, above)
     run = simulate(system, len(come), RAMP_S, RUN_S, 10 * rep, 0.0, stay=(come, go))
-    rate = throughput.throughput(run.done[:, 0] + run.done[:, 1], RAMP_S, RAMP_S + RUN_S)
+    done = run.done[:, 0] + run.done[:, 1]
+    rate, late = (throughput.throughput(done, begin, RAMP_S + RUN_S) for begin in (RAMP_S, RAMP_S + RUN_S / 2))
     start_s = 1000.0 * (10 * rep + order)
     row = {"users": users, "rep": rep, "valid": True, "trial": f"u{users:05d}.r{rep:02d}", "run_start_s": start_s}
     row |= {"throughput_per_s": rate.value, "throughput_low_per_s": rate.low, "throughput_high_per_s": rate.high}
-    return row if above is None else row | {"above": above, "invalid_reasons": "", "failure": ""}
+    if above is None:
+        return row
+    row |= {"late_throughput_per_s": late.value, "late_throughput_high_per_s": late.high}
+    return row | {"above": above, "invalid_reasons": "", "failure": ""}
 
 
 def measured(system: System, reps: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -67,7 +71,7 @@ def test_a_system_that_remembers_is_named_with_the_load(reps):
     assert 0.1 < found[1].ratio.value < 0.4, "by far more than by the margin"
     (said,) = sentences(found, "1/1")
     assert said.startswith("1/1 does not come back at 60 users after 160: 0.")
-    assert " 20" not in said
+    assert " 20" not in said.split(";")[0], "there it comes back, perhaps late"
 
 
 @pytest.mark.parametrize("reps", [1, 3])

@@ -8,7 +8,8 @@ that gave no interval are left out, and the share of the others is given.
 * maximum throughput: 1 to 8 trials of 60 s, each with batch rates of its own noise (4 % of a batch), the trials' own
   rates differing by 0 to 10 %;
 * saturation: a resource that goes on and off, states of exponential length, sampled at 10 Hz and 1 Hz;
-* demand: CPU in use at loads below saturation, which differ from the law by 1 to 5 %;
+* demand: CPU in use at loads below saturation, which differ from the law by 1 to 5 %; the same of 3 % with repetitions,
+  which share what their load is off the law and differ by 0.5 % themselves;
 * ratio of the maxima of two sweeps of 3 or 6 trials each."""
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ RUNS = 400
 BATCH_NOISE = 0.04
 BETWEEN = (0.0, 0.03, 0.05, 0.10)
 TRIALS = (1, 2, 3, 5, 8)
+REPEATED = 0.005
 SHARES = (0.1, 0.3, 0.5, 0.8, 0.95)
 CORRELATIONS_S = (0.3, 1.0, 3.0, 10.0)
 
@@ -104,12 +106,18 @@ def share_cell(share: float, correlation_s: float, run_s: float, interval_s: flo
 # ---- demand --------------------------------------------------------------------------------------------------------
 
 
-def demands(loads: int, noise: float, runs: int) -> list[Interval]:
+def demands(loads: int, noise: float, runs: int, repetitions: int = 1) -> list[Interval]:
     """0.05 cores idle and 2 ms an interaction, at rates of 20 to 80 % of a core's capacity."""
-    rng = np.random.default_rng([4, loads, round(1000 * noise)])
-    rate = np.linspace(0.2, 0.8, loads) * 0.95 / 0.002
-    used = 0.05 + 0.002 * rate
-    return [demand_of(rate, used * (1 + noise * rng.standard_normal(loads)), 1.0).interval for _ in range(runs)]
+    rng = np.random.default_rng([4, loads, round(1000 * noise), *([repetitions] if repetitions > 1 else [])])
+    level = np.repeat(np.arange(loads), repetitions)
+    rate = (np.linspace(0.2, 0.8, loads) * 0.95 / 0.002)[level]
+    used, found = 0.05 + 0.002 * rate, []
+    for _ in range(runs):
+        off = (1 + noise * rng.standard_normal(loads))[level]
+        if repetitions > 1:
+            off = off * (1 + REPEATED * rng.standard_normal(len(level)))
+        found.append(demand_of(rate, used * off, 1.0, level).interval)
+    return found
 
 
 def main() -> None:
@@ -124,6 +132,9 @@ def main() -> None:
     print("\nDemand, by number of loads and what CPU in use differs by from the law:\n")
     cell = lambda k, e: held(demands(k, e, runs), 0.002)  # noqa: E731
     print(table("loads", (0.01, 0.02, 0.05), (3, 4, 6, 10), cell, _named))
+    print("\nDemand, by number of loads and repetitions of each:\n")
+    cell = lambda k, r: held(demands(k, 0.03, runs, r), 0.002)  # noqa: E731
+    print(table("loads", (1, 3, 5), (3, 4, 6), cell))
     for interval_s, run_s in ((0.1, 60.0), (0.1, 180.0), (1.0, 60.0), (1.0, 180.0)):
         print(f"\nSaturation, {run_s:.0f} s sampled every {interval_s:g} s, by share and correlation time:\n")
         cell = lambda tau, p, r=run_s, i=interval_s: share_cell(p, tau, r, i, runs // 2)  # noqa: E731

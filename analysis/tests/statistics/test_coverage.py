@@ -38,6 +38,11 @@ def test_a_demand_holds_however_far_the_loads_are_from_the_law(loads, noise):
     assert LEAST <= share(interval_coverage.demands(loads, noise, RUNS), 0.002) <= MOST
 
 
+@pytest.mark.parametrize(("loads", "repetitions"), [(3, 5), (4, 3), (6, 3)])
+def test_a_demand_holds_if_loads_are_repeated(loads, repetitions):
+    assert LEAST <= share(interval_coverage.demands(loads, 0.03, RUNS, repetitions), 0.002) <= MOST
+
+
 @pytest.mark.parametrize("interval_s", [0.1, 1.0])
 @pytest.mark.parametrize("truth", [0.3, 0.8])
 def test_a_saturation_with_enough_changes_holds(interval_s, truth):

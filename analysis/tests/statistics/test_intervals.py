@@ -180,8 +180,19 @@ def test_repetitions_of_two_loads_tell_no_error_of_a_demand():
     assert np.isnan(fitted.draws(3, np.random.default_rng(1))).all()
     assert np.isnan(laws.demand(x[2:4], used[2:4], 0.02 * used[2:4]).demand_error_s)  # 2 % was assumed, not measured
     three = laws.demand(x, used, 0.02 * used, np.array([1, 1, 2, 3, 3, 3]))
-    assert (three.loads, three.freedom) == (3, 4)
+    assert (three.loads, three.freedom) == (3, 1)
     assert three.interval.low < 0.0015 < three.interval.high
+
+
+def test_what_a_load_is_off_the_law_its_repetitions_share():
+    """The mean of 3 loads of 5 trials each tells as much as 3 trials."""
+    x, off = np.array([20.0, 30.0, 40.0]), np.array([1.0, 1.04, 0.98])
+    used, levels = (0.005 + 0.0015 * x) * off, np.repeat([1, 2, 3], 5)
+    once = laws.demand(x, used, 0.02 * used)
+    five = laws.demand(np.repeat(x, 5), np.repeat(used, 5), 0.02 * np.repeat(used, 5), levels)
+    assert (five.n, five.loads, five.freedom) == (15, 3, 1)
+    ends = [(d.demand_s, d.interval.low, d.interval.high, d.p) for d in (once, five)]
+    assert ends[1] == pytest.approx(ends[0])
 
 
 def test_repetitions_of_one_load_tell_no_demand():
@@ -189,6 +200,10 @@ def test_repetitions_of_one_load_tell_no_demand():
     with pytest.raises(ValueError, match="that differ"):
         laws.demand(x, used, 0.02 * used)
     assert not laws.apart(np.zeros(2))
+    wide, levels = np.array([25.0, 30.0, 28.0]), np.array([1, 1, 1])
+    assert not laws.apart(wide, levels), "a fifth apart, by chance"
+    with pytest.raises(ValueError, match="that differ"):
+        laws.demand(wide, used, 0.02 * used, levels)
     assert laws.apart(np.array([*x, 57.0]))
 
 

@@ -92,7 +92,7 @@ def _of_node(use: _Use, node: str) -> Demand | str:
     if used.empty:
         return "CPU not measured"
     low = used.index[unsaturated(used, use.cores[node])]
-    if apart(use.rates[low].to_numpy()):
+    if _apart(use, use.rates[low]):
         return demand_of(use.rates, use.used[node], use.cores[node], use.levels)
     if len(low) == len(used):
         return "one load only" if use.levels[low].nunique() < 2 else "loads less than a tenth apart"
@@ -124,7 +124,7 @@ def tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataF
 def known_tier_demands(trials: pd.DataFrame, used_cores: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, TierDemand]:
     """The demands of those tiers whose loads give one, and of which all nodes were measured."""
     use = _use(trials, used_cores, nodes)
-    fits = {t: _fit(use, t) for t in use.order if not use.unmeasured(t) and apart(_rates(use, t).to_numpy())}
+    fits = {t: _fit(use, t) for t in use.order if not use.unmeasured(t) and _apart(use, _rates(use, t))}
     return {tier: fit for tier, fit in fits.items() if fit.demand.demand_s > 0}
 
 
@@ -139,8 +139,12 @@ def _of_tier(use: _Use, tier: str) -> np.ndarray:
     return use.used.reindex(columns=names).sum(axis=1, skipna=False).to_numpy(float)
 
 
+def _apart(use: _Use, rates: pd.Series) -> bool:
+    return apart(rates.to_numpy(), use.levels[rates.index].to_numpy())
+
+
 def _check(use: _Use, tier: str, rates: pd.Series) -> None:
-    if not apart(rates.to_numpy()):
+    if not _apart(use, rates):
         raise DataError(
             f"tier {tier}: {counted(use.levels[rates.index].nunique(), 'valid load')} below {UNSATURATED_PCT:.0f} % "
             "utilization, a demand needs 2 whose throughputs differ by a tenth; measure lower loads"

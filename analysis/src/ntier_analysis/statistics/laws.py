@@ -50,37 +50,46 @@ def knee_users(max_throughput: float, think_s: float, response_s: float) -> floa
     return max_throughput * (think_s + response_s)
 
 
-def apart(throughput: np.ndarray) -> bool:
+def apart(throughput: np.ndarray, levels: np.ndarray | None = None) -> bool:
     """Whether loads tell how use grows with throughput. Repetitions of one load differ by chance: the slope between
-    them is noise (a database's 10.5 ms where 2.1 were true, from three trials at 28.4 to 28.9/s)."""
-    x = np.asarray(throughput, float)
+    them is noise (a database's 10.5 ms where 2.1 were true, from three trials at 28.4 to 28.9/s). `levels` as in
+    `demand`."""
+    (x,) = _by_load(levels, np.asarray(throughput, float))
     return len(x) > 1 and bool(x.max() > APART * x.min())
+
+
+def _by_load(levels: np.ndarray | None, *values: np.ndarray) -> list[np.ndarray]:
+    """Values of trials (n,) -> means of the repetitions of each load; without levels the same."""
+    if levels is None:
+        return list(values)
+    _, of = np.unique(levels, return_inverse=True)
+    return [np.bincount(of, weights=v) / np.bincount(of) for v in values]
 
 
 def demand(
     throughput: np.ndarray, used_cores: np.ndarray, errors: np.ndarray, levels: np.ndarray | None = None
 ) -> Demand:
-    """Weighted least squares over trials below saturation; `errors` weigh them, how large they are is estimated from
-    what is left (n - 2 degrees of freedom; none with fewer than 3 loads). `levels`: the load of each trial, by which
-    repetitions are told; without them each trial is a load of its own. Raises ValueError if the loads are not
-    `apart`."""
-    x, y = np.asarray(throughput, float), np.asarray(used_cores, float)
+    """Weighted least squares over loads below saturation, each the mean of its trials: what a load is off the law, its
+    repetitions share. `errors` weigh them, how large they are is estimated from what is left (loads - 2 degrees of
+    freedom; none with fewer than 3). `levels`: the load of each trial, by which repetitions are told; without them each
+    trial is a load of its own. Raises ValueError if the loads are not `apart`."""
+    n, floor = len(throughput), np.maximum(np.asarray(errors, float), 1e-6)
+    x, y, floor = _by_load(levels, np.asarray(throughput, float), np.asarray(used_cores, float), floor)
     if not apart(x):
         raise ValueError("a demand needs two loads that differ by a tenth")
-    floor = np.maximum(np.asarray(errors, float), 1e-6)
     design = np.column_stack([np.ones_like(x), x]) / floor[:, None]
     solution, *_ = np.linalg.lstsq(design, y / floor, rcond=None)
     chi2 = float((((y - solution[0] - solution[1] * x) / floor) ** 2).sum())
-    repeats = 0 if levels is None else len(x) - len(np.unique(levels))
+    repeats = n - len(x)
     idle, slope = (float(v) for v in solution)
-    if len(x) - repeats < 3:
-        return Demand(idle, slope, float("nan"), float("nan"), len(x), repeats=repeats)
+    if len(x) < 3:
+        return Demand(idle, slope, float("nan"), float("nan"), n, repeats=repeats)
     freedom = len(x) - 2
     p = float(stats.chi2.sf(chi2, freedom))
     covariance = np.linalg.pinv(design.T @ design) * chi2 / freedom
     idle_error, error = np.sqrt(np.diag(covariance))
     together = covariance[0, 1] / (idle_error * error) if error > 0 else 0.0
-    return Demand(idle, slope, float(error), p, len(x), float(idle_error), float(together), repeats)
+    return Demand(idle, slope, float(error), p, n, float(idle_error), float(together), repeats)
 
 
 def unsaturated(used_cores: np.ndarray, capacity: float) -> np.ndarray:

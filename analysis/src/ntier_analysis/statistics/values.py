@@ -118,7 +118,7 @@ class Demand:
     @property
     def freedom(self) -> int:
         """Degrees of freedom of the errors; 0: not known."""
-        return self.n - 2 if self.loads > 2 else 0
+        return max(0, self.loads - 2)
 
     @property
     def interval(self) -> Interval:

@@ -69,11 +69,15 @@ def _fit(points: list[tuple[float, float, float]], capacity: float, idle: float 
     if not points:
         return None
     levels, x, y = (np.array(c) for c in zip(*points, strict=True))
-    if apart(x):
+    if apart(x, levels):
         return demand_of(x, y, capacity, levels)
     if idle is not None:
         return Demand(idle, float((y.mean() - idle) / x.mean()), float("nan"), float("nan"), 1)
     return None
+
+
+def _apart(points: list[tuple[float, float, float]]) -> bool:
+    return bool(points) and apart(np.array([x for _, x, _ in points]), np.array([level for level, *_ in points]))
 
 
 def first_to_saturate(valid: list[TrialData]) -> list[str]:
@@ -85,7 +89,7 @@ def first_to_saturate(valid: list[TrialData]) -> list[str]:
     known = name in valid[0].capacity_cores  # an import may not know how many cores a node has
     cpu, unit = ("CPU", "cores") if known else ("its whole CPU", "of its capacity")
     servers = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
-    unknown = [n for n in servers if not apart(np.array([x for _, x, _ in _unsaturated(valid, n)]))]
+    unknown = [n for n in servers if not _apart(_unsaturated(valid, n))]
     among = f"of all CPUs but {', '.join(unknown)} (no two such loads a tenth apart)" if unknown else "of all CPUs"
     error = f"s.e. {1000 * fit.demand_error_s:.2f}, " if np.isfinite(fit.demand_error_s) else ""
     return [

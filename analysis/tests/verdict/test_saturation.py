@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from ntier_analysis.verdict.moves import node_series
 from ntier_analysis.verdict.saturation import aligned, excess_moved, mean_use, middles, saturations
+from ntier_analysis.verdict.trial import unmeasured
 
 RUN_S = 20.0
 T = np.arange(0.05, RUN_S, 0.1)
@@ -29,6 +30,15 @@ def test_a_cpu_with_a_quota_is_saturated_if_nine_of_ten_periods_were_throttled(t
     slices = np.where(np.arange(len(T)) % 2, 70.0, 125.0)
     found = one(rows("utilization_pct", slices), rows("throttled_pct", throttled))
     assert (found.by_throttling, found.share.value) == (True, share)
+
+
+def test_a_quota_that_is_used_up_without_being_throttled_is_full():
+    """One thread and a quota of one core (Redis, node.js, HAProxy): used 100 %, throttled in no period."""
+    found = one(rows("utilization_pct", 99.7), rows("throttled_pct", 0.0))
+    assert (found.by_throttling, found.share.value) == (False, 1.0)
+    seldom = np.where(np.arange(len(T)) % 5, 0.0, 25.0)
+    bites = one(rows("utilization_pct", 99.7), rows("throttled_pct", seldom))
+    assert (bites.by_throttling, bites.share.value) == (True, 0.0), "5 % of the periods: the quota decides"
 
 
 def test_where_the_throttling_was_not_read_the_use_tells():
@@ -172,3 +182,21 @@ def test_of_two_sources_that_are_trusted_alike_the_finer_one_counts():
     scraped = rows("utilization_pct", 60.0, np.arange(0.0, RUN_S, 5.0), source="node_exporter")
     read = rows("utilization_pct", 99.0, np.arange(0.5, RUN_S, 1.0), source="sysstat")
     assert (one(scraped, read).source, one(read, scraped).interval_s) == ("sysstat", 1.0)
+
+
+def test_one_reading_is_no_measurement_of_a_run():
+    """Nobody knows how many there should have been; or it says that it is of a tenth of a second."""
+    for interval_s in (np.nan, 0.1):
+        (lone,) = saturations(rows("utilization_pct", 30.0, np.array([10.0]), interval_s=interval_s), 0.0, RUN_S)
+        assert unmeasured([lone], {"db1": "db"}) == ["db1"]
+    (whole,) = saturations(rows("utilization_pct", 30.0, np.array([19.9]), interval_s=19.9), 0.0, RUN_S)
+    assert unmeasured([whole], {"db1": "db"}) == []
+
+
+@pytest.mark.parametrize("longer", ["a", "b"])
+def test_of_two_programs_the_one_that_collects_longer_counts_however_often_it_was_read(longer):
+    made = {"resource": "jvm", "source": "status"}
+    used = {item: 40.0 if item == longer else 0.0 for item in "ab"}
+    often = rows("gc_pct", used["a"], np.arange(1.0, 21.0), item="a", **made)
+    seldom = rows("gc_pct", used["b"], np.arange(5.0, 21.0, 5.0), item="b", **made)
+    assert one(rows("utilization_pct", 30.0), often, seldom).collected_pct == pytest.approx(40.0)

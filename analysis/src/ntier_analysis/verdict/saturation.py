@@ -32,7 +32,9 @@ THROTTLED_SLACK_PCT = 5.0
 """CPU with a quota is judged by its throttled periods: one that was throttled used all of its quota and wanted more.
 Its utilization is not precise enough at 100 ms: the kernel accounts in slices, so that a pegged node with three busy
 threads reads 70-125 %, and only 59 % of the samples are above 95 % (measured, 1 ms in 10 ms). A sample spans ten
-periods, give or take one at its ends: nine of ten count, hence 5 points."""
+periods, give or take one at its ends: nine of ten count, hence 5 points. A quota that throttles less than that in
+the mean of the run does not bite: one thread uses up a quota of one core, and is throttled in no period. Then the CPU
+is judged as one without a quota."""
 
 Key = tuple[str, str, str]
 """Node, resource, item."""
@@ -44,7 +46,7 @@ Group = tuple[str, str]
 class Saturation:
     """One resource of one node. `shares`: threshold -> share; `indicator`: (n,) of 1, 0, NaN on a grid of `interval_s`
     from the start of the run, `values` (n,) the utilizations in % on the same (may be empty). `by_throttling`: CPU with
-    a quota, judged by throttled periods. `queue`, `wait_ms`: mean number of requests, and mean time of one;
+    a quota that bites, judged by throttled periods. `queue`, `wait_ms`: mean number of requests, and mean time of one;
     `places`: of a pool; `visits_per_s`: requests that took a place in a pool, or that a CPU's node got (visits.py); NaN
     if it was not measured. `collections`: of a CPU, share of the time, %, in which garbage collections stopped a
     program of the node, in equal parts of the run; empty if they were not measured."""
@@ -168,9 +170,15 @@ def _collections(parts: dict[tuple[str, str, str, str], Metrics], start: float, 
         read = series.get(COLLECTING, NOTHING)
         if len(read.t) > 1:
             grid = _on_grid(read.middle, read.value, start, end, median_interval(read.t))
-            known = found.get(node)
-            found[node] = np.fmax(known, grid) if known is not None and len(known) == len(grid) else grid
+            known = found.get(node, grid)
+            cells = max(len(known), len(grid))
+            found[node] = np.fmax(_finer(known, cells), _finer(grid, cells))
     return found
+
+
+def _finer(grid: np.ndarray, cells: int) -> np.ndarray:
+    """The same over the run in more cells."""
+    return grid[np.arange(cells) * len(grid) // cells]
 
 
 def median_interval(t: np.ndarray) -> float:
@@ -196,14 +204,16 @@ def _saturation(key: tuple[str, str, str, str], tier: str, series: Metrics, star
     node, resource, item, source = key
     used = series.get("utilization_pct", NOTHING)
     t, value = used.t, used.value
-    interval = median_interval(t) if len(t) > 1 else end - start
+    # How often it is read, one reading tells only if it says of what time it is; else at least one is missing.
+    alone_s = 2 * float(t[0] - used.middle[0]) if len(t) == 1 else 0.0
+    interval = median_interval(t) if len(t) > 1 else alone_s if alone_s > 0 else end - start
     throttled = _at(series, "throttled_pct", t)
-    by_throttling = bool(np.isfinite(throttled).any())
+    by_throttling = bool(np.isfinite(throttled).any()) and np.nanmean(throttled) >= THROTTLED_SLACK_PCT
     full = excess_moved(value)
     judged = np.where(np.isfinite(throttled), throttled + THROTTLED_SLACK_PCT, full) if by_throttling else full
     if resource == "pool":
         judged = np.where(_at(series, "waiting", t) > 0, 100.0, judged)
-    expected = round((end - start) / interval)
+    expected = round((end - start) / interval) + (len(t) == 1 and not alone_s > 0)
     shares, indicator = {}, np.array([])
     for threshold in THRESHOLDS:
         marked = np.where(np.isnan(judged), np.nan, (judged >= threshold).astype(float))

@@ -8,8 +8,9 @@ from itertools import permutations
 from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.contracts.system import Replicas
 from ntier_analysis.statistics.ratios import of_intervals
+from ntier_analysis.verdict.causes import SOFT
 from ntier_analysis.verdict.data import SweepVerdict
-from ntier_analysis.verdict.load import COUNTS
+from ntier_analysis.verdict.load import COUNTS, Bottleneck
 from ntier_analysis.wording import with_ends
 
 REFUTES = 0.15
@@ -77,18 +78,22 @@ def _unrelieved(
     """Why the added nodes of a tier took no work off what `small` names, so that no gain was to be expected; '' if it
     is not known that they did not. (Where all nodes of a tier that shares its work are full again, an interaction costs
     more than before: that does contradict.)"""
-    some = [b for b in small.bottlenecks if b.tier == tier]
-    if len(some) != 1:
-        return ""
     before, after = (dict(layout.nodes).get(tier, 0) for layout in layouts)
-    if 0 < len(some[0].nodes) < before:
-        return f"only {' and '.join(some[0].nodes)} of its nodes limits, and another one need not take its work"
-    again = [b for b in large.bottlenecks if (b.tier, b.resource) == (tier, some[0].resource)]
+    some = [b for b in small.bottlenecks if b.tier == tier]
+    return next((why for b in some if (why := _not_relieved(b, large, (before, after), kind))), "")
+
+
+def _not_relieved(b: Bottleneck, large: SweepVerdict, nodes: tuple[int, int], kind: Replicas | None) -> str:
+    """The same of one that is named, of a tier with so many nodes before and after."""
+    before, after = nodes
+    if 0 < len(b.nodes) < before:
+        return f"only {' and '.join(b.nodes)} of its nodes limits, and another one need not take its work"
+    again = [other for other in large.bottlenecks if (other.tier, other.resource) == (b.tier, b.resource)]
     if not again:
         return ""
     if kind is Replicas.ALL_WRITE and len(again[0].nodes) == after:
         return "each of its nodes does all writes, and all of them are full again"
-    if set(again[0].nodes) == set(some[0].nodes) and len(again[0].nodes) < after:
+    if set(again[0].nodes) == set(b.nodes) and len(again[0].nodes) < after:
         return f"{' and '.join(again[0].nodes)} limits again, and the added nodes do not: they took none of its work"
     return ""
 
@@ -107,8 +112,9 @@ def gain(small: SweepVerdict, large: SweepVerdict, tier: str, unrelieved: str = 
     ratio = with_ends(found.value, low, high)
     text = f"with more {tier} nodes ({large.topology}) the maximum is {at_least}{ratio} times this one"
     named = {b.tier for b in small.bottlenecks}
+    pools = any(b.resource in SOFT and _is_node_of(tier, b.item) for b in small.bottlenecks)
     if low > 1 + COUNTS:
-        if tier in named:
+        if tier in named or pools:
             return Gain(tier, f"{text}: confirms the verdict", False)
         claims = small.verdict in (
             "single",
@@ -120,8 +126,15 @@ def gain(small: SweepVerdict, large: SweepVerdict, tier: str, unrelieved: str = 
     if found.value < 1 - REFUTES and high < 1 and not large.at_least:
         return Gain(tier, f"{text}: all else was not equal, so it says nothing of the verdict", False)
     if high < 1 + COUNTS and not large.at_least:
-        refuted = named == {tier} and small.verdict == "single"
+        # of those that take turns, more of either alone brings what counts
+        refuted = named == {tier} or (tier in named and small.kind == "alternating")
         if refuted and unrelieved:
             return Gain(tier, f"{text}: {unrelieved}, so it says nothing of the verdict", False)
-        return Gain(tier, f"{text}: {'contradicts' if refuted else 'agrees with'} the verdict", refuted)
+        fits = "does not fit" if pools else "agrees with"
+        return Gain(tier, f"{text}: {'contradicts' if refuted else fits} the verdict", refuted)
     return Gain(tier, f"{text}: undecided", False)
+
+
+def _is_node_of(tier: str, item: str) -> bool:
+    """Whether a pool is one of connections to a node of the tier: one more node brings such a pool."""
+    return item.startswith(tier) and item[len(tier) :].isdigit()

@@ -248,3 +248,8 @@ def test_wilson_is_that_of_statsmodels(share, n):
 def test_wilson_is_the_textbook_interval():
     low, high = wilson(0.5, 100, stats.norm.ppf(0.975))
     assert (low, high) == (pytest.approx(0.4038, abs=1e-4), pytest.approx(0.5962, abs=1e-4))
+
+
+def test_an_interval_that_was_cut_off_at_0_tells_by_its_upper_end_how_precise_a_trial_is():
+    cut = at_load(np.array([0.5, 0.5]), np.zeros(2), np.array([1.3, 1.3]))  # each +- 0.8
+    assert cut.high - cut.value == pytest.approx(0.8 / stats.t.ppf(0.975, 9) / np.sqrt(2) * stats.t.ppf(0.975, 18))

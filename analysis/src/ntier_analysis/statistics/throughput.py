@@ -57,9 +57,10 @@ def _checked(means: np.ndarray) -> np.ndarray:
 
 
 def at_load(rates: np.ndarray, low: np.ndarray, high: np.ndarray) -> Interval:
-    """Throughput at one load: of its trials if there are several, else the only one's with its own interval."""
+    """Throughput at one load: of its trials if there are several, else the only one's with its own interval. (How
+    precise a trial is its upper end tells: the lower one may have been cut off at 0.)"""
     if len(rates) > 1:
-        errors = (np.asarray(high) - np.asarray(low)) / 2 / stats.t.ppf(0.5 + CONFIDENCE / 2, BATCHES - 1)
+        errors = (np.asarray(high) - rates) / stats.t.ppf(0.5 + CONFIDENCE / 2, BATCHES - 1)
         known = np.isfinite(errors).all()
         return not_negative(of_trials(rates, errors if known else None, (BATCHES - 1) * len(rates)))
     value, low, high = (float(v[0]) for v in (rates, low, high))

@@ -73,7 +73,7 @@ def _of(store: Path, name: str) -> Foresight | None:
     counted = counted.dropna(subset=["throughput_per_s", "throughput_low_per_s", "throughput_high_per_s"])
     if len(counted) < 2 or not np.isfinite(judged.knee_users):
         return None
-    wide = (counted["throughput_high_per_s"] - counted["throughput_low_per_s"]) / 2
+    wide = counted["throughput_high_per_s"] - counted["throughput_per_s"]  # the lower end may have been cut off at 0
     errors = wide / stats.t.ppf(0.5 + CONFIDENCE / 2, BATCHES - 1)
     run_s = float((counted["run_end_s"] - counted["run_start_s"]).mean())
     seen = spread(counted["throughput_per_s"].to_numpy(), errors.to_numpy(), run_s)

@@ -170,6 +170,26 @@ def test_a_busy_cpu_limits_work_only_if_a_worker_must_wait_for_it(workers, cores
     assert (found.verdict, found.load_model) == (verdict, "work")
 
 
+def pausing(workers, response_s, paused_s=0.1, **given):
+    """Workers who pause for 0.1 s after each unit, as clients that sleep between two transactions do."""
+    made = working(workers, workers / (paused_s + response_s), **given)
+    return replace(made, load=replace(made.load, response_s=response_s, think_measured_s=paused_s))
+
+
+def test_workers_who_pause_ask_for_less_than_n_by_r():
+    """36, 107 and 256 per s by 4, 16 and 64 workers: throughput grows by 0.78 and 0.63 of what they do."""
+    found = swept([pausing(n, r) for n, r in ((4, 0.01), (16, 0.05), (64, 0.15))])
+    assert found.verdict != "hidden"
+    assert found.max_throughput is None or found.max_throughput.value > 200, "256/s were seen"
+    level = swept([pausing(n, n / 100 - 0.1) for n in (1, 16, 64)])
+    assert level.verdict == "hidden", "100/s by 16 and by 64, used 20 %"
+
+
+def test_a_worker_who_pauses_most_of_the_run_has_settled():
+    """A unit takes 20 ms of 40 s."""
+    assert pausing(40, 0.02, paused_s=39.98).load.settled
+
+
 @pytest.mark.parametrize(("used", "verdict"), [(40, "hidden"), (70, "unknown")])
 def test_work_is_hidden_only_if_throughput_is_level_and_nothing_is_used_by_half(used, verdict):
     """Workers always wait for each other somewhere: at balanced stations throughput grows by 1 - U or more."""

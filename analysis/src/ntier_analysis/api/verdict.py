@@ -132,7 +132,7 @@ class Verdict:
 
     @property
     def knee_users(self) -> float | None:
-        """Nominal users at which N/(Z+R0) meets the maximum; None if no knee was reached."""
+        """Nominal users at which N/(Z+R0) meets the maximum; None if there is none, or no load tells where."""
         return self._document["knee_users"]
 
     @property

@@ -56,8 +56,7 @@ class Side:
     def reaches_maximum(self) -> bool:
         """Whether the verdict's maximum is one: a plateau beyond a knee, or, under open load, the capacity at rates
         that the system cannot serve. Else it is the throughput of the highest load."""
-        found = bool(self.verdict.plateau_users) if self.open_load else np.isfinite(self.verdict.knee_users)
-        return self.verdict.max_throughput is not None and bool(found)
+        return self.verdict.max_throughput is not None and bool(self.verdict.plateau_users)
 
 
 def locate(text: str, store: Path) -> tuple[Path, str]:

@@ -160,7 +160,7 @@ def maximum(verdict: dict) -> Quantity:
 def knee(verdict: dict) -> Quantity:
     value = verdict["knee_users"]
     if value is None:
-        return Quantity(math.nan, *UNKNOWN, "no knee was reached")
+        return Quantity(math.nan, *UNKNOWN, "no knee is known")
     return _at_least(Quantity(value, *verdict["knee_interval"]), verdict)
 
 

@@ -99,7 +99,9 @@ def _another_load(load: Load) -> str:
         return "add a lower rate and a higher one: they bracket the capacity"
     if load.model is LoadModel.WORK:
         return f"add {max(2, 2 * load.users)} workers, and fewer: they tell service from waiting"
-    return f"add a load of {round(load.users / 3)} users: it tells service from waiting"
+    if load.users < 2:  # who is alone waits for nobody
+        return "add a load of more users: it tells service from waiting"
+    return f"add a load of {max(1, round(load.users / 3))} users: it tells service from waiting"
 
 
 def _always_full(some: list[TrialData], context: Context) -> list[str]:
@@ -168,7 +170,9 @@ def _none(result: SweepVerdict, valid: list[TrialData], members: list[TrialData]
 
 
 def _named(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
-    lower = [_lower(b, valid[0].load) for b in unproved(result, valid)]
+    load = valid[0].load
+    alone = load.model is LoadModel.CLOSED and load.users < 2  # of whom there is no fewer
+    lower = [] if alone else [_lower(b, load) for b in unproved(result, valid)]
     return [*lower[:1], *_more_of(result, valid)]
 
 
@@ -201,10 +205,11 @@ def _loads(result: SweepVerdict, valid: list[TrialData]) -> list[str]:
         return []
     knee = result.knee_users
     users = [t.load.users for t in valid]
-    wanted = [f"{_round(0.4 * knee)}"] if min(users) > BELOW * knee else []
+    wanted = [_round(0.4 * knee)] if min(users) > BELOW * knee else []
     if result.at_least:
-        wanted += [f"{_round(f * knee)}" for f in (FAR, 1.7, 2.0)]
-    return [f"add loads of {', '.join(wanted)} {valid[0].load.who}"] if wanted else []
+        wanted += [_round(f * knee) for f in (FAR, 1.7, 2.0)]
+    more = ", ".join(str(n) for n in dict.fromkeys(wanted) if n > 1 or n not in users)
+    return [f"add loads of {more} {valid[0].load.who}"] if more else []
 
 
 def _unbounded(result: SweepVerdict, members: list[TrialData]) -> list[str]:
@@ -216,6 +221,6 @@ def _unbounded(result: SweepVerdict, members: list[TrialData]) -> list[str]:
 
 
 def _round(users: float) -> int:
-    """To two digits."""
+    """To two digits; one user at least."""
     digits = max(0, int(np.floor(np.log10(max(users, 1)))) - 1)
-    return round(users / 10**digits) * 10**digits
+    return max(1, round(users / 10**digits) * 10**digits)

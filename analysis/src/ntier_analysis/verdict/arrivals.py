@@ -7,7 +7,7 @@ import numpy as np
 from ntier_analysis.statistics.laws import MIN_PLATEAU
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
 from ntier_analysis.verdict.load import COUNTS
-from ntier_analysis.verdict.plateau import DIFFER_P, falls, pooled, without_highest
+from ntier_analysis.verdict.plateau import falls, highest, pooled, surely_differ, without_highest
 from ntier_analysis.verdict.reasoning import untold
 from ntier_analysis.wording import counted
 
@@ -20,7 +20,7 @@ def unlimited(result: SweepVerdict, valid: list[TrialData]) -> None:
         return
     top = told[-1].load
     result.verdict = "none"
-    result.max_throughput = pooled([told[-1]])[0]
+    result.max_throughput = pooled(highest(told))[0]
     result.evidence.append(
         f"everything offered is completed up to the highest valid load ({top.named}: {top.offered_per_s:.1f}/s "
         "offered): nothing limits yet, the maximum is at least this"
@@ -30,8 +30,7 @@ def unlimited(result: SweepVerdict, valid: list[TrialData]) -> None:
 def measure_capacity(result: SweepVerdict, valid: list[TrialData], limited: list[TrialData]) -> list[TrialData]:
     """Pools the loads whose backlog grows; returns those that count."""
     members, retrograde = list(limited), None
-    # (of sums alone nobody knows whether trials differ by chance: then the size of the fall must do)
-    while falls(members) and not pooled(members)[1] >= DIFFER_P:
+    while falls(members) and surely_differ(pooled(members)[1]):
         retrograde, members = members[-1].load, without_highest(members)
     found, _ = pooled(members)
     result.max_throughput = found

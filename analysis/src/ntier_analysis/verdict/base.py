@@ -61,7 +61,7 @@ def base_response(valid: list[TrialData]) -> Base:
         # Growth between loads that differ little may be chance: what is full must have been outgrown.
         held = lowest.throughput_per_s > LOW_ENOUGH * most and any(_full(t, "disk") for t in alike)
         return Base(0.0, True) if level or held else _least(valid, response_s)
-    small = response_s < COUNTS * (lowest.think_s + response_s)
+    small = response_s < COUNTS * (lowest.alone_s + response_s)
     return Base(response_s if small and not any(_full(t) for t in alike) else 0.0, False)
 
 
@@ -79,7 +79,7 @@ def _least(valid: list[TrialData], response_s: float) -> Base:
     cold = {}
     for level, some in levels.items():
         more = mean[level] - mean[best]
-        costs = more / (some[0].think_s + some[0].paused_s + mean[level])
+        costs = more / (some[0].alone_s + mean[level])
         fewer = some[0].users_real < levels[best][0].users_real
         clear = more > NO_CHANCE * math.hypot(error[level], error[best]) and mean[level] >= COLD * mean[best]
         if fewer and clear and costs >= COUNTS:
@@ -120,8 +120,8 @@ def outdone(valid: list[TrialData]) -> dict[str, float]:
 
 def _growth(low: Load, low_response_s: float, high: Load) -> float:
     """d ln X / d ln N between two loads. By Little's law X = N / (Z + R), which has less noise than counts."""
-    before = low.users_real / (low.think_s + low_response_s)
-    after = high.users_real / (high.think_s + high.response_s)
+    before = low.users_real / (low.alone_s + low_response_s)
+    after = high.users_real / (high.alone_s + high.response_s)
     return math.log(after / before) / math.log(high.users_real / low.users_real)
 
 

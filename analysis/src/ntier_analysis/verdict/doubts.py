@@ -80,5 +80,5 @@ def _full(result: SweepVerdict, context: Context) -> bool:
 def _behind(load: Load, said: Verdict, base_s: float) -> float:
     """Share of the throughput that waiting costs, by the response times; by the completions where these are less, since
     those who still wait at the end have no response time."""
-    alone_s = load.think_s + load.paused_s + base_s
+    alone_s = load.alone_s + base_s
     return max(said.lost, 1 - load.throughput_per_s * alone_s / load.users_real)

@@ -24,7 +24,7 @@ def possible(load: Load, found: list[Saturation], base_s: float) -> float:
     }
     stations = [Station(" ".join(key), demand) for key, demand in demands.items()]
     delay_s = max(0.0, base_s - sum(demands.values()))
-    return float(solve(stations, load.think_s + delay_s, max(1, round(load.users_real))).throughput_per_s[0])
+    return float(solve(stations, load.alone_s + delay_s, max(1, round(load.users_real))).throughput_per_s[0])
 
 
 def as_expected(load: Load, found: list[Saturation], base_s: float) -> bool:

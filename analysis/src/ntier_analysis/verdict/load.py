@@ -107,12 +107,17 @@ class Load:
         backlog."""
         if self.model is LoadModel.OPEN:
             return max(0.0, self.growth_per_s / self.offered_per_s) if self.offered_per_s > 0 else 0.0
-        return max(0.0, (self.response_s - base_s) / (self.think_s + self.paused_s + self.response_s))
+        return max(0.0, (self.response_s - base_s) / (self.alone_s + self.response_s))
 
     @property
     def paused_s(self) -> float:
         """What a worker paused by itself per interaction, s; 0 if nobody counted."""
         return self.think_measured_s if self.model is LoadModel.WORK and np.isfinite(self.think_measured_s) else 0.0
+
+    @property
+    def alone_s(self) -> float:
+        """Z: what a user or a worker does by itself per interaction, s."""
+        return self.think_s + self.paused_s
 
     @property
     def settled(self) -> bool:
@@ -121,7 +126,7 @@ class Load:
             return True
         if not self.throughput_per_s > 0:
             return False
-        answer_s = self.users_real / self.throughput_per_s - self.think_s
+        answer_s = self.users_real / self.throughput_per_s - self.alone_s
         return answer_s < SETTLES * (self.end_s - self.start_s)
 
     @property
@@ -130,7 +135,7 @@ class Load:
         as in `lost`. Arrivals at a rate have no users to account for: 0."""
         if self.model is LoadModel.OPEN:
             return 0.0
-        return 1 - self.throughput_per_s * (self.think_s + self.paused_s + self.response_s) / self.users_real
+        return 1 - self.throughput_per_s * (self.alone_s + self.response_s) / self.users_real
 
     @property
     def accounted(self) -> bool:

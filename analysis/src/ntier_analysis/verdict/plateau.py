@@ -39,17 +39,23 @@ def limited_levels(valid: list[TrialData], base: Base) -> set[float]:
 
 
 def plateau_members(limited: list[TrialData], base_s: float) -> list[TrialData]:
-    """The loads beyond the knee."""
-    members, knee = limited, 0.0
-    for _ in range(20 if limited else 0):
-        level = float(np.median([t.load.throughput_per_s for t in members]))
-        knee = knee_users(level, limited[0].load.think_s, base_s)
-        new = [t for t in limited if t.load.users_real >= ON_PLATEAU * knee] or limited[-1:]
-        if new == members:
-            break
-        members = new
-    far = [t for t in members if t.load.users_real >= FAR * knee]
+    """The loads beyond the knee, each with all its repetitions. (Where loads far beyond it serve less, they make the
+    knee smaller, and nearer ones come back: of the sets that take turns the largest.)"""
+    if not limited:
+        return []
+    members, seen = limited, []
+    while members not in seen:
+        seen.append(members)
+        knee = _knee(members, base_s)
+        members = [t for t in limited if t.load.users_real >= ON_PLATEAU * knee] or highest(limited)
+    members = max(seen[seen.index(members) :], key=len)
+    far = [t for t in members if t.load.users_real >= FAR * _knee(members, base_s)]
     return _settled(far if len({t.load.users for t in far}) >= MIN_PLATEAU else members)
+
+
+def _knee(members: list[TrialData], base_s: float) -> float:
+    level = float(np.median([t.load.throughput_per_s for t in members]))
+    return knee_users(level, members[0].load.alone_s, base_s)
 
 
 def _settled(members: list[TrialData]) -> list[TrialData]:
@@ -72,23 +78,26 @@ def measure_plateau(
     result: SweepVerdict, valid: list[TrialData], members: list[TrialData], base_s: float, scale: float, low_loads: int
 ) -> list[TrialData]:
     """Pools the loads beyond the knee, and says whether the knee is bracketed. Returns those that count."""
-    think_s = members[0].load.think_s
+    alone_s = members[0].load.alone_s
     members = _without_unfinished(members)
     found, p = pooled(members)
     retrograde = None
-    while len(members) > MIN_PLATEAU and levels(members) > 1 and p < DIFFER_P and falls(members):
+    while len(members) > MIN_PLATEAU and levels(members) > 1 and surely_differ(p) and falls(members):
         retrograde, members = members[-1].load, without_highest(members)
         found, p = pooled(members)
     result.plateau_users = tuple(t.load.users for t in members)
     result.max_throughput, result.at_least = found, len(set(result.plateau_users)) < MIN_PLATEAU
-    result.knee_users = knee_users(found.value, think_s, base_s) / scale
-    # The lowest load waits a little itself: of its response time, an open queue would leave 1 - U without waiting.
-    least_s = base_s * max(0.0, 1 - valid[0].load.throughput_per_s / found.value)
-    result.knee_interval = (
-        knee_users(found.low, think_s, least_s) / scale,
-        knee_users(found.high, think_s, base_s) / scale,
-    )
-    _describe(result, valid, members, p, scale, low_loads)
+    if base_s > 0 or alone_s > 0:  # else nothing tells where it is
+        result.knee_users = knee_users(found.value, alone_s, base_s) / scale
+        # The lowest load waits a little itself: of its response time, an open queue would leave 1 - U without waiting.
+        least_s = base_s * max(0.0, 1 - valid[0].load.throughput_per_s / found.value)
+        most_s = base_s if base_s > 0 else valid[0].load.response_s  # R0 is not known, and no more than that
+        result.knee_interval = (
+            knee_users(found.low, alone_s, least_s) / scale,
+            knee_users(found.high, alone_s, most_s) / scale,
+        )
+    _describe(result, valid, members, p)
+    _bracket(result, valid, scale, low_loads, r0=base_s > 0)
     if retrograde is not None:
         result.evidence.append(f"retrograde: from {retrograde.named} on throughput falls by more than {COUNTS:.0%}")
     return members
@@ -98,14 +107,24 @@ def _without_unfinished(members: list[TrialData]) -> list[TrialData]:
     """Also where fewer than MIN_PLATEAU loads remain: what a load that has not settled serves in its run is a lower
     bound, so it cannot lower the maximum. A database that collapsed gave 16, 4 and 1/s at 2, 8 and 24 times its
     knee."""
-    while levels(members) > 1 and not members[-1].load.settled and pooled(members)[1] < DIFFER_P and falls(members):
+    while levels(members) > 1 and not members[-1].load.settled and surely_differ(pooled(members)[1]) and falls(members):
         members = without_highest(members)
     return members
+
+
+def surely_differ(p: float) -> bool:
+    """Whether it is no chance that trials differ. (Of sums alone nobody knows: then the size of a fall must do.)"""
+    return not p >= DIFFER_P
 
 
 def levels(members: list[TrialData]) -> int:
     """How many different loads."""
     return len({t.load.level for t in members})
+
+
+def highest(members: list[TrialData]) -> list[TrialData]:
+    """All repetitions of the highest load."""
+    return [t for t in members if t.load.level == members[-1].load.level]
 
 
 def without_highest(members: list[TrialData]) -> list[TrialData]:
@@ -117,14 +136,12 @@ def falls(members: list[TrialData]) -> bool:
     """Whether the highest load makes less than the others, each the mean of all its repetitions: to leave out the worse
     ones alone would choose by the outcome."""
     rest = [t.load.throughput_per_s for t in without_highest(members)]
-    highest = [t.load.throughput_per_s for t in members if t.load.level == members[-1].load.level]
-    return bool(rest) and bool(np.mean(highest) < (1 - COUNTS) * np.mean(rest))
+    most = [t.load.throughput_per_s for t in highest(members)]
+    return bool(rest) and bool(np.mean(most) < (1 - COUNTS) * np.mean(rest))
 
 
-def _describe(
-    result: SweepVerdict, valid: list[TrialData], members: list[TrialData], p: float, scale: float, low_loads: int
-) -> None:
-    found, knee = result.max_throughput, result.knee_users * scale
+def _describe(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], p: float) -> None:
+    found = result.max_throughput
     assert found is not None
     names = ", ".join(dict.fromkeys(str(t.load.users) for t in members))
     width = f" (95 % interval {found.low:.1f} to {found.high:.1f})" if np.isfinite(found.low) else ""
@@ -146,13 +163,25 @@ def _describe(
         )
     if np.isfinite(p) and p < DIFFER_P:
         result.evidence.append(f"these trials differ by more than chance (p = {p:.2g}), so the interval is wider")
+
+
+def _bracket(result: SweepVerdict, valid: list[TrialData], scale: float, low_loads: int, *, r0: bool) -> None:
+    """Whether loads lie on both sides of the knee. `r0`: whether the loads tell the response time without waiting."""
+    if not np.isfinite(result.knee_users):
+        result.knee_bracketed = False
+        result.evidence.append(
+            f"where the knee is, is not known: {valid[0].load.named} are limited already, so no load tells R0"
+        )
+        return
+    knee = result.knee_users * scale
     users = np.array(sorted({t.load.users_real for t in valid}))
     below, above = users[users <= BELOW * knee], users[users > knee]
     near = (users[users > knee].min() - users[users <= knee].max()) if len(above) and (users <= knee).any() else np.inf
-    law = "N/R0" if valid[0].load.model is LoadModel.WORK else "N/(Z+R0)"
+    law = ("N/(Z+R0)" if valid[0].load.alone_s else "N/R0") + " meets the maximum"
+    law, or_more = (law, "") if r0 else (f"{law}; no load tells R0", " or more")
     result.knee_bracketed = len(below) >= low_loads and len(above) >= MIN_PLATEAU
     result.evidence.append(
-        f"knee at {result.knee_users:.0f} {_who(valid)} ({law} meets the maximum): "
+        f"knee at {result.knee_users:.0f} {_who(valid)}{or_more} ({law}): "
         f"{counted(len(below), 'load')} below 0.8 of it, {len(above)} above"
         + (f", the nearest {near / scale:.0f} {_who(valid)} apart" if np.isfinite(near) else "")
     )

@@ -150,7 +150,7 @@ def _law_knee(valid: list[TrialData], scale: float, idle: dict[str, float] | Non
     if not limits:
         return float("nan"), ""
     limit, name = limits[0]
-    return knee_users(limit, valid[0].load.think_s, base_response(valid).response_s) / scale, name
+    return knee_users(limit, valid[0].load.alone_s, base_response(valid).response_s) / scale, name
 
 
 def _full(valid: list[TrialData]) -> list[str]:
@@ -188,7 +188,8 @@ def _over_plateau(valid: list[TrialData], tried: set[int], lost: set[int], judge
                   scale: float, idle: dict[str, float] | None) -> Step:  # fmt: skip
     """The knee is known by a measured throughput: spread the loads beyond it. What the law promises of other CPUs says
     nothing while one is full at every load."""
-    knee, found = judged.knee_users, judged.max_throughput
+    found = judged.max_throughput
+    knee = judged.knee_users if np.isfinite(judged.knee_users) else min(judged.plateau_users)  # no load tells: at most
     assert found is not None
     promised, name = _law_knee(valid, scale, idle)
     above = promised > PROMISED * knee and not _full(valid)

@@ -24,6 +24,7 @@ from ntier_analysis.verdict.outside import crowded
 from ntier_analysis.verdict.plateau import (
     LOW_LOADS,
     LOW_LOADS_SEARCHED,
+    highest,
     limited_levels,
     measure_plateau,
     plateau_members,
@@ -161,7 +162,7 @@ def _unlimited(result: SweepVerdict, valid: list[TrialData], base_s: float) -> N
         result.evidence.append(untold(top))
         return
     result.verdict = "none"
-    result.max_throughput = pooled([valid[-1]])[0]
+    result.max_throughput = pooled(highest(valid))[0]
     if top.model is LoadModel.WORK:  # by Little's law the same; how many workers pause is not always told
         law = "N/(Z+R0)" if top.paused_s else "N/R0"
         bound = top.throughput_per_s / (1 - top.lost(base_s))

@@ -2,9 +2,9 @@
 
     python analysis/bench/mutations.py [MODULE ...] [--tests FILE ...] [--part I/N] [--list]
 
-Mutates the modules of the verdict's rules in memory, one place at a time, and runs the tests that pass through the
-line. Prints each change that no test noticed, and how many some did. `--list`: only what would be changed. `--part`:
-only every N-th change, from the I-th.
+Mutates the modules of the verdict's rules (or others: `statistics.laws`) in memory, one place at a time, and runs the
+tests that pass through the line. Prints each change that no test noticed, and how many some did. `--list`: only what
+would be changed. `--part`: only every N-th change, from the I-th.
 
 An `if`, or the filter of a comprehension, no longer applies; of `a and b`, or `a or b`, each part is left out once. A
 comparison that none of these drops becomes its opposite (< becomes >=). Conditions in the text of a sentence are left
@@ -35,13 +35,16 @@ import ntier_analysis.verdict.store  # noqa: F401
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = "ntier_analysis.verdict"
-FOLDER = ROOT / "analysis/src" / PACKAGE.replace(".", "/")
-RULES = ("agreement", "arrivals", "base", "causes", "conditions", "context", "coverage", "disks", "exact", "load",
-         "lowest", "outside", "places", "plateau", "reasoning", "relief", "replicas", "saturation", "standstill",
-         "stops", "sweep", "trial", "visits", "without")  # fmt: skip
+PACKAGE = "ntier_analysis"
+FOLDER = ROOT / "analysis/src" / PACKAGE
+VERDICT = "verdict"
+RULES = ("agreement", "arrivals", "base", "causes", "conditions", "context", "coverage", "disks", "doubts", "exact",
+         "load", "lowest", "outside", "places", "plateau", "reasoning", "relief", "replicas", "saturation",
+         "standstill", "stops", "sweep", "tables", "trial", "visits", "without")  # fmt: skip
+"""Modules of ntier_analysis.verdict."""
 TESTS = ("test_saturation.py", "test_turns.py", "test_rules.py", "test_principles.py", "test_symptoms.py",
-         "test_load_models.py", "test_stops.py", "test_replicas.py", "test_second_reading.py")  # fmt: skip
+         "test_load_models.py", "test_stops.py", "test_replicas.py", "test_second_reading.py", "test_doubts.py",
+         "test_foreign_data.py", "test_threads.py", "test_plateau.py", "test_added_nodes.py")  # fmt: skip
 """Of analysis/tests/verdict: those that take seconds."""
 SAYS = {"_law", "_said", "_conflicts", "_imbalances", "_use_text", "_beside_stops", "_agreement", "_disagreement",
         "_holds", "_who", "_percent", "law", "named", "_loads"}  # fmt: skip
@@ -107,8 +110,17 @@ def statements(tree: ast.Module) -> dict[int, tuple[int, int]]:
     return lines
 
 
+def dotted(module: str) -> str:
+    """Below PACKAGE: a name alone is one of the verdict's rules."""
+    return module if "." in module else f"{VERDICT}.{module}"
+
+
+def path_of(module: str) -> Path:
+    return FOLDER / f"{dotted(module).replace('.', '/')}.py"
+
+
 def parsed(module: str) -> ast.Module:
-    return ast.parse((FOLDER / f"{module}.py").read_text())
+    return ast.parse(path_of(module).read_text())
 
 
 def choices(node: ast.AST) -> list[str]:
@@ -140,9 +152,10 @@ def mutated(m: Mutation) -> ast.Module:
     return ast.fix_missing_locations(tree)
 
 
-def forget_the_rules() -> None:
-    """Takes the modules of the rules, and all that hold something of them, out of those that are imported."""
-    gone = {name for name in sys.modules if name.startswith(PACKAGE)}
+def forget(packages: set[str]) -> None:
+    """Takes the modules of these packages, and all that hold something of them, out of those that are imported."""
+    below = tuple(f"{PACKAGE}.{package}" for package in packages)
+    gone = {name for name in sys.modules if name.startswith(below)}
     while True:
         more = {
             name
@@ -170,7 +183,7 @@ class Broken(importlib.abc.MetaPathFinder):
     """Loads one module with the change."""
 
     def __init__(self, m: Mutation) -> None:
-        self.name, self.path, self.tree = f"{PACKAGE}.{m.module}", str(FOLDER / f"{m.module}.py"), mutated(m)
+        self.name, self.path, self.tree = f"{PACKAGE}.{dotted(m.module)}", str(path_of(m.module)), mutated(m)
 
     def find_spec(self, name, path=None, target=None):
         if name != self.name:
@@ -185,9 +198,10 @@ class Broken(importlib.abc.MetaPathFinder):
 
 
 class Lines:
-    """A plug-in of pytest that notes which tests pass through which lines of the rules."""
+    """A plug-in of pytest that notes which tests pass through which lines of these modules."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: list[str]) -> None:
+        self.of = {str(path_of(module)): dotted(module) for module in modules}
         self.tests: dict[str, list[str]] = defaultdict(list)
 
     @pytest.hookimpl(hookwrapper=True)
@@ -200,13 +214,13 @@ class Lines:
             return inside
 
         def calls(frame, event, argument):
-            return inside if frame.f_code.co_filename.startswith(str(FOLDER)) else None
+            return inside if frame.f_code.co_filename in self.of else None
 
         sys.settrace(calls)
         yield
         sys.settrace(None)
         for path, line in seen:
-            self.tests[f"{Path(path).stem}:{line}"].append(item.nodeid)
+            self.tests[f"{self.of[path]}:{line}"].append(item.nodeid)
 
 
 def run(tests: list[str], plugins: list[object]) -> int:
@@ -229,13 +243,14 @@ def apart(work) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def passing(tests: list[str]) -> dict[str, list[str]]:
-    """`module:line` -> tests that pass through it. Ends the program if one of the tests fails as things are."""
+def passing(tests: list[str], modules: list[str]) -> dict[str, list[str]]:
+    """`module:line` -> tests that pass through it, of these modules. Ends the program if one of the tests fails as
+    things are."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "lines.json"
 
         def work() -> int:
-            lines = Lines()
+            lines = Lines(modules)
             code = run(tests, [lines])
             path.write_text(json.dumps(lines.tests))
             return code
@@ -252,7 +267,7 @@ def tests_of(m: Mutation, through: dict[str, list[str]]) -> list[str]:
         for test in tests:
             length[test] += 1
     first, last = m.lines
-    some = {test for line in range(first, last + 1) for test in through.get(f"{m.module}:{line}", [])}
+    some = {test for line in range(first, last + 1) for test in through.get(f"{dotted(m.module)}:{line}", [])}
     return sorted(some, key=lambda test: (length[test], test))
 
 
@@ -266,10 +281,16 @@ def noticed(m: Mutation, tests: list[str]) -> bool:
     return bool(tests) and apart(work) != 0
 
 
+def default_tests(packages: set[str]) -> list[str]:
+    """Those of the verdict, and the folders of other packages."""
+    others = [f"analysis/tests/{package}" for package in sorted(packages - {VERDICT})]
+    return [*others, *(f"analysis/tests/verdict/{t}" for t in TESTS)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("modules", nargs="*", default=RULES, help="of ntier_analysis/verdict; default: all rules")
-    parser.add_argument("--tests", nargs="+", default=[f"analysis/tests/verdict/{t}" for t in TESTS])
+    parser.add_argument("modules", nargs="*", default=RULES, help="default: all rules of the verdict")
+    parser.add_argument("--tests", nargs="+")
     parser.add_argument("--part", default="1/1", metavar="I/N")
     parser.add_argument("--list", action="store_true", help="only list what would be changed")
     given = parser.parse_args()
@@ -279,8 +300,9 @@ def main() -> None:
         print("\n".join(m.name for m in every))
         return
     os.chdir(ROOT)
-    forget_the_rules()
-    through = passing(given.tests)
+    packages = {dotted(module).partition(".")[0] for module in given.modules}
+    forget(packages)
+    through = passing(given.tests or default_tests(packages), given.modules)
     counts = []
     for module in given.modules:
         some = [m for m in every if m.module == module]

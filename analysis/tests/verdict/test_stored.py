@@ -281,7 +281,7 @@ def test_the_version_changes_with_any_rule(tmp_path, monkeypatch):
 
 
 def test_no_module_that_judges_is_left_out():
-    """All of `verdict` and `statistics` that judging imports, directly or not, is in the digest."""
+    """All of `verdict`, `statistics` and `validity` that judging imports, directly or not, is in the digest."""
     found, todo = set(), {"ntier_analysis.verdict.tables"}
     while todo:
         name = todo.pop()
@@ -292,7 +292,8 @@ def test_no_module_that_judges_is_left_out():
         tree = ast.walk(ast.parse(path.read_text()))
         todo |= {n.module for n in tree if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("ntier_")}
     rules = {f"ntier_analysis.{p.parent.name}.{p.stem}" for p in rule_files()}
-    judging = {n for n in found if n.split(".")[1] in ("verdict", "statistics")} - {"ntier_analysis.verdict.stored"}
+    packages = ("verdict", "statistics", "validity")
+    judging = {n for n in found if n.split(".")[1] in packages} - {"ntier_analysis.verdict.stored"}
     assert judging <= rules
     assert len(judging) > 8
 

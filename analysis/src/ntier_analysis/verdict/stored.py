@@ -21,16 +21,19 @@ _NO_RULES = {
 }
 """Modules that no stored verdict depends on: they read, plan, compare or predict. What other sweeps of the store say
 (replicas, settings) is added when a verdict is read."""
+_CHECKS = ("lines.py", "loads.py", "registry.py", "sweep.py")
+"""Modules of `validity` that decide the checks of a sweep, and by them whether it was cold."""
 
 
 def rule_files() -> list[Path]:
-    """The source files that decide a verdict, in order of their names."""
-    return [
+    """The source files that decide a verdict, in order of their folders and names."""
+    rules = [
         path
         for folder, others in _NO_RULES.items()
         for path in sorted((_PACKAGE / folder).glob("*.py"))
         if path.name not in others
     ]
+    return [*rules, *(_PACKAGE / "validity" / name for name in _CHECKS)]
 
 
 @cache

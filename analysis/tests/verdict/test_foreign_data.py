@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.statistics.share import saturation_share
 from ntier_analysis.verdict.agreement import combine
 from ntier_analysis.verdict.data import SweepVerdict
@@ -12,6 +13,7 @@ from ntier_analysis.verdict.load import Bottleneck, Verdict
 from ntier_analysis.verdict.lowest import full_throughout
 from ntier_analysis.verdict.saturation import THRESHOLDS
 from ntier_analysis.verdict.sweep import judge_sweep
+from ntier_analysis.verdict.tables import unless_cold
 
 from .test_load_models import arrivals
 from .test_principles import CELLS, NODES, RUN_S, disk, limited, named, resource, trial
@@ -169,3 +171,19 @@ def test_a_tier_whose_nodes_are_named_in_turn_has_them_all():
     assert result.bottlenecks[0].nodes == ("db1", "db2", "db3")
     result.bottlenecks = [replace(result.bottlenecks[0], nodes=())]
     assert full_throughout(result, [trial(30, 4.3, 0.02)]) == []
+
+
+def test_a_cpu_that_was_sampled_seldom_is_told_with_its_own_interval():
+    some = [resource("web1"), resource("app1"), resource("middleware1"), replace(resource("db1"), interval_s=15.0)]
+    found = judge_sweep("s", "1/1/1/1M", [replace(trial(n, 20.0, n / 20 - 7), saturations=some) for n in (200, 300)])
+    assert said(found, "db1 cpu was sampled every 15.0 s")
+
+
+@pytest.mark.parametrize(("pct", "verdict"), [(-30.0, "unknown"), (-10.0, "hidden")])
+def test_what_is_hidden_while_the_system_warms_up_need_not_be_later(pct, verdict):
+    """The runs' first tenth lies 30 % below their rest."""
+    found = judge_sweep("s", "1/1/1/1M", [trial(n, min(20.0, n / 7.02), n / min(20.0, n / 7.02) - 7)
+                                          for n in (30, 60, 200, 250, 300)])  # fmt: skip
+    assert found.verdict == "hidden"
+    begun = Check(id="S2.sweep", title="", required=False, outcome=Outcome.FAIL, value=pct, reason="", detail="")
+    assert unless_cold(found, [begun]).verdict == verdict

@@ -120,13 +120,13 @@ def judge(
 
 
 def unless_cold(judged: SweepVerdict, checks: list[Check]) -> SweepVerdict:
-    """A resource that is short while the system warms up limits nothing later. So no bottleneck is named if the runs
-    begin with a quarter less throughput than they go on with. Loads that do not settle in the run say nothing of that:
-    an answer takes most of it, so that few come at first."""
+    """A resource that is short while the system warms up limits nothing later, measured or not. So no bottleneck is
+    named, and none is called hidden, if the runs begin with a quarter less throughput than they go on with. Loads that
+    do not settle in the run say nothing of that: an answer takes most of it, so that few come at first."""
     begun = next(c for c in checks if c.id == "S2.sweep")
     valid = sum(load.valid for load, _ in judged.trials)
     cold = begun.outcome is Outcome.FAIL and (begun.value or 0.0) <= COLD_PCT and valid >= COLD_TRIALS
-    if not cold or not judged.bottlenecks:
+    if not cold or not (judged.bottlenecks or judged.verdict == "hidden"):
         return judged
     advice = ["give the system more time to warm up (PHASES=standard), and repeat the sweep", *judged.next]
     return replace(judged, verdict="unknown", kind="", bottlenecks=[], migration=[], next=advice)

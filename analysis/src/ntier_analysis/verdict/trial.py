@@ -155,11 +155,10 @@ def _without_cause(
     if perhaps:
         evidence += [f"{s.name}: {Room.PERHAPS.value}; sample its queue" for s in perhaps]
         return Verdict("unknown", evidence=evidence, lost=lost)
-    coarse = [s.name for s in found if s.resource == "cpu" and s.interval_s > COARSE_S]
+    coarse = [s for s in found if s.resource == "cpu" and s.interval_s > COARSE_S]
     if coarse:
-        evidence.append(
-            f"{coarse[0]} was sampled every {found[0].interval_s:.1f} s only: sample finer to see short turns"
-        )
+        how = f"every {coarse[0].interval_s:.1f} s only"
+        evidence.append(f"{coarse[0].name} was sampled {how}: sample finer to see short turns")
     # workers who never think all wait at times, for whatever a unit of work consists of: that is no stop
     stopped = stops is Stops.SEEN or (stops is Stops.UNTOLD and lost >= HIDDEN)
     if stopped and load.model is not LoadModel.WORK:

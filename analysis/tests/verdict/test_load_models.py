@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.verdict.data import TrialData
+from ntier_analysis.verdict.reasoning import untold
 from ntier_analysis.verdict.sweep import judge_sweep
+from ntier_analysis.verdict.trial import judge_trial
 
 from .test_principles import CELLS, NODES, load, named, resource, trial
 
@@ -199,6 +201,15 @@ def test_work_is_hidden_only_if_throughput_is_level_and_nothing_is_used_by_half(
     assert growing.verdict == "unknown"
 
 
+@pytest.mark.parametrize(("name", "verdict"), [("disk", "unknown"), ("network", "unknown"), ("pool", "hidden")])
+def test_work_is_not_hidden_while_any_station_explains_that_its_throughput_levels_off(name, verdict):
+    """It grows by 0.25, and the disk is used 78 %: balanced stations used so much grow by 0.22 or more. The places of a
+    pool are no station: those who hold them wait elsewhere."""
+    loads = ((4, 39), (16, 55), (64, 78))
+    trials = [working(n, 10 * (n / 4) ** 0.25, resource("db1", mean=m, name=name), resource("db1")) for n, m in loads]
+    assert swept(trials).verdict == verdict
+
+
 @pytest.mark.parametrize(
     ("x", "response_s", "more", "verdict"),
     [
@@ -234,3 +245,15 @@ def test_users_whose_think_time_is_not_known_have_no_verdict():
     found = swept([trial(n, 20.0, 3.0, FULL, think_s=float("nan")) for n in (200, 300)])
     assert (found.verdict, found.bottlenecks) == ("unknown", [])
     assert any("think time is not known" in text for text in found.evidence)
+
+
+@pytest.mark.parametrize("model", LoadModel)
+def test_a_trial_without_an_answer_is_not_limited_by_nothing(model):
+    think_s = 7.0 if model is LoadModel.CLOSED else 0.0
+    silent = replace(load(500, 1.0, float("nan"), think_s), throughput_per_s=0.0, rates=None, model=model)
+    found = judge_trial(silent, CALM, NODES, 0.0)
+    assert (found.verdict, found.evidence) == ("unknown", [untold(silent)])
+    assert untold(silent).startswith("nothing is known to have been completed")
+    if model is not LoadModel.OPEN:
+        untimed = judge_trial(replace(silent, throughput_per_s=60.0), CALM, NODES, 0.05)
+        assert (untimed.verdict, untimed.evidence) == ("unknown", ["the response time is not known"])

@@ -12,12 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.verdict.causes import SOFT
 from ntier_analysis.verdict.data import TrialData
 from ntier_analysis.verdict.load import COUNTS, Load
 from ntier_analysis.verdict.saturation import Saturation
 
 SURE = 2.0
 """Standard errors that the growth of a backlog must be from 0 to count."""
+MAY_GROW = 3 * COUNTS
+"""Share of what is offered by which a backlog must surely not grow (SURE standard errors above what it grew by) for all
+to be completed. At COUNTS few served rates would be known to be: the level of a backlog that does not grow goes up and
+down, and the error, which takes its steps for independent, is too large for it."""
 PROPORTIONAL, CHANCE = 0.05, 3.0
 """Share by which offered rates may miss k x factor, or k / factor, for the factor to be what sets them; and standard
 errors of a Poisson number beside."""
@@ -25,7 +30,7 @@ ALL_BUSY = 0.9
 """Share of the workers of an open load's driver that wait for an answer, from which on they may hold back arrivals."""
 LEVEL, IDLE_PCT = 0.3, 50.0
 """If workers without think time use the busiest station by U, throughput grows with their number by d ln X / d ln N of
-1 - U or more (balanced stations, exact). So if it grows by less than 0.3 and nothing measured is used by half,
+1 - U or more (balanced stations, exact). So if it grows by less than 0.3 and no measured station is used by half,
 something that is not measured limits."""
 
 
@@ -87,6 +92,10 @@ def _falls(loads: list[Load]) -> bool:
 
 def untold(load: Load) -> str:
     """Why the load cannot be judged at all; '' if it can."""
+    if not load.throughput_per_s > 0:
+        return "nothing is known to have been completed, so no response time is known"
+    if load.model is not LoadModel.OPEN and not np.isfinite(load.response_s):
+        return "the response time is not known"
     if load.model is LoadModel.CLOSED and not np.isfinite(load.think_s):
         return "the users' think time is not known, so N/(Z+R) is unknown"
     if load.model is not LoadModel.OPEN:
@@ -98,6 +107,11 @@ def untold(load: Load) -> str:
     if share >= COUNTS and not load.growth_per_s >= SURE * error:
         known = f"s.e. {error:.2f}; run longer" if np.isfinite(error) else "with an error that is not known"
         return f"whether the backlog grows is not known: it grew by {load.growth_per_s:.2f} each second, {known}"
+    if share < COUNTS and load.growth_per_s + SURE * error >= MAY_GROW * load.offered_per_s > 0:
+        return (
+            f"whether the backlog grows is not known: of {load.offered_per_s:.1f}/s offered it grew by "
+            f"{load.growth_per_s:.2f} each second, s.e. {error:.2f}; run longer"
+        )
     if share < COUNTS and load.users_real > 1 and ALL_BUSY * load.users_real <= load.pending <= load.users_real:
         return (
             f"{load.pending} of the driver's {load.users_real:g} workers waited for an answer at the end: they may "
@@ -128,10 +142,11 @@ def law(load: Load, base_s: float, lost: float) -> str:
 
 
 def not_hidden(load: Load, found: list[Saturation], growth: float | None) -> str:
-    """Why work that nothing measured limits need not be limited by something hidden; '' if it must be."""
+    """Why work that nothing measured limits need not be limited by something hidden; '' if it must be. `found`: all
+    that may be a station of the workers (no disk that serves many at a time)."""
     if load.model is not LoadModel.WORK:
         return ""
-    busiest = max((s.utilization_mean_pct for s in found if s.resource == "cpu"), default=0.0)
+    busiest = max((s.utilization_mean_pct for s in found if s.share.n and s.resource not in SOFT), default=0.0)
     if growth is not None and growth <= LEVEL and busiest <= IDLE_PCT:
         return ""
     return (

@@ -29,7 +29,7 @@ def arrivals(offered, *more, served=None, error=0.1, pending=3, workers=500.0, *
     """A load that offers so many interactions per second to a system that completes CAPACITY at most."""
     served = min(offered, CAPACITY) if served is None else served
     made = load(round(workers), served, 0.1)
-    more = more or (FULL if offered > CAPACITY else resource("db1", mean=90 * offered / CAPACITY),)
+    more = more or (FULL if offered > CAPACITY else resource("db1", mean=100 * offered / CAPACITY),)
     at = replace(
         made, trial=f"o{offered:05.1f}", model=LoadModel.OPEN, think_s=0.0, pending=pending, growth_error_per_s=error,
         **{"factor": "arrivals_per_s", "unit": "/s", "value": offered, "offered_per_s": offered,
@@ -95,6 +95,44 @@ def test_arrivals_that_pile_up_with_nothing_saturated_are_hidden_however_few_wor
     """How many users wait is no property of arrivals, so no model of users explains it."""
     found = swept([arrivals(10.0), arrivals(30.0, resource("db1", mean=85.0), workers=1.0)])
     assert (found.verdict, named(found)) == ("hidden", [])
+
+
+def before(x, app=4.1, db=1.0):
+    """A low rate; the application needs 41 ms of each interaction: it could complete 24.4/s."""
+    return arrivals(x, resource("app1", mean=app * x), resource("db1", mean=db * x))
+
+
+@pytest.mark.parametrize(("offered", "served", "verdict"), [(24.0, 20.0, "unknown"), (30.0, 24.0, "single")])
+def test_of_arrivals_a_full_cpu_may_work_for_what_piles_up_behind_it(offered, served, verdict):
+    """It is used 98 %. If a lock behind it completes 20/s, these need 82 %, and more of it brings nothing."""
+    app = resource("app1", np.arange(CELLS) % 50 < 48, 98)
+    found = swept([before(5.0), before(10.0), *(arrivals(offered + i, app, served=served) for i in (0.0, 0.1, 0.2))])
+    assert (found.verdict, named(found)) == (verdict, [("app", "cpu")] if verdict == "single" else [])
+
+
+@pytest.mark.parametrize(
+    ("offered", "share", "low", "verdict"),
+    [
+        (24.0, 0.9, 4.1, [("db", "cpu")]),
+        (30.0, 1.0, 4.1, [("db", "cpu")]),
+        (30.0, 1.0, 4.5, []),
+        (30.0, 1.0, 4.8, [("app", "cpu"), ("db", "cpu")]),
+    ],
+)
+def test_of_arrivals_what_lies_before_a_full_resource_works_for_all_that_come(offered, share, low, verdict):
+    """The database completes 20/s, for which the application needs 82, 90 or 96 %, though it is used all of its time.
+    At 90 % it is not known: work may cost so much more at high load."""
+    app = resource("app1", np.arange(CELLS) % 50 < 50 * share, 98 if share < 1 else 100)
+    beyond = (arrivals(offered + i, app, FULL, served=20.0) for i in (0.0, 0.1, 0.2))
+    found = swept([before(5.0, low, 5.0), before(10.0, low, 5.0), *beyond])
+    assert named(found) == verdict
+
+
+@pytest.mark.parametrize(("error", "verdict"), [(4.0, "unknown"), (1.3, "none")])
+def test_a_backlog_that_may_grow_by_much_is_not_known_to_be_none(error, verdict):
+    """It grew by 0.2/s of 20. With an error of 4 it may grow by 8.2/s, with 1.3 by 2.8."""
+    found = swept([arrivals(10.0), arrivals(20.0, growth_per_s=0.2, error=error)])
+    assert found.verdict == verdict
 
 
 # ---- a factor that is no load --------------------------------------------------------------------------------------

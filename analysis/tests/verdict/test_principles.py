@@ -102,6 +102,14 @@ def test_two_take_turns_only_if_more_of_either_would_bring_something(used, verdi
     assert (found.verdict, named(found)[:1]) == (verdict, [] if verdict == "unknown" else [("app", "cpu")])
 
 
+def test_of_two_that_are_full_the_one_without_room_is_named():
+    """The application reads saturated in more samples, and is used 91 %; the database is used 99 %."""
+    at = np.arange(CELLS)
+    found = limited(resource("app1", at % 10 < 9, 91), resource("db1", at % 20 < 17, 99))
+    assert any("app1 cpu has room" in text for _, v in found.trials for text in v.evidence)
+    assert (found.verdict, named(found)) == ("single", [("db", "cpu")])
+
+
 def test_nothing_is_hidden_while_something_measured_may_be_full():
     """A mean of 86 % that swings between 60 and 100 % for many seconds may be one of 90 %: the run is too short."""
     swings = np.where(np.arange(CELLS) % 300 < 195, 100.0, 60.0)

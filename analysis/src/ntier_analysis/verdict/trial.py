@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +12,7 @@ from ntier_analysis.statistics.laws import asymptote
 from ntier_analysis.verdict.causes import ALTERNATING_LIFT, EXPLAINS, FULL, SOFT, Causes, causes, relation, surges
 from ntier_analysis.verdict.context import NO_CONTEXT, NO_ROOM_PCT, Context
 from ntier_analysis.verdict.coverage import NO_GAPS, SURE_GAIN, covered
-from ntier_analysis.verdict.disks import Room
+from ntier_analysis.verdict.disks import OUTGROWN_PCT, Room
 from ntier_analysis.verdict.exact import as_expected
 from ntier_analysis.verdict.load import COUNTS, Bottleneck, Load, Verdict, depth, is_server
 from ntier_analysis.verdict.moves import moves
@@ -252,7 +252,12 @@ def _with_causes(
         evidence += [f"{s.name}: {Room.PERHAPS.value}; the named resources explain only a part" for s in perhaps]
         return Verdict("unknown", evidence=evidence, lost=lost)
     groups = _grouped(named)
-    leader = max(groups, key=lambda g: _mean_share(groups[g]))
+    pairs = {
+        (a, b): _relation(groups[a], groups[b], load, context, seen.in_turn) for a, b in combinations(sorted(groups), 2)
+    }
+    # what has room beside another does not lead, however often it reads saturated; the fullest never has
+    roomy = {pair.roomy for pair in pairs.values()}
+    leader = max([g for g in groups if g not in roomy] or groups, key=lambda g: _mean_share(groups[g]))
     evidence += _imbalances(groups, found)
     if leader[1] in SOFT:
         evidence.append(
@@ -260,14 +265,13 @@ def _with_causes(
             "throughput stays, the cause lies deeper and no collector sees it"
         )
     chosen, kind = [leader], "stable"
-    for first, second in combinations(sorted(groups), 2):
-        found_kind, text = _relation(groups[first], groups[second], load, context, seen.in_turn)
-        evidence += [text] if text else []
-        if found_kind == UNTOLD and leader in (first, second):
+    for both, pair in pairs.items():
+        evidence += [pair.text] if pair.text else []
+        if pair.kind == UNTOLD and leader in both:
             return Verdict("unknown", evidence=evidence, lost=lost)
-        if found_kind and leader in (first, second):
-            chosen += [g for g in (first, second) if g not in chosen]
-            kind = found_kind
+        if pair.kind and leader in both:
+            chosen += [g for g in both if g not in chosen]
+            kind = pair.kind
     if kind == "alternating":
         evidence += [f"saturation moved from {m.first} to {m.second} {counted(m.times, 'time')}" for m in moves(named)]
     missing = unmeasured(found, nodes)
@@ -290,10 +294,11 @@ def _with_causes(
 
 
 def _works_ahead(load: Load, named: list[Saturation], context: Context) -> str:
-    """Why CPUs that are full need not limit while answers do not account for the users: they are used more than what is
-    completed needs (utilization law), so they work for requests that pile up, perhaps behind something deeper. '' if
-    one of the named is no such CPU."""
-    if load.model is not LoadModel.CLOSED or load.unmet < COUNTS:
+    """Why CPUs that are full need not limit while requests pile up, that is, while answers do not account for the
+    users, or a backlog grows: they are used more than what is completed needs (utilization law), so they work for
+    requests that pile up, perhaps behind something deeper. '' if one of the named is no such CPU."""
+    piling = load.lost(0.0) if load.model is LoadModel.OPEN else load.unmet
+    if load.model is LoadModel.WORK or piling < COUNTS:
         return ""
     for s in named:
         used, needed = context.used_pct.get(s.key, 0.0), context.needed_pct.get(s.key, 100.0)
@@ -356,48 +361,70 @@ def _bottleneck(group: list[Saturation], more: list[Saturation]) -> Bottleneck:
     )
 
 
-def _relation(
-    a: list[Saturation], b: list[Saturation], load: Load, context: Context, turns: frozenset[Group]
-) -> tuple[str, str]:
-    """`simultaneous`, `alternating`, UNTOLD or '' with a sentence."""
+@dataclass(frozen=True)
+class _Pair:
+    """`kind`: `simultaneous`, `alternating`, UNTOLD or ''; `roomy`: the one that has room beside the other."""
+
+    kind: str = ""
+    text: str = ""
+    roomy: Group | None = None
+
+
+def _relation(a: list[Saturation], b: list[Saturation], load: Load, context: Context, turns: frozenset[Group]) -> _Pair:
     first, second = (max(g, key=lambda s: s.share.value) for g in (a, b))
     found = relation(first, second, load)
     if np.isnan(found.lift):
         if min(first.share.value, second.share.value) < FULL:
-            return "", ""
-        return UNTOLD, f"{first.name} and {second.name} are both full, in too few samples to tell whether both limit"
+            return _Pair()
+        text = f"{first.name} and {second.name} are both full, in too few samples to tell whether both limit"
+        return _Pair(UNTOLD, text)
     text = (
         f"{first.name} and {second.name}: saturated together in {100 * found.joint:.0f} %, at least one in "
         f"{100 * found.union:.0f} % of the run; lift {found.lift:.2f}"
     )
     if {first.group, second.group} <= turns:
-        return "alternating", text
+        return _Pair("alternating", text)
     smaller = min(first.share.value, second.share.value)
     together = found.lift > ALTERNATING_LIFT and found.joint >= smaller / 2 and smaller >= FULL
     if not together:
-        return "", text
+        return _Pair("", text)
     use = {first.key: _mean_use(a, context), second.key: _mean_use(b, context)}
-    for s, other in ((first, second), (second, first)):
+    ahead = {}
+    for s, other, group in ((first, second, a), (second, first, b)):
         if s.resource in SOFT and other.resource not in SOFT:
             use[s.key] = 100.0  # places are taken, not used: no law of utilization says what room a full pool has
+        needed = _needed(group, context)
+        before = depth(s.tier, context.order) < depth(other.tier, context.order)
+        # arrivals go on, whatever is completed: what lies before the other works for all of them
+        if load.model is LoadModel.OPEN and before and s.resource not in SOFT and needed < use[s.key]:
+            use[s.key] = ahead[s.key] = needed
     low, high = sorted((first, second), key=lambda s: use[s.key])
     used = sorted(use.values())
     # Relieving the fuller one alone gains no more than this (utilization law).
     gain = used[1] / used[0] - 1 if used[0] > 0 else float("inf")
     text += f"; {high.name} is used {used[1]:.0f} %, {low.name} {used[0]:.0f} %"
+    text += " by what is completed" if low.key in ahead else ""
     # What lies before the fuller one, and keeps up, works for requests that pile up behind it, too: it has more room.
     keeps_up = depth(low.tier, context.order) < depth(high.tier, context.order) and low.share.value < NO_GAPS
     piled = load.piled_up if keeps_up else 0.0
     if (1 + gain) * (1 + piled) - 1 <= COUNTS:
-        return "simultaneous", text
+        return _Pair("simultaneous", text)
     most = max((context.most_pct.get(s.key, 0.0) for s in (a if low is first else b)), default=0.0)
+    most = min(most, ahead.get(low.key, most))
     least = used[1] / min(most, used[1]) - 1 if most > 0 else gain
-    if min(gain, least) < SURE_GAIN:  # short runs show two that limit alike used 99 and 93 %
+    sure = OUTGROWN_PCT / 100 - 1 if low.key in ahead else SURE_GAIN
+    if min(gain, least) < sure:  # short runs show two that limit alike used 99 and 93 %
         more = f", or {100 * piled:.1f} % more when requests no longer pile up" if piled > 0 else ""
         if least < gain:
             more += f", or {100 * max(0.0, least):.1f} % by the interval of the use of {low.name}"
-        return UNTOLD, f"{text}: more of {high.name} alone could bring {100 * gain:.1f} %{more}, so both may limit"
-    return "", f"{text}: {low.name} has room"
+        text += f": more of {high.name} alone could bring {100 * gain:.1f} %{more}, so both may limit"
+        return _Pair(UNTOLD, text)
+    return _Pair("", f"{text}: {low.name} has room", low.group)
+
+
+def _needed(group: list[Saturation], context: Context) -> float:
+    """Mean use of CPUs that what is completed needs, %; infinite if it is not known of all of them."""
+    return float(np.mean([context.needed_pct.get(s.key, np.inf) for s in group]))
 
 
 def _mean_use(group: list[Saturation], context: Context) -> float:

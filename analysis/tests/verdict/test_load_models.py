@@ -123,9 +123,10 @@ def test_of_arrivals_what_lies_before_a_full_resource_works_for_all_that_come(of
     """The database completes 20/s, for which the application needs 82, 90 or 96 %, though it is used all of its time.
     At 90 % it is not known: work may cost so much more at high load."""
     app = resource("app1", np.arange(CELLS) % 50 < 50 * share, 98 if share < 1 else 100)
-    beyond = (arrivals(offered + i, app, FULL, served=20.0) for i in (0.0, 0.1, 0.2))
+    beyond = [arrivals(offered + i, app, FULL, served=20.0) for i in (0.0, 0.1, 0.2)]
     found = swept([before(5.0, low, 5.0), before(10.0, low, 5.0), *beyond])
     assert named(found) == verdict
+    assert swept(beyond).verdict == "unknown", "no lower load tells what is completed needs"
 
 
 @pytest.mark.parametrize(("error", "verdict"), [(4.0, "unknown"), (1.3, "none")])

@@ -6,7 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.verdict.context import Context
 from ntier_analysis.verdict.data import TrialData
+from ntier_analysis.verdict.disks import Disk, Room
 from ntier_analysis.verdict.reasoning import untold
 from ntier_analysis.verdict.sweep import judge_sweep
 from ntier_analysis.verdict.trial import judge_trial
@@ -129,6 +131,15 @@ def test_of_arrivals_what_lies_before_a_full_resource_works_for_all_that_come(of
     assert swept(beyond).verdict == "unknown", "no lower load tells what is completed needs"
 
 
+def test_of_arrivals_what_lies_behind_a_full_resource_works_only_for_what_comes_through():
+    """The application passes on the 20/s that it completes. They need 82 % of the database by its use at low load; it
+    is used all of its time, so they cost more now."""
+    app = resource("app1", np.ones(CELLS), 100)
+    beyond = [arrivals(30.0 + i, app, FULL, served=20.0) for i in (0.0, 0.1, 0.2)]
+    found = swept([before(5.0, 5.0, 4.1), before(10.0, 5.0, 4.1), *beyond])
+    assert named(found) == [("app", "cpu"), ("db", "cpu")]
+
+
 @pytest.mark.parametrize(("error", "verdict"), [(4.0, "unknown"), (1.3, "none")])
 def test_a_backlog_that_may_grow_by_much_is_not_known_to_be_none(error, verdict):
     """It grew by 0.2/s of 20. With an error of 4 it may grow by 8.2/s, with 1.3 by 2.8."""
@@ -247,6 +258,15 @@ def test_work_is_not_hidden_while_any_station_explains_that_its_throughput_level
     loads = ((4, 39), (16, 55), (64, 78))
     trials = [working(n, 10 * (n / 4) ** 0.25, resource("db1", mean=m, name=name), resource("db1")) for n, m in loads]
     assert swept(trials).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("room", "verdict"), [(Room.NONE, "unknown"), (Room.PERHAPS, "unknown"), (Room.SOME, "hidden")]
+)
+def test_a_disk_that_is_known_to_have_room_explains_no_waiting_of_workers(room, verdict):
+    at = working(64, 20.0, resource("db1", mean=78, name="disk"), resource("db1"))
+    known = Context(disks={("db1", "disk", ""): Disk(room, "")}, growth={at.load.trial: 0.25})
+    assert judge_trial(at.load, at.saturations, at.nodes, 0.4, known).verdict == verdict
 
 
 @pytest.mark.parametrize(

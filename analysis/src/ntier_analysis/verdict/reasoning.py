@@ -143,7 +143,7 @@ def law(load: Load, base_s: float, lost: float) -> str:
 
 def not_hidden(load: Load, found: list[Saturation], growth: float | None) -> str:
     """Why work that nothing measured limits need not be limited by something hidden; '' if it must be. `found`: all
-    that may be a station of the workers (no disk that serves many at a time)."""
+    that may be a station of the workers (no disk that is known to have room)."""
     if load.model is not LoadModel.WORK:
         return ""
     busiest = max((s.utilization_mean_pct for s in found if s.share.n and s.resource not in SOFT), default=0.0)

@@ -166,7 +166,8 @@ def _without_cause(
     if not context.levels_off:
         evidence.append("no other load shows whether this response time is service or waiting")
         return Verdict("unknown", evidence=evidence, lost=lost)
-    if why := not_hidden(load, [s for s in found if not _is_wide(s, context)], context.growth.get(load.trial)):
+    roomy = {key for key, disk in context.disks.items() if disk.room is Room.SOME}
+    if why := not_hidden(load, [s for s in found if s.key not in roomy], context.growth.get(load.trial)):
         return Verdict("unknown", evidence=[*evidence, why], lost=lost)
     growth = context.growth.get(load.trial, 0.0)
     # a backlog that surely grows is a limit, however slowly it does
@@ -206,12 +207,8 @@ def _may_be_full(s: Saturation, load: Load, context: Context) -> bool:
 
 def _has_room(s: Saturation, context: Context) -> bool:
     """Whether it is known that its utilization says nothing of its room."""
-    return _is_wide(s, context) or context.is_full_anyway(s)
-
-
-def _is_wide(s: Saturation, context: Context) -> bool:
-    """Whether it is a disk that serves several at a time."""
-    return s.key in context.disks and context.disks[s.key].room in (Room.SOME, Room.PERHAPS)
+    wide = s.key in context.disks and context.disks[s.key].room in (Room.SOME, Room.PERHAPS)
+    return wide or context.is_full_anyway(s)
 
 
 def _use_text(s: Saturation) -> str:

@@ -53,10 +53,6 @@ class Recovery:
     pairs: int = 0
     late: Ratio | None = None
 
-    @property
-    def is_late(self) -> bool:
-        return self.outcome == LATE
-
 
 def recoveries(trials: pd.DataFrame, from_above: pd.DataFrame) -> list[Recovery]:
     """One per load and number of users before, ascending. Frames as the store's tables `trials` and `from_above`."""
@@ -158,9 +154,18 @@ def sentences(found: list[Recovery], topology: str) -> list[str]:
     said = []
     for above in sorted({r.above for r in found}):
         mine = [r for r in found if r.above == above]
-        late = [f"; at {r.users:,} late, in the second half of the run: {share(r.late)}" for r in mine if r.is_late]
-        said.append(f"{topology} {_said(mine)}{''.join(late)}.")
+        late, others = ([r for r in mine if (r.outcome == LATE) == so] for so in (True, False))
+        if others:
+            clauses = [_said(others), *(f"at {r.users:,} it comes back late: {_halves(r)}" for r in late)]
+        else:
+            first = f"comes back late at {late[0].users:,} users after {above:,}: {_halves(late[0])}"
+            clauses = [first, *(f"so it does at {r.users:,}: {_halves(r)}" for r in late[1:])]
+        said.append(f"{topology} {'; '.join(clauses)}.")
     return said
+
+
+def _halves(late: Recovery) -> str:
+    return f"{share(late.ratio)} of its throughput over the whole run, {share(late.late)} in its second half"
 
 
 def _said(mine: list[Recovery]) -> str:
@@ -191,6 +196,8 @@ def _to_decide(open_: list[Recovery]) -> str:
     """What narrows the intervals. Three repetitions do where trials are as alike as usual; after them a system is slow
     to come back, or its trials differ more: then longer runs tell more than the same again."""
     pairs = min(r.pairs for r in open_)
+    if not pairs:
+        return "; ".join(dict.fromkeys(r.basis for r in open_ if not r.pairs))
     if pairs < ENOUGH:
         return f"repeat them (REPS={ENOUGH})"
     return f"measure them longer (PHASES=standard) or more often (REPS={2 * pairs})"

@@ -201,8 +201,18 @@ def test_who_is_back_in_the_second_half_of_the_run_comes_back_late(above, late, 
     (found,) = recoveries(reset, came.assign(**half))
     assert found.outcome == outcome, found
     (said,) = sentences([found], "1/1/1/1M")
-    assert ("; at 2,000 late, in the second half of the run: " in said) == (outcome == LATE)
+    assert said.startswith("1/1/1/1M comes back late at 2,000 users after 8,000: 0.") == (outcome == LATE)
     assert ("in the second half of the run " in found.basis) == (outcome == LATE or len(above) == 1)
+
+
+def test_of_several_loads_each_outcome_has_its_own_clause():
+    reset = pd.concat([rows([50, 51, 50], 1000), rows([100, 102, 99])])
+    late = {"late_throughput_per_s": [50, 51, 50], "late_throughput_high_per_s": [53, 54, 53]}
+    came = [rows([35, 36, 35], 1000, 8000, first_s=60.0).assign(**late), rows([31, 32, 31], 2000, 8000, first_s=60.0)]
+    (said,) = sentences(recoveries(reset, pd.concat(came)), "1/1/1/1M")
+    assert said.startswith("1/1/1/1M does not come back at 2,000 users after 8,000: 0.31 [0.")
+    assert "; at 1,000 it comes back late: 0.70 [0." in said
+    assert said.endswith("in its second half.")
 
 
 def test_two_pairs_that_agree_by_chance_are_not_known_better_than_their_trials():
@@ -220,7 +230,7 @@ def test_without_a_valid_pair_nothing_is_said_but_why():
     found = judged([100], [31], valid=False)
     assert (found.ratio, found.outcome, found.basis) == (None, UNDECIDED, "no valid trial from above (errors)")
     assert "may come back after 8,000 users or not: that is undecided" in sentences([found], "1/1/1/1M")[0]
-    assert "2,000: unknown" in sentences([found], "1/1/1/1M")[0]
+    assert sentences([found], "1/1/1/1M")[0].endswith("at 2,000: unknown); no valid trial from above (errors).")
     assert warnings(rows([31], above=8000, valid=False)) == [
         "1 of 1 trial from above is INVALID and not compared: u2000.r1 (errors)."
     ]

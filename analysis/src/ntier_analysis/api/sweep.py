@@ -109,17 +109,20 @@ class Sweep:
     def recovery(self) -> pd.DataFrame:
         """Does throughput come back when users leave? One row per load that was also measured from above: users, above
         (most users before the run), after_reset_per_s, from_above_per_s, ratio (from above over after a reset), low,
-        high (95 %), margin, outcome (comes back, comes back late, does not come back, undecided; of one pair of
-        trials: came back in this pair), basis (what the interval is made of). No rows without such trials.
+        high (95 %), the same of the second half of the run (late_ratio, late_low, late_high), margin, outcome (comes
+        back, comes back late, does not come back, undecided; of one pair of trials: came back in this pair), basis
+        (what the interval is made of). No rows without such trials.
 
         >>> import ntier_analysis as na
         >>> len(na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").recovery)
         0
         """
-        names = ["users", "above", "after_reset_per_s", "from_above_per_s", "ratio", "low", "high", "margin", "outcome"]
         found = as_rows(recoveries(self.trials, read_table(self._store, "from_above", self.name)))
-        rows = [r | dict(zip(("low", "high"), r["interval"], strict=True)) for r in found]
-        return pd.DataFrame(rows, columns=[*names, "basis"])
+        ends = {f"{of}{end}": (f"{of}interval", i) for of in ("", "late_") for i, end in enumerate(("low", "high"))}
+        rows = [r | {name: r[interval][i] for name, (interval, i) in ends.items()} for r in found]
+        names = ["users", "above", "after_reset_per_s", "from_above_per_s", "ratio", "low", "high"]
+        late = ["late_ratio", "late_low", "late_high"]
+        return pd.DataFrame(rows, columns=[*names, *late, "margin", "outcome", "basis"])
 
     @cached_property
     def hottest(self) -> pd.DataFrame:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import jinja2
@@ -14,14 +16,20 @@ from ntier_harness.systems import find, sources
 
 ROOT = Path(__file__).resolve().parents[2]
 ROLE = ROOT / "ansible/roles/shardingsphere"
+IMAGES = ROOT / "setup/images"
+OF_A_CLUSTER = [
+    "rubbos-app/schema/mysql_cluster/2_indexes.sql",
+    "ansible/roles/ndbsql/tasks/load.yml",
+    "rubbos-app/src/main/java/io/ntier/rubbos/data/Stories.java",
+]
 
 
-@pytest.mark.parametrize("file", ["schema/mysql/2_indexes.sql", "src/main/java/io/ntier/rubbos/data/Stories.java"])
+@pytest.mark.parametrize("file", OF_A_CLUSTER)
 def test_data_are_made_anew_and_known_as_others_when_an_upgrade_changes_them(lab, spec, monkeypatch, file):
     machine, cluster, made = lab(), spec(topo="1/1/2/2C"), []
     run = machine.runner.run
     monkeypatch.setattr(machine.runner, "run", lambda argv, **more: made.append(argv[0]) or run(argv, **more))
-    source = machine.paths.root / "rubbos-app" / file
+    source = machine.paths.root / file
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text("one")
     first = tables.for_roles(machine.runner, machine.paths, cluster)
@@ -40,14 +48,29 @@ def test_data_are_made_anew_and_known_as_others_when_an_upgrade_changes_them(lab
 def test_what_data_are_made_from_is_in_the_checkout():
     paths = sources(ROOT, find(ROOT, "rubbos").definition.data.generate)
     assert ROOT / "rubbos-app/src/main/java/io/ntier/rubbos/data" in paths
+    assert {path for path in (ROOT / "rubbos-app/schema").iterdir() if path.is_dir()} <= set(paths)
     assert all(path.exists() for path in paths)
     assert sources(ROOT, ["python3", "systems/mediawiki/data/generate.py", "{profile}"]) == [
         ROOT / "systems/mediawiki/data/generate.py"
     ]
 
 
+def test_images_do_not_depend_on_what_only_a_cluster_loads():
+    """They would be made anew for nothing."""
+    known = yaml.safe_load((IMAGES / "images.yml").read_text())
+    of_images = {path for data in known["data"].values() for path in data["sources"]}
+    assert not of_images & {path for role in known["loaded_by"].values() for path in role["sources"]}
+
+
+def images_of_set_up() -> set[str]:
+    """Names that set-up makes images under, as it lists them for a name that it does not know."""
+    done = subprocess.run([sys.executable, str(IMAGES), "--images", "?"], capture_output=True, text=True, check=False)
+    return set(done.stderr.rpartition("allowed: ")[2].strip().split(", "))
+
+
 def test_roles_are_told_which_image_holds_the_data(lab, spec):
     machine, small = lab(), spec(topo="1/1/1/2M")
+    assert {spec(topo=f"1/1/1/2{dbms}").image("db") for dbms in "MP"} <= images_of_set_up()
     file = machine.paths.state / "images.json"
     known = json.loads(file.read_text()) if file.exists() else {}
     told = set()

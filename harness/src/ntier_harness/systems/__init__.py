@@ -89,11 +89,12 @@ def makers(root: Path, command: list[str]) -> list[str]:
 
 def sources(root: Path, command: list[str]) -> list[Path]:
     """What data depend on that the command generates: its files, and for a program that set-up makes, the files that
-    images with these data depend on."""
+    images with these data and roles that load them depend on."""
     file = root / IMAGES
     known = read_yaml(file)[0] if file.exists() else {}
     built = {path for made in known.get("artefacts", {}).values() for path in made["outputs"]}
     made_by = set(makers(root, command))
-    of_images = [data["sources"] for data in known.get("data", {}).values() if made_by & set(data["artefacts"])]
+    holders = [*known.get("data", {}).values(), *known.get("loaded_by", {}).values()]
+    of_holders = [holder["sources"] for holder in holders if made_by & set(holder["artefacts"])]
     named = [part for part in command if part not in built and (root / part).is_file()]
-    return [root / path for path in dict.fromkeys([*named, *(path for paths in of_images for path in paths)])]
+    return [root / path for path in dict.fromkeys([*named, *(path for paths in of_holders for path in paths)])]

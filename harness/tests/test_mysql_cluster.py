@@ -224,7 +224,7 @@ def writing(root) -> None:
 
 
 @pytest.mark.usefixtures("writing")
-@pytest.mark.parametrize("change", ["none", "smaller", "re-made"])
+@pytest.mark.parametrize("change", ["none", "upgrade", "smaller", "re-made"])
 def test_data_of_a_cluster_that_lacks_a_node_are_loaded_anew(lab, spec, monkeypatch, change):
     """Its copies belong to all of its nodes: the others would wait for the one that is gone, and not start."""
     machine = lab()
@@ -233,6 +233,8 @@ def test_data_of_a_cluster_that_lacks_a_node_are_loaded_anew(lab, spec, monkeypa
     asked, machine = [], lab()
     if change == "re-made":
         machine.runner.world.node("db3")["kept"] = {}
+    elif change == "upgrade":  # the version before noted no nodes, and its `ntier-restore` knows neither has nor drop
+        machine.paths.written.write_text(machine.paths.written.read_text().splitlines()[0])
     elif change == "smaller":
         for name in ("db3", "db4"):  # Terraform takes them away
             del machine.runner.world.state["nodes"][name]
@@ -242,8 +244,8 @@ def test_data_of_a_cluster_that_lacks_a_node_are_loaded_anew(lab, spec, monkeypa
     restored = [name for name, command in asked if command == "ntier-restore back loaded" and name.startswith("db")]
     dropped = [name for name, command in asked if command == "ntier-restore drop all"]
     data_nodes = ["db1", "db2"] if change == "smaller" else ["db1", "db2", "db3", "db4"]
-    assert restored == (data_nodes if change == "none" else [])
-    assert dropped == ([] if change == "none" else ["middleware1", *data_nodes])
+    assert restored == (data_nodes if change in ("none", "upgrade") else [])
+    assert dropped == ([] if change in ("none", "upgrade") else ["middleware1", *data_nodes])
     assert not machine.paths.written.exists()
 
 

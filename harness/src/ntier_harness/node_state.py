@@ -64,9 +64,10 @@ def restore(lab: Lab, spec: Spec, name: str) -> None:
 
 def are_kept(lab: Lab, spec: Spec, names: list[str]) -> bool:
     """Whether the data as they were loaded can be put back. Where nodes hold parts of one set of data, all that were
-    there (`names`) must be, and no other ones, each with its copy: without one of them the others would not start."""
+    there (`names`) must be, and no other ones, each with its copy: without one of them the others would not start. No
+    names: an earlier version kept the data, whose programs are still on the nodes; they can only put back."""
     holders = lab.nodes.tier(spec.data_tier) if spec.data_tier else []
-    if spec.showing_tier == spec.data_tier:
+    if spec.showing_tier == spec.data_tier or not names:
         return True
     if sorted(node.name for node in holders) != sorted(names):
         return False

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
+import jinja2
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from ntier_analysis.contracts.nodes import Node
@@ -239,6 +242,16 @@ def test_users_wait_for_an_answer_as_long_as_the_trial_lasts(plan):
     run = Run("/run/ntier/x", 200, Phases("paper", 480, 720, 30), 1, Entry("web", 80), think_time_s=7)
     assert Walks(read_mix("browse_only", RUBBOS), "/opt/mixes").properties(run)["ntier.timeout_ms"] == 0, "JMeter: none"
     assert "${__P(ntier.timeout_ms,0)}" in (ROOT / plan).read_text()
+
+
+@pytest.mark.parametrize("site", ["ansible/roles/web", "systems/mediawiki/roles/mediawiki_site"])
+def test_the_web_server_waits_for_the_app_longer_than_any_trial_lasts(site):
+    """Its error would be repeated by users, while the app still works for the first request."""
+    defaults = yaml.safe_load((ROOT / "ansible/roles/web/defaults/main.yml").read_text())
+    known = defaults | {"groups": {"app": ["app1"]}, "hostvars": {"app1": {"address": "198.18.3.1"}}, "web_threads": 9}
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+    text = environment.from_string((ROOT / site / "templates/site.conf.j2").read_text()).render(known)
+    assert [int(s) for s in re.findall(r" timeout=(\d+)", text)] == [24 * 3600]
 
 
 @pytest.mark.parametrize(("system", "starts"), [("rubbos", ["0", "1"]), ("mediawiki", ["0"])])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -66,3 +68,71 @@ def test_what_is_not_to_be_emptied_stays_and_the_message_has_the_command(tmp_pat
     assert (done.returncode, did) == (1, [])
     assert f"the database holds '{holds}'" in done.stderr
     assert "make down  and the same command again" in done.stderr
+
+
+MAINTENANCE = """<?php
+namespace MediaWiki\\Maintenance;
+define( 'RUN_MAINTENANCE_IF_MAIN', __DIR__ . '/run.php' );
+class Database {
+	private $tables;
+	private $lasting = true;
+	public function __construct() { $this->tables = json_decode( file_get_contents( 'tables' ) ); }
+	private function keep() { file_put_contents( 'tables', json_encode( array_values( $this->tables ) ) ); }
+	public function getType() { return getenv( 'TYPE' ); }
+	public function addIdentifierQuotes( $name ) { return $name; }
+	public function listTables() { return $this->tables; }
+	public function tableExists( $name ) { return in_array( $name, $this->tables ); }
+	public function startAtomic() { $this->lasting = false; }
+	public function endAtomic() { $this->lasting = true; $this->keep(); }
+	public function query( $text ) {
+		static $done = 0;
+		if ( $done++ == getenv( 'CUT_AFTER' ) ) { exit( 9 ); }
+		$name = explode( ' ', $text )[2];
+		if ( str_starts_with( $text, 'CREATE TABLE' ) ) { $this->tables[] = $name; }
+		if ( str_starts_with( $text, 'DROP TABLE' ) ) { $this->tables = array_diff( $this->tables, [ $name ] ); }
+		if ( str_starts_with( $text, 'DROP SCHEMA' ) ) { $this->tables = [ 'no schema' ]; }
+		if ( str_starts_with( $text, 'CREATE SCHEMA' ) ) { $this->tables = []; }
+		if ( $this->lasting ) { $this->keep(); }
+	}
+}
+class Maintenance {
+	public function __construct() {}
+	public function addOption() {}
+	public function hasOption( $name ) { return $name === getenv( 'OPTION' ); }
+	public function getPrimaryDB() { return new Database; }
+	public function output( $text ) { echo $text; }
+	public function fatalError( $text ) { fwrite( STDERR, $text ); exit( 1 ); }
+}
+"""
+RUN = """<?php
+$wgMemCachedServers = array_filter( [ getenv( 'CACHE' ) ] );
+( new $maintClass )->execute();
+"""
+
+
+@pytest.mark.skipif(not shutil.which("php"), reason="no PHP on this machine")
+@pytest.mark.parametrize("kind", ["mysql", "postgres"])
+def test_emptying_can_be_cut_short_anywhere_and_repeated(tmp_path, kind):
+    """The next load must see that one did not end: what is left is no wiki, and the cache knows texts of it."""
+    source = (FILES / "NtierWiki.php").read_text()
+    whole = "'/usr/share/mediawiki/maintenance/Maintenance.php'"
+    assert whole in source
+    (tmp_path / "wiki.php").write_text(source.replace(whole, "__DIR__ . '/maintenance.php'"))
+    (tmp_path / "maintenance.php").write_text(MAINTENANCE)
+    (tmp_path / "run.php").write_text(RUN)
+
+    def php(option: str, cut_after: int = 99, cache: str = "") -> subprocess.CompletedProcess[str]:
+        told = {"OPTION": option, "TYPE": kind, "CUT_AFTER": str(cut_after), "CACHE": cache}
+        argv = ["php", "-n", "wiki.php"]
+        return subprocess.run(argv, env=os.environ | told, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    for cut_after in range(5):
+        (tmp_path / "tables").write_text(json.dumps(["actor", "ntier_loading", "page", "updatelog"]))
+        done = php("empty", cut_after)
+        assert php("key").stdout == ("loading\n" if done.returncode else "none\n"), (cut_after, done.stderr)
+        if done.returncode:
+            assert php("empty", cache="127.0.0.1:1").returncode == 1, "a cache that does not answer"
+            assert php("key").stdout == "loading\n"
+            assert php("empty").returncode == 0
+        assert json.loads((tmp_path / "tables").read_text()) == []
+    assert done.returncode == 0, "it was never cut short"

@@ -45,14 +45,18 @@ class NtierWiki extends Maintenance {
 		}
 	}
 
+	/** Can be repeated if it is cut short: until all is gone, the database says that a load did not end. */
 	private function makeEmpty(): void {
 		global $wgMemCachedServers;
 		$db = $this->getPrimaryDB();
 		if ( $db->getType() === 'postgres' ) { // its functions and sequences go along
+			$db->startAtomic( __METHOD__ );
 			$db->query( 'DROP SCHEMA public CASCADE', __METHOD__ );
 			$db->query( 'CREATE SCHEMA public', __METHOD__ );
+			$db->query( 'CREATE TABLE ' . self::LOADING . ' (id INT)', __METHOD__ );
+			$db->endAtomic( __METHOD__ );
 		} else {
-			foreach ( $db->listTables( null, __METHOD__ ) as $table ) {
+			foreach ( array_diff( $db->listTables( null, __METHOD__ ), [ self::LOADING ] ) as $table ) {
 				$db->query( 'DROP TABLE ' . $db->addIdentifierQuotes( $table ), __METHOD__ );
 			}
 		}
@@ -62,6 +66,7 @@ class NtierWiki extends Maintenance {
 				$this->fatalError( "the cache $server cannot be emptied: $why" );
 			}
 		}
+		$db->query( 'DROP TABLE ' . self::LOADING, __METHOD__ );
 	}
 
 	/** One hash serves all: it is the same password, and checking it takes as long. */

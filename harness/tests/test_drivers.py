@@ -123,19 +123,33 @@ WITHOUT_GROUPS = (
 
 
 def open_load(
-    folder: Path, table: str, program: tuple[str, ...] = (), port: int = 1, **parameters: object
+    folder: Path,
+    table: str,
+    program: tuple[str, ...] = (),
+    port: int = 1,
+    run_s: float = 0.8,
+    **parameters: object,
 ) -> subprocess.CompletedProcess[str]:
-    """The reference driver's run of 0.8 s against a port, closed unless one is given."""
-    (folder / "requests.csv").write_text(table)
+    """The reference driver's run, from when it is ready, against a port, closed unless one is given."""
+    (folder / "requests.csv").write_text(table, encoding="utf-8")
     told = {
         "load_model": "open", "parameters": {"requests": str(folder / "requests.csv"), "rate_per_s": 50} | parameters,
-        "seed": 1, "workers_total": 1, "first_worker": 0, "workers": 1, "phases": {"run_s": 0.8},
+        "seed": 1, "workers_total": 1, "first_worker": 0, "workers": 1, "phases": {"run_s": run_s},
         "entry": {"addresses": ["127.0.0.1"], "port": port, "path": ""},
     }  # fmt: skip
     (folder / "driver.json").write_text(json.dumps(told))
-    (folder / "start").write_text(f"{1000 * time.time():.0f}")
     argv = [sys.executable, *program, REFERENCE[1], str(folder)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
+        try:
+            deadline = time.monotonic() + 60
+            while driver.poll() is None and not (folder / "progress.csv").exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            (folder / "start.new").write_text(f"{1000 * time.time():.0f}")
+            (folder / "start.new").rename(folder / "start")
+            out, error = driver.communicate(timeout=60)
+        finally:
+            driver.kill()
+    return subprocess.CompletedProcess(argv, driver.returncode, out, error)
 
 
 def test_open_load_needs_no_newer_python_than_a_machine_must_have(tmp_path):
@@ -149,7 +163,7 @@ def test_what_goes_wrong_within_a_request_ends_the_run_at_once(tmp_path):
     """Not when the requests under way have been answered: a driver without a heartbeat is called silent instead."""
     with socket.create_server(("127.0.0.1", 0), backlog=1000) as deaf:
         table = "interaction,method,path,weight\nItem,GET,/,20\nItem,GET,/\u20ac,1\n"
-        done = open_load(tmp_path, table, port=deaf.getsockname()[1], rate_per_s=200)
+        done = open_load(tmp_path, table, port=deaf.getsockname()[1], run_s=20, rate_per_s=200)
     assert done.returncode == 1, done.stderr
     assert done.stderr.splitlines()[-1].startswith("UnicodeEncodeError")
 

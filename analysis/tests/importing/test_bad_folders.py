@@ -376,6 +376,41 @@ def test_tiers_of_any_name_are_kept_with_their_order(tmp_path):
     assert set(read_table(tmp_path / "store", "saturation")["tier"]) == set(names.values())
 
 
+@pytest.mark.parametrize(
+    ("names", "topology", "tiers", "more"),
+    [
+        ({"middleware": "app", "app": "middleware"}, "1/1/2/1M", "web,middleware,app,db", ["app2"]),
+        (
+            {"web": "front", "app": "back", "middleware": "cache", "db": "pg"},
+            "1/1/1/2",
+            "front, back, cache, pg",
+            ["pg1"],
+        ),
+        ({"middleware": "app"}, "1/3/1", "web,app,db", ["app2"]),
+        ({"middleware": "app"}, "1/3/1/1", "web,app,db", ["app2", "middleware2"]),
+    ],
+)
+def test_a_topology_counts_the_tiers_in_their_order(tmp_path, names, topology, tiers, more):
+    """More nodes than were measured, of the tier that the number is of; app1, middleware1 and db1 are names of some."""
+    tables = files()
+    tables.pop(I)
+    tables[S]["tier"] = tables[S]["tier"].replace(names)
+    tables[T] = tables[T].assign(topology=topology, tiers=tiers)
+    notices = import_folder(good.write(tmp_path / "f", tables), tmp_path / "store")
+    assert f"s: nodes without any sample: {', '.join(more)}" in notices
+    assert read_table(tmp_path / "store", "trials")["valid"].all(), notices
+    assert not any("the topology against the nodes" in text for text in notices)
+
+
+def test_more_nodes_than_a_topology_has_are_counted_in_its_order(tmp_path):
+    tables = files()
+    tables.pop(I)
+    tables[S]["tier"] = tables[S]["tier"].replace({"web": "front", "db": "pg"})
+    tables[T] = tables[T].assign(topology="1/1/1/0", tiers="front,app,middleware,pg")
+    notices = import_folder(good.write(tmp_path / "f", tables), tmp_path / "store")
+    assert any("INVALID (topology)" in text and "1 pg for 0" in text for text in notices), notices
+
+
 def test_what_was_not_validated_is_kept(tmp_path):
     tables = files()
     tables.pop(I)

@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import orjson
+import pandas as pd
 import pytest
 import zstandard
+from ntier_analysis.contracts import Outcome
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing import Run, import_runs
 from ntier_analysis.importing.command import run as command
@@ -14,6 +16,7 @@ from ntier_analysis.importing.nodes import _missing
 from ntier_analysis.importing.run import read_list
 from ntier_analysis.importing.sysstat_files import NodeFile, read_node
 from ntier_analysis.store.tables import read_table
+from ntier_analysis.validity.imported import Imported, topology
 from ntier_analysis.verdict.store import verdicts
 from synthetic import Truth, write_sweep
 
@@ -108,6 +111,18 @@ NODES = [("web1", "web"), ("app1", "app"), ("app2", "app"), ("cache1", "cache"),
 def test_nodes_are_missing_of_the_tiers_that_are_there(tiers, names, missing):
     run = Run(topology="1/2/1/1", tiers=tiers)
     assert [node for node, *_ in _missing(run, [(*name, 1.0) for name in names])] == missing
+
+
+def test_i14_counts_the_tiers_as_the_import_does():
+    nodes = [("web1", "web"), ("middleware1", "middleware"), ("app1", "app"), ("app2", "app"), ("db1", "db")]
+    run = Run(topology="1/1/2/1", tiers="web,middleware,app,db")
+    assert _missing(run, [(*name, 1.0) for name in nodes]) == []
+    frame = pd.DataFrame(nodes, columns=["node", "tier"])
+    row = pd.Series({"topology": run.topology, "tiers": run.tiers})
+    found = topology(Imported(row, frame, frame, None, {}))
+    assert (found.outcome, found.detail) == (Outcome.PASS, "none")
+    found = topology(Imported(row.replace({run.topology: "1/2/1/1"}), frame, frame, None, {}))
+    assert (found.outcome, found.detail) == (Outcome.FAIL, "1/2/1/1: nodes with samples: 2 app for 1")
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "1e12", "soon", ""])

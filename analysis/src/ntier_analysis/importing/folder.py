@@ -22,7 +22,7 @@ from ntier_analysis.setting import THINK_DIFFERS
 from ntier_analysis.store.schema import TABLES, kinds
 from ntier_analysis.store.tables import locked
 from ntier_analysis.store.validation import ROUNDING, Place, validated
-from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of
+from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, counts_of, listed_in
 from ntier_analysis.wording import counted
 
 REQUIRED = {
@@ -138,6 +138,7 @@ def _trials(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
         frame[name] = column if value is None else column.astype(object).where(column.notna(), value)
     for name in frame.columns.intersection(LABELS):
         frame[name] = frame[name].replace("", None)
+    frame["tiers"] = [",".join(listed_in(t)) or None if isinstance(t, str) else None for t in frame["tiers"]]
     frame = frame.astype({"scale": float, "think_time_s": float, "rep": "Int64", "valid": bool})
     frame["valid"] &= frame["state"] == "collected"
     if "load_model" in frame:
@@ -288,7 +289,7 @@ def _nodes(sweep: str, trials: pd.DataFrame, samples: pd.DataFrame, notices: lis
     seen = samples[["node", "tier"]].drop_duplicates("node")
     own = [t for t in dict.fromkeys(seen["tier"]) if t not in NO_SERVERS]
     listed = trials["tiers"].iloc[0]
-    order = [] if pd.isna(listed) else [t.strip() for t in str(listed).split(",")]
+    order = [] if pd.isna(listed) else str(listed).split(",")
     if order and (len(set(order)) < len(order) or not set(own) <= set(order)):
         lacking = ", ".join(t for t in own if t not in order) or "a tier twice"
         raise DataError(f"trials.csv: tiers is {listed!r} in sweep {sweep}, expected each tier of samples.csv once, "
@@ -297,8 +298,7 @@ def _nodes(sweep: str, trials: pd.DataFrame, samples: pd.DataFrame, notices: lis
         notices.append(f"{sweep}: the order of the tiers {', '.join(own)} is unknown; add a column tiers to "
                        'trials.csv, from the client inwards: "frontend,backend,db"')  # fmt: skip
     names = set(seen["node"])
-    counts = counts_of(str(trials["topology"].iloc[0])) if set(own) <= set(W_A_C_D) else None
-    wanted = counts or dict.fromkeys(order, 1)
+    wanted = counts_of(str(trials["topology"].iloc[0]), ",".join(order), own) or dict.fromkeys(order, 1)
     lacking = []
     for tier, count in wanted.items():
         free = (name for k in range(1, 1000) if (name := f"{tier}{k}") not in names)

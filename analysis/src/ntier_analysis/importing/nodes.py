@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.loads import Part
 from ntier_analysis.importing.mapping import read_mapping
 from ntier_analysis.importing.prometheus import scraped
-from ntier_analysis.importing.run import Run, order
+from ntier_analysis.importing.run import Run
 from ntier_analysis.importing.sysstat_files import read_node
-from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D
+from ntier_analysis.validity.imported import counts_of
 from ntier_analysis.wording import moment
 
 
@@ -55,12 +54,8 @@ def samples_of(run: Run, loads: list[Part]) -> tuple[pd.DataFrame, pd.DataFrame,
 
 
 def _missing(run: Run, nodes: list[tuple]) -> list[tuple[str, str, None]]:
-    """Nodes of the topology without samples: the verdict must know that they were not measured. Without an order of the
-    tiers its numbers are of web, app, middleware and db, unless a tier has another name."""
-    listed, own = order(run), {tier for _, tier, _ in nodes if tier not in NO_SERVERS}
-    counts = dict(Layout.of(run.topology, ",".join(listed)).nodes) if listed else {}
-    if not counts and own | set(listed) <= set(W_A_C_D):
-        counts = dict(Layout.of(run.topology).nodes)
+    """Nodes of the topology without samples: the verdict must know that they were not measured."""
+    counts = counts_of(run.topology, run.tiers, (tier for _, tier, _ in nodes)) or {}
     names = {node for node, *_ in nodes}
     missing = []
     for tier, count in counts.items():

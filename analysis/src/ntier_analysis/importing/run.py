@@ -12,7 +12,7 @@ from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing.mapping import NodeName
 from ntier_analysis.importing.sysstat_files import NodeFile
-from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D
+from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, listed_in
 
 GENERATORS = ("jtl", "k6", "locust", "gatling")
 _TOPOLOGY = re.compile(r"\d+(/\d+)*[A-Z]*")
@@ -115,7 +115,7 @@ def check_request(run: Run) -> None:
 
 def order(run: Run) -> list[str]:
     """The tiers from the client inwards; empty: not known."""
-    return [t.strip() for t in run.tiers.split(",") if t.strip()]
+    return listed_in(run.tiers)
 
 
 def check_order(run: Run, tiers: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -426,14 +426,13 @@ def _busiest(trial: Imported, tiers: tuple[str, ...], limit: float, of: Callable
 
 @_check("I14", "Nodes that the topology does not have", "topology")
 def topology(trial: Imported) -> Finding:
-    counts = counts_of(str(trial.row["topology"]))
+    told = trial.row.get("tiers")
+    order = "" if told is None or pd.isna(told) else str(told)
+    counts = counts_of(str(trial.row["topology"]), order, trial.nodes["tier"])
     if counts is None:
-        return not_applicable("the topology is free text")
+        return not_applicable("the topology is free text, or of other tiers than the nodes")
     here = trial.nodes.groupby("tier")["node"].nunique()
-    named = set(trial.nodes["tier"]) - set(NO_SERVERS)
-    if not named <= set(W_A_C_D):
-        return not_applicable("the tiers have names of their own")
-    more = [f"{here[t]} {t} for {counts[t]}" for t in W_A_C_D if here.get(t, 0) > counts[t]]
+    more = [f"{here[t]} {t} for {n}" for t, n in counts.items() if here.get(t, 0) > n]
     text = f"{trial.row['topology']}: nodes with samples: {', '.join(more)}" if more else "none"
     return exact(float(len(more)), 0.0, "tiers", text, len(trial.nodes))
 
@@ -450,9 +449,20 @@ def stolen(trial: Imported) -> Finding:
     return exact(value, STEAL_MEAN_PCT, "pct", f"{value:.2f} % of the CPU time of {node} was stolen", len(means))
 
 
-def counts_of(topology: str) -> dict[str, int] | None:
-    """Nodes per tier if the text is W/A/C/D; a tier may have none."""
-    return dict(Layout.of(topology).nodes) or None
+def counts_of(topology: str, order: str, tiers: Iterable[str]) -> dict[str, int] | None:
+    """Nodes per tier, maybe none, by a topology whose numbers are those of `order` (joined by ','), or else of web,
+    app, middleware and db, unless one of the tiers has another name. `tiers`: of all nodes, also those that are no part
+    of the system. None: the topology does not tell."""
+    listed = listed_in(order)
+    counts = dict(Layout.of(topology, ",".join(listed)).nodes) if listed else {}
+    if not counts and (set(tiers) - set(NO_SERVERS)) | set(listed) <= set(W_A_C_D):
+        counts = dict(Layout.of(topology).nodes)
+    return counts or None
+
+
+def listed_in(order: str) -> list[str]:
+    """Tiers that a user joined by ',', from the client inwards."""
+    return [t.strip() for t in order.split(",") if t.strip()]
 
 
 # ---- what remains --------------------------------------------------------------------------------------------------

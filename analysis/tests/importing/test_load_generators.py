@@ -15,6 +15,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.importing import Run, import_runs, runs
 from ntier_analysis.importing.generator import load_of, parts_of
 from ntier_analysis.importing.loads import plateaus, read_loads
+from ntier_analysis.importing.trials import MANY_NAMES
 from ntier_analysis.parsers.gatling import gatling
 from ntier_analysis.parsers.generated import steps
 from ntier_analysis.parsers.k6 import k6
@@ -149,6 +150,54 @@ def test_each_jmeter_of_a_distributed_test_has_its_own_threads(tmp_path, hosts):
     assert load.users["users"].iloc[-1] == part.users
     assert load.done["client"].nunique() == len({*hosts})
     assert any("2 JMeters (10.0.0.5, 10.0.0.6)" in text for text in run.notices) == (len({*hosts}) == 2)
+
+
+@pytest.mark.parametrize("files", [1, 2])
+@pytest.mark.parametrize(
+    ("begins", "loads"),
+    [
+        ((0, 100), [(50, 60), (50, 60)]),  # one after the other
+        ((0, 60), [(50, 60), (50, 60)]),  # the first ends in the same second
+        ((0, 60.05), [(50, 120)]),  # when the last request of the first is done
+        ((0, 30), [(50, 30), (100, 30), (50, 30)]),
+    ],
+)
+def test_a_jmeter_that_has_ended_has_no_users(tmp_path, begins, loads, files):
+    """Two JMeters of 50 threads for 60 s each, in one JTL or two."""
+    lines = [
+        [f"{1_790_000_000_000 + round(1000 * begin) + 50 * n},100,Home,true,50,{host}" for n in range(1200)]
+        for host, begin in zip(("a", "b"), begins, strict=True)
+    ]
+    paths = tuple(tmp_path / f"{n}.jtl" for n in range(files))
+    for path, own in zip(paths, lines if files == 2 else [lines[0] + lines[1]], strict=True):
+        path.write_text("\n".join(["timeStamp,elapsed,label,success,allThreads,Hostname", *own, ""]))
+    run = Run(jtl=paths, ramp_up_s=0.0)
+    parts = parts_of(run, load_of(run))
+    assert [(p.users, round(p.end_s - p.start_s)) for p in parts] == [(n, pytest.approx(s, abs=1)) for n, s in loads]
+
+
+def test_the_threads_of_a_jmeter_last_as_long_as_its_longest_pause(tmp_path):
+    """Of two JMeters at the same time one has few samples: after its last one its user still thinks."""
+    lines = [f"{1_790_000_000_000 + 50 * n},100,Home,true,50,a" for n in range(1200)]
+    lines += [f"{1_790_000_000_000 + at},100,Home,true,1,b" for at in (0, 20_000, 45_000)]
+    (tmp_path / "run.jtl").write_text("\n".join(["timeStamp,elapsed,label,success,allThreads,Hostname", *lines, ""]))
+    load = load_of(Run(jtl=(tmp_path / "run.jtl",)))
+    assert load.users["users"].iloc[-1] == 51
+    (tmp_path / "run.jtl").write_text(
+        "\n".join(["timeStamp,elapsed,label,success,allThreads,Hostname", *lines[:-1], ""])
+    )
+    users = load_of(Run(jtl=(tmp_path / "run.jtl",))).users.set_index("t_s")["users"]
+    ended = 1_790_000_000 + 20.1 + 19.9
+    assert (users[users.index < ended - 0.01].min(), users.index[users == 51].max()) == (
+        51,
+        pytest.approx(39.95 + 1_790_000_000),
+    )
+    assert set(users[users.index > ended + 0.01]) == {50}
+
+
+def test_the_page_tells_from_how_many_names_on_an_import_warns():
+    page = (Path(__file__).parents[3] / "docs/how-to/imports.md").read_text()
+    assert f"The import warns if there are more than {MANY_NAMES} names" in page
 
 
 def quoted(path: Path) -> Path:

@@ -64,7 +64,7 @@ def load_of(run: Run) -> Load:
 def _of_jmeter(run: Run) -> Load:
     """All samples that count as an interaction, and the threads at the same time: each JMeter counts its own, and the
     file of a distributed test has several."""
-    parts, threads = [], []
+    parts, threads, ends = [], [], []
     for path in run.jtl:
         frame = jtl(path, stamp=run.stamp)
         if frame.empty:
@@ -72,7 +72,9 @@ def _of_jmeter(run: Run) -> Load:
         hosts = sorted(frame["host"].unique())
         names = {host: f"client{number}" for number, host in enumerate(hosts, start=len(threads) + 1)}
         frame["client"] = frame.pop("host").map(names)
-        threads += [steps(own["start_s"], own["threads"]).dropna() for _, own in frame.groupby("client", sort=False)]
+        for _, own in frame.groupby("client", sort=False):
+            threads.append(steps(own["start_s"], own["threads"]).dropna())
+            ends.append(float(own["t_s"].max()) + _longest_pause_s(own))
         if len(hosts) > 1:
             run.notices.append(f"{path}: {len(hosts)} JMeters ({', '.join(hosts)[:200]}); their threads are added")
         if frame["transaction"].any():
@@ -84,7 +86,23 @@ def _of_jmeter(run: Run) -> Load:
         parts.append(frame)
     frame = pd.concat(parts, ignore_index=True).sort_values("t_s", kind="stable", ignore_index=True)
     frame["bytes"] = frame["bytes"].round().astype("Int64")
-    return Load(frame, _summed(threads), None, float("nan"), (), str(run.jtl[0]))
+    return Load(frame, _summed(_ended(threads, ends)), None, float("nan"), (), str(run.jtl[0]))
+
+
+def _longest_pause_s(done: pd.DataFrame) -> float:
+    """Of one client: without any request."""
+    begun = done.sort_values("start_s", kind="stable")
+    pauses = begun["start_s"].to_numpy(float)[1:] - begun["t_s"].cummax().to_numpy(float)[:-1]
+    return float(max(pauses.max(initial=0.0), 0.0))
+
+
+def _ended(threads: list[pd.DataFrame], ends: list[float]) -> list[pd.DataFrame]:
+    """With 0 threads where a JMeter has ended while others go on: its last sample still counts those it had."""
+    last = max((c["t_s"].iloc[-1] for c in threads if len(c)), default=0.0)
+    return [
+        steps([*c["t_s"], end], [*c["users"], 0.0]) if len(c) and end < last else c
+        for c, end in zip(threads, ends, strict=True)
+    ]
 
 
 def _summed(clients: list[pd.DataFrame]) -> pd.DataFrame:
@@ -102,7 +120,7 @@ def parts_of(run: Run, load: Load) -> list[Part]:
     if run.loads is not None:
         return _marked(load, read_loads(run.loads, first))
     parts = [] if run.users else plateaus(load.users, run.ramp_up_s, run.ramp_down_s)
-    if run.jtl and len(parts) < 2:
+    if run.jtl and len(parts) < 2 and not (parts and _in_turn(load)):
         return [_of_threads(run, load)]
     if run.users:
         return [_whole(run, load)]
@@ -138,6 +156,13 @@ def _whole(run: Run, load: Load) -> Part:
         raise DataError(f"{load.name}: nothing is left between ramp-up and ramp-down of {last - first:.0f} s")
     assert run.users is not None
     return Part(start, end, run.users)
+
+
+def _in_turn(load: Load) -> bool:
+    """Whether one client had ended when another began: then they never had all their threads together."""
+    assert load.done is not None
+    clients = load.done.groupby("client")
+    return bool(clients["start_s"].min().max() > clients["start_s"].max().min())
 
 
 def _of_threads(run: Run, load: Load) -> Part:

@@ -20,7 +20,7 @@ MEASURED = ("trials", "samples", "nodes", "interactions")
 """Tables that an import brings; the others are made from them."""
 
 MANY_NAMES = 200
-"""Interactions from which on their names are told: a person does not write as many by hand (RUBBoS has 24)."""
+"""Of interactions: if there are more, the import warns. A person does not write as many by hand (RUBBoS has 24)."""
 
 Frames = dict[str, pd.DataFrame]
 

@@ -501,6 +501,12 @@ def test_what_cannot_be_asked_is_an_error(source):
         read(source)
 
 
+@pytest.mark.parametrize("source", ["http://127.0.0.1:9x", "http://127.0.0.1:99999", "http://127.0.0.1:1/a b"])
+def test_an_address_at_which_nothing_can_be_asked_is_told_its_form(source):
+    with pytest.raises(DataError, match=rf"--prometheus {source}: expected http://HOST:PORT, https://..., or a file"):
+        read(source)
+
+
 @pytest.mark.parametrize(
     "said", [b"J\0\0\0\n8.0.36\0greets first\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{"]
 )

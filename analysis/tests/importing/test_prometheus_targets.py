@@ -39,6 +39,21 @@ def test_two_servers_that_scrape_one_target_are_not_added_up(tmp_path, label):
         read(dump(tmp_path / "d", series))
 
 
+@pytest.mark.parametrize("label", ["replica", "prometheus_replica"])
+def test_a_server_that_alone_has_a_label_scrapes_the_same_target(tmp_path, label):
+    own, twin = (cpu("db1:9100", times) for times in (SECONDS, SECONDS + 0.3))
+    with pytest.raises(DataError, match=rf"of instance=db1:9100 and of instance=db1:9100, {label}=b are of the same"):
+        read(dump(tmp_path / "d", own | relabelled(twin, f'{label}="b"')))
+
+
+def test_a_server_that_got_a_label_is_a_renamed_one(tmp_path):
+    first, then = cpu("db1:9100", SECONDS[:30]), cpu("db1:9100", SECONDS[30:])
+    metrics = read(dump(tmp_path / "d", first | relabelled(then, 'replica="b"')))
+    assert metrics.cores == {"db1": 1.0}
+    assert utilization(metrics).tolist() == pytest.approx([25.0] * 60)
+    assert any("instance=db1:9100 became instance=db1:9100, replica=b" in text for text in metrics.notices)
+
+
 def test_a_replica_that_a_rule_names_is_a_thing_that_is_counted(tmp_path):
     (tmp_path / "m.yaml").write_text(
         "exporters: {mine: {series: [{resource: pool, metric: connections, item: replica, value: [{gauge: busy}]}]}}"
@@ -170,3 +185,39 @@ def test_a_missing_scrape_is_no_uneven_step(tmp_path):
     assert values.dropna().to_numpy() == pytest.approx(72.0)
     assert values.isna().sum() == 2
     assert any("3 scrapes of node_exporter missing" in text for text in metrics.notices)
+
+
+# ---- modes of the CPU ----------------------------------------------------------------------------------------------
+
+
+def varying(modes: str) -> dict[str, list[tuple[float, float]]]:
+    """A CPU that is busy by turns, a quarter of it in the system; of these modes."""
+    busy = np.cumsum(np.where(np.arange(601) % 100 < 50, 0.9, 0.1))
+    seconds = {"idle": LONG - T0 - busy, "user": 0.75 * busy, "system": 0.25 * busy}
+    return {
+        f'node_cpu_seconds_total{{cpu="0",instance="db1:9100",mode="{mode}"}}': list(
+            zip(LONG[::10], 1000 + seconds[mode][::10], strict=True)
+        )
+        for mode in modes.split(",")
+    }
+
+
+@pytest.mark.parametrize("kind", ["dump", "ranged"])
+@pytest.mark.parametrize("modes", ["idle", "iowait,idle"])
+def test_idle_time_alone_does_not_tell_how_busy_a_cpu_was(tmp_path, kind, modes):
+    """Nothing of all is anything else: it would read 0 %."""
+    series = varying("idle")
+    if modes != "idle":
+        series |= {name.replace("idle", "iowait"): [(t, 0.0) for t in LONG[::10]] for name in series}
+    path = dump(tmp_path / "d", series) if kind == "dump" else ranged(tmp_path / "d", series, 10)
+    told = " and ".join(sorted(modes.split(",")))
+    with pytest.raises(DataError, match=rf"d: db1: node_cpu_seconds_total has only mode {told}; .* all modes"):
+        read(path, end=T0 + 600)
+
+
+def test_where_modes_are_missing_the_step_is_not_the_only_suspect(tmp_path):
+    with pytest.raises(
+        DataError, match=r"divide the scrape interval \(or modes of the CPU are missing, or scrapes were"
+    ):
+        read(ranged(tmp_path / "d", varying("idle,system"), 10), end=T0 + 600)
+    assert len(utilization(read(ranged(tmp_path / "e", varying("idle,user,system"), 10), end=T0 + 600)))

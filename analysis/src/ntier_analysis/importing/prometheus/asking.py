@@ -33,10 +33,11 @@ def is_url(source: str) -> bool:
 def asked(source: str, mapping: Mapping, start_s: float, end_s: float) -> list[Series]:
     try:
         parts = urllib.parse.urlsplit(source)
-    except ValueError:  # a bracket that is not closed
-        parts = urllib.parse.SplitResult("", "", "", "", "")
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise DataError(f"--prometheus {source}: expected http://HOST:PORT, https://..., or a file")
+        known = parts.scheme in ("http", "https") and bool(parts.netloc) and parts.port != 0
+    except ValueError:  # a bracket that is not closed, or a port that is none
+        known = False
+    if not known:
+        raise _no_address(source)
     if end_s - start_s > LONGEST_S:
         raise DataError(f"--prometheus {source}: the loads span {(end_s - start_s) / 86400:.0f} days, allowed are 11")
     url = source.rstrip("/") + "/api/v1/query?"
@@ -52,9 +53,15 @@ def asked(source: str, mapping: Mapping, start_s: float, end_s: float) -> list[S
     return joined(series, source)  # a sample at the border of two pages comes twice
 
 
+def _no_address(source: str) -> DataError:
+    return DataError(f"--prometheus {source}: expected http://HOST:PORT, https://..., or a file")
+
+
 def _get(url: str, source: str) -> object:
     try:
         status, content = _answer(url)
+    except http.client.InvalidURL:  # a space
+        raise _no_address(source) from None
     except http.client.HTTPException as error:  # what it says may be another protocol's bytes
         what = f"no answer of HTTP: {type(error).__name__}"
         raise DataError(f"--prometheus {source}: cannot be reached ({what}); is this a Prometheus server?") from None

@@ -44,7 +44,8 @@ def refuse_uneven(place: str, rules: Exporter, series: list[Series]) -> bool:
         low, high = np.percentile(passed / shown, (5, 95))
         raise DataError(
             f"{place}: {rules.seconds} grows by {low:.2f} to {high:.2f} s in each second between its times: the "
-            "step of query_range does not divide the scrape interval (or scrapes were slow); ask for the samples as "
-            "they were scraped: /api/v1/query with a range, or promtool tsdb dump-openmetrics"
+            "step of query_range does not divide the scrape interval (or modes of the CPU are missing, or scrapes were "
+            "slow); ask for the samples as they were scraped: /api/v1/query with a range, or promtool tsdb "
+            "dump-openmetrics"
         )
     return True

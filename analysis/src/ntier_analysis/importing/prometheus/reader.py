@@ -14,7 +14,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.importing.mapping import Exporter, Rule
 from ntier_analysis.importing.prometheus.asking import TOOK
 from ntier_analysis.importing.prometheus.grid import refuse_uneven, without_repeats
-from ntier_analysis.importing.prometheus.rules import MISSED, Scrapes, evaluated
+from ntier_analysis.importing.prometheus.rules import MISSED, Scrapes, evaluated, refuse_idle_alone
 from ntier_analysis.importing.prometheus.targets import of_target, refuse_twins, same_time, target, told
 from ntier_analysis.parsers.counters import long_form
 from ntier_analysis.parsers.prometheus import Series
@@ -95,6 +95,7 @@ class Reader:
     def read(self, exporter: str, rules: Exporter, node: tuple[str, str], series: list[Series]) -> None:
         name = node[0]
         whole = self._merged(name, rules, series)
+        refuse_idle_alone(f"{self._source}: {name}", rules, whole)
         whole = self._without_repeats(exporter, rules, name, whole)
         clocks = _clocks(whole)
         if not clocks:

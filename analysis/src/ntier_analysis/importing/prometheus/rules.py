@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from ntier_analysis.importing.mapping import Rule, Term
+from ntier_analysis.errors import DataError
+from ntier_analysis.importing.mapping import Exporter, Rule, Term
 from ntier_analysis.importing.prometheus.nodes import matches
 from ntier_analysis.parsers.counters import Clock, deltas
 from ntier_analysis.parsers.prometheus import Series
@@ -85,9 +86,7 @@ def _term(term: Term, rule: Rule, series: list[Series], scrapes: Scrapes) -> dic
     began anew makes the sum unknown. Series that have a clock each (containers of a pod) are summed by scrape."""
     by_item: dict[str, list[pd.Series]] = defaultdict(list)
     for s in series:
-        if s.name != term.metric or not matches(s.labels, term.where):
-            continue
-        if any(re.fullmatch(p, s.labels.get(name, "")) for name, p in term.without.items()):
+        if not _is_of(term, s):
             continue
         if rule.item is not None and not s.labels.get(rule.item):
             continue
@@ -103,6 +102,26 @@ def _term(term: Term, rule: Rule, series: list[Series], scrapes: Scrapes) -> dic
         unknown = (frame.isna() & there).any(axis=1)
         rates[item] = frame.sum(axis=1).mask(unknown)
     return rates
+
+
+def _is_of(term: Term, s: Series) -> bool:
+    if s.name != term.metric or not matches(s.labels, term.where):
+        return False
+    return not any(re.fullmatch(p, s.labels.get(name, "")) for name, p in term.without.items())
+
+
+def refuse_idle_alone(place: str, rules: Exporter, series: list[Series]) -> None:
+    """What a counter of seconds counts besides idle time would be 0 if only idle time was stored. Raises DataError."""
+    for rule in (rule for rule in rules.series if rule.rest):
+        value, of = ([t for t in terms if t.rate and t.rate == rules.seconds] for terms in (rule.value, rule.of))
+        whole = [s for s in series if any(_is_of(t, s) for t in of)]
+        if value and whole and all(any(_is_of(t, s) for t in value) for s in whole):
+            labels = sorted({name for t in value for name in (*t.where, *t.without)})
+            had = ((name, sorted({s.labels.get(name, "") for s in whole})) for name in labels)
+            told = ", ".join(f"{name} {' and '.join(values)}" for name, values in had)
+            raise DataError(
+                f"{place}: {rules.seconds} has only {told}; {rule.resource} {rule.metric} needs it of all modes"
+            )
 
 
 def _on_one_clock(parts: list[pd.Series], nominal: float) -> list[pd.Series]:

@@ -11,7 +11,8 @@ from ntier_analysis.importing.mapping import Exporter
 from ntier_analysis.parsers.prometheus import Series
 
 COPIES = ("prometheus_replica", "replica")
-"""External labels of two Prometheus servers that scrape the same targets; they are on every series."""
+"""External labels of two Prometheus servers that scrape the same targets; they are on every series of a server, and one
+of the servers may have none."""
 
 
 def target(series: Series) -> tuple[str, str]:
@@ -21,7 +22,7 @@ def target(series: Series) -> tuple[str, str]:
 
 def of_target(rules: Exporter, series: list[Series]) -> tuple[str, ...]:
     """Labels that tell where the series of a node were read, rather than what they count."""
-    copies = [c for c in COPIES if c not in rules.labels and all(c in s.labels for s in series)]
+    copies = [c for c in COPIES if c not in rules.labels and any(c in s.labels for s in series)]
     return tuple(dict.fromkeys((rules.node, "instance", "job", *copies)))
 
 

@@ -20,7 +20,7 @@ LOOKS = {"p50": ("#6baed6", "^"), "p90": ("#4292c6", "o"), "p95": ("#2171b5", "s
 """The colours of the response-time figure: the higher the percentile, the darker."""
 WITH_INTERVAL = ("p95", "p99")
 MOST = 40
-"""Interactions that are drawn: a page. RUBBoS has 24; names that carry numbers may be thousands."""
+"""Interactions that are drawn: a page. A bulletin board has 24; names that carry numbers may be thousands."""
 LABELLED = ((10.0, "2357"), (40.0, "25"))
 """Ratio of the axis' ends up to which ticks between powers of ten have labels, and the first digits of these."""
 

@@ -20,7 +20,7 @@ MEASURED = ("trials", "samples", "nodes", "interactions")
 """Tables that an import brings; the others are made from them."""
 
 MANY_NAMES = 200
-"""Of interactions: if there are more, the import warns. A person does not write as many by hand (RUBBoS has 24)."""
+"""Of interactions: if there are more, the import warns. Nobody writes as many by hand (a bulletin board has 24)."""
 
 Frames = dict[str, pd.DataFrame]
 

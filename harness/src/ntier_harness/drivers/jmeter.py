@@ -41,7 +41,7 @@ class Walks:
             "ntier.mix": f"{self.tables}/{file.name}",
             "ntier.author_mix": f"{self.tables}/{authors.relative_to(file.parent)}" if authors else "",
             "ntier.author_share": f"{self.mix.author_share:g}",
-            "ntier.timeout_ms": 0,  # a slow system is waited for, as by RUBBoS' client
+            "ntier.timeout_ms": 0,  # a slow system is waited for
             "ntier.content_share": f"{content_share(run):.3f}",
             "ntier.keep_situations": self.keep,
             "ntier.situations": "" if self.keep else f"{run.directory}/situations.csv",

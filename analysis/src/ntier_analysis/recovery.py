@@ -150,7 +150,7 @@ def share(ratio: Ratio | None) -> str:
 def sentences(found: list[Recovery], topology: str) -> list[str]:
     """One for each number of users before. It names the lowest load from which the system does not come back; if it
     comes back from each, the one with the lowest ratio; else those that are undecided. Of loads with one pair it says
-    that the system came back in that pair."""
+    that the system came back in that pair; loads at which it comes back late have a clause each."""
     said = []
     for above in sorted({r.above for r in found}):
         mine = [r for r in found if r.above == above]

@@ -386,17 +386,13 @@ def _relation(a: list[Saturation], b: list[Saturation], load: Load, context: Con
     if not together:
         return _Pair("", text)
     use = {first.key: _mean_use(a, context), second.key: _mean_use(b, context)}
-    ahead, untold_ahead = {}, ""
-    for s, other, group in ((first, second, a), (second, first, b)):
+    for s, other in ((first, second), (second, first)):
         if s.resource in SOFT and other.resource not in SOFT:
             use[s.key] = 100.0  # places are taken, not used: no law of utilization says what room a full pool has
-        needed = _needed(group, context)
-        before = depth(s.tier, context.order) < depth(other.tier, context.order)
-        # arrivals go on, whatever is completed: what lies before the other works for all of them
-        if load.model is LoadModel.OPEN and before and s.resource not in SOFT:
-            untold_ahead = s.name if np.isinf(needed) else ""
-            if needed < use[s.key]:
-                use[s.key] = ahead[s.key] = needed
+    (nearer, of_nearer), (deeper, _) = sorted(((first, a), (second, b)), key=lambda s: depth(s[0].tier, context.order))
+    needed = _needed(of_nearer, context) if _works_for_all(nearer, deeper, load, context) else np.nan
+    ahead = {nearer.key: needed} if needed < use[nearer.key] else {}
+    use |= ahead
     low, high = sorted((first, second), key=lambda s: use[s.key])
     used = sorted(use.values())
     # Relieving the fuller one alone gains no more than this (utilization law).
@@ -407,10 +403,9 @@ def _relation(a: list[Saturation], b: list[Saturation], load: Load, context: Con
     keeps_up = depth(low.tier, context.order) < depth(high.tier, context.order) and low.share.value < NO_GAPS
     piled = load.piled_up if keeps_up else 0.0
     if (1 + gain) * (1 + piled) - 1 <= COUNTS:
-        if untold_ahead:
-            return _Pair(
-                UNTOLD, f"{text}: no low load tells what is completed needs of {untold_ahead}, so it may have room"
-            )
+        if np.isinf(needed):
+            text += f": no low load tells what is completed needs of {nearer.name}, so it may have room"
+            return _Pair(UNTOLD, text)
         return _Pair("simultaneous", text)
     most = max((context.most_pct.get(s.key, 0.0) for s in (a if low is first else b)), default=0.0)
     most = min(most, ahead.get(low.key, most))
@@ -423,6 +418,12 @@ def _relation(a: list[Saturation], b: list[Saturation], load: Load, context: Con
         text += f": more of {high.name} alone could bring {100 * gain:.1f} %{more}, so both may limit"
         return _Pair(UNTOLD, text)
     return _Pair("", f"{text}: {low.name} has room", low.group)
+
+
+def _works_for_all(nearer: Saturation, deeper: Saturation, load: Load, context: Context) -> bool:
+    """Whether the first works for all that arrive, which go on whatever the second completes."""
+    before = depth(nearer.tier, context.order) < depth(deeper.tier, context.order)
+    return before and load.model is LoadModel.OPEN and nearer.resource not in SOFT
 
 
 def _needed(group: list[Saturation], context: Context) -> float:

@@ -40,7 +40,8 @@ class Recovery:
     `basis`: what the interval is made of, or why there is none. `outcome`: AWAY if the whole 95 % interval lies below
     1 - margin, BACK if it lies above 1 - MARGIN (ONCE with one pair), else UNDECIDED; LATE instead of AWAY or UNDECIDED
     if several pairs say BACK by `late`, and UNDECIDED if the only pair says ONCE by it. `late`: as `ratio`, but of the
-    second half of the run from above (None in stores of before). `pairs`: repetitions that are valid in both kinds."""
+    second half of the run from above (None in stores of before). `pairs`: repetitions that are valid in both kinds.
+    `run_s`: the shortest run from above, NaN if unknown; who needs longer to come back is AWAY, too."""
 
     users: int
     above: int
@@ -52,6 +53,7 @@ class Recovery:
     outcome: str
     pairs: int = 0
     late: Ratio | None = None
+    run_s: float = float("nan")
 
 
 def recoveries(trials: pd.DataFrame, from_above: pd.DataFrame) -> list[Recovery]:
@@ -79,7 +81,14 @@ def _recovery(users: int, above: int, usual: pd.DataFrame, rows: pd.DataFrame) -
     if outcome in (AWAY, UNDECIDED) and late is not None and _outcome(late, n) in (BACK, ONCE):
         outcome = LATE if n > 1 else UNDECIDED
         basis += f"; in the second half of the run {share(late)}"
-    return Recovery(users, above, _mean(pairs, "_a"), _mean(pairs, "_b"), ratio, basis, _margin(n), outcome, n, late)
+    a, b, run_s = _mean(pairs, "_a"), _mean(pairs, "_b"), _shortest(pairs)
+    return Recovery(users, above, a, b, ratio, basis, _margin(n), outcome, n, late, run_s)
+
+
+def _shortest(pairs: pd.DataFrame) -> float:
+    if "run_end_s_b" not in pairs:
+        return float("nan")
+    return float((pairs["run_end_s_b"] - pairs["run_start_s_b"]).astype(float).min())
 
 
 def _late(pairs: pd.DataFrame) -> Ratio | None:
@@ -173,7 +182,10 @@ def _said(mine: list[Recovery]) -> str:
     away, open_ = ([r for r in mine if r.outcome == outcome] for outcome in (AWAY, UNDECIDED))
     if away:
         more = "".join(f", nor at {r.users:,}: {share(r.ratio)}" for r in away[1:])
-        return f"does not come back at {away[0].users:,} users {above}: {share(away[0].ratio)} of its throughput{more}"
+        seen = min((r.run_s for r in away), default=np.nan)
+        within = "the run" if np.isnan(seen) else f"a run of {seen:.0f} s"
+        first = f"does not come back within {within} at {away[0].users:,} users {above}: {share(away[0].ratio)}"
+        return f"{first} of its throughput{more} (longer runs, by PHASES=, tell whether it comes back later)"
     back = [r for r in mine if r not in open_]
     once = any(r.outcome == ONCE for r in back)
     verb, pairs = ("came back", ", in one pair of trials") if once else ("comes back", "")

@@ -155,7 +155,8 @@ def rows(rates, users=2000, above=None, reach=0.05, first_s=0.0, valid=True):
     table = [
         {"trial": f"u{users}.r{rep}", "users": users, "above": above, "rep": rep, "valid": valid, "throughput_per_s": x,
          "throughput_low_per_s": x * (1 - reach), "throughput_high_per_s": x * (1 + reach),
-         "run_start_s": 1000.0 * rep + first_s, "invalid_reasons": "" if valid else "errors", "failure": ""}
+         "run_start_s": 1000.0 * rep + first_s, "run_end_s": 1000.0 * rep + first_s + 40,
+         "invalid_reasons": "" if valid else "errors", "failure": ""}
         for rep, x in enumerate(rates, 1)
     ]  # fmt: skip
     return pd.DataFrame(table)
@@ -210,7 +211,7 @@ def test_of_several_loads_each_outcome_has_its_own_clause():
     late = {"late_throughput_per_s": [50, 51, 50], "late_throughput_high_per_s": [53, 54, 53]}
     came = [rows([35, 36, 35], 1000, 8000, first_s=60.0).assign(**late), rows([31, 32, 31], 2000, 8000, first_s=60.0)]
     (said,) = sentences(recoveries(reset, pd.concat(came)), "1/1/1/1M")
-    assert said.startswith("1/1/1/1M does not come back at 2,000 users after 8,000: 0.31 [0.")
+    assert said.startswith("1/1/1/1M does not come back within a run of 40 s at 2,000 users after 8,000: 0.31 [0.")
     assert "; at 1,000 it comes back late: 0.70 [0." in said
     assert said.endswith("in its second half.")
 
@@ -241,7 +242,7 @@ def test_the_sentence_names_the_lowest_load_and_the_others():
     came = [rows([50, 51, 50], 1000, 8000, first_s=60.0), rows([31, 32, 31], 2000, 8000, first_s=60.0),
             rows([30, 31, 30], 4000, 8000, first_s=60.0)]  # fmt: skip
     (said,) = sentences(recoveries(reset, pd.concat(came)), "1/1/1/1M")
-    assert said.startswith("1/1/1/1M does not come back at 2,000 users after 8,000: 0.31 [0.")
+    assert said.startswith("1/1/1/1M does not come back within a run of 40 s at 2,000 users after 8,000: 0.31 [0.")
     assert "of its throughput, nor at 4,000: 0.27 [" in said
     assert "1,000" not in said
 
@@ -270,3 +271,13 @@ def test_the_sentence_parts_what_comes_back_from_what_is_undecided():
     (said,) = sentences(recoveries(reset, pd.concat(came)), "1/1/1/1M")
     assert said.startswith("1/1/1/1M comes back at 1,000 users after 8,000; whether it does at the others is undecided")
     assert "at 2,000: 0.80 [" in said
+
+
+def test_who_stays_away_is_said_to_do_so_within_the_run_only():
+    """What was asked for before may take longer than a run to work off: that is not known to last."""
+    (said,) = sentences([judged([100, 102, 99], [31, 33, 30])], "1/1/1/1M")
+    assert " within a run of 40 s " in said
+    assert said.endswith(" (longer runs, by PHASES=, tell whether it comes back later).")
+    old = rows([31, 33, 30], above=8000, first_s=60.0).drop(columns="run_end_s")
+    (said,) = sentences(recoveries(rows([100, 102, 99]).drop(columns="run_end_s"), old), "1/1/1/1M")
+    assert said.startswith("1/1/1/1M does not come back within the run at 2,000 users after 8,000: 0.31 [0.")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from closed_network import THINK_S, Network, trial
+from ntier_analysis.verdict.demands import passing_on
 from ntier_analysis.verdict.search import Goal, half_width, next_step
 from ntier_analysis.verdict.sweep import judge_sweep
 
@@ -123,6 +124,31 @@ def test_a_full_replica_that_passes_work_on_is_not_the_tiers_end(idle):
     assert next_step(two, GOAL, SCALE).users == pytest.approx(1.4 * knee(network), rel=0.15)
     full = [replace(t, used_cores=t.used_cores | dict.fromkeys(("db2", "db3", "db4"), 0.199)) for t in two]
     assert "is full at every load" in next_step(full, GOAL, SCALE).why
+
+
+def test_a_replica_that_fills_up_later_passes_work_on_too():
+    """At the lowest load the first of nine databases had room, so that loads went up by a third each until the sixth."""
+    network = Network((0.0005, 0.0008, 0.196 / 90, 9 * 0.196 / 130), nodes=(1, 1, 1, 9))
+    loads = [first_replica_first(trial(network, users, 1, SCALE)) for users in (300, 800, 1200)]
+    assert loads[0].used_cores["db1"] < 0.9 * 0.2 < loads[1].used_cores["db1"]
+    step = next_step(loads, GOAL, SCALE, network.idle_cores())
+    assert step.users == pytest.approx(1.4 * knee(network), rel=0.15)
+    assert "middleware1 saturates first" in step.why
+    (law,) = [e for e in judge_sweep("", "", loads, SCALE).evidence if e.startswith("utilization law")]
+    assert law.startswith("utilization law: middleware1 needs "), law
+    assert " of all CPUs to saturate, at " in law
+    slow = Network((0.0005, 0.0008, 0.196 / 200, 9 * 0.196 / 130), nodes=(1, 1, 1, 9))
+    law = judge_sweep("", "", [first_replica_first(trial(slow, users, 1, SCALE)) for users in (300, 800, 1200)], SCALE)
+    assert any(e.startswith("utilization law: all of db together needs ") for e in law.evidence), law.evidence
+
+
+def test_a_replica_that_is_full_where_users_wait_is_the_end():
+    """It gets more than its share, and no other takes it over: the law goes by this one."""
+    network = Network((0.0005, 0.0008, 0.0012, 4 * 0.196 / 110), nodes=(1, 1, 1, 4))
+    free, waits = (first_replica_first(trial(network, users, 1, SCALE)) for users in (300, 6000))
+    assert free.used_cores["db1"] < 0.9 * 0.2
+    assert passing_on([free, waits], [free]) == []
+    assert passing_on([free, waits], [free, waits]) == []  # all of them are full at the second load
 
 
 def test_without_a_known_idle_floor():

@@ -25,8 +25,8 @@ def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = Non
 
 def tier_limits(
     valid: list[TrialData], tiers: list[str], idle_cores: dict[str, float] | None = None
-) -> list[tuple[float, str]]:
-    """The same of all CPUs of a tier together: (throughput at which they are full, tier), lowest first."""
+) -> list[tuple[float, str, Demand]]:
+    """The same of all CPUs of a tier together: (throughput at which they are full, tier, fit), lowest first."""
     limits = []
     for tier in tiers:
         names = _replicas(valid, tier)
@@ -35,8 +35,8 @@ def tier_limits(
         known = None if None in idle else float(sum(filter(None, idle)))
         fit = _fit(_unsaturated(valid, *names), capacity, known)
         if fit is not None and fit.demand_s > 0:
-            limits.append(((capacity - fit.idle_cores) / fit.demand_s, tier))
-    return sorted(limits)
+            limits.append(((capacity - fit.idle_cores) / fit.demand_s, tier, fit))
+    return sorted(limits, key=lambda found: found[0])
 
 
 def full_everywhere(valid: list[TrialData]) -> list[str]:
@@ -45,12 +45,21 @@ def full_everywhere(valid: list[TrialData]) -> list[str]:
     return [n for n in servers if any(cpu_used(t, n) is not None for t in valid) and not _unsaturated(valid, n)]
 
 
-def passing_on(valid: list[TrialData]) -> list[str]:
-    """Tiers of which some CPU is full at every load, and all of them together at none. A balancer that counts what is
-    pending fills one replica after the other; while answers show nothing of it, the next one takes what is too much
-    for the first."""
-    tiers = dict.fromkeys(valid[0].nodes[n] for n in full_everywhere(valid))
-    return [t for t in tiers if len(_unsaturated(valid, *_replicas(valid, t))) == len(valid)]
+def passing_on(valid: list[TrialData], free: list[TrialData]) -> list[str]:
+    """Tiers of which some CPU is full at every load, or at one at which nothing limits (`free`), and all of them
+    together at none of these. A balancer that counts what is pending fills one replica after the other; while answers
+    show nothing of it, the next one takes what is too much for the first."""
+    found = []
+    for loads, full in ((valid, full_everywhere(valid)), (free, _full_somewhere(free))):
+        tiers = dict.fromkeys(valid[0].nodes[n] for n in full)
+        found += [t for t in tiers if len(_unsaturated(loads, *_replicas(valid, t))) == len(loads)]
+    return list(dict.fromkeys(found))
+
+
+def _full_somewhere(loads: list[TrialData]) -> list[str]:
+    names = [n for n, tier in loads[0].nodes.items() if is_server(tier)] if loads else []
+    known = [n for n in names if all(cpu_used(t, n) is not None for t in loads)]
+    return [n for n in known if len(_unsaturated(loads, n)) < len(loads)]
 
 
 def _replicas(valid: list[TrialData], tier: str) -> list[str]:
@@ -80,16 +89,18 @@ def _apart(points: list[tuple[float, float, float]]) -> bool:
     return bool(points) and apart(np.array([x for _, x, _ in points]), np.array([level for level, *_ in points]))
 
 
-def first_to_saturate(valid: list[TrialData]) -> list[str]:
-    """Which node should limit, and at which throughput."""
-    limits = law_limits(valid)
-    if not limits:
+def first_to_saturate(valid: list[TrialData], free: list[TrialData]) -> list[str]:
+    """Which node should limit, and at which throughput. `free`: the loads at which nothing limits."""
+    shared = passing_on(valid, free)
+    alone = [found for found in law_limits(valid) if valid[0].nodes[found[1]] not in shared]
+    together = [(limit, f"all of {tier} together", fit) for limit, tier, fit in tier_limits(valid, shared)]
+    if not alone + together:
         return []
-    limit, name, fit = limits[0]
-    known = name in valid[0].capacity_cores  # an import may not know how many cores a node has
+    limit, name, fit = min(alone + together, key=lambda found: found[0])
+    known = bool(valid[0].capacity_cores)  # an import may not know how many cores a node has
     cpu, unit = ("CPU", "cores") if known else ("its whole CPU", "of its capacity")
     servers = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
-    unknown = [n for n in servers if not _apart(_unsaturated(valid, n))]
+    unknown = [n for n in servers if valid[0].nodes[n] not in shared and not _apart(_unsaturated(valid, n))]
     among = f"of all CPUs but {', '.join(unknown)} (no two such loads a tenth apart)" if unknown else "of all CPUs"
     error = f"s.e. {1000 * fit.demand_error_s:.2f}, " if np.isfinite(fit.demand_error_s) else ""
     return [

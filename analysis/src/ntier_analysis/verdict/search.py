@@ -144,18 +144,24 @@ def _first(tried: set[int], goal: Goal) -> Step:
 def _law_knee(valid: list[TrialData], scale: float, idle: dict[str, float] | None) -> tuple[float, str]:
     """Nominal users at which the utilization law expects the first CPU to saturate, and which one; NaN if unknown. Of
     replicas that pass work on to each other it is all of them together."""
-    shared = passing_on(valid)
-    limits = [(limit, name) for limit, name, _ in law_limits(valid, idle) if valid[0].nodes[name] not in shared]
-    limits = sorted([*limits, *tier_limits(valid, shared, idle)])
+    shared = passing_on(valid, _free(valid))
+    alone = [found for found in law_limits(valid, idle) if valid[0].nodes[found[1]] not in shared]
+    limits = alone + tier_limits(valid, shared, idle)
     if not limits:
         return float("nan"), ""
-    limit, name = limits[0]
+    limit, name, _ = min(limits, key=lambda found: found[0])
     return knee_users(limit, valid[0].load.alone_s, base_response(valid).response_s) / scale, name
+
+
+def _free(valid: list[TrialData]) -> list[TrialData]:
+    """Those of loads at which nothing limits."""
+    limited = limited_levels(valid, base_response(valid))
+    return [t for t in valid if t.load.level not in limited]
 
 
 def _full(valid: list[TrialData]) -> list[str]:
     """Servers of which the law knows nothing, since their CPU is full at every load."""
-    shared = passing_on(valid)
+    shared = passing_on(valid, _free(valid))
     return [name for name in full_everywhere(valid) if valid[0].nodes[name] not in shared]
 
 

@@ -116,7 +116,7 @@ def _judge_loads(
         _up_to_the_highest_told(result, ordered, [t.load for t in valid if not untold(t.load)][-1])
     if limited:
         result.migration = migrations([(t, verdicts[t.load.trial]) for t in limited])
-    result.evidence += first_to_saturate(valid)
+    result.evidence += first_to_saturate(valid, [t for t in valid if t.load.level not in beyond])
     result.next = advice(result, valid, members, context)
     return result
 

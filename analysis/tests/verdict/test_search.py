@@ -127,7 +127,7 @@ def test_a_full_replica_that_passes_work_on_is_not_the_tiers_end(idle):
 
 
 def test_a_replica_that_fills_up_later_passes_work_on_too():
-    """At the lowest load the first of nine databases had room, so that loads went up by a third each until the sixth."""
+    """At the lowest load the first of nine databases had room, and loads went up by a third each until the sixth."""
     network = Network((0.0005, 0.0008, 0.196 / 90, 9 * 0.196 / 130), nodes=(1, 1, 1, 9))
     loads = [first_replica_first(trial(network, users, 1, SCALE)) for users in (300, 800, 1200)]
     assert loads[0].used_cores["db1"] < 0.9 * 0.2 < loads[1].used_cores["db1"]

@@ -27,7 +27,7 @@ from ntier_harness.ssh import Nodes
 from ntier_harness.systems import find, makers, names
 from ntier_harness.systems.definition import Reset, schema
 from ntier_harness.systems.notation import parse
-from ntier_harness.systems.reading import OWN_ROLES, examine
+from ntier_harness.systems.reading import OF_NODES, OWN_ROLES, examine
 from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.terraform import common_variables
 from ntier_harness.trial import described, planned
@@ -74,12 +74,12 @@ verify:
 DATA = "data: {tier: back, default: tiny, profiles: {tiny: few}}\nload:"
 
 
-def said(tmp_path: Path, text: str) -> list[str]:
+def said(tmp_path: Path, text: str, *, thorough: bool = False) -> list[str]:
     folder = tmp_path / "small"
     folder.mkdir(exist_ok=True)
     (folder / "system.yaml").write_text(text)
     try:
-        return [str(p).removeprefix(f"{folder}/") for p in examine(folder, ROLES)[1]]
+        return [str(p).removeprefix(f"{folder}/") for p in examine(folder, ROLES, thorough=thorough)[1]]
     except RequestError as error:
         return [str(error).removeprefix(f"{folder}/")]
 
@@ -87,6 +87,91 @@ def said(tmp_path: Path, text: str) -> list[str]:
 @pytest.mark.parametrize("name", names(ROOT))
 def test_systems_of_the_project_are_right(name):
     assert find(ROOT, name).definition.name == name
+    assert examine(ROOT / "systems" / name, ROLES, thorough=True)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("  workers:\n", "  address:\n", "line 15: settings.address: address is a variable of Ntier's or Ansible's"),
+        ("  workers:\n", "  index:\n", "line 15: settings.index: index is a variable of Ntier's or Ansible's; not"),
+        ("  workers:\n", "  ntier_scale:\n", "settings.ntier_scale: ntier_scale is a variable of Ntier's"),
+        ("  workers:\n", "  ansible_user:\n", "settings.ansible_user: ansible_user is a variable of Ntier's"),
+        ("  factor:", "  parameters: {index: {title: I, range: [1, 9], default: 1}}\n  factor:",
+         "load.parameters.index: index is a variable"),
+        ("notation:", "variants: {v: {title: V, tier: back, default: a, choices: {a: {variables: {groups: 3}}}}}\n"
+         "notation:", "variants.v.choices.a.variables.groups: groups is a variable of Ntier's or Ansible's"),
+        ("notation:", "variants: {v: {title: V, tier: back, default: a, choices: {a: {variables: {workers: 3}}}}}\n"
+         "notation:", "variants.v.choices.a.variables.workers: workers is a setting already, and its value would win"),
+        ("notation:", "variants: {v: {title: V, tier: back, default: a, choices: {a: {available: false}, b: {}}}}\n"
+         "notation:", "variants.v.default: choice that can be deployed: 'a' is unknown; allowed are b"),
+        ("forms: [[front, back]]", "forms: [[front, back], [back]]",
+         "load.entry.tier: front is in no topology back (notation.forms); the load needs it in each"),
+        ("load:\n",
+         "data: {tier: back, default: tiny, profiles: {tiny: few}, generate: [python3, no/make.py]}\nload:\n",
+         "data.generate.1: " + str(ROOT / "no/make.py") + " does not exist; the command is run in the project's"),
+    ],
+)  # fmt: skip
+def test_what_a_request_or_a_deployment_would_stumble_over_later(tmp_path, old, new, says):
+    assert old in SMALL
+    found = said(tmp_path, SMALL.replace(old, new, 1))
+    assert any(says in text for text in found), found
+
+
+def test_variables_of_nodes_are_those_of_the_inventory():
+    source = (ROOT / "ansible" / "plugins" / "inventory" / "nodes.py").read_text().partition("def host_variables")[2]
+    named = re.findall(r'^        "(\w+)":', source.partition("\ndef ")[0], re.MULTILINE)
+    assert sorted(n for n in named if not n.startswith(("ansible_", "ntier_", "User"))) == sorted(OF_NODES)
+
+
+@pytest.mark.parametrize("model", ["open", "work"])
+def test_a_plan_that_ntiers_users_run_makes_a_closed_load(tmp_path, model):
+    """Judged as arrivals at a rate its users, who think, would never overload anything."""
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "load.jmx").write_text("<jmeterTestPlan/>")
+    plan = SMALL.replace("kind: command, command: [python3, load.py]", "kind: jmeter, plan: load.jmx")
+    found = said(tmp_path, plan.replace("model: closed", f"model: {model}"))
+    assert found == [
+        f"system.yaml, line 22: load.model: {model}: Ntier's users, which run the plan, think; give closed, or "
+        "own_thread_group: true if the plan makes this load itself"
+    ]
+    own = plan.replace("plan: load.jmx", "plan: load.jmx, own_thread_group: true")
+    assert said(tmp_path, own.replace("model: closed", f"model: {model}")) == said(tmp_path, plan) == []
+
+
+RULES_ARE = "expected a class Rules with defaults and check (ntier_harness.systems.rules)"
+PHASES = SMALL[SMALL.index("  phases:") : SMALL.index("verify:")]
+WORKLOADS = SMALL[SMALL.index("  workloads:") : SMALL.index("  default_workload:")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "file", "text", "says"),
+    [
+        ("verify:", "rules: rules.py\nverify:", "rules.py", "x = 1\n", f"line 31: rules: FILE: {RULES_ARE}"),
+        ("verify:", "rules: rules.py\nverify:", "rules.py", "class Rules:\n    pass\n", f"rules: FILE: {RULES_ARE}"),
+        ("verify:", "rules: rules.py\nverify:", "rules.py", "x = (\n", "rules: FILE: SyntaxError: '(' was never"),
+        ("verify:", "rules: rules.py\nverify:", "rules.py",
+         "class Rules:\n    def __init__(self, a): ...\n    def defaults(self, r): ...\n    def check(self, r): ...\n",
+         "rules: FILE: Rules(): TypeError: "),
+        (PHASES, "  phases_file: phases.yaml\n", "phases.yaml", "short: 1\n", "load.phases_file: FILE"),
+        (PHASES, "  phases_file: phases.yaml\n", "phases.yaml",
+         "phases: {a: {ramp_up_s: 5, run_s: 20, ramp_down_s: 2}}\ndefault_phases: b\n",
+         "load.phases_file: phases: 'b' is unknown; allowed are a"),
+        (WORKLOADS, "  mixes: mixes\n", "mixes/reads.csv", "nonsense\n", "load.mixes: FILE"),
+        ("verify:", "checks: {off: {Z9: never}}\nverify:", "beside", "",
+         "line 31: checks.off.Z9: check: 'Z9' is unknown; allowed are G1, G2, "),
+    ],
+)  # fmt: skip
+def test_check_reads_the_files_that_a_system_names(tmp_path, old, new, file, text, says):
+    assert old in SMALL
+    place = tmp_path / "small" / file
+    place.parent.mkdir(parents=True)
+    place.write_text(text)
+    found = said(tmp_path, SMALL.replace(old, new, 1), thorough=True)
+    assert any(says.replace("FILE", str(place)) in text for text in found), found
+    wrong = CliRunner().invoke(cli, ["systems", "check", str(tmp_path / "small")])
+    assert wrong.exit_code == 2
+    assert says.replace("FILE", str(place)) in wrong.output
 
 
 def test_the_published_schema_is_current():

@@ -67,9 +67,14 @@ def sweep_checks(
     return [switched_off(c, off[c.id]) if c.id in off else c for c in outcomes]
 
 
+def check_names() -> list[str]:
+    """Of all checks, of trials and of sweeps."""
+    return [entry.id for entry in registered()] + [id_ for id_, *_ in _CHECKS]
+
+
 def unused_checks(off: dict[str, str]) -> list[str]:
     """A sentence on each check that a system switches off, and on names that no check has."""
-    known = {entry.id for entry in registered()} | {id_ for id_, *_ in _CHECKS} if off else set()
+    known = set(check_names()) if off else set()
     return [
         f"check {i} is switched off by the system: {why}"
         if i in known

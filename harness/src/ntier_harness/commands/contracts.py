@@ -69,13 +69,14 @@ def systems(ctx: click.Context, as_json: bool) -> None:
 @systems.command()
 @click.argument("folder", metavar="DIR")
 def check(folder: str) -> None:
-    """Lists what is wrong with DIR/system.yaml, one line each. Exit code 2 if there is anything."""
+    """Lists what is wrong with DIR/system.yaml and the files that it names, one line each. Exit code 2 if there is
+    anything."""
     from pathlib import Path
 
     from ntier_harness.paths import Paths
     from ntier_harness.systems.reading import examine
 
-    definition, problems = examine(Path(folder), Paths.find().root / "ansible" / "roles")
+    definition, problems = examine(Path(folder), Paths.find().root / "ansible" / "roles", thorough=True)
     for problem in problems:
         click.echo(f"error: {problem}", err=True)
     if problems or definition is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ IMAGES = Path("setup", "images", "images.yml")  # of the checkout: what set-up m
 RESERVED_TIERS = ("client", "host", "all", "ungrouped", "localhost")
 OWN_ROLES = ("client", "common", "database", "machine", "monitor", "ndb", "program")
 """Roles that Ntier's playbooks and shared roles include by name; a system's own one of that name would replace them."""
+OF_NODES = ("address", "cpu_cores", "index", "memory_bytes", "node_type")
+"""Variables of each node (ansible/plugins/inventory/nodes.py). One value for all nodes would replace them."""
+OF_ANSIBLE = ("become", "environment", "group_names", "groups", "hosts", "hostvars", "inventory_hostname", "item",
+              "name", "omit", "tags", "vars")  # fmt: skip
+"""Names with a meaning of their own in plays."""
 Key = tuple[str | int, ...]
 
 
@@ -55,9 +61,9 @@ def read(folder: Path, roles: Path) -> Definition:
     return definition
 
 
-def examine(folder: Path, roles: Path) -> tuple[Definition | None, list[Problem]]:
-    """The definition, as far as it is one, and all that is wrong with it. Raises RequestError for a file that cannot be
-    read or is no YAML."""
+def examine(folder: Path, roles: Path, *, thorough: bool = False) -> tuple[Definition | None, list[Problem]]:
+    """The definition, as far as it is one, and all that is wrong with it; `thorough`: also with the files that a
+    request reads when it needs them. Raises RequestError for a file that cannot be read or is no YAML."""
     file = folder / FILE
     values, node = read_yaml(file)
     if not isinstance(values, dict):
@@ -66,7 +72,9 @@ def examine(folder: Path, roles: Path) -> tuple[Definition | None, list[Problem]
         definition = Definition.model_validate(values)
     except ValidationError as error:
         return None, [_problem(file, node, _key(e["loc"]), _said(e)) for e in error.errors()]
-    problems = _contradictions(definition, folder, roles)
+    problems = list(_contradictions(definition, folder, roles))
+    if thorough:
+        problems += _contents(definition, folder)
     return definition, [_problem(file, node, key, text) for key, text in problems]
 
 
@@ -146,6 +154,7 @@ def _contradictions(d: Definition, folder: Path, roles: Path) -> Iterator[tuple[
     yield from _node_types(d, roles.parent.parent)
     yield from _variants(d)
     yield from _notation(d)
+    yield from _variables(d)
     yield from _settings(d)
     yield from _others(d)
     yield from _data(d, roles.parent.parent)
@@ -241,7 +250,8 @@ def _variants(d: Definition) -> Iterator[tuple[Key, str]]:
         at: Key = ("variants", name)
         yield from _among((*at, "tier"), variant.tier, d.tier_names, "tier")
         if variant.default is not None:
-            yield from _among((*at, "default"), variant.default, variant.choices, "choice")
+            built = [name for name, choice in variant.choices.items() if choice.available]
+            yield from _among((*at, "default"), variant.default, built, "choice that can be deployed")
         elif not all(c.letter for c in variant.choices.values()):
             yield at, "give a default, or each choice its letter in TOPO"
         for choice_name, choice in variant.choices.items():
@@ -300,6 +310,23 @@ def _notation(d: Definition) -> Iterator[tuple[Key, str]]:
             parse(d, d.notation.example)
         except RequestError as error:
             yield ("notation", "example"), str(error)
+
+
+def _variables(d: Definition) -> Iterator[tuple[Key, str]]:
+    """Names that become variables of all nodes."""
+    named: list[Key] = [("settings", name) for name in d.settings]
+    named += [("load", "parameters", name) for name in d.load.parameters]
+    for variant, what in d.variants.items():
+        for choice, told in what.choices.items():
+            named += [("variants", variant, "choices", choice, "variables", name) for name in told.variables]
+    for key in named:
+        name = str(key[-1])
+        if name in (*OF_NODES, *OF_ANSIBLE) or name.startswith(("ansible_", "ntier_")):
+            others = ", ".join(sorted({*OF_NODES, *OF_ANSIBLE}))
+            text = f"{name} is a variable of Ntier's or Ansible's; not allowed are {others}, ansible_... and ntier_..."
+            yield key, text
+        elif key[0] == "variants" and name in d.settings:
+            yield key, f"{name} is a setting already, and its value would win"
 
 
 def _settings(d: Definition) -> Iterator[tuple[Key, str]]:
@@ -366,8 +393,11 @@ def out_of_range(setting: Setting | Parameter, value: Any) -> str:
 
 def _others(d: Definition) -> Iterator[tuple[Key, str]]:
     tiers = d.tier_names
-    yield from _among(("load", "entry", "tier"), d.load.entry.tier, tiers, "tier")
-    load = d.load
+    load, entry = d.load, d.load.entry.tier
+    yield from _among(("load", "entry", "tier"), entry, tiers, "tier")
+    if entry in tiers and (form := next((f for f in d.notation.forms if entry not in f), None)):
+        text = f"{entry} is in no topology {'/'.join(form)} (notation.forms); the load needs it in each"
+        yield ("load", "entry", "tier"), text
     if bool(load.workloads) == bool(load.mixes):
         yield ("load",), "give either workloads: or mixes: FOLDER"
     elif load.workloads:
@@ -387,6 +417,12 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
             ("load", "model"),
             f"{load.model.value}: users who walk a mix think; give closed, or workloads: for mixes:",
         )
+    elif load.driver.kind == "jmeter" and not load.driver.own_thread_group and load.model is not LoadModel.CLOSED:
+        text = (
+            f"{load.model.value}: Ntier's users, which run the plan, think; give closed, or own_thread_group: true if "
+            "the plan makes this load itself"
+        )
+        yield ("load", "model"), text
     if load.factor.scales and load.factor.name != "users":
         yield ("load", "factor", "scales"), f"only users are multiplied by the scale; the factor is {load.factor.name}"
     for name in set(load.parameters) & set(d.settings):
@@ -422,6 +458,8 @@ def _default_values(load: Load) -> Iterator[tuple[Key, str]]:
 
 def _data(d: Definition, root: Path) -> Iterator[tuple[Key, str]]:
     """`root`: the checkout, whose set-up makes images with the data of one system only."""
+    from ntier_harness.systems import makers
+
     if d.data is None:
         return
     yield from _among(("data", "tier"), d.data.tier, d.tier_names, "tier")
@@ -434,6 +472,9 @@ def _data(d: Definition, root: Path) -> Iterator[tuple[Key, str]]:
     if d.data.told and not d.data.generate:
         yield ("data", "told"), "needs generate: CMD, whose data.json it is taken from"
     for i, word in enumerate(d.data.generate):
+        file = "/" in word and not word.startswith(("/", "-")) and "://" not in word and "{" not in word
+        if file and not (root / word).exists() and not makers(root, [word]):
+            yield ("data", "generate", i), f"{root / word} does not exist; the command is run in the project's folder"
         try:
             word.format_map(dict.fromkeys(GENERATE_NAMES, ""))
         except (KeyError, IndexError, ValueError, AttributeError):
@@ -538,6 +579,32 @@ def _files(d: Definition, folder: Path, root: Path) -> Iterator[tuple[Key, str]]
     for file in (f for f in mixes if not re.fullmatch(WORKLOAD_NAME, f.stem)):
         text = f"{file}: a mix is called by the name of its file, which may have a-z, 0-9, _ and -"
         yield ("load", "mixes"), text
+
+
+def _contents(d: Definition, folder: Path) -> Iterator[tuple[Key, str]]:
+    """Files that are read when a request needs them, and names of checks, which only the analysis knows."""
+    from ntier_harness import catalog
+    from ntier_harness.systems import System
+
+    load, system = d.load, System(d, folder)
+    reads: list[tuple[Key, Callable[[], object]]] = []
+    if d.rules and (folder / d.rules).is_file():
+        reads.append((("rules",), lambda: system.rules))
+    if load.phases_file and (folder / load.phases_file).is_file():
+        reads.append((("load", "phases_file"), lambda: catalog.parse_phases(catalog.default_phases(system), system)))
+    if load.mixes and (folder / load.mixes).is_dir():
+        names = catalog.mix_names(system)
+        reads += [(("load", "mixes"), partial(catalog.read_mix, name, system)) for name in names]
+    for key, read_it in reads:
+        try:
+            read_it()
+        except RequestError as error:
+            yield key, str(error)
+    if d.checks.off:
+        from ntier_analysis.validity.sweep import check_names
+
+        for name in d.checks.off:
+            yield from _among(("checks", "off", name), name, check_names(), "check")
 
 
 def _command(d: Definition, folder: Path) -> Iterator[tuple[Key, str]]:

@@ -57,7 +57,7 @@ class NoRules:
 
 
 def load(file: Path | None) -> Rules:
-    """Raises RequestError if the file has no class `Rules`."""
+    """Raises RequestError if the file has no class `Rules` with its methods."""
     if file is None:
         return NoRules()
     spec = importlib.util.spec_from_file_location(f"ntier_system_{file.parent.name.replace('-', '_')}", file)
@@ -68,6 +68,10 @@ def load(file: Path | None) -> Rules:
         spec.loader.exec_module(module)
     except Exception as error:
         raise RequestError(f"{file}: {type(error).__name__}: {error}") from None
-    if not hasattr(module, "Rules"):
-        raise RequestError(f"{file}: expected a class Rules (ntier_harness.systems.rules)")
-    return module.Rules()
+    made = getattr(module, "Rules", None)
+    if not isinstance(made, type) or not all(callable(getattr(made, name, None)) for name in ("defaults", "check")):
+        raise RequestError(f"{file}: expected a class Rules with defaults and check (ntier_harness.systems.rules)")
+    try:
+        return made()
+    except Exception as error:
+        raise RequestError(f"{file}: Rules(): {type(error).__name__}: {error}") from None

@@ -160,7 +160,7 @@ WORKLOADS = SMALL[SMALL.index("  workloads:") : SMALL.index("  default_workload:
          "load.phases_file: phases: 'b' is unknown; allowed are a"),
         (WORKLOADS, "  mixes: mixes\n", "mixes/reads.csv", "nonsense\n", "load.mixes: FILE"),
         ("verify:", "checks: {off: {Z9: never}}\nverify:", "beside", "",
-         "line 31: checks.off.Z9: check: 'Z9' is unknown; allowed are G1, G2, "),
+         "line 31: checks.off.Z9: check: 'Z9' is unknown; allowed are C1, C1.end, "),
     ],
 )  # fmt: skip
 def test_check_reads_the_files_that_a_system_names(tmp_path, old, new, file, text, says):

@@ -69,7 +69,7 @@ def sweep_checks(
 
 def check_names() -> list[str]:
     """Of all checks, of trials and of sweeps."""
-    return [entry.id for entry in registered()] + [id_ for id_, *_ in _CHECKS]
+    return sorted([*(entry.id for entry in registered()), *(id_ for id_, *_ in _CHECKS)])
 
 
 def unused_checks(off: dict[str, str]) -> list[str]:

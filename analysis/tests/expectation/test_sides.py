@@ -174,3 +174,14 @@ def test_a_wrong_file_of_operands_is_refused(tmp_path, text, message):
     file.write_text(text)
     with pytest.raises(DataError, match=message):
         read_operands(file)
+
+
+def test_what_another_store_said_of_a_sweep_counts_in_every_claim_with_that_expectation(demo, tmp_path):
+    """A claim that gets a part which another one had is not unmeasured again."""
+    text = "a: {says: A, place: '1', paper: x, sweep: gone, expect: 'knee_users >= 3'}\n"
+    (tmp_path / "claims.yaml").write_text(
+        text + text.replace("a:", "b:", 1).replace(">= 3", ">= 4") + text.replace("a:", "c:", 1)
+    )
+    kept = {("a", "gone", "knee_users >= 3"): (claims.Judged.HOLDS, "5 [4, 6]")}
+    found = claims.judge(claims.read(tmp_path / "claims.yaml"), demo, kept)
+    assert [c.judged for c in found] == [claims.Judged.HOLDS, claims.Judged.NOT_MEASURED, claims.Judged.HOLDS]

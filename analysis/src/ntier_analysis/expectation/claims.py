@@ -165,7 +165,8 @@ def judge(
     of other machines: `operands`, what they had of a side of a ratio (`operands_of`), and `kept`, what they said of a
     part (`read_parts`), where the operands do not tell."""
     known = _facts(claims, store)
-    return [_judged(claim, Others(known, claim.anchors, operands or {}), store, kept or {}) for claim in claims]
+    said = {(sweep, text): part for (_, sweep, text), part in (kept or {}).items()}
+    return [_judged(claim, Others(known, claim.anchors, operands or {}), store, said) for claim in claims]
 
 
 def operands_of(claims: list[Claim], store: Path) -> Kept:
@@ -197,13 +198,13 @@ def _measured(sweep: str, store: Path) -> bool:
         return False
 
 
-def _judged(claim: Claim, others: Others, store: Path, kept: Mapping[Part, tuple[Judged, str]]) -> Claim:
-    """Differs if one part does; holds if all do."""
+def _judged(claim: Claim, others: Others, store: Path, kept: Mapping[tuple[str, str], tuple[Judged, str]]) -> Claim:
+    """Differs if one part does; holds if all do. `kept`: what an expectation said of a sweep, in whichever claim."""
     if not claim.parts:
         return replace(claim, judged=Judged.NOT_JUDGED, seen=claim.unjudged)
     here = [_part(claim, sweep, text, others, store) for sweep, text in claim.parts]
     found = [
-        part if part[0] is not Judged.NOT_MEASURED else kept.get((claim.name, *named), part)
+        part if part[0] is not Judged.NOT_MEASURED else kept.get(named, part)
         for named, part in zip(claim.parts, here, strict=True)
     ]
     outcomes = [judged for judged, _ in found]

@@ -3,7 +3,9 @@ the tiers that do not limit are from it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -100,24 +102,26 @@ def _ends(value: float, found: Quantity, times: float, decimals: int) -> str:
     return f"{value:.{decimals}f} [{found.low * times:.{decimals}f}, {found.high * times:.{decimals}f}]"
 
 
-def table(places: Iterable[tuple[str, str]], measured: dict[str, str], scale: float) -> str:
+def table(
+    places: Iterable[tuple[str, str]], measured: dict[str, str], scale: float, least: Collection[str] = ()
+) -> str:
     """`places`: what to call a sweep, and its name, in order; throughput is told relative to the first one.
-    `measured`: sweep -> its verdict and maximum."""
+    `measured`: sweep -> its verdict and maximum; `least`: those whose maximum is a lower bound."""
     kept = dict(iter(read().groupby("sweep", sort=False)))
-    shown = [(title, kept[name], measured[name]) for title, name in places if name in kept and name in measured]
+    shown = [(title, name, kept[name]) for title, name in places if name in kept and name in measured]
     if not shown:
         return "None yet."
-    first, trials, _ = shown[0]
+    first, base, trials = shown[0]
     tiers = list(dict.fromkeys(trials["tier"]))
     lines = [
         f"| place | {' | '.join(tiers)} | measured | throughput by the CPU of {tiers[0]}, {first} = 1 |",
         f"|---|{'--:|' * len(tiers)}---|---|",
     ]
-    for title, mine, said in shown:
+    for title, name, mine in shown:
         full = full_at(mine, scale)
         cells = [_cell(row, row["per_s"] == full["per_s"].min()) for _, row in full.reindex(tiers).iterrows()]
-        relative = _relative(front_cores(trials), front_cores(mine)) if title != first else "1"
-        lines.append(f"| {title} | {' | '.join(cells)} | {said} | {relative} |")
+        relative = "1" if title == first else _relative(_used(trials, base in least), _used(mine, name in least))
+        lines.append(f"| {title} | {' | '.join(cells)} | {measured[name]} | {relative} |")
     return "\n".join(lines)
 
 
@@ -127,9 +131,19 @@ def _cell(row: pd.Series, least: bool) -> str:
     return f"{row['cpu_ms']:.3g} ms: {f'**{bound}**' if least else bound}"
 
 
-def _relative(first: np.ndarray, here: np.ndarray) -> str:
-    """`1.08 [1.02, 1.15]`."""
-    ratio = quotient(mean_of_trials(here), mean_of_trials(first))
-    if ratio.low is None:
+def _used(trials: pd.DataFrame, least: bool) -> Quantity:
+    """Cores of the first tier; open above if the maximum that they stand for is a lower bound."""
+    used = mean_of_trials(front_cores(trials))
+    return replace(used, high=math.inf) if least and used.low is not None else used
+
+
+def _relative(first: Quantity, here: Quantity) -> str:
+    """`1.08 [1.02, 1.15]`; with a lower bound on one side `1.10, at least 1.04` or `0.62, at most 0.68`."""
+    ratio = quotient(here, first)
+    if ratio.low is None or ratio.high is None:
         return "too few trials"
+    if math.isinf(ratio.high):
+        return f"{ratio.value:.2f}, at least {ratio.low:.2f}" if ratio.low > 0 else "not known: both are lower bounds"
+    if ratio.low == 0:
+        return f"{ratio.value:.2f}, at most {ratio.high:.2f}"
     return f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"

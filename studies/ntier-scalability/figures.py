@@ -164,10 +164,10 @@ def draw_maps(
 
 
 def _place(axes, grid: Grid, column: int, row: int, limit: str, below: str) -> None:
-    """`limit`: `db cpu`, `db cpu and middleware cpu`, `none`."""
+    """`limit`: `db cpu`, `db disk and middleware cpu`, `none`. A place has the colours of the tiers that limit it."""
     if not limit:
         return grid.missing(axes, column, row)
-    tiers = [part.split()[0] for part in limit.replace(", then ", " and ").split(" and ") if part.endswith(" cpu")]
+    tiers = [part.split()[0] for part in limit.replace(", then ", " and ").split(" and ") if " " in part]
     colors = [tint(tier) for tier in tiers[:2]] or [NO_LIMIT]
     look = {"linewidth": 0.4, "edgecolor": "#666666"}
     axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colors[0], **look))

@@ -200,7 +200,9 @@ def _told(row: dict[str, str]) -> str:
 
 def cost() -> str:
     """A table for each series that has been measured in part, and one of PostgreSQL without its genetic planner."""
-    measured = {name: _told(row) for name, row in rows().items() if row["max_per_s"]}
+    there = rows()
+    measured = {name: _told(row) for name, row in there.items() if row["max_per_s"]}
+    least = {name for name, row in there.items() if row["at_least"] == "1"}
     series = {
         title: [(f"1/{row}/1/{d}{letters}", sweep_at(row, d, letters, middleware)) for row in ROWS for d in DATABASES]
         for title, letters, middleware in SERIES
@@ -211,7 +213,7 @@ def cost() -> str:
         *planned,
     ]
     parts = [
-        f"**{title}**\n\n{costs.table(places, measured, SCALE)}"
+        f"**{title}**\n\n{costs.table(places, measured, SCALE, least)}"
         for title, places in series.items()
         if any(name in measured for _, name in places)
     ]

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 from ntier_analysis.expectation import claims
+from ntier_analysis.figures.maps import NO_LIMIT, Grid, tint
 
 STUDY = Path(__file__).resolve().parents[1] / "ntier-scalability"
 CELL = re.compile(r"1-(\d)-1-(\d)(M|P|ML)\.browse_only\.shardingsphere\.s0_2")
@@ -79,3 +82,56 @@ def test_the_table_of_costs(costs, facts):
     cells = r"( [\d.]+ ms: \d+ \|){3} [\d.]+ ms: \*\*\d+\*\* \|"
     assert re.fullmatch(rf"\| 1/1/1/1M \|{cells} db cpu: 100 \| 1 \|", first)
     assert re.fullmatch(rf"\| 1/1/1/3M \|{cells} db cpu: 50 \| 1\.00 \[0\.\d+, 1\.\d+\] \|", second)
+
+
+def test_a_lower_bound_leaves_the_ratio_of_throughputs_open(costs, facts):
+    """One side's or the other's, or both; without this a lower bound was told with two ends."""
+    costs.keep([facts], [facts.sweep])
+    pd.concat([costs.read(), costs.read().assign(sweep="other")]).to_csv(costs.FILE, index=False)
+    places, told = [("first", facts.sweep), ("second", "other")], {facts.sweep: "db cpu: 100", "other": "db cpu: 100"}
+
+    def ratio(*least: str) -> str:
+        return costs.table(places, told, 1.0, least).splitlines()[-1].split("|")[-2].strip()
+
+    assert re.fullmatch(r"1\.00 \[0\.\d+, 1\.\d+\]", ratio())
+    assert re.fullmatch(r"1\.00, at least 0\.\d+", ratio("other"))
+    assert re.fullmatch(r"1\.00, at most 1\.\d+", ratio(facts.sweep))
+    assert ratio(facts.sweep, "other") == "not known: both are lower bounds"
+
+
+@pytest.mark.parametrize(
+    ("limits", "tiers"),
+    [
+        ("db cpu", ["db"]), ("db disk", ["db"]), ("app pool", ["app"]),
+        ("db disk and middleware cpu", ["db", "middleware"]),
+        ("db cpu, then app cpu", ["db", "app"]), ("unknown", []), ("none", []),
+    ],
+)  # fmt: skip
+def test_a_place_of_the_map_has_the_colours_of_the_tiers_that_limit(monkeypatch, limits, tiers):
+    """Whatever of them is full: a full disk had the colour of no limit."""
+    monkeypatch.syspath_prepend(STUDY)
+    figures = importlib.import_module("figures")
+    axes = Figure().subplots()
+    figures._place(axes, Grid([(1, 1)]), 0, 0, limits, "1.00")
+    assert [to_hex(p.get_facecolor()) for p in axes.patches] == ([tint(t) for t in tiers] or [NO_LIMIT])
+
+
+CLAIMS = {claim.name: claim for claim in claims.read(STUDY / "claims.yaml")}
+
+
+def test_a_tier_is_no_bottleneck_only_if_it_is_not_full():
+    """`verdict != single db cpu` alone also holds if db and another tier limit together."""
+    excluded = re.compile(r"verdict != single (\w+ \w+)")
+    for claim in CLAIMS.values():
+        for sweep, text in claim.parts:
+            if (match := excluded.fullmatch(text)) and "migrate" not in claim.says:
+                assert (sweep, f"saturation({match[1]}) <= 50 %") in claim.parts, claim.name
+
+
+def test_claims_reach_as_far_as_their_sentences():
+    """A claim up to seven databases needs seven, one from the fourth on needs four, one on databases compares them."""
+    of = {name: {sweep.partition(".")[0] for sweep, _ in claim.parts} for name, claim in CLAIMS.items()}
+    assert {"1-2-1-7ML", "1-3-1-7ML"} <= of["low-cost-scales-to-seven"]
+    assert {"1-1-1-4P", "1-2-1-4P"} <= of["postgresql-ahead"]
+    assert any("1-2-1-8ML" in text for _, text in CLAIMS["low-cost-nothing-helps-then"].parts)
+    assert "80 %" not in CLAIMS["nine-databases-not-saturated"].says

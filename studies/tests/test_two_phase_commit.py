@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from ntier_analysis.expectation import claims
+from ntier_analysis.expectation.outcomes import Outcome, bounded, within
+from ntier_analysis.expectation.quantity import Quantity
 
 STUDY = Path(__file__).resolve().parents[1] / "two-phase-commit"
 DONE = {"mode": "base", "seconds": 60.0, "selects": 4800, "alters": 480, "statements": 29280, "failed": 0,
@@ -17,6 +21,17 @@ DONE = {"mode": "base", "seconds": 60.0, "selects": 4800, "alters": 480, "statem
 def runs(monkeypatch) -> ModuleType:
     monkeypatch.syspath_prepend(STUDY)
     return importlib.import_module("runs")
+
+
+@pytest.mark.parametrize("claim", claims.read(STUDY / "claims.yaml"), ids=lambda claim: claim.name)
+def test_the_thesis_own_numbers_meet_what_is_expected(claim):
+    """The first number of `paper` is the ratio there."""
+    value = float(re.search(r"\d+(\.\d+)?(?= times)", claim.paper)[0])
+    ((_, text),) = claim.parts
+    *_, op, bound = re.fullmatch(r"ratio\(.*\) (\S+) ([\d.]+)( %)?", text).groups()[:2]
+    measured = Quantity(value, value, value)
+    found = within(measured, float(bound) / 100) if op == "within" else bounded(measured, op, float(bound))
+    assert found is Outcome.HOLDS
 
 
 def told(**settings: object) -> dict:

@@ -176,6 +176,38 @@ def test_a_jmeter_that_has_ended_has_no_users(tmp_path, begins, loads, files):
     assert [(p.users, round(p.end_s - p.start_s)) for p in parts] == [(n, pytest.approx(s, abs=1)) for n, s in loads]
 
 
+def _client_of(kind: str, path: Path, begin_s: float, *, whole: bool) -> Path:
+    """50 users for 60 s. Only Gatling's file says that they leave, and only if it is `whole`."""
+    at = [1_790_000_000_000 + round(1000 * begin_s) + 50 * n for n in range(1200)]
+    lines = {
+        "k6": [load_files.K6_HEADER, *(f"vus,{t},50,,,," for t in at[::20])]
+        + [f"http_req_duration,{t},40,,true,Home,200" for t in at],
+        "locust": ["name,timestamp,response_time,user_count", *(f"Home,{t / 1000:.3f},40,50" for t in at)],
+        "gatling": ["RUN\tSteps\tsteps\t1790000000000\t \t3.10.5", *[f"USER\tReader\tSTART\t{at[0]}"] * 50]
+        + [f"REQUEST\t\tHome\t{t - 40}\t{t}\tOK\t " for t in at]
+        + [f"USER\tReader\tEND\t{at[-1]}"] * (50 * whole),
+    }
+    path.write_text("\n".join([*lines[kind], ""]))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["k6", "locust", "gatling"])
+@pytest.mark.parametrize(
+    ("begins", "loads"),
+    [
+        ((0, 100), [(50, 60), (50, 60)]),  # one after the other
+        ((0, 30), [(50, 30), (100, 30), (50, 30)]),
+        ((0, 0.01), [(100, 60)]),
+    ],
+)
+def test_a_client_that_has_ended_has_no_users(tmp_path, kind, begins, loads):
+    paths = tuple(_client_of(kind, tmp_path / f"{n}", begin_s, whole=n > 0) for n, begin_s in enumerate(begins))
+    run = Run(**{kind: paths}, ramp_up_s=0.0)
+    parts = parts_of(run, load_of(run))
+    # vus is written once a second
+    assert [(p.users, round(p.end_s - p.start_s)) for p in parts] == [(n, pytest.approx(s, abs=1)) for n, s in loads]
+
+
 def test_the_threads_of_a_jmeter_last_as_long_as_its_longest_pause(tmp_path):
     """Of two JMeters at the same time one has few samples: after its last one its user still thinks."""
     lines = [f"{1_790_000_000_000 + 50 * n},100,Home,true,50,a" for n in range(1200)]

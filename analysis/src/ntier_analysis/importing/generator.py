@@ -13,7 +13,7 @@ from ntier_analysis.importing.folder import THINK_S
 from ntier_analysis.importing.loads import Part, plateaus, read_loads
 from ntier_analysis.importing.run import Run
 from ntier_analysis.parsers.gatling import gatling
-from ntier_analysis.parsers.generated import steps
+from ntier_analysis.parsers.generated import Generated, steps
 from ntier_analysis.parsers.jmeter import jtl
 from ntier_analysis.parsers.k6 import k6
 from ntier_analysis.parsers.locust import locust
@@ -48,7 +48,7 @@ def load_of(run: Run) -> Load:
     sums = [(path, part) for path, part in files if part.requests is None]
     if len(sums) > 1:
         raise DataError(f"{sums[1][0]}: a second history; Locust's master writes one for all its workers")
-    users = _summed([part.users for _, part in (sums or requests)])
+    users = sums[0][1].users if sums else _summed(_of_running([part for _, part in requests]))
     told = dict.fromkeys(note for _, part in (requests or sums) for note in part.notes)
     if not requests:
         return Load(None, users, sums[0][1].totals, sums[0][1].think_s, tuple(told), str(paths[0]))
@@ -89,6 +89,16 @@ def _of_jmeter(run: Run) -> Load:
     return Load(frame, _summed(_ended(threads, ends)), None, float("nan"), (), str(run.jtl[0]))
 
 
+def _of_running(clients: list[Generated]) -> list[pd.DataFrame]:
+    """The users of each client, 0 of one that has ended: its file ends with those that it had."""
+    threads, ends = [client.users for client in clients], []
+    for client in clients:
+        assert client.requests is not None
+        told_s = client.users["t_s"].max() if len(client.users) else 0.0
+        ends.append(max(float(client.requests["t_s"].max()) + _longest_pause_s(client.requests), float(told_s)))
+    return _ended(threads, ends, max(float(c.requests["t_s"].max()) for c in clients if c.requests is not None))
+
+
 def _longest_pause_s(done: pd.DataFrame) -> float:
     """Of one client: without any request."""
     begun = done.sort_values("start_s", kind="stable")
@@ -96,9 +106,11 @@ def _longest_pause_s(done: pd.DataFrame) -> float:
     return float(max(pauses.max(initial=0.0), 0.0))
 
 
-def _ended(threads: list[pd.DataFrame], ends: list[float]) -> list[pd.DataFrame]:
-    """With 0 threads where a JMeter has ended while others go on: its last sample still counts those it had."""
+def _ended(threads: list[pd.DataFrame], ends: list[float], last_s: float = 0.0) -> list[pd.DataFrame]:
+    """With 0 threads where a JMeter has ended while others go on: its last sample still counts those it had.
+    `last_s`: the last request of all, where files tell users apart from requests."""
     last = max((c["t_s"].iloc[-1] for c in threads if len(c)), default=0.0)
+    last = max(last, last_s)
     return [
         steps([*c["t_s"], end], [*c["users"], 0.0]) if len(c) and end < last else c
         for c, end in zip(threads, ends, strict=True)

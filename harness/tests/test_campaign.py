@@ -237,6 +237,23 @@ def test_a_campaign_runs_all_and_again_nothing(lab, parse):
     assert not any("run-jmeter" in c for c in again.runner.ran)
 
 
+def test_the_ledger_reads_each_record_once(lab, parse, monkeypatch):
+    """However many blocks are left: a campaign asks for its end before each of them."""
+    machine, parsed = lab(), parse(TWO)
+    assert campaign.run(machine, parsed, "c.yaml") == 0
+    read, more = [], parse(TWO + "reps: 9\n")
+    of_manifest = ledger.Manifest.read
+    monkeypatch.setattr(ledger.Manifest, "read", lambda folder: read.append(folder) or of_manifest(folder))
+    for ask in (campaign_ledger.data, campaign_ledger.ends):
+        read.clear()
+        ask(machine, more)
+        assert sorted(read) == sorted({*read}), ask.__name__
+        assert len(read) == 4
+    with ledger.read_once():
+        before = ledger.attempts(machine.paths.raw / parsed.sweeps[0].sweep)
+    assert ledger.attempts(machine.paths.raw / parsed.sweeps[0].sweep) is not before, "and anew the next time"
+
+
 def manifests(machine, spec):
     """By repetition, then by load."""
     records = [a.manifest.model_dump() for v in ledger.attempts(machine.paths.raw / spec.sweep).values() for a in v]

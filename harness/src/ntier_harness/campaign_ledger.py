@@ -99,6 +99,7 @@ def rounds(lab: Lab, campaign: Campaign) -> dict[str, float]:
     return {s.sweep: statistics.fmean(n.values()) for s in campaign.sweeps if (n := found[s.phases.name])}
 
 
+@ledger.read_once()
 def rows(lab: Lab, campaign: Campaign) -> list[Row]:
     """The ledger, in the order of the file."""
     target = folder(lab, campaign.name) / RECORD
@@ -119,28 +120,35 @@ def rows(lab: Lab, campaign: Campaign) -> list[Row]:
     return table
 
 
-def legs(lab: Lab, campaign: Campaign, table: list[Row], *, up: bool = False) -> list[tuple[Spec, float]]:
-    """What is left, in the order in which it will run: each sweep that has trials left in a block, and seconds for
-    them, for the switch to it, and for its report. Retries are not in it, and no long warm-ups. `up`: nor what it takes
-    to install machines."""
-    found: list[tuple[Spec, float]] = []
-    seconds, warm, before = trial_s(lab, campaign), rounds(lab, campaign), {r.spec.sweep: 0 for r in table}
+def to_run(lab: Lab, campaign: Campaign, table: list[Row]) -> list[tuple[Spec, int]]:
+    """What is left, in the order in which it will run: each sweep that has trials left in a block, and their number."""
+    found, before = [], {r.spec.sweep: 0 for r in table}
     open_ = {r.spec.sweep for r in table if r.left_s}
     for spec in (spec for block in blocks(campaign) for spec in block if spec.sweep in open_):
         n = len(schedule.to_come(lab, spec, campaign.attempts))
         new, before[spec.sweep] = n - before[spec.sweep], n
-        if new > 0:
-            first = not found and lab.target.name == campaign.target and os.path.exists(lab.paths.nodes)
-            switch = switch_s(found[-1][0] if found else None, spec, warm.get(spec.sweep), up=up or first)
-            found.append((spec, switch + new * seconds[spec.sweep] + plan.REPORT_S))
+        found += [(spec, new)] if new > 0 else []
+    return found
+
+
+def legs(lab: Lab, campaign: Campaign, left: list[tuple[Spec, int]], *, up: bool = False) -> list[tuple[Spec, float]]:
+    """Seconds for what is left (`to_run`): for its trials, for the switch to it, and for its report. Retries are not in
+    it, and no long warm-ups. `up`: nor what it takes to install machines."""
+    found: list[tuple[Spec, float]] = []
+    seconds, warm = trial_s(lab, campaign), rounds(lab, campaign)
+    for spec, n in left:
+        first = not found and lab.target.name == campaign.target and os.path.exists(lab.paths.nodes)
+        switch = switch_s(found[-1][0] if found else None, spec, warm.get(spec.sweep), up=up or first)
+        found.append((spec, switch + n * seconds[spec.sweep] + plan.REPORT_S))
     return found
 
 
 def left_s(lab: Lab, campaign: Campaign, table: list[Row]) -> float:
     """Seconds until the expected end."""
-    return sum(seconds for _, seconds in legs(lab, campaign, table))
+    return sum(seconds for _, seconds in legs(lab, campaign, to_run(lab, campaign, table)))
 
 
+@ledger.read_once()
 def ends(lab: Lab, campaign: Campaign) -> str:
     left = left_s(lab, campaign, rows(lab, campaign))
     if not left:
@@ -148,12 +156,13 @@ def ends(lab: Lab, campaign: Campaign) -> str:
     return f"expected end {ledger.local_time(lab.runner.now() + left)}, without retries and long warm-ups"
 
 
+@ledger.read_once()
 def data(lab: Lab, campaign: Campaign) -> dict[str, Any]:
     """The ledger as data: what `ntier plan --spec` and `ntier status` say."""
     ledger_rows = rows(lab, campaign)
-    to_run = legs(lab, campaign, ledger_rows)
-    paid = legs(lab, campaign, ledger_rows, up=True)  # prices have the installation of their machines themselves
-    left = sum(seconds for _, seconds in to_run)
+    trials = to_run(lab, campaign, ledger_rows)
+    paid = legs(lab, campaign, trials, up=True)  # prices have the installation of their machines themselves
+    left = sum(seconds for _, seconds in legs(lab, campaign, trials))
     return {
         "campaign": campaign.name,
         "scale": sorted({s.scale for s in campaign.sweeps}),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import shutil
 import time
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,8 +55,31 @@ class Attempt:
         return "running"
 
 
+_READ: ContextVar[dict[Path, dict[str, list[Attempt]]] | None] = ContextVar("read", default=None)
+
+
+@contextlib.contextmanager
+def read_once() -> Iterator[None]:
+    """Inside, each sweep's manifests are read once, however often they are asked for: only where nothing is written."""
+    token = None if _READ.get() is not None else _READ.set({})
+    try:
+        yield
+    finally:
+        if token:
+            _READ.reset(token)
+
+
 def attempts(sweep_dir: Path) -> dict[str, list[Attempt]]:
     """All attempts of a sweep by trial key, oldest first."""
+    known = _READ.get()
+    if known is None:
+        return _read(sweep_dir)
+    if sweep_dir not in known:
+        known[sweep_dir] = _read(sweep_dir)
+    return known[sweep_dir]
+
+
+def _read(sweep_dir: Path) -> dict[str, list[Attempt]]:
     tries: dict[str, list[Attempt]] = {}
     for directory in sorted(sweep_dir.glob("*.r*")) if sweep_dir.is_dir() else []:
         match = _DIR.fullmatch(directory.name)

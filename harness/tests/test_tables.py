@@ -17,14 +17,16 @@ from ntier_harness.systems import find, sources
 ROOT = Path(__file__).resolve().parents[2]
 ROLE = ROOT / "ansible/roles/shardingsphere"
 IMAGES = ROOT / "setup/images"
-OF_A_CLUSTER = [
+OF_DATA = [
     "rubbos-app/schema/mysql_cluster/2_indexes.sql",
     "ansible/roles/ndbsql/tasks/load.yml",
+    "ansible/roles/mysql/tasks/load.yml",
+    "ansible/roles/postgresql/tasks/load.yml",
     "rubbos-app/src/main/java/io/ntier/rubbos/data/Stories.java",
 ]
 
 
-@pytest.mark.parametrize("file", OF_A_CLUSTER)
+@pytest.mark.parametrize("file", OF_DATA)
 def test_data_are_made_anew_and_known_as_others_when_an_upgrade_changes_them(lab, spec, monkeypatch, file):
     machine, cluster, made = lab(), spec(topo="1/1/2/2C"), []
     run = machine.runner.run

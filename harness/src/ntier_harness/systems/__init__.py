@@ -95,6 +95,10 @@ def sources(root: Path, command: list[str]) -> list[Path]:
     built = {path for made in known.get("artefacts", {}).values() for path in made["outputs"]}
     made_by = set(makers(root, command))
     holders = [*known.get("data", {}).values(), *known.get("loaded_by", {}).values()]
-    of_holders = [holder["sources"] for holder in holders if made_by & set(holder["artefacts"])]
+    of_holders = [
+        [*holder["sources"], *filter(None, [holder.get("load")])]
+        for holder in holders
+        if made_by & set(holder["artefacts"])
+    ]
     named = [part for part in command if part not in built and (root / part).is_file()]
     return [root / path for path in dict.fromkeys([*named, *(path for paths in of_holders for path in paths)])]

@@ -138,6 +138,7 @@ def test_a_role_takes_as_many_clients_as_the_catalogue_says(name):
     [
         ({"set": ["middleware_pool_max=600", "db_max_connections=500"]}, "may open 600 connections at a node; allowed"),
         ({"topo": "1/1/2/1P", "middleware": "pgbouncer", "set": ["db_max_connections=150"]}, "may open 180 conn"),
+        ({"topo": "1/1/1/1P", "set": ["db_max_connections=92"]}, "may open 90 connections at a node, and the DBMS"),
         ({"middleware": "haproxy", "set": ["db_max_connections=400"]}, "haproxy may open 432 connections at a node"),
         ({"topo": "1/1/1/2P", "middleware": "pgpool", "set": ["app_pool_size=300"]},
          "the app tier may open 5400 connections, and pgpool takes up to 5000"),
@@ -155,8 +156,10 @@ def test_connections_that_would_be_shut_out_are_refused(options, says):
 
 
 @pytest.mark.parametrize(("name", "limit"), [("shardingsphere", 90), ("haproxy", 432)])
-def test_a_limit_that_all_connections_fit_into_is_taken(name, limit):
-    least = request(middleware=name, scale="1", users="1000", set=[f"db_max_connections={limit}"])
+@pytest.mark.parametrize(("topo", "reserved"), [("1/1/1/1M", 0), ("1/1/1/1P", 3)])
+def test_a_limit_that_all_connections_fit_into_is_taken(name, limit, topo, reserved):
+    limit += reserved
+    least = request(topo=topo, middleware=name, scale="1", users="1000", set=[f"db_max_connections={limit}"])
     assert values(least)["db_max_connections"] == limit
 
 

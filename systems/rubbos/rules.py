@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from ntier_harness.systems.rules import Request
 
 SPARE_CONNECTIONS = 40  # at a DBMS: collector, administrator, connections that are being closed; HAProxy's check: 20
+RESERVED_CONNECTIONS = {"postgresql": 3}
+"""Only the superuser gets these of the DBMS's connections (superuser_reserved_connections). MySQL has one beside."""
 CLUSTER = "mysql_cluster"
 
 MIB = 1 << 20
@@ -129,11 +131,13 @@ def check_connections(request: Request, servlets: int) -> None:
     else:
         pools = nodes * request.values["middleware_pool_max"]
         at_a_replica = pools if traits["multiplexes"] else min(opened, pools)
-    limit = request.given.get("db_max_connections", at_a_replica)
-    if limit < at_a_replica:
+    reserved = RESERVED_CONNECTIONS.get(request.chosen["dbms"], 0)
+    limit = request.given.get("db_max_connections")
+    if limit is not None and limit - reserved < at_a_replica:
+        kept = f", and the DBMS keeps {reserved} for its superuser" if reserved else ""
         raise ValueError(
-            f"set db_max_connections: {limit}, but {chosen} may open {at_a_replica} connections at a node; allowed are "
-            f"{at_a_replica + SPARE_CONNECTIONS} or more, which leaves some for others, or smaller pools"
+            f"set db_max_connections: {limit}, but {chosen} may open {at_a_replica} connections at a node{kept}; "
+            f"allowed are {at_a_replica + SPARE_CONNECTIONS} or more, which leaves some for others, or smaller pools"
         )
 
 

@@ -309,10 +309,15 @@ def test_haproxy_has_a_thread_for_each_core_up_to_what_it_takes(cores, threads):
     assert "1 <= haproxy_threads | int <= 64" in demands
 
 
-@pytest.mark.parametrize("role", ["web", "app", "pgpool"])
+@pytest.mark.parametrize("role", ["web", "app", "pgpool", "mysql", "postgresql"])
 def test_a_service_may_have_as_many_threads_as_its_settings_say(role):
     """systemd allows a unit 15 % of what the kernel does: 4,915 with 32,768."""
     assert "TasksMax=infinity" in (HOMES[role] / "files/service.conf").read_text().splitlines()
+
+
+@pytest.mark.parametrize("role", ["shardingsphere", "ndbsql"])
+def test_a_unit_of_ours_may_have_as_many_threads_as_its_settings_say(role):
+    assert "TasksMax=infinity" in (HOMES[role] / f"files/ntier-{role}.service").read_text().splitlines()
 
 
 @pytest.mark.parametrize(("nodes", "workers", "connections"), [(1, 300, 8192), (1, 20_000, 20_000), (4, 3_000, 12_000)])

@@ -367,14 +367,36 @@ class _Pair:
     roomy: Group | None = None
 
 
+@dataclass(frozen=True)
+class _Used:
+    """Mean use of two that are full together, %. `low`: the one that is used less; `by_completed`: its use is only what
+    the completed requests need. `needed_pct`: what these need of the one `nearer` to the users; infinite if that is not
+    known, NaN where it does not matter."""
+
+    low: Saturation
+    high: Saturation
+    low_pct: float
+    high_pct: float
+    by_completed: bool
+    nearer: Saturation
+    needed_pct: float
+
+    @property
+    def gain(self) -> float:
+        """Relieving the fuller one alone gains no more than this (utilization law)."""
+        return self.high_pct / self.low_pct - 1 if self.low_pct > 0 else float("inf")
+
+    @property
+    def text(self) -> str:
+        text = f"{self.high.name} is used {self.high_pct:.0f} %, {self.low.name} {self.low_pct:.0f} %"
+        return text + (" by what is completed" if self.by_completed else "")
+
+
 def _relation(a: list[Saturation], b: list[Saturation], load: Load, context: Context, turns: frozenset[Group]) -> _Pair:
-    first, second = (max(g, key=lambda s: s.share.value) for g in (a, b))
+    first, second = _top(a), _top(b)
     found = relation(first, second, load)
     if np.isnan(found.lift):
-        if min(first.share.value, second.share.value) < FULL:
-            return _Pair()
-        text = f"{first.name} and {second.name} are both full, in too few samples to tell whether both limit"
-        return _Pair(UNTOLD, text)
+        return _in_too_few_samples(first, second)
     text = (
         f"{first.name} and {second.name}: saturated together in {100 * found.joint:.0f} %, at least one in "
         f"{100 * found.union:.0f} % of the run; lift {found.lift:.2f}"
@@ -383,8 +405,39 @@ def _relation(a: list[Saturation], b: list[Saturation], load: Load, context: Con
         return _Pair("alternating", text)
     smaller = min(first.share.value, second.share.value)
     together = found.lift > ALTERNATING_LIFT and found.joint >= smaller / 2 and smaller >= FULL
-    if not together:
-        return _Pair("", text)
+    return _full_together(a, b, load, context, text) if together else _Pair("", text)
+
+
+def _top(group: list[Saturation]) -> Saturation:
+    return max(group, key=lambda s: s.share.value)
+
+
+def _in_too_few_samples(first: Saturation, second: Saturation) -> _Pair:
+    if min(first.share.value, second.share.value) < FULL:
+        return _Pair()
+    text = f"{first.name} and {second.name} are both full, in too few samples to tell whether both limit"
+    return _Pair(UNTOLD, text)
+
+
+def _full_together(a: list[Saturation], b: list[Saturation], load: Load, context: Context, text: str) -> _Pair:
+    """Whether both limit, or one has room. `text`: how often both are saturated."""
+    used = _used(a, b, load, context)
+    text += f"; {used.text}"
+    piled = _piled_before(used, load, context)
+    if (1 + used.gain) * (1 + piled) - 1 <= COUNTS:
+        if np.isinf(used.needed_pct):
+            text += f": no low load tells what is completed needs of {used.nearer.name}, so it may have room"
+            return _Pair(UNTOLD, text)
+        return _Pair("simultaneous", text)
+    least = _least_gain(used, a if used.low is _top(a) else b, context)
+    sure = OUTGROWN_PCT / 100 - 1 if used.by_completed else SURE_GAIN
+    if min(used.gain, least) < sure:  # short runs show two that limit alike used 99 and 93 %
+        return _Pair(UNTOLD, f"{text}: {_may_bring(used, piled, least)}, so both may limit")
+    return _Pair("", f"{text}: {used.low.name} has room", used.low.group)
+
+
+def _used(a: list[Saturation], b: list[Saturation], load: Load, context: Context) -> _Used:
+    first, second = _top(a), _top(b)
     use = {first.key: _mean_use(a, context), second.key: _mean_use(b, context)}
     for s, other in ((first, second), (second, first)):
         if s.resource in SOFT and other.resource not in SOFT:
@@ -394,30 +447,30 @@ def _relation(a: list[Saturation], b: list[Saturation], load: Load, context: Con
     ahead = {nearer.key: needed} if needed < use[nearer.key] else {}
     use |= ahead
     low, high = sorted((first, second), key=lambda s: use[s.key])
-    used = sorted(use.values())
-    # Relieving the fuller one alone gains no more than this (utilization law).
-    gain = used[1] / used[0] - 1 if used[0] > 0 else float("inf")
-    text += f"; {high.name} is used {used[1]:.0f} %, {low.name} {used[0]:.0f} %"
-    text += " by what is completed" if low.key in ahead else ""
-    # What lies before the fuller one, and keeps up, works for requests that pile up behind it, too: it has more room.
-    keeps_up = depth(low.tier, context.order) < depth(high.tier, context.order) and low.share.value < NO_GAPS
-    piled = load.piled_up if keeps_up else 0.0
-    if (1 + gain) * (1 + piled) - 1 <= COUNTS:
-        if np.isinf(needed):
-            text += f": no low load tells what is completed needs of {nearer.name}, so it may have room"
-            return _Pair(UNTOLD, text)
-        return _Pair("simultaneous", text)
-    most = max((context.most_pct.get(s.key, 0.0) for s in (a if low is first else b)), default=0.0)
-    most = min(most, ahead.get(low.key, most))
-    least = used[1] / min(most, used[1]) - 1 if most > 0 else gain
-    sure = OUTGROWN_PCT / 100 - 1 if low.key in ahead else SURE_GAIN
-    if min(gain, least) < sure:  # short runs show two that limit alike used 99 and 93 %
-        more = f", or {100 * piled:.1f} % more when requests no longer pile up" if piled > 0 else ""
-        if least < gain:
-            more += f", or {100 * max(0.0, least):.1f} % by the interval of the use of {low.name}"
-        text += f": more of {high.name} alone could bring {100 * gain:.1f} %{more}, so both may limit"
-        return _Pair(UNTOLD, text)
-    return _Pair("", f"{text}: {low.name} has room", low.group)
+    return _Used(low, high, use[low.key], use[high.key], low.key in ahead, nearer, needed)
+
+
+def _piled_before(used: _Used, load: Load, context: Context) -> float:
+    """What lies before the fuller one, and keeps up, works for requests that pile up behind it, too: so much more room
+    it has."""
+    before = depth(used.low.tier, context.order) < depth(used.high.tier, context.order)
+    return load.piled_up if before and used.low.share.value < NO_GAPS else 0.0
+
+
+def _least_gain(used: _Used, of_low: list[Saturation], context: Context) -> float:
+    """By the upper end of the interval of the use of the one that is used less."""
+    most = max((context.most_pct.get(s.key, 0.0) for s in of_low), default=0.0)
+    most = min(most, used.low_pct) if used.by_completed else most
+    return used.high_pct / min(most, used.high_pct) - 1 if most > 0 else used.gain
+
+
+def _may_bring(used: _Used, piled: float, least: float) -> str:
+    text = f"more of {used.high.name} alone could bring {100 * used.gain:.1f} %"
+    if piled > 0:
+        text += f", or {100 * piled:.1f} % more when requests no longer pile up"
+    if least < used.gain:
+        text += f", or {100 * max(0.0, least):.1f} % by the interval of the use of {used.low.name}"
+    return text
 
 
 def _works_for_all(nearer: Saturation, deeper: Saturation, load: Load, context: Context) -> bool:

@@ -29,7 +29,7 @@ MIX = "browse_only"
 store = na.Store(STORE)
 
 # %%
-for sweep in [s for s in store if MIX in set(s.trials["mix"])]:
+for sweep in (s for s in store if MIX in set(s.trials["mix"])):
     display(Markdown(f"## {sweep.name}"))
     for drawing in sweep.long_interactions():
         display(drawing, Markdown(f"**{drawing.finding}** {drawing.caption}"))
@@ -49,5 +49,5 @@ for sweep in store:
 # ## All interactions of each sweep's lowest load
 
 # %%
-for sweep in [s for s in store if s.trials["valid"].any()]:
+for sweep in (s for s in store if s.trials["valid"].any()):
     display(Markdown(sweep.name), sweep.by_interaction().round(3))

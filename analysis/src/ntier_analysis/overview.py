@@ -17,6 +17,11 @@ from ntier_analysis.verdict.tables import as_json
 
 SLO_PERCENTILE = "response_time_p95_ms"
 NUMBERS = ("max_throughput_per_s", "low", "high", "nominal_per_s", "knee_users", "users_within_slo")
+COLUMNS = [
+    "sweep", "topology", "dbms", "low_cost", "nodes", "mix", "middleware", "data_profile", "scale", "setting", "valid",
+    "verdict", "bottleneck", "max_throughput_per_s", "low", "high", "at_least", "nominal_per_s", "knee_users",
+    "users_within_slo", "work",
+]  # fmt: skip
 SAME = ["mix", "middleware", "scale", "setting"]
 
 
@@ -30,8 +35,8 @@ def overview(store: Path) -> pd.DataFrame:
     judged = [as_json(v) for v in verdicts(store, [])]
     trials, _ = with_one_think_time({v["sweep"]: read_table(store, "trials", v["sweep"]) for v in judged})
     rows = [_row(trials[v["sweep"]], v) for v in judged]
-    frame = pd.DataFrame(rows)
-    return frame.astype({name: float for name in NUMBERS if name in frame})  # also where no sweep has any
+    # columns and numbers also where no sweep has any
+    return pd.DataFrame(rows, columns=COLUMNS).astype(dict.fromkeys(NUMBERS, float) | {"at_least": bool})
 
 
 def _row(trials: pd.DataFrame, verdict: dict) -> dict:
@@ -86,7 +91,7 @@ def _within_slo(trials: pd.DataFrame) -> float:
 def pairs(frame: pd.DataFrame, differ: str) -> list[tuple[str, str]]:
     """Pairs of sweeps with valid trials that differ only in `dbms` or `low_cost`, MySQL (or the normal nodes) first."""
     matching = []
-    frame = frame[frame["valid"] > 0]
+    frame = frame[frame["valid"] > 0].astype({"topology": str})
     counts = frame["topology"].str.extract(r"^([\d/]+)", expand=False)
     other = "low_cost" if differ == "dbms" else "dbms"
     for _, group in frame.assign(counts=counts).groupby(["counts", other, *SAME], dropna=False):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 
 from ntier_analysis.contracts import Check, Outcome, Validity
+from ntier_analysis.contracts.implied import USERS
+from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.load import Bottleneck
+from ntier_analysis.wording import interval, number
 
 
 def checks_text(validity: Validity) -> str:
@@ -29,26 +32,32 @@ def verdict_text(v: SweepVerdict) -> str:
     maximum = v.max_throughput
     lines = [f"{v.sweep} ({v.topology}): {_named(v.verdict, v.kind, v.bottlenecks)}"]
     if maximum is not None:
-        interval = f" ({maximum.low:.1f} to {maximum.high:.1f})" if math.isfinite(maximum.low) else ""
-        lines.append(f"  maximum throughput {'at least ' if v.at_least else ''}{maximum.value:.1f}/s{interval}")
+        least = "at least " if v.at_least else ""
+        lines.append(f"  maximum throughput {least}{interval(maximum.value, maximum.low, maximum.high)}/s")
     lines += [f"  next: {text}" for text in v.next]
     lines += [f"  - {text}" for text in v.evidence]
-    lines.append(f"  {'trial':16} {'users':>6} {'X/s':>8} {'R ms':>8} {'lost':>7} {'explained':>9}  verdict")
+    who = v.factor if v.factor != USERS else LoadModel(v.load_model).who
+    width = max(6, len(who))
+    lines.append(f"  {'trial':16} {who:>{width}} {'X/s':>8} {'R ms':>8} {'lost':>7} {'explained':>9}  verdict")
     for load, t in v.trials:
         lost = f"{100 * t.lost:.1f} %" if math.isfinite(t.lost) else "-"
         explained = f"{100 * t.explained:.0f} %" if math.isfinite(t.explained) else "-"
         named = _named(t.verdict, t.kind, t.bottlenecks) if load.valid else f"invalid: {load.invalid_reasons}"
-        answer = f"{load.throughput_per_s:8.1f} {1000 * load.response_s:8.0f}"
-        lines.append(f"  {load.trial:16} {load.users:6d} {answer} {lost:>7} {explained:>9}  {named}")
+        answer = f"{number(load.throughput_per_s):>8} {1000 * load.response_s:8.0f}"
+        lines.append(f"  {load.trial:16} {load.level:{width}.15g} {answer} {lost:>7} {explained:>9}  {named}")
     for step in v.migration:
-        a, b = step["from"], step["to"]
-        lines.append(
-            f"  migration: {a['tier']} {a['resource']} at {step['from_users']} users -> {b['tier']} {b['resource']} "
-            f"at {step['to_users']}"
-        )
+        a, b = (f"{step[side]['tier']} {step[side]['resource']} at {_load(v, step, side)}" for side in ("from", "to"))
+        lines.append(f"  migration: {a} -> {b}")
     if v.analysis_version:
         lines.append(f"  judged by the rules of {v.analysis_version}")
     return "\n".join(lines)
+
+
+def _load(v: SweepVerdict, step: dict, side: str) -> str:
+    """`4000 users`, `sleep_s 0.5 s`."""
+    if f"{side}_value" in step:
+        return f"{v.factor} {step[f'{side}_value']:g} {v.factor_unit}".rstrip()
+    return f"{step[f'{side}_users']} {LoadModel(v.load_model).who}"
 
 
 def _named(verdict: str, kind: str, bottlenecks: list[Bottleneck]) -> str:

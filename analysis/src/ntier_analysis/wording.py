@@ -24,6 +24,42 @@ def ends(low: float, high: float, digits: str) -> str:
     return f"[{low:{digits}}, ∞)" if high == math.inf else f"[{low:{digits}}, {high:{digits}}]"
 
 
+def number(value: float | None, digits: int = 3) -> str:
+    """Few significant digits with thousands separators; a missing value is a dash."""
+    if not _finite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    if abs(value) < 1e-4:
+        return f"{value:.0e}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{round(value, decimals):,.{decimals}f}"
+
+
+def interval(value: float, low: float | None, high: float | None, digits: int = 3) -> str:
+    """`28.4 [28.0, 28.8]`: as many decimals everywhere as the value shows. `28.4 [28.0, ∞)` without an upper end."""
+    if not _finite(low) or not (_finite(high) or high == math.inf):
+        return number(value, digits)
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 2
+    return f"{value:,.{decimals}f} {ends(low, high, f',.{decimals}f')}"
+
+
+def share(value: float, low: float, high: float) -> str:
+    """Shares 0..1 always with two decimals: `0.97 [0.95, 0.98]`, without an interval `0.97`."""
+    if not _finite(value):
+        return "–"
+    known = _finite(low) and _finite(high)
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]" if known else f"{value:.2f}"
+
+
+def _finite(value: float | None) -> bool:
+    """Not None, NaN, infinite, or pandas' NA."""
+    try:
+        return math.isfinite(value)
+    except TypeError:
+        return False
+
+
 def with_ends(value: float, low: float, high: float) -> str:
     """`1.05 [0.79, 1.39]`, `3.46 [unknown, unknown]`."""
     ends = ("unknown" if math.isnan(end) else f"{end:.2f}" for end in (low, high))
@@ -51,6 +87,11 @@ def resource(name: str, item: str = "") -> str:
     if name == "thread" and item:
         return f"thread {item}"
     return name.upper() if name in ("cpu", "jvm") else name
+
+
+def with_item(name: str, item: str) -> str:
+    """A resource and which of its parts, all of them named: `CPU`, `disk vda`, `thread ldm2`."""
+    return f"{resource(name)} {item}".strip()
 
 
 def moment(t_s: float) -> str:

@@ -190,3 +190,23 @@ def test_workers_are_not_called_users(model, who):
     assert drawing.figure.axes[0].get_xlabel() == f"{who} (nominal)"
     assert drawing.finding.endswith(f"at 1,000 {who} to 3,500 ms at 6,000 {who}.")
     assert any(f"%{{x:,}} {who}" in t.get("hovertemplate", "") for t in traces)
+
+
+def test_trials_that_were_sampled_less_finely_than_others_stay_in_the_density():
+    fine = pd.DataFrame({"trial": "a", "users": 1, "t_s": np.arange(1, 201) / 10, "value": 10.0})
+    coarse = pd.DataFrame({"trial": "b", "users": 2, "t_s": np.arange(1.0, 21.0), "value": 90.0})
+    for parts in ([fine, fine.assign(trial="c", users=3), coarse], [fine, coarse, coarse.assign(trial="c", users=3)]):
+        curves = densities.node_densities(densities.averaged(pd.concat(parts, ignore_index=True), 1.0))
+        assert curves["users"].tolist() == [1, 2, 3]
+        assert curves["n"].tolist() == [20, 20, 20]
+
+
+def test_a_share_that_no_valid_trial_tells_is_called_unknown():
+    share = {"saturation": np.nan, "saturation_low": 0.0, "saturation_high": 1.0, "n_effective": 0.0}
+    row = {"users": 1000, "trial": "u1", "valid": True, "node": "db1", "tier": "db", "utilization_mean_pct": np.nan}
+    nothing = pd.DataFrame([row | share | {"n": 0}])
+    assert densities._finding(nothing, "db1", "cpu", "") == "How often the CPU of db1 is at or above 95 % is not known."
+    assert loads._utilization_finding(nothing) == "How saturated the CPUs were was not measured in a valid trial."
+    known = pd.concat([nothing, nothing.assign(users=2000, saturation=0.7, n=40)], ignore_index=True)
+    assert "for more than half of the run phase at 2,000 users" in densities._finding(known, "db1", "cpu", "")
+    assert loads._utilization_finding(known) == "At 2,000 users db1 is the most saturated node (0.70)."

@@ -143,3 +143,43 @@ def test_shares_of_the_response_time_sum_to_one(store):
     drawing = long_interactions(done, "u00100.r01", 100)
     assert drawing.finding.startswith(table["interaction"].iloc[0])
     assert long_interactions(done, "none", 1).finding == "There are no interactions."
+
+
+def test_maxima_of_other_scales_are_not_ranked_and_bear_their_scale(frame):
+    """A nominal maximum of a small model is equal to that of a large one only if CPU per interaction does not depend on
+    the scale, which small quotas make it do."""
+    part = np.array([1, 0.5, 0.5])
+    scaled = {name: frame[name] * part for name in ("scale", "max_throughput_per_s", "low", "high")}
+    other = figures.maxima(frame.assign(work="browse_only", **scaled))
+    assert other.finding.startswith("Highest measured maximum of 2 scales, which are not ranked among each other: ")
+    assert f"; {SWEEP} with 577 " in other.finding
+    labels = [text.get_text() for text in other.figure.axes[0].get_yticklabels()]
+    assert f"{SWEEP} (scale 0.2)" in labels
+    assert "different scales" in other.caption
+    same = figures.maxima(frame)
+    assert "scales" not in same.finding + same.caption
+    assert SWEEP in [text.get_text() for text in same.figure.axes[0].get_yticklabels()]
+
+
+def test_the_maximum_of_a_slow_system_keeps_its_digits(frame):
+    numbers = ["max_throughput_per_s", "low", "high", "nominal_per_s"]
+    slow = frame.assign(at_least=False, **{name: frame[name] / 10_000 for name in numbers})
+    assert re.search(rf"{SWEEP} with 0\.0577 \[0\.05\d\d, 0\.0\d\d\d\] interactions/s", figures.maxima(slow).finding)
+
+
+def test_a_figure_of_many_sweeps_has_a_size_that_can_be_drawn(frame):
+    many = pd.concat([frame] * 100, ignore_index=True).assign(sweep=lambda f: [f"s{i}" for i in f.index])
+    for drawing in (figures.maxima(many), figures.reach(many)):
+        assert drawing.figure.get_figheight() * 300 < 2**16, "matplotlib draws no more pixels"
+        assert "200 others are in the table" in drawing.caption
+        assert len(drawing.data) == 300
+
+
+def test_an_empty_store_has_an_overview_without_a_row(tmp_path):
+    (tmp_path / "trials").mkdir()
+    nothing = overview(tmp_path)
+    assert len(nothing) == 0
+    assert len(lacking(nothing)) == 3
+    assert pairs(nothing, "dbms") == []
+    assert figures.maxima(nothing).finding == "No sweep has a valid trial."
+    assert "No sweep has both" in figures.reach(nothing).finding

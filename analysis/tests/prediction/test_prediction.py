@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import mesh
@@ -18,7 +20,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.prediction.demands import TierDemand, known_tier_demands, tier_demands
 from ntier_analysis.prediction.forecast import beyond, what_if
 from ntier_analysis.prediction.jmva import jmva
-from ntier_analysis.prediction.model import Change, predict, station
+from ntier_analysis.prediction.model import Change, errors, predict, station
 from ntier_analysis.prediction.store import predicted, text
 from ntier_analysis.report.data import read_sweep
 from ntier_analysis.report.words import prediction
@@ -345,3 +347,26 @@ def test_jmva_spells_out_queues_and_servers():
     assert names["db"].tag == "ldstation"
     assert names["db"].find("servicetimes/servicetimes").text == "0.03;0.015;0.015;0.015"
     assert root.find("parameters/stations").get("number") == "4"
+
+
+def test_a_load_that_was_repeated_often_does_not_outweigh_the_others():
+    users = np.array([10, 20, 20, 20, 20])
+    rates = SimpleNamespace(value=np.array([10.0, 20.0, 20.0, 20.0, 20.0]))
+    found = SimpleNamespace(users=users, throughput=rates, response=rates, maximum=SimpleNamespace(value=20.0))
+    measured = np.array([5.0, 20.0, 20.0, 20.0, 20.0])  # off by 100 % at one load of two
+    off = errors(found, measured, measured, np.array([True, True, False, False, False]), 20.0)
+    assert (off.throughput, off.response) == (0.5, 0.5)
+    assert (off.throughput_fitted, off.throughput_beyond) == (0.5, 0.0)
+
+
+def test_what_is_not_known_or_slow_is_no_nan_and_no_zero_in_the_text(document):
+    slow = {key: document[key] / 1000 for key in ("max_throughput_per_s", "measured_max_throughput_per_s")}
+    loads = [
+        r | {key: r[key] / 1000 if "low" not in key and "high" not in key else np.nan for key in r if "per_s" in key}
+        for r in document["loads"]
+    ]
+    demands = [d | {"interval_ms": [np.nan, np.nan]} for d in document["demands"]]
+    unknown = {"max_throughput_interval": [np.nan, np.nan], "demands": demands, "loads": loads, "what_if": []}
+    said = text(document | slow | unknown)
+    assert "nan" not in said
+    assert not re.search(r"[^.\d]0\.0(?!\d| %)", said)

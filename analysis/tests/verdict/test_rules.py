@@ -506,3 +506,27 @@ def test_a_place_that_is_held_longer_on_a_busy_host_waits_for_nothing_that_is_kn
     context = Context(held_longer={pool.key: longer}, used_pct=used)
     found = [pool, *idle("web1", "app1", "middleware1", "db1")]
     assert judge_trial(load(), found, NODES, 0.05, context).verdict == verdict
+
+
+def test_a_machine_that_was_full_is_not_to_be_asked_again():
+    """The same load on the same machine would be refused, too: a smaller model, or a larger machine, is what helps."""
+    low = [trial(users, users / 10 / 7.02, 0.02, None) for users in (1000, 3000)]
+    high = [invalid(trial(users, 80.0, users / 10 / 80 - 7, "db1")) for users in (7000, 9000)]
+    full = [replace(t, load=replace(t.load, invalid_reasons="host_saturated, collector_interval")) for t in high]
+    told = (
+        "measure on a larger machine, or the whole sweep at a smaller SCALE: the machine beneath the nodes was full at "
+    )
+    assert judge_sweep("s", "1/1/1/1M", [*low, *full], 0.1).next == [f"{told}u07000.r01, u09000.r01"]
+    both = judge_sweep("s", "1/1/1/1M", [*low, high[0], full[1]], 0.1).next
+    assert both == ["repeat u07000.r01: invalid", f"{told}u09000.r01"]
+    assert judge_sweep("s", "1/1/1/1M", full, 0.1).next == [f"{told}u07000.r01, u09000.r01"]
+    assert judge_sweep("s", "1/1/1/1M", high, 0.1).next == [
+        "repeat the sweep: no trial is valid; the reasons are listed"
+    ]
+
+
+def test_of_many_refused_trials_a_sentence_names_few():
+    low = [trial(users, users / 10 / 7.02, 0.02, None) for users in (1000, 3000)]
+    many = [invalid(trial(4000 + n, 80.0, 1.0, "db1")) for n in range(1000)]
+    (told,) = judge_sweep("s", "1/1/1/1M", [*low, *many], 0.1).next
+    assert told.endswith("u04005.r01 and 994 other trials: invalid")

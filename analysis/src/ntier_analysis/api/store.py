@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import OrderedDict
 from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
@@ -28,6 +29,10 @@ from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.store import judge_again
 from ntier_analysis.wording import counted
 
+KEPT = 2
+"""Sweeps that a store keeps as they were read, those asked for last: each may hold some hundred MB, and a loop over all
+sweeps of a store shall not hold all of them."""
+
 
 class Store:
     """The Parquet store that `make ingest` or `ntier-analysis import` wrote: a folder, or a URL of fsspec, of which a
@@ -44,7 +49,7 @@ class Store:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = opened(os.fspath(path))
-        self._sweeps: dict[str, Sweep] = {}
+        self._sweeps: OrderedDict[str, Sweep] = OrderedDict()
         sweeps(self.path)
 
     @classmethod
@@ -74,7 +79,11 @@ class Store:
         there = self.sweeps
         if name not in there:
             raise DataError(f"no sweep {name!r} in {as_given(self.path)}; there are: {', '.join(there) or 'none'}")
-        return self._sweeps.setdefault(name, Sweep(self.path, name))
+        sweep = self._sweeps.pop(name, None) or Sweep(self.path, name)
+        self._sweeps[name] = sweep
+        while len(self._sweeps) > KEPT:
+            self._sweeps.popitem(last=False)
+        return sweep
 
     def __iter__(self):
         """Over the sweeps, in order of their names."""

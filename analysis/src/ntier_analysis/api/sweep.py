@@ -13,7 +13,7 @@ from ntier_analysis.described import axis_of, loads
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.interactions import by_interaction, long_interactions
-from ntier_analysis.figures.load_axis import over
+from ntier_analysis.figures.load_axis import listed, over
 from ntier_analysis.figures.style import THRESHOLD_PCT
 from ntier_analysis.recovery import as_rows, recoveries
 from ntier_analysis.report.data import SweepData, read_sweep
@@ -282,9 +282,9 @@ class Sweep:
         return read_table(self._store, "samples", self.name, columns=columns).drop_duplicates()
 
     def __repr__(self) -> str:
-        users = self.trials["users"]
-        loads = f", {users.min():,} to {users.max():,} users" if len(users) else ""
-        counts = f"{counted(len(users), 'trial')}, {int(self.trials['valid'].sum())} valid"
+        there = sorted(set(self._loads))
+        loads = f", {axis_of(self.trials).at(f'{listed(there[:1])} to {listed(there[-1:])}')}" if there else ""
+        counts = f"{counted(len(self.trials), 'trial')}, {int(self.trials['valid'].sum())} valid"
         return f"Sweep {self.name} ({self.topology}): {counts}{loads}"
 
     def _repr_html_(self) -> str:

@@ -15,27 +15,29 @@ from ntier_analysis.report.words import (
     migrations,
     named,
     rate,
-    resource,
     rounded,
     share,
     verdict_sentence,
+    who,
 )
-from ntier_analysis.wording import counted
+from ntier_analysis.wording import counted, with_item
 
 
 @dataclass(frozen=True)
 class Bottleneck:
     """A resource that limits. `saturation`: share of the run phase at or above 95 % of its capacity, 0 to 1, with its
-    95 % interval `interval`; `nodes`: those that saturate."""
+    95 % interval `interval`; `nodes`: those that saturate; `item`: which device, interface, pool or thread of them;
+    empty: the whole resource."""
 
     tier: str
     resource: str
     nodes: tuple[str, ...]
     saturation: float
     interval: tuple[float, float]
+    item: str = ""
 
     def __str__(self) -> str:
-        return f"{self.tier} {resource(self.resource)} on {', '.join(self.nodes)}: {self.share}"
+        return f"{self.tier} {with_item(self.resource, self.item)} on {', '.join(self.nodes)}: {self.share}"
 
     @property
     def share(self) -> str:
@@ -96,7 +98,9 @@ class Verdict:
         ('db', 'cpu', ('db1',), True)
         """
         return [
-            Bottleneck(b["tier"], b["resource"], tuple(b["nodes"]), b["saturation"], tuple(b["interval"]))
+            Bottleneck(
+                b["tier"], b["resource"], tuple(b["nodes"]), b["saturation"], tuple(b["interval"]), b.get("item", "")
+            )
             for b in self._document["bottlenecks"]
         ]
 
@@ -196,7 +200,8 @@ class Verdict:
         if self.max_throughput_per_s is not None:
             rows.append(("maximum throughput", rate(self._document, self.scale)))
         if self.knee_users is not None and self.name != "none":
-            rows.append(("knee", f"{rounded(self.knee_users)} users"))
+            least = ", at least" if self.max_throughput_at_least else ""
+            rows.append((f"knee{least}", f"{rounded(self.knee_users)} {who(self._document)}"))
         rows += [("migration", text) for text in self.migration]
         rows += [("trials", self._valid()), ("rules", self.analysis_version)]
         return html.table(self.sentence, rows, self.evidence, first=(NEXT, self.next))

@@ -72,19 +72,18 @@ def chains(sweeps: Sweeps = None, store: Store = STORE, json: AsJson = False) ->
     """Finds what rises and falls with each database's disk.
 
     Looks at queue, executed statements and CPU, second by second."""
-    from ntier_analysis.verdict.moves import sentences
-    from ntier_analysis.verdict.store import chains as chains_of
+    from ntier_analysis.verdict.moves import as_json, sentences
     from ntier_analysis.verdict.store import named, with_disks
 
-    looked = {name: with_disks(store, name) for name in named(store, sweeps or [])}
+    names = named(store, sweeps or [])
     if json:
         import orjson
 
-        found = {name: chains_of(trials) for name, trials in looked.items()}
+        found = {name: as_json(with_disks(store, name)) for name in names}
         print(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
         return
-    for sweep, trials in looked.items():
-        print("\n".join(f"{sweep}, {text}" for text in sentences(trials)))
+    for name in names:
+        print("\n".join(f"{name}, {text}" for text in sentences(with_disks(store, name))))
 
 
 @app.command()

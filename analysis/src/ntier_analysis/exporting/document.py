@@ -116,9 +116,9 @@ def exported(store: Path, sweep: str) -> Export:
     table = read_table(store, "trials", sweep)
     rows = table.set_index("trial")
     checks = read_table(store, "checks", sweep)
+    of_trial = dict(iter(checks.groupby("trial", sort=False)))  # once, and not for each of perhaps thousands
     trials = [
-        _trial(trial, rows.loc[trial["trial"]], checks[checks["trial"] == trial["trial"]])
-        for trial in verdict["trials"]
+        _trial(trial, rows.loc[trial["trial"]], of_trial.get(trial["trial"], checks[:0])) for trial in verdict["trials"]
     ]
     return Export(
         **{name: verdict[name] for name in OF_THE_SWEEP},

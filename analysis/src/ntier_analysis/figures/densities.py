@@ -38,17 +38,23 @@ Array = npt.NDArray[np.float64]
 
 def averaged(samples: pd.DataFrame, interval_s: float) -> pd.DataFrame:
     """Means over whole intervals of `interval_s`, as a coarser collector would have seen; intervals that lack more than
-    a tenth of their samples are left out. Columns trial, users, t_s, value in; the same out."""
-    fine_s = samples.groupby("trial")["t_s"].diff().median()
-    if not fine_s < 0.9 * interval_s:
+    a tenth of their samples are left out. Trials that were sampled no finer keep their samples: collectors of one sweep
+    may differ. Columns trial, users, t_s, value in; the same out, ordered by trial and time."""
+    fine_s = samples.groupby("trial")["t_s"].diff().groupby(samples["trial"]).median()
+    fine_s = fine_s[fine_s < 0.9 * interval_s]
+    if fine_s.empty:
         return samples
-    bin_s = np.ceil(samples["t_s"] / interval_s - 1e-6) * interval_s
-    groups = samples.assign(t_s=bin_s).groupby(["trial", "users", "t_s"], as_index=False)["value"]
+    columns = ["trial", "users", "t_s", "value"]
+    fine = samples["trial"].isin(fine_s.index)
+    bin_s = np.ceil(samples.loc[fine, "t_s"] / interval_s - 1e-6) * interval_s
+    groups = samples[fine].assign(t_s=bin_s).groupby(["trial", "users", "t_s"], as_index=False)["value"]
     means = groups.agg(["mean", "count"])
-    whole = means[means["count"] >= 0.9 * interval_s / fine_s]
-    means = whole.rename(columns={"mean": "value"})[["trial", "users", "t_s", "value"]]
-    means.attrs["interval_s"] = interval_s
-    return means
+    whole = means[means["count"] >= 0.9 * interval_s / means["trial"].map(fine_s).astype(float)]
+    means = whole.rename(columns={"mean": "value"})[columns]
+    if fine.all():
+        means.attrs["interval_s"] = interval_s
+        return means
+    return pd.concat([means, samples.loc[~fine, columns]]).sort_values(["trial", "t_s"], ignore_index=True)
 
 
 def without_invalid(samples: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
@@ -222,7 +228,10 @@ def _full(resource: str) -> str:
 
 
 def _finding(shares: pd.DataFrame, node: str, resource: str, item: str) -> str:
-    usable = shares[shares["valid"]] if shares["valid"].any() else shares
+    known = shares.dropna(subset="saturation")
+    if known.empty:
+        return f"How often the {_quoted(resource, item)} of {node} is {_full(resource)} is not known."
+    usable = known[known["valid"]] if known["valid"].any() else known
     top = usable.loc[usable["saturation"].idxmax()]
     interval = f"{top.saturation:.2f} [{top.saturation_low:.2f}, {top.saturation_high:.2f}]"
     name, full = f"The {_quoted(resource, item)}", _full(resource)

@@ -398,9 +398,12 @@ def _response_finding(valid: pd.DataFrame) -> str:
 def _utilization_finding(valid: pd.DataFrame) -> str:
     if valid.empty:
         return NOTHING_VALID
-    top = valid.loc[valid.groupby("users")["saturation"].idxmax()]
-    last = top.sort_values("users").iloc[-1]
-    others = valid[(valid["users"] == last["users"]) & (valid["node"] != last["node"])]
+    known = valid.dropna(subset="saturation")
+    if known.empty:
+        return "How saturated the CPUs were was not measured in a valid trial."
+    at_last = known[known["users"] == known["users"].max()]
+    last = at_last.loc[at_last["saturation"].idxmax()]
+    others = at_last[at_last["node"] != last["node"]]
     text = f"At {last['users']:,} users {last['node']} is the most saturated node ({last['saturation']:.2f})"
     if others.empty:
         return text + "."

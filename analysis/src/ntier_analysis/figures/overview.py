@@ -11,7 +11,13 @@ from matplotlib.markers import CARETRIGHTBASE
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.style import OTHER, PAGE_IN, styled, tier_look
-from ntier_analysis.wording import counted, ends, resource
+from ntier_analysis.wording import counted, interval, number, resource
+
+ALIKE = ["work", "scale"]
+"""Sweeps that agree in these are ranked. Nominal maxima of two scales are equal only as far as CPU per interaction does
+not depend on the scale, which small quotas make it do."""
+MOST = 100
+"""Sweeps that a figure has room for."""
 
 
 def maxima(frame: pd.DataFrame) -> Drawing:
@@ -19,6 +25,8 @@ def maxima(frame: pd.DataFrame) -> Drawing:
 
     frame: columns of overview.overview."""
     rows = frame.dropna(subset=["nominal_per_s"]).sort_values("nominal_per_s", ignore_index=True)
+    every, rows = rows, rows.tail(MOST).reset_index(drop=True)
+    scales = sorted(set(every["scale"]))
     with styled():
         figure = Figure(figsize=(PAGE_IN, 0.9 + 0.32 * max(len(rows), 1)))
         axes = figure.subplots()
@@ -36,23 +44,42 @@ def maxima(frame: pd.DataFrame) -> Drawing:
             limits = " ".join(map(resource, row["bottleneck"].split(" ")))
             label = (limits or row["verdict"]) + (", at least" if row["at_least"] else "")
             axes.annotate(label, (end, place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=6.5)
-        axes.set_yticks(range(len(rows)), rows["sweep"])
+        axes.set_yticks(range(len(rows)), _names(rows, scales))
         axes.set(xlabel="maximum throughput [interactions/s, nominal]", xlim=(0, 1.25 * axes.get_xlim()[1]))
     finding = "No sweep has a maximum throughput." if frame["valid"].any() else "No sweep has a valid trial."
-    if len(rows):
-        tops = [_highest(kind) for _, kind in rows.groupby("work", sort=False)]
-        ranked = "" if len(tops) == 1 else f" of {len(tops)} kinds of work, which are not ranked among each other"
-        bounds = _bounds(int(rows["at_least"].sum()))
+    if len(every):
+        tops = [_highest(kind) for _, kind in every.groupby(ALIKE, sort=False)]
+        different = {"kinds of work": every["work"].nunique(), "scales": len(scales)}
+        kinds = [f"{n} {what}" for what, n in different.items() if n > 1]
+        ranked = f" of {' and '.join(kinds)}, which are not ranked among each other" if kinds else ""
+        bounds = _bounds(int(every["at_least"].sum()))
         finding = f"Highest measured maximum{ranked}: {'; '.join(tops)}.{bounds}"
     caption = (
         "Pooled plateau of each sweep with its 95 % interval, divided by the scale; arrow: a lower bound, whose "
         "interval has no upper end; colour: the tier that limits."
     )
-    return Drawing("maxima", figure, finding, caption, rows)
+    if len(scales) > 1:
+        caption += (
+            " Sweeps of different scales have theirs beside the name: nominal maxima compare them only as far as CPU "
+            "per interaction does not depend on the scale (`ntier-analysis demands`)."
+        )
+    return Drawing("maxima", figure, finding, caption + _left_out(rows, every), every)
+
+
+def _names(rows: pd.DataFrame, scales: list[float]) -> list[str]:
+    """With the scale of each, where it differs."""
+    if len(scales) < 2:
+        return rows["sweep"].tolist()
+    return [f"{name} (scale {scale:g})" for name, scale in zip(rows["sweep"], rows["scale"], strict=True)]
+
+
+def _left_out(rows: pd.DataFrame, every: pd.DataFrame) -> str:
+    left = len(every) - len(rows)
+    return f" Drawn are the {len(rows)} highest; {counted(left, 'other')} are in the table." if left else ""
 
 
 def _highest(rows: pd.DataFrame) -> str:
-    """Of sweeps of equal work, the one with the largest maximum, and how many may reach as much."""
+    """Of sweeps of equal work and scale, the one with the largest maximum, and how many may reach as much."""
     others, top = rows.iloc[:-1], rows.iloc[-1]
     ends_at = (others["high"] / others["scale"]).mask(others["at_least"], math.inf)
     begins = top["low"] / top["scale"]
@@ -67,11 +94,10 @@ def _bounds(n: int) -> str:
 
 def _maximum(row: pd.Series) -> str:
     """`577 [570, 584]`, `at least 577 [570, ∞)`."""
-    value = f"{'at least ' * bool(row['at_least'])}{row['nominal_per_s']:.0f}"
-    if pd.isna(row["low"]):
-        return value
-    high = math.inf if row["at_least"] else row["high"] / row["scale"]
-    return f"{value} {ends(row['low'] / row['scale'], high, '.0f')}"
+    least, value, low = "at least " * bool(row["at_least"]), row["nominal_per_s"], row["low"] / row["scale"]
+    if pd.isna(low):
+        return f"{least}{number(value)}"
+    return f"{least}{interval(value, low, math.inf if row['at_least'] else row['high'] / row['scale'])}"
 
 
 def reach(frame: pd.DataFrame) -> Drawing:
@@ -80,7 +106,8 @@ def reach(frame: pd.DataFrame) -> Drawing:
 
     frame: as of `maxima`."""
     known = frame.dropna(subset=["knee_users", "users_within_slo"], how="all")
-    rows = known.sort_values("nominal_per_s", ignore_index=True)
+    every = known.sort_values("nominal_per_s", ignore_index=True)
+    rows = every.tail(MOST).reset_index(drop=True)
     with styled():
         figure = Figure(figsize=(PAGE_IN, 1.1 + 0.32 * max(len(rows), 1)))
         axes = figure.subplots()
@@ -95,7 +122,7 @@ def reach(frame: pd.DataFrame) -> Drawing:
         axes.set_yticks(places, rows["sweep"])
         axes.set(xlabel=axis_label(), xlim=(0, None), ylim=(-0.6, max(len(rows), 1) - 0.4))
         figure.legend(loc="outside lower center", ncols=3)
-    known = rows.dropna(subset=["knee_users", "users_within_slo"])
+    known = every.dropna(subset=["knee_users", "users_within_slo"])
     both = known[~known["at_least"]]
     finding = "No sweep has both a knee and an objective."
     if len(known) and both.empty:
@@ -110,4 +137,4 @@ def reach(frame: pd.DataFrame) -> Drawing:
         "Bar: highest measured load at which 95 % of the interactions keep the objective. Dot: the knee, where "
         "N/(Z+R0) reaches the maximum throughput; hollow: a lower bound, which the median leaves out."
     )
-    return Drawing("reach", figure, finding, caption, rows)
+    return Drawing("reach", figure, finding, caption + _left_out(rows, every), every)

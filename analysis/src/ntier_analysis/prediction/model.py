@@ -127,9 +127,9 @@ def _maximum(point: list[Station], drawn: list[list[Station]]) -> Maximum:
 
 @dataclass(frozen=True)
 class Errors:
-    """Predicted against measured throughput and response time: mean absolute relative errors, 0..1. `fitted`: loads
-    that all demands were fitted to; `beyond`: the others, which the model had not seen. `plateau`: predicted maximum /
-    measured maximum - 1 (NaN if none was reached)."""
+    """Predicted against measured throughput and response time: mean absolute relative errors, 0..1, each load with the
+    same weight, however often it was repeated. `fitted`: trials that all demands were fitted to; `beyond`: the others,
+    which the model had not seen. `plateau`: predicted maximum / measured maximum - 1 (NaN if none was reached)."""
 
     throughput: float
     throughput_fitted: float
@@ -144,14 +144,17 @@ def errors(
     """All arrays over the prediction's users."""
     off = np.abs(predicted.throughput.value / throughput - 1)
     slow = np.abs(predicted.response.value / response_s - 1)
+    users = predicted.users
     return Errors(
-        float(off.mean()),
-        _mean(off[fitted]),
-        _mean(off[~fitted]),
-        float(slow.mean()),
+        _mean_of_loads(off, users),
+        _mean_of_loads(off[fitted], users[fitted]),
+        _mean_of_loads(off[~fitted], users[~fitted]),
+        _mean_of_loads(slow, users),
         predicted.maximum.value / plateau - 1,
     )
 
 
-def _mean(values: Array) -> float:
-    return float(values.mean()) if len(values) else math.nan
+def _mean_of_loads(values: Array, users: npt.NDArray[np.int64]) -> float:
+    """Mean over the loads of the mean over the trials of each."""
+    _, load, trials = np.unique(users, return_inverse=True, return_counts=True)
+    return float((np.bincount(load, weights=values) / trials).mean()) if len(values) else math.nan

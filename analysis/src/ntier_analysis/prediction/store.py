@@ -23,7 +23,7 @@ from ntier_analysis.setting import differing
 from ntier_analysis.store.tables import read_table, sweeps
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
-from ntier_analysis.wording import counted, join
+from ntier_analysis.wording import counted, interval, join, number, share
 
 Json = dict[str, Any]
 
@@ -167,17 +167,17 @@ def text(document: Json) -> str:
     scale = document["scale"]
     lines = [f"{document['sweep']} ({document['topology']}, scale {scale:g}): closed model of the measured demands"]
     for d in document["demands"]:
-        low, high = d["interval_ms"]
-        loads = counted(d["loads"], "load")
+        demand, loads = interval(d["demand_ms"], *d["interval_ms"]), counted(d["loads"], "load")
         lines.append(
-            f"  {d['tier']:10} {d['nodes']} x {counted(d['cores'], 'core')}, {d['demand_ms']:.2f} "
-            f"[{low:.2f}, {high:.2f}] ms of CPU per interaction, {d['idle_cores']:.3f} cores idle, {loads}"
+            f"  {d['tier']:10} {d['nodes']} x {counted(d['cores'], 'core')}, {demand} ms of CPU per interaction, "
+            f"{d['idle_cores']:.3f} cores idle, {loads}"
         )
     lines.append(f"  {'users':>7} {'X/s':>8} {'predicted [95 %]':>24} {'R ms':>8} {'predicted':>10}")
     for r in document["loads"]:
-        rate = f"{r['throughput_per_s']:.1f} [{r['throughput_low_per_s']:.1f}, {r['throughput_high_per_s']:.1f}]"
+        rate = interval(*(r[f"throughput{end}_per_s"] for end in ("", "_low", "_high")))
+        seen = number(r["measured_throughput_per_s"])
         lines.append(
-            f"  {r['users']:7d} {r['measured_throughput_per_s']:8.1f} {rate:>24} {r['measured_response_ms']:8.0f} "
+            f"  {r['users']:7d} {seen:>8} {rate:>24} {r['measured_response_ms']:8.0f} "
             f"{r['response_ms']:10.0f}" + (" (in the fit of every tier)" if r["fitted"] else "")
         )
     lines.append("  " + _maximum_text(document, scale))
@@ -187,12 +187,9 @@ def text(document: Json) -> str:
     return "\n".join(lines + [f"  note: {c}" for c in document["caveats"]])
 
 
-def _rate(value: float, interval: list[float], scale: float) -> str:
-    measured = f"{value:.1f} [{interval[0]:.1f}, {interval[1]:.1f}]/s"
-    nominal = (
-        "" if scale == 1 else f" (nominal {value / scale:.0f} [{interval[0] / scale:.0f}, {interval[1] / scale:.0f}])"
-    )
-    return measured + nominal
+def _rate(value: float, ends: list[float], scale: float) -> str:
+    nominal = "" if scale == 1 else f" (nominal {interval(*(v / scale for v in (value, *ends)))})"
+    return f"{interval(value, *ends)}/s{nominal}"
 
 
 def _shares(document: Json) -> str:
@@ -203,7 +200,7 @@ def _shares(document: Json) -> str:
 def _maximum_text(document: Json, scale: float) -> str:
     value, measured = document["max_throughput_per_s"], document["measured_max_throughput_per_s"]
     least = "at least " if document["measured_max_at_least"] else ""
-    beside = "not reached in the measurement" if measured is None else f"measured {least}{measured:.1f}/s"
+    beside = "not reached in the measurement" if measured is None else f"measured {least}{number(measured)}/s"
     rate = _rate(value, document["max_throughput_interval"], scale)
     if because := document["upper_bound_because"]:
         full = f"among the CPUs, {document['bottleneck']}'s would be full first ({_shares(document)})"
@@ -227,7 +224,7 @@ def _what_if_text(w: Json, scale: float, *, bound: bool) -> str:
     """bound: the rates are upper bounds, whose ratio says nothing."""
     low, high = w["ratio_interval"]
     busy = ", ".join(f"{t} {100 * u:.0f} %" for t, u in sorted(w["utilization"].items(), key=lambda i: -i[1]))
-    times = f", {w['ratio']:.2f} [{low:.2f}, {high:.2f}] times as much; then {w['bottleneck']} limits"
+    times = f", {share(w['ratio'], low, high)} times as much; then {w['bottleneck']} limits"
     first = f"; among the CPUs, {w['bottleneck']}'s would be full first"
     return (
         f"{w['topology']} reaches {'at most ' * bound}"

@@ -10,6 +10,8 @@ from ntier_analysis.wording import resource
 
 POOLS = ("pool",)
 """Resources that a setting enlarges."""
+ALONE = ("thread", "lock")
+"""Resources of which a node cannot be given more: a thread uses one core at most, a lock has one holder."""
 
 
 def meaning(verdict: dict, trials: pd.DataFrame, scale: float) -> list[str]:
@@ -47,9 +49,11 @@ def _keeps_up(verdict: dict) -> str:
 
 def _single(verdict: dict) -> list[str]:
     (first,) = verdict["bottlenecks"]
-    name = f"{first['tier']} {resource(first['resource'])}"
+    name = f"{first['tier']} {resource(first['resource'], first.get('item', ''))}"
     if first["resource"] in POOLS:
         change = f"To raise the maximum, enlarge the {name} or hold its places for a shorter time."
+    elif first["resource"] in ALONE:
+        change = f"To raise the maximum, spread the work of the {name} over several, or let it do less."
     else:
         change = f"To raise the maximum, add {name} or let each interaction use less of it."
     change += " More of anything else does not help."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from ntier_analysis.report.meaning import meaning
 from ntier_analysis.report.repeat import repeating
 from ntier_analysis.report.shell import assets, embedded, environment
 from ntier_analysis.wording import counted
+
+ORIGIN = b'# {"sweep": '
+"""How a table of `save` begins."""
 
 
 def write_report(store: Path, sweep: str, out: Path) -> Path:
@@ -38,6 +42,7 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
         with placed(pair.drawing.figure):
             save(pair.drawing, data.origin, folder / "figures")
             shown[pair.drawing.name] = embedded(pair, data.origin)
+    clear(folder / "figures", shown)
     write_tables(data, folder / "tables")
     context |= {
         "figures": {
@@ -54,6 +59,17 @@ def write_report(store: Path, sweep: str, out: Path) -> Path:
     write_text(page, environment(escape=True).get_template("page.html.j2").render(context | assets()))
     record.write(folder, made_from)
     return page
+
+
+def clear(folder: Path, shown: Collection[str]) -> None:
+    """Removes the figures of an earlier report that this one does not have (another trial is next to the knee, say), so
+    that nobody takes them for its own. Only what `save` wrote goes, as the first line of its table tells."""
+    for table in sorted(folder.glob("*.csv")):
+        with table.open("rb") as file:
+            ours = file.read(len(ORIGIN)) == ORIGIN
+        if ours and table.stem not in shown:
+            for end in (".png", ".pdf", ".csv"):
+                table.with_suffix(end).unlink(missing_ok=True)
 
 
 def kept_report(store: Path, sweep: str, out: Path) -> Path | None:

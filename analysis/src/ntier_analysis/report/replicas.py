@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from ntier_analysis.comparison.conditions import REFUSED
 from ntier_analysis.contracts.files import write_text
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures import replicas as figures
 from ntier_analysis.figures.drawing import Drawing, Origin, save, write_csv
 from ntier_analysis.report.data import SweepData, read_sweep
 from ntier_analysis.report.words import count, interval, number, share
+from ntier_analysis.setting import MUST_EQUAL, differing, think_times_as_one
 from ntier_analysis.statistics.balance import regret_summary, replica_shares
 
 
@@ -98,7 +100,7 @@ def _percent(value: float) -> str:
 def compare(store: Path, sweeps: list[str]) -> tuple[pd.DataFrame, Drawing, Origin]:
     """Sweeps that differ in their policy -> table (one row per policy, load and repetition), figure and its origin.
 
-    Raises DataError if a sweep has one replica only, or if topologies differ."""
+    Raises DataError if a sweep has one replica only, or if topologies or other conditions differ."""
     data = [read_sweep(store, name) for name in sweeps]
     for sweep in data:
         if sweep.statements["item"].nunique() < 2:
@@ -108,6 +110,8 @@ def compare(store: Path, sweeps: list[str]) -> tuple[pd.DataFrame, Drawing, Orig
     topologies = sorted({sweep.topology for sweep in data})
     if len(topologies) > 1:
         raise DataError(f"the sweeps are of different topologies: {', '.join(topologies)}; compare policies on one")
+    if alike := _conditions(data):
+        raise DataError(alike)
     labels = _labels(data)
     table = pd.concat(
         [_policy_table(sweep, label) for sweep, label in zip(data, labels, strict=True)], ignore_index=True
@@ -122,6 +126,18 @@ def compare(store: Path, sweeps: list[str]) -> tuple[pd.DataFrame, Drawing, Orig
     commits = ", ".join(sorted({sweep.origin.commit for sweep in data}))
     commands = "; ".join(sweep.command for sweep in data if sweep.command)
     return table, drawing, Origin(", ".join(sweeps), topologies[0], trials, data[0].scale, commits, commands)
+
+
+def _conditions(data: list[SweepData]) -> str:
+    """In what two of the sweeps differ so that numbers beside each other say nothing of the policy; empty: in none."""
+    for other in data[1:]:
+        odd = differing(data[0].trials, other.trials, REFUSED)
+        if think_times_as_one(data[0].trials, other.trials):
+            odd.pop("think_time_s", None)
+        for column, (one, two) in odd.items():
+            if "unknown" not in (one, two):
+                return f"{data[0].sweep} and {other.sweep}: {column} is {one} and {two}: {MUST_EQUAL[column]}"
+    return ""
 
 
 def _labels(data: list[SweepData]) -> list[str]:

@@ -15,6 +15,8 @@ from ntier_analysis.report.data import SweepData
 from ntier_analysis.report.words import count, interval, named, number, share
 from ntier_analysis.wording import counted, resource, why_invalid
 
+MOST_VALUES = 3
+"""Different values of one thing that provenance lists."""
 OUTCOMES = ["fail", "undecidable", "pass"]
 
 
@@ -98,7 +100,7 @@ def check_rows(checks: pd.DataFrame) -> list[dict]:
                 "failed": int(counts.get("fail", 0)),
                 "undecidable": int(counts.get("undecidable", 0)),
                 "seen": _range(values, unit),
-                "limit": "–" if group["limit"].dropna().empty else _with_unit(group["limit"].dropna().iloc[0], unit),
+                "limit": _range(group["limit"].dropna(), unit),
             }
         )
     return sorted(rows, key=lambda r: (not r["required"], r["id"]))
@@ -303,7 +305,17 @@ def _own_machines(manifest: dict) -> dict[str, str]:
 
 
 def _values(column: pd.Series) -> str:
-    return ", ".join(str(v) for v in column.dropna().unique()) or "–"
+    """The different values; of many numbers the ends."""
+    values = sorted(column.dropna().unique(), key=lambda v: (isinstance(v, str), v))
+    shown = [f"{v:.10g}" if isinstance(v, float) else str(v) for v in values]
+    return _listed(shown, "to" if values and not isinstance(values[0], str) else "…") or "–"
+
+
+def _listed(shown: list[str], between: str = "…") -> str:
+    """All of few; else the first and the last one."""
+    if len(shown) <= MOST_VALUES:
+        return ", ".join(shown)
+    return f"{shown[0]} {between} {shown[-1]} ({len(shown)} different values)"
 
 
 def _pairs(parts: list[dict]) -> list[tuple[str, str]]:
@@ -314,9 +326,7 @@ def _pairs(parts: list[dict]) -> list[tuple[str, str]]:
             values = seen.setdefault(key, [])
             if value not in values:
                 values.append(value)
-    return [
-        (k, ", ".join(v) if len(v) <= 3 else f"{v[0]} … {v[-1]} ({len(v)} different values)") for k, v in seen.items()
-    ]
+    return [(key, _listed(values)) for key, values in seen.items()]
 
 
 def _flat(part: dict, prefix: str = "") -> list[tuple[str, str]]:

@@ -9,24 +9,12 @@ import pandas as pd
 from ntier_analysis.contracts.implied import TIERS, USERS
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.prediction.forecast import Forecast, beyond
-from ntier_analysis.wording import counted, ends, join, resource, some_are, why_invalid
+from ntier_analysis.wording import counted, interval, join, number, resource, share, some_are, why_invalid
 
 EXPLORATORY_S = 180.0
 """Run phases below the `standard` profile's are labelled exploratory."""
 NEXT = "What to do next"
 """Over the advice of a verdict."""
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """Few significant digits with thousands separators; a missing value is a dash."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)) or pd.isna(value):
-        return "–"
-    if value == 0:
-        return "0"
-    if abs(value) < 1e-4:
-        return f"{value:.0e}"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{round(value, decimals):,.{decimals}f}"
 
 
 def count(value: float | None) -> str:
@@ -42,21 +30,6 @@ def rounded(users: float) -> str:
 def duration(ms: float) -> str:
     """`9.65 ms`, `202 ms`, `15.3 s`."""
     return f"{number(ms)} ms" if ms < 1000 else f"{number(ms / 1000)} s"
-
-
-def interval(value: float, low: float | None, high: float | None, digits: int = 3) -> str:
-    """`28.4 [28.0, 28.8]`: as many decimals everywhere as the value shows. `28.4 [28.0, ∞)` without an upper end."""
-    if any(v is None or pd.isna(v) for v in (low, high)):
-        return number(value, digits)
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 2
-    return f"{value:,.{decimals}f} {ends(low, high, f',.{decimals}f')}"
-
-
-def share(value: float, low: float, high: float) -> str:
-    """Shares 0..1 always with two decimals: `0.97 [0.95, 0.98]`, without an interval `0.97`."""
-    if pd.isna(value):
-        return "–"
-    return f"{value:.2f}" if pd.isna(low) or pd.isna(high) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def nodes(names: list[str]) -> str:
@@ -265,7 +238,7 @@ def prediction(forecast: Forecast | str, scale: float, verdict: dict) -> str:
     best, off = forecast.at_loads.maximum, forecast.errors
     nominal = "" if scale == 1.0 else f" (nominal {interval(*(v / scale for v in (best.value, best.low, best.high)))})"
     because = beyond(verdict)
-    loads = counted(forecast.loads["users"].nunique(), "load")
+    loads = counted(forecast.loads["users_real"].nunique(), "load")
     limit = f"limited by the {best.tier} tier" if not because else f"which is an upper bound: {because}"
     text = (
         f"The exact closed model of these demands has its maximum at {interval(best.value, best.low, best.high)} "

@@ -16,27 +16,54 @@ from ntier_analysis.verdict.outside import outside_full
 from ntier_analysis.verdict.plateau import BELOW, FAR
 from ntier_analysis.verdict.saturation import Saturation
 from ntier_analysis.verdict.trial import COARSE_S, unmeasured
-from ntier_analysis.wording import node_of, resource
+from ntier_analysis.wording import counted, node_of, resource
 
 MOST = 3
 """Sentences at most: the first are the most telling."""
 WASTED = 0.1
 """Share of invalid trials from which on the measuring itself comes first."""
+HOST_FULL = "host_saturated"
+"""Reason of a trial that was refused since the machine beneath the nodes was full: the same again would be, too."""
+NAMED = 6
+"""Trials that a sentence names; the report lists all."""
 
 
 def advice(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
     """`members`: the trials beyond the knee; `context`: what the loads tell of each other."""
-    if not valid:
-        return ["repeat the sweep: no trial is valid; the reasons are listed"]
     invalid = [load for load, _ in result.trials if not load.valid]
+    if not valid:
+        again = ["repeat the sweep: no trial is valid; the reasons are listed"]
+        return again if not any(map(_host_full, invalid)) else _again(invalid)[:MOST]
     # nothing limits as far as loads are valid, and higher ones were asked for
     free = all(v.verdict == "none" for load, v in result.trials if load.valid)
     unseen = result.verdict == "unknown" and bool(invalid) and free
     wasted = len(invalid) > WASTED * len(valid) or unseen
-    first = [f"repeat {', '.join(t.trial for t in invalid)}: invalid"] if wasted else []
+    first = _again(invalid) if wasted else []
     by_verdict = {"unknown": _unknown, "hidden": _hidden, "none": _none}
     special = [] if unseen else by_verdict.get(result.verdict, _named)(result, valid, members, context)
     return [*first, *special, *_loads(result, valid), *_unbounded(result, members)][:MOST]
+
+
+def _again(invalid: list[Load]) -> list[str]:
+    """What to do about trials that were refused."""
+    full, others = ([t for t in invalid if _host_full(t) == so] for so in (True, False))
+    texts = [f"repeat {_names(others)}: invalid"] if others else []
+    if full:
+        texts.append(
+            "measure on a larger machine, or the whole sweep at a smaller SCALE: the machine beneath the nodes was "
+            f"full at {_names(full)}"
+        )
+    return texts
+
+
+def _host_full(load: Load) -> bool:
+    return HOST_FULL in load.invalid_reasons.split(", ")
+
+
+def _names(some: list[Load]) -> str:
+    more = len(some) - NAMED
+    names = ", ".join(t.trial for t in some[:NAMED])
+    return f"{names} and {counted(more, 'other trial')}" if more > 0 else names
 
 
 def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:

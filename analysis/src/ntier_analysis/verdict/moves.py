@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -172,6 +173,21 @@ def long_chains(looked: list[Looked]) -> list[Chain]:
     The study's section 4: long reads fill a database's disk; its queue grows; the balancer, which counts running
     statements, turns to other replicas; its statements and with them its CPU drop, though the CPU has room."""
     return [one.chain for one in looked if len(one.chain.steps) >= 2]
+
+
+def as_json(looked: dict[str, list[Looked]]) -> dict[str, list[dict[str, Any]]]:
+    """Trial -> what was seen of each database: node, replicas (of its tier), measured (series with enough values; a
+    link can be found only if `disk` and another one are), steps (of the chain from its disk outwards; none: no link
+    was found), links, turned_away, text."""
+    return {
+        trial: [
+            asdict(one.chain)
+            | {"measured": sorted(one.measured), "turned_away": one.chain.turned_away}
+            | {"text": one.text if one.chain.steps else ""}
+            for one in found
+        ]
+        for trial, found in looked.items()
+    }
 
 
 def sentences(looked: dict[str, list[Looked]]) -> list[str]:

@@ -307,3 +307,12 @@ def test_an_unknown_sweep_names_what_there_is(demo):
     for work in (verdicts, judge_again):
         with pytest.raises(DataError, match=f"no sweep 'nope'.*{SWEEP}"):
             work(demo, ["nope"])
+
+
+def test_trials_of_which_nobody_knows_whether_they_are_valid_count_nowhere(store):
+    """The report and the comparison left them out, while the verdict counted them."""
+    trials = read_table(store, "trials", SWEEP)
+    write_table(store, "trials", SWEEP, trials.assign(valid=pd.array([None] * len(trials), dtype="boolean")))
+    (found,) = judge_again(store, [SWEEP])
+    assert (found.verdict, found.max_throughput) == ("unknown", None)
+    assert "there is no valid trial" in found.evidence

@@ -68,7 +68,7 @@ def _alike(store: Path, name: str, topology: str, scale: float) -> bool:
 def _of(store: Path, name: str) -> Foresight | None:
     judged = own_verdict(store, name)
     trials = read_table(store, "trials", name, columns=COLUMNS)
-    trials = trials[trials["valid"].fillna(True).astype(bool)]
+    trials = trials[trials["valid"].fillna(False).astype(bool)]
     counted = trials[trials["users"].isin(judged.plateau_users)]
     counted = counted.dropna(subset=["throughput_per_s", "throughput_low_per_s", "throughput_high_per_s"])
     if len(counted) < 2 or not np.isfinite(judged.knee_users):

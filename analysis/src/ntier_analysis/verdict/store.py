@@ -160,7 +160,7 @@ def with_disks(store: Path, name: str) -> dict[str, list[Looked]]:
     by_trial = dict(iter(samples.groupby("trial")))
     deepest = order_of(trials)[-1]
     found = {}
-    for row in trials[trials["valid"].fillna(True).astype(bool)].itertuples():
+    for row in trials[trials["valid"].fillna(False).astype(bool)].itertuples():
         databases = nodes.loc[(nodes["trial"] == row.trial) & (nodes["tier"] == deepest), "node"].unique()
         mine = by_trial.get(row.trial, samples[:0])
         found[row.trial] = looked_at(mine, sorted(databases), row.run_start_s, row.run_end_s)

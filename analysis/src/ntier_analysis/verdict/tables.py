@@ -240,7 +240,7 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
     users, model = number("users"), _text(row, "load_model", LoadModel.CLOSED.value)
     told = "load_model" in row and pd.notna(row["load_model"])
     think = number("think_time_s", float("nan") if told else THINK_S)
-    valid = row.get("valid")
+    valid = row.get("valid", True)
     return Load(
         trial=str(row["trial"]),
         users=int(users),
@@ -250,7 +250,7 @@ def _load(row: pd.Series, done: pd.DataFrame | None) -> Load:
         think_s=think if model == LoadModel.CLOSED else 0.0,
         start_s=start,
         end_s=end,
-        valid=bool(valid) if valid is not None and pd.notna(valid) else True,
+        valid=pd.notna(valid) and bool(valid),  # null counts nowhere, as in report and compare
         invalid_reasons=str(row.get("invalid_reasons") or ""),
         pending=int(number("pending", 0)),
         rates=rates,

@@ -148,6 +148,15 @@ def test_doubt_alone_and_doubt_of_something_else_support_nothing(others):
     assert together(*others).verdict == "unknown"
 
 
+def test_one_load_that_names_a_resource_does_not_outvote_one_that_sees_it_take_turns_perhaps():
+    """The second load tells more than "nothing": the resource limits alone, or it takes turns with another."""
+    alone, elsewhere = (Verdict("single", "stable", [b]) for b in (PAIR[0], replace(PAIR[0], tier="web")))
+    assert together(alone, UNSURE).verdict == "unknown"
+    assert together(alone, alone, UNSURE).verdict == "single"
+    assert together(alone, Verdict("unknown")).verdict == "single"
+    assert together(elsewhere, UNSURE).verdict == "single"
+
+
 def test_a_trial_that_is_not_sure_names_what_may_take_turns():
     """The application reads saturated in 86 % of the run and is used 94 %, the database in most of the rest: more of
     the database can bring 6 % at most."""

@@ -32,9 +32,10 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], settled: list[Verdict
     said = [v for v in verdicts if v.verdict != "unknown"]
     (name, keys), count = Counter((v.verdict, _named(v)) for v in said or verdicts).most_common(1)[0]
     dissent = count < len(said) and wilson(count / len(said), len(said), Z_95)[0] <= MOST
-    # Two that limit need more than one of several loads; the second one may lie below the plateau.
+    # Two that limit need more than one of several loads; the second one may lie below the plateau. So does one of two
+    # that may take turns by another load.
     same = sum((v.verdict, _named(v)) == (name, keys) for load, v in result.trials if load.valid) + bool(joined)
-    lonely = name == "multi" and len(said) == 1 < len(verdicts) and same < 2
+    lonely = len(said) == 1 < len(verdicts) and same < 2 and (name == "multi" or _may_take_turns(keys, verdicts))
     if dissent or lonely or 2 * len(said) < len(verdicts):
         result.evidence.append(_disagreement(voted, verdicts))
         return
@@ -69,6 +70,11 @@ def _with_turns(verdicts: list[Verdict]) -> tuple[list[Verdict], str]:
     unsure = sum(a is not b for a, b in zip(verdicts, joined, strict=True))
     text = f" ({unsure} of them saw the turns, and would not be sure of the gain alone)" if unsure else ""
     return joined, text
+
+
+def _may_take_turns(keys: tuple[tuple[str, str], ...], verdicts: list[Verdict]) -> bool:
+    """Whether a load could not tell if what is named limits alone, or takes turns with another."""
+    return any(set(keys) < {(b.tier, b.resource) for b in v.perhaps} for v in verdicts)
 
 
 def stops_elsewhere(result: SweepVerdict) -> None:

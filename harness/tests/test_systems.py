@@ -104,7 +104,7 @@ def test_systems_of_the_project_are_right(name):
         ("notation:", "variants: {v: {title: V, tier: back, default: a, choices: {a: {variables: {workers: 3}}}}}\n"
          "notation:", "variants.v.choices.a.variables.workers: workers is a setting already, and its value would win"),
         ("notation:", "variants: {v: {title: V, tier: back, default: a, choices: {a: {available: false}, b: {}}}}\n"
-         "notation:", "variants.v.default: choice that can be deployed: 'a' is unknown; allowed are b"),
+         "notation:", "variants.v.default: a cannot be deployed (available: false); allowed are b"),
         ("forms: [[front, back]]", "forms: [[front, back], [back]]",
          "load.entry.tier: front is in no topology back (notation.forms); the load needs it in each"),
         ("load:\n",

@@ -31,7 +31,7 @@ def overview(store: Path) -> pd.DataFrame:
     max_throughput_per_s with low, high (measured, 1/s) and at_least, nominal_per_s (divided by the scale), knee_users,
     users_within_slo (highest load of which all valid trials keep 95 % within the objective; NaN without
     one), work (in words, what an interaction and its arrival are: mix, system, data, think time, ...; maxima of equal
-    work can be ranked)."""
+    work and scale can be ranked)."""
     judged = [as_json(v) for v in verdicts(store, [])]
     trials, _ = with_one_think_time({v["sweep"]: read_table(store, "trials", v["sweep"]) for v in judged})
     rows = [_row(trials[v["sweep"]], v) for v in judged]

@@ -182,7 +182,7 @@ def _said(mine: list[Recovery]) -> str:
     away, open_ = ([r for r in mine if r.outcome == outcome] for outcome in (AWAY, UNDECIDED))
     if away:
         more = "".join(f", nor at {r.users:,}: {share(r.ratio)}" for r in away[1:])
-        seen = min((r.run_s for r in away), default=np.nan)
+        seen = float(np.min([r.run_s for r in away]))  # NaN if one is
         within = "the run" if np.isnan(seen) else f"a run of {seen:.0f} s"
         first = f"does not come back within {within} at {away[0].users:,} users {above}: {share(away[0].ratio)}"
         return f"{first} of its throughput{more} (longer runs, by PHASES=, tell whether it comes back later)"
@@ -227,7 +227,8 @@ def warnings(from_above: pd.DataFrame) -> list[str]:
 
 def as_rows(found: list[Recovery]) -> list[dict]:
     """For JSON and tables: users, above, after_reset_per_s, from_above_per_s, ratio, interval (95 %), the same of the
-    second half of the run (late_ratio, late_interval), margin, outcome, basis; what is not known is None."""
+    second half of the run (late_ratio, late_interval), run_s (the shortest run from above), margin, outcome,
+    basis; what is not known is None."""
 
     def known(value: float | None) -> float | None:
         return None if value is None or not np.isfinite(value) else float(value)
@@ -242,6 +243,7 @@ def as_rows(found: list[Recovery]) -> list[dict]:
             "interval": [known(r.ratio.low), known(r.ratio.high)] if r.ratio else [None, None],
             "late_ratio": known(r.late.value) if r.late else None,
             "late_interval": [known(r.late.low), known(r.late.high)] if r.late else [None, None],
+            "run_s": known(r.run_s),
             "margin": r.margin,
             "outcome": r.outcome,
             "basis": r.basis,

@@ -180,5 +180,15 @@ class Side:
     ],
 )
 def test_policies_are_compared_under_equal_conditions_only(columns, said):
-    assert _conditions([Side("x"), Side("y", **columns)]).startswith(said)
-    assert bool(said) == bool(_conditions([Side("x"), Side("y", **columns)]))
+    found = _conditions([Side("x"), Side("y", **columns)])
+    assert bool(found) == bool(said)
+    assert found.startswith(said)
+
+
+def test_every_two_policies_are_asked_whether_their_conditions_are_equal():
+    assert _conditions([Side("x", mix=[None]), Side("y"), Side("z", mix=["b"])]).startswith("y and z: mix is a and b")
+
+
+def test_the_unit_stands_behind_the_value_and_not_behind_its_explanation():
+    assert tables._values(pd.Series([float(n) for n in range(2001)]), " s") == "0 to 2000 s (2001 different values)"
+    assert (tables._values(pd.Series([40.0]), " s"), tables._values(pd.Series([None]), " s")) == ("40 s", "–")

@@ -106,7 +106,7 @@ class Store:
         setting (what else must be equal in sweeps that are set side by side), valid (trials), verdict, bottleneck,
         max_throughput_per_s with low, high (measured, 95 %) and at_least, nominal_per_s (divided by the scale),
         knee_users, users_within_slo (highest load whose valid trials keep 95 % within the objective), work (what an
-        interaction and its arrival are, in words: maxima of equal work can be ranked).
+        interaction and its arrival are, in words: maxima of equal work and scale can be ranked).
 
         >>> import ntier_analysis as na
         >>> na.Store.demo().overview[["topology", "verdict", "bottleneck", "at_least"]]

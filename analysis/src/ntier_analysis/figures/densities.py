@@ -51,10 +51,10 @@ def averaged(samples: pd.DataFrame, interval_s: float) -> pd.DataFrame:
     means = groups.agg(["mean", "count"])
     whole = means[means["count"] >= 0.9 * interval_s / means["trial"].map(fine_s).astype(float)]
     means = whole.rename(columns={"mean": "value"})[columns]
-    if fine.all():
-        means.attrs["interval_s"] = interval_s
-        return means
-    return pd.concat([means, samples.loc[~fine, columns]]).sort_values(["trial", "t_s"], ignore_index=True)
+    if not fine.all():
+        means = pd.concat([means, samples.loc[~fine, columns]]).sort_values(["trial", "t_s"], ignore_index=True)
+    means.attrs["interval_s"] = interval_s
+    return means
 
 
 def without_invalid(samples: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:

@@ -107,7 +107,7 @@ def _longest_pause_s(done: pd.DataFrame) -> float:
 
 
 def _ended(threads: list[pd.DataFrame], ends: list[float], last_s: float = 0.0) -> list[pd.DataFrame]:
-    """With 0 threads where a JMeter has ended while others go on: its last sample still counts those it had.
+    """With 0 users where a client has ended while others go on: its file still ends with those that it had.
     `last_s`: the last request of all, where files tell users apart from requests."""
     last = max((c["t_s"].iloc[-1] for c in threads if len(c)), default=0.0)
     last = max(last, last_s)

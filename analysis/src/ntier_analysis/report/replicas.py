@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pandas as pd
@@ -110,8 +111,8 @@ def compare(store: Path, sweeps: list[str]) -> tuple[pd.DataFrame, Drawing, Orig
     topologies = sorted({sweep.topology for sweep in data})
     if len(topologies) > 1:
         raise DataError(f"the sweeps are of different topologies: {', '.join(topologies)}; compare policies on one")
-    if alike := _conditions(data):
-        raise DataError(alike)
+    if odd := _conditions(data):
+        raise DataError(odd)
     labels = _labels(data)
     table = pd.concat(
         [_policy_table(sweep, label) for sweep, label in zip(data, labels, strict=True)], ignore_index=True
@@ -130,13 +131,13 @@ def compare(store: Path, sweeps: list[str]) -> tuple[pd.DataFrame, Drawing, Orig
 
 def _conditions(data: list[SweepData]) -> str:
     """In what two of the sweeps differ so that numbers beside each other say nothing of the policy; empty: in none."""
-    for other in data[1:]:
-        odd = differing(data[0].trials, other.trials, REFUSED)
-        if think_times_as_one(data[0].trials, other.trials):
+    for a, b in itertools.combinations(data, 2):
+        odd = differing(a.trials, b.trials, REFUSED)
+        if think_times_as_one(a.trials, b.trials):
             odd.pop("think_time_s", None)
         for column, (one, two) in odd.items():
             if "unknown" not in (one, two):
-                return f"{data[0].sweep} and {other.sweep}: {column} is {one} and {two}: {MUST_EQUAL[column]}"
+                return f"{a.sweep} and {b.sweep}: {column} is {one} and {two}: {MUST_EQUAL[column]}"
     return ""
 
 

@@ -269,9 +269,9 @@ def provenance(data: SweepData) -> list[dict]:
         (c.replace("_", " "), _values(trials[c]))
         for c in ("mix", "middleware", "data_profile", "target", "scale", "seed")
     ]
-    experiment += [(name, _values(seconds) + " s") for name, seconds in phases.items() if seconds.notna().any()]
+    experiment += [(name, _values(seconds, " s")) for name, seconds in phases.items() if seconds.notna().any()]
     experiment += [
-        ("think time", _values(trials["think_time_s"]) + " s"),
+        ("think time", _values(trials["think_time_s"], " s")),
         ("git commit", _values(trials["git_commit"])),
     ]
     if data.manifests:
@@ -304,18 +304,18 @@ def _own_machines(manifest: dict) -> dict[str, str]:
     return {n["name"]: f"{counted(n['cores'], 'core')}, {(n.get('memory_bytes') or 0) / 2**30:.1f} GiB" for n in whole}
 
 
-def _values(column: pd.Series) -> str:
-    """The different values; of many numbers the ends."""
+def _values(column: pd.Series, unit: str = "") -> str:
+    """The different values; of many numbers the ends. `unit`: after the last one."""
     values = sorted(column.dropna().unique(), key=lambda v: (isinstance(v, str), v))
     shown = [f"{v:.10g}" if isinstance(v, float) else str(v) for v in values]
-    return _listed(shown, "to" if values and not isinstance(values[0], str) else "…") or "–"
+    return _listed(shown, "to" if values and not isinstance(values[0], str) else "…", unit) or "–"
 
 
-def _listed(shown: list[str], between: str = "…") -> str:
+def _listed(shown: list[str], between: str = "…", unit: str = "") -> str:
     """All of few; else the first and the last one."""
     if len(shown) <= MOST_VALUES:
-        return ", ".join(shown)
-    return f"{shown[0]} {between} {shown[-1]} ({len(shown)} different values)"
+        return ", ".join(shown) + (unit if shown else "")
+    return f"{shown[0]} {between} {shown[-1]}{unit} ({len(shown)} different values)"
 
 
 def _pairs(parts: list[dict]) -> list[tuple[str, str]]:

@@ -50,7 +50,7 @@ def _again(invalid: list[Load]) -> list[str]:
     texts = [f"repeat {_names(others)}: invalid"] if others else []
     if full:
         texts.append(
-            "measure on a larger machine, or the whole sweep at a smaller SCALE: the machine beneath the nodes was "
+            "measure on a larger machine, or the whole sweep at a smaller scale: the machine beneath the nodes was "
             f"full at {_names(full)}"
         )
     return texts

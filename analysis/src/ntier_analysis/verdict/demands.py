@@ -9,6 +9,10 @@ from ntier_analysis.statistics.values import Demand
 from ntier_analysis.verdict.data import TrialData
 from ntier_analysis.verdict.load import is_server
 
+BEYOND_ITS_OWN = 1.15
+"""Throughput over what a replica carries by itself, from which on others must have taken work over: one load of 40 s
+knows a demand to 10-15 %."""
+
 
 def law_limits(valid: list[TrialData], idle_cores: dict[str, float] | None = None) -> list[tuple[float, str, Demand]]:
     """Utilization law: (throughput at which it saturates, node, fit) of every server's CPU, lowest first, from loads
@@ -30,6 +34,8 @@ def tier_limits(
     limits = []
     for tier in tiers:
         names = _replicas(valid, tier)
+        if 0 < sum(n in valid[0].capacity_cores for n in names) < len(names):
+            continue  # cores of some and shares of others have no sum
         idle = [(idle_cores or {}).get(n) for n in names]
         capacity = sum(valid[0].capacity_cores.get(n, 1.0) for n in names)
         known = None if None in idle else float(sum(filter(None, idle)))
@@ -46,20 +52,33 @@ def full_everywhere(valid: list[TrialData]) -> list[str]:
 
 
 def passing_on(valid: list[TrialData], free: list[TrialData]) -> list[str]:
-    """Tiers of which some CPU is full at every load, or at one at which nothing limits (`free`), and all of them
-    together at none of these. A balancer that counts what is pending fills one replica after the other; while answers
-    show nothing of it, the next one takes what is too much for the first."""
+    """Tiers of which some CPU is full at every load, or at one at which nothing limits (`free`) and more is served than
+    that CPU could carry, and all of them together at none of these. A balancer that counts what is pending fills one
+    replica after the other; while answers show nothing of it, the next one takes what is too much for the first."""
     found = []
-    for loads, full in ((valid, full_everywhere(valid)), (free, _full_somewhere(free))):
+    for loads, full in ((valid, full_everywhere(valid)), (free, _outdone(valid, free))):
         tiers = dict.fromkeys(valid[0].nodes[n] for n in full)
         found += [t for t in tiers if len(_unsaturated(loads, *_replicas(valid, t))) == len(loads)]
     return list(dict.fromkeys(found))
 
 
-def _full_somewhere(loads: list[TrialData]) -> list[str]:
-    names = [n for n, tier in loads[0].nodes.items() if is_server(tier)] if loads else []
-    known = [n for n in names if all(cpu_used(t, n) is not None for t in loads)]
-    return [n for n in known if len(_unsaturated(loads, n)) < len(loads)]
+def _outdone(valid: list[TrialData], free: list[TrialData]) -> list[str]:
+    """Servers whose CPU is full at some of the loads `free`, while throughput there goes beyond what it carries in
+    proportion to its use below, or by the law. (A replica that always gets more than its share has no such load.)"""
+    if not free:
+        return []
+    law = {name: limit for limit, name, _ in law_limits(valid)}
+    most = max(t.load.throughput_per_s for t in free)
+    found = []
+    for name in (n for n, tier in valid[0].nodes.items() if is_server(tier)):
+        known = [cpu_used(t, name) is not None for t in free]
+        room = _unsaturated(valid, name)
+        if all(known) and room and len(_unsaturated(free, name)) < len(free):
+            capacity = valid[0].capacity_cores.get(name, 1.0)
+            carried = max(x * capacity / cores if cores > 0 else np.inf for _, x, cores in room)
+            if most > BEYOND_ITS_OWN * max(carried, law.get(name, 0.0)):
+                found.append(name)
+    return found
 
 
 def _replicas(valid: list[TrialData], tier: str) -> list[str]:
@@ -92,15 +111,22 @@ def _apart(points: list[tuple[float, float, float]]) -> bool:
 def first_to_saturate(valid: list[TrialData], free: list[TrialData]) -> list[str]:
     """Which node should limit, and at which throughput. `free`: the loads at which nothing limits."""
     shared = passing_on(valid, free)
+    together = tier_limits(valid, shared)
     alone = [found for found in law_limits(valid) if valid[0].nodes[found[1]] not in shared]
-    together = [(limit, f"all of {tier} together", fit) for limit, tier, fit in tier_limits(valid, shared)]
     if not alone + together:
         return []
     limit, name, fit = min(alone + together, key=lambda found: found[0])
-    known = bool(valid[0].capacity_cores)  # an import may not know how many cores a node has
+    tier = name not in valid[0].nodes
+    members = _replicas(valid, name) if tier else [name]
+    name = f"all of {name} together" if tier else name
+    known = members[0] in valid[0].capacity_cores  # an import may not know how many cores a node has
     cpu, unit = ("CPU", "cores") if known else ("its whole CPU", "of its capacity")
     servers = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
-    unknown = [n for n in servers if valid[0].nodes[n] not in shared and not _apart(_unsaturated(valid, n))]
+    fitted = [tier for _, tier, _ in together]
+    told = [n for n in servers if valid[0].nodes[n] in fitted or any(n == found[1] for found in alone)]
+    unknown = [
+        n for n in servers if n not in told and (valid[0].nodes[n] in shared or not _apart(_unsaturated(valid, n)))
+    ]
     among = f"of all CPUs but {', '.join(unknown)} (no two such loads a tenth apart)" if unknown else "of all CPUs"
     error = f"s.e. {1000 * fit.demand_error_s:.2f}, " if np.isfinite(fit.demand_error_s) else ""
     return [

@@ -146,8 +146,9 @@ def _law_knee(valid: list[TrialData], scale: float, idle: dict[str, float] | Non
     replicas that pass work on to each other it is all of them together."""
     shared = passing_on(valid, _free(valid))
     alone = [found for found in law_limits(valid, idle) if valid[0].nodes[found[1]] not in shared]
-    limits = alone + tier_limits(valid, shared, idle)
-    if not limits:
+    together = tier_limits(valid, shared, idle)
+    limits = alone + together
+    if not limits or len(together) < len(shared):  # of a tier without a law nobody knows that it is not the first
         return float("nan"), ""
     limit, name, _ = min(limits, key=lambda found: found[0])
     return knee_users(limit, valid[0].load.alone_s, base_response(valid).response_s) / scale, name

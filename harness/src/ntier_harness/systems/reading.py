@@ -251,7 +251,13 @@ def _variants(d: Definition) -> Iterator[tuple[Key, str]]:
         yield from _among((*at, "tier"), variant.tier, d.tier_names, "tier")
         if variant.default is not None:
             built = [name for name, choice in variant.choices.items() if choice.available]
-            yield from _among((*at, "default"), variant.default, built, "choice that can be deployed")
+            if variant.default in variant.choices and variant.default not in built:
+                yield (
+                    (*at, "default"),
+                    f"{variant.default} cannot be deployed (available: false); allowed are {', '.join(built)}",
+                )
+            else:
+                yield from _among((*at, "default"), variant.default, built, "choice")
         elif not all(c.letter for c in variant.choices.values()):
             yield at, "give a default, or each choice its letter in TOPO"
         for choice_name, choice in variant.choices.items():
@@ -472,8 +478,8 @@ def _data(d: Definition, root: Path) -> Iterator[tuple[Key, str]]:
     if d.data.told and not d.data.generate:
         yield ("data", "told"), "needs generate: CMD, whose data.json it is taken from"
     for i, word in enumerate(d.data.generate):
-        file = "/" in word and not word.startswith(("/", "-")) and "://" not in word and "{" not in word
-        if file and not (root / word).exists() and not makers(root, [word]):
+        script = word.endswith((".py", ".sh", ".jar")) and not word.startswith(("/", "-")) and "{" not in word
+        if script and not (root / word).exists() and not makers(root, [word]):
             yield ("data", "generate", i), f"{root / word} does not exist; the command is run in the project's folder"
         try:
             word.format_map(dict.fromkeys(GENERATE_NAMES, ""))

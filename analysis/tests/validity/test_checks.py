@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 import zstandard
 from ntier_analysis.contracts import Manifest, Outcome
+from ntier_analysis.contracts.checks import CHECK_NAMES
 from ntier_analysis.errors import DataError
 from ntier_analysis.trial import RawTrial
 from ntier_analysis.validity.generator import errors
 from ntier_analysis.validity.registry import check, registered, validate
+from ntier_analysis.validity.sweep import check_names
 from synthetic import Spec, Truth, entry, write_trial
 
 HONEST = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.0012})
@@ -375,3 +377,7 @@ def test_a_client_that_lags_does_not_hide_among_others(honest):
     by_id = {c.id: c for c in validate(late).checks}["G2"]
     assert (by_id.outcome, by_id.reason) == (Outcome.FAIL, "generator_lag")
     assert by_id.value > 90
+
+
+def test_the_names_that_the_contract_tells_are_those_of_all_checks():
+    assert check_names() == CHECK_NAMES

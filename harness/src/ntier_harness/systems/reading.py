@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ntier_analysis.contracts.checks import CHECK_NAMES
 from ntier_analysis.contracts.system import LoadModel
 from pydantic import ValidationError
 
@@ -606,11 +607,8 @@ def _contents(d: Definition, folder: Path) -> Iterator[tuple[Key, str]]:
             read_it()
         except RequestError as error:
             yield key, str(error)
-    if d.checks.off:
-        from ntier_analysis.validity.sweep import check_names
-
-        for name in d.checks.off:
-            yield from _among(("checks", "off", name), name, check_names(), "check")
+    for name in d.checks.off:
+        yield from _among(("checks", "off", name), name, CHECK_NAMES, "check")
 
 
 def _command(d: Definition, folder: Path) -> Iterator[tuple[Key, str]]:

@@ -55,6 +55,11 @@ class Rule:
     filled: bool = False
     new: bool = False
 
+    @property
+    def ends_in(self) -> tuple[bool, bool]:
+        """Whether the bounds are allowed themselves; an infinite one is not, so that only finite numbers pass."""
+        return not self.above and math.isfinite(self.low), math.isfinite(self.high)
+
     def check(self) -> pandera.Check:
         import pandera.pandas as pandera
 
@@ -62,8 +67,7 @@ class Rule:
             return pandera.Check.isin(self.values)
         if self.pattern:
             return pandera.Check(self._matching)
-        # an infinite bound is excluded, so that only finite numbers pass
-        low_in, high_in = not self.above and math.isfinite(self.low), math.isfinite(self.high)
+        low_in, high_in = self.ends_in
         return pandera.Check.in_range(self.low, self.high, include_min=low_in, include_max=high_in)
 
     def _matching(self, column: pd.Series) -> pd.Series:

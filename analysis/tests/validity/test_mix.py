@@ -12,11 +12,14 @@ from ntier_analysis.validity.mix import (
     AUTHORS,
     FALSE_ALARM,
     POINTS,
+    STEPS,
     USERS,
     Table,
+    _table,
     expected_error,
     expected_shares,
     turned_away,
+    walk,
 )
 from ntier_analysis.validity.registry import validate
 from scipy import stats
@@ -289,3 +292,17 @@ def test_a_line_of_back_with_probability_0_is_no_way_back():
     """As the client reads a full table: a state without a way back empties the history."""
     table_ = Table("a", {"a": (["Back", "b"], [0.0, 1.0]), "b": (["Back", "a"], [0.2, 1.0])})
     assert [table_.has_back(s) for s in "ab"] == [False, True]
+
+
+AWAY = {("ViewComment", "ViewComment"): 0.4, ("ViewComment", "ViewStory"): 0.2, ("ViewStory", "StoriesOfTheDay"): 0.1}
+
+
+@pytest.mark.parametrize(
+    ("away", "failed", "visits"),
+    [({}, {}, (34514, 35286, 27255, 15640)), (AWAY, {"Search": 0.5}, (39407, 39062, 21520, 15165))],
+)
+def test_a_walk_takes_the_same_way_each_time(away, failed, visits):
+    """What a trial is compared with is the same on each machine and in each version of the program."""
+    counts = walk(_table(READ_WRITE), away, failed)
+    assert tuple(counts[s] for s in ("StoriesOfTheDay", "ViewStory", "ViewComment", "PostComment")) == visits
+    assert counts.total() == STEPS

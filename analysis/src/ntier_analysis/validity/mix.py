@@ -178,30 +178,37 @@ def walk(mix: Table, away: dict[tuple[str, str], float], failed: dict[str, float
     """Visits in `STEPS` requests as the users walk: Back by the history, which a state without Back empties (the end
     of a session does not); a state that the page does not offer leads back too, step by step; after an error home."""
     has_back = {s for s in mix.rows if mix.has_back(s)}
+    incomplete = {page for page, _ in away}
+    steps = {page: (failed.get(page, 0.0), *row, page in incomplete) for page, row in mix.rows.items()}
     rng = np.random.default_rng(1)
-    counts: Counter[str] = Counter()
-    state, stack = mix.home, []
+    visited: list[str] = []
+    home, state, stack = mix.home, mix.home, []
     for draw, error in zip(rng.random(STEPS).tolist(), rng.random(STEPS).tolist(), strict=True):
-        counts[state] += 1
+        visited.append(state)
         page = state
-        if error < failed.get(page, 0.0):
-            state = mix.home
+        fails, targets, cumulative, offers_less = steps[page]
+        if error < fails:
+            state = home
             continue
-        targets, cumulative = mix.rows[page]
         index = bisect_right(cumulative, draw)
         chosen = targets[index] if index < len(targets) else page
         if chosen == "EndOfSession":
-            state = mix.home
+            state = home
             continue
         if chosen == "Back":
-            state = stack.pop() if stack else mix.home
+            state = stack.pop() if stack else home
         else:
-            stack = [*stack, page] if chosen in has_back else []
+            if chosen in has_back:
+                stack.append(page)
+            else:
+                stack = []
             state = chosen
+        if not offers_less:
+            continue
         missing: dict[str, bool] = {}
-        while state != mix.home and missing.setdefault(state, _missing(rng, away, page, state)):
-            state = stack.pop() if stack else mix.home
-    return counts
+        while state != home and missing.setdefault(state, _missing(rng, away, page, state)):
+            state = stack.pop() if stack else home
+    return Counter(visited)
 
 
 def _missing(rng: np.random.Generator, away: dict[tuple[str, str], float], page: str, state: str) -> bool:

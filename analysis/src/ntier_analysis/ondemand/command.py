@@ -127,7 +127,7 @@ def over_time(data: SweepData, request: Request) -> Drawing:
     """Throughput of whole trials; if nodes or a stretch are given, what these nodes do."""
     if request.nodes or request.stretch != (None, None):
         return node_course(data, request)
-    known = data.trials[data.trials["trial"].isin(data.interactions["trial"])]
+    known = data.trials[data.trials["trial"].isin(data.interactions["trial"].unique())]
     chosen = drawings.telling_trials(known, data.verdict["knee_users"])
     if request.trial:
         chosen = known[known["trial"] == _known(request.trial, known["trial"], "--trial")]

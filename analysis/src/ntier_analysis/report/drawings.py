@@ -56,14 +56,16 @@ def load_figures(data: SweepData) -> list[Pair]:
     ]
     if len(cpu):
         pairs.append(Pair(loads.utilization(cpu, data.scale), interactive.utilization(cpu), wide=True))
-    chosen = telling_trials(trials[trials["trial"].isin(data.interactions["trial"])], data.verdict["knee_users"])
+    chosen = telling_trials(
+        trials[trials["trial"].isin(data.interactions["trial"].unique())], data.verdict["knee_users"]
+    )
     if len(chosen):
         marked = events.events(data.samples[data.samples["trial"].isin(chosen["trial"])])
         over_time = timeline.timeline(data.interactions, chosen, marked)
         # only the static one shows the events
         plot = interactive.timeline(over_time.data) if marked.empty else None
         pairs.append(Pair(over_time, plot, wide=True))
-    measured = chosen[chosen["trial"].isin(data.statements["trial"])]
+    measured = chosen[chosen["trial"].isin(data.statements["trial"].unique())]
     if data.statements["item"].nunique() > 1 and len(measured):
         pairs.append(Pair(replicas.statements(data.statements, measured, data.statements_by), None, wide=True))
     pools = data.saturation[data.saturation["resource"] == "pool"]
@@ -124,7 +126,7 @@ def detail_sections(data: SweepData) -> list[Section]:
 def knee_trial(data: SweepData, known: pd.Series) -> tuple | None:
     """The trial next to the knee (without one the highest load) among the valid ones, else among all, of those named
     in `known`."""
-    trials = data.trials[data.trials["trial"].isin(known)].dropna(subset=["run_start_s", "run_end_s"])
+    trials = data.trials[data.trials["trial"].isin(known.unique())].dropna(subset=["run_start_s", "run_end_s"])
     usable = trials[trials["valid"]] if trials["valid"].any() else trials
     if usable.empty:
         return None

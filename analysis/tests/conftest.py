@@ -13,3 +13,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 def demo(made_once) -> Path:
     """The measured store that comes with the program, with its verdicts in it; to be read only."""
     return made_once("demo", lambda folder: judge_again(unpack(folder), [])) / "store"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sweeps_of_a_mesh(made_once) -> None:
+    """Those that several tests want are made once."""
+    import mesh
+
+    mesh.made_once = made_once

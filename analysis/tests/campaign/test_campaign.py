@@ -20,6 +20,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.overview import overview
 from ntier_analysis.report.maps import _rows
 from ntier_analysis.store.tables import read_table, sweeps, write_table
+from ntier_analysis.verdict.store import judge_again
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -31,6 +32,7 @@ def store(made_once) -> Path:
     def make(folder: Path) -> None:
         mesh.write_mesh(folder, databases=(1, 2, 4), apps=(1, 2), kinds=("M", "P"))
         mesh.write_sweep(folder, "1/1/1/1M", middleware="haproxy")
+        judge_again(folder, [])
 
     return made_once("campaign", make)
 

@@ -17,14 +17,18 @@ from ntier_analysis.campaign.costs import read_prices
 from ntier_analysis.campaign.store import read_campaign
 from ntier_analysis.figures import maps, surfaces
 from ntier_analysis.report.maps import sentence, write_map
+from ntier_analysis.verdict.store import judge_again
 
 pytestmark = pytest.mark.whole
 
 
 @pytest.fixture(scope="module")
 def found(made_once) -> Campaign:
-    kinds = ("M", "ML")
-    return read_campaign(made_once("map", lambda s: mesh.write_mesh(s, databases=(1, 2, 4), apps=(1, 2), kinds=kinds)))
+    def make(folder: Path) -> None:
+        mesh.write_mesh(folder, databases=(1, 2, 4), apps=(1, 2), kinds=("M", "ML"))
+        judge_again(folder, [])
+
+    return read_campaign(made_once("map", make))
 
 
 @pytest.fixture(scope="module")

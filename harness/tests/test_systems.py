@@ -27,7 +27,8 @@ from ntier_harness.ssh import Nodes
 from ntier_harness.systems import find, makers, names
 from ntier_harness.systems.definition import Reset, schema
 from ntier_harness.systems.notation import parse
-from ntier_harness.systems.reading import OF_NODES, OWN_ROLES, examine
+from ntier_harness.systems.on_disk import OWN_ROLES
+from ntier_harness.systems.reading import OF_NODES, examine
 from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.terraform import common_variables
 from ntier_harness.trial import described, planned

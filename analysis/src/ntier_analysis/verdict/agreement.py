@@ -32,8 +32,8 @@ def combine(result: SweepVerdict, verdicts: list[Verdict], settled: list[Verdict
     said = [v for v in verdicts if v.verdict != "unknown"]
     (name, keys), count = Counter((v.verdict, _named(v)) for v in said or verdicts).most_common(1)[0]
     dissent = count < len(said) and wilson(count / len(said), len(said), Z_95)[0] <= MOST
-    # Two that limit need more than one of several loads; the second one may lie below the plateau. So does one of two
-    # that may take turns by another load.
+    # Two that limit need more than one of several loads; the second one may lie below the plateau. A resource that
+    # another load sees take turns, perhaps, needs more than one, too.
     same = sum((v.verdict, _named(v)) == (name, keys) for load, v in result.trials if load.valid) + bool(joined)
     lonely = len(said) == 1 < len(verdicts) and same < 2 and (name == "multi" or _may_take_turns(keys, verdicts))
     if dissent or lonely or 2 * len(said) < len(verdicts):

@@ -45,6 +45,15 @@ def tier_limits(
     return sorted(limits, key=lambda found: found[0])
 
 
+def limits_of_all(
+    valid: list[TrialData], shared: list[str], idle_cores: dict[str, float] | None = None
+) -> list[tuple[float, str, Demand]]:
+    """Of the tiers `shared`, whose replicas pass work on to each other, and of each node of the others: (throughput,
+    tier or node, fit), lowest first."""
+    alone = [found for found in law_limits(valid, idle_cores) if valid[0].nodes[found[1]] not in shared]
+    return sorted(alone + tier_limits(valid, shared, idle_cores), key=lambda found: found[0])
+
+
 def full_everywhere(valid: list[TrialData]) -> list[str]:
     """Servers whose CPU is saturated at every load that was measured: the law knows nothing of them."""
     servers = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
@@ -111,26 +120,21 @@ def _apart(points: list[tuple[float, float, float]]) -> bool:
 def first_to_saturate(valid: list[TrialData], free: list[TrialData]) -> list[str]:
     """Which node should limit, and at which throughput. `free`: the loads at which nothing limits."""
     shared = passing_on(valid, free)
-    together = tier_limits(valid, shared)
-    alone = [found for found in law_limits(valid) if valid[0].nodes[found[1]] not in shared]
-    if not alone + together:
+    limits = limits_of_all(valid, shared)
+    if not limits:
         return []
-    limit, name, fit = min(alone + together, key=lambda found: found[0])
-    tier = name not in valid[0].nodes
-    members = _replicas(valid, name) if tier else [name]
-    name = f"all of {name} together" if tier else name
+    limit, name, fit = limits[0]
+    who, members = (f"all of {name} together", _replicas(valid, name)) if name in shared else (name, [name])
     known = members[0] in valid[0].capacity_cores  # an import may not know how many cores a node has
     cpu, unit = ("CPU", "cores") if known else ("its whole CPU", "of its capacity")
     servers = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
-    fitted = [tier for _, tier, _ in together]
-    told = [n for n in servers if valid[0].nodes[n] in fitted or any(n == found[1] for found in alone)]
-    unknown = [
-        n for n in servers if n not in told and (valid[0].nodes[n] in shared or not _apart(_unsaturated(valid, n)))
-    ]
+    told = [told for _, told, _ in limits]
+    of = valid[0].nodes
+    unknown = [n for n in servers if (of[n] not in told if of[n] in shared else not _apart(_unsaturated(valid, n)))]
     among = f"of all CPUs but {', '.join(unknown)} (no two such loads a tenth apart)" if unknown else "of all CPUs"
     error = f"s.e. {1000 * fit.demand_error_s:.2f}, " if np.isfinite(fit.demand_error_s) else ""
     return [
-        f"utilization law: {name} needs {1000 * fit.demand_s:.2f} ms of {cpu} per interaction ({error}{fit.loads} "
+        f"utilization law: {who} needs {1000 * fit.demand_s:.2f} ms of {cpu} per interaction ({error}{fit.loads} "
         f"loads below {UNSATURATED_PCT:.0f} %) and {fit.idle_cores:.3f} {unit} idle; it would be the first {among} to "
         f"saturate, at {limit:.1f}/s"
     ]

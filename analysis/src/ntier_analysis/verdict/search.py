@@ -24,7 +24,7 @@ import numpy as np
 from ntier_analysis.statistics.laws import MIN_PLATEAU, knee_users
 from ntier_analysis.verdict.base import base_response
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
-from ntier_analysis.verdict.demands import full_everywhere, law_limits, passing_on, tier_limits
+from ntier_analysis.verdict.demands import full_everywhere, limits_of_all, passing_on
 from ntier_analysis.verdict.plateau import limited_levels
 from ntier_analysis.verdict.sweep import judge_sweep
 from ntier_analysis.wording import counted
@@ -145,12 +145,11 @@ def _law_knee(valid: list[TrialData], scale: float, idle: dict[str, float] | Non
     """Nominal users at which the utilization law expects the first CPU to saturate, and which one; NaN if unknown. Of
     replicas that pass work on to each other it is all of them together."""
     shared = passing_on(valid, _free(valid))
-    alone = [found for found in law_limits(valid, idle) if valid[0].nodes[found[1]] not in shared]
-    together = tier_limits(valid, shared, idle)
-    limits = alone + together
-    if not limits or len(together) < len(shared):  # of a tier without a law nobody knows that it is not the first
+    limits = limits_of_all(valid, shared, idle)
+    # of a tier without a law nobody knows that it is not the first
+    if not limits or not set(shared) <= {name for _, name, _ in limits}:
         return float("nan"), ""
-    limit, name, _ = min(limits, key=lambda found: found[0])
+    limit, name, _ = limits[0]
     return knee_users(limit, valid[0].load.alone_s, base_response(valid).response_s) / scale, name
 
 

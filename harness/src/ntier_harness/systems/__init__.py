@@ -10,7 +10,8 @@ from pathlib import Path
 from ntier_harness.errors import unknown
 from ntier_harness.files import read_text, read_yaml
 from ntier_harness.systems.definition import Definition
-from ntier_harness.systems.reading import FILE, IMAGES, read
+from ntier_harness.systems.on_disk import IMAGES
+from ntier_harness.systems.reading import FILE, read
 from ntier_harness.systems.rules import Rules
 from ntier_harness.systems.rules import load as load_rules
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ntier_analysis.contracts.checks import CHECK_NAMES
 from ntier_analysis.contracts.system import LoadModel
 from pydantic import ValidationError
 
 from ntier_harness.errors import RequestError, unknown
 from ntier_harness.files import read_yaml
+from ntier_harness.systems import on_disk
 from ntier_harness.systems.definition import (
-    GENERATE_NAMES,
     UNCOUNTED,
-    WORKLOAD_NAME,
     By,
     Choice,
     Definition,
@@ -26,32 +22,15 @@ from ntier_harness.systems.definition import (
     Parameter,
     Setting,
 )
+from ntier_harness.systems.problems import Key, Problem, among
 
 FILE = "system.yaml"
-IMAGES = Path("setup", "images", "images.yml")  # of the checkout: what set-up makes images of
 RESERVED_TIERS = ("client", "host", "all", "ungrouped", "localhost")
-OWN_ROLES = ("client", "common", "database", "machine", "monitor", "ndb", "program")
-"""Roles that Ntier's playbooks and shared roles include by name; a system's own one of that name would replace them."""
 OF_NODES = ("address", "cpu_cores", "index", "memory_bytes", "node_type")
 """Variables of each node (ansible/plugins/inventory/nodes.py). One value for all nodes would replace them."""
 OF_ANSIBLE = ("become", "environment", "group_names", "groups", "hosts", "hostvars", "inventory_hostname", "item",
               "name", "omit", "tags", "vars")  # fmt: skip
 """Names with a meaning of their own in plays."""
-Key = tuple[str | int, ...]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Something wrong with one key of a file."""
-
-    file: Path
-    line: int | None
-    key: str
-    text: str
-
-    def __str__(self) -> str:
-        line = f", line {self.line}" if self.line else ""
-        return f"{self.file}{line}: {self.key}: {self.text}" if self.key else f"{self.file}{line}: {self.text}"
 
 
 def read(folder: Path, roles: Path) -> Definition:
@@ -75,7 +54,7 @@ def examine(folder: Path, roles: Path, *, thorough: bool = False) -> tuple[Defin
         return None, [_problem(file, node, _key(e["loc"]), _said(e)) for e in error.errors()]
     problems = list(_contradictions(definition, folder, roles))
     if thorough:
-        problems += _contents(definition, folder)
+        problems += on_disk.contents(definition, folder)
     return definition, [_problem(file, node, key, text) for key, text in problems]
 
 
@@ -158,14 +137,9 @@ def _contradictions(d: Definition, folder: Path, roles: Path) -> Iterator[tuple[
     yield from _variables(d)
     yield from _settings(d)
     yield from _others(d)
-    yield from _data(d, roles.parent.parent)
-    yield from _roles(d, folder, roles)
-    yield from _files(d, folder, roles.parent.parent)
-
-
-def _among(key: Key, name: str, allowed: Any, what: str) -> Iterator[tuple[Key, str]]:
-    if name not in allowed:
-        yield key, str(unknown(what, name, allowed))
+    yield from on_disk.data(d, roles.parent.parent)
+    yield from on_disk.roles(d, folder, roles)
+    yield from on_disk.files(d, folder, roles.parent.parent)
 
 
 def _tiers(d: Definition) -> Iterator[tuple[Key, str]]:
@@ -186,7 +160,7 @@ def _tiers(d: Definition) -> Iterator[tuple[Key, str]]:
         if tier.counts[0] > tier.counts[1]:
             yield ("tiers", i, "counts"), f"{list(tier.counts)}: the first number is the smallest"
         for j, other in enumerate(tier.talks_to):
-            yield from _among(("tiers", i, "talks_to", j), other, d.tier_names, "tier")
+            yield from among(("tiers", i, "talks_to", j), other, d.tier_names, "tier")
         yield from _uncounted(d, i)
     if circle := _circle({t.name: [other for other in t.talks_to if other != t.name] for t in d.tiers}):
         place = d.tier_names.index(circle[0])
@@ -207,10 +181,10 @@ def _node_types(d: Definition, root: Path) -> Iterator[tuple[Key, str]]:
 
     known = [name for name in node_types(root) if name != "client"]
     for i, tier in enumerate(d.tiers):
-        yield from _among(("tiers", i, "node_type"), tier.node_type, known, "node type")
+        yield from among(("tiers", i, "node_type"), tier.node_type, known, "node type")
     for letter, change in d.notation.node_types.items():
         at: Key = ("notation", "node_types", letter, "node_type")
-        yield from _among(at, change.node_type, known, "node type")
+        yield from among(at, change.node_type, known, "node type")
 
 
 def _uncounted(d: Definition, i: int) -> Iterator[tuple[Key, str]]:
@@ -219,7 +193,7 @@ def _uncounted(d: Definition, i: int) -> Iterator[tuple[Key, str]]:
     yield from _only(d, ("tiers", i, "only"), tier.only)
     lettered = [n for n, v in d.variants.items() if all(c.letter for c in v.choices.values())]
     for variant in tier.only:
-        yield from _among(("tiers", i, "only", variant), variant, lettered, "variant with letters")
+        yield from among(("tiers", i, "only", variant), variant, lettered, "variant with letters")
     if tier.only and tier.name not in UNCOUNTED:
         text = f"{tier.name}: a tier that TOPO does not count is called {', '.join(UNCOUNTED)}"
         yield ("tiers", i, "name"), text
@@ -249,7 +223,7 @@ def _variants(d: Definition) -> Iterator[tuple[Key, str]]:
     letters: dict[str, str] = dict.fromkeys(d.notation.node_types, "notation.node_types")
     for name, variant in d.variants.items():
         at: Key = ("variants", name)
-        yield from _among((*at, "tier"), variant.tier, d.tier_names, "tier")
+        yield from among((*at, "tier"), variant.tier, d.tier_names, "tier")
         if variant.default is not None:
             built = [name for name, choice in variant.choices.items() if choice.available]
             if variant.default in variant.choices and variant.default not in built:
@@ -258,7 +232,7 @@ def _variants(d: Definition) -> Iterator[tuple[Key, str]]:
                     f"{variant.default} cannot be deployed (available: false); allowed are {', '.join(built)}",
                 )
             else:
-                yield from _among((*at, "default"), variant.default, built, "choice")
+                yield from among((*at, "default"), variant.default, built, "choice")
         elif not all(c.letter for c in variant.choices.values()):
             yield at, "give a default, or each choice its letter in TOPO"
         for choice_name, choice in variant.choices.items():
@@ -268,30 +242,30 @@ def _variants(d: Definition) -> Iterator[tuple[Key, str]]:
             if choice.letter:
                 letters[choice.letter] = f"{name} {choice_name}"
             for other, values in choice.with_.items():
-                yield from _among((*here, "with", other), other, d.variants, "variant")
+                yield from among((*here, "with", other), other, d.variants, "variant")
                 for j, value in enumerate(values):
                     if other in d.variants:
-                        yield from _among((*here, "with", other, j), value, d.variants[other].choices, "choice")
+                        yield from among((*here, "with", other, j), value, d.variants[other].choices, "choice")
             for tier, ports in choice.ports.items():
-                yield from _among((*here, "ports", tier), tier, d.tier_names, "tier")
+                yield from among((*here, "ports", tier), tier, d.tier_names, "tier")
                 listed = d.tier(tier).ports if tier in d.tier_names else ports
                 for j, port in enumerate(ports):
-                    yield from _among((*here, "ports", tier, j), port, listed, "port")
+                    yield from among((*here, "ports", tier, j), port, listed, "port")
             yield from _changes(d, here, choice)
             for setting, values in choice.settings.items():
-                yield from _among((*here, "settings", setting), setting, d.settings, "setting")
+                yield from among((*here, "settings", setting), setting, d.settings, "setting")
                 allowed = d.settings[setting].choices if setting in d.settings else None
                 for j, value in enumerate(values):
-                    yield from _among((*here, "settings", setting, j), value, allowed or [], "value")
+                    yield from among((*here, "settings", setting, j), value, allowed or [], "value")
 
 
 def _changes(d: Definition, here: Key, choice: Choice) -> Iterator[tuple[Key, str]]:
     for tier, change in choice.tiers.items():
-        yield from _among((*here, "tiers", tier), tier, d.tier_names, "tier")
+        yield from among((*here, "tiers", tier), tier, d.tier_names, "tier")
         for j, other in enumerate(change.talks_to or []):
-            yield from _among((*here, "tiers", tier, "talks_to", j), other, d.tier_names, "tier")
+            yield from among((*here, "tiers", tier, "talks_to", j), other, d.tier_names, "tier")
     if choice.data and choice.data.shown_by:
-        yield from _among((*here, "data", "shown_by"), choice.data.shown_by, d.tier_names, "tier")
+        yield from among((*here, "data", "shown_by"), choice.data.shown_by, d.tier_names, "tier")
 
 
 def _notation(d: Definition) -> Iterator[tuple[Key, str]]:
@@ -302,14 +276,14 @@ def _notation(d: Definition) -> Iterator[tuple[Key, str]]:
         if len(form) in lengths[:i]:
             yield ("notation", "forms", i), f"another form has {len(form)} numbers too; TOPO could mean either"
         for j, tier in enumerate(form):
-            yield from _among(("notation", "forms", i, j), tier, d.tier_names, "tier")
+            yield from among(("notation", "forms", i, j), tier, d.tier_names, "tier")
         if len(set(form)) < len(form):
             yield ("notation", "forms", i), "a tier is there twice"
     for i, tier in enumerate(d.tier_names):
         if not d.tier(tier).only and not any(tier in form for form in d.notation.forms):
             yield ("tiers", i, "name"), f"{tier} is in none of notation.forms"
     for letter, change in d.notation.node_types.items():
-        yield from _among(("notation", "node_types", letter, "tier"), change.tier, d.tier_names, "tier")
+        yield from among(("notation", "node_types", letter, "tier"), change.tier, d.tier_names, "tier")
     from ntier_harness.systems.notation import parse
 
     if all(t in d.tier_names for form in d.notation.forms for t in form):
@@ -339,7 +313,7 @@ def _variables(d: Definition) -> Iterator[tuple[Key, str]]:
 def _settings(d: Definition) -> Iterator[tuple[Key, str]]:
     for name, setting in d.settings.items():
         at: Key = ("settings", name)
-        yield from _among((*at, "tier"), setting.tier, d.tier_names, "tier")
+        yield from among((*at, "tier"), setting.tier, d.tier_names, "tier")
         yield from _only(d, (*at, "only"), setting.only)
         if setting.scales != "no" and setting.choices:
             yield (*at, "scales"), "texts cannot be scaled"
@@ -351,10 +325,10 @@ def _settings(d: Definition) -> Iterator[tuple[Key, str]]:
 
 def _only(d: Definition, at: Key, only: dict[str, list[str]]) -> Iterator[tuple[Key, str]]:
     for variant, values in only.items():
-        yield from _among((*at, variant), variant, d.variants, "variant")
+        yield from among((*at, variant), variant, d.variants, "variant")
         for j, value in enumerate(values):
             if variant in d.variants:
-                yield from _among((*at, variant, j), value, d.variants[variant].choices, "choice")
+                yield from among((*at, variant, j), value, d.variants[variant].choices, "choice")
 
 
 def _default(d: Definition, name: str, setting: Setting) -> Iterator[tuple[Key, str]]:
@@ -365,7 +339,7 @@ def _default(d: Definition, name: str, setting: Setting) -> Iterator[tuple[Key, 
             yield at[:2], "has no default, and no choice of a variant allows values of it"
         return
     if isinstance(default, By):
-        yield from _among((*at, "by"), default.by, ["node_type", *d.variants], "variant")
+        yield from among((*at, "by"), default.by, ["node_type", *d.variants], "variant")
         if missing := sorted(_cases(d, setting, default.by) - set(default.values)):
             yield (*at, "values"), f"none for {', '.join(missing)}"
         for key, value in default.values.items():
@@ -401,20 +375,20 @@ def out_of_range(setting: Setting | Parameter, value: Any) -> str:
 def _others(d: Definition) -> Iterator[tuple[Key, str]]:
     tiers = d.tier_names
     load, entry = d.load, d.load.entry.tier
-    yield from _among(("load", "entry", "tier"), entry, tiers, "tier")
+    yield from among(("load", "entry", "tier"), entry, tiers, "tier")
     if entry in tiers and (form := next((f for f in d.notation.forms if entry not in f), None)):
         text = f"{entry} is in no topology {'/'.join(form)} (notation.forms); the load needs it in each"
         yield ("load", "entry", "tier"), text
     if bool(load.workloads) == bool(load.mixes):
         yield ("load",), "give either workloads: or mixes: FOLDER"
     elif load.workloads:
-        yield from _among(("load", "default_workload"), load.default_workload, load.workloads, "workload")
+        yield from among(("load", "default_workload"), load.default_workload, load.workloads, "workload")
     if bool(load.phases) == bool(load.phases_file):
         yield ("load",), "give either phases: and default_phases:, or phases_file: FILE"
     elif load.phases:
-        yield from _among(("load", "default_phases"), load.default_phases or "", load.phases, "phases")
+        yield from among(("load", "default_phases"), load.default_phases or "", load.phases, "phases")
     if load.factor.name != "users" and load.factor.name not in load.parameters:
-        yield from _among(("load", "factor", "name"), load.factor.name, ["users", *load.parameters], "variable")
+        yield from among(("load", "factor", "name"), load.factor.name, ["users", *load.parameters], "variable")
     elif load.factor.name != "users" and not load.parameters[load.factor.name].range:
         yield ("load", "factor", "name"), f"{load.factor.name} is not a number; a factor needs a range"
     else:
@@ -435,16 +409,16 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
     for name in set(load.parameters) & set(d.settings):
         yield ("load", "parameters", name), "is a setting already"
     for name, check in d.checks.own.items():
-        yield from _among(("checks", "own", name, "expect"), check.wanted.tier, tiers, "tier")
+        yield from among(("checks", "own", name, "expect"), check.wanted.tier, tiers, "tier")
     for i, request in enumerate(d.verify.requests):
-        yield from _among(("verify", "requests", i, "tier"), request.tier, tiers, "tier")
+        yield from among(("verify", "requests", i, "tier"), request.tier, tiers, "tier")
         try:
             re.compile(request.contains)
         except re.error as error:
             text = f"{request.contains!r} is no regular expression: {error}"
             yield ("verify", "requests", i, "contains"), text
     for i, reset in enumerate(d.reset):
-        yield from _among(("reset", i, "tier"), reset.tier, tiers, "tier")
+        yield from among(("reset", i, "tier"), reset.tier, tiers, "tier")
     if d.deploy == "roles" and not (d.verify.requests or d.verify.playbook):
         yield ("verify",), "give requests: with the answers that they get when all tiers serve, or a playbook:"
 
@@ -461,164 +435,3 @@ def _default_values(load: Load) -> Iterator[tuple[Key, str]]:
             parse_values(factor.name, factor.default, load.parameters[factor.name])
     except RequestError as error:
         yield ("load", "factor", "default"), str(error)
-
-
-def _data(d: Definition, root: Path) -> Iterator[tuple[Key, str]]:
-    """`root`: the checkout, whose set-up makes images with the data of one system only."""
-    from ntier_harness.systems import makers
-
-    if d.data is None:
-        return
-    yield from _among(("data", "tier"), d.data.tier, d.tier_names, "tier")
-    yield from _among(("data", "default"), d.data.default, d.data.profiles, "profile")
-    if d.data.in_image and (root / IMAGES).exists():
-        whose = read_yaml(root / IMAGES)[0]["data_system"]
-        if d.name != whose:
-            text = f"{IMAGES} makes images with the data of {whose} only; leave it out: roles make or load the data"
-            yield ("data", "in_image"), text
-    if d.data.told and not d.data.generate:
-        yield ("data", "told"), "needs generate: CMD, whose data.json it is taken from"
-    for i, word in enumerate(d.data.generate):
-        script = word.endswith((".py", ".sh", ".jar")) and not word.startswith(("/", "-")) and "{" not in word
-        if script and not (root / word).exists() and not makers(root, [word]):
-            yield ("data", "generate", i), f"{root / word} does not exist; the command is run in the project's folder"
-        try:
-            word.format_map(dict.fromkeys(GENERATE_NAMES, ""))
-        except (KeyError, IndexError, ValueError, AttributeError):
-            allowed = ", ".join(f"{{{name}}}" for name in GENERATE_NAMES)
-            yield ("data", "generate", i), f"{word!r}: in braces are allowed {allowed}; write {{{{ and }}}} for braces"
-
-
-def _roles(d: Definition, folder: Path, shared: Path) -> Iterator[tuple[Key, str]]:
-    if d.deploy == "none":
-        yield from _not_deployed(d)
-        return
-    for i, tier in enumerate(d.tiers):
-        if tier.units:
-            yield ("tiers", i, "units"), "are for deploy: none; a role says which units it starts"
-    named: list[tuple[Key, str]] = []
-    for i, tier in enumerate(d.tiers):
-        named += [(("tiers", i, "roles", j), role) for j, role in enumerate(tier.roles)]
-        by_variant = any(v.tier == tier.name and any(c.roles for c in v.choices.values()) for v in d.variants.values())
-        if not tier.roles and not by_variant:
-            yield ("tiers", i), "roles: missing; name the Ansible roles of the tier, or of a variant's choices"
-    for name, variant in d.variants.items():
-        for choice, what in variant.choices.items():
-            at: Key = ("variants", name, "choices", choice, "roles")
-            named += [((*at, j), role) for j, role in enumerate(what.roles) if what.available]
-    for key, role in named:
-        if not any((place / role / "tasks").is_dir() for place in (folder / "roles", shared)):
-            yield key, f"{role}: no such role in {folder / 'roles'} or {shared}"
-    for role in OWN_ROLES:
-        if (folder / "roles" / role).exists():
-            yield (), f"{folder / 'roles' / role}: would replace Ntier's own role {role}; give it another name"
-    used: dict[str, Key] = {}
-    for key, role in named:
-        used.setdefault(role, key)
-    yield from _handlers(used, folder, shared)
-
-
-def _handlers(used: dict[str, Key], folder: Path, shared: Path) -> Iterator[tuple[Key, str]]:
-    """Nodes of all tiers are worked on in one play, in which the last handler of a name is meant by all roles. `used`:
-    role -> where it is named."""
-    whose: dict[str, str] = {}
-    for role in dict.fromkeys([*OWN_ROLES, *used]):
-        place = next((p / role for p in (folder / "roles", shared) if (p / role / "tasks").is_dir()), shared / role)
-        for file in sorted((place / "handlers").glob("*.yml")):
-            names = {name for handler in read_yaml(file)[0] or [] for name in _called(handler)}
-            for name in sorted(names):
-                if whose.setdefault(name, role) != role and role in used:
-                    text = f"{file}: {whose[name]} has a handler {name!r} too; put the unit's name into it"
-                    yield used[role], text
-
-
-def _called(handler: Any) -> set[str]:
-    """Names by which a handler is notified; those with a variable are left out, since nobody knows them yet."""
-    told = [handler.get(key) or [] for key in ("name", "listen")] if isinstance(handler, dict) else []
-    names = {str(name) for part in told for name in (part if isinstance(part, list) else [part])}
-    return {name for name in names if "{{" not in name}
-
-
-def _not_deployed(d: Definition) -> Iterator[tuple[Key, str]]:
-    """With `deploy: none` there is nobody who would heed these."""
-    why = "with deploy: none nothing is deployed"
-    for i, tier in enumerate(d.tiers):
-        for key in ("roles", "holds"):
-            if getattr(tier, key):
-                yield ("tiers", i, key), why
-    for name, variant in d.variants.items():
-        for choice, what in variant.choices.items():
-            if what.roles:
-                yield ("variants", name, "choices", choice, "roles"), why
-    for name in d.settings:
-        yield (
-            ("settings", name),
-            f"{why}, so nothing would apply the setting; variables of the driver go to load.parameters",
-        )
-    if d.data:
-        yield ("data",), why
-    if d.verify.playbook:
-        yield ("verify", "playbook"), f"{why}; give requests:"
-
-
-def _files(d: Definition, folder: Path, root: Path) -> Iterator[tuple[Key, str]]:
-    driver = d.load.driver
-    named: list[tuple[Key, str | None]] = [
-        (("rules",), d.rules),
-        (("verify", "playbook"), d.verify.playbook),
-        (("load", "mixes"), d.load.mixes),
-        (("load", "phases_file"), d.load.phases_file),
-        (("load", "driver", "plan"), driver.plan),
-        *((("load", "driver", "files", i), file) for i, file in enumerate(driver.files)),
-    ]
-    for key, name in named:
-        if name and not (folder / name).exists():
-            yield key, f"{folder / name} does not exist"
-    yield from _command(d, folder)
-    from ntier_harness.drivers.of_system import twice
-    from ntier_harness.systems import System
-
-    if name := twice(System(d, folder), root / "workloads"):
-        yield ("load", "driver"), f"two files have the name {name}; on a client all are in one folder"
-    mixes = sorted((folder / d.load.mixes).glob("*.csv")) if d.load.mixes else []
-    if d.load.mixes and (folder / d.load.mixes).is_dir():
-        yield from _among(("load", "default_workload"), d.load.default_workload, [f.stem for f in mixes], "mix")
-    for file in (f for f in mixes if not re.fullmatch(WORKLOAD_NAME, f.stem)):
-        text = f"{file}: a mix is called by the name of its file, which may have a-z, 0-9, _ and -"
-        yield ("load", "mixes"), text
-
-
-def _contents(d: Definition, folder: Path) -> Iterator[tuple[Key, str]]:
-    """Files that are read when a request needs them, and names of checks, which only the analysis knows."""
-    from ntier_harness import catalog
-    from ntier_harness.systems import System
-
-    load, system = d.load, System(d, folder)
-    reads: list[tuple[Key, Callable[[], object]]] = []
-    if d.rules and (folder / d.rules).is_file():
-        reads.append((("rules",), lambda: system.rules))
-    if load.phases_file and (folder / load.phases_file).is_file():
-        reads.append((("load", "phases_file"), lambda: catalog.parse_phases(catalog.default_phases(system), system)))
-    if load.mixes and (folder / load.mixes).is_dir():
-        names = catalog.mix_names(system)
-        reads += [(("load", "mixes"), partial(catalog.read_mix, name, system)) for name in names]
-    for key, read_it in reads:
-        try:
-            read_it()
-        except RequestError as error:
-            yield key, str(error)
-    for name in d.checks.off:
-        yield from _among(("checks", "off", name), name, CHECK_NAMES, "check")
-
-
-def _command(d: Definition, folder: Path) -> Iterator[tuple[Key, str]]:
-    """Words of the driver's command: a word with a slash is a file of the system, one without a program of the
-    client."""
-    at: Key = ("load", "driver", "command")
-    listed = {Path(file).name: file for file in d.load.driver.files}
-    for i, word in enumerate(d.load.driver.command):
-        if word in listed:
-            own = listed[word] if "/" in listed[word] else f"./{listed[word]}"
-            yield (*at, i), f"{word!r} is a program of the client; the system's own file is called {own}"
-        elif "/" in word and not word.startswith(("/", "-")) and "://" not in word and not (folder / word).is_file():
-            yield (*at, i), f"{folder / word} is no file; a word with / names a file of the system's folder"

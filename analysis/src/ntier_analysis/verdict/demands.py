@@ -128,9 +128,9 @@ def first_to_saturate(valid: list[TrialData], free: list[TrialData]) -> list[str
     known = members[0] in valid[0].capacity_cores  # an import may not know how many cores a node has
     cpu, unit = ("CPU", "cores") if known else ("its whole CPU", "of its capacity")
     servers = [n for n, tier in valid[0].nodes.items() if is_server(tier)]
-    told = [told for _, told, _ in limits]
+    named = {name for _, name, _ in limits}
     of = valid[0].nodes
-    unknown = [n for n in servers if (of[n] not in told if of[n] in shared else not _apart(_unsaturated(valid, n)))]
+    unknown = [n for n in servers if (of[n] not in named if of[n] in shared else not _apart(_unsaturated(valid, n)))]
     among = f"of all CPUs but {', '.join(unknown)} (no two such loads a tenth apart)" if unknown else "of all CPUs"
     error = f"s.e. {1000 * fit.demand_error_s:.2f}, " if np.isfinite(fit.demand_error_s) else ""
     return [

@@ -4,8 +4,6 @@ import itertools
 import json
 import math
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +14,10 @@ import pytest
 from ntier_analysis import cli
 from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
-from ntier_analysis.expectation import check, claims, files, loads, with_disk
+from ntier_analysis.expectation import check, files, loads, with_disk
 from ntier_analysis.expectation.cores import cores
 from ntier_analysis.expectation.expressions import Others, evaluate
-from ntier_analysis.expectation.quantities import read_facts
-from ntier_analysis.expectation.quantity import Quantity, mean_of_trials, quotient
+from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import saturation
 from ntier_analysis.statistics.chains import Link, Step
 from ntier_analysis.store.tables import read_table, write_table
@@ -30,16 +27,6 @@ from ntier_analysis.verdict.tables import as_json
 
 DEFAULT = SWEEP.replace("1M", "1P")
 POSTGRESQL = f"{DEFAULT}.xd86811"
-
-
-@pytest.fixture(scope="module")
-def store(demo) -> Path:
-    return demo
-
-
-@pytest.fixture(scope="module")
-def facts(store):
-    return read_facts(store, [SWEEP, DEFAULT])
 
 
 def command(*arguments) -> doors.Done:
@@ -235,12 +222,6 @@ def test_the_cores_of_a_tier_that_limits_decide_nothing(store, facts):
     assert evaluate("cores(db) >= 0.01", facts[SWEEP], store).outcome == "undecided"
 
 
-def test_repetitions_that_agree_tell_no_error_unless_there_was_nothing_each_time():
-    nothing, five = mean_of_trials(np.zeros(3)), mean_of_trials(np.full(3, 5.0))
-    assert (nothing.value, nothing.low, nothing.high) == (0, 0, 0)
-    assert (five.value, five.low, five.high) == (5, None, None)
-
-
 def seen(node: str, *steps: Step, worth: float = 1000.0, measured=frozenset(SOURCES)) -> Looked:
     """A database whose series correlate only along the steps."""
     linked = {frozenset((s.before, s.name)): s.r for s in steps}
@@ -274,138 +255,6 @@ def test_trials_are_counted_in_which_all_moves_with_one_disk(store, facts, monke
         assert outcome("with_disk(8000 queue up) >= 1", **unknown) == "holds"
     monkeypatch.setattr(with_disk, "with_disks", lambda *_: {})
     assert evaluate("with_disk(8000 queue up) == 0", facts[SWEEP], store).outcome == "undecided"
-
-
-# ---- claims of a paper -----------------------------------------------------------------------------------------------
-
-CLAIMS = f"""
-holds: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: max_throughput >= 100}}
-differs: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: max_throughput >= 130}}
-undecided: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: max_throughput >= 115}}
-not measured: {{says: s, place: p, paper: "1", sweep: nosuch, expect: max_throughput >= 115}}
-also not measured: {{says: s, place: p, paper: "1", sweep: {SWEEP},
-  expect: "ratio(throughput(1000) of {SWEEP}, throughput(1000) of nosuch) >= 1"}}
-"""
-
-
-def test_claims_are_judged(store, tmp_path):
-    file = tmp_path / "claims.yaml"
-    file.write_text(CLAIMS)
-    judged = claims.judge(claims.read(file), store)
-    assert [c.judged for c in judged] == [c.name.removeprefix("also ") for c in judged]
-    assert judged[0].seen == evaluate("max_throughput >= 100", read_facts(store, [SWEEP])[SWEEP], store).seen
-    assert judged[-1].seen == "the store has no valid trial of nosuch"
-    argv = [sys.executable, "-m", "ntier_analysis.cli", "claims", file, "--store", store]
-    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    assert said == claims.table(judged) + "\n"
-    assert len(json.loads(subprocess.run([*argv, "--json"], capture_output=True, text=True, check=True).stdout)) == 5
-
-
-SEVERAL = f"""
-all hold: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: [max_throughput >= 100, verdict == single db cpu]}}
-one differs: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: [max_throughput >= 100, max_throughput >= 130]}}
-one is open: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: [max_throughput >= 100, max_throughput >= 115]}}
-one is missing: {{says: s, place: p, paper: "1", expect: {{{SWEEP}: max_throughput >= 100, nosuch: verdict == none}}}}
-one differs and one is missing:
-  {{says: s, place: p, paper: "1", expect: {{{SWEEP}: max_throughput >= 130, "no{{such,where}}": verdict == none}}}}
-another load: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: throughput(1234) >= 1}}
-anchored: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: "ratio(max_throughput in anchors,
-  max_throughput in anchors of {SWEEP}) > 0"}}
-anchor missing: {{says: s, place: p, paper: "1", sweep: {DEFAULT}, expect: "ratio(max_throughput in anchors,
-  max_throughput in anchors of {SWEEP}) > 0"}}
-of two: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: "ratio({SWEEP}, nosuch, demand_ms db) >= 2"}}
-not to be told: {{says: s, place: p, paper: "1", unjudged: because}}
-anchors: {{{SWEEP}: {SWEEP}, nosuch: ["{DEFAULT}"]}}
-"""
-
-
-def test_a_claim_of_several_places_holds_if_all_hold(store, tmp_path):
-    file = tmp_path / "claims.yaml"
-    file.write_text(SEVERAL)
-    judged = {c.name: c for c in claims.judge(claims.read(file), store)}
-    assert {name: str(c.judged) for name, c in judged.items()} == {
-        "all hold": "holds",
-        "one differs": "differs",
-        "one is open": "undecided",
-        "one is missing": "not measured",
-        "one differs and one is missing": "differs",
-        "another load": "not measured",
-        "anchored": "holds",
-        "anchor missing": "not measured",
-        "of two": "not measured",
-        "not to be told": "not judged",
-    }
-    assert judged["one differs and one is missing"].seen.startswith(
-        f"of 3: differs 1, not measured 2; {SWEEP}, max_throughput >= 130: 11"
-    )
-    assert "; max_throughput >= 130: 11" in judged["one differs"].seen
-    assert judged["another load"].seen.endswith("needs a load that was measured: " + LOADS)
-    assert judged["anchor missing"].seen == "the store has no valid trial of nosuch"
-    assert judged["of two"].seen == "the store has no valid trial of nosuch"
-    assert judged["not to be told"].seen == "because"
-
-
-LOADS = ", ".join(str(n) for n in range(1000, 14000, 1000))
-
-
-def test_braces_name_several_sweeps():
-    assert claims.alternatives("1-{1,2}-1-{3,4}M") == ["1-1-1-3M", "1-1-1-4M", "1-2-1-3M", "1-2-1-4M"]
-    assert claims.alternatives("a{,-b}") == ["a", "a-b"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[]",
-        "a: {says: x}",
-        "a: [1]",
-        "a: {says: 1, place: p, paper: q, sweep: s, expect: e}",
-        "a: {says: x, place: p, paper: q}",
-        "a: {says: x, place: p, paper: q, expect: e}",
-        "a: {says: x, place: p, paper: q, sweep: s, expect: [1]}",
-        "a: {says: x, place: p, paper: q, sweep: s, expect: []}",
-        "a: {says: x, place: p, paper: q, sweep: s, expect: {s: e}}",
-        "a: {says: x, place: p, paper: q, sweep: s, expect: e, unjudged: u}",
-        "anchors: [1]",
-        "anchors: {a: 1}",
-    ],
-    ids=str,
-)
-def test_a_wrong_file_of_claims_is_refused(tmp_path, text):
-    file = tmp_path / "claims.yaml"
-    file.write_text(text)
-    with pytest.raises(DataError, match=r"claims.yaml: .*expected"):
-        claims.read(file)
-
-
-def test_a_file_for_one_sweep_and_for_all(store, tmp_path):
-    path = tmp_path / "expected.yml"
-    path.write_text(f"all:\n  - verdict == single db cpu\n{SWEEP}:\n  - max_throughput >= 100\n  - knee_users < 5000\n")
-    results = check(store, [], path)
-    assert len(results) == 3 + 2
-    assert {r.outcome for r in results} == {"holds"}
-    assert {r.sweep for r in results} == {SWEEP, DEFAULT, POSTGRESQL}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("- a list", "expected {sweep: "),
-        ("a: [unclosed", "line [12]: not YAML"),
-        ("nosuch: [verdict == none]", "no sweep 'nosuch'"),
-        (f"{SWEEP}: [5]", "expectation 5 is not a text"),
-        (f"{SWEEP}: {{bottleneck: db}}", "bottleneck is 'db', expected keys of {tier, resource, nodes, item}"),
-        (f"{SWEEP}: {{bottleneck: {{tear: db}}}}", "expected keys of {tier, resource, nodes, item}"),
-        (f"{SWEEP}: {{max_throughput_per_s: [50]}}", r"expected \[low, high\]"),
-        (f"{SWEEP}: {{speed: 5}}", "unknown key 'speed'; allowed are bottleneck, sweep"),
-        ("!!python/object/apply:os.system ['true']", "line [12]: not YAML"),
-    ],
-)
-def test_wrong_files_are_refused(store, tmp_path, text, message):
-    path = tmp_path / "expected.yml"
-    path.write_text(text)
-    with pytest.raises(DataError, match=message):
-        check(store, [], path)
 
 
 # ---- what is not known does not hold --------------------------------------------------------------------------------
@@ -474,19 +323,6 @@ def test_samples_that_are_missing_may_have_been_anything(missing):
     assert (share.low, share.high) == pytest.approx((0, missing))
     half = saturation("db cpu", table, {"db": 1}, ["a", "b"], "", "")  # nothing is known of the second trial
     assert half.high == pytest.approx((1 + missing) / 2)
-
-
-def test_few_trials_of_several_nodes_are_less_sure_than_by_the_normal_law():
-    """0.62 +- 0.05 by Student's t of three trials, +- 0.09 so that it holds together with two other nodes'."""
-    row = {"tier": "db", "resource": "cpu", "item": "", "threshold_pct": 95.0, "n": 1000, "n_missing": 0}
-    shares = {"db1": (0.60, 0.62, 0.64), "db2": (0.1, 0.1, 0.1), "db3": (0.1, 0.1, 0.1)}
-    rows = [
-        row | {"trial": t, "node": node, "saturation": s, "saturation_low": s - 0.001, "saturation_high": s + 0.001}
-        for node, values in shares.items()
-        for t, s in zip("abc", values, strict=True)
-    ]
-    found = saturation("db cpu", pd.DataFrame(rows), {"db": 3}, list("abc"), "", "")
-    assert (found.value, found.low) == pytest.approx((0.62, 0.532), abs=0.001)
 
 
 @pytest.mark.parametrize("op", ["==", "!="])
@@ -609,150 +445,6 @@ def test_saturation_of_a_sweep_over_another_factor_needs_a_value(store, facts, t
         assert evaluation.outcome == "undecided"
         assert "the sweep is over sleep_s: name a value" in evaluation.seen
     assert evaluate("saturation(8 db cpu) >= 60 %", one, copy).outcome == "holds"
-
-
-def repetitions(n_a: int, n_b: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two trials at ten users with so many responses of the interaction Rare."""
-    rows = pd.DataFrame({"trial": ["a", "b"], "users": 10, "valid": True, "run_start_s": 0.0, "run_end_s": 40.0})
-    done = pd.DataFrame(
-        [(t, "Rare", s, 100.0, True) for t, n in (("a", n_a), ("b", n_b)) for s in np.linspace(1, 39, n)],
-        columns=["trial", "interaction", "t_s", "response_time_ms", "ok"],
-    )
-    return rows, done
-
-
-@pytest.mark.parametrize("n", [(30, 30), (30, 0)])
-@pytest.mark.parametrize("name", ["p99", "p95"])
-def test_few_responses_tell_no_percentile(name, n):
-    rows, done = repetitions(*n)
-    found = loads.at_load(name, "10 Rare", rows, lambda: done, "")
-    assert (found.low, found.high) == (None, None)
-    assert "too few Rare in" in found.note
-
-
-def test_an_interaction_that_one_repetition_lacks_has_no_mean_response_time():
-    rows, done = repetitions(30, 0)
-    assert loads.at_load("response_time", "10 Rare", rows, lambda: done, "").low is None
-    assert loads.at_load("throughput", "10 Rare", rows, lambda: done, "").value == pytest.approx(30 / 80)
-
-
-def test_the_upper_end_of_a_percentile_is_open_where_few_values_lie_beyond_it():
-    """As the report has it."""
-    times = np.linspace(0.01, 39.9, 1200)
-    done = pd.DataFrame({"t_s": times, "response_time_ms": np.repeat(np.arange(40.0), 30)})
-    trial = pd.Series({"trial": "a", "run_start_s": 0.0, "run_end_s": 40.0, "slo_ms": None})
-    low, high = loads._within("p99", trial, done)
-    assert low < 39
-    assert high == math.inf
-
-
-def test_two_repetitions_that_agree_by_chance_are_known_no_better_than_each():
-    rows = pd.DataFrame({"trial": ["a", "b"], "users": 10, "valid": True, "throughput_per_s": [3.020, 3.024],
-                         "throughput_low_per_s": [2.74, 2.744], "throughput_high_per_s": [3.30, 3.304]})  # fmt: skip
-    found = loads.at_load("throughput", "10", rows, pd.DataFrame, "")
-    assert found.low < 2.9
-    assert found.high > 3.15
-
-
-@pytest.mark.parametrize("n", [1, 3])
-def test_percentiles_in_whole_milliseconds_are_known_to_a_millisecond_at_best(n):
-    """JMeter writes whole ones: three repetitions of 3 ms are no exact 3 ms."""
-    trials = [f"r{k}" for k in range(n)]
-    rows = pd.DataFrame({"trial": trials, "users": 10, "valid": True, "run_start_s": 0.0, "run_end_s": 40.0,
-                         "slo_ms": None, "response_time_p50_ms": 3.0})  # fmt: skip
-    times = np.linspace(0.01, 39.9, 1200)
-    done = pd.concat([pd.DataFrame({"trial": t, "t_s": times, "response_time_ms": 3.0, "ok": True}) for t in trials])
-    found = loads.at_load("p50", "10", rows, lambda: done, "")
-    assert (found.low, found.value, found.high) == (2, 3, 4)
-    assert quotient(found, found).low < 0.7
-    fine = done.assign(response_time_ms=3.25)
-    exact = loads.at_load("p50", "10", rows.assign(response_time_p50_ms=3.25), lambda: fine, "")
-    assert n == 1 or exact.low is None, "repetitions that agree in all digits tell no error"
-
-
-def test_percentiles_of_two_repetitions_are_known_no_better_than_each():
-    rng = np.random.default_rng(3)
-    times = np.linspace(0.01, 39.9, 1200)
-    rows = pd.DataFrame({"trial": ["a", "b"], "users": 10, "valid": True, "run_start_s": 0.0, "run_end_s": 40.0,
-                         "slo_ms": None, "response_time_p95_ms": [3000.0, 3001.0]})  # fmt: skip
-    done = [{"trial": t, "t_s": times, "response_time_ms": rng.exponential(1000, 1200), "ok": True} for t in "ab"]
-    whole = pd.concat([pd.DataFrame(part) for part in done])
-    found = loads.at_load("p95", "10", rows, lambda: whole, "")
-    assert found.low < 2900
-    assert found.high > 3100
-
-
-def test_trials_that_agree_in_all_digits_tell_no_error(facts):
-    trials = facts[SWEEP].trials.head(3).assign(throughput_per_s=50.0)
-    assert evaluate("mean_throughput >= 10", replace(facts[SWEEP], trials=trials), facts[SWEEP].store).outcome == (
-        "undecided"
-    )
-
-
-def test_rates_of_other_scales_are_not_compared(store, facts, tmp_path):
-    copy = Path(shutil.copytree(store, tmp_path / "store"))
-    trials = read_table(copy, "trials", DEFAULT)
-    write_table(copy, "trials", DEFAULT, trials.assign(scale=0.1))
-    text = f"ratio(throughput(1000), throughput(1000) of {DEFAULT}) >= 0.5"
-    assert evaluate(text, facts[SWEEP], store).outcome == "holds"
-    evaluation = evaluate(text, facts[SWEEP], copy)
-    assert evaluation.outcome == "undecided"
-    assert "scale is 0.2 and 0.1" in evaluation.seen
-    write_table(copy, "trials", DEFAULT, trials.assign(think_time_s=5.0))
-    assert "think_time_s is 7 and 5" in evaluate(text, facts[SWEEP], copy).seen
-
-
-def test_a_ratio_of_sweeps_that_cannot_be_compared_is_undecided_and_the_other_claims_are_judged(store, tmp_path):
-    copy = Path(shutil.copytree(store, tmp_path / "store"))
-    write_table(copy, "trials", DEFAULT, read_table(copy, "trials", DEFAULT).assign(mix="read_write"))
-    file = tmp_path / "claims.yaml"
-    file.write_text(f"""
-other: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: "ratio({SWEEP}, {DEFAULT}) >= 1"}}
-same: {{says: s, place: p, paper: "1", sweep: {SWEEP}, expect: max_throughput >= 100}}
-""")
-    other, same = claims.judge(claims.read(file), copy)
-    assert (other.judged, same.judged) == ("undecided", "holds")
-    assert other.seen.startswith("the two cannot be compared: mix is read_write and ")
-
-
-def test_what_a_file_has_of_sweeps_that_were_not_asked_for_is_left_out(store, tmp_path):
-    path = tmp_path / "expected.yml"
-    path.write_text(f"{SWEEP}: [max_throughput >= 100]\n{DEFAULT}: [max_throughput >= 1e9]\n")
-    (result,) = check(store, [], path, [SWEEP])
-    assert (result.sweep, result.outcome) == (SWEEP, "holds")
-    path.write_text("nosuch: [max_throughput >= 100]\n")
-    with pytest.raises(DataError, match=f"no sweep 'nosuch' in .*; there are: .*{DEFAULT}"):
-        check(store, [], path, [SWEEP])
-
-
-def test_a_mistyped_sweep_is_named_with_those_that_there_are(store):
-    done = doors.call(cli.main, "chains", "nosuch", "--store", store)
-    assert done.code == 2
-    assert f"no sweep 'nosuch' in {store}; there are: {SWEEP}" in done.err
-
-
-def test_two_trials_that_differ_decide_nothing_between_them():
-    same = {"node": "db1", "tier": "db", "resource": "cpu", "item": "", "threshold_pct": 95.0, "n": 99, "n_missing": 0}
-    table = pd.DataFrame({"trial": ["a", "b"], "saturation": [0.1, 0.9]}).assign(**same)
-    table = table.assign(saturation_low=table["saturation"] - 0.02, saturation_high=table["saturation"] + 0.02)
-    found = saturation("db cpu", table, {"db": 1}, ["a", "b"], "", "")
-    assert found.value == pytest.approx(0.5)
-    assert found.low <= 0.1
-    assert found.high >= 0.9
-
-
-def test_the_lower_end_of_the_most_saturated_of_nine_is_not_the_luckiest_of_nine():
-    rng = np.random.default_rng(1)
-    nodes, trials, holds = [f"db{n}" for n in range(1, 10)], ["a", "b", "c"], 0
-    for _ in range(200):
-        shares = np.clip(0.8 + rng.normal(0, 0.02, (9, 3)), 0, 1)
-        pairs = [(n, t, s) for n, own in zip(nodes, shares, strict=True) for t, s in zip(trials, own, strict=True)]
-        rows = [(n, t, s, s - 0.04, s + 0.04) for n, t, s in pairs]
-        table = pd.DataFrame(rows, columns=["node", "trial", "saturation", "saturation_low", "saturation_high"]).assign(
-            tier="db", resource="cpu", item="", threshold_pct=95.0, n=400, n_missing=0
-        )
-        holds += saturation("db cpu", table, {"db": 9}, trials, "x", "x").low > 0.8
-    assert holds <= 10  # of 200; without the correction three times as many
 
 
 def test_a_knee_of_few_workers_lies_within_its_own_interval(store):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import re
 import shlex
 import tarfile
@@ -24,16 +23,11 @@ from ntier_harness.runner import Done, Runner, Stop
 from ntier_harness.ssh import Nodes
 from ntier_harness.targets.local import Local
 
-EPOCH_S = 1_800_000_000.0
+from .dry_world import COLLECTORS, EPOCH_S, World
+
 COST_S = 0.01  # simulated time of an ordinary command
 COSTS_S = {"terraform": 2.0, "ansible-playbook": 5.0, "ntier-analysis": 0.5}
 JMETER_BOOT_S = 3.0
-COLLECTORS = {
-    "web": ["apache_status"],
-    "app": ["tomcat_status"],
-    "middleware": ["middleware_status"],
-    "db": ["mysql_status"],
-}
 PROGRESS = "t_s,users,started,completed,failed,in_flight,response_time_mean_ms,content_checked,content_wrong"
 SERVICE_S = 0.05  # demand of one interaction at the simulated bottleneck, s, at scale 0.1
 
@@ -42,56 +36,6 @@ SERVICE_S = 0.05  # demand of one interaction at the simulated bottleneck, s, at
 def words_of(command: str) -> tuple[str, ...]:
     """As a shell splits them. Most commands of a trial are one that looks once a second."""
     return tuple(shlex.split(command))
-
-
-class World:
-    """State of the simulated machine, on disk after every change."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.state: dict[str, Any] = {"now": EPOCH_S, "nodes": {}, "spawned": [], "faults": [], "log": []}
-        file = folder / "world.json"
-        file.touch()
-        self._file = file.open("r+b", buffering=0)
-        text = self._file.read()
-        self._length = len(text)
-        if text:
-            self.state = json.loads(text)
-
-    def save(self) -> None:
-        """In place: to empty and fill the file hundreds of times would be most of the time of a simulated sweep."""
-        text = json.dumps(self.state).encode().ljust(self._length)
-        self._length = len(text)
-        os.pwrite(self._file.fileno(), text, 0)
-
-    @property
-    def now(self) -> float:
-        return self.state["now"]
-
-    def node(self, name: str) -> dict[str, Any]:
-        return self.state["nodes"][name]
-
-    def advance(self, seconds: float) -> None:
-        """Time goes on; faults whose moment has come happen."""
-        self.state["now"] += seconds
-        for fault in [f for f in self.state["faults"] if f["t_s"] <= self.now]:
-            self.state["faults"].remove(fault)
-            self.happen(fault)
-        self.save()
-
-    def happen(self, fault: dict[str, Any]) -> None:
-        kind, node = fault["kind"], self.state["nodes"].get(fault["node"], {})
-        self.state["log"].append({**fault, "t_s": self.now})
-        if kind == "node_stop":
-            node.update(running=False, jmeter=None, collecting=None, allowance="")
-        elif kind == "client_kill" and node.get("jmeter"):
-            node["jmeter"]["killed_s"] = self.now
-        elif kind == "collector_kill":
-            node["dead"] = {fault["collector"]: self.now}
-        elif kind == "quota_lost":
-            node["allowance"] = ""
-        elif kind == "service_restart":
-            node["main_pid"] = node.get("main_pid", 100) + 1
 
 
 class DryTarget(Local):

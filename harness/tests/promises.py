@@ -106,3 +106,8 @@ def check_leftovers(verdict: Verdict, leftovers: Iterable[str]) -> None:
     """I7: processes, limits and temporary files that should be gone."""
     left = list(leftovers)
     verdict.expect("I7", not left, f"left over: {left[:5]}")
+
+
+def trials(lab, spec) -> dict[str, list[ledger.Attempt]]:
+    """The attempts of each trial of a sweep."""
+    return ledger.attempts(lab.paths.raw / spec.sweep)

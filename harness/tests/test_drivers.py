@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import socket
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from ntier_analysis.contracts.nodes import Node
@@ -21,15 +19,14 @@ from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.parsers import client
 from ntier_harness import load
 from ntier_harness.catalog import Phases
-from ntier_harness.drivers import Command, Entry, Run, Share, bench, check, of_system, rules, split
-from ntier_harness.drivers.heartbeat import Beat, Broken, Heartbeat
+from ntier_harness.drivers import Command, Entry, Run, Share, bench, check, rules
 from ntier_harness.errors import RequestError, WorkError
-from ntier_harness.load import Generator, compare_clocks, last_words, merged
+from ntier_harness.load import Generator, last_words
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.ssh import Nodes
-from ntier_harness.systems import System, find
-from ntier_harness.systems.definition import Driver as ProgramOfASystem
+
+from .this_machine import node
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent / "drivers"
@@ -325,10 +322,6 @@ def port() -> Iterator[int]:
     server.server_close()
 
 
-def node(name: str, tier: str) -> Node:
-    return Node(name=name, tier=tier, index=1, node_type="normal", address="127.0.0.1", role=tier)
-
-
 @pytest.fixture
 def generator(tmp_path, port, monkeypatch) -> Iterator[Callable[..., Generator]]:
     """A generator whose client is this machine, with the node's own programs. Afterwards nothing may be left of it."""
@@ -465,144 +458,3 @@ def test_the_starter_refuses_what_is_no_run(tmp_path):
     assert (done.returncode, done.stderr) == (2, f"run-driver: '{tmp_path / 'driver.json'}' is missing\n")
     done = subprocess.run([STARTER], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "run-driver: usage: run-driver DIR PROGRAM [ARGUMENT ...]\n")
-
-
-# ---- what a system names ---------------------------------------------------------------------------------------------
-
-
-def named(folder: Path, **driver: object) -> System:
-    """A system of which only the driver matters."""
-    load = SimpleNamespace(driver=ProgramOfASystem.model_validate(driver), mixes=None)
-    return System(SimpleNamespace(load=load), folder)
-
-
-def test_a_command_of_a_system_and_its_files_go_to_the_clients(tmp_path):
-    (tmp_path / "shop/load").mkdir(parents=True)
-    (tmp_path / "drivers").mkdir()
-    for file in ("shop/load/requests.csv", "drivers/http_driver.py"):
-        (tmp_path / file).touch()
-    folder, workloads = tmp_path / "shop", tmp_path / "workloads"
-    words, properties = ["python3", "../drivers/http_driver.py"], {"requests": "requests.csv", "n": 5}
-    shop = named(folder, kind="command", command=words, files=["load/requests.csv"], properties=properties)
-    assert {path.name for path in of_system.files(shop, workloads)} == {"requests.csv", "http_driver.py"}
-    driver = of_system.make(shop, workloads, {"n": 7})
-    assert driver.command() == ["python3", "/opt/ntier/load/http_driver.py"]
-    run = Run("/run/ntier/x", 4, Phases("test", 1, 5, 1), 1, Entry("web", 80), parameters={"rate_per_s": 3})
-    assert driver.configuration(run, split(4, 1)[0]) == {
-        "parameters": {"requests": "requests.csv", "n": 7, "rate_per_s": 3}
-    }
-    with pytest.raises(RequestError, match=r"load.driver: .*missing.csv does not exist"):
-        of_system.files(named(folder, kind="command", command=["x"], files=["missing.csv"]), workloads)
-    (folder / "requests.csv").touch()
-    with pytest.raises(RequestError, match=r"two files have the name requests.csv"):
-        of_system.files(
-            named(folder, kind="command", command=["x"], files=["requests.csv", "load/requests.csv"]), workloads
-        )
-
-
-def test_a_plan_of_a_system_is_told_what_the_system_maps(tmp_path):
-    (tmp_path / "shop.jmx").touch()
-    workloads = tmp_path / "workloads"
-    shop = named(tmp_path, kind="jmeter", plan="shop.jmx", own_thread_group=True, properties={"users": "{workers}"})
-    assert [path.name for path in of_system.files(shop, workloads)] == ["shop.jmx"]
-    run = Run("/run/ntier/x", 2600, Phases("test", 1, 5, 1), 1, Entry("web", 80))
-    told = of_system.make(shop, workloads, {"page": 3}).configuration(run, split(2600, 2)[1])["jmeter"]
-    assert told["properties"] == {"users": "{workers}", "page": 3}
-    assert (told["plan"], told["own_thread_group"]) == ("/opt/ntier/load/shop.jmx", True)
-    assert of_system.files(shop, tmp_path) == [], "what is in workloads/ is on the clients already"
-    assert of_system.make(shop, tmp_path).configuration(run, split(1, 1)[0])["jmeter"]["plan"] == (
-        "/opt/ntier/workloads/shop.jmx"
-    )
-    assert told["heap"] == "504m", "256 MiB, and 200 kB for each of 1,300 users"
-
-
-def test_users_are_told_of_the_data_what_the_system_says(tmp_path):
-    rubbos = find(HERE.parents[2], "rubbos")
-    nodes = [node("db1", "db").model_copy(update={"image": "mysql-small"}), node("web1", "web")]
-    assert of_system.of_data(rubbos, tmp_path, nodes) == {}, "they were not generated here"
-    (tmp_path / "mysql-small").mkdir()
-    made = {"reference_time_s": 1795450520, "users": 500000, "authors": 50}
-    (tmp_path / "mysql-small/data.json").write_text(json.dumps(made))
-    assert of_system.of_data(rubbos, tmp_path, nodes) == {
-        "ntier.database_users": "500000", "ntier.database_authors": "50", "ntier.today": "2026-11-23",
-    }  # fmt: skip
-    (tmp_path / "mysql-small/data.json").write_text(json.dumps({"users": 1}))
-    with pytest.raises(RequestError, match=r"system.yaml: data.told: .authors. is unknown; allowed are users \("):
-        of_system.of_data(rubbos, tmp_path, nodes)
-
-
-# ---- values ----------------------------------------------------------------------------------------------------------
-
-HEADER = "t_s,users,started,completed,failed,in_flight,response_time_mean_ms"
-
-
-def test_shares_are_whole_and_follow_each_other():
-    shares = split(10, 3)
-    assert [(s.first, s.workers) for s in shares] == [(0, 4), (4, 3), (7, 3)]
-    with pytest.raises(ValueError, match="2 users or workers for 3 clients"):
-        split(2, 3)
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (["t_s,users,completed"], "column failed is missing"),
-        ([HEADER, "1,2,3"], "has 3 fields, the header has 7"),
-        ([HEADER, "1,2,3,4,0,0,5"], "4 completed and 0 in flight, but only 3 started"),
-        ([HEADER, "1,2,9,4,5,0,5"], "5 failed of 4 completed"),
-        ([HEADER, "1,2,9,4,0,0,5", "2,2,8,4,0,0,5"], "started fell from 9 to 8"),
-        ([HEADER, "2,2,9,4,0,0,5", "1,2,9,4,0,0,5"], "t_s fell from 2.0 to 1.0"),
-        ([HEADER, "1,2,9,4.5,0,0,5"], "completed is '4.5', expected a whole number"),
-        ([HEADER, "1,two,9,4,0,0,5"], "users is 'two', expected a number"),
-        ([HEADER, "nan,2,9,4,0,0,5"], "t_s is 'nan', expected a number"),
-        ([HEADER, "1" * 2000], "a line of 2000 characters"),
-    ],
-)
-def test_what_is_wrong_with_a_heartbeat_is_named(lines, said):
-    with pytest.raises(Broken, match=said):
-        Heartbeat().take(lines, 100.0)
-
-
-def test_a_flood_of_heartbeats_is_noticed():
-    heart = Heartbeat()
-    heart.take([HEADER, *(f"{i},1,{i},{i},0,0,5" for i in range(60))], 100.0)
-    assert heart.take(["60,1,60,60,0,0,5"], 101.0)
-    with pytest.raises(Broken, match="one a second is allowed"):
-        heart.take([f"{61 + i / 100},1,99,99,0,0,5" for i in range(99)], 102.0)
-
-
-def test_a_look_that_saw_nothing_yet_is_not_the_first():
-    """The driver has been ready for a minute when the first answer comes over a slow link."""
-    heart = Heartbeat()
-    assert not heart.take([], 100.0)
-    assert heart.take([HEADER, *(f"{i},1,{i},{i},0,0,5" for i in range(60))], 100.1)
-    assert heart.take(["60,1,60,60,0,0,5"], 101.0)
-
-
-def test_a_driver_may_not_know_when_interactions_begin():
-    heart = Heartbeat()
-    heart.take([HEADER, "1,2,,4,0,,nan"], 100.0)
-    assert (heart.latest.started, heart.latest.in_flight, heart.latest.completed) == (None, None, 4)
-
-
-def test_heartbeats_of_several_clients_are_one():
-    fast = (Beat(11, 5, 90, 1, 10.0), Beat(10, 5, 0, 0, math.nan))
-    slow = (Beat(11, 5, 10, 0, 110.0), Beat(10, 5, 0, 0, math.nan))
-    heartbeat = merged([fast, slow])
-    assert (heartbeat.users, heartbeat.completed, heartbeat.errors, heartbeat.t_s) == (10, 100, 1, 11)
-    assert heartbeat.response_time_ms == pytest.approx(20.0), "each interaction counts once, not each client"
-    assert math.isnan(merged([(fast[1], None)]).response_time_ms)
-
-
-def test_clients_whose_clocks_differ_do_not_start_a_trial():
-    clients = [node("client1", "client"), node("client2", "client")]
-
-    def offsets(one: float, two: float, trip: float = 0.002) -> dict[str, dict[str, float]]:
-        return {n: {"offset_before": o, "rtt_before": trip} for n, o in (("client1", one), ("client2", two))}
-
-    compare_clocks(offsets(0.01, -0.02), clients)
-    compare_clocks(offsets(0.03, -0.04, trip=0.03), clients)
-    with pytest.raises(WorkError, match=r"clock: client2 and client1 are 70 ms apart; .* may differ by 50 ms"):
-        compare_clocks(offsets(0.03, -0.04), clients)
-    with pytest.raises(WorkError, match="client1 and this machine are 200 ms apart"):
-        compare_clocks(offsets(0.2, 0.2), clients)

@@ -11,25 +11,16 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from ntier_analysis.contracts.manifest import Manifest, Phase, State
+from ntier_analysis.contracts.manifest import Manifest, Phase
 from ntier_analysis.contracts.system import LoadModel
-from ntier_harness import deploy, ledger, node_commands, plan, plan_view, stolen, sweep, trial, versions
+from ntier_harness import deploy, node_commands, plan, plan_view, stolen, sweep, trial, versions
 from ntier_harness.commands import experiments
 from ntier_harness.deploy import JIT_CPU
-from ntier_harness.errors import Interrupted, RequestError, WorkError
+from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.screen import Screen
-from ntier_harness.trial import Attempt
 
 from . import dry
-
-
-def trials(lab, spec):
-    return ledger.attempts(lab.paths.raw / spec.sweep)
-
-
-def run_bounds(manifest):
-    run = manifest.phase("run")
-    return run.start_s, run.end_s
+from .promises import trials
 
 
 def test_sweep_records_everything(lab, spec):
@@ -245,105 +236,6 @@ def test_out_of_attempts_is_exit_code_1_and_stays_so(lab, spec):
     assert sweep.run(lab(), s, attempts=4) == 0
 
 
-FAULTS = [
-    ("node_stop", "db1", {}, "node_gone: db1"),
-    ("client_kill", "client1", {}, "client_exit 137"),
-    ("collector_kill", "db1", {"collector": "mysql_status"}, "collector_dead: mysql_status on db1"),
-    ("quota_lost", "db1", {}, None),
-    ("service_restart", "app1", {}, None),
-]
-
-
-@pytest.mark.parametrize(("kind", "node", "more", "failure"), FAULTS, ids=[f[0] for f in FAULTS])
-def test_a_fault_in_the_run_phase_is_never_valid_and_the_sweep_goes_on(lab, spec, kind, node, more, failure):
-    s, machine = spec(users="1000"), lab()
-    sweep.run(machine, s.__class__(**{**s.__dict__, "name": "before"}))
-    begin = machine.runner.now() + 8 + 10 + 7
-    machine.runner.world.state["faults"] = [{"t_s": begin, "kind": kind, "node": node, **more}]
-    assert sweep.run(machine, s) == 0
-    first, *rest = trials(machine, s)["u01000.r01"]
-    start, end = run_bounds(first.manifest)
-    fault = next(f for f in machine.runner.world.state["log"] if f["kind"] == kind)
-    assert start <= fault["t_s"] < end, "the fault was meant to be in the run phase"
-    assert first.outcome != "valid"
-    assert rest[-1].outcome == "valid"
-    if failure:
-        assert first.manifest.state is State.FAILED
-        assert first.manifest.failure.startswith(failure)
-        cut_s = next(x["t_s"] for x in first.manifest.steps if x["step"] == "stop") - fault["t_s"]
-        assert cut_s <= 9, "a lost trial is cut short"
-
-
-def test_interrupt_ends_within_15_s_and_the_same_command_goes_on(lab, spec):
-    s = spec()
-    machine = lab()
-    machine.runner.stop_at_s = machine.runner.now() + 80
-    with pytest.raises(Interrupted):
-        sweep.run(machine, s)
-    assert machine.runner.now() - 1_800_000_080 < 15
-    stopped = [a for v in trials(machine, s).values() for a in v if a.outcome == "interrupted"]
-    assert len(stopped) == 1
-    assert stopped[0].manifest.failure.startswith("interrupted: stopped by the user during")
-    assert not machine.runner.world.state["spawned"]
-    assert sweep.run(lab(), s) == 0
-
-
-def test_interruptions_do_not_use_up_attempts(lab, spec):
-    s = spec(users="1000")
-    for _ in range(5):
-        machine = lab()
-        deployed = machine.paths.in_force.exists()
-        machine.runner.stop_at_s = machine.runner.now() + (15 if deployed else 65)
-        with pytest.raises(Interrupted):
-            sweep.run(machine, s)
-    machine = lab()
-    assert sweep.run(machine, s) == 0
-    made = trials(machine, s)["u01000.r01"]
-    assert len({a.manifest.seeds["client1"] for a in made}) == 1, "the same walks after an interruption"
-
-
-def test_two_harnesses(lab, spec):
-    first = lab()
-    with sweep.locked(first), pytest.raises(RequestError, match=r"another ntier is at work: pid \d+, since"):
-        sweep.run(lab(), spec())
-
-
-def test_a_harness_with_another_state_leaves_the_results_alone_that_one_works_with(lab, spec, monkeypatch):
-    s, first, other = spec(users="1000"), lab(), lab()
-    other.paths = other.target.paths = replace(other.paths, state=other.paths.root / "other")
-    measure, said = Attempt.measure, []
-
-    def meanwhile(attempt):
-        with pytest.raises(RequestError, match="another ntier is at work: it has another NTIER_STATE") as error:
-            sweep.run(other, spec(users="1000"))
-        said.append(str(error.value))
-        with sweep.locked(other):
-            sweep.tidy(other, other.paths.raw)
-        measure(attempt)
-
-    monkeypatch.setattr(Attempt, "measure", meanwhile)
-    assert sweep.run(first, s) == 0
-    assert len(said) == 1
-    assert f"go to {first.paths.results} too" in said[0]
-    assert [a.outcome for a in trials(first, s)["u01000.r01"]] == ["valid"]
-    assert {p.name for p in first.paths.results.iterdir()} == {"raw", "store", "reports"}
-    monkeypatch.undo()
-    assert sweep.run(other, s) == 0, "when the first one has ended, its results are there for the other one"
-
-
-def test_torn_manifest_is_a_failed_attempt(lab, spec):
-    s, machine = spec(users="1000"), lab()
-    sweep.run(machine, s)
-    file = machine.paths.raw / s.sweep / "u01000.r01" / "manifest.json"
-    text = file.read_text()
-    file.chmod(0o644)
-    file.write_text(text[: len(text) // 2])
-    assert sweep.run(lab(), s) == 0
-    torn, again = trials(machine, s)["u01000.r01"]
-    assert (torn.outcome, again.outcome) == ("failed", "valid")
-    assert "manifest.json" in torn.problem
-
-
 def test_the_result_comes_last_and_begins_with_the_verdict(lab, spec):
     machine, s = lab(invalid=["host_busy", "", "host_busy", "host_busy"]), spec()
     assert sweep.run(machine, s) == 1
@@ -526,42 +418,6 @@ def test_what_a_sweep_was_told_is_noted_for_deploy(lab, spec):
     assert node_commands.noted(machine) == {"topo": "1/1/1/1M"}
 
 
-@pytest.fixture
-def writing(root):
-    rows = "StoriesOfTheDay,StoreComment,1\nStoreComment,StoriesOfTheDay,1\n"
-    (root / "workloads/mixes/read_write.csv").write_text(f"from,to,probability\n{rows}")
-
-
-def rows_before(machine, s) -> set[int]:
-    folders = (machine.paths.raw / s.sweep).glob("u*/nodes/db1/data_before.json")
-    return {json.loads(file.read_text())["stories"]["rows"] for file in folders}
-
-
-def test_each_trial_of_users_who_write_begins_with_the_same_data(lab, spec, writing):
-    machine, s = lab(), spec(users="1000,2000,3000", mix="read_write")
-    assert sweep.run(machine, s) == 0
-    assert rows_before(machine, s) == {101}, "with what the warm-up wrote, whose users' situations trials begin in"
-    assert sum("warm-up:" in text for text in machine.screen.said) == 1, "restored databases need no new warm-up"
-
-
-def test_data_that_cannot_be_restored_fail_the_trial(lab, spec, writing, monkeypatch):
-    monkeypatch.setattr("ntier_harness.trial.restore", lambda lab, spec, name: None)
-    machine, s = lab(), spec(users="1000,2000", mix="read_write")
-    assert sweep.run(machine, s, attempts=1) == 1
-    [attempt] = trials(machine, s)["u02000.r01"]
-    assert "differ from those kept after the warm-up" in attempt.manifest.failure
-
-
-def test_data_that_users_changed_are_restored_for_the_next_sweep(lab, spec, writing):
-    for users in ("1000", "1000,2000"):  # the second goes on with the first, without a warm-up of its own
-        sweep.run(lab(), spec(users=users, mix="read_write"))
-    machine = lab()
-    assert machine.paths.written.exists()
-    sweep.run(machine, spec(users="1000"))
-    assert machine.runner.world.state["nodes"]["db1"]["rows"] == 100
-    assert not machine.paths.written.exists()
-
-
 def test_a_changed_role_is_deployed_again(lab, spec, root):
     sweep.run(lab(), spec(users="1000"))
     (root / "ansible" / "playbooks" / "deploy.yml").write_text("- hosts: web\n")
@@ -587,25 +443,6 @@ def test_a_jmeter_that_never_comes_fails_the_attempt(lab, spec, monkeypatch):
     assert sweep.run(machine, s) == 1
     for attempt in trials(machine, s)["u01000.r01"]:
         assert attempt.manifest.failure == "late_start: JMeter on client1 is not ready after 60 s"
-
-
-def test_a_machine_that_joins_has_nothing_to_restore(lab, spec, writing, monkeypatch):
-    """On target hosts, where it has no program before it is deployed either."""
-    on_node, play = dry.DryRunner._on_node, dry.DryRunner._ansible_playbook
-
-    def without_the_program(self, node, command, words, given):
-        missing = "ntier-restore" in command and not node.get("installed")
-        return (127, "ntier-restore: not found") if missing else on_node(self, node, command, words, given)
-
-    def installs(self, argv, given):
-        for node in self.world.state["nodes"].values():
-            node["installed"] = True
-        return play(self, argv, given)
-
-    monkeypatch.setattr(dry.DryRunner, "_on_node", without_the_program)
-    monkeypatch.setattr(dry.DryRunner, "_ansible_playbook", installs)
-    assert sweep.run(lab(), spec(users="1000", mix="read_write")) == 0
-    assert sweep.run(lab(), spec(topo="1/1/1/2M", users="1000", mix="read_write")) == 0
 
 
 def test_a_trial_whose_files_are_gone_is_run_again(lab, spec):

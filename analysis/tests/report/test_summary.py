@@ -24,7 +24,7 @@ def found(report) -> dict:
     return summary.read(report.page)
 
 
-def test_the_text_is_sentence_trials_warnings_page_in_this_order(report, found):
+def test_the_text_is_sentence_trials_advice_warnings_page_in_this_order(report, found):
     lines = summary.text(found).splitlines()
     markdown = (report.folder / "report.md").read_text()
     assert f"**{lines[0]}**" in markdown
@@ -34,6 +34,10 @@ def test_the_text_is_sentence_trials_warnings_page_in_this_order(report, found):
     assert ["INVALID: host_saturated" in line for line in rows] == [u == report.invalid for u in report.loads]
     assert "db1 CPU" in rows[-1]
     rest = lines[head + 2 + len(report.loads) :]
+    advice = found["verdict"]["next"]
+    assert advice
+    assert rest[: len(advice)] == [f"next: {text}" for text in advice]
+    rest = rest[len(advice) :]
     assert [line.partition(":")[0] for line in rest] == ["warning"] * len(found["warnings"]) + ["report"]
     assert "1 of 7 trials is INVALID" in rest[0]
     assert rest[-1] == f"report: {report.page}"

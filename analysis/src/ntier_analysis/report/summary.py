@@ -95,7 +95,7 @@ RECOVERY_LEFT = ("outcome", "by")
 
 def text(report: dict[str, Any]) -> str:
     """What `summary` gives, for a person: the sentences, a line per trial and per load that was also measured from
-    above, the warnings, the page."""
+    above, what to do next, the warnings, the page."""
     factor = report["verdict"]["factor"]
     load = f"{factor['name']} [{factor['unit']}]".removesuffix(" []")
     load = words.who(report["verdict"]) if factor["name"] == USERS else load
@@ -106,7 +106,8 @@ def text(report: dict[str, Any]) -> str:
     warnings = [f"warning: {w}" for w in report["warnings"]]
     paid = [rent.sentence(report["cost"])] if report.get("cost") else []
     said = [report["sentence"], *report.get("comes_back", [])]
-    return "\n".join([*said, "", *lines, "", *paid, *warnings, f"report: {report['report']}"])
+    following = [f"next: {text}" for text in report["verdict"].get("next", [])]
+    return "\n".join([*said, "", *lines, "", *paid, *following, *warnings, f"report: {report['report']}"])
 
 
 def _aligned(rows: list[tuple[str, ...]], left: tuple[str, ...]) -> list[str]:

@@ -97,6 +97,13 @@ class DrySpawned:
         return 0
 
 
+class DryStandby:
+    """No program need stay up."""
+
+    def start(self) -> None:
+        pass
+
+
 class DryRunner(Runner):
     """`stop_at_s`: simulated time at which the person presses Ctrl-C. `invalid`: reasons that `validate` gives, one per
     call, empty = valid; then every trial whose run phase met no fault is valid."""
@@ -106,6 +113,7 @@ class DryRunner(Runner):
     ) -> None:
         super().__init__(stop)
         self.spawned: list[Any] = []
+        self.analysis = DryStandby()
         self.world = World(folder)
         self.stop_at_s = stop_at_s
         self.invalid = list(invalid)
@@ -146,6 +154,9 @@ class DryRunner(Runner):
         if check and code:
             raise WorkError(f"{' '.join(argv[:4])}: {done.problem}")
         return done
+
+    def ask(self, argv: list[str], timeout: float = 60) -> Done:
+        return self.run(argv, timeout=timeout)
 
     def fetch(self, argv: list[str], file: Path, timeout: float = 60) -> None:
         self.world.advance(COST_S)
@@ -298,7 +309,7 @@ class DryRunner(Runner):
         """Tries the range's lowest load, its middle and its end; goes to another load if one cannot be measured."""
         users = [int(u) for u in argv[argv.index("--users") + 1].split(",")]
         open_ = {argv[i + 1] for i, word in enumerate(argv) if word == "--without"}
-        raw = Path(argv[argv.index("--store") + 1]).parent / "raw" / argv[-1]
+        raw = Path(argv[argv.index("--raw") + 1]) / argv[-1]
         done = [json.loads(f.read_text()) for f in raw.glob("u*/manifest.json")]
         tried = {m["users"] for m in done if m["trial"] not in open_ and m["rep"] == 1}
         valid = {m["users"] for m in done if (m["validity"] or {}).get("valid")}

@@ -180,19 +180,11 @@ def test_the_real_analysis_answers_the_question(lab, spec):
     assert record(machine, s)["precision"] == 0.03
 
 
-def test_a_search_whose_trials_were_removed_begins_anew(lab, spec, root, monkeypatch):
-    """Its store still has them, by which it would have ended."""
+def test_a_search_whose_trials_were_removed_begins_anew(lab, spec, root):
+    """Its store still has them, by which it would have ended: a search looks at the trials alone."""
     s, machine = spec(users="1000:13000:1000", search="capacity"), lab()
     assert sweep.run(machine, s) == 0
     (machine.paths.raw / s.sweep).rename(root / "away")
-    by_raw = DryRunner._searched
-
-    def by_store(self, argv):
-        stored = Path(argv[argv.index("--store") + 1]) / "ingest.json"
-        ended = stored.exists() and stored.read_text().count(s.sweep) >= 3
-        return {"users": None, "reason": "precise", "why": "by the store"} if ended else by_raw(self, argv)
-
-    monkeypatch.setattr(DryRunner, "_searched", by_store)
     assert sweep.run(lab(), s) == 0
     assert loads(machine, s) == ["u01000.r01", "u07000.r01", "u13000.r01"]
 

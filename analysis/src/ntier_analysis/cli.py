@@ -41,10 +41,21 @@ def program(
     """Finds the bottleneck of a multi-tier system from measurements."""
 
 
-def main() -> None:
-    """Entry point: errors become one line and the promised exit code."""
+@app.command()
+def standby() -> None:
+    """Stays up and does one command after another, for programs.
+
+    Each line of the input is a command: a JSON list of words. Each is answered with a line {code, out, err}."""
+    from ntier_analysis.standby import load, serve
+
+    load()
+    serve(main)
+
+
+def main(words: list[str] | None = None) -> None:
+    """Entry point: errors become one line and the promised exit code. `words`: instead of the program's arguments."""
     try:
-        app()
+        app(words)
     except DataError as error:
         from ntier_analysis.places import as_given
 

@@ -158,14 +158,15 @@ def _inputs(sweep: Path, trials: dict[str, list[Path]], revalidate: bool) -> str
         digest.update(read_bytes(sweep / SEARCH, RECORD_BYTES))
     for name, folders in sorted(trials.items()):
         digest.update(f"{name} {len(folders)}\n".encode())
-        digest.update(_content(folders[-1] / "manifest.json"))
+        digest.update(record(folders[-1]))
     return digest.hexdigest()
 
 
-def _content(manifest: Path) -> bytes:
-    """Empty if the manifest cannot be read; the trial is then reported as a problem, and the others are stored."""
+def record(trial: Path) -> bytes:
+    """A trial's manifest. Empty if it cannot be read; the trial is then reported as a problem, and the others are
+    stored."""
     try:
-        return read_bytes(manifest, RECORD_BYTES)
+        return read_bytes(trial / "manifest.json", RECORD_BYTES)
     except DataError:
         return b""
 

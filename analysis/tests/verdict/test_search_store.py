@@ -14,7 +14,7 @@ from ntier_analysis.statistics.foresight import Spread
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.foresight import Foresight
 from ntier_analysis.verdict.search import Goal
-from ntier_analysis.verdict.store import idle_cores, searched, verdicts
+from ntier_analysis.verdict.store import cores_of_idle, idle_use, searched, verdicts
 from ntier_analysis.verdict.tables import search_evidence
 from synthetic import Truth, write_sweep
 
@@ -94,7 +94,7 @@ def test_the_next_load_comes_from_the_store(folder):
 def test_idle_cores_are_those_before_the_load(folder):
     made, _ = folder
     trials, samples = read_table(made / "store", "trials"), read_table(made / "store", "samples")
-    assert idle_cores(trials, samples)["db1"] == pytest.approx(0.0, abs=0.001)
+    assert cores_of_idle(idle_use(trials, samples))["db1"] == pytest.approx(0.0, abs=0.001)
 
 
 def test_the_command_prints_a_decision(folder):

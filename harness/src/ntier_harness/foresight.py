@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from pathlib import Path
 from typing import Any
 
 from ntier_analysis.wording import counted
@@ -15,6 +13,7 @@ from ntier_harness.errors import WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.screen import duration
 from ntier_harness.spec import SEARCH_LEAST, SEARCH_MOST, Spec
+from ntier_harness.standby import ANALYSIS
 
 BELOW = 1
 """Loads of a search below the knee: the lowest one."""
@@ -31,10 +30,9 @@ def foreseen(lab: Lab, spec: Spec) -> dict[str, Any] | None:
     store, up = lab.paths.results / "store", os.path.exists(lab.paths.nodes)
     if not (store / "trials").is_dir():
         return None
-    program = str(Path(sys.executable).with_name("ntier-analysis"))
     try:
         done = lab.runner.run(
-            [program, "foresee", "--json", "--store", str(store), "--topology", str(spec.topology), "--scale",
+            [ANALYSIS, "foresee", "--json", "--store", str(store), "--topology", str(spec.topology), "--scale",
              f"{spec.scale:g}", "--run-s", f"{spec.phases.run_s:g}", "--most", str(ENOUGH * SEARCH_MOST), spec.sweep],
             timeout=60,
         )  # fmt: skip
@@ -48,7 +46,7 @@ def foreseen(lab: Lab, spec: Spec) -> dict[str, Any] | None:
         kept = ("source", "trials_n", "throughput_per_s", "total", "within", "run_s", "plateau_users")
         return {k: told[k] for k in kept} | {"offers": list(offers(spec, told["plateau_users"], widths, up=up))}
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise WorkError(f"plan: {program} printed no half-widths: {done.out[:200]!r}") from None
+        raise WorkError(f"plan: {ANALYSIS} printed no half-widths: {done.out[:200]!r}") from None
 
 
 def counting(spec: Spec, plateau_users: list[float]) -> int:

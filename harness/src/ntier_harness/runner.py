@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ntier_harness.errors import Interrupted, WorkError
+from ntier_harness.standby import Gone, Standby
 
 T = TypeVar("T")
 TICK_S = 0.2  # how long a request to stop may go unnoticed
@@ -198,6 +199,7 @@ class Runner:
     def __init__(self, stop: Stop | None = None) -> None:
         self.stop = stop or Stop()
         self.spawned: list[Spawned] = []
+        self.analysis = Standby(self._popen, self.stop.check, TICK_S)
 
     def now(self) -> float:
         """UTC epoch, s."""
@@ -247,6 +249,17 @@ class Runner:
         out, err = self._communicate(process, argv, timeout)
         done = Done(argv, process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
         if check and done.code:
+            raise WorkError(f"{' '.join(argv[:4])}: {done.problem}")
+        return done
+
+    def ask(self, argv: list[str], timeout: float = 60) -> Done:
+        """Runs a command of the analysis to its end, as `run` does, in the program that stays up for that; in one of
+        its own if that one is gone (killed for want of memory)."""
+        try:
+            done = Done(argv, *self.analysis.ask(argv, timeout))
+        except Gone:
+            return self.run(argv, timeout=timeout)
+        if done.code:
             raise WorkError(f"{' '.join(argv[:4])}: {done.problem}")
         return done
 

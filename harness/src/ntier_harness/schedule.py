@@ -4,7 +4,6 @@ so the same command goes on where an earlier one stopped."""
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -20,6 +19,7 @@ from ntier_harness.lab import Lab
 from ntier_harness.plan import Trial, trial_seed
 from ntier_harness.screen import duration
 from ntier_harness.spec import Spec
+from ntier_harness.standby import ANALYSIS
 
 RECORD = "search.json"
 
@@ -237,25 +237,17 @@ class Search:
         trials = {k: m for k, m in found.items() if not (m and m.above)}  # a search does not see those from above
         open_ = [k for k, m in trials.items() if m and self._next_attempt(m.users, m.rep, tries) is not None]
         others = {m.users for k, m in trials.items() if m and k not in mine and k not in open_ and m.rep == 1}
-        # Of a sweep without trials the store may still hold an earlier one's.
-        store = self.lab.paths.results / "store" if tries else self.folder / "nothing"
         more = self._lost() + len(others)
-        program = str(Path(sys.executable).with_name("ntier-analysis"))
-        if tries:
-            self.lab.runner.run(
-                [program, "ingest", "--raw", str(self.lab.paths.raw), "--store", str(store), self.spec.sweep],
-                timeout=900,
-            )
-        done = self.lab.runner.run(
-            [program, "search", "--json", "--store", str(store), "--users", ",".join(map(str, self.spec.users)),
-             "--precision", f"{self.spec.precision:g}", "--most", str(self.spec.most_loads + more),
-             "--most-if-few", str(self.spec.most_loads_if_few + more),
-             *(part for key in open_ for part in ("--without", key)), self.spec.sweep], timeout=300)  # fmt: skip
+        done = self.lab.runner.ask(
+            [ANALYSIS, "search", "--json", "--raw", str(self.lab.paths.raw), "--users",
+             ",".join(map(str, self.spec.users)), "--precision", f"{self.spec.precision:g}",
+             "--most", str(self.spec.most_loads + more), "--most-if-few", str(self.spec.most_loads_if_few + more),
+             *(part for key in open_ for part in ("--without", key)), self.spec.sweep], timeout=900)  # fmt: skip
         try:
             step = json.loads(done.out)
             return {"users": step["users"], "reason": step["reason"], "why": step["why"]}
         except (ValueError, KeyError, TypeError):
-            raise WorkError(f"search: {program} printed no decision: {done.out[:200]!r}") from None
+            raise WorkError(f"search: {ANALYSIS} printed no decision: {done.out[:200]!r}") from None
 
     def _next_attempt(self, users: int, rep: int, tries: dict[str, list[ledger.Attempt]]) -> int | None:
         return ledger.next_attempt(Trial(users, rep, 0), tries, self.attempts)

@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import statistics
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +28,7 @@ from ntier_harness.schedule import Schedule, to_come
 from ntier_harness.schedule import make as make_schedule
 from ntier_harness.screen import outcome
 from ntier_harness.spec import Spec
+from ntier_harness.standby import ANALYSIS
 from ntier_harness.trial import Attempt, planned
 
 ATTEMPTS = 3  # the first and two more
@@ -319,6 +319,7 @@ def run_trials(
     """Runs every trial in order, each until it is valid or out of attempts. Nodes that cannot be mended end the
     sweep."""
     line = Line(lab)
+    lab.runner.analysis.start()  # now, while nothing is measured
     lab.screen.who = "users" if spec.system.definition.load.model is LoadModel.CLOSED else "workers"
     try:
         while (trial := line.next(schedule)) is not None:
@@ -390,7 +391,6 @@ def new_attempt(lab: Lab, spec: Spec, soft_resources: dict[str, Any], trial: Tri
 
 def finish(lab: Lab, spec: Spec) -> str:
     """Store and report, by the analysis program; returns what it says of the sweep."""
-    program = str(Path(sys.executable).with_name("ntier-analysis"))
     store, reports = lab.paths.results / "store", lab.paths.results / "reports"
     for arguments in (
         ["ingest", "--raw", str(lab.paths.raw), "--store", str(store), spec.sweep],
@@ -398,7 +398,7 @@ def finish(lab: Lab, spec: Spec) -> str:
     ):
         lab.screen.step(arguments[0])
         durable.step(arguments[0])
-        done = lab.runner.run([program, *arguments], timeout=900)
+        done = lab.runner.run([ANALYSIS, *arguments], timeout=900)
     lab.screen.close()
     return done.out.rstrip()
 

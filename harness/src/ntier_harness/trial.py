@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from ntier_harness.load import Generator, compare_clocks
 from ntier_harness.node_state import WARM, check_restored, data, replicas, reset, restore
 from ntier_harness.plan import Trial, disk_bytes
 from ntier_harness.spec import CLIENT, USERS, Spec
+from ntier_harness.standby import ANALYSIS
 from ntier_harness.targets import Observation
 from ntier_harness.watch import Watch
 
@@ -419,9 +419,8 @@ class Problems(contextlib.AbstractContextManager[None]):
 def validate(lab: Lab, directory: Path, limit_s: float) -> Validity:
     """Checks of the analysis on the raw files. Raises WorkError if it does not answer with a table, or within
     `limit_s`."""
-    program = str(Path(sys.executable).with_name("ntier-analysis"))
-    done = lab.runner.run([program, "validate", str(directory), "--json"], timeout=limit_s)
+    done = lab.runner.ask([ANALYSIS, "validate", str(directory), "--json"], timeout=limit_s)
     try:
         return Validity.model_validate_json(done.out)
     except ValueError as error:
-        raise WorkError(f"validate: {program} printed no table of checks: {str(error).splitlines()[0]}") from None
+        raise WorkError(f"validate: {ANALYSIS} printed no table of checks: {str(error).splitlines()[0]}") from None

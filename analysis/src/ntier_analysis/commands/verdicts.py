@@ -91,6 +91,9 @@ def search(
     sweep: Annotated[str, typer.Argument(help="Name of the sweep; it need not be in the store yet.")],
     users: Annotated[str, typer.Option(help="Nominal loads of the full grid, with commas; they bound the search.")],
     store: Store = STORE,
+    raw: Annotated[
+        Path | None, typer.Option(help="Folder of raw results, from which to decide without the store.")
+    ] = None,
     precision: Annotated[
         float, typer.Option(help="Relative half-width that the maximum's interval should reach.")
     ] = 0.05,
@@ -107,12 +110,18 @@ def search(
     from dataclasses import asdict
 
     from ntier_analysis.verdict.search import Goal
-    from ntier_analysis.verdict.store import searched
 
     if not re.fullmatch(r"0*[1-9][0-9]{0,8}(,0*[1-9][0-9]{0,8})*", users, re.ASCII):
         raise DataError(f"users: {users!r}: expected whole numbers above 0 with commas (1000,2000)")
     goal = Goal.over(tuple(sorted({int(u) for u in users.split(",")})), precision, most, most_if_few)
-    step = searched(store, sweep, goal, without or [])
+    if raw is not None:
+        from ntier_analysis.searching import next_of_raw
+
+        step = next_of_raw(raw / sweep, goal, without or [])
+    else:
+        from ntier_analysis.verdict.store import searched
+
+        step = searched(store, sweep, goal, without or [])
     if json:
         import orjson
 

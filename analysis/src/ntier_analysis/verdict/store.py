@@ -189,13 +189,17 @@ def searched(store: Path, name: str, goal: Goal, without: Iterable[str] = ()) ->
     nodes = read_table(store, "nodes", name)
     done = read_table(store, "interactions", name, columns=["trial", "t_s", "ok", "response_time_ms"])
     data, _ = trial_data(trials, samples, nodes, done)
-    return next_step(data, goal, sweep_scale(trials), idle_cores(trials, samples))
+    return next_step(data, goal, sweep_scale(trials), cores_of_idle(idle_use(trials, samples)))
 
 
-def idle_cores(trials: pd.DataFrame, samples: pd.DataFrame) -> dict[str, float]:
-    """Cores that each node uses without load: in the last IDLE_S before the ramp-up, when the collectors already run.
-    Mean over the trials."""
+def idle_use(trials: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
+    """What each node uses without load, cores: the samples of the last IDLE_S before the ramp-up, when the collectors
+    already run."""
     use = samples[(samples["metric"] == "used_cores") & (samples["phase"] == "outside")]
     begin = use["trial"].map(trials.set_index("trial")["ramp_up_start_s"]).astype(float)
-    before = use[(use["t_s"] <= begin) & (use["t_s"] > begin - IDLE_S)]
-    return before.groupby("node")["value"].mean().dropna().to_dict()
+    return use.loc[(use["t_s"] <= begin) & (use["t_s"] > begin - IDLE_S), ["node", "value"]].astype({"node": str})
+
+
+def cores_of_idle(use: pd.DataFrame) -> dict[str, float]:
+    """Node -> its mean over the trials."""
+    return use.groupby("node")["value"].mean().dropna().to_dict()

@@ -1,0 +1,132 @@
+"""The program that stays up, and the search from raw trials that it answers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ntier_analysis import ingest, searching
+from ntier_analysis.searching import next_of_raw
+from ntier_analysis.verdict.search import Goal
+from ntier_analysis.verdict.store import searched
+from synthetic import Truth, write_sweep
+
+TRUTH = Truth({"web": 0.0002, "app": 0.0005, "middleware": 0.0004, "db": 0.01})  # 10/s, the knee is at 700 users
+USERS = [200, 1000, 1200, 1400]
+GOAL = Goal(tuple(range(200, 1401, 100)))
+PROGRAM = Path(sys.executable).with_name("ntier-analysis")
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    return write_sweep(tmp_path_factory.mktemp("standby") / "raw", TRUTH, USERS)
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Names of the trials that were read."""
+    names, real = [], searching.trial_tables
+
+    def noted(trial, *rest, **more):
+        names.append(trial.folder.name)
+        return real(trial, *rest, **more)
+
+    monkeypatch.setattr(searching, "trial_tables", noted)
+    searching._seen.cache_clear()
+    return names
+
+
+def served(lines: list, program: list | None = None) -> tuple[list[dict], int, str]:
+    """Answers, exit code and errors of the program that was given these lines."""
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    done = subprocess.run(program or [PROGRAM, "standby"], input=text, capture_output=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()], done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("n", range(len(USERS) + 1))
+def test_raw_trials_and_the_store_give_the_same_step(sweep, n):
+    store = sweep.parent.parent / "store"
+    ingest.ingest_sweep(sweep, store)
+    without = [f"u{u:05d}.r01" for u in USERS[n:]]
+    assert next_of_raw(sweep, GOAL, without) == searched(store, sweep.name, GOAL, without)
+
+
+def test_a_sweep_that_has_not_begun_starts_with_its_lowest_load(tmp_path):
+    assert next_of_raw(tmp_path / "none", GOAL).users == 200
+
+
+def test_each_trial_is_read_once_until_its_record_changes(sweep, read):
+    before = next_of_raw(sweep, GOAL, ["u01400.r01"])
+    assert read == ["u00200.r01", "u01000.r01", "u01200.r01"]
+    assert next_of_raw(sweep, GOAL, ["u01400.r01"]) == before
+    next_of_raw(sweep, GOAL)
+    assert read[3:] == ["u01400.r01"]
+    file = sweep / "u01400.r01" / "manifest.json"
+    text = file.read_text()
+    try:
+        file.write_text(text.replace('"seed"', ' "seed"'))
+        next_of_raw(sweep, GOAL)
+    finally:
+        file.write_text(text)
+    assert read[4:] == ["u01400.r01"]
+
+
+def test_a_trial_that_cannot_be_read_counts_as_none(sweep, read):
+    file = sweep / "u01400.r01" / "manifest.json"
+    text, without = file.read_text(), next_of_raw(sweep, GOAL, ["u01400.r01"])
+    try:
+        file.write_text("{")
+        assert next_of_raw(sweep, GOAL) == without
+    finally:
+        file.write_text(text)
+
+
+def test_a_trial_from_above_is_not_seen(sweep, read):
+    file = sweep / "u01400.r01" / "manifest.json"
+    text, without = file.read_text(), next_of_raw(sweep, GOAL, ["u01400.r01"])
+    try:
+        file.write_text(json.dumps(json.loads(text) | {"above": 8000, "above_real": 8000}))
+        assert next_of_raw(sweep, GOAL) == without
+    finally:
+        file.write_text(text)
+
+
+def test_the_program_does_one_command_after_another(sweep):
+    asked = ["search", sweep.name, "--raw", str(sweep.parent), "--users", "200,700,1400", "--json"]
+    alone = subprocess.run([PROGRAM, *asked], capture_output=True, text=True, check=True)
+    wrong = [*asked[:-2], "a,b"]
+    answers, code, _ = served([asked, wrong, ["nonsense"], asked])
+    assert code == 0
+    assert [a["code"] for a in answers] == [0, 2, 2, 0]
+    assert answers[0] == answers[3] == {"code": 0, "out": alone.stdout, "err": alone.stderr}
+    assert answers[1]["err"] == "error: users: 'a,b': expected whole numbers above 0 with commas (1000,2000)\n"
+
+
+@pytest.mark.parametrize("line", [7, [], ["search", 1], {"search": 1}])
+def test_a_line_that_is_no_command_is_one_error(line):
+    answers, code, said = served([line, ["--version"]])
+    assert (answers, code) == ([], 2)
+    assert said == f"error: standby: {json.dumps(line)!r}: expected a JSON list of words\n"
+
+
+CALLED = "import os; from ntier_analysis import standby; {}; standby.serve(lambda words: {})"
+
+
+def test_what_libraries_print_does_not_come_between_the_answers():
+    answers, _, said = served([["a"]], [sys.executable, "-c", CALLED.format("0", "os.write(1, b'noise')")])
+    assert answers == [{"code": 0, "out": "", "err": ""}]
+    assert said == "noise"
+
+
+def test_an_error_that_nobody_expected_ends_the_command_only():
+    answers, code, _ = served([["a"], ["b"]], [sys.executable, "-c", CALLED.format("0", "1 / 0")])
+    assert code == 0
+    assert [(a["code"], a["err"].splitlines()[-1]) for a in answers] == [(1, "ZeroDivisionError: division by zero")] * 2
+
+
+def test_it_ends_after_its_answer_when_it_holds_much_memory():
+    answers, code, _ = served([["a"], ["b"]], [sys.executable, "-c", CALLED.format("standby.MOST_BYTES = 1", "0")])
+    assert (len(answers), code) == (1, 0)

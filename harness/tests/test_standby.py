@@ -1,0 +1,93 @@
+"""The analysis that stays up between questions: a real program, asked, stopped, killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from ntier_harness.errors import Interrupted, WorkError
+from ntier_harness.runner import Runner
+from ntier_harness.standby import ANALYSIS, END_WAIT_S, end
+
+VERSION = [ANALYSIS, "--version"]
+
+
+@pytest.fixture
+def runner():
+    made = Runner()
+    yield made
+    if made.analysis._process:
+        end(made.analysis._process)
+
+
+def pid(runner: Runner) -> int:
+    return runner.analysis._process.pid
+
+
+def gone(number: int) -> bool:
+    return not os.path.exists(f"/proc/{number}")
+
+
+def test_one_program_answers_what_each_would_have_said_alone(runner):
+    alone = runner.run(VERSION)
+    asked = [runner.ask(VERSION) for _ in range(2)]
+    assert [(d.code, d.out, d.err) for d in asked] == [(0, alone.out, alone.err)] * 2
+    first = pid(runner)
+    with pytest.raises(WorkError, match="nowhere"):
+        runner.ask([ANALYSIS, "validate", "nowhere"])
+    assert runner.ask(VERSION).out == alone.out, "an error ends the command and not the program"
+    assert pid(runner) == first
+
+
+def test_a_killed_program_is_started_again(runner):
+    runner.ask(VERSION)
+    before = pid(runner)
+    os.kill(before, signal.SIGKILL)
+    assert runner.ask(VERSION).code == 0
+    runner.ask(VERSION)
+    assert pid(runner) != before
+
+
+def test_a_program_that_dies_over_a_question_leaves_it_to_another(runner):
+    runner.ask(VERSION)
+    held = pid(runner)
+    os.kill(held, signal.SIGSTOP)
+    threading.Timer(0.5, os.kill, (held, signal.SIGKILL)).start()
+    assert runner.ask(VERSION, timeout=60).code == 0
+
+
+def test_a_program_that_does_not_answer_is_ended(runner):
+    runner.ask(VERSION)
+    held = pid(runner)
+    os.kill(held, signal.SIGSTOP)
+    with pytest.raises(WorkError, match=r"ntier-analysis --version: no answer within 0\.3 s"):
+        runner.ask(VERSION, timeout=0.3)
+    assert gone(held)
+    assert runner.ask(VERSION).code == 0
+
+
+def test_a_request_to_stop_does_not_wait_for_the_answer(runner):
+    runner.ask(VERSION)
+    held = pid(runner)
+    os.kill(held, signal.SIGSTOP)
+    threading.Timer(0.3, runner.stop.request).start()
+    with pytest.raises(Interrupted):
+        runner.ask(VERSION, timeout=60)
+    assert gone(held)
+
+
+@pytest.mark.parametrize("ends", ["sys.exit()", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_it_ends_with_who_asks(ends):
+    asks = "runner = Runner(); runner.ask([ANALYSIS, '--version']); print(runner.analysis._process.pid, flush=True)"
+    imports = "from ntier_harness.runner import Runner; from ntier_harness.standby import ANALYSIS"
+    program = [sys.executable, "-c", f"import os, signal, sys; {imports}; {asks}; {ends}"]
+    number = int(subprocess.run(program, stdout=subprocess.PIPE, text=True).stdout)
+    until = time.monotonic() + 5 * END_WAIT_S
+    while not gone(number) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert gone(number)

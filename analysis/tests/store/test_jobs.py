@@ -40,6 +40,7 @@ def killed_at_first(folder, store, sweep, parent):
 """A module of its own, since the other process must be able to import it."""
 
 
+@pytest.mark.whole
 def test_processes_give_the_same_bytes_and_the_same_lines(raw, tmp_path):
     one, several = ingest(raw, tmp_path / "one"), ingest(raw, tmp_path / "several", "--jobs", "2")
     assert (one.returncode, several.returncode) == (0, 0), several.stderr
@@ -49,6 +50,7 @@ def test_processes_give_the_same_bytes_and_the_same_lines(raw, tmp_path):
     assert ingest(raw, tmp_path / "one", "--jobs", "0").returncode == 2
 
 
+@pytest.mark.whole
 def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(raw, tmp_path, capsys, monkeypatch):
     (tmp_path / "killed_worker.py").write_text(WORKER)
     monkeypatch.syspath_prepend(tmp_path)

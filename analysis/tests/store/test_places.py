@@ -63,6 +63,7 @@ def contents(folder: Path) -> dict:
     return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*.parquet")}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", ["s3", "ssh"])
 def test_raw_and_store_elsewhere_give_the_same_bytes(raw, tmp_path, kind, request, monkeypatch):
     url, settings = request.getfixturevalue(kind)

@@ -107,18 +107,21 @@ def surely_holds(rule: Rule, column: pd.Series) -> bool:
     import numpy as np
     import pandas as pd
 
-    kind = column.dtype
-    if rule.filled and column.isna().any():
+    kind, missing = column.dtype, column.isna()
+    if rule.filled and missing.any():
         return False
+    if missing.all():
+        return True
     if rule.values or rule.pattern:
         if not isinstance(kind, (pd.CategoricalDtype, pd.StringDtype)):
             return False
         names = column.dropna().unique()
         return all(n in rule.values if rule.values else re.match(rule.pattern, str(n)) for n in names)
-    if not (isinstance(kind, np.dtype) and kind.kind in "iuf"):
+    plain = kind if isinstance(kind, np.dtype) else getattr(kind, "numpy_dtype", None)  # of Int64 and its like
+    if plain is None or plain.kind not in "iuf":
         return False
-    numbers, (low_in, high_in) = column.to_numpy(), rule.ends_in
-    below = numbers < rule.low if low_in else numbers <= rule.low  # NaN is neither below nor above
+    numbers, (low_in, high_in) = column[~missing].to_numpy(dtype=plain), rule.ends_in
+    below = numbers < rule.low if low_in else numbers <= rule.low
     above = numbers > rule.high if high_in else numbers >= rule.high
     return not (below | above).any()
 

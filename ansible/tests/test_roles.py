@@ -136,7 +136,15 @@ def test_a_program_is_installed_and_deployed_by_the_shared_role(role):
     ("role", "folders"),
     [
         ("app", {"/opt/ntier/app/rubbos"}),
-        ("client", {"/opt/ntier/jmeter", "/opt/ntier/jmeter.jsa", "/opt/ntier/workloads/dictionary.txt"}),
+        (
+            "client",
+            {
+                "/opt/ntier/jmeter",
+                "/opt/ntier/jmeter.jsa",
+                "/opt/ntier/jmeter.jsa.java",
+                "/opt/ntier/workloads/dictionary.txt",
+            },
+        ),
     ],
 )
 def test_what_is_unpacked_lies_beside_nothing_older(role, folders):

@@ -108,8 +108,12 @@ def test_the_archive_of_classes_is_made_when_told_to_and_only_read_by_runs(java_
         pytest.skip("only the JVM of the client node, Java 25, keeps an archive")
     home = tmp_path / "jmeter"
     home.symlink_to(jmeter_home)
-    monkeypatch.setenv("JAVA", java_25)
+    started, java = tmp_path / "started.txt", tmp_path / "java"
+    java.write_text(f'#!/bin/sh\necho "$@" >>{started}\nexec {java_25} "$@"\n')
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA", str(java))
     monkeypatch.setenv("JMETER_HOME", str(home))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     keep = [WORKLOADS / "bin/run-jmeter", "--keep-classes", WORKLOADS / "rubbos.jmx"]
     done = subprocess.run(keep, capture_output=True, text=True, timeout=120, check=False)
     archive = tmp_path / "jmeter.jsa"
@@ -121,9 +125,19 @@ def test_the_archive_of_classes_is_made_when_told_to_and_only_read_by_runs(java_
     settings |= {"phases": {"ramp_up_s": 0, "run_s": 2, "ramp_down_s": 0}}
     settings["jmeter"]["jvm_options"] = f"-Xlog:class+load:file={loaded}"
     (out / "driver.json").write_text(json.dumps(settings))
-    start_driver(out, java_25, home)
+    started.unlink()
+    start_driver(out, str(java), home)
     wait_for_end(out)
+    assert len(started.read_text().splitlines()) == 1, "a JVM that made the archive is not asked what it can"
+    assert not (tmp_path / "home").exists(), "nothing of JMeter's window is kept"
     classes = [line for line in loaded.read_text().splitlines() if "org.apache.jmeter" in line or "io.ntier" in line]
     kept = [line for line in classes if "shared objects file (top)" in line]
     assert len(kept) > 0.9 * len(classes) > 100
     assert (archive.stat().st_mtime_ns, archive.stat().st_size) == (made.st_mtime_ns, made.st_size)
+    (tmp_path / "jmeter.jsa.java").write_text("/another/java")
+    shutil.rmtree(out)
+    out.mkdir()
+    (out / "driver.json").write_text(json.dumps(settings))
+    start_driver(out, str(java), home)
+    wait_for_end(out)
+    assert started.read_text().splitlines()[1].endswith("-version"), "another JVM's archive is not read unasked"

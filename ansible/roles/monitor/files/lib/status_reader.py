@@ -15,6 +15,12 @@ def seconds():
         time.sleep(max(0.0, begun + tick - time.monotonic()))
 
 
+def as_user(name):
+    """Options of `subprocess.Popen` for a program of this user. `runuser` would wait for two seconds between SIGTERM
+    and its own end, at the end of each trial."""
+    return {"user": name, "group": name, "extra_groups": ()}
+
+
 def open_csv(path, columns):
     """A line-buffered file with its header; ends the program quietly on SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -185,9 +185,12 @@ class Nodes:
         (out,), offset, trip = self._after(node, f"{before} facts", 1)
         return _facts(node, out), offset, trip
 
-    def start_collectors(self, node: Node, directory: str) -> tuple[list[str], tuple[dict[str, Any], float, float]]:
-        """Starts the node's collectors, which write to `directory` there. Their names; facts and clock after it."""
-        (started, out), offset, trip = self._after(node, f"start {directory} facts", 2)
+    def start_collectors(
+        self, node: Node, directory: str, *, reset: bool
+    ) -> tuple[list[str], tuple[dict[str, Any], float, float]]:
+        """Starts the node's collectors, which write to `directory` there, after a reset where that is asked for. Their
+        names; facts and clock after it. One call for all: each begins with the start of an interpreter."""
+        (*_, started, out), offset, trip = self._after(node, f"{'reset ' * reset}start {directory} facts", 2 + reset)
         return json.loads(started)["collectors"], (_facts(node, out), offset, trip)
 
     def _after(self, node: Node, commands: str, lines: int) -> tuple[list[str], float, float]:

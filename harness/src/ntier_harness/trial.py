@@ -177,7 +177,7 @@ class Attempt:
     # ---- before -------------------------------------------------------------------------------------------------
 
     def prepare(self, opened: contextlib.ExitStack) -> None:
-        """Nodes in their stated condition. The clients come first, since their driver needs longer than the rest to be
+        """Clients in their stated condition. They come first, since their driver needs longer than the rest to be
         ready; it waits for its users' start. What ends it is in `opened` before it begins."""
         self.manifest.state = State.RUNNING
         self.begin("reset", {"warm_up": self.warm} if self.warm else None)
@@ -190,7 +190,6 @@ class Attempt:
         opened.callback(self.problems.guard, self.lab.runner.stop_spawned)
         opened.callback(self.end_on_nodes)
         self.generator.start()
-        reset(self.lab, nodes.servers)
 
     def prepare_load(self) -> None:
         """The load generator, and the configuration in force, for the record."""
@@ -237,8 +236,8 @@ class Attempt:
     # ---- during -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Collectors and facts while the load generator gets ready; then limits, under which it would get ready later;
-        then the first user."""
+        """Servers in their stated condition, collectors and facts while the load generator gets ready; then limits,
+        under which it would get ready later; then the first user."""
         self.begin("start")
         told = self.start_collectors()
         self.begin("facts")
@@ -255,11 +254,16 @@ class Attempt:
         self.generator.release()
 
     def start_collectors(self) -> dict[str, tuple[dict[str, Any], float, float]]:
-        """sysstat and status collectors on every node, and what looks at them from here. -> node -> facts and clock."""
+        """sysstat and status collectors on every node, on servers after their reset, and what looks at them from here.
+        -> node -> facts and clock."""
         runner, nodes = self.lab.runner, self.lab.nodes
         self.started = list(nodes.all)
         self.observation = self.lab.target.observe(self.directory, self.remote, nodes)
-        done = runner.parallel(lambda n: (n.name, *nodes.start_collectors(n, self.remote)), nodes.all)
+
+        def start(node: Node) -> tuple[str, list[str], tuple[dict[str, Any], float, float]]:
+            return node.name, *nodes.start_collectors(node, self.remote, reset=node.tier != CLIENT)
+
+        done = runner.parallel(start, nodes.all)
         self.manifest.collectors = {name: collectors for name, collectors, _ in done}
         if self.observation.collectors:
             self.manifest.collectors["host"] = list(self.observation.collectors)

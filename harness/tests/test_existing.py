@@ -272,6 +272,19 @@ def test_what_came_goes_again_if_it_is_ours(tmp_path, whose):
     assert home.exists() == remote.exists() == (whose != OURS)
 
 
+def test_of_two_who_found_a_machine_free_one_gets_it(tmp_path):
+    def claims(whose: str) -> str:
+        command = existing.claim(whose, f"{tmp_path}/ntier/owner")
+        return subprocess.run(["sh", "-c", command], check=True, capture_output=True, text=True).stdout.strip()
+
+    assert claims("first-1") == "first-1"
+    assert claims("second's 2") == "first-1"
+    assert claims("first-1") == "first-1"
+    (tmp_path / "ntier" / "owner").write_text("")  # as after a crash while it was written
+    assert claims("second's 2") == "second's 2"
+    assert [file.name for file in (tmp_path / "ntier").iterdir()] == ["owner"]
+
+
 def test_a_request_with_another_answer_says_which():
     """The program that asks, against a web server here."""
     from http.server import BaseHTTPRequestHandler, HTTPServer

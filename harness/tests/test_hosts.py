@@ -181,6 +181,7 @@ def test_a_machine_that_does_not_answer_does_not_hold_up_the_others(tmp_path, mo
     def call(_self, node, _command, **_):
         if node.name == "db1":
             raise WorkError("db1: no answer")
+        return Done([], 0, "", "")
 
     freed = []
     monkeypatch.setattr(Nodes, "call", call)
@@ -191,6 +192,25 @@ def test_a_machine_that_does_not_answer_does_not_hold_up_the_others(tmp_path, mo
         target.down(tmp_path / "log")
     assert freed == ["web1", "state"]
     assert len(target.remarks()) == 1
+
+
+def test_a_machine_that_became_another_deployments_is_left_alone(tmp_path, monkeypatch):
+    """As after a crash before it was claimed, or once its owner's file was removed by hand."""
+    (tmp_path / "hosts").mkdir()
+    target = Hosts(Runner(), Paths(tmp_path, tmp_path, tmp_path, "hosts"), None)
+    nodes = [Node(name=n, tier=n[:-1], index=1, role="r", address=f"192.0.2.{i}", node_type="normal")
+             for i, n in enumerate(("web1", "db1"), 1)]  # fmt: skip
+    owners, freed = {"web1": target.owner, "db1": "other-1"}, []
+    monkeypatch.setattr(Nodes, "call", lambda _, node, _command, **__: Done([], 0, f"{owners[node.name]}\n", ""))
+    monkeypatch.setattr(hosts, "play", lambda *_args, limit, **_: freed.extend(limit))
+    monkeypatch.setattr(target, "_nodes", lambda: nodes)
+    monkeypatch.setattr(target._terraform, "destroy", lambda _log: None)
+    assert [target.present(node) for node in nodes] == [True, False]
+    with pytest.raises(RequestError, match=r"hosts: db1 \(192.0.2.2\): another deployment has just taken it"):
+        target._claim(nodes, "/etc/ntier/owner")
+    with pytest.raises(WorkError, match=r"db1 \(192.0.2.2\) belongs to another deployment by now \(other-1\)"):
+        target.down(tmp_path / "log")
+    assert freed == ["web1"]
 
 
 def test_machines_are_measured_from_one_that_has_neither_incus_nor_git(tmp_path, monkeypatch):

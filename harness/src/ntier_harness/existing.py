@@ -45,9 +45,12 @@ for wanted in json.load(sys.stdin):
 """
 
 
-def claim(owner: str) -> str:
-    """Command that makes the folder ours."""
-    return f"mkdir -p {HOME} && echo {shlex.quote(owner)} >{OWNER_FILE}"
+def claim(owner: str, file: str = OWNER_FILE) -> str:
+    """Command that writes the owner's name, unless another name is there by then: two who looked at the machine at the
+    same time both found it free. It prints the name that is there. Of two links only one is made."""
+    own = f"{file}.$$"
+    take = f"{{ test -s {file} || rm -f {file}; }}; ln {own} {file} 2>/dev/null; rm -f {own}; cat {file}"
+    return f"mkdir -p {Path(file).parent} && echo {shlex.quote(owner)} >{own} && {{ {take}; }}"
 
 
 def leave(owner: str) -> str:

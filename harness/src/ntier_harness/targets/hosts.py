@@ -36,6 +36,7 @@ PACKAGES = {"ssh": "openssh-client", "java": "default-jdk-headless", "mvn": "mav
 FORGET_ANSIBLE = """for home in /root $(getent passwd "$SUDO_USER" | cut -d: -f6); do
   rmdir $home/.ansible/tmp $home/.ansible
 done 2>/dev/null; true"""
+WHOSE = f"cat {OWNER_FILE} {existing.OWNER_FILE} 2>/dev/null | head -n 1"
 
 
 class Hosts(Free):
@@ -156,11 +157,18 @@ class Hosts(Free):
         durable.write(self.paths.access, json.dumps(access, indent=1))
         nodes = self._terraform.apply(self.variables(spec, hosts, surveys), log)
         durable.write(self._surveys_file, json.dumps({n: s.cores for n, s in surveys.items()}))
-        connected = Nodes(self.runner, self.paths, nodes)
-        claim = f"mkdir -p {Path(OWNER_FILE).parent} && echo {self.owner} >{OWNER_FILE}"
-        claim = claim if deploys else existing.claim(self.owner)
-        self.runner.parallel(lambda n: connected.call(n, claim), nodes)
+        self._claim(nodes, OWNER_FILE if deploys else existing.OWNER_FILE)
         return nodes
+
+    def _claim(self, nodes: list[Node], file: str) -> None:
+        """Raises RequestError naming the machines that became another deployment's since they were looked at."""
+        connected, command = Nodes(self.runner, self.paths, nodes), existing.claim(self.owner, file)
+        owners = self.runner.parallel(lambda n: connected.call(n, command).out.strip(), nodes)
+        if taken := [f"{n.name} ({n.address})" for n, owner in zip(nodes, owners, strict=True) if owner != self.owner]:
+            raise RequestError(
+                f"hosts: {', '.join(taken)}: another deployment has just taken it; wait for its ntier down, or give "
+                "other machines"
+            )
 
     def variables(self, spec: Spec, hosts: dict[str, Host], surveys: dict[str, Survey]) -> dict[str, Any]:
         """Input of the Terraform root."""
@@ -189,7 +197,7 @@ class Hosts(Free):
 
     def _free(self, nodes: list[Node]) -> None:
         """A machine that does not answer is left out and noted: one that is dead must not hold up the others for ever.
-        When it is back, it is known as ours by its owner's file."""
+        When it is back, it is known as ours by its owner's file. So is one that became another deployment's."""
         connected = Nodes(self.runner, self.paths, nodes)
         silent = [n for n, answers in zip(nodes, self._answer(connected), strict=True) if not answers]
         self._left = [
@@ -198,6 +206,14 @@ class Hosts(Free):
             for n in silent
         ]
         nodes = [n for n in nodes if n not in silent]
+        owners = self.runner.parallel(lambda n: connected.call(n, WHOSE).out.strip(), nodes)
+        others = {n.name: owner for n, owner in zip(nodes, owners, strict=True) if owner not in ("", self.owner)}
+        self._left += [
+            f"{n.name} ({n.address}) belongs to another deployment by now ({others[n.name]}), so nothing is undone there"
+            for n in nodes
+            if n.name in others
+        ]
+        nodes = [n for n in nodes if n.name not in others]
         as_they_were = [n for n in nodes if connected.access(n).home]
         self.runner.parallel(lambda n: connected.call(n, existing.leave(self.owner)), as_they_were)
         deployed = [n for n in nodes if n not in as_they_were]
@@ -343,10 +359,14 @@ class Hosts(Free):
         return self._heartbeats
 
     def present(self, node: Node) -> bool:
-        """Heard of lately, or it answers now."""
+        """Heard of lately, or it answers now and is not another deployment's by now."""
         if self._heartbeats and self._heartbeats.fresh(node):
             return True
-        return self._answers(Nodes(self.runner, self.paths, [node]), node)
+        try:
+            owner = Nodes(self.runner, self.paths, [node]).call(node, WHOSE, timeout=10).out.strip()
+        except WorkError:
+            return False
+        return owner in ("", self.owner)
 
     def newest(self, node: Node, directory: str) -> dict[str, float] | None:
         return self._heartbeats.newest(node) if self._heartbeats else None

@@ -48,6 +48,12 @@ def test_entries_may_be_left_out_and_added(parse):
     assert (parsed.sweeps[-1].users, parsed.sweeps[-1].settings) == ((500, 1000), {"web_max_workers": 60})
 
 
+def test_no_settings_are_settings_too(parse):
+    """A campaign may compare with the usual ones."""
+    parsed = parse("include: [{topology: 1/1/1/1M, set: {}}, {topology: 1/1/1/1M, set: {web_max_workers: 60}}]\n")
+    assert [s.settings for s in parsed.sweeps] == [{}, {"web_max_workers": 60}]
+
+
 def test_without_middlewares_each_topology_has_the_one_that_a_sweep_has(parse):
     """The default one does not speak with MySQL Cluster."""
     parsed = parse("topologies: [1/1/1/1M, 1/1/1/2C]\nusers: 1000\n", cores=8)
@@ -99,6 +105,15 @@ def test_one_scale_for_all(parse):
         ),
         (TWO + "exclude: [{topology: 1/9/1/1M}]\n", "line 4: exclude: matches no sweep"),
         (TWO + "include: [{topo: 1/9/1/1M}]\n", "line 4: include: 'topo' is unknown (did you mean 'topology'?)"),
+        *(
+            (f"{TWO}{key}: {empty}\n", f"line 4: {key}: has no value; give one, or leave {key} out")
+            for key in ("scale", "attempts", "include", "exclude", "search", "name", "target", "mixes")
+            for empty in ("", "[]", "''", "{}")
+        ),
+        (
+            TWO + "include: [{topology: 1/1/1/1P, users: []}]\n",
+            "line 4: users: has no value; give one, or leave users out",
+        ),
         (TWO + "attempts: 0\n", "line 4: attempts: 0 is out of range"),
         (TWO + "attempts: 21\n", "line 4: attempts: 21 is out of range"),
         (TWO + "name: My Campaign\n", "line 4: name: 'My Campaign'"),

@@ -111,6 +111,7 @@ def parse(text: str, file: str, root: Path, cores: int) -> Campaign:
     for key in source.values:
         if key not in KEYS:
             raise source.error(key, str(unknown("key", key, KEYS)))
+        _has_value(source, key, source.values[key])
     name = source.values.get("name") or Path(file).stem
     if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,39}", name):
         raise source.error("name", f"name: {name!r}: allowed are up to 40 of a-z, 0-9, _ and -")
@@ -131,6 +132,13 @@ def parse(text: str, file: str, root: Path, cores: int) -> Campaign:
     except RequestError as error:
         raise source.error("attempts", str(error)) from None
     return Campaign(name, tuple(sweeps), attempts, text, _hosts(source, sweeps[0].target))
+
+
+def _has_value(source: Source, key: str, value: Any, item: int | None = None, name: str = "") -> None:
+    """Raises RequestError for an empty value, which would be taken for none; no settings are settings, too."""
+    name = name or key
+    if value in ("", [], {}) and name not in ("set", "variant"):
+        raise source.error(key, f"{name}: has no value; give one, or leave {name} out for what is usual", item)
 
 
 def _system(source: Source, root: Path) -> System:
@@ -243,6 +251,7 @@ def _entry(source: Source, key: str, i: int) -> dict[str, Any]:
             raise source.error(key, f"{key}: {name} is the same for the whole campaign; give it beside {key}:", i)
         if name not in allowed:
             raise source.error(key, str(unknown(key, name, allowed)), i)
+        _has_value(source, key, entries[i][name], i, name)
     return {options.get(k, k): _text(source, key, v, i, k) for k, v in entries[i].items()}
 
 

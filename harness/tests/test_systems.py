@@ -59,12 +59,37 @@ def test_systems_of_the_project_are_right(name):
         ("load:\n",
          "data: {tier: back, default: tiny, profiles: {tiny: few}, generate: [python3, no/make.py]}\nload:\n",
          "data.generate.1: " + str(ROOT / "no/make.py") + " does not exist; the command is run in the project's"),
+        ("roles: [web]\n", "roles: [web]\n    image: webb\n",
+         "line 9: tiers.0.image: image: 'webb' is unknown (did you mean 'web'?); allowed are web, app, shardingsphere"),
+        ("path: /}", "path: /a page}", "line 33: verify.requests.0.path: String should match pattern"),
+        ("path: /}", 'path: "/{{ secret }}"}', "line 33: verify.requests.0.path: String should match pattern"),
+        ("path: /}", "path: /#top}", "line 33: verify.requests.0.path: String should match pattern"),
+        ("path: /}", "path: /caf\u00e9}", "line 33: verify.requests.0.path: String should match pattern"),
+        ("port: 80}\n  factor", "port: 80, path: shop}\n  factor", "load.entry.path: String should match pattern"),
+        ("model: closed", "model: open\n  think_time_s: 7",
+         "line 23: load.think_time_s: only the users of a closed load think, and model is open; leave it out"),
+        ("model: closed", "model: work\n  think_time_s: 7", "load.think_time_s: only the users of a closed load think"),
     ],
 )  # fmt: skip
 def test_what_a_request_or_a_deployment_would_stumble_over_later(tmp_path, old, new, says):
     assert old in SMALL
     found = said(tmp_path, SMALL.replace(old, new, 1))
     assert any(says in text for text in found), found
+
+
+@pytest.mark.parametrize("image", ["web", "base-sid", "mysql-tiny"])
+@pytest.mark.parametrize("path", ["/", "/a%20page?n={n}&q=x".replace("{n}", "1"), "/w/index.php?title=A:B"])
+def test_what_set_up_makes_and_a_request_line_takes_is_right(tmp_path, image, path):
+    text = SMALL.replace("roles: [web]\n", f"roles: [web]\n    image: {image}\n").replace(
+        "path: /}", f'path: "{path}"}}'
+    )
+    assert said(tmp_path, text) == []
+    thinking = SMALL.replace("title: Reads,", "title: Reads, think_time_s: 2,")
+    assert said(tmp_path, thinking) == []
+    assert said(tmp_path, thinking.replace("model: closed", "model: open")) == [
+        "system.yaml, line 26: load.workloads.reads.think_time_s: only the users of a closed load think, and model is "
+        "open; leave it out"
+    ]
 
 
 def test_variables_of_nodes_are_those_of_the_inventory():

@@ -19,6 +19,8 @@ WorkloadName = Annotated[str, Field(pattern=WORKLOAD_NAME)]
 Text = Annotated[str, Field(min_length=1, max_length=400)]
 Positive = Annotated[float, Field(gt=0)]
 Port = Annotated[int, Field(ge=1, le=65535)]
+URL_PATH = r"/[A-Za-z0-9._~:/?@!$&'()*+,;=%\[\]-]*"
+"""What a request line takes as it is (RFC 3986): no blank, no other letter, no part after #."""
 Number = int | float
 GENERATE_NAMES = ("profile", "seed", "now_s", "out")
 """What the command that makes the data may use, in braces."""
@@ -311,8 +313,8 @@ class Entry(Part):
 
     tier: Word
     port: Port
-    path: str = ""
-    """First part of each path."""
+    path: Annotated[str, Field(pattern=f"^({URL_PATH})?$")] = ""
+    """First part of each path; it begins with /."""
 
 
 class Factor(Part):
@@ -376,7 +378,7 @@ class Load(Part):
     model: LoadModel
     entry: Entry
     think_time_s: Positive = 7.0
-    """Mean think time of closed users, s. A workload may name another."""
+    """Mean think time of closed users, s; other loads have none. A workload may name another."""
     slo_ms: Positive | None = None
     """Response-time objective, ms. A workload may name another."""
     factor: Factor
@@ -426,7 +428,8 @@ class Request(Part):
     name: Text
     tier: Word
     port: Port
-    path: Annotated[str, Field(pattern=r"^/")]
+    path: Annotated[str, Field(pattern=f"^{URL_PATH}$")]
+    """Begins with /; blanks and letters other than a-z and A-Z are written as %20 and the like."""
     status: Annotated[int, Field(ge=100, le=599)] = 200
     contains: str = ""
     """Regular expression that must match a part of the answer."""

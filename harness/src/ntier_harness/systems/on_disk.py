@@ -46,6 +46,18 @@ def data(d: Definition, root: Path) -> Iterator[tuple[Key, str]]:
             yield ("data", "generate", i), f"{word!r}: in braces are allowed {allowed}; write {{{{ and }}}} for braces"
 
 
+def images(d: Definition, root: Path) -> Iterator[tuple[Key, str]]:
+    """`root`: the checkout, whose set-up makes them; nothing is known of them without it."""
+    if not (root / IMAGES).exists():
+        return
+    made = read_yaml(root / IMAGES)[0]
+    known = [*made["images"], *(f"base-{name}" for name in made["bases"])]
+    known += [f"{dbms}-{profile}" for dbms, data in made["data"].items() for profile in data["profiles"]]
+    for i, tier in enumerate(d.tiers):
+        if tier.image is not None:
+            yield from among(("tiers", i, "image"), tier.image, known, "image")
+
+
 def roles(d: Definition, folder: Path, shared: Path) -> Iterator[tuple[Key, str]]:
     if d.deploy == "none":
         yield from _not_deployed(d)

@@ -138,6 +138,7 @@ def _contradictions(d: Definition, folder: Path, roles: Path) -> Iterator[tuple[
     yield from _settings(d)
     yield from _others(d)
     yield from on_disk.data(d, roles.parent.parent)
+    yield from on_disk.images(d, roles.parent.parent)
     yield from on_disk.roles(d, folder, roles)
     yield from on_disk.files(d, folder, roles.parent.parent)
 
@@ -404,6 +405,11 @@ def _others(d: Definition) -> Iterator[tuple[Key, str]]:
             "the plan makes this load itself"
         )
         yield ("load", "model"), text
+    if load.model is not LoadModel.CLOSED:
+        thinking: list[Key] = [("load", "think_time_s")] if "think_time_s" in load.model_fields_set else []
+        thinking += [("load", "workloads", n, "think_time_s") for n, w in load.workloads.items() if w.think_time_s]
+        for key in thinking:
+            yield key, f"only the users of a closed load think, and model is {load.model.value}; leave it out"
     if load.factor.scales and load.factor.name != "users":
         yield ("load", "factor", "scales"), f"only users are multiplied by the scale; the factor is {load.factor.name}"
     for name in set(load.parameters) & set(d.settings):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A driver in 200 lines: HTTP requests of closed, open and fixed work (docs/drivers.md is its contract).
+"""A driver in some 200 lines: HTTP requests of closed, open and fixed work (docs/drivers.md is its contract).
 
 http_driver.py DIR. Parameters: `requests`, a CSV file with the columns interaction,method,path,weight (beside this
 program, or a whole path); in a path {n} is a random whole number from 1 to `n` (1000). Open load: `rate_per_s`; work:
-`amount`. Each request under way has a thread: good for some hundreds of them. Standard library only.
+`amount`. Each request under way has a thread. There are 1000: one more would wait here, and its time would look like
+the system's, so more users on a client are refused, and an open load that gets there ends. Standard library only.
 """
 
 import asyncio
@@ -42,6 +43,10 @@ class Driver:
             raise ValueError("leaving: users of this driver stay to the end")
         if not self.workers or not self.number or self.number <= 0:
             raise ValueError("workers, and think_time_s (closed), rate_per_s (open) or amount (work) must be above 0")
+        if self.told["load_model"] != "open" and len(self.workers) > MOST_THREADS:
+            raise ValueError(
+                f"{len(self.workers)} workers on one client; {MOST_THREADS} are allowed, so give more clients"
+            )
         with (Path(__file__).parent / self.parameters["requests"]).open(newline="") as file:
             self.requests = list(csv.DictReader(file))
         self.weights = [float(request["weight"]) for request in self.requests]
@@ -119,6 +124,10 @@ class Driver:
 
     async def interaction(self, worker, draws):
         """One request and its line. A server that does not answer is a failed interaction, not an error of ours."""
+        if self.started - self.completed >= MOST_THREADS:
+            raise RuntimeError(
+                f"{MOST_THREADS} requests are under way, and no more can be: give more clients or less load"
+            )
         request = draws.choices(self.requests, self.weights)[0]
         path = request["path"].replace("{n}", str(draws.randint(1, self.most)))
         begin_s, self.started = time.time(), self.started + 1

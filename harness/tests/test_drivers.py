@@ -125,14 +125,16 @@ def open_load(
     program: tuple[str, ...] = (),
     port: int = 1,
     run_s: float = 0.8,
+    also: dict[str, object] | None = None,
     **parameters: object,
 ) -> subprocess.CompletedProcess[str]:
-    """The reference driver's run, from when it is ready, against a port, closed unless one is given."""
+    """The reference driver's run, from when it is ready, against a port, closed unless one is given. `also`: what it is
+    told other than this."""
     (folder / "requests.csv").write_text(table, encoding="utf-8")
     told = {
         "load_model": "open", "parameters": {"requests": str(folder / "requests.csv"), "rate_per_s": 50} | parameters,
         "seed": 1, "workers_total": 1, "first_worker": 0, "workers": 1, "phases": {"run_s": run_s},
-        "entry": {"addresses": ["127.0.0.1"], "port": port, "path": ""},
+        "entry": {"addresses": ["127.0.0.1"], "port": port, "path": ""}, **(also or {}),
     }  # fmt: skip
     (folder / "driver.json").write_text(json.dumps(told))
     argv = [sys.executable, *program, REFERENCE[1], str(folder)]
@@ -163,6 +165,31 @@ def test_what_goes_wrong_within_a_request_ends_the_run_at_once(tmp_path):
         done = open_load(tmp_path, table, port=deaf.getsockname()[1], run_s=20, rate_per_s=200)
     assert done.returncode == 1, done.stderr
     assert done.stderr.splitlines()[-1].startswith("UnicodeEncodeError")
+
+
+ONE_PAGE = "interaction,method,path,weight\nItem,GET,/,1\n"
+
+
+def test_no_request_waits_within_the_driver(tmp_path):
+    """Its time there would be taken for the system's."""
+    closed = {
+        "load_model": "closed",
+        "think_time_s": 5,
+        "workers_total": 2000,
+        "phases": {"ramp_up_s": 0, "run_s": 0.5},
+    }
+    done = open_load(tmp_path, ONE_PAGE, also=closed | {"workers": 1001})
+    assert (done.returncode, done.stderr) == (
+        2, "http_driver: ValueError: 1001 workers on one client; 1000 are allowed, so give more clients\n",
+    )  # fmt: skip
+    assert open_load(tmp_path, ONE_PAGE, also=closed | {"workers": 1000}).returncode == 0
+
+
+def test_open_load_that_the_driver_cannot_carry_ends_with_the_reason(tmp_path):
+    with socket.create_server(("127.0.0.1", 0), backlog=2000) as deaf:
+        done = open_load(tmp_path, ONE_PAGE, port=deaf.getsockname()[1], run_s=20, rate_per_s=4000)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("RuntimeError: 1000 requests are under way, and no more can be")
 
 
 @pytest.mark.parametrize(

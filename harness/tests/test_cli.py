@@ -72,11 +72,12 @@ def test_bad_input_is_exit_code_2_and_one_line(arguments, says, tmp_path):
     assert not (tmp_path / "state").exists()
 
 
-@pytest.mark.parametrize("state", ["state", "~/state"])
-def test_a_state_whose_place_depends_on_where_one_stands_is_refused(state):
-    done = ntier("status", NTIER_STATE=state)
+@pytest.mark.parametrize("name", ["NTIER_STATE", "NTIER_ROOT"])
+@pytest.mark.parametrize("place", [".", "state", "~/state"])
+def test_a_place_that_depends_on_where_one_stands_is_refused(name, place):
+    done = ntier("status", **{name: place})
     assert done.returncode == 2
-    said = f"error: NTIER_STATE: '{state}' is not an absolute path; allowed are those that begin with /\n"
+    said = f"error: {name}: '{place}' is not an absolute path; allowed are those that begin with /\n"
     assert done.stderr == said
 
 

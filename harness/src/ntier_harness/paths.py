@@ -21,14 +21,15 @@ class Paths:
 
     @classmethod
     def find(cls, results: str = "results", target: str = "local") -> Paths:
-        """Raises RequestError for a state whose place depends on where the command is given: set-up, Terraform and
-        Ansible work in other folders."""
+        """Raises RequestError for a checkout or a state whose place depends on where the command is given: set-up,
+        Terraform and Ansible work in other folders."""
         root = Path(os.environ.get("NTIER_ROOT") or Path(__file__).resolve().parents[3])
         state = Path(os.environ.get("NTIER_STATE") or "/var/lib/ntier")
-        if not state.is_absolute():
-            raise RequestError(
-                f"NTIER_STATE: {str(state)!r} is not an absolute path; allowed are those that begin with /"
-            )
+        for name, path in (("NTIER_ROOT", root), ("NTIER_STATE", state)):
+            if not path.is_absolute():
+                raise RequestError(
+                    f"{name}: {str(path)!r} is not an absolute path; allowed are those that begin with /"
+                )
         return cls(root, state, root / results, target)
 
     @property

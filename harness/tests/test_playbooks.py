@@ -81,6 +81,19 @@ def test_the_deployment_knows_more_digests_than_set_up(tmp_path):
         play(Runner(), paths, [str(tmp_path / "play.yml")])
 
 
+def test_what_ansible_says_is_for_nobody_else_while_it_says_it(tmp_path):
+    """Also if it is interrupted: there may be a password in it."""
+    paths = Paths(Path(__file__).resolve().parents[2], tmp_path, tmp_path)
+    paths.nodes.parent.mkdir(exist_ok=True)
+    paths.nodes.write_text("[]")
+    paths.logs.mkdir()
+    look = f"stat -c %a {paths.logs}/ansible-play.jsonl"
+    task = f"""ansible.builtin.fail: {{msg: "its mode is {{{{ lookup('pipe', '{look}') }}}}"}}"""
+    (tmp_path / "play.yml").write_text(PLAY.format(task=task))
+    with pytest.raises(WorkError, match="its mode is 600"):
+        play(Runner(), paths, [str(tmp_path / "play.yml")])
+
+
 @pytest.mark.parametrize("name", ["LC_ALL", "ANSIBLE_CONFIG"])
 def test_a_persons_own_locale_and_configuration_do_not_reach_the_deployment(name, tmp_path, monkeypatch):
     """Ansible ends at once in a locale that is not UTF-8; a person's configuration may name other plug-ins and keys."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -61,6 +60,7 @@ def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[
     Raises WorkError with host, task and message of the first failed task."""
     log = paths.logs / f"ansible-{Path(names[0]).stem}.jsonl"
     log.unlink(missing_ok=True)
+    log.touch(mode=0o600)  # from the beginning, and also if the play is interrupted: what fails may print a password
     # what comes later wins: the deployment knows the digests of a system's own roles, set-up does not
     files = [f for f in (paths.install_digests, paths.deployment, paths.secrets, paths.machine) if f.exists()]
     argv = [
@@ -76,7 +76,6 @@ def play(runner: Runner, paths: Paths, names: Sequence[str], on_task: Callable[[
     env["ANSIBLE_ROLES_PATH"] = ":".join(str(folder) for folder in (roles, shared) if folder)
     reader = Events(on_task, on_failure)
     code = runner.lines(argv, reader.line, log=log, cwd=paths.root / "ansible", env=env)
-    os.chmod(log, 0o600)
     if code:
         reason = reader.failure or reader.last or f"ansible-playbook ended with {code}"
         raise WorkError(f"{Path(names[0]).stem}: {reason}; its log: {log}")

@@ -153,11 +153,12 @@ def survey(runner: Runner, paths: Paths, name: str, access: Access, owner: str, 
 def _refusal(done: Done, access: Access) -> str:
     """Why SSH or sudo did not let us in, and what mends it."""
     said = done.err + done.out
+    known = access.host if access.port == 22 else f"'[{access.host}]:{access.port}'"  # as known_hosts has it
     scan = f"ssh-keyscan {f'-p {access.port} ' if access.port != 22 else ''}{access.host}"
     if "IDENTIFICATION HAS CHANGED" in said:
         return (
             f"its host key is not the one in {access.known_hosts}: somebody is in between, or the machine was "
-            f"installed anew; if you know it was: ssh-keygen -R {access.host} -f {access.known_hosts}"
+            f"installed anew; if you know it was: ssh-keygen -R {known} -f {access.known_hosts}"
         )
     if "Host key verification failed" in said or "host key is known" in said:
         return (
@@ -170,6 +171,8 @@ def _refusal(done: Done, access: Access) -> str:
         return f"does not let {access.user} in with {key}; put its public key into {keys} there"
     if "sudo" in said:
         return f"{access.user} may not use sudo without a password ({done.problem}); log in as root, or allow it there"
+    if "Could not resolve hostname" in said:
+        return f"cannot be reached: {done.problem}; give its name or address: names of ~/.ssh/config are not known"
     return f"cannot be reached: {done.problem}"
 
 

@@ -3,6 +3,7 @@ record."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from ntier_analysis.contracts.nodes import Node
 from ntier_harness import campaign, campaign_ledger, campaign_spec, ledger, node_commands, sweep
-from ntier_harness.errors import BudgetReached, Interrupted, RequestError
+from ntier_harness.errors import BudgetReached, Interrupted, RequestError, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
 from ntier_harness.plan_view import plan_data, plan_text
@@ -147,6 +148,51 @@ def test_at_the_last_moment_whatever_it_does_the_machines_go(rented, spec) -> No
         sweep.run(lab, spec())
     assert not lab.target.ledger.open()
     assert not rented().target.instances()
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["a sweep fails", "a campaign goes on"])
+def test_what_fails_at_the_last_moment_does_not_keep_the_machines(rented, spec, told) -> None:
+    lab = rented("5EUR")
+    down = lab.target.down
+
+    def wait_and_give_back(log: Path) -> None:
+        lab.runner.stop.check()  # as at each look at Terraform
+        down(log)
+
+    lab.target.down = wait_and_give_back
+    with contextlib.suppress(WorkError), sweep.locked(lab), sweep.paid_for(lab, "x"):
+        lab.target.up(spec(), lab.paths.logs / "terraform.log")
+        lab.target._end()
+        if told:
+            raise WorkError("web1: no answer within 60 s")
+    assert not lab.target.ledger.open()
+
+
+def test_machines_go_before_the_report_which_may_fail(rented, spec, monkeypatch) -> None:
+    lab = rented()
+
+    def fails(_lab: Lab, _spec: Spec) -> str:
+        assert not lab.target.ledger.open()
+        raise WorkError("ntier-analysis report: no space left")
+
+    monkeypatch.setattr(sweep, "finish", fails)
+    with pytest.raises(WorkError, match="no space left"):
+        sweep.run(lab, spec())
+    assert not lab.target.instances()
+
+
+def test_machines_of_an_interrupted_up_are_told(rented, spec) -> None:
+    lab = rented()
+    up = lab.target.up
+
+    def interrupted(asked: Spec, log: Path) -> None:
+        up(asked, log)
+        raise Interrupted("interrupted")
+
+    lab.target.up = interrupted
+    with pytest.raises(Interrupted):
+        node_commands.up(lab, spec(), {})
+    assert any("5 rented machines cost 0.50 EUR per hour until: ntier down" in s for s in lab.screen.said)
 
 
 def test_the_moment_is_before_the_hour_that_the_budget_does_not_pay(rented, spec) -> None:

@@ -12,19 +12,23 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ntier_harness import node_commands
 from ntier_harness.errors import BudgetReached, RequestError, WorkError
+from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
 from ntier_harness.plan_view import price_lines
 from ntier_harness.runner import Runner
-from ntier_harness.targets import calibration, kind, make_target, openstack_account, rented
+from ntier_harness.targets import calibration, clearing, kind, make_target, openstack_account, rented
+from ntier_harness.targets.account import OWNER, Hardware
 from ntier_harness.targets.calibration import unequal
 from ntier_harness.targets.hcloud_account import HcloudAccount
 from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.openstack_account import OpenstackAccount
 from ntier_harness.targets.paying import DOWN_S, Paying, last_moment
 from ntier_harness.targets.rental import Ledger, MachineType, Offer, hours, parse_budget, priced, read_offer
-from ntier_harness.targets.terraform import Failed
+from ntier_harness.targets.terraform import Failed, Terraform
 
+from .conftest import QuietScreen
 from .fake_cloud import FakeCloud, Fault
 from .fake_hcloud import ADDRESS_PRICE, TYPES, FakeHcloud
 from .fake_openstack import PASSWORD, FakeOpenstack
@@ -326,6 +330,105 @@ def test_an_account_that_stays_broken_is_an_error_without_a_secret(fake: FakeClo
         "hcloud": "hcloud: GET /servers: 500 something went wrong (server_error)",
         "openstack": "openstack: GET compute/servers/detail: 500 Unexpected API Error.",
     }[fake.target]  # fmt: skip
+
+
+def test_of_another_owner_at_work_nothing_is_removed_however_late(fake, tmp_path, monkeypatch, capsys) -> None:
+    """A campaign may take days, and a machine that nobody speaks to shuts down."""
+    monkeypatch.setattr(clearing, "SETTLE_S", 0.0)
+    number = fake.populate("theirs", 2)
+    there = fake.count()
+
+    def remove() -> None:
+        runner, paths = Runner(), Paths(ROOT, tmp_path, tmp_path / "results", fake.target)
+        lab = Lab(runner, paths, make_target(fake.target, runner, paths, None), QuietScreen())
+        assert node_commands.leftovers(lab, remove=True, owner=None, as_json=False) == 0
+
+    remove()
+    assert capsys.readouterr().out.count("of theirs, not ours, past its time, but its owner's machines run") == number
+    assert fake.count() == there
+    for machine in fake.resources["servers"].values():
+        fake.switch_off(machine)
+    remove()
+    assert fake.count() == {}
+
+
+def test_a_snapshot_and_a_machine_type_say_for_which_processor_they_are(hetzner: FakeHcloud) -> None:
+    hetzner.populate("ours", 1)
+    ours = account(hetzner)
+    machine = ours.find("ours")[0]
+    ours.shut_down(machine, at_once=True)
+    ours.take_snapshot(machine, "web", {OWNER: "ours"})
+    assert [s.architecture for s in ours.snapshots("ours")] == ["x86"]
+    assert ours.hardware()["ccx13"] == Hardware(80.0, "x86")
+
+
+def test_a_token_that_no_header_takes_is_not_shown(hetzner, tmp_path, monkeypatch) -> None:
+    """As from a file with Windows' ends of lines; Python's error about it has the whole header."""
+    monkeypatch.setenv("HCLOUD_TOKEN", "secret" * 10 + "\r")
+    waits: list[float] = []
+    with pytest.raises(WorkError, match="hcloud: GET /servers: HCLOUD_TOKEN has a sign in it") as error:
+        account(hetzner, waits).find()
+    assert (waits, "secret" in str(error.value)) == ([], False)
+    with pytest.raises(RequestError, match="hcloud: HCLOUD_TOKEN has a blank, a line's end or another sign") as wrong:
+        renting(tmp_path).require_privileges()
+    assert "secret" not in str(wrong.value)
+
+
+def renting(folder: Path, file: Path | None = None) -> rented.Rented:
+    return make_target("hcloud", Runner(), Paths(ROOT, folder, folder / "results", "hcloud"), None, file and str(file))
+
+
+@pytest.mark.parametrize(
+    ("given", "networks"),
+    [
+        ("203.0.113.0/24, 198.51.100.7", ["203.0.113.0/24", "198.51.100.7/32"]),
+        ("203.0.113.5/24", "NTIER_CONTROLLER: '203.0.113.5/24' is no IPv4 network (203.0.113.5/24 has host bits set)"),
+        ("pc1.example.net", "NTIER_CONTROLLER: 'pc1.example.net' is no IPv4 network"),
+        ("203.0.113.0/24,", "NTIER_CONTROLLER: '' is no IPv4 network"),
+        ("2001:db8::/32", "NTIER_CONTROLLER: '2001:db8::/32' is no IPv4 network"),
+    ],
+)
+def test_who_may_log_in_is_a_list_of_networks_before_anything_is_rented(tmp_path, monkeypatch, given, networks) -> None:
+    monkeypatch.setenv("NTIER_CONTROLLER", given)
+    monkeypatch.setenv("HCLOUD_TOKEN", "x")
+    target = renting(tmp_path)
+    if isinstance(networks, list):
+        target.require_privileges()
+        assert target.controllers() == networks
+        return
+    with pytest.raises(RequestError) as error:
+        target.require_privileges()
+    assert str(error.value).startswith(networks)
+
+
+@pytest.mark.parametrize("name", ["poll_intervall", "labels", "prefix"])
+def test_an_offer_sets_only_what_is_the_providers(tmp_path: Path, spec, name: str) -> None:
+    """Without our labels, `down` would find nothing; of a variable that it does not have Terraform only warns."""
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(json.loads(OFFER.read_text()) | {"options": {name: "x"}}))
+    with pytest.raises(
+        RequestError, match=rf"machines: .*mine.json: options: '{name}' is unknown.*; allowed are network"
+    ):
+        renting(tmp_path, file).check(spec(target="hcloud", topo="1/1/1/1P"))
+
+
+def test_another_workspace_of_terraform_is_not_taken(tmp_path: Path, monkeypatch) -> None:
+    """Its state would be another file, in which nothing is to be destroyed."""
+    (tmp_path / "terraform/targets/hosts").mkdir(parents=True)
+    (tmp_path / "terraform/targets/hosts/main.tf").write_text(
+        'terraform {\n backend "local" {}\n}\nresource "terraform_data" "one" {}\noutput "nodes" {\n value = []\n}\n'
+    )
+    monkeypatch.setenv("TF_WORKSPACE", "mine")
+    monkeypatch.setenv("TF_CLI_ARGS_apply", "-destroy")
+    paths = Paths(tmp_path, tmp_path / "state", tmp_path, "hosts")
+    paths.place.mkdir(parents=True)
+    terraform, log = Terraform(Runner(), paths), tmp_path / "log"
+    if not Runner().has(terraform.program):
+        pytest.skip("Terraform is not installed")
+    terraform.apply({}, log)
+    assert '"terraform_data"' in terraform._state.read_text()
+    terraform.destroy(log)
+    assert '"terraform_data"' not in terraform._state.read_text()
 
 
 @pytest.mark.parametrize(

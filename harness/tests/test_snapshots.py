@@ -7,12 +7,13 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from ntier_harness import images, node_commands
 from ntier_harness.errors import BudgetReached, RequestError, WorkError
 from ntier_harness.targets import imaging, make_target
-from ntier_harness.targets.account import NODE, OWNER, Snapshot, Thing
+from ntier_harness.targets.account import NODE, OWNER, Hardware, Snapshot, Thing
 from ntier_harness.targets.snapshots import DIGEST, ROLE, Part, fitting, outdated, told
 
 from .fake_cloud import Fault
@@ -244,18 +245,40 @@ def test_snapshots_are_noted_until_the_last_of_ours_is_gone(lab) -> None:
     assert not target.snapshots_kept.exists()
 
 
+def test_a_snapshot_for_other_machines_is_not_the_one_that_was_asked_for(lab) -> None:
+    """The request fails, and one of the same installation is there, which fits no machine of this type."""
+    machine, target, keeper = lab(), imaging.Imaging(), Keeper()
+    target.name, target.keeps_snapshots, target.owner_label, target.account = "hcloud", True, "us", keeper
+    target.runner, target.paths = machine.runner, replace(machine.paths, target="hcloud")
+    target.paths.place.mkdir(parents=True)
+    part = Part("web", "web", "a")
+    target.take_snapshot(part, "of larger machines")
+    take, tries = keeper.take_snapshot, []
+
+    def refused_once(*args: Any) -> None:
+        tries.append(args)
+        if len(tries) == 1:
+            raise WorkError("500")
+        take(*args)
+
+    keeper.take_snapshot = refused_once
+    target.take_snapshot(part, "of small ones")
+    assert [s.name for s in keeper.kept] == ["Ntier web: of larger machines", "Ntier web: of small ones"]
+
+
 # ---- values
 
 
 def snapshot(digest: str = "a", role: str = "web", status: str = "available", price: float | None = 0.02) -> Snapshot:
-    return Snapshot(f"{role}{digest}", role, {ROLE: role, DIGEST: digest}, status, 80.0, price_per_month=price)
+    return Snapshot(f"{role}{digest}", role, {ROLE: role, DIGEST: digest}, status, 80.0, None, price, "x86")
 
 
 def test_only_a_snapshot_of_just_this_installation_fits() -> None:
     part = Part("web", "web", "a")
     there = [snapshot("b"), snapshot("a", "app"), snapshot("a", status="creating"), snapshot("a")]
-    assert fitting(part, there, 80.0) is there[3]
-    assert fitting(part, there, 40.0) is None
+    assert fitting(part, there, Hardware(80.0, "x86")) is there[3]
+    assert fitting(part, there, Hardware(40.0, "x86")) is None
+    assert fitting(part, there, Hardware(80.0, "arm")) is None
     assert fitting(part, there, None) is None  # a type that the provider does not list
     assert outdated([part], there) == [there[0]]
     assert outdated([part], [snapshot("a", status="unavailable")]) != []

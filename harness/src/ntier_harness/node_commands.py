@@ -28,11 +28,14 @@ def up(lab: Lab, spec: Spec, options: dict[str, Any]) -> None:
     with sweep.locked(lab):
         sweep.tidy(lab, lab.paths.raw)
         began = lab.runner.monotonic()
-        lab.target.up(spec, lab.paths.logs / "terraform.log")
-        lab.forget_nodes()
-        sweep.note(lab, options)
-        for said in [*lab.target.remarks(), lab.target.still_rented()]:
-            if said:
+        try:
+            lab.target.up(spec, lab.paths.logs / "terraform.log")
+            lab.forget_nodes()
+            sweep.note(lab, options)
+            for said in lab.target.remarks():
+                lab.screen.warn(said)
+        finally:  # also of machines that an interruption left
+            if said := lab.target.still_rented():
                 lab.screen.warn(said)
         nodes = [n.model_dump() for n in lab.nodes.all]
         lab.screen.close()
@@ -109,14 +112,15 @@ def down(lab: Lab) -> None:
 
 def leftovers(lab: Lab, *, remove: bool, owner: str | None, as_json: bool) -> int:
     """What the account holds with a label of this project. `remove`: what is nobody's any more, that is our own that no
-    deployment uses, and whatever is past its time; with `owner` also all of that owner's, snapshots included. Those are
-    listed apart, since they are kept on purpose. Returns 0 if nothing of that is left, else 1."""
+    deployment uses, and whatever is past its time and has no machine of its owner running; with `owner` also all of
+    that owner's, snapshots included. Those are listed apart, since they are kept on purpose. Returns 0 if nothing of
+    that is left, else 1."""
     if not lab.target.rents:
         raise RequestError(f"target: {lab.target.name} rents no machines; give --target {able('rents')}")
     lab.target.require_privileges()
     with sweep.locked(lab):
         things = lab.target.leftovers()
-        stray = [f for f in things if f["owner"] == owner or (not f["in_use"] and (f["ours"] or f["expired"]))]
+        stray = [f for f in things if f["owner"] == owner or (not f["in_use"] and (f["ours"] or is_abandoned(f)))]
         if remove and stray:
             lab.target.remove_leftovers(stray)
         kept = lab.target.all_snapshots()
@@ -130,12 +134,17 @@ def leftovers(lab: Lab, *, remove: bool, owner: str | None, as_json: bool) -> in
         whose = "ours" if f["ours"] else f"of {f['owner']}"
         state = "in use" if f["in_use"] else "not ours" if f not in stray else "removed" if remove else "left over"
         late = ", past its time" if f["expired"] else ""
+        late += ", but its owner's machines run" if f["expired"] and f["running"] and f not in stray else ""
         click.echo(f"{f['kind']:<8} {f['name']:<40} {f['detail']:<16} {whose}, {state}{late}; for {f['work'] or '-'}")
     for s in [] if as_json else kept_data:
         click.echo(snapshot_line(s, lab.target.offer.currency))
     if not as_json and not things and not kept:
         click.echo("the account holds nothing with a label of this project")
     return int(bool(stray) and not remove)
+
+
+def is_abandoned(found: dict[str, Any]) -> bool:
+    return found["expired"] and not found["running"]
 
 
 def snapshot_line(s: dict[str, Any], currency: str) -> str:

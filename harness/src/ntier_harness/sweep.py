@@ -175,11 +175,14 @@ def paid_for(lab: Lab, work: str) -> Iterator[None]:
     except Interrupted:
         if not lab.target.over():
             raise
-        with lab.runner.stop.deferred():
-            return_machines(lab)
+        return_machines(lab)
         raise BudgetReached("budget: it is used up; the machines were given back") from None
     except BudgetReached:
         return_machines(lab)
+        raise
+    except Exception:  # what failed at the moment when the budget ended
+        if lab.target.over():
+            return_machines(lab)
         raise
     else:
         return_machines(lab)
@@ -191,7 +194,9 @@ def paid_for(lab: Lab, work: str) -> Iterator[None]:
 def return_machines(lab: Lab) -> None:
     if lab.target.give_back():
         lab.screen.say("giving the machines back")
-        lab.target.down(lab.paths.logs / "terraform.log")
+        # a budget that is used up has asked everything to stop, but not this
+        with lab.runner.stop.deferred() if lab.target.over() else contextlib.nullcontext():
+            lab.target.down(lab.paths.logs / "terraform.log")
         lab.forget_nodes()
         lab.screen.say("the provider says that nothing is left of them")
 
@@ -229,6 +234,8 @@ def carry_out(
             lab.screen.close()
             if lab.paths.nodes.exists():  # they may have been given back
                 lab.nodes.disconnect()
+    if not brief:  # a report needs no machines, and if it fails they would stay; a campaign goes on with them
+        return_machines(lab)
     said = finish(lab, spec)
     return conclude(lab, spec, sweep_dir, schedule.trials(), said.splitlines()[0] if brief and said else said)
 

@@ -71,10 +71,20 @@ class Snapshot:
     disk_gb: float
     size_gb: float | None = None
     price_per_month: float | None = None
+    architecture: str = ""
+    """Of the machine's processor; a machine of another one does not start from it."""
 
     @property
     def owner(self) -> str:
         return self.labels.get(OWNER, "")
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What a machine type must have in common with a snapshot."""
+
+    disk_gb: float
+    architecture: str = ""
 
 
 class KeepsSnapshots(Account, Protocol):
@@ -92,5 +102,5 @@ class KeepsSnapshots(Account, Protocol):
     def remove_snapshots(self, snapshots: list[Snapshot]) -> None:
         """What is gone already is no error."""
 
-    def disks_gb(self) -> dict[str, float]:
-        """Machine type -> size of its disk."""
+    def hardware(self) -> dict[str, Hardware]:
+        """Of each machine type."""

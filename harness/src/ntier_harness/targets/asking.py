@@ -14,6 +14,11 @@ TRIES, FIRST_WAIT_S = 7, 0.5  # 0.5 + 1 + 2 + ... = 31 s in all
 BUSY = (409, 422, 423, 429)  # changed meanwhile, still in use, locked, too many requests
 
 
+def is_token(text: str) -> bool:
+    """Whether it can be in a request's header; Python would say the whole text of one that cannot."""
+    return all("!" <= sign <= "~" for sign in text)
+
+
 @dataclass(frozen=True)
 class Answer:
     """`status`: of HTTP; 0: there was no answer. `said`: what went wrong."""

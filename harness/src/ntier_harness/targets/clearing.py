@@ -106,8 +106,11 @@ class Clearing:
         return left or self.account.find(self.owner_label)
 
     def leftovers(self) -> list[dict[str, Any]]:
-        """Everything with a label of this project in the account: {thing, owner, work, ours, in_use, expired}."""
-        now, ours = self.runner.now(), self.owner_label
+        """Everything with a label of this project in the account: {thing, owner, work, ours, in_use, running, expired}.
+        `running`: a machine of its owner runs. One that nobody speaks to shuts down within the hour (`SILENT_S`), so
+        somebody may still be at work there, however late."""
+        now, ours, things = self.runner.now(), self.owner_label, self.account.find()
+        running = {t.owner for t in things if t.kind == "machine" and t.status not in OFF}
         return [
             {
                 "kind": t.kind,
@@ -118,9 +121,10 @@ class Clearing:
                 "work": t.labels.get(WORK, ""),
                 "ours": t.owner == ours,
                 "in_use": t.owner == ours and self.paths.nodes.exists(),
+                "running": t.owner in running,
                 "expired": t.expires_s is not None and t.expires_s < now,
             }
-            for t in self.account.find()
+            for t in things
         ]
 
     def remove_leftovers(self, leftovers: list[dict[str, Any]]) -> None:

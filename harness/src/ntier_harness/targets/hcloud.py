@@ -13,6 +13,7 @@ class Hcloud(Rented):
     secrets = ("HCLOUD_TOKEN",)
     named_by = secrets
     keeps_snapshots = True
+    options = ("network", "poll_interval")
     machine_address = 'hcloud_server.node["{name}"]'
     permanent = re.compile(
         r"\((resource_limit_exceeded|forbidden|unauthorized|token_readonly|invalid_input|invalid_server_type)\b"

@@ -10,8 +10,8 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
-from ntier_harness.targets.account import OWNER, Snapshot, Thing
-from ntier_harness.targets.asking import Answer, HttpAccount
+from ntier_harness.targets.account import OWNER, Hardware, Snapshot, Thing
+from ntier_harness.targets.asking import Answer, HttpAccount, is_token
 
 ENDPOINT = "https://api.hetzner.cloud/v1"
 KINDS = {
@@ -68,8 +68,8 @@ class HcloudAccount(HttpAccount):
         for snapshot in snapshots:
             self.ask("DELETE", f"/images/{snapshot.id}", gone_is_fine=True)
 
-    def disks_gb(self) -> dict[str, float]:
-        return {type_["name"]: float(type_["disk"]) for type_ in self._list("server_types")}
+    def hardware(self) -> dict[str, Hardware]:
+        return {t["name"]: Hardware(float(t["disk"]), t["architecture"]) for t in self._list("server_types")}
 
     def _snapshot_price(self) -> float:
         """Of a GB and month, with VAT."""
@@ -94,7 +94,10 @@ class HcloudAccount(HttpAccount):
 
     def once(self, method: str, path: str, body: dict[str, Any] | None) -> Answer:
         endpoint = os.environ.get("HCLOUD_ENDPOINT") or ENDPOINT
-        headers = {"Authorization": f"Bearer {os.environ.get('HCLOUD_TOKEN', '')}", "Content-Type": "application/json"}
+        token = os.environ.get("HCLOUD_TOKEN", "")
+        if not is_token(token):
+            return Answer(401, said="HCLOUD_TOKEN has a sign in it that no token has")
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(  # noqa: S310 (the endpoint is the provider's, or the person's own)
             endpoint + path, method=method, data=data, headers=headers
@@ -130,4 +133,5 @@ def _snapshot(r: dict[str, Any], gb_month: float) -> Snapshot:
     size = r.get("image_size")
     price = None if size is None else round(size * gb_month, 4)
     name = r.get("description") or f"snapshot {r['id']}"
-    return Snapshot(str(r["id"]), name, r.get("labels") or {}, r["status"], float(r["disk_size"]), size, price)
+    labels, disk_gb = r.get("labels") or {}, float(r["disk_size"])
+    return Snapshot(str(r["id"]), name, labels, r["status"], disk_gb, size, price, r["architecture"])

@@ -209,7 +209,7 @@ class Hosts(Free):
         owners = self.runner.parallel(lambda n: connected.call(n, WHOSE).out.strip(), nodes)
         others = {n.name: owner for n, owner in zip(nodes, owners, strict=True) if owner not in ("", self.owner)}
         self._left += [
-            f"{n.name} ({n.address}) belongs to another deployment by now ({others[n.name]}), so nothing is undone there"
+            f"{n.name} ({n.address}) belongs to another deployment by now ({others[n.name]}): nothing is undone there"
             for n in nodes
             if n.name in others
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import cast
 
@@ -102,9 +102,9 @@ class Imaging:
 
     def usable(self, wanted: list[Part], spec: Spec, there: list[Snapshot]) -> dict[Part, Snapshot]:
         """Those that a machine of a part can be made from."""
-        disks = self._keeper.disks_gb() if there else {}
+        hardware = self._keeper.hardware() if there else {}
         types = {p: CLIENT if p.tier == CLIENT else spec.node_type(p.tier) for p in wanted}
-        found = {p: snapshots.fitting(p, there, disks.get(self.offer.of(types[p]).type)) for p in wanted}
+        found = {p: snapshots.fitting(p, there, hardware.get(self.offer.of(types[p]).type)) for p in wanted}
         return {part: snapshot for part, snapshot in found.items() if snapshot}
 
     # ---- making them
@@ -132,22 +132,27 @@ class Imaging:
                 raise WorkError(f"{self.name}: {part.node} does not shut down within {2 * OFF_S:g} s")
         labels = {OWNER: self.owner_label, snapshots.ROLE: part.role, snapshots.DIGEST: part.digest}
         self._note_snapshots()
+        before = {s.id for s in self._of(part)}  # those that fit no machine of this type
         for number in range(1, TRIES + 1):
             try:
                 self._keeper.take_snapshot(machine, f"Ntier {part.role}: {versions}"[:200], labels)
                 break
             except WorkError:
-                if snapshots.of(part, self.own_snapshots()):  # only the answer was lost
+                if self._of(part, before):  # only the answer was lost
                     break
                 if number == TRIES:
                     raise
                 self.runner.sleep(EVERY_S)
-        self.await_snapshot(part)
+        self.await_snapshot(part, before)
 
-    def await_snapshot(self, part: Part) -> None:
+    def _of(self, part: Part, before: Collection[str] = ()) -> list[Snapshot]:
+        """Ours of just this installation, without those that were there `before`."""
+        return [s for s in snapshots.of(part, self.own_snapshots()) if s.id not in before]
+
+    def await_snapshot(self, part: Part, before: Collection[str] = ()) -> None:
         """Waits until it can be used. Raises WorkError if it cannot be; what failed is removed."""
-        self._comes(lambda: all(s.status != "creating" for s in snapshots.of(part, self.own_snapshots())), SNAPSHOT_S)
-        made = snapshots.of(part, self.own_snapshots())
+        self._comes(lambda: all(s.status != "creating" for s in self._of(part, before)), SNAPSHOT_S)
+        made = self._of(part, before)
         if not any(s.status == "available" for s in made):
             self._keeper.remove_snapshots([s for s in made if s.status != "creating"])
             said = made[0].status if made else "not there"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import ipaddress
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.nodes import Node
 
 from ntier_harness import durable
-from ntier_harness.errors import Interrupted, WorkError
+from ntier_harness.errors import Interrupted, RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.runner import Runner
 from ntier_harness.spec import Spec
@@ -34,6 +35,16 @@ machines with other user data would be made anew."""
 ALIVE = "systemctl restart ntier-expiry.timer 2>/dev/null; true"
 BOOTED = """if command -v cloud-init >/dev/null; then cloud-init status --wait >/dev/null 2>&1; fi
 echo "from=${SSH_CONNECTION%% *}" """
+
+
+def _network(text: str) -> str:
+    """An IPv4 network as the providers take it; an address is one of its own. The machines have IPv4 only."""
+    try:
+        return str(ipaddress.IPv4Network(text))
+    except ValueError as error:
+        raise RequestError(
+            f"NTIER_CONTROLLER: {text!r} is no IPv4 network ({error}); allowed are such as 203.0.113.0/24, with commas"
+        ) from None
 
 
 class Reaching:
@@ -92,9 +103,11 @@ class Reaching:
 
     def controllers(self) -> list[str]:
         """Networks that SSH is let in from: NTIER_CONTROLLER, or the address that the machines saw us come from; at
-        first, any."""
+        first, any. Raises RequestError for what is no network."""
         given = os.environ.get("NTIER_CONTROLLER")
-        return [c.strip() for c in given.split(",")] if given else self.read("controller.json", [ANYWHERE])
+        return (
+            [_network(text.strip()) for text in given.split(",")] if given else self.read("controller.json", [ANYWHERE])
+        )
 
     def boot(self, hosts: dict[str, Host]) -> dict[str, str | None]:
         """Waits until every machine's first boot is done, BOOT_S at most. Node -> our address as it sees it; None: it

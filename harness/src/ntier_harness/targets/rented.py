@@ -14,7 +14,7 @@ from ntier_analysis.contracts.nodes import Node
 from ntier_analysis.wording import counted
 
 from ntier_harness import durable, systems
-from ntier_harness.errors import RequestError, WorkError
+from ntier_harness.errors import RequestError, WorkError, unknown
 from ntier_harness.paths import Paths
 from ntier_harness.plan import INSTALL_S, order, sweep_duration_s
 from ntier_harness.runner import Runner
@@ -22,6 +22,7 @@ from ntier_harness.spec import Spec
 from ntier_harness.ssh import Nodes, check_place
 from ntier_harness.targets import calibration, clearing, reaching
 from ntier_harness.targets.account import EXPIRES, NODE, OWNER, WORK
+from ntier_harness.targets.asking import is_token
 from ntier_harness.targets.clearing import Clearing
 from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.imaging import Imaging
@@ -55,6 +56,9 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
     """What the provider says when trying again is of no use."""
     no_capacity: re.Pattern[str]
     """Its answer if no machine is available in a location."""
+    options: tuple[str, ...] = ("network",)
+    """Variables of its Terraform root that an offer may set. Others are ours: without our labels, what is made would
+    not be found again."""
 
     def __init__(self, runner: Runner, paths: Paths, file: Path | None = None, budget: str | None = None) -> None:
         super().__init__(runner, paths, None)
@@ -72,6 +76,11 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
 
     def require_privileges(self) -> None:
         super().require_privileges()
+        self.controllers()
+        if spoilt := next((name for name in self.secrets if not is_token(os.environ.get(name, ""))), ""):
+            raise RequestError(
+                f"{self.name}: {spoilt} has a blank, a line's end or another sign in it that no token has; set it anew"
+            )
         if missing := self.missing():
             raise RequestError(
                 f"{self.name}: {missing[0]} is not in the environment; docs/targets.md says how to get it"
@@ -88,6 +97,9 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
             raise RequestError(
                 f"target: system {spec.system.name} runs already (deploy: none); a rented machine has nothing on it"
             )
+        for name in self.offer.options:
+            if name not in self.options:
+                raise unknown(f"machines: {self.offer_file}: options", name, self.options)
         super().check(spec)
         if long := next((name for name, _, _ in wanted_nodes(spec) if len(name) > NODE_NAME_MOST), ""):
             raise RequestError(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ntier_harness.errors import RequestError
 from ntier_harness.spec import CLIENT, Spec
-from ntier_harness.targets.account import Snapshot
+from ntier_harness.targets.account import Hardware, Snapshot
 from ntier_harness.targets.rental import Offer, money
 
 ROLE, DIGEST = "ntier-role", "ntier-digest"
@@ -56,11 +56,11 @@ def of(part: Part, snapshots: Iterable[Snapshot]) -> list[Snapshot]:
     return [s for s in snapshots if (s.labels.get(ROLE), s.labels.get(DIGEST)) == (part.role, part.digest)]
 
 
-def fitting(part: Part, snapshots: Iterable[Snapshot], disk_gb: float | None) -> Snapshot | None:
-    """One that a machine with such a disk can be made from; None: there is none, or the size of the disk is not
-    known."""
+def fitting(part: Part, snapshots: Iterable[Snapshot], hardware: Hardware | None) -> Snapshot | None:
+    """One that a machine with such hardware can be made from; None: there is none, or the hardware is not known."""
     ready = [s for s in of(part, snapshots) if s.status == "available"]
-    return next((s for s in ready if disk_gb is not None and s.disk_gb <= disk_gb), None)
+    alike = (s for s in ready if hardware and s.architecture == hardware.architecture)
+    return next((s for s in alike if s.disk_gb <= hardware.disk_gb), None)
 
 
 def outdated(wanted: Iterable[Part], snapshots: Iterable[Snapshot]) -> list[Snapshot]:

@@ -98,11 +98,19 @@ class Terraform:
 
     @property
     def env(self) -> dict[str, str]:
-        return {
-            "TF_IN_AUTOMATION": "1",
-            "TF_DATA_DIR": str(self.paths.place / "terraform"),
-            "NTIER_STATE": str(self.paths.state),
-        } | ({"TF_LOG": "", "TF_LOG_CORE": "", "TF_LOG_PROVIDER": ""} if self.private else {})
+        """What a person has set for other roots does not hold for this one: in another workspace the state would be
+        another file, and `destroy` would find nothing."""
+        arguments = dict.fromkeys(("TF_CLI_ARGS", *(f"TF_CLI_ARGS_{c}" for c in ("apply", "destroy", "output"))), "")
+        return (
+            arguments
+            | {
+                "TF_WORKSPACE": "",
+                "TF_IN_AUTOMATION": "1",
+                "TF_DATA_DIR": str(self.paths.place / "terraform"),
+                "NTIER_STATE": str(self.paths.state),
+            }
+            | ({"TF_LOG": "", "TF_LOG_CORE": "", "TF_LOG_PROVIDER": ""} if self.private else {})
+        )
 
     @property
     def _state(self) -> Path:

@@ -12,13 +12,14 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ntier_analysis.contracts.nodes import Node
 from ntier_harness import node_commands
 from ntier_harness.errors import BudgetReached, RequestError, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
 from ntier_harness.plan_view import price_lines
 from ntier_harness.runner import Runner
-from ntier_harness.targets import calibration, clearing, kind, make_target, openstack_account, rented
+from ntier_harness.targets import asking, calibration, clearing, kind, make_target, openstack_account, rented
 from ntier_harness.targets.account import OWNER, Hardware
 from ntier_harness.targets.calibration import unequal
 from ntier_harness.targets.hcloud_account import HcloudAccount
@@ -221,12 +222,30 @@ def test_the_prices_of_the_location_that_is_tried_count(tmp_path, spec, monkeypa
     assert "says 0.0829" in ccx13
 
 
+def test_what_comes_beside_machines_that_are_up_has_the_prices_of_today(tmp_path, spec, monkeypatch) -> None:
+    """Another process goes on, perhaps months after the date of the file."""
+    target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud"), None, "5EUR")
+    target.paths.place.mkdir()
+    account = SimpleNamespace(prices=lambda _: {"ccx13": 0.2}, lacks=lambda _: [])
+    monkeypatch.setattr(type(target), "account", account)
+    target.ledger.rent({"web1": SMALL}, "x", Runner().now())
+    target._check_terms(spec(target="hcloud"))
+    assert (target.offer.of("normal").price_per_hour, target.ledger.open()[0].price_per_hour) == (0.2, 0.5)
+
+
+def test_where_nobody_keeps_the_budget_any_more_it_is_said(tmp_path: Path) -> None:
+    payer = Payer(tmp_path, "2EUR")
+    payer.ledger.rent({"web1": SMALL, "db1": SMALL}, "x", payer.runner.now())
+    said = "2 rented machines cost 1.00 EUR per hour, also beyond the budget of 2.00 EUR until: ntier down"
+    assert payer.still_rented() == f"{said} --target hcloud"
+
+
 def test_machines_go_with_the_work_that_they_were_rented_for(tmp_path: Path) -> None:
     payer = Payer(tmp_path, None)
     assert not payer.give_back()
     payer.ledger.rent({"db1": SMALL}, "", 0)
     assert not payer.give_back()
-    assert payer.still_rented() == "1 rented machines cost 0.50 EUR per hour until: ntier down --target hcloud"
+    assert payer.still_rented() == "1 rented machine costs 0.50 EUR per hour until: ntier down --target hcloud"
     payer.ledger.rent({"db2": SMALL}, "mine", 0)
     assert payer.give_back()
 
@@ -247,7 +266,7 @@ def test_where_there_are_no_prices_a_budget_is_refused_and_none_is_told(tmp_path
     payer = Payer(tmp_path, None)
     payer.set_terms(file, None)
     payer.ledger.rent({"db1": payer.offer.of("normal")}, "", 0)
-    assert payer.still_rented() == "1 rented machines stay until: ntier down --target hcloud"
+    assert payer.still_rented() == "1 rented machine stays until: ntier down --target hcloud"
     price = payer.price(spec(target="openstack", phases="smoke"), 3000)
     assert price_lines(price)[0].startswith("price     not known: 4 m1.medium, 1 m1.large; most clouds of universities")
     with pytest.raises(RequestError, match=r"budget: .*machines.json has no prices, so a budget would never be"):
@@ -320,6 +339,36 @@ def test_an_account_waits_while_the_provider_is_busy_or_broken(fake: FakeCloud, 
     ours.remove(ours.find())
     assert fake.count() == {}
     assert waits == [0.5, 1, 0.5, 1, 2]
+
+
+def test_a_machine_that_cannot_be_deleted_does_not_keep_the_others(fake: FakeCloud) -> None:
+    """As one of which a snapshot is being made; each costs by the hour."""
+    fake.populate("ours", 3)
+    ours = account(fake)
+    fake.faults = [Fault("error", "DELETE", times=asking.TRIES)]
+    with pytest.raises(WorkError, match=r"DELETE .*servers/"):
+        ours.remove(ours.find("ours"))
+    assert fake.count()["servers"] == 1
+    ours.remove(ours.find("ours"))
+    assert fake.count() == {}
+
+
+def test_a_provider_that_does_not_answer_says_nothing_of_machines(tmp_path, monkeypatch, capsys) -> None:
+    """They were called missing."""
+    monkeypatch.setenv("HCLOUD_TOKEN", "x")
+    monkeypatch.setenv("HCLOUD_ENDPOINT", "http://127.0.0.1:1/v1")
+    monkeypatch.setattr(asking, "FIRST_WAIT_S", 0.0)
+    runner, paths = Runner(), Paths(ROOT, tmp_path, tmp_path / "results", "hcloud")
+    paths.place.mkdir()
+    node = Node(name="web1", tier="web", index=1, role="web", address="10.98.1.1", node_type="normal")
+    paths.nodes.write_text(json.dumps([node.model_dump()]))
+    lab = Lab(runner, paths, make_target("hcloud", runner, paths, None), QuietScreen())
+    node_commands.status(lab, as_json=False)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].split()[:3] == ["web1", "10.98.1.1", "unknown"]
+    assert said[1].startswith("whether they are there is not known: hcloud: GET /servers: ")
+    node_commands.status(lab, as_json=True)
+    assert "GET /servers" in json.loads(capsys.readouterr().out)["unanswered"]
 
 
 def test_an_account_that_stays_broken_is_an_error_without_a_secret(fake: FakeCloud) -> None:

@@ -162,10 +162,11 @@ def status(lab: Lab, *, as_json: bool) -> None:
         nodes = [n.model_dump() for n in lab.nodes.all]
     except WorkError:
         nodes = []
+    unanswered = None
     try:
         instances = lab.target.instances()
-    except WorkError:
-        instances = {}
+    except WorkError as error:
+        instances, unanswered = {}, str(error)
     sweeps = {}
     raw = lab.paths.raw
     for directory in sorted(p for p in raw.iterdir() if p.is_dir()) if raw.is_dir() else []:
@@ -176,6 +177,7 @@ def status(lab: Lab, *, as_json: bool) -> None:
     data = {
         "nodes": nodes,
         "instances": instances,
+        "unanswered": unanswered,
         "rented": lab.target.still_rented() or None,
         "deployed": in_force(lab),
         "at_work": at_work(lab),
@@ -187,11 +189,14 @@ def status(lab: Lab, *, as_json: bool) -> None:
         click.echo(json.dumps(data, indent=1))
         return
     for node in nodes:
+        there = "unknown" if unanswered else instances.get(node["name"], "missing")
         whole = counted(node["cores"], "core") if node["cores"] else "no CPU limit"
         cores = counted(node["cpu_cores"], "core") if node["cpu_cores"] else whole
-        click.echo(f"{node['name']:<14} {node['address']:<15} {instances.get(node['name'], 'missing'):<9} {cores}")
+        click.echo(f"{node['name']:<14} {node['address']:<15} {there:<9} {cores}")
     if not nodes:
         click.echo("no nodes are up")
+    if nodes and unanswered:
+        click.echo(f"whether they are there is not known: {unanswered}")
     if data["rented"]:
         click.echo(data["rented"])
     click.echo(

@@ -49,9 +49,16 @@ class HttpAccount:
         raise NotImplementedError
 
     def remove(self, things: list[Thing]) -> None:
+        """One that cannot be deleted keeps those of the next kinds, which it may need, but no other of its own kind."""
         for kind in self.kinds:
+            problems = []
             for thing in (t for t in things if t.kind == kind):
-                self.delete(thing)
+                try:
+                    self.delete(thing)
+                except WorkError as error:
+                    problems.append(error)
+            if problems:
+                raise problems[0]
 
     def prices(self, _location: str) -> dict[str, float]:
         return {}

@@ -7,6 +7,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ntier_analysis.wording import counted
+
 from ntier_harness import plan
 from ntier_harness.errors import BudgetReached, RequestError
 from ntier_harness.paths import Paths
@@ -206,9 +208,10 @@ class Paying:
         there = self.ledger.open()
         if not there:
             return ""
-        per_hour = sum(m.price_per_hour for m in there)
-        go_on = f"cost {money(per_hour, self.offer.currency)} per hour" if per_hour else "stay"
-        return f"{len(there)} rented machines {go_on} until: ntier down --target {self.name}"
+        per_hour, s = sum(m.price_per_hour for m in there), "s" * (len(there) == 1)
+        go_on = f"cost{s} {money(per_hour, self.offer.currency)} per hour" if per_hour else f"stay{s}"
+        unkept = f", also beyond the budget of {money(self.budget, self.offer.currency)}" if self.budget else ""
+        return f"{counted(len(there), 'rented machine')} {go_on}{unkept} until: ntier down --target {self.name}"
 
     def give_back(self) -> bool:
         """They go with the work that they were rented for; those of `ntier up` stay until `ntier down`."""

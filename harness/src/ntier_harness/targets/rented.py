@@ -180,10 +180,7 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         self.make_keys(spec)
         self.check_account()
         self.clear_strays()
-        if not self.ledger.open():
-            self._check_offer()
-            self._take_prices_of_today(self._places()[0])
-            self.check_budget(spec)
+        self._check_terms(spec)
         self.prepare(spec)
         self.choose_images(spec)
         try:
@@ -282,10 +279,15 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         if others := {m.node for m in self.ledger.open()} - set(self.node_types(spec)):
             self.ledger.give_back(self.runner.now(), others)
 
-    def _check_offer(self) -> None:
-        """Raises RequestError if the provider does not have what the offer names."""
-        if lacking := self.account.lacks(self.offer):
+    def _check_terms(self, spec: Spec) -> None:
+        """Raises RequestError if the provider does not have what the offer names, or the budget does not cover it.
+        Where machines are up, today's prices are of what comes beside them, or in the place of one that is gone."""
+        first = not self.ledger.open()
+        if first and (lacking := self.account.lacks(self.offer)):
             raise RequestError(f"machines: {self.offer_file}: {'; '.join(lacking)}")
+        self._take_prices_of_today(self._places()[0])
+        if first:
+            self.check_budget(spec)
 
     def _take_prices_of_today(self, place: str) -> None:
         """The provider's prices in this location count, not those of the offer's file, which may be old."""

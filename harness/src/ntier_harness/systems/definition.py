@@ -78,8 +78,8 @@ class Tier(Part):
     resident_bytes: Annotated[int, Field(ge=0)] = 0
     """Memory that a node takes, about, of the machine that carries it."""
     image: Text | None = None
-    """Image of its nodes on target local: one that set-up makes (setup/images). Default: that with the role's name, or a
-    bare one if there is none."""
+    """Image of its nodes on target local: one that set-up makes (setup/images). Default: that with the role's name, or
+    a bare one if there is none."""
     only: dict[Word, list[Word]] = Field(default_factory=dict)
     """Variant with letters -> its choices with which the tier exists. TOPO does not count such a tier: it has as many
     nodes as `counts` says at least. It serves no requests, so verdicts leave it out; its name is controller, monitor or

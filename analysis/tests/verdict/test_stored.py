@@ -19,7 +19,7 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.statistics.throughput import Interval
 from ntier_analysis.store.schema import TABLES
-from ntier_analysis.store.tables import read_table, sweeps, write_table
+from ntier_analysis.store.tables import read_table, read_values, sweeps, write_table
 from ntier_analysis.verdict import store as module
 from ntier_analysis.verdict import stored
 from ntier_analysis.verdict.data import SweepVerdict
@@ -194,6 +194,26 @@ def test_other_sweeps_are_heard_when_one_is_read(tmp_path):
     assert heard[0].endswith("confirms the verdict")
     assert heard[0] not in verdicts(store, [large])[0].evidence
     assert sweeps(store) == [v.sweep for v in verdicts(store, [])]
+
+
+def test_verdicts_one_by_one_read_the_settings_of_each_sweep_once(tmp_path, monkeypatch):
+    """Reports of all sweeps of a store did so once for each report; what an ingest replaces is read anew."""
+    store = tmp_path / "store"
+    names = [mesh.write_sweep(store, t) for t in ("1/1/1/1M", "1/1/1/2M", "1/1/1/2P")]
+    read = []
+
+    def counting(store: Path, table: str, sweep: str, columns: list[str]):
+        read.extend([sweep] * ("think_time_s" in columns))
+        return read_values(store, table, sweep, columns)
+
+    monkeypatch.setattr(module, "read_values", counting)
+    alone = [verdicts(store, [name])[0] for name in names]
+    assert sorted(read) == sorted(names)
+    assert same(alone, verdicts(store, []))
+    assert any("with more db nodes" in text for text in alone[0].evidence)
+    change(store, names[1], "mix", "another")
+    assert not any("with more db nodes" in text for text in verdicts(store, names[:1])[0].evidence)
+    assert len(read) == len(names) + 1
 
 
 def change(store: Path, sweep: str, column: str, value: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -95,6 +96,15 @@ def named(store: Path, names: list[str]) -> list[str]:
 
 def _setting(store: Path, name: str) -> tuple[Layout, tuple, str]:
     """The nodes of a sweep, what must be equal for another one to be a witness, and the settings asked for."""
+    file = table_file(store, "trials", name)
+    state = file.stat() if file.exists() else None  # if it has gone meanwhile, reading it says so
+    return _setting_of(store, name, state and (state.st_ino, state.st_mtime_ns, state.st_size))
+
+
+@lru_cache(maxsize=4096)
+def _setting_of(store: Path, name: str, state: tuple[int, int, int] | None) -> tuple[Layout, tuple, str]:
+    """`state` differs after each ingest (`_state`). Kept, since each verdict asks for all sweeps of the store: of 200
+    sweeps, reports of all would read 40,000 files else."""
     trials, _ = read_values(store, "trials", name, ["topology", "tiers", *MUST_EQUAL])
     topology, order = (next((str(t) for t in trials[c] if t is not None), "") for c in ("topology", "tiers"))
     alike = {c: told(tuple(sorted({str(plain(v, c)) for v in trials[c] if v is not None})), c) for c in MUST_EQUAL}

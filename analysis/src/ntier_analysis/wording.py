@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,11 @@ def counted(n: float, noun: str) -> str:
     number = f"{n:g}" if isinstance(n, float) else n
     plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
     return f"{number} {noun if n == 1 else plural}"
+
+
+def in_markdown(text: object) -> str:
+    """In one line, and so that `|` in a name ends no cell of a table."""
+    return re.sub(r"\s*[\r\n]\s*", " ", str(text)).replace("|", r"\|")
 
 
 def join(parts: list[str]) -> str:

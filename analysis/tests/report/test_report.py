@@ -15,6 +15,8 @@ import plotly.offline
 import pytest
 from ntier_analysis.contracts import Manifest, State
 from ntier_analysis.errors import DataError
+from ntier_analysis.figures.drawing import placed, save
+from ntier_analysis.figures.load_axis import over
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.report import drawings, shell, summary, words, write_report
 from ntier_analysis.report.data import read_sweep
@@ -236,6 +238,35 @@ def test_text_from_the_data_is_escaped(report, tmp_path):
     assert "&lt;/script&gt;&lt;script&gt;alert(1)" in html
     plots = [text for attributes, text in Elements(html).text("script") if attributes.get("type") == "application/json"]
     assert any(evil in json.dumps(json.loads(p), ensure_ascii=False).replace('\\"', '"') for p in plots)
+
+
+def test_equal_data_give_equal_files(report, tmp_path):
+    """All figures, drawn again, and laid out once before: a layout that began from an earlier one gave other bytes."""
+    data = read_sweep(report.store, report.sweep)
+    with over(data.axis):
+        pairs = [*drawings.load_figures(data), *drawings.density_figures(data)]
+        pairs += [pair for section in drawings.detail_sections(data) for pair in section.pairs]
+    assert len(pairs) > 8
+    for pair in pairs:
+        with placed(pair.drawing.figure):
+            pass
+        for made in save(pair.drawing, data.origin, tmp_path):
+            assert made.read_bytes() == (report.folder / "figures" / made.name).read_bytes(), made.name
+
+
+@pytest.mark.usefixtures("page_alone")
+def test_names_with_a_bar_break_no_table_of_the_markdown(report, tmp_path):
+    for name in [t for t in TABLES if t != "verdicts"]:  # made of the other tables: it is made again
+        frame = read_table(report.store, name, report.sweep)
+        for column, before in (("trial", "u"), ("node", "db")):
+            if column in frame:
+                frame[column] = frame[column].astype(str).str.replace(before, f"{before}|", regex=False)
+        write_table(tmp_path / "store", name, report.sweep, frame)
+    text = (write_report(tmp_path / "store", report.sweep, tmp_path).parent / "report.md").read_text()
+    tables = [block.splitlines() for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.M)]
+    assert sum(r"u\|01000.r01" in row and r"db\|1 CPU" in row for table in tables for row in table) == 1
+    for table in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table}) == 1, table[0]
 
 
 def test_interactive_figures_are_valid_for_the_shipped_plotly(elements):

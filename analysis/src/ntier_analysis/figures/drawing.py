@@ -72,24 +72,30 @@ class Drawing:
     def _repr_png_(self) -> bytes:
         """How notebooks show it."""
         target = io.BytesIO()
-        self.figure.savefig(target, format="png", dpi=150)
+        with placed(self.figure):
+            self.figure.savefig(target, format="png", dpi=150)
         return target.getvalue()
 
 
 @contextmanager
 def placed(figure: Figure) -> Iterator[None]:
     """Inside, the layout is computed once instead of once per file: while a figure has a layout engine, even one that
-    does nothing, each file is drawn twice."""
+    does nothing, each file is drawn twice. Afterwards the axes stand where they stood: a layout begins from there, and
+    one that begins from another differs in the fifth digit, so that the same figure gave other bytes each time."""
     engine = figure.get_layout_engine()
     if engine is None:  # by hand, or placed already
         yield
         return
+    before = [(axes, axes.get_position(original=True).frozen(), axes.get_in_layout()) for axes in figure.axes]
     engine.execute(figure)
     with mpl.rc_context({"figure.constrained_layout.use": False, "figure.autolayout": False}):
         figure.set_layout_engine(None)
     try:
         yield
     finally:
+        for axes, position, in_layout in before:
+            axes.set_position(position)
+            axes.set_in_layout(in_layout)  # which `set_position` ends
         figure.set_layout_engine(engine)
 
 

@@ -16,6 +16,7 @@ from ntier_analysis.report.data import SweepData, read_sweep
 from ntier_analysis.report.words import count, interval, number, share
 from ntier_analysis.setting import MUST_EQUAL, differing, think_times_as_one
 from ntier_analysis.statistics.balance import regret_summary, replica_shares
+from ntier_analysis.wording import in_markdown
 
 
 def policy_of(trials: pd.DataFrame) -> str:
@@ -170,14 +171,14 @@ def compare_text(table: pd.DataFrame) -> str:
     replicas = [c.removesuffix("_share") for c in table.columns if c.endswith("_share")]
     head = ["users", "policy", "valid", "throughput/s [95 %]", "mean ms", "p95 ms", *(f"{r} [95 %]" for r in replicas)]
     head += ["least loaded chosen %", "mean regret"] if "least" in table else []
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = ["| " + " | ".join(map(in_markdown, head)) + " |", "|" + "---|" * len(head)]
     for row in table.sort_values(["users", "policy", "rep"]).to_dict("records"):
         cells = [f"{row['users']:,}", row["policy"], "yes" if row["valid"] else "INVALID"]
         cells.append(interval(row["throughput_per_s"], row["throughput_low_per_s"], row["throughput_high_per_s"]))
         cells += [number(row["response_time_mean_ms"]), number(row["response_time_p95_ms"])]
         cells += [share(row[f"{r}_share"], row[f"{r}_share_low"], row[f"{r}_share_high"]) for r in replicas]
         cells += [_percent(row["least"]), number(row["regret_mean"])] if "least" in table else []
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append("| " + " | ".join(map(in_markdown, cells)) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from ntier_analysis.figures.drawing import Origin, svg
 from ntier_analysis.report.drawings import Pair
+from ntier_analysis.wording import in_markdown
 
 PLOTLY_JS = "4.1.1"
 """Version of the shipped cartesian bundle of plotly.js (MIT, report/vendor)."""
@@ -63,5 +64,9 @@ def _plotly() -> str:
 
 
 def environment(*, escape: bool) -> Environment:
+    """`escape`: for HTML; else for Markdown, in which only what is `safe` keeps its lines and `|`."""
     loader = PackageLoader("ntier_analysis", "report")
-    return Environment(loader=loader, autoescape=escape, undefined=StrictUndefined, trim_blocks=False)  # noqa: S701
+    plain = None if escape else lambda value: value if isinstance(value, Markup) else in_markdown(value)
+    made = Environment(loader=loader, autoescape=escape, undefined=StrictUndefined, trim_blocks=False)  # noqa: S701
+    made.finalize = plain
+    return made

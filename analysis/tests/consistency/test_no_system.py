@@ -29,9 +29,6 @@ FIELDS = {
     "validity/provenance.py",
 }
 """Modules that name the field."""
-LEFT = {"figures/tiers.py"}
-"""Modules that still do: which counters of the four tiers tell how long a request is where. A module leaves this list
-and never comes back."""
 
 
 def interactions() -> set[str]:
@@ -69,13 +66,8 @@ def names() -> set[str]:
 
 
 def test_no_module_knows_a_system_a_tier_or_an_interaction(names):
-    known = {module: known_by_heart(PACKAGE / module, names) for module in modules() if module not in LEFT}
+    known = {module: known_by_heart(PACKAGE / module, names) for module in modules()}
     assert {module: words for module, words in known.items() if words} == {}
-
-
-def test_a_module_that_knows_none_any_more_leaves_the_list(names):
-    clean = [module for module in sorted(LEFT) if not known_by_heart(PACKAGE / module, names)]
-    assert clean == []
 
 
 def test_the_search_finds_what_it_looks_for(tmp_path, names, monkeypatch):

@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from ntier_analysis.described import axis_of
 from ntier_analysis.figures import course, densities, events, loads, percentiles, sequence, tiers, timeline
 from ntier_analysis.figures.drawing import Origin, svg
+from ntier_analysis.figures.load_axis import over
 from ntier_analysis.statistics.in_progress import windows
 
 ORIGIN = Origin("1-1-1-1M.browse_only.x", "1/1/1/1M", ("u04000.r01",), 0.1, "abc123", "make sweep TOPO=1/1/1/1M")
@@ -261,29 +263,59 @@ def in_use(web: bool = True, statements: bool = True) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
+ORDER = ("web", "app", "middleware", "db")
+
+
+def parts_ms(levels: pd.DataFrame, order: tuple[str, ...] = ORDER) -> dict[str, float]:
+    return tiers.segments(levels, order).set_index("segment")["ms"].to_dict()
+
+
 def test_the_tiers_add_up_to_the_response_time():
-    segments_ms = tiers.segments(tiers.levels(trial(), in_use(), None)).set_index("segment")["ms"]
-    assert segments_ms.sum() == pytest.approx(200.0)
+    found = parts_ms(tiers.levels(trial(), in_use(), None, ORDER))
     expected = {
-        "before the web server": 20,
+        "before web": 20,
         "web": 20,
         "app": 40,
         "waiting for a connection": 20,
         "middleware": 40,
         "db": 60,
     }
-    assert segments_ms.to_dict() == pytest.approx(expected)
+    assert found == pytest.approx(expected)
+
+
+def test_the_tiers_are_those_of_the_system():
+    """Three tiers with other names: pages ask services, which have a pool of connections to a store."""
+    order = ("page", "service", "store")
+    readings = in_use(statements=False).replace({"tier": {"web": "page", "app": "service"}})
+    levels = tiers.levels(trial(), readings, None, order)
+    expected = {"before page": 20, "page": 20, "service": 40, "waiting for a connection": 20, "store": 100}
+    assert parts_ms(levels, order) == pytest.approx(expected)
+    named = trials().assign(tiers=",".join(order))
+    with over(axis_of(named)):
+        drawing = tiers.per_tier(levels, named)
+    assert [t.get_text() for t in drawing.figure.legends[0].get_texts()] == list(expected)
+    assert "page by workers in use, service by threads in use and store by connections in use" in drawing.caption
+    assert "store: a connection to it is held, which includes what service does meanwhile" in drawing.caption
+    faces = {bar.get_facecolor() for bar in drawing.figure.axes[0].patches}
+    assert len(faces) == len(expected)
+
+
+def test_connections_that_a_tier_accepts_are_not_those_that_it_opens():
+    """Nobody waits there: what is behind is not told apart."""
+    readings = in_use(statements=False)
+    readings = readings[~((readings["item"] == "connections") & (readings["metric"] == "waiting"))]
+    found = parts_ms(tiers.levels(trial(), readings, None, ORDER))
+    assert found == pytest.approx({"before web": 20, "web": 20, "app": 160})
 
 
 def test_the_web_servers_log_goes_before_readings_of_its_workers():
-    levels = tiers.levels(trial(), in_use(), 170.0)
-    assert "web_workers" not in set(levels["level"])
-    segments_ms = tiers.segments(levels).set_index("segment")["ms"]
-    assert segments_ms["before the web server"] == pytest.approx(30.0)
+    levels = tiers.levels(trial(), in_use(), 170.0, ORDER)
+    assert levels.set_index("level")["source"]["web"] == "its access log"
+    assert parts_ms(levels)["before web"] == pytest.approx(30.0)
 
 
 def test_what_is_not_measured_apart_is_said():
-    levels = tiers.levels(trial(), in_use(statements=False).query("tier == 'web'"), 180.0)
+    levels = tiers.levels(trial(), in_use(statements=False).query("tier == 'web'"), 180.0, ORDER)
     drawing = tiers.per_tier(levels, trials())
     legend = [t.get_text() for t in drawing.figure.legends[0].get_texts()]
     assert any("not separated" in text for text in legend)

@@ -7,59 +7,74 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from ntier_analysis.described import order_of
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.load_axis import axis_label
 from ntier_analysis.figures.style import PAGE_IN, styled, thousands, tier_look
+from ntier_analysis.wording import join
 
-BEFORE, WEB, APP, WAITING, MIDDLEWARE, DB = (
-    "before the web server", "web", "app", "waiting for a connection", "middleware", "db"
-)  # fmt: skip
-LEVELS = ("client", "web_log", "web_workers", "app_threads", "connections", "statements")
-"""Time within a part of the system and all behind it, from the outside in; of the web server one of the two."""
-BEHIND = LEVELS[1:]
-"""Without one of them the client's response time is all that is known."""
+CLIENT, WAITING = "client", "waiting for a connection"
+IN_PROGRESS = ("workers", "threads")
+"""Pools of which each interaction in the tier takes a place."""
+HELD = "connections"
+"""The pool of those that a tier opens to the next one. It tells how many wait for it; what a tier accepts is counted
+under the same name, but nobody waits there."""
+LOGGED, HELD_IN_USE, PENDING = "its access log", f"{HELD} in use", "statements pending"
 LEVEL_METRICS = ["active", "waiting", "pending"]
-LOOKS: dict[str, tuple[str, str]] = {
-    BEFORE: ("#dddddd", "...."),
-    WEB: (tier_look("web").color, ""),
-    APP: (tier_look("app").color, "////"),
-    WAITING: ("#f5f5f5", "xxxx"),
-    MIDDLEWARE: (tier_look("middleware").color, ""),
-    DB: (tier_look("db").color, r"\\\\"),
-}
-"""Colour and hatch: told apart without colour too."""
+AROUND: dict[str, tuple[str, str]] = {"before": ("#dddddd", "...."), WAITING: ("#f5f5f5", "xxxx")}
+"""Colour and hatch of what is in no tier: told apart without colour too, as are the tiers."""
+HATCHES = ("", "////", "", r"\\\\")
+"""Of the tiers, from the users inwards."""
 
 
-def levels(trial, samples: pd.DataFrame, web_ms: float | None) -> pd.DataFrame:
-    """Time per interaction, ms, that is spent in a part of the system and in all behind it: level, ms, n, source.
+def before(order: tuple[str, ...]) -> str:
+    """What is neither in a tier nor behind one."""
+    return f"before {order[0]}"
+
+
+def levels(trial, samples: pd.DataFrame, logged_ms: float | None, order: tuple[str, ...]) -> pd.DataFrame:
+    """Time per interaction, ms, that is spent in a tier and in all behind it (`client`: in all): level, ms, n, source.
+    `waiting`: part of a tier's that waits for a connection to the next one.
 
     What no log times is read off Little's law: mean number within / completions per second. trial: a row of the
-    store's trials; samples: of its run phase; web_ms: time in the web server per interaction by its access log."""
-    run_s = trial.run_end_s - trial.run_start_s
-    rate = (trial.interactions + trial.errors) / run_s
-    rows = [("client", trial.response_time_mean_ms, int(trial.interactions), "client's log")]
-    if web_ms is not None:
-        rows.append(("web_log", web_ms, int(trial.interactions), "access log"))
-    pool = samples[samples["resource"] == "pool"]
-    workers = _mean_sum(pool[(pool["tier"] == "web") & (pool["item"] == "workers") & (pool["metric"] == "active")])
-    if web_ms is None and workers:
-        rows.append(("web_workers", 1000 * workers[0] / rate, workers[1], "workers in use"))
-    app = pool[pool["tier"] == "app"]
-    threads = _mean_sum(app[(app["item"] == "threads") & (app["metric"] == "active")])
-    held = _mean_sum(app[(app["item"] == "connections") & (app["metric"] == "active")])
-    waiting = _mean_sum(app[(app["item"] == "connections") & (app["metric"] == "waiting")])
-    if threads:
-        rows.append(("app_threads", 1000 * threads[0] / rate, threads[1], "threads in use"))
-    if held:
-        rows.append(("connections", 1000 * held[0] / rate, held[1], "connections in use"))
-    if waiting:
-        rows.append(("waiting", 1000 * waiting[0] / rate, waiting[1], "threads that wait for a connection"))
-    middleware = samples[(samples["tier"] == "middleware")]
-    if (middleware["metric"] == "statements_per_s").any():  # else it counts connections, not statements
-        pending = _mean_sum(middleware[middleware["metric"] == "pending"])
-        if pending:
-            rows.append(("statements", 1000 * pending[0] / rate, pending[1], "statements pending"))
-    return pd.DataFrame(rows, columns=["level", "ms", "n", "source"]).assign(trial=trial.trial, users=trial.users)
+    store's trials; samples: of its run phase; logged_ms: time in the first tier per interaction by its access log;
+    order: the tiers from the users inwards."""
+    rate = (trial.interactions + trial.errors) / (trial.run_end_s - trial.run_start_s)
+    rows = [(CLIENT, trial.response_time_mean_ms, int(trial.interactions), "client's log", 0.0)]
+    parts = dict(iter(samples.groupby("tier", observed=True)))
+    none = samples.head(0)
+    if logged_ms is not None:
+        rows.append((order[0], logged_ms, int(trial.interactions), LOGGED, 0.0))
+    for depth, tier in enumerate(order):
+        held = _pool(parts.get(tier, none), HELD, "waiting")
+        waiting_ms = 1000 * held[0] / rate if held else 0.0
+        if rows[-1][0] == tier:  # logged
+            rows[-1] = (*rows[-1][:-1], waiting_ms)
+            continue
+        found = _within(parts.get(tier, none), parts.get(order[depth - 1], none) if depth else none)
+        if found:
+            (number, n), source = found
+            rows.append((tier, 1000 * number / rate, n, source, waiting_ms))
+    columns = ["level", "ms", "n", "source", "waiting_ms"]
+    return pd.DataFrame(rows, columns=columns).assign(trial=trial.trial, users=trial.users)
+
+
+def _within(tier: pd.DataFrame, above: pd.DataFrame) -> tuple[tuple[float, int], str] | None:
+    """Mean number in a tier and behind it, its readings, and what was read: of the tier itself, else of the one above,
+    which counts what it has asked and not got. `above`: samples of that tier."""
+    for item in IN_PROGRESS:
+        if found := _pool(tier, item, "active"):
+            return found, f"{item} in use"
+    if (above["metric"] == "statements_per_s").any():  # else it counts connections, not statements
+        if found := _mean_sum(above[above["metric"] == "pending"]):
+            return found, PENDING
+    elif _pool(above, HELD, "waiting") and (found := _pool(above, HELD, "active")):
+        return found, HELD_IN_USE
+    return None
+
+
+def _pool(tier: pd.DataFrame, item: str, metric: str) -> tuple[float, int] | None:
+    return _mean_sum(tier[(tier["resource"] == "pool") & (tier["item"] == item) & (tier["metric"] == metric)])
 
 
 def _mean_sum(rows: pd.DataFrame) -> tuple[float, int] | None:
@@ -71,38 +86,38 @@ def _mean_sum(rows: pd.DataFrame) -> tuple[float, int] | None:
     return float(groups.mean().sum()), int(groups.size().min())
 
 
-def segments(levels: pd.DataFrame) -> pd.DataFrame:
+def segments(levels: pd.DataFrame, order: tuple[str, ...]) -> pd.DataFrame:
     """Levels of one trial -> what lies between them: segment, ms, negative (the readings' error exceeded the time,
     which is then drawn as 0). The deepest one that is known has all behind it in its name."""
-    ms = levels.set_index("level")["ms"]
-    web = next((name for name in ("web_log", "web_workers") if name in ms.index), None)
-    there = [name for name in ("client", web, "app_threads", "connections", "statements") if name and name in ms.index]
-    own = {"client": BEFORE, "web_log": WEB, "web_workers": WEB, "app_threads": APP, "connections": MIDDLEWARE,
-           "statements": DB}  # fmt: skip
-    order = (BEFORE, WEB, APP, MIDDLEWARE, DB)
-    waiting = float(ms.get("waiting", 0.0)) if "app_threads" in there and "connections" in there else 0.0
+    there = levels.set_index("level").reindex([level for level in (CLIENT, *order) if level in set(levels["level"])])
+    names = (before(order), *order)
+    place = [0 if level == CLIENT else 1 + order.index(level) for level in there.index]
+    ends = [*place[1:], len(names)]
+    inner = [*there["ms"].iloc[1:], 0.0]
+    # without the level behind, its wait is not told apart from the work there
+    waits = [wait if end < len(names) else 0.0 for wait, end in zip(there["waiting_ms"], ends, strict=True)]
     rows = []
-    for place, name in enumerate(there):
-        deepest = place + 1 == len(there)
-        value = ms[name] - (0.0 if deepest else ms[there[place + 1]]) - (waiting if name == "app_threads" else 0.0)
-        first = order.index(own[name])
-        last = len(order) if deepest else order.index(own[there[place + 1]])
-        rows.append((order[first], value, last - first > 1 or (deepest and own[name] != DB), order[first:last]))
-    if waiting:
-        rows.append((WAITING, waiting, False, (WAITING,)))
+    for first, last, ms, behind, wait in zip(place, ends, there["ms"], inner, waits, strict=True):
+        rows.append((names[first], ms - behind - wait, last - first > 1, names[first:last]))
+    if any(waits):
+        rows.append((WAITING, sum(waits), False, (WAITING,)))
     frame = pd.DataFrame(rows, columns=["segment", "ms", "joint", "parts"])
     return frame.assign(negative=frame["ms"] < 0, ms=frame["ms"].clip(lower=0))
 
 
 def per_tier(levels: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
-    """levels: of all trials, as `levels` returns them. trials: rows of the store's trials, for the loads and validity.
+    """levels: of all trials, as `levels` returns them. trials: rows of the store's trials, for the tiers, the loads and
+    validity.
 
     Repetitions of a load are averaged. Left: time in ms; right: its share."""
-    parts = [segments(rows).assign(trial=name) for name, rows in levels.groupby("trial", sort=False)]
+    order = order_of(trials)
+    parts = [segments(rows, order).assign(trial=name) for name, rows in levels.groupby("trial", sort=False)]
     table = pd.concat(parts, ignore_index=True).merge(trials[["trial", "users", "valid"]], on="trial")
     usable = table[table["valid"]] if table["valid"].any() else table
     wide = usable.pivot_table(index="users", columns="segment", values="ms", aggfunc="mean").fillna(0.0)
-    names = [n for n in (DB, MIDDLEWARE, WAITING, APP, WEB, BEFORE) if n in wide.columns]
+    looks = {tier: (tier_look(tier).color, HATCHES[depth % len(HATCHES)]) for depth, tier in enumerate(order)}
+    looks |= {before(order): AROUND["before"], WAITING: AROUND[WAITING]}
+    names = [name for name in _from_within(levels, order) if name in wide.columns]
     joint = usable[usable["joint"]].drop_duplicates("segment").set_index("segment")["parts"]
     with styled():
         figure = Figure(figsize=(PAGE_IN, 2.7))
@@ -111,7 +126,7 @@ def per_tier(levels: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
         for axes, values in ((left, wide), (right, 100 * wide.div(wide.sum(axis=1), axis=0))):
             base = np.zeros(len(wide))
             for name in names:
-                color, hatch = LOOKS[name]
+                color, hatch = looks[name]
                 look = {"color": color, "hatch": hatch, "edgecolor": "0.4" if name == WAITING else "white"}
                 axes.bar(place, values[name], bottom=base, linewidth=0.4, width=0.78, label=_label(name, joint), **look)
                 base = base + values[name].to_numpy()
@@ -125,6 +140,13 @@ def per_tier(levels: pd.DataFrame, trials: pd.DataFrame) -> Drawing:
         figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=min(len(names), 3))
     data = table.drop(columns="parts").merge(levels.groupby("trial")["n"].min().rename("n"), on="trial")
     return Drawing("time-per-tier", figure, _finding(wide, names), _caption(levels, table, joint, trials), data)
+
+
+def _from_within(levels: pd.DataFrame, order: tuple[str, ...]) -> list[str]:
+    """What is stacked, the deepest tier first; the wait for a connection before the tier that makes it."""
+    waiting = [order.index(tier) for tier in levels.loc[levels["waiting_ms"] > 0, "level"]]
+    behind = max(waiting, default=0) + 1
+    return [*order[behind:][::-1], WAITING, *order[:behind][::-1], before(order)]
 
 
 def _label(name: str, joint: pd.Series) -> str:
@@ -144,15 +166,19 @@ def _finding(wide: pd.DataFrame, names: list[str]) -> str:
 
 
 def _caption(levels: pd.DataFrame, table: pd.DataFrame, joint: pd.Series, trials: pd.DataFrame) -> str:
-    known = set(levels["level"])
-    web = "the web server's access log" if "web_log" in known else "readings of its workers in use, by Little's law"
+    order = order_of(trials)
+    known = levels[levels["level"] != CLIENT].drop_duplicates("level").set_index("level")["source"]
+    told = [f"{tier} by {known[tier]}" for tier in order if tier in known]
     text = (
-        f"Mean time of an interaction by part of the system. Web (from {web}) includes the wait for a thread of the "
-        f"app server. App, connections and statements: from the number in use each second, by Little's law (n = "
-        f"{levels['n'].min():,} readings or more per trial). Before the web server: the rest of the client's waiting "
-        f"(network, a free worker). Middleware: a connection is held and no statement is pending, which includes the "
-        f"app server's own work in between; scale {trials['scale'].iloc[0]:g}."
+        f"Mean time of an interaction by tier: {join(told)}. Numbers in use or pending, read each second, give times "
+        f"by Little's law (n = {levels['n'].min():,} readings or more per trial). A tier's time includes the wait for "
+        f"a free thread of the next one. {before(order).capitalize()}: the rest of the client's waiting (network, a "
+        "free worker)."
     )
+    for tier in [tier for tier in order if known.get(tier) == HELD_IN_USE]:
+        above = order[order.index(tier) - 1]
+        text += f" {tier}: a connection to it is held, which includes what {above} does meanwhile."
+    text += f" Scale {trials['scale'].iloc[0]:g}."
     if len(joint):
         text += " The parts behind " + joint.index[-1] + " were not measured separately."
     n = int(table["negative"].sum())

@@ -8,12 +8,11 @@ from matplotlib.figure import Figure
 
 from ntier_analysis.figures.drawing import Drawing
 from ntier_analysis.figures.style import IN_ORDER, PAGE_IN, styled
-from ntier_analysis.figures.tiers import BEFORE
 from ntier_analysis.statistics.traces import BEHIND_WEB
 from ntier_analysis.wording import counted
 
 PARTS = {
-    "before": (BEFORE, "#dddddd", "...."),
+    "before": ("before the web server", "#dddddd", "...."),
     "within": ("web server and all behind it", IN_ORDER[1].color, "////"),
     "server": ("web server, wait for a thread", IN_ORDER[0].color, r"\\\\"),
     "wait": ("wait for a connection", "#f5f5f5", "xx"),

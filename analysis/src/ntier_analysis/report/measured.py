@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ntier_analysis.described import order_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures import course, densities, tiers
 from ntier_analysis.figures.sequence import WINDOW_S, Source
@@ -75,14 +76,14 @@ def density_of(data: SweepData, node: str, resource: str, item: str = "") -> Den
 
 def tier_levels(data: SweepData) -> pd.DataFrame:
     """`tiers.levels` of every trial that says more than what the client saw; empty if none does."""
-    by_trial, nothing = data.run_samples, data.samples.head(0)
+    by_trial, nothing, order = data.run_samples, data.samples.head(0), order_of(data.trials)
     parts = []
     known = data.trials.dropna(subset=["run_start_s", "run_end_s", "response_time_mean_ms", "interactions"])
     for trial in known.assign(errors=known["errors"].fillna(0)).itertuples():
         raw, done = data.raw_trials.get(trial.trial), trial.interactions + trial.errors
         web_ms = None if raw is None or not done else web_time_ms(raw, done)
-        levels = tiers.levels(trial, by_trial.get(trial.trial, nothing), web_ms)
-        if levels["level"].isin(tiers.BEHIND).any():
+        levels = tiers.levels(trial, by_trial.get(trial.trial, nothing), web_ms, order)
+        if len(levels) > 1:
             parts.append(levels)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 

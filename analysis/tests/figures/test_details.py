@@ -340,7 +340,7 @@ def test_load_against_throughput_names_its_source_and_window():
     assert "windows of 100 ms, n = 600" in drawing.caption
     assert "db1 (readings of each second, windows of 1 s, n = 60)" in drawing.caption
     assert "reaches 90 % of its maximum (50/s) with about 9.7 requests" in drawing.finding
-    assert {"in progress", "completions/s"} <= set(axis_labels(drawing.figure))
+    assert {"requests in progress", "completions/s"} <= set(axis_labels(drawing.figure))
     assert svg(drawing, ORIGIN)
     assert "Not shown" not in drawing.caption
     frame.loc[:2, "rate"] = 500.0
@@ -373,7 +373,7 @@ def test_a_density_of_a_device_names_it_everywhere():
     flat = densities.density_map(curves, shares, tier="db", scale=1.0, **key)
     assert flat.name == "density-map-db1-disk-sda_1"
     assert "disk sda/1 utilization of db1 [%]" in axis_labels(flat.figure)
-    assert flat.finding.startswith("The disk sda/1 of db1 is at or above 95 % for a share of at most 0.20")
+    assert flat.finding.startswith("The disk sda/1 of db1 was at or above 95 % for a share of at most 0.20")
     surface = densities.density_surface(curves, shares, scale=1.0, **key)
     assert surface.figure.axes[0].get_xlabel() == "disk sda/1 utilization of db1 [%]"
     surface.figure.draw_without_rendering()

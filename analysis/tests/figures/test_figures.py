@@ -115,15 +115,20 @@ def test_caption_of_a_density_states_how_it_was_made(words):
 
 
 def test_finding_names_node_load_and_share_with_interval():
+    """At 4,000 users the share is 0.50 [0.40, 0.60]: that may be less than half."""
     assert density_map().finding == (
-        "The CPU of db1 is at or above 95 % for more than half of the run phase from 4,000 users on; share at "
-        "6,000 users: 1.00 [0.90, 1.00]."
+        "The CPU of db1 was at or above 95 % for more than half of the run phase at 6,000 users; share at 6,000 users: "
+        "1.00 [0.90, 1.00]."
     )
+    sure = shares().assign(saturation_low=lambda s: s["saturation"])
+    found = densities._finding(sure, "db1", "cpu", "")
+    assert "for more than half of the run phase from 4,000 users on; share at 6,000 users" in found
 
 
 def test_finding_lists_the_loads_if_not_all_above_the_first_are_full():
     """As of a factor of which more asks for less: the sleep between two units of work."""
-    falling = shares().assign(saturation=[1.0, 0.6, 0.1, 0.0])
+    falling = shares().assign(saturation=[1.0, 0.6, 0.1, 0.0], saturation_low=[0.9, 0.5, 0.0, 0.0])
+    falling = falling.assign(saturation_high=[1.0, 0.7, 0.2, 0.1])
     curves = densities.node_densities(samples())
     drawing = densities.density_map(curves, falling, node="db1", tier="db", resource="cpu", scale=0.1)
     assert "of the run phase at 1,000 and 2,000 users; share at 1,000 users: 1.00 [" in drawing.finding

@@ -28,7 +28,9 @@ def plateau(low=56.0, high=58.0, knee=KNEE, value=57.0):
 
 def test_a_maximum_without_an_interval_has_neither_ends_nor_band():
     drawing = loads.throughput(trials(), plateau(None, None))
-    assert "levels off at no less than 57.0 interactions/s from" in drawing.finding
+    assert drawing.finding == (
+        "Throughput follows N/(Z+R) at first, and its maximum is no less than 57.0 interactions/s."
+    ), "two loads beyond the knee do not show that it levels off"
     assert "grey band" not in drawing.caption
     shapes = interactive.throughput(trials(), plateau(None, None))["layout"]["shapes"]
     assert [shape["type"] for shape in shapes] == ["line"]
@@ -68,7 +70,7 @@ def test_only_a_closed_loop_is_called_one(model, said):
 def test_the_response_time_of_a_load_is_the_mean_of_its_repetitions():
     again = trials().assign(trial="again", rep=2, response_time_mean_ms=lambda t: t["response_time_mean_ms"] + 100)
     finding = loads.response_time(pd.concat([trials(), again], ignore_index=True)).finding
-    assert finding == "The mean response time grows from 100 ms at 1,000 users to 3,550 ms at 6,000 users."
+    assert finding == "The mean response time is 100 ms at 1,000 users and 3,550 ms at 6,000 users."
     unknown = trials().assign(response_time_mean_ms=np.nan)
     assert loads.response_time(unknown).finding == "The mean response time is not known."
 
@@ -188,7 +190,7 @@ def test_workers_are_not_called_users(model, who):
         drawing = loads.response_time(trials())
         traces = interactive.throughput(trials(), None)["data"]
     assert drawing.figure.axes[0].get_xlabel() == f"{who} (nominal)"
-    assert drawing.finding.endswith(f"at 1,000 {who} to 3,500 ms at 6,000 {who}.")
+    assert drawing.finding.endswith(f"at 1,000 {who} and 3,500 ms at 6,000 {who}.")
     assert any(f"%{{x:,}} {who}" in t.get("hovertemplate", "") for t in traces)
 
 
@@ -208,5 +210,31 @@ def test_a_share_that_no_valid_trial_tells_is_called_unknown():
     assert densities._finding(nothing, "db1", "cpu", "") == "How often the CPU of db1 is at or above 95 % is not known."
     assert loads._utilization_finding(nothing) == "How saturated the CPUs were was not measured in a valid trial."
     known = pd.concat([nothing, nothing.assign(users=2000, saturation=0.7, n=40)], ignore_index=True)
-    assert "for more than half of the run phase at 2,000 users" in densities._finding(known, "db1", "cpu", "")
-    assert loads._utilization_finding(known) == "At 2,000 users db1 is the most saturated node (0.70)."
+    unsure = "was at or above 95 % for a share of at most 0.70 [0.00, 1.00] of the run phase, at 2,000 users."
+    assert densities._finding(known, "db1", "cpu", "").endswith(unsure), "0.70 of nearly nothing is not half"
+    sure = densities._finding(known.assign(saturation_low=0.6), "db1", "cpu", "")
+    assert "for more than half of the run phase at 2,000 users" in sure
+    assert loads._utilization_finding(known) == (
+        "At 2,000 users the highest saturation is that of db1, 0.70 [0.00, 1.00]."
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "said"),
+    [(0.6, "0.70 [0.60, 1.00]; 1 other node may have as much."), (0.69, "0.70 [0.69, 1.00]; the next, app1, has 0.50 "
+     "[0.40, 0.65].")],
+)  # fmt: skip
+def test_a_node_is_the_most_saturated_one_only_beyond_the_intervals(low, said):
+    row = {
+        "users": 1000,
+        "valid": True,
+        "node": "db1",
+        "saturation": 0.7,
+        "saturation_low": low,
+        "saturation_high": 1.0,
+    }
+    other = {"node": "app1", "saturation": 0.5, "saturation_low": 0.4, "saturation_high": 0.65}
+    finding = loads._utilization_finding(pd.DataFrame([row, row | other]))
+    assert finding == f"At 1,000 users the highest saturation is that of db1, {said}"
+    idle = loads._utilization_finding(pd.DataFrame([row | {"saturation": 0.0, "saturation_low": 0.0}]))
+    assert idle == "At 1,000 users no CPU was seen at 95 % or above."

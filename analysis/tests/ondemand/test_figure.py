@@ -33,7 +33,7 @@ def data(store):
         (Request("timeline", trial="u05000.r01"), "5,000 users"),
         (Request("timeline", ("db1",)), "db1 from 0 s to 40 s"),
         (Request("load-throughput"), "Throughput of the whole system"),
-        (Request("percentiles", trial="u13000.r01"), "The 95th percentile is highest for"),
+        (Request("percentiles", trial="u13000.r01"), "The highest 95th percentile is that of"),
     ],
 )
 def test_each_kind_is_drawn_from_measured_data_with_its_provenance(data, tmp_path, request_, says):
@@ -92,7 +92,7 @@ def test_the_command_writes_the_file_and_prints_what_is_to_be_seen(store, tmp_pa
     assert result.exit_code == 0, result.output
     assert out.read_bytes().startswith(b"%PDF")
     assert b"/Type3" not in out.read_bytes(), "text stays text"
-    assert "CPU of db1 is at or above 95 %" in result.output
+    assert "CPU of db1 was at or above 95 %" in result.output
 
 
 @pytest.mark.parametrize(("kind", "name", "problem"), [("pie", "x.png", "--kind pie"), ("tiers", "x.gif", "format")])

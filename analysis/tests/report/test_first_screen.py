@@ -67,7 +67,8 @@ def test_a_factor_that_is_no_amount_of_load_has_no_maximum_and_its_values_have_t
     with over(LoadAxis("sleep_s", "s")):
         told = meaning(FOUND | found | {"knee_users": None}, trials, 1.0)
     assert told == [
-        "To raise the maximum, add db CPU or let each interaction use less of it. More of anything else does not help.",
+        "To raise the maximum, add db CPU or let each interaction use less of it. As long as it limits, "
+        "more of anything else does not help.",
         "On average an interaction takes 9.65 ms at sleep_s 0.1 s, and 15.3 s at sleep_s 1 s.",
     ]
 

@@ -23,6 +23,7 @@ from ntier_analysis.figures.style import (
     users_ticks,
     utilization_label,
 )
+from ntier_analysis.statistics.share import pooled
 
 BANDWIDTH_PCT = 2.0
 """One bandwidth for all densities, so that nodes, loads and sweeps can be compared (docs/decisions/density.md)."""
@@ -236,20 +237,25 @@ def _finding(shares: pd.DataFrame, node: str, resource: str, item: str) -> str:
     interval = f"{top.saturation:.2f} [{top.saturation_low:.2f}, {top.saturation_high:.2f}]"
     name, full = f"The {_quoted(resource, item)}", _full(resource)
     if top.saturation < 0.01:
-        return f"{name} of {node} is hardly ever {full} (share {interval})."
-    half = usable[usable["saturation"] >= 0.5]
-    if half.empty:
+        return f"{name} of {node} was hardly ever {full} (share {interval})."
+    loads = [load for load, rows in usable.groupby("users") if _surely_half(rows)]
+    if not loads:
         return (
-            f"{name} of {node} is {full} for a share of at most {interval} of the run phase, at {listed([top.users])} "
+            f"{name} of {node} was {full} for a share of at most {interval} of the run phase, at {listed([top.users])} "
             "users."
         )
-    loads = sorted(set(half["users"]))
     upwards = len(loads) > 1 and loads == sorted(set(usable.loc[usable["users"] >= loads[0], "users"]))
     where = f"from {listed(loads[:1])} users on" if upwards else f"at {listed(loads)} users"
     return (
-        f"{name} of {node} is {full} for more than half of the run phase {where}; "
+        f"{name} of {node} was {full} for more than half of the run phase {where}; "
         f"share at {listed([top.users])} users: {interval}."
     )
+
+
+def _surely_half(rows: pd.DataFrame) -> bool:
+    """Whether the trials of a load show, by the whole interval, that it was more than half of the run."""
+    _, low, _ = pooled(*(rows[c].to_numpy(dtype=float) for c in ("saturation", "saturation_low", "saturation_high")))
+    return low >= 0.5
 
 
 def _quoted(resource: str, item: str) -> str:

@@ -33,7 +33,7 @@ from ntier_analysis.figures.style import (
 )
 from ntier_analysis.prediction.forecast import Forecast
 from ntier_analysis.statistics.share import POOL_FULL
-from ntier_analysis.wording import counted, ends, join
+from ntier_analysis.wording import counted, ends, join, share
 
 BAND_FROM = 0.05
 """Nodes below this saturation at every load get no interval band: they would only cover each other near 0."""
@@ -355,6 +355,8 @@ def _throughput_finding(valid: pd.DataFrame, plateau: Plateau | None, thinkers: 
     value = f"{'no less than ' if plateau.at_least else ''}{rate} interactions/s"
     if plateau.all_are_beyond(valid):
         return f"All loads lie beyond the knee: throughput is {value}."
+    if plateau.at_least:  # too few loads beyond the knee show that it levels off
+        return f"Throughput follows N/(Z+R) at first, and its maximum is {value}."
     return f"Throughput follows N/(Z+R), then levels off at {value}{at}."
 
 
@@ -390,9 +392,8 @@ def _response_finding(valid: pd.DataFrame) -> str:
         return "The mean response time is not known."
     if len(means) == 1:
         return f"The mean response time is {means.iloc[0]:,.0f} ms."
-    (first_load, first), (last_load, last) = ((means.index[i], means.iloc[i]) for i in (0, -1))
-    low, high = f"{first:,.0f} ms at {first_load:,} users", f"{last:,.0f} ms at {last_load:,} users"
-    return f"The mean response time {'falls' if last < first else 'grows'} from {low} to {high}."
+    first, last = (f"{means.iloc[i]:,.0f} ms at {means.index[i]:,} users" for i in (0, -1))
+    return f"The mean response time is {first} and {last}."
 
 
 def _utilization_finding(valid: pd.DataFrame) -> str:
@@ -404,11 +405,19 @@ def _utilization_finding(valid: pd.DataFrame) -> str:
     at_last = known[known["users"] == known["users"].max()]
     last = at_last.loc[at_last["saturation"].idxmax()]
     others = at_last[at_last["node"] != last["node"]]
-    text = f"At {last['users']:,} users {last['node']} is the most saturated node ({last['saturation']:.2f})"
+    if last["saturation"] == 0:
+        return f"At {last['users']:,} users no CPU was seen at {THRESHOLD_PCT:g} % or above."
+    text = f"At {last['users']:,} users the highest saturation is that of {last['node']}, {_share(last)}"
     if others.empty:
         return text + "."
+    if rivals := others.loc[others["saturation_high"] >= last["saturation_low"], "node"].nunique():
+        return f"{text}; {counted(rivals, 'other node')} may have as much."
     second = others.loc[others["saturation"].idxmax()]
-    return text + f"; the next, {second['node']}, has {second['saturation']:.2f}."
+    return f"{text}; the next, {second['node']}, has {_share(second)}."
+
+
+def _share(row: pd.Series) -> str:
+    return share(row["saturation"], row["saturation_low"], row["saturation_high"])
 
 
 def _span(counts: pd.Series) -> str:

@@ -14,6 +14,7 @@ from ntier_analysis.figures.loads import OPEN_REACH
 from ntier_analysis.figures.style import INVALID_COLOR, LAW_COLOR, PAGE_IN, styled
 from ntier_analysis.statistics.percentiles import percentile_interval
 from ntier_analysis.statistics.throughput import required_n
+from ntier_analysis.wording import counted
 
 SHARES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99}
 LOOKS = {"p50": ("#6baed6", "^"), "p90": ("#4292c6", "o"), "p95": ("#2171b5", "s"), "p99": ("#08306b", "v")}
@@ -142,10 +143,12 @@ def _finding(frame: pd.DataFrame) -> str:
         return f"A 95th percentile needs {required_n(0.95):,} interactions of a kind; no kind has that many."
     top, low = (known.loc[known["value_ms"].agg(which)] for which in ("idxmax", "idxmin"))
     text = (
-        f"The 95th percentile is highest for {top.interaction}: {top.value_ms:,.0f} "
+        f"The highest 95th percentile is that of {top.interaction}: {top.value_ms:,.0f} "
         f"[{top.low_ms:,.0f}, {'no bound' if np.isinf(top.high_ms) else f'{top.high_ms:,.0f}'}] ms"
     )
+    if rivals := int((known["high_ms"] >= top.low_ms).sum()) - 1:
+        text += f" ({counted(rivals, 'other')} may be as high)"
     if len(known) > 1:
-        text += f", lowest for {low.interaction}: {low.value_ms:,.0f} ms"
+        text += f", the lowest that of {low.interaction}: {low.value_ms:,.0f} ms"
     few = int(frame[(frame["percentile"] == "p99")]["value_ms"].isna().sum())
     return text + "." + (f" For the 99th, n is too small for {few} of {frame['interaction'].nunique()}." if few else "")

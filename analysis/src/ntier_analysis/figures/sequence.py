@@ -104,7 +104,7 @@ def _panel(axes, source: Source, shade: ScalarMappable, curve) -> None:
     axes.set_title(f"{source.node} ({_length(source.width_s)})", loc="left")
     if rows["load"].max() > LINEAR_UP_TO:
         axes.set_xscale("symlog", linthresh=LINEAR_BELOW)
-    axes.set(xlabel="in progress", ylabel="completions/s", xlim=(0, None), ylim=(0, _top(source, curve)))
+    axes.set(xlabel="requests in progress", ylabel="completions/s", xlim=(0, None), ylim=(0, _top(source, curve)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.10g}"))
 
 

@@ -195,9 +195,10 @@ def costs(priced: pd.DataFrame, frontier: pd.DataFrame, currency: str, source: s
     best = frontier.sort_values("max_per_s").iloc[-1]
     bounds = int((priced["at_least"] & priced["max_per_s"].notna()).sum())
     finding = (
-        f"The fastest topology is {best['topology']} with {'at least ' if best['at_least'] else ''}"
-        f"{best['max_per_s']:.0f}/s at {best['price_per_hour']:.2f} {currency} per hour. {len(frontier)} of "
-        f"{counted(len(priced), 'topology')} cannot be beaten at the same price or less."
+        f"The highest measured maximum is that of {best['topology']}, {'at least ' if best['at_least'] else ''}"
+        f"{best['max_per_s']:.0f}/s at {best['price_per_hour']:.2f} {currency} per hour. For {len(frontier)} of "
+        f"{counted(len(priced), 'topology')} no other measured more at the same price or less; the intervals say how "
+        "sure that order is."
     )
     if bounds:
         finding += f" Of {bounds} only a lower bound is known: it may carry more and change the order."

@@ -56,7 +56,7 @@ def _single(verdict: dict) -> list[str]:
         change = f"To raise the maximum, spread the work of the {name} over several, or let it do less."
     else:
         change = f"To raise the maximum, add {name} or let each interaction use less of it."
-    change += " More of anything else does not help."
+    change += " As long as it limits, more of anything else does not help."
     return [t for t in (_keeps_up(verdict), change) if t]
 
 

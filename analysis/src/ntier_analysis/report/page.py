@@ -164,11 +164,12 @@ def _facts(data: SweepData) -> list[dict]:
     if verdict.get("knee_users") and verdict["verdict"] != "none":
         knee = verdict["knee_users"]
         least = ", at least" if verdict["max_throughput_at_least"] else ""
+        beyond = "" if least else "; with more, all only wait longer"
         facts.append(
             {
                 "name": f"Knee{least}",
                 "value": f"{words.rounded(knee)}{_knee_ends(verdict)} {words.who(verdict)}",
-                "note": f"nominal; {words.rounded(knee * scale)} real",
+                "note": f"nominal; {words.rounded(knee * scale)} real{beyond}",
             }
         )
     return facts

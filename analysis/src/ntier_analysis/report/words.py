@@ -84,7 +84,8 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     if kind == "none" and not _of_users(verdict):
         return f"Nothing limits {topology} at any of its loads."
     if kind == "none":
-        return f"Nothing limits {topology} up to {users:,} users: throughput follows N/(Z+R)."
+        law = "N/(Z+R), users by the time that each thinks and waits"
+        return f"Nothing limits {topology} up to {users:,} users: throughput follows {law}."
     if kind == "hidden":
         return (
             f"Throughput of {topology} levels off{reached}{start}, although no measured resource saturates: the "

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 
 import numpy as np
-from ntier_analysis.expectation.claims import Claim, Judged
+from ntier_analysis.expectation.claims import Claim, Judged, of_parts, part
 from ntier_analysis.expectation.outcomes import Outcome, bounded, within
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity
 from ntier_analysis.statistics.values import estimated
@@ -26,7 +25,6 @@ FORM = re.compile(
     r"(?P<op>\S+) (?P<bound>[\d.]+)(?P<percent> %)?"
 )
 """The expectations of this study: of alters per second at two sleeps, or of two sweeps."""
-OF = {Outcome.HOLDS: Judged.HOLDS, Outcome.FAILS: Judged.DIFFERS, Outcome.UNDECIDED: Judged.UNDECIDED}
 
 
 def ratio(upper: Sequence[Run], lower: Sequence[Run]) -> Quantity:
@@ -50,29 +48,32 @@ def ratio(upper: Sequence[Run], lower: Sequence[Run]) -> Quantity:
     note = f"of {' and '.join(counted(n, 'run') for n in numbers)}"
     if len(occasions) > 1:
         note += f", each compared within one of {len(occasions)} machines and days"
-    return Quantity(math.exp(found.value), *ends, note)
+    return Quantity(math.exp(found.value), *ends, note, freedom or None)
 
 
 def judge(claims: Sequence[Claim], runs: Callable[[str, float], Sequence[Run]]) -> list[Claim]:
     """`runs`: sweep and sleep -> its valid runs with alters per second. Raises ValueError for an expectation of another
     form."""
-    return [_judged(claim, runs) for claim in claims]
+    return [of_parts(claim, [_part(claim, text, runs) for _, text in claim.parts]) for claim in claims]
 
 
-def _judged(claim: Claim, runs: Callable[[str, float], Sequence[Run]]) -> Claim:
-    ((_, text),) = claim.parts
+def _part(claim: Claim, text: str, runs: Callable[[str, float], Sequence[Run]]) -> tuple[Judged, str]:
     asked = FORM.fullmatch(text)
     if not asked:
         raise ValueError(f"claim {claim.name}: {text!r}: expected ratio(throughput(SLEEP alter) of SWEEP, ...)")
     sides = [(asked["a"], float(asked["upper"])), (asked["b"], float(asked["lower"]))]
     missing = [f"{sweep} at {sleep:g} s" for sweep, sleep in sides if not runs(sweep, sleep)]
     if missing:
-        return replace(claim, judged=Judged.NOT_MEASURED, seen=f"no valid run of {' and of '.join(missing)}")
+        return Judged.NOT_MEASURED, f"no valid run of {' and of '.join(missing)}"
     found = ratio(*(runs(*side) for side in sides))
     if math.isnan(found.value):
-        return replace(claim, judged=Judged.NOT_MEASURED, seen=found.note)
+        return Judged.NOT_MEASURED, found.note
     bound = float(asked["bound"]) / (100 if asked["percent"] else 1)
-    judged = within(found, bound) if asked["op"] == "within" else bounded(found, asked["op"], bound)
+
+    def judged(several: int) -> Outcome:
+        known = found.one_of(several)
+        return within(known, bound) if asked["op"] == "within" else bounded(known, asked["op"], bound)
+
     means = (np.exp(np.mean(np.log([rate for _, rate in runs(*side)]))) for side in sides)
     rates = " by ".join(f"{mean:.3g} alters/s" for mean in means)
-    return replace(claim, judged=OF[judged], seen=f"{found.text}; {rates}")
+    return part(judged(1), f"{found.text}; {rates}", len(claim.parts), judged)

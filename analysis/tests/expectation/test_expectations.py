@@ -50,6 +50,8 @@ def command(*arguments) -> doors.Done:
         ("verdict != hidden", "holds"),
         ("saturation(db cpu) >= 0.9", "holds"),
         ("saturation(db cpu) >= 90 %", "holds"),
+        ("saturation(db1 cpu) >= 90 %", "holds"),
+        ("saturation(8000 db1 cpu) >= 70 %", "holds"),
         ("saturation(app cpu) >= 0.5", "does not hold"),
         ("throughput(5000) >= 100", "holds"),
         ("throughput(5000) >= 120", "undecided"),
@@ -135,7 +137,9 @@ def test_too_few_samples_are_undecided(store, facts):
         ("verdict(db) == single", "verdict takes no argument"),
         ("saturation(db cpu) <= 10", "'10' is not a share; allowed are 0 to 1, or 0 % to 100 %"),
         ("saturation(database cpu) <= 10 %", "'database': allowed are web, app, middleware, db, client, host"),
+        ("saturation(db2 cpu) <= 10 %", "'db2': allowed are web, app, middleware, db, client, host; nodes .*db1"),
         ("saturation(db cpus) <= 10 %", "'cpus': allowed are cpu"),
+        ("saturation(db1 cpus) <= 10 %", "'cpus': allowed are cpu"),
         (f"ratio({SWEEP}, {SWEEP}) within -5 %", "is not a share"),
         (f"ratio({SWEEP}, {SWEEP}) within 0 %", "is not a margin"),
         (f"ratio({SWEEP}) within 5 %", r"expected ratio\(B, A\)"),
@@ -311,6 +315,23 @@ def test_a_node_that_was_not_measured_may_be_saturated(store, facts):
     assert idle.outcome == "undecided"
     assert "1 of 2 app nodes not measured" in idle.seen
     assert busy.outcome == "holds"  # whatever the other one did
+
+
+def test_a_single_node_is_asked_by_its_name():
+    """The second database is full and the third was not measured: the first has room nevertheless."""
+    row = {"trial": "a", "tier": "db", "resource": "cpu", "item": "", "threshold_pct": 95.0, "n": 100, "n_missing": 0}
+    table = pd.DataFrame(
+        [row | {"node": node, "saturation": at, "saturation_low": max(at - 0.1, 0), "saturation_high": min(at + 0.1, 1)}
+         for node, at in (("db1", 0.0), ("db2", 1.0))]
+    )  # fmt: skip
+    nodes = {"db1": "db", "db2": "db", "db3": "db"}
+
+    def of(what: str):
+        return saturation(what, table, {"db": 3}, ["a"], "", "", nodes=nodes)
+
+    assert (of("db1 cpu").low, of("db1 cpu").high) == (0.0, 0.1)
+    assert of("db cpu").value == 1.0
+    assert of("db3 cpu").low is None
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3, 0.9])

@@ -11,10 +11,11 @@ import pytest
 from ntier_analysis.demo import SWEEP
 from ntier_analysis.errors import DataError
 from ntier_analysis.expectation import claims
+from ntier_analysis.expectation.expressions import sides_of
 from ntier_analysis.expectation.quantity import Quantity
 from ntier_analysis.expectation.sides import (
+    BEFORE,
     COLUMNS,
-    LATER,
     SETTINGS,
     Operand,
     Side,
@@ -140,14 +141,60 @@ def test_only_settings_that_may_differ_can_be_named(demo, stated):
         claims.judge(wrong, demo)
 
 
-def test_operands_of_before_the_system_was_kept_are_read(tmp_path):
+@pytest.mark.parametrize("columns", BEFORE, ids=len)
+def test_operands_of_before_the_last_columns_were_kept_are_read(tmp_path, columns):
     settings = dict.fromkeys(SETTINGS, "1")
-    known = {("a", "cores(web)"): Operand(Quantity(0.5, 0.4, 0.6), settings, "2026-01-02")}
+    known = {("a", "cores(web)"): Operand(Quantity(0.5, 0.4, 0.6, freedom=2.0), settings, "2026-01-02")}
     file = tmp_path / "operands.csv"
     write_operands(known, file)
-    file.write_text("".join(f"{line.rsplit(',', len(LATER))[0]}\n" for line in file.read_text().splitlines()))
+    lacking = COLUMNS[len(columns) :]
+    file.write_text("".join(f"{line.rsplit(',', len(lacking))[0]}\n" for line in file.read_text().splitlines()))
     (old,) = read_operands(file).values()
-    assert old.settings == settings | dict.fromkeys(LATER, "unknown")
+    assert old.settings == settings | {column: "unknown" for column in lacking if column in SETTINGS}
+    assert old.measured == Quantity(0.5, 0.4, 0.6), "of how many trials is not known"
+
+
+def side(value: float, half: float, **settings: str) -> Operand:
+    return Operand(Quantity(value, value - half, value + half, freedom=6), dict.fromkeys(SETTINGS, "1") | settings)
+
+
+GROWS = "ratio(throughput(1) of a / throughput(1) of b, throughput(1) of c / throughput(1) of d) > 1"
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome"),
+    [((9, 10, 4, 10), "holds"), ((4.1, 10, 4, 10), "undecided"), ((4, 10, 9, 10), "does not hold")],
+)
+def test_a_ratio_that_grows_is_told_by_the_intervals_of_all_four_sides(values, outcome):
+    known = dict(zip("abcd", (side(value, 0.5) for value in values), strict=True))
+    compared = sides_of(GROWS, "x")
+    assert [(s.sweep, s.divides) for s in compared] == [("a", False), ("b", True), ("c", False), ("d", True)]
+    found, seen = ratio_of(GROWS, compared, ">", "1", lambda of: known[of.sweep])
+    assert found == outcome
+    first, second, third, fourth = values
+    assert float(seen.split()[0]) == pytest.approx(first / second / (third / fourth), rel=1e-3)
+
+
+def test_all_sides_of_a_ratio_that_grows_are_of_one_setting():
+    known = {name: side(5, 0.1) for name in "abc"} | {"d": side(5, 0.1, mix="read_write")}
+    found, seen = ratio_of(GROWS, sides_of(GROWS, "x"), ">", "0.1", lambda of: known[of.sweep])
+    assert (found, "; mix is 1 and read_write" in seen) == ("undecided", True)
+
+
+def test_the_sweeps_of_a_ratio_that_grows_are_those_of_its_four_sides(stated, demo):
+    grown = f"throughput(1000) of {OTHER} / throughput(1000)"
+    text = f"ratio(throughput(1000) / throughput(2000), {grown}) > 0.1"
+    claim = replace(stated[0], parts=((SWEEP, text),))
+    assert claim.sweeps == [SWEEP, OTHER]
+    assert set(claim.sides) == {(SWEEP, "throughput(1000)"), (SWEEP, "throughput(2000)"), (OTHER, "throughput(1000)")}
+    (found,) = claims.judge([claim], demo)
+    assert found.judged == "holds"
+
+
+@pytest.mark.parametrize("wrong", ["throughput(1) / nosuch(1)", "throughput(1) / throughput(1) / throughput(1)"])
+def test_a_quotient_of_something_else_is_refused(wrong):
+    with pytest.raises(DataError, match="or two of them with / between"):
+        sides_of(f"ratio({wrong}, throughput(1)) > 1", "x")
 
 
 def test_what_has_no_interval_is_not_kept(tmp_path):

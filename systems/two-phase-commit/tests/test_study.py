@@ -177,6 +177,35 @@ def test_a_ratio_is_taken_within_each_machine_and_day():
     assert math.isnan(judging.ratio(slow, [("fast", 5.0)]).value)
 
 
+SIDES = "ratio(throughput(0.1 alter) of a, throughput(1 alter) of b)"
+
+
+@pytest.mark.parametrize(
+    ("expected", "outcome"),
+    [
+        (">= 1.5", "holds"),
+        (["<= 2.5", ">= 1.5"], "holds"),
+        ([">= 1.5", ">= 3"], "differs"),
+        ([">= 1.5", ">= 2.1"], "undecided"),
+        (">= 2.1", "differs"),
+        ([">= 1.5", "within 5 %"], "differs"),
+    ],
+    ids=str,
+)
+def test_a_claim_may_have_several_parts(tmp_path, expected, outcome):
+    """2.1 lies beyond the interval of one ratio, and not beyond that of one of two."""
+    texts = [f"{SIDES} {e}" for e in ([expected] if isinstance(expected, str) else expected)]
+    one = {"says": "s", "place": "p", "paper": "q"}
+    file = tmp_path / "claims.yaml"
+    file.write_text(json.dumps({"c": one | {"sweep": "a", "expect": texts}, "open": one | {"unjudged": "because"}}))
+    measured = {
+        ("a", 0.1): [("here", v) for v in (10.0, 10.1, 9.95)],
+        ("b", 1.0): [("here", v) for v in (5.0, 5.15, 4.9)],
+    }
+    found, unjudged = judging.judge(read(file), lambda sweep, sleep: measured[sweep, sleep])
+    assert (found.judged, unjudged.judged) == (outcome, "not judged")
+
+
 def test_delays_and_sizes_stand_apart(study, tmp_path):
     there = {"sleep_s": 0.1, "transfers": 30, "delay_ms": 0.0}
     for rep, (block, name, value) in enumerate(

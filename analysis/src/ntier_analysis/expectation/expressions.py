@@ -5,6 +5,7 @@ and is undecided in between. It is also undecided if the value is unknown, or bo
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,6 @@ from ntier_analysis.expectation.quantities import ALLOWED, NAMES, Facts, mean_th
 from ntier_analysis.expectation.quantity import Quantity, quotient
 from ntier_analysis.expectation.saturations import named
 from ntier_analysis.expectation.sides import Kept, Operand, Side, is_ratio_of_sides, ratio_of, settings_of, sides
-from ntier_analysis.statistics.values import Ratio
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,12 @@ _ALLOWED = f"verdict, {', '.join(ALLOWED)}, ratio(B, A), ratio(X of B, Y of A)"
 class Others:
     """What is known beside one sweep: `facts` of other sweeps, by name; `anchors`: sweep -> its anchor, the sweep that
     was measured beside it and tells how fast the machine was then; `kept`: sides of ratios as another store had them,
-    for sweeps that this one lacks."""
+    for sweeps that this one lacks; `several`: of so many expectations the intervals must hold together."""
 
     facts: Mapping[str, Facts] = field(default_factory=dict)
     anchors: Mapping[str, str] = field(default_factory=dict)
     kept: Kept = field(default_factory=dict)
+    several: int = 1
 
     def of(self, sweep: str, store: Path) -> Facts:
         return self.facts.get(sweep) or read_facts(store, [sweep])[sweep]
@@ -61,6 +62,7 @@ class Others:
 def evaluate(text: str, facts: Facts, store: Path, others: Others | None = None) -> Result:
     """Raises DataError for an expectation that cannot be read, naming it and what is allowed."""
     name, args, op, bound = _read(text)
+    others = others or Others()
     evidence: tuple[str, ...] = ()
     if name == "verdict":
         if args is not None:
@@ -68,14 +70,13 @@ def evaluate(text: str, facts: Facts, store: Path, others: Others | None = None)
         outcome, seen = _verdict(text, facts, op, bound)
         evidence = tuple(facts.verdict["evidence"])
     elif sides_of(text, facts.sweep):
-        others = others or Others()
         return evaluate_sides(text, facts.sweep, store, replace(others, facts={**others.facts, facts.sweep: facts}))
     elif name == "ratio":
-        outcome, seen = _ratio(text, _arguments(args), op, bound, store)
+        outcome, seen = _ratio(text, _arguments(args), op, bound, store, others.several)
     elif name in NAMES:
         limit = number(text, bound, share=name == "saturation")
         measured = quantity(name, args, facts, text)
-        outcome, seen = bounded(measured, op, limit), measured.text
+        outcome, seen = bounded(measured.one_of(others.several), op, limit), measured.text
     else:
         raise DataError(f"expectation {text!r}: unknown name {name!r}; allowed are {_ALLOWED}")
     return Result(facts.sweep, text.strip(), outcome, seen, evidence)
@@ -99,7 +100,9 @@ def sides_of(text: str, sweep: str) -> list[Side]:
 def evaluate_sides(text: str, sweep: str, store: Path, others: Others) -> Result:
     """Of `sides_of`: the sweep itself need not be in the store."""
     *_, op, bound = _read(text)
-    outcome, seen = ratio_of(text, sides_of(text, sweep), op, bound, lambda s: operand(s, store, others, text))
+    outcome, seen = ratio_of(
+        text, sides_of(text, sweep), op, bound, lambda s: operand(s, store, others, text), others.several
+    )
     return Result(sweep, text.strip(), outcome, seen)
 
 
@@ -146,7 +149,7 @@ def _wanted(text: str, bound: str, tiers: tuple[str, ...]) -> _Wanted:
     return _Wanted(words[0], kind, frozenset(named(part, text, tiers=tiers) for part in parts))
 
 
-def _ratio(text: str, names: list[str], op: str, bound: str, store: Path) -> tuple[Outcome, str]:
+def _ratio(text: str, names: list[str], op: str, bound: str, store: Path, several: int) -> tuple[Outcome, str]:
     if len(names) not in (2, 3):
         raise DataError(f"expectation {text!r}: expected ratio(B, A), ratio(B, A, METRIC) or ratio(X of B, Y of A)")
     limit = number(text, bound, share=False) if op != "within" else margin(text, bound)
@@ -173,9 +176,11 @@ def _ratio(text: str, names: list[str], op: str, bound: str, store: Path) -> tup
     ratio, seen = row.ratio, f"{row.ratio.value:.3f} [{row.ratio.low:.3f}, {row.ratio.high:.3f}], {row.basis}"
     if not metric and comparison.at_least:
         seen += f"; only a lower bound is known of {' and '.join(comparison.at_least)}"
+    freedom = None if math.isnan(ratio.freedom) else ratio.freedom
+    known = Quantity(ratio.value, ratio.low, ratio.high, freedom=freedom).one_of(several)
     if op == "within":
-        return _within(ratio, limit), seen
-    return bounded(Quantity(ratio.value, ratio.low, ratio.high), op, limit), seen
+        return (Outcome.HOLDS if ratio.outcome(limit) == "same" else within(known, limit)), seen
+    return bounded(known, op, limit), seen
 
 
 def operand(side: Side, store: Path, others: Others, text: str) -> Operand | str:
@@ -208,9 +213,3 @@ def _nothing_in_common(comparison: Comparison, metric: str) -> str:
     if metric or comparison.primary is None:
         return "nothing that both sweeps have in common"
     return "at least one sweep reaches no maximum; ratio(B, A, throughput_per_s) compares all loads"
-
-
-def _within(ratio: Ratio, margin: float) -> Outcome:
-    if ratio.outcome(margin) == "same":
-        return Outcome.HOLDS
-    return within(Quantity(ratio.value, ratio.low, ratio.high), margin)

@@ -61,7 +61,8 @@ def at_load(
         ends = rows[["throughput_low_per_s", "throughput_high_per_s"]].astype(float)
         if len(values) > 1:
             return _of_repetitions(values.to_numpy(), *ends.to_numpy().T)
-        return Quantity(float(values.iloc[0]), *(None if pd.isna(e) else float(e) for e in ends.iloc[0]))
+        known = (None if pd.isna(e) else float(e) for e in ends.iloc[0])
+        return Quantity(float(values.iloc[0]), *known, freedom=BATCHES - 1)
     done = interactions()
     return _of_trials(name, values.to_numpy(), rows, done[done["ok"].astype(bool)])
 
@@ -122,7 +123,7 @@ def _of_trials(name: str, values: np.ndarray, rows: pd.DataFrame, done: pd.DataF
         found = _of_repetitions(values, low, high)
     else:
         (low, high), told = ends[0], "one trial"
-        found = Quantity(float(values[0]), low, high, told if low is not None else f"{told}, no interval")
+        found = Quantity(float(values[0]), low, high, told if low is not None else f"{told}, no interval", BATCHES - 1)
     rounded = resolution_ms(pd.concat(by_trial)["response_time_ms"]) if name in _PERCENTILES else 0.0
     if rounded and found.low is None and len(values) > 1 and np.ptp(values) == 0:
         found = replace(found, low=found.value, high=found.value)  # equal to what they are rounded to, no better

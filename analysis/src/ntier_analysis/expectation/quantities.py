@@ -20,6 +20,7 @@ from ntier_analysis.expectation.loads import AT_LOAD, NO_TRIAL, at_load, trials_
 from ntier_analysis.expectation.quantity import UNKNOWN, Quantity, mean_of_trials
 from ntier_analysis.expectation.saturations import saturation
 from ntier_analysis.expectation.with_disk import with_disk
+from ntier_analysis.statistics.throughput import BATCHES
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.verdict.store import verdicts
 from ntier_analysis.verdict.tables import as_json
@@ -40,7 +41,7 @@ NAMES = tuple(n.partition("(")[0] for n in ALLOWED)
 
 @dataclass(frozen=True)
 class Facts:
-    """One sweep: its verdict (the JSON of contract 5), `beyond_knee` (nominal users of the trials that the verdict is
+    """One sweep: its verdict (the JSON of contract 5), `beyond_knee` (nominal users of each trial that the verdict is
     of), its trials, and where the rest is stored."""
 
     verdict: dict
@@ -101,11 +102,13 @@ def quantity(name: str, args: str | None, facts: Facts, text: str) -> Quantity:
         return invalid_trials(facts.trials)
     if name == "mean_throughput":
         return mean_throughput(facts.trials)
-    return maximum(facts.verdict) if name == "max_throughput" else knee(facts.verdict)
+    found = maximum(facts.verdict) if name == "max_throughput" else knee(facts.verdict)
+    trials = len(facts.beyond_knee)
+    return replace(found, freedom=trials - 1 if trials > 1 else BATCHES - 1)
 
 
 def _saturation(args: str | None, facts: Facts, text: str) -> Quantity:
-    """`db cpu`: of the decisive trials; `4000 db cpu`: of those at one load."""
+    """`db cpu` or `db1 cpu`: of the decisive trials; `4000 db cpu`: of those at one load."""
     load, _, rest = (args or "").strip().partition(" ")
     at_one = bool(re.fullmatch(r"[\d.]+", load))
     if at_one:
@@ -113,7 +116,9 @@ def _saturation(args: str | None, facts: Facts, text: str) -> Quantity:
         trials, where = [str(t) for t in rows["trial"]], f"{counted(len(rows), 'trial')} at {load}"
     else:
         (trials, where), rest = decisive_trials(facts), args or ""
-    found = saturation(rest, facts.table("saturation"), facts.servers(trials), trials, where, text, facts.order)
+    table, listed = facts.table("saturation"), facts.table("nodes", ["node", "tier"])
+    nodes = {str(n): str(t) for frame in (listed, table) for n, t in zip(frame["node"], frame["tier"], strict=True)}
+    found = saturation(rest, table, facts.servers(trials), trials, where, text, facts.order, nodes)
     return found if trials else replace(found, note=NO_TRIAL if at_one else where)
 
 

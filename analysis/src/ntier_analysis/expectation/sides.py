@@ -1,5 +1,6 @@
-"""`ratio(throughput(0.1 alter) of B, throughput(1 alter) of A)`: any two numbers of two sweeps, or of one. Each side
-can be kept as a line of a file: two sweeps are then compared though no store ever had both."""
+"""`ratio(throughput(0.1 alter) of B, throughput(1 alter) of A)`: any two numbers of two sweeps, or of one. Instead of a
+number there may be a quotient of two, `ratio(X of B / Y of B, X of A / Y of A)`: it tells whether a ratio grows. Each
+side can be kept as a line of a file: two sweeps are then compared though no store ever had both."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
@@ -36,12 +38,14 @@ _FORM = re.compile(
 
 @dataclass(frozen=True)
 class Side:
-    """`cores(web) of SWEEP`; `anchored`: in units of what the sweep's anchor made at the same time."""
+    """`cores(web) of SWEEP`; `anchored`: in units of what the sweep's anchor made at the same time; `divides`: the side
+    before it, `X of B / Y of A`."""
 
     name: str
     args: str | None
     anchored: bool
     sweep: str
+    divides: bool = False
 
     @property
     def number(self) -> str:
@@ -65,7 +69,7 @@ Kept = Mapping[tuple[str, str], Operand]
 
 
 def is_ratio_of_sides(arguments: list[str]) -> bool:
-    """Whether a ratio is of two numbers, and not of two sweeps."""
+    """Whether a ratio is of two numbers (or of quotients of two), and not of two sweeps."""
     return len(arguments) == 2 and any(" of " in a or re.split(r"[\s(]", a)[0] in NAMES for a in arguments)
 
 
@@ -73,12 +77,15 @@ def sides(text: str, arguments: Iterable[str], sweep: str) -> list[Side]:
     """Of one expectation; a side without `of` is of `sweep`. Raises DataError."""
     found = []
     for argument in arguments:
-        match = _FORM.fullmatch(argument)
-        if not match or match["name"] not in NAMES:
-            raise DataError(
-                f"expectation {text!r}: {argument!r}: expected NAME(ARGUMENT) of SWEEP; names are {', '.join(NAMES)}"
-            )
-        found.append(Side(match["name"], match["args"], bool(match["anchored"]), match["sweep"] or sweep))
+        for place, part in enumerate(parts := re.split(r"\s+/\s+", argument)):
+            match = _FORM.fullmatch(part)
+            if not match or match["name"] not in NAMES or len(parts) > 2:
+                raise DataError(
+                    f"expectation {text!r}: {argument!r}: expected NAME(ARGUMENT) of SWEEP, or two of them with / "
+                    f"between; names are {', '.join(NAMES)}"
+                )
+            anchored, named = bool(match["anchored"]), match["sweep"] or sweep
+            found.append(Side(match["name"], match["args"], anchored, named, divides=place > 0))
     return found
 
 
@@ -87,9 +94,10 @@ def settings_of(trials: pd.DataFrame) -> dict[str, str]:
 
 
 def ratio_of(
-    text: str, compared: list[Side], op: str, bound: str, operand: Callable[[Side], Operand | str]
+    text: str, compared: list[Side], op: str, bound: str, operand: Callable[[Side], Operand | str], several: int = 1
 ) -> tuple[Outcome, str]:
-    """`operand`: what a side was, or why that is not known."""
+    """`operand`: what a side was, or why that is not known; `several`: of so many ratios the intervals must hold
+    together."""
     bound, across = _across(text, bound)
     limit = margin(text, bound) if op == "within" else number(text, bound, share=False)
     found = []
@@ -101,21 +109,39 @@ def ratio_of(
     for side, known in zip(compared, found, strict=True):
         if math.isnan(known.measured.value):
             return Outcome.UNDECIDED, f"{side.number} of {side.sweep}: {known.measured.note}"
-    ratio = quotient(*(known.measured for known in found))
+    ratio = _quotient(compared, [known.measured for known in found])
     told = "".join(f"; {side.sweep}: kept from {known.day}" for side, known in zip(compared, found, strict=True)
                    if known.day)  # fmt: skip
-    upper, lower = (known.settings for known in found)
     absolute = not any(side.anchored or side.name in OF_ITSELF for side in compared)
-    odd = {c: (upper[c], lower[c]) for c in SETTINGS if upper[c] != lower[c]} if absolute else {}
-    odd = {c: values for c, values in odd.items() if c not in LATER or "unknown" not in values}
+    odd = _odd([known.settings for known in found]) if absolute else {}
     said = ratio.text + told + "".join(f"; {column} is {one} and {other}" for column, (one, other) in odd.items())
     if wrong := next((c for c in odd if c in NEVER), None):
         return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL[wrong]}"
-    imported = upper.get("target") == lower.get("target") == IMPORTED
+    imported = all(known.settings.get("target") == IMPORTED for known in found)
     if unsaid := [c for c in ACROSS if c in odd and c not in across and _apart(c, odd[c], imported=imported)]:
         at_the_end = f"with `across {', '.join(unsaid)}` at its end the expectation compares them nevertheless"
         return Outcome.UNDECIDED, f"{said}: {MUST_EQUAL[unsaid[0]]}; {at_the_end}"
-    return (within(ratio, limit) if op == "within" else bounded(ratio, op, limit)), said
+    known = _quotient(compared, [known.measured.one_of(several) for known in found])
+    return (within(known, limit) if op == "within" else bounded(known, op, limit)), said
+
+
+def _quotient(compared: list[Side], measured: list[Quantity]) -> Quantity:
+    """Of the two terms, each a number or a quotient of two."""
+    terms: list[Quantity] = []
+    for side, number_ in zip(compared, measured, strict=True):
+        terms = [*terms[:-1], quotient(terms[-1], number_)] if side.divides else [*terms, number_]
+    return quotient(*terms)
+
+
+def _odd(settings: list[Mapping[str, str]]) -> dict[str, tuple[str, str]]:
+    """Setting -> two values in which sides differ, known ones rather than unknown."""
+    found = {}
+    for column in SETTINGS:
+        pairs = [pair for pair in combinations((s[column] for s in settings), 2) if pair[0] != pair[1]]
+        pairs.sort(key=lambda pair: "unknown" in pair)
+        if pairs and not (column in LATER and "unknown" in pairs[0]):
+            found[column] = pairs[0]
+    return found
 
 
 def _across(text: str, bound: str) -> tuple[str, list[str]]:
@@ -138,7 +164,9 @@ def _apart(column: str, values: tuple[str, str], *, imported: bool) -> bool:
     return not as_one(*sorted(map(float, values)))
 
 
-COLUMNS = ("sweep", "number", "value", "low", "high", "note", "day", *SETTINGS)
+COLUMNS = ("sweep", "number", "value", "low", "high", "note", "day", *SETTINGS, "freedom")
+BEFORE = (COLUMNS[:-1], COLUMNS[: -1 - len(LATER)])
+"""Of files that were written before the last columns came: what these say is unknown there."""
 
 
 def with_ends(kept: Kept) -> dict[tuple[str, str], Operand]:
@@ -154,7 +182,9 @@ def write_operands(kept: Kept, file: Path) -> None:
         for (sweep, number_), known in sorted(with_ends(kept).items()):
             measured, settings = known.measured, (known.settings.get(column, "unknown") for column in SETTINGS)
             ends = ("" if end is None else f"{end:.6g}" for end in (measured.low, measured.high))
-            writer.writerow((sweep, number_, f"{measured.value:.6g}", *ends, measured.note, known.day, *settings))
+            freedom = "" if measured.freedom is None else f"{measured.freedom:.6g}"
+            told = (f"{measured.value:.6g}", *ends, measured.note, known.day, *settings, freedom)
+            writer.writerow((sweep, number_, *told))
 
 
 def read_operands(file: Path) -> dict[tuple[str, str], Operand]:
@@ -163,13 +193,15 @@ def read_operands(file: Path) -> dict[tuple[str, str], Operand]:
         return {}
     with file.open(newline="") as lines:
         reader = csv.DictReader(lines)
-        if tuple(reader.fieldnames or ()) not in (COLUMNS, COLUMNS[: -len(LATER)]):
+        if tuple(reader.fieldnames or ()) not in (COLUMNS, *BEFORE):
             raise DataError(f"{file}: expected the columns {', '.join(COLUMNS)}")
         found = {}
         for row in reader:
             try:
                 ends = (float(row[end]) if row[end] else None for end in ("low", "high"))
-                measured = Quantity(float(row["value"]), *ends, row["note"])
+                freedom = float(row["freedom"]) if row.get("freedom") else None
+                most = 1.0 if row["number"].startswith("saturation") else math.inf
+                measured = Quantity(float(row["value"]), *ends, row["note"], freedom, most)
             except (TypeError, ValueError) as error:
                 raise DataError(f"{file}, line {reader.line_num}: {error}") from None
             settings = {c: row.get(c, "unknown") for c in SETTINGS}

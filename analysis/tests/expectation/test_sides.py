@@ -214,6 +214,8 @@ def test_what_has_no_interval_is_not_kept(tmp_path):
         ("sweep,value\n", r"operands.csv: expected the columns sweep, number"),
         (f"{','.join(COLUMNS)}\na,cores(web),x,1,2,,,,,,\n", r"operands.csv, line 2: .*'x'"),
         (f"{','.join(COLUMNS)}\na,cores(web)\n", r"operands.csv, line 2: "),
+        (f"{','.join(COLUMNS)}\na\n", r"operands.csv, line 2: "),
+        (f"{','.join(COLUMNS)}\na,cores(web),1,1,2,,,,,,,,,x\n", r"operands.csv, line 2: .*'x'"),
     ],
 )
 def test_a_wrong_file_of_operands_is_refused(tmp_path, text, message):

@@ -294,7 +294,7 @@ def test_the_tiers_are_those_of_the_system():
     with over(axis_of(named)):
         drawing = tiers.per_tier(levels, named)
     assert [t.get_text() for t in drawing.figure.legends[0].get_texts()] == list(expected)
-    assert "page by workers in use, service by threads in use and store by connections in use" in drawing.caption
+    assert "service by threads in use and store by connections in use; scale 0.1. " in drawing.caption
     assert "store: a connection to it is held, which includes what service does meanwhile" in drawing.caption
     faces = {bar.get_facecolor() for bar in drawing.figure.axes[0].patches}
     assert len(faces) == len(expected)

@@ -200,7 +200,7 @@ def read_operands(file: Path) -> dict[tuple[str, str], Operand]:
             try:
                 ends = (float(row[end]) if row[end] else None for end in ("low", "high"))
                 freedom = float(row["freedom"]) if row.get("freedom") else None
-                most = 1.0 if row["number"].startswith("saturation") else math.inf
+                most = 1.0 if (row["number"] or "").startswith("saturation") else math.inf
                 measured = Quantity(float(row["value"]), *ends, row["note"], freedom, most)
             except (TypeError, ValueError) as error:
                 raise DataError(f"{file}, line {reader.line_num}: {error}") from None

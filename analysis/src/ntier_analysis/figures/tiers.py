@@ -169,16 +169,16 @@ def _caption(levels: pd.DataFrame, table: pd.DataFrame, joint: pd.Series, trials
     order = order_of(trials)
     known = levels[levels["level"] != CLIENT].drop_duplicates("level").set_index("level")["source"]
     told = [f"{tier} by {known[tier]}" for tier in order if tier in known]
+    n, scale = levels["n"].min(), trials["scale"].iloc[0]
     text = (
-        f"Mean time of an interaction by tier: {join(told)}. Numbers in use or pending, read each second, give times "
-        f"by Little's law (n = {levels['n'].min():,} readings or more per trial). A tier's time includes the wait for "
-        f"a free thread of the next one. {before(order).capitalize()}: the rest of the client's waiting (network, a "
-        "free worker)."
+        f"Mean time of an interaction by tier: {join(told)}; scale {scale:g}. Numbers in use or pending, read each "
+        f"second, give times by Little's law (n = {n:,} readings or more per trial). A tier's time includes the wait "
+        f"for a free thread of the next one. {before(order).capitalize()}: the rest of the client's waiting (network, "
+        "a free worker)."
     )
     for tier in [tier for tier in order if known.get(tier) == HELD_IN_USE]:
         above = order[order.index(tier) - 1]
         text += f" {tier}: a connection to it is held, which includes what {above} does meanwhile."
-    text += f" Scale {trials['scale'].iloc[0]:g}."
     if len(joint):
         text += " The parts behind " + joint.index[-1] + " were not measured separately."
     n = int(table["negative"].sum())

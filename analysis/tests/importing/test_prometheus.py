@@ -219,6 +219,57 @@ def test_containers_of_a_pod_that_have_a_clock_each_are_added_up(tmp_path):
     assert metrics.notices == []
 
 
+def pod(containers: dict[str, tuple[float, float, float]]) -> dict[str, list[tuple[float, float]]]:
+    """Pod app1 as the kubelet's cAdvisor shows it: container -> cores used, its quota in cores (0: none), throttled
+    periods per second."""
+    series: dict[str, list[tuple[float, float]]] = {}
+    for name, (cores, quota, throttled) in containers.items():
+        labels = f'{{container="{name}",instance="kubelet:10250",name="k8s_{name}",pod="app1"}}'
+        series["container_cpu_usage_seconds_total" + labels] = [(t, 5 + cores * (t - T0)) for t in SECONDS]
+        series["container_spec_cpu_period" + labels] = [(t, 100_000.0) for t in SECONDS]
+        if quota:
+            counter = "container_cpu_cfs_throttled_periods_total"
+            series["container_spec_cpu_quota" + labels] = [(t, 100_000 * quota) for t in SECONDS]
+            series[counter + labels] = [(t, throttled * (t - T0)) for t in SECONDS]
+    return series
+
+
+@pytest.mark.parametrize(
+    ("containers", "utilization_pct", "cores", "throttled_pct"),
+    [
+        ({"web": (0.5, 1.0, 3.0), "POD": (0.0, 0.0, 0.0)}, 50, 1, 30),  # the pause container of each pod has no quota
+        ({"web": (0.5, 1.0, 3.0), "log": (0.25, 1.0, 0.0)}, 50, 2, 30),
+        ({"web": (1.0, 1.0, 9.0), "proxy": (0.1, 2.0, 0.0)}, 100, 3, 90),  # full, though the pod has room
+        ({"web": (0.5, 1.0, 3.0), "log": (0.9, 0.0, 0.0)}, 50, 1, 30),
+    ],
+)
+def test_each_container_of_a_pod_has_its_own_quota(tmp_path, containers, utilization_pct, cores, throttled_pct):
+    mapping = tmp_path / "m.yaml"
+    mapping.write_text(DEFAULT.read_text().replace("node: name # of", "node: pod # of"))
+    metrics = read(dump(tmp_path / "d", pod(containers)), mapping=mapping)
+    assert utilization(metrics, "app1").tolist() == pytest.approx([utilization_pct] * 60)
+    assert used(metrics) == pytest.approx(np.full(60, sum(c for c, *_ in containers.values())))
+    assert metrics.cores == {"app1": cores}
+    throttled = metrics.samples.query("metric == 'throttled_pct'")["value"]
+    assert throttled.tolist() == pytest.approx([throttled_pct] * 60)
+
+
+def test_a_quota_is_that_of_its_container_also_on_a_clock_of_its_own(tmp_path):
+    """The second one began later, and each was read at another moment of the same scrape."""
+    mapping = tmp_path / "m.yaml"
+    mapping.write_text(DEFAULT.read_text().replace("node: name # of", "node: pod # of"))
+    series = pod({"web": (0.5, 1.0, 0.0), "log": (0.9, 1.0, 0.0)})
+    for number, (name, from_) in enumerate((("web", 0), ("log", 30))):
+        key = next(k for k in series if k.startswith("container_cpu_usage") and f'"{name}"' in k)
+        shift = np.random.default_rng(number).uniform(0.05, 0.35, len(SECONDS)).round(3)
+        cores = {"web": 0.5, "log": 0.9}[name]
+        series[key] = [(t, cores * (t - T0)) for t in (SECONDS - shift)[from_:]]
+    values = utilization(read(dump(tmp_path / "d", series), mapping=mapping), "app1").to_numpy()
+    assert len(values) == 60
+    assert values[:29] == pytest.approx(np.full(29, 50.0))
+    assert values[30:] == pytest.approx(np.full(30, 90.0))
+
+
 def test_a_missing_scrape_is_none_also_beside_another_clock(tmp_path):
     metrics = read(dump(tmp_path / "d", container(np.delete(SECONDS, slice(20, 25)))))
     assert utilization(metrics, "app1").isna().sum() == 1

@@ -62,8 +62,9 @@ class Term(_Part):
 
 class Rule(_Part):
     """One metric of the store: factor x value x times / of, or factor x (1 - value x times / of) with `rest`. `item`:
-    label that tells device, interface or pool; or `named`: a fixed name. `largest`: the largest of the terms of
-    `value`, not their sum."""
+    label that tells device, interface or pool; or `named`: a fixed name. `each`: label that tells the containers of a
+    node apart: each has a value of its own, if it has all terms, and the node their sum. `largest`: the largest of the
+    terms of `value` and of what `each` tells apart, not their sum."""
 
     resource: Annotated[str, AfterValidator(_resource)]
     metric: Word
@@ -75,6 +76,7 @@ class Rule(_Part):
     largest: bool = False
     item: Name | None = None
     named: str = ""
+    each: Name | None = None
 
     @property
     def terms(self) -> list[Term]:
@@ -115,7 +117,8 @@ class Exporter(_Part):
     def labels(self) -> set[str]:
         """Labels that its rules name."""
         terms = [term for rule in self.series for term in rule.terms]
-        return {rule.item or "" for rule in self.series} | {k for t in terms for k in (*t.where, *t.without)}
+        own = {label for rule in self.series for label in (rule.item, rule.each) if label}
+        return own | {k for t in terms for k in (*t.where, *t.without)}
 
 
 class NodeName(_Part):

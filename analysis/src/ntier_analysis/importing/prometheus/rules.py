@@ -37,8 +37,33 @@ class Scrapes:
         return t + self.took.reindex(t).fillna(0.0).to_numpy() / 2
 
 
-def evaluated(rule: Rule, series: list[Series], scrapes: Scrapes) -> Iterator[tuple[str, pd.Series, np.ndarray]]:
-    """(item, values by time, lengths of their intervals or nan) of each item of the rule."""
+Evaluated = tuple[str, pd.Series, np.ndarray]
+"""Item, values by time, lengths of their intervals or nan."""
+
+
+def evaluated(rule: Rule, series: list[Series], scrapes: Scrapes) -> Iterator[Evaluated]:
+    """Of each item of the rule."""
+    if rule.each is None:
+        yield from _of_one(rule, series, scrapes)
+        return
+    parts: dict[str, list[Series]] = defaultdict(list)
+    for s in series:
+        parts[s.labels.get(rule.each, "")].append(s)
+    by_item: dict[str, list[Evaluated]] = defaultdict(list)
+    for _, part in sorted(parts.items()):
+        for found in _of_one(rule, part, scrapes):
+            by_item[found[0]].append(found)
+    for item, some in by_item.items():
+        if len(some) == 1:
+            yield some[0]
+            continue
+        frame, unknown = _by_scrape([v for _, v, _ in some], scrapes.nominal.get(rule.value[0].metric, 0.0))
+        values = (frame.max(axis=1) if rule.largest else frame.sum(axis=1)).mask(unknown)
+        first = min(some, key=lambda found: found[1].index[0])[2][0]
+        yield item, values, np.diff(values.index.to_numpy(float), prepend=values.index[0] - first)
+
+
+def _of_one(rule: Rule, series: list[Series], scrapes: Scrapes) -> Iterator[Evaluated]:
     value = [_term(term, rule, series, scrapes) for term in rule.value]
     of, times = ([_term(term, rule, series, scrapes) for term in terms] for terms in (rule.of, rule.times))
     items = sorted({item for parts in value for item in parts})
@@ -96,12 +121,17 @@ def _term(term: Term, rule: Rule, series: list[Series], scrapes: Scrapes) -> dic
         by_item[s.labels[rule.item] if rule.item else ""].append(pd.Series(v, index=s.t))
     rates = {}
     for item, unaligned in by_item.items():
-        parts = _on_one_clock(unaligned, scrapes.nominal.get(term.metric, 0.0))
-        frame = pd.concat(parts, axis=1).sort_index()
-        there = pd.concat([p.notna() | True for p in parts], axis=1).reindex(frame.index).fillna(False).astype(bool)
-        unknown = (frame.isna() & there).any(axis=1)
+        frame, unknown = _by_scrape(unaligned, scrapes.nominal.get(term.metric, 0.0))
         rates[item] = frame.sum(axis=1).mask(unknown)
     return rates
+
+
+def _by_scrape(unaligned: list[pd.Series], nominal: float) -> tuple[pd.DataFrame, pd.Series]:
+    """A column for each part and a row for each scrape; and which scrapes have a part of unknown value."""
+    parts = _on_one_clock(unaligned, nominal)
+    frame = pd.concat(parts, axis=1).sort_index()
+    there = pd.concat([p.notna() | True for p in parts], axis=1).reindex(frame.index).fillna(False).astype(bool)
+    return frame, (frame.isna() & there).any(axis=1)
 
 
 def _is_of(term: Term, s: Series) -> bool:

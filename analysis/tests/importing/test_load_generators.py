@@ -101,6 +101,20 @@ def test_who_brings_a_jtl_of_workers_is_told_the_option_for_them(scrapes, tmp_pa
     assert read_table(tmp_path / "work", "trials")["valid"].all()
 
 
+def test_redirects_of_a_page_are_no_pages(scrapes, tmp_path):
+    """JMeter writes both beside the page that they are part of."""
+    path, lines = tmp_path / "run.jtl", ["timeStamp,elapsed,label,success,allThreads,threadName"]
+    for n in range(600):
+        t, rest = 1_790_000_000_000 + 100 * n, f"true,50,Users 1-{n % 50}"
+        lines += [f"{t},60,Home,{rest}", f"{t},20,Home-0,{rest}", f"{t + 20},40,Home-1,{rest}"]
+    path.write_text("\n".join([*lines, ""]))
+    run = Run(jtl=(path,), prometheus=str(scrapes), topology="1/1/1/1M", load_model="work")
+    notices = import_runs([run], tmp_path / "store")
+    assert any("1200 samples within another one of the same thread left out" in text for text in notices)
+    assert read_table(tmp_path / "store", "trials")["throughput_per_s"].iloc[0] == pytest.approx(10, rel=0.01)
+    assert set(read_table(tmp_path / "store", "interactions")["interaction"]) == {"Home"}
+
+
 def test_an_access_log_is_imported_as_its_page_says(tmp_path):
     """The awk of docs/how-to/imports.md, on lines of nginx."""
     page = (Path(__file__).parents[3] / "docs/how-to/imports.md").read_text()

@@ -21,7 +21,7 @@ def write(folder, *lines, name="run.jtl"):
 def test_columns_by_name_rows_by_completion(tmp_path):
     frame = jtl(write(tmp_path, HEADER, *ROWS))
     assert frame["interaction"].tolist() == ["Search, all", "Home"]
-    assert frame["t_s"].tolist() == pytest.approx([1790000000.54, 1790000001.12])
+    assert frame["t_s"].tolist() == pytest.approx([1790000000.54, 1790000001.12], abs=1e-6)
     assert frame["ok"].tolist() == [False, True]
     assert frame["threads"].tolist() == [2, 2]
     assert not frame["transaction"].any()
@@ -45,8 +45,8 @@ def test_quoted_names_of_columns(tmp_path, delimiter):
 
 def test_a_time_stamp_of_the_end(tmp_path):
     path = write(tmp_path, HEADER, ROWS[0])
-    assert jtl(path, stamp="end")["t_s"].tolist() == pytest.approx([1790000001.0])
-    assert jtl(path, stamp="end")["start_s"].tolist() == pytest.approx([1790000000.88])
+    assert jtl(path, stamp="end")["t_s"].tolist() == pytest.approx([1790000001.0], abs=1e-6)
+    assert jtl(path, stamp="end")["start_s"].tolist() == pytest.approx([1790000000.88], abs=1e-6)
 
 
 def test_a_transaction_within_another_one_is_no_interaction(tmp_path):
@@ -71,6 +71,87 @@ def test_a_transaction_within_another_one_is_no_interaction(tmp_path):
     assert kept.loc[kept["interaction"] == "Pay", "response_time_ms"].tolist() == [300.0]
     file.write_text(file.read_text().replace("threadName", "something"))
     assert jtl(file)["transaction"].all(), "without names of threads nobody knows"
+
+
+FULL = (
+    "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,sentBytes,"
+    "grpThreads,allThreads,URL,Latency,IdleTime,Connect"
+)
+"""What JMeter 5 writes by default."""
+
+
+def sample(start: int, elapsed: int, label: str, thread: str = "Users 1-1", message: str = "OK", idle: int = 0) -> str:
+    begin = 1790000000000 + start
+    return f"{begin},{elapsed},{label},200,{message},{thread},text,true,,9,9,2,2,http://shop/,5,{idle},1"
+
+
+def test_redirects_and_embedded_files_are_parts_of_their_sample(tmp_path):
+    """JMeter writes sub-results beside their sample unless jmeter.save.saveservice.subresults is false."""
+    lines = []
+    for page in range(20):
+        lines += [
+            sample(1000 * page, 100, "Home"),
+            sample(1000 * page, 40, "Home-0"),
+            sample(1000 * page + 40, 60, "Home-1"),
+            sample(1000 * page + 40, 60, "Home-1-0"),
+            sample(1000 * page + 100, 0, "Home-2"),  # from a cache
+            sample(1000 * page + 101, 200, "Story"),
+            sample(1000 * page + 101, 200, "Story-0"),  # all of it
+        ]
+    frame = jtl(write(tmp_path, FULL, *lines))
+    assert frame.loc[~frame["part"], "interaction"].value_counts().to_dict() == {"Home": 20, "Story": 20}
+
+
+@pytest.mark.parametrize("pause", [0, 300])
+def test_a_controller_without_its_message_contains_its_samples(tmp_path, pause):
+    """jmeter.save.saveservice.response_message=false; a timer between the samples is in the controller's IdleTime."""
+    lines = []
+    for order in range(20):
+        begin = 5000 * order
+        lines += [
+            sample(begin, 100, "Cart", message=""),
+            sample(begin + 100 + pause, 200, "Pay", message=""),
+            sample(begin, 300, "Order", message="", idle=pause),
+        ]
+    frame = jtl(write(tmp_path, FULL, *lines))
+    assert frame.loc[~frame["part"], "interaction"].unique().tolist() == ["Order"]
+    assert frame.loc[~frame["part"], "response_time_ms"].tolist() == [300.0] * 20
+
+
+@pytest.mark.parametrize("stamp", ["start", "end"])
+def test_a_transaction_ends_after_its_pauses(tmp_path, stamp):
+    message = '"Number of samples in transaction : 2, number of failing samples : 0"'
+    frame = jtl(
+        write(tmp_path, FULL, sample(1000 * (stamp == "end"), 300, "Order", message=message, idle=700)), stamp=stamp
+    )
+    assert frame["start_s"].tolist() == pytest.approx([1790000000.0], abs=1e-6)
+    assert frame["t_s"].tolist() == pytest.approx([1790000001.0], abs=1e-6)
+    assert frame["response_time_ms"].tolist() == [300.0]
+
+
+def test_samples_of_several_threads_of_one_name_are_all_interactions(tmp_path):
+    """Files of two JMeters put together, without Hostname: some samples lie within others by chance."""
+    lines = [sample(300 * n, 400, "Home") for n in range(20)] + [sample(300 * n + 10, 20, "Story") for n in range(20)]
+    assert not jtl(write(tmp_path, FULL, *lines))["part"].any()
+
+
+def test_hosts_have_threads_of_their_own(tmp_path):
+    lines = [sample(300 * n, 200, "Home") + ",a" for n in range(20)]
+    lines += [sample(300 * n + 10, 20, "Story") + ",b" for n in range(20)]
+    assert not jtl(write(tmp_path, FULL + ",Hostname", *lines))["part"].any()
+
+
+def test_a_sample_that_takes_no_time_is_not_part_of_the_next(tmp_path):
+    lines = []
+    for n in range(20):
+        lines += [sample(1000 * n, 0, "Script"), sample(1000 * n, 100, "Home"), sample(1000 * n + 100, 0, "Log")]
+    assert not jtl(write(tmp_path, FULL, *lines))["part"].any()
+
+
+def test_a_line_that_is_there_twice_is_no_part_of_itself(tmp_path):
+    """It would go unnoticed; so Little's law shows it."""
+    lines = [sample(1000 * n, 100, "Home") for n in range(20)]
+    assert not jtl(write(tmp_path, FULL, *lines, *lines))["part"].any()
 
 
 def test_transactions_are_marked(tmp_path):

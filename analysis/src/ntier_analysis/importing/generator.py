@@ -83,6 +83,13 @@ def _of_jmeter(run: Run) -> Load:
                 f"{int((~frame['transaction']).sum())} samples inside and beside them are left out"
             )
             frame = frame[frame["transaction"]]
+        elif frame["part"].any():
+            n = int(frame["part"].sum())
+            run.notices.append(
+                f"{path}: {counted(n, 'sample')} within another one of the same thread left out (redirects, embedded "
+                f"files, what a controller sums up); the other {len(frame) - n} are the interactions"
+            )
+            frame = frame[~frame["part"]]
         parts.append(frame)
     frame = pd.concat(parts, ignore_index=True).sort_values("t_s", kind="stable", ignore_index=True)
     frame["bytes"] = frame["bytes"].round().astype("Int64")

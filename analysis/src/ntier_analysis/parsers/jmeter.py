@@ -13,21 +13,33 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.parsers.csvfile import header_line, line_of, read_csv
 
 NEEDED = {"timeStamp": "count", "elapsed": "count", "label": "text", "success": "text"}
-OPTIONAL = {"responseMessage": "text", "bytes": "number", "allThreads": "number", "Hostname": "text"}
+OPTIONAL = {
+    "responseMessage": "text",
+    "bytes": "number",
+    "allThreads": "number",
+    "Hostname": "text",
+    "IdleTime": "number",
+}
 MS = (1e11, 1e14)
 """1973 to 5138 in milliseconds; seconds are less, microseconds are more."""
 _TRANSACTION = "Number of samples in transaction"
 """How JMeter begins the response message of a transaction controller's sample."""
+_NUMBERED = re.compile(r"((?:-\d+)+)$")
+"""How JMeter from 5.0 on names the parts of a sample: Home-0, Home-1; those of a part Home-0-0."""
+SHARED = 0.05
+"""Samples that begin within another one of their thread and end after it, for each sample that lies within one: if
+there are more, several threads have that name. A thread does one thing after the other."""
 
 
 def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
-    """-> `start_s, t_s` (completion), `interaction, response_time_ms, ok, bytes, threads, host, transaction`, by
+    """-> `start_s, t_s` (completion), `interaction, response_time_ms, ok, bytes, threads, host, transaction, part`, by
     completion.
 
     `stamp`: whether timeStamp is the `start` or the `end` of a sample (sampleresult.timestamp.start). `threads`:
     active threads of that JMeter (NaN if not recorded); `host`: where it ran (empty if not recorded); `transaction`:
-    the sample sums up others, and is in no such sample. Raises DataError naming file, line and column, also for XML and
-    for a file without header."""
+    the sample sums up others, and is in no such sample; `part`: it lies within another sample of its thread, as a
+    redirect or an embedded file does. Raises DataError naming file, line and column, also for XML and for a file
+    without header."""
     delimiter = _delimiter(path, header_line(path))
     raw = read_csv(path, NEEDED, optional=OPTIONAL, delimiter=delimiter, strict=True)
     success = raw["success"].str.lower()
@@ -39,7 +51,8 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
         if wrong.any():
             row = int(wrong.to_numpy().argmax())
             raise DataError(f"{path}:{line_of(path, row, delimiter)}: {name} is {raw[name][row]}, expected {expected}")
-    seconds = raw["elapsed"] / 1000
+    idle = raw["IdleTime"].fillna(0) if "IdleTime" in raw else 0  # timers in a transaction, not in its elapsed
+    seconds = (raw["elapsed"] + idle) / 1000
     start = raw["timeStamp"] / 1000 - (seconds if stamp == "end" else 0)
     message = raw.get("responseMessage", pd.Series("", index=raw.index)).fillna("")
     frame = pd.DataFrame(
@@ -55,25 +68,51 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
             "transaction": message.str.startswith(_TRANSACTION),
         }
     )
-    if frame["transaction"].any():
-        frame["transaction"] &= ~_inside(frame, path, delimiter)
+    frame["part"] = False
+    threads = _threads(frame["host"], path, delimiter)
+    if threads is not None:
+        sums = _nested(frame[frame["transaction"]], threads)
+        frame.loc[sums.index[sums["inside"]], "transaction"] = False
+        found = _nested(frame, threads)
+        if found["across"].sum() <= SHARED * found["inside"].sum():
+            frame["part"] = found["inside"] & ~found["beside"]
     return frame.sort_values("t_s", kind="stable", ignore_index=True)
 
 
-def _inside(frame: pd.DataFrame, path: Path, delimiter: str) -> pd.Series:
-    """Transactions within another one of their thread: the outer one is what the user did. None, where the file does
-    not name threads."""
+def _threads(hosts: pd.Series, path: Path, delimiter: str) -> pd.Series | None:
+    """A number for each thread of each host; None, where the file does not name threads."""
     try:
-        threads = read_csv(path, {"threadName": "text"}, delimiter=delimiter, strict=True)["threadName"]
+        names = read_csv(path, {"threadName": "text"}, delimiter=delimiter, strict=True)["threadName"]
     except DataError:
-        return pd.Series(False, index=frame.index)
-    rows = pd.DataFrame({"thread": threads, "start": frame["start_s"].round(3), "end": frame["t_s"].round(3)})
-    rows = rows[frame["transaction"]].assign(line=frame.index[frame["transaction"]])
-    # of two that take the same time the outer one is written last
-    rows = rows.sort_values(["thread", "start", "end", "line"], ascending=[True, True, False, False])
+        return None
+    return hosts.groupby([hosts, names]).ngroup()
+
+
+def _nested(samples: pd.DataFrame, threads: pd.Series) -> pd.DataFrame:
+    """`inside`: it lies within another sample of its thread; `beside`: but it took no time, and may have been before
+    the other one, or is the same line again; `across`: it begins within another one and ends after it."""
+    numbers = {label: len(found[1]) for label in samples["interaction"].unique() if (found := _NUMBERED.search(label))}
+    rows = pd.DataFrame(
+        {
+            "thread": threads[samples.index],
+            "start": samples["start_s"].round(3),
+            "end": samples["t_s"].round(3),
+            "label": samples["interaction"],
+            "number": samples["interaction"].map(numbers).fillna(0),
+            "line": samples.index,
+        }
+    )
+    # of two that take the same time the outer one has no number; of transactions it is written last
+    by = {"thread": True, "start": True, "end": False, "number": True, "line": False}
+    rows = rows.sort_values([*by], ascending=[*by.values()])
     reach = rows.groupby("thread")["end"].cummax().groupby(rows["thread"]).shift()
-    inside = (rows["end"] <= reach) & (rows["start"] < reach)
-    return inside.reindex(frame.index, fill_value=False)
+    at_once, numbered = rows["end"] == rows["start"], rows["number"] > 0
+    within = (rows["start"] < reach) | (at_once & numbered & (rows["start"] == reach))
+    ends = rows["end"] <= reach
+    before = rows.groupby("thread")[["start", "end", "label"]].shift()
+    again = (rows[["start", "end", "label"]] == before).all(axis=1)
+    beside = again | (at_once & ~numbered & (rows["start"] == before["start"]))
+    return pd.DataFrame({"inside": within & ends, "beside": beside, "across": within & ~ends}).reindex(samples.index)
 
 
 def _delimiter(path: Path, header: str) -> str:

@@ -4,6 +4,7 @@ verdict by other sweeps all read this list."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -79,13 +80,13 @@ def as_one(low: float, high: float) -> bool:
 def think_times_as_one(a: pd.DataFrame, b: pd.DataFrame) -> bool:
     """Whether the think times of two imports differ by no more than measured means do."""
     known = pd.concat([f["think_time_s"] for f in (a, b) if "think_time_s" in f]).dropna().astype(float)
-    return _imported(a) and _imported(b) and len(known) > 0 and as_one(known.min(), known.max())
+    return is_imported(a) and is_imported(b) and len(known) > 0 and as_one(known.min(), known.max())
 
 
 def with_one_think_time(sweeps: dict[str, pd.DataFrame]) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """Tables `trials` by name, in which imports whose think times differ by no more than measured means do have one
     (the smallest of them); and what was taken as one, a sentence for each."""
-    imported = [f["think_time_s"].astype(float) for f in sweeps.values() if _imported(f) and "think_time_s" in f]
+    imported = [f["think_time_s"].astype(float) for f in sweeps.values() if is_imported(f) and "think_time_s" in f]
     groups: list[list[float]] = []
     for value in sorted({v for column in imported for v in column.dropna()}):
         if groups and as_one(groups[-1][0], value):
@@ -94,7 +95,7 @@ def with_one_think_time(sweeps: dict[str, pd.DataFrame]) -> tuple[dict[str, pd.D
             groups.append([value])
     one = {value: group[0] for group in groups for value in group}
     found = {
-        name: f.assign(think_time_s=f["think_time_s"].astype(float).replace(one)) if _imported(f) else f
+        name: f.assign(think_time_s=f["think_time_s"].astype(float).replace(one)) if is_imported(f) else f
         for name, f in sweeps.items()
     }
     several = [group for group in groups if len(group) > 1]
@@ -102,8 +103,13 @@ def with_one_think_time(sweeps: dict[str, pd.DataFrame]) -> tuple[dict[str, pd.D
     return found, told
 
 
-def _imported(trials: pd.DataFrame) -> bool:
+def is_imported(trials: pd.DataFrame) -> bool:
     return "target" in trials and len(trials) > 0 and bool((trials["target"] == IMPORTED).all())
+
+
+def without_options(texts: Iterable[str]) -> list[str]:
+    """Advice for imported sweeps: who measured elsewhere has no variables of make."""
+    return [re.sub(r" \((?:REPS|PHASES)=[^)]*\)", "", text) for text in texts]
 
 
 def as_text(values: Iterable) -> str:

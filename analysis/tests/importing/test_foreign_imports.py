@@ -8,6 +8,7 @@ import good_import as good
 import numpy as np
 import pandas as pd
 import pytest
+from ntier_analysis.comparison.sweeps import compare
 from ntier_analysis.importing import import_folder
 from ntier_analysis.parsers.generated import in_whole_seconds
 from ntier_analysis.parsers.sysstat import sysstat
@@ -112,3 +113,22 @@ def test_names_that_carry_numbers_are_told(tmp_path, names, told):
     tables["interactions"]["interaction"] = [f"GET /items/{n % names}" for n in range(len(tables["interactions"]))]
     notices = import_folder(good.write(tmp_path / "f", tables), tmp_path / "store")
     assert any(f"s: {names} names of interactions" in text for text in notices) == told
+
+
+def test_advice_names_no_variable_of_make(tmp_path):
+    """REPS= and PHASES= are of a sweep that Ntier runs. Here two loads beyond the knee differ too much."""
+    tables = good.files(interactions=False)
+    last = tables["trials"].index[-1]
+    tables["trials"].loc[last, ["throughput_per_s", "response_time_mean_ms"]] = 78.0, 1000 * (1400 / 78 - 7)
+    verdict = judged(tmp_path, tables)
+    assert any(text.startswith("repeat the loads beyond the knee: 2 trials") for text in verdict.next)
+    assert not any("REPS=" in text or "PHASES=" in text for text in verdict.next)
+
+
+def test_a_comparison_of_imports_names_no_variable_of_make(tmp_path):
+    for sweep in ("before", "after"):
+        tables = {name: frame.assign(sweep=sweep) for name, frame in good.files().items()}
+        import_folder(good.write(tmp_path / sweep, tables), tmp_path / "store")
+    warnings = compare("before", "after", tmp_path / "store").warnings
+    assert any(text.endswith("measure both in turn") for text in warnings), warnings
+    assert not any("REPS=" in text for text in warnings)

@@ -14,6 +14,7 @@ from ntier_analysis.comparison.values import METRICS, Side, read_side
 from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.described import LoadAxis, axis_of, factor_of, order_of, ordered
 from ntier_analysis.errors import DataError
+from ntier_analysis.setting import is_imported, without_options
 from ntier_analysis.statistics import ratios
 from ntier_analysis.statistics.groups import opened
 from ntier_analysis.statistics.throughput import BATCHES
@@ -326,3 +327,5 @@ def _advise(comparison: Comparison) -> None:
     told = [r for r in rows if r is not comparison.primary and r.ratio is not None]
     if len(told) >= 20:
         warnings.append(f"{len(told)} further ratios at 95 %: about {len(told) / 20:.0f} differ by chance alone")
+    if is_imported(comparison.a.trials) and is_imported(comparison.b.trials):
+        comparison.warnings = without_options(warnings)

@@ -14,6 +14,7 @@ from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.contracts.implied import THINK_S, USERS
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.described import by_load, system_of
+from ntier_analysis.setting import is_imported, without_options
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
 from ntier_analysis.validity.loads import VISITS
 from ntier_analysis.validity.sweep import STEADY_CHECKS, steadiness, sweep_checks, unused_checks
@@ -63,6 +64,8 @@ def sweep_verdict(
     unsettled = [t.load.trial for t in data if not t.load.settled]
     checks = sweep_checks(trials, samples, nodes, interactions, unsettled=unsettled)
     judged = unless_cold(judged, checks)
+    if is_imported(trials):
+        judged.next = without_options(judged.next)
     judged.checks_off = system_of(trials).checks_off if len(trials) else {}
     judged.evidence += unused_checks(judged.checks_off)
     judged.evidence += not_validated(trials)

@@ -27,7 +27,7 @@ SWEEP = ""  # empty: the first sweep of the store
 
 # %%
 store = na.Store(STORE)
-sweep = store.sweep(SWEEP or store.sweeps[0])
+sweep = store.sweep(SWEEP)
 display(sweep.verdict)
 
 # %% [markdown]

@@ -26,7 +26,7 @@ SWEEP = ""  # empty: the first sweep of the store
 
 # %%
 store = na.Store(STORE)
-sweep = store.sweep(SWEEP or store.sweeps[0])
+sweep = store.sweep(SWEEP)
 display(sweep.verdict)
 display(Markdown(sweep.verdict.migration_sentence))
 

@@ -75,6 +75,15 @@ def test_runs_on_a_store_without_a_valid_trial(path, bare):
             exec(cell.source, scope)
 
 
+@pytest.mark.parametrize("name", ["01-densities", "02-bottleneck-migration"])
+def test_an_empty_store_is_an_error_that_says_so(name, tmp_path):
+    (tmp_path / "trials").mkdir()
+    cells = runner.load(runner.notebooks()[name], {"STORE": str(tmp_path)}).cells
+    source = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    with pytest.raises(na.DataError, match="holds no sweep"):
+        exec(source, {})
+
+
 @pytest.mark.parametrize("path", list(runner.notebooks().values()), ids=lambda p: p.stem)
 def test_is_thin(path):
     """No functions, classes or branches: whatever decides something lives in the package, where it is tested."""

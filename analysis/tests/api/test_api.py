@@ -34,6 +34,13 @@ def sweep(store) -> na.Sweep:
     return store.sweep(SWEEP)
 
 
+def test_a_store_shows_its_first_sweep_unless_another_is_named(store, tmp_path):
+    assert store.sweep().name == store.sweeps[0]
+    (tmp_path / "trials").mkdir()
+    with pytest.raises(na.DataError, match="holds no sweep"):
+        na.Store(tmp_path).sweep()
+
+
 def test_figures_that_a_sweep_does_not_have_are_left_out(sweep):
     assert [d.name for d in sweep.figures("pools of none", "response-time", "throughput")] == [
         "throughput",

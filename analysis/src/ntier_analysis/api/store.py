@@ -68,8 +68,8 @@ class Store:
         """Names, sorted."""
         return sweeps(self.path)
 
-    def sweep(self, name: str) -> Sweep:
-        """Raises DataError for an unknown name, naming what there is.
+    def sweep(self, name: str = "") -> Sweep:
+        """Without a name the first. Raises DataError for an unknown name, naming what there is.
 
         >>> import ntier_analysis as na
         >>> na.Store.demo().sweep("1-2-1-2M")
@@ -77,6 +77,9 @@ class Store:
         ntier_analysis.errors.DataError: no sweep '1-2-1-2M' in ...; there are: 1-1-1-1M.browse_only.shardingsphere, ...
         """
         there = self.sweeps
+        name = name or next(iter(there), "")
+        if not name:
+            raise DataError(f"{as_given(self.path)}: holds no sweep")
         if name not in there:
             raise DataError(f"no sweep {name!r} in {as_given(self.path)}; there are: {', '.join(there) or 'none'}")
         sweep = self._sweeps.pop(name, None) or Sweep(self.path, name)

@@ -2,6 +2,8 @@
 """`import --k6`, `--locust`, `--gatling`: what those generators wrote, from a known truth and as they left it."""
 
 import csv
+import gzip
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -11,6 +13,7 @@ import load_files
 import numpy as np
 import pandas as pd
 import pytest
+import zstandard
 from ntier_analysis.errors import DataError
 from ntier_analysis.importing import Run, import_runs, runs
 from ntier_analysis.importing.generator import load_of, parts_of
@@ -381,6 +384,91 @@ def test_real_gatling_log():
     assert set(run.requests.loc[~run.requests["ok"], "interaction"]) == {"Missing"}
     assert run.users["users"].max() <= 30
     assert run.users["users"].iloc[-1] == 0
+
+
+def test_a_killed_gatling_had_its_users_until_its_last_request(tmp_path):
+    """It writes no END of users who were there when it was killed."""
+    users = [f"USER\tReader\tSTART\t{1790000000000 + n}" for n in range(10)]
+    done = [f"REQUEST\t\tHome\t{t}\t{t + 100}\tOK\t " for t in range(1790000000500, 1790000060000, 1000)]
+    log = tmp_path / "simulation.log"
+    log.write_text("\n".join(["RUN\tSteps\tsteps\t1790000000000\t \t3.10.5", *users, *done, ""]))
+    (part,) = plateaus(gatling(log).users)
+    assert part.users == 10
+    assert part.end_s == 1790000060.0
+
+
+@pytest.mark.parametrize("kind", ["k6", "gatling"])
+def test_a_client_is_not_counted_twice(scrapes, tmp_path, kind):
+    """It would have twice the users and twice the throughput, which fit each other."""
+    path = WRITERS[kind](tmp_path / "one")
+    (tmp_path / "copy").write_bytes(path.read_bytes())
+    run = Run(**{kind: (path, tmp_path / "copy")}, prometheus=str(scrapes), topology="1/1/1/1M")
+    with pytest.raises(DataError, match=r"copy: the same requests as .*one; expected a file of another client"):
+        import_runs([run], tmp_path / "store")
+
+
+def test_a_jmeter_is_not_counted_twice(scrapes, tmp_path):
+    lines = [f"{t},50,Home,true,5" for t in range(1790000000000, 1790000060000, 500)]
+    path = tmp_path / "run.jtl"
+    path.write_text("\n".join(["timeStamp,elapsed,label,success,allThreads", *lines, ""]))
+    with pytest.raises(DataError, match="the same requests as"):
+        import_runs([Run(jtl=(path, path), prometheus=str(scrapes), topology="1/1/1/1M")], tmp_path / "store")
+
+
+@pytest.mark.parametrize("kind", ["k6.csv", "k6.json"])
+def test_k6_writes_gzip_where_its_file_ends_with_gz(tmp_path, kind):
+    content = zstandard.ZstdDecompressor().stream_reader((DATA / f"{kind}.zst").read_bytes()).read()
+    packed = tmp_path / f"{kind}.gz"
+    packed.write_bytes(gzip.compress(content))
+    pd.testing.assert_frame_equal(k6(packed).requests, k6(DATA / f"{kind}.zst").requests)
+    packed.write_bytes(packed.read_bytes()[:-500])
+    with pytest.raises(DataError, match=r"k6\.(csv|json)\.gz: cannot be read \(Compressed file ended"):
+        k6(packed)
+
+
+@pytest.mark.parametrize(("ended", "think_s"), [(2, 5.0), (1, float("nan"))])
+def test_iterations_that_were_cut_off_do_not_shorten_think_times(tmp_path, ended, think_s):
+    """A user thinks for 5 s after each of 10 requests, twice; the second time the test ends before the iteration does.
+    All requests over one iteration's thinks would be 2.4 s."""
+    rows = ["metric_name,timestamp,metric_value,expected_response,name,status"]
+    for n in range(20):
+        rows += [f"http_req_duration,{1790000000000 + 5100 * n},100,true,Home,200"]
+        rows += [f"http_req_blocked,{1790000000000 + 5100 * n},0,true,Home,200"]
+    rows += [f"vus,{1790000000000 + 1000 * n},1,,," for n in range(102)]
+    rows += [f"iteration_duration,{1790000051000 + 51000 * n},51000,,," for n in range(ended)]
+    (tmp_path / "k6.csv").write_text("\n".join([*rows, ""]))
+    run = k6(tmp_path / "k6.csv")
+    assert run.think_s == pytest.approx(think_s, nan_ok=True)
+    assert any("many iterations did not end" in note for note in run.notes) == (ended == 1)
+
+
+def test_setup_and_teardown_of_k6_are_no_users(tmp_path):
+    """They are iterations, too, and may take minutes."""
+    header = "metric_name,timestamp,metric_value,expected_response,group,name,status"
+    rows = []
+    for group, t, iteration_ms in (
+        ("::setup", 1790000000, 90000),
+        ("", 1790000100, 1010),
+        ("::teardown", 1790000110, 40000),
+    ):
+        rows += [f"http_req_duration,{t},10,true,{group},Home,200", f"http_req_blocked,{t},0,true,{group},Home,200",
+                 f"iteration_duration,{t},{iteration_ms},,{group},,"]  # fmt: skip
+    (tmp_path / "k6.csv").write_text("\n".join([header, *rows, ""]))
+    points = [
+        {
+            "type": "Point",
+            "metric": name,
+            "data": {"time": f"{row[1]}", "value": float(row[2]), "tags": {"group": row[4]}},
+        }
+        for row in (text.split(",") for text in rows)
+        for name in [row[0]]
+    ]
+    (tmp_path / "k6.json").write_text("\n".join(json.dumps(point) for point in points))
+    for name in ("k6.csv", "k6.json"):
+        run = k6(tmp_path / name)
+        assert run.requests["t_s"].tolist() == pytest.approx([1790000100.5], abs=0.5)
+        assert run.think_s == pytest.approx(1.0)
+        assert any("the 2 requests of setup and teardown" in note for note in run.notes)
 
 
 def test_gatlings_binary_log_is_refused(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -92,8 +93,8 @@ def unreadable(path: Path, error: Exception) -> DataError:
 class _Bounded(io.RawIOBase):
     """A file's (decompressed) bytes; DataError names the file if they cannot be read or are more than `most`."""
 
-    def __init__(self, path: Path, source: Any, most: int) -> None:
-        self._path, self._source, self._left, self._most = path, source, most, most
+    def __init__(self, path: Path, source: Any, most: int, file: BinaryIO) -> None:
+        self._path, self._source, self._left, self._most, self._file = path, source, most, most, file
 
     def readable(self) -> bool:
         return True
@@ -112,18 +113,20 @@ class _Bounded(io.RawIOBase):
 
     def close(self) -> None:
         self._source.close()
+        self._file.close()  # gzip leaves it open
         super().close()
 
 
 def stream(path: Path, most: int = STREAM_BYTES) -> io.BufferedReader:
-    """The file's bytes one after the other; `.zst` is decompressed. Raises DataError, then or at a read."""
-    source: Any = opened(path, most)
+    """The file's bytes one after the other; `.zst` and `.gz` are decompressed. Raises DataError, then or at a read."""
+    file = opened(path, most)
+    source: Any = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
     if path.suffix == ".zst":
         import zstandard
 
         reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
         source = reader.stream_reader(source, read_across_frames=True)
-    return io.BufferedReader(_Bounded(path, source, most), MIB)
+    return io.BufferedReader(_Bounded(path, source, most, file), MIB)
 
 
 def read_bytes(path: Path, most: int = WHOLE_BYTES) -> bytes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -48,6 +50,7 @@ def load_of(run: Run) -> Load:
     sums = [(path, part) for path, part in files if part.requests is None]
     if len(sums) > 1:
         raise DataError(f"{sums[1][0]}: a second history; Locust's master writes one for all its workers")
+    _refuse_same([(path, part.requests) for path, part in requests])
     users = sums[0][1].users if sums else _summed(_of_running([part for _, part in requests]))
     told = dict.fromkeys(note for _, part in (requests or sums) for note in part.notes)
     if not requests:
@@ -65,8 +68,9 @@ def _of_jmeter(run: Run) -> Load:
     """All samples that count as an interaction, and the threads at the same time: each JMeter counts its own, and the
     file of a distributed test has several."""
     parts, threads, ends = [], [], []
-    for path in run.jtl:
-        frame = jtl(path, stamp=run.stamp)
+    read = [(path, jtl(path, stamp=run.stamp)) for path in run.jtl]
+    _refuse_same(read)
+    for path, frame in read:
         if frame.empty:
             raise DataError(f"{path}: no samples")
         hosts = sorted(frame["host"].unique())
@@ -94,6 +98,13 @@ def _of_jmeter(run: Run) -> Load:
     frame = pd.concat(parts, ignore_index=True).sort_values("t_s", kind="stable", ignore_index=True)
     frame["bytes"] = frame["bytes"].round().astype("Int64")
     return Load(frame, _summed(_ended(threads, ends)), None, float("nan"), (), str(run.jtl[0]))
+
+
+def _refuse_same(files: list[tuple[Path, pd.DataFrame]]) -> None:
+    """One client twice would be twice the users and twice the throughput, and Little's law would hold."""
+    for (one, a), (other, b) in itertools.combinations(files, 2):
+        if a.equals(b):
+            raise DataError(f"{other}: the same requests as {one}; expected a file of another client")
 
 
 def _of_running(clients: list[Generated]) -> list[pd.DataFrame]:

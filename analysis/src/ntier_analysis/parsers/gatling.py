@@ -55,8 +55,11 @@ def gatling(path: Path) -> Generated:
     response = 1000 * (span[:, 1] - span[:, 0])
     frame = by_completion(span[:, 1], np.round(response), np.array(names, dtype=object), np.array(ok))
     changes = np.array(sorted(users), dtype=float).reshape(-1, 2)
+    active = changes[:, 1].cumsum()
+    if len(users) and span[:, 1].max() > changes[-1, 0] / 1000:  # killed: those who were there stayed until the end
+        changes, active = np.append(changes, [[1000 * span[:, 1].max(), 0]], axis=0), np.append(active, active[-1])
     notes = ("whether users were injected closed or open: Gatling does not write it",)
-    return Generated(frame, steps(changes[:, 0] / 1000, changes[:, 1].cumsum()), notes=notes)
+    return Generated(frame, steps(changes[:, 0] / 1000, active), notes=notes)
 
 
 def _refuse_binary(path: Path) -> None:

@@ -20,7 +20,11 @@ from ntier_analysis.parsers.generated import TIMES, Generated, by_completion, se
 DURATION, ITERATION, USERS = "http_req_duration", "iteration_duration", "vus"
 BLOCKED = "http_req_blocked"
 WANTED = (DURATION, BLOCKED, ITERATION, USERS)
-OPTIONAL = ("name", "url", "status", "error_code", "expected_response")
+OPTIONAL = ("name", "url", "status", "error_code", "expected_response", "group")
+ONCE = ("::setup", "::teardown")
+"""Groups of what k6 does before and after the test: no user's."""
+FEW, ENDED = 20, 0.95
+"""Iterations of each user, and share of the users' time that they take, below which those cut off at the end count."""
 POINTS = 20_000_000
 """Points of a JSON file that are held at most; CSV has the limit of all tables."""
 EXPECTED = "expected is what `k6 run --out csv=FILE` or `--out json=FILE` wrote"
@@ -30,10 +34,14 @@ def k6(path: Path) -> Generated:
     """Raises DataError naming file, line and column."""
     first = next(lines(path), b"").lstrip(b"\xef\xbb\xbf \t")
     frame = _of_json(path) if first.startswith(b"{") else _of_csv(path)
+    once = frame[frame["group"].str.startswith(ONCE)]
+    frame = frame.drop(once.index)
     done = frame[frame["metric"] == DURATION]
     if done.empty:
         raise DataError(f"{path}: no points of {DURATION}: no request of HTTP was made; {EXPECTED}")
     notes = ["whether the load was closed (users) or open (arrival-rate executors): k6 does not write it"]
+    if (once["metric"] == DURATION).any():
+        notes.append(f"the {(once['metric'] == DURATION).sum()} requests of setup and teardown, which are left out")
     t = done["t_s"].to_numpy()
     if (t == np.floor(t)).all():
         t = spread(t)
@@ -49,12 +57,20 @@ def k6(path: Path) -> Generated:
     ok = fine.where(done["expected_response"] == "", done["expected_response"] == "true").to_numpy()
     names = done["name"].where(done["name"] != "", done["url"]).replace("", "request").to_numpy()
     users = frame[frame["metric"] == USERS]
-    return Generated(
-        by_completion(t, response, names, ok),
-        steps(users["t_s"].to_numpy(), users["value"].to_numpy()),
-        think_s=_think(frame.loc[frame["metric"] == ITERATION, "value"].to_numpy(), response),
-        notes=tuple(notes),
-    )
+    active = steps(users["t_s"].to_numpy(), users["value"].to_numpy())
+    iterations = frame.loc[frame["metric"] == ITERATION, "value"].to_numpy()
+    think_s = _think(iterations, response)
+    if _many_cut_off(iterations, active["users"].to_numpy()):
+        think_s = float("nan")
+        notes.append("think times: many iterations did not end, and k6 tells only how long those took that did")
+    return Generated(by_completion(t, response, names, ok), active, think_s=think_s, notes=tuple(notes))
+
+
+def _many_cut_off(iterations_ms: np.ndarray, users: np.ndarray) -> bool:
+    """Whether users were in iterations that did not end for much of their time: their requests are there, their thinks
+    are not. `users`: of each second. (Users of arrivals at a rate idle between their iterations, which are many.)"""
+    few = len(iterations_ms) < FEW * users.max(initial=0)
+    return few and iterations_ms.sum() / 1000 < ENDED * users.sum()
 
 
 def _think(iterations_ms: np.ndarray, response_ms: np.ndarray) -> float:
@@ -80,7 +96,9 @@ def _of_csv(path: Path) -> pd.DataFrame:
     if bad.size:
         row = int(bad[0])
         name, expected = ("timestamp", TIMES) if wrong[row] else ("metric_value", "a number >= 0")
-        raise DataError(f"{path}:{line_of(path, int(kept[row]))}: {name} is {frame[name][row]!r}, expected {expected}")
+        raise DataError(
+            f"{path}:{line_of(path, int(kept[row]))}: {name} is {str(frame[name][row])!r}, expected {expected}"
+        )
     columns = {"metric": frame["metric_name"], "t_s": t, "value": values}
     return pd.DataFrame(columns | {c: frame.get(c, "") for c in OPTIONAL}).fillna("")
 

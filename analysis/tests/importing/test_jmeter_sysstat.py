@@ -1,7 +1,9 @@
 """`ntier-analysis import --jtl ... --sa ...`: what JMeter and sysstat users already have."""
 
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -322,6 +324,48 @@ def test_a_container_has_no_cpu_utilization():
     cpu = frame[frame["resource"] == "cpu"]
     assert "busy_pct" in set(cpu["metric"])
     assert not {"utilization_pct", "used_cores"} & set(cpu["metric"])
+
+
+@pytest.mark.parametrize("value", [b'"0,52"', b"[]", b'"1.5"', b"null"])
+def test_a_figure_that_is_no_number_is_an_error_with_its_record(tmp_path, value):
+    content = zstandard.ZstdDecompressor().stream_reader((DATA / "db1-12.7.5.json.zst").read_bytes()).read()
+    (tmp_path / "db1.json").write_bytes(re.sub(rb'"majflt": *[\d.]+', b'"majflt": ' + value, content, count=2))
+    with pytest.raises(DataError, match=r"db1\.json: record 1: TypeError"):
+        read_node(NodeFile("db1", "db", tmp_path / "db1.json"), containers=False)
+
+
+def test_older_versions_have_another_name_for_the_load_of_all_modes(tmp_path):
+    """11.6 writes cpu-load-all with -A."""
+    content = zstandard.ZstdDecompressor().stream_reader((DATA / "db1-12.7.5.json.zst").read_bytes()).read()
+    (tmp_path / "old.json").write_bytes(content.replace(b'"cpu-load"', b'"cpu-load-all"'))
+    old, new = (read_node(NodeFile("db1", "db", p), containers=False) for p in
+                (tmp_path / "old.json", DATA / "db1-12.7.5.json.zst"))  # fmt: skip
+    pd.testing.assert_frame_equal(old[0], new[0])
+    assert old[1] == new[1] == 2
+
+
+def test_a_file_is_of_one_node(raw, tmp_path):
+    """Two nodes would be full at the same times."""
+    _, sa = files_of(raw, 900)
+    copy = tmp_path / "app1.json.zst"
+    copy.write_bytes(sa[3].path.read_bytes())
+    twice = (*sa[:1], NodeFile("app1", "app", copy, 0.5), *sa[2:])
+    with pytest.raises(DataError, match="db1 has the same samples as app1; expected a file of its own"):
+        import_runs([a_run(raw, 900, sa=twice)], tmp_path / "store")
+
+
+def test_a_file_of_another_node_is_told(raw, tmp_path):
+    _, (web, app, middleware, db) = files_of(raw, 900)
+    for node in (app, db):
+        document = orjson.loads(zstandard.ZstdDecompressor().stream_reader(node.path.read_bytes()).read())
+        document["sysstat"]["hosts"][0]["nodename"] = node.node
+        (tmp_path / f"{node.node}.json").write_bytes(orjson.dumps(document))
+    right = [replace(n, path=tmp_path / f"{n.node}.json") for n in (app, db)]
+    swapped = [replace(app, path=right[1].path), replace(db, path=right[0].path)]
+    for some, told in ((right, 0), (swapped, 2)):
+        notices = import_runs([a_run(raw, 900, sa=(web, *some, middleware))], tmp_path / f"store{told}")
+        assert sum("is it the right file?" in text for text in notices) == told
+    assert any("app1.json: was written on app1, but given as db1" in text for text in notices)
 
 
 def test_files_that_are_something_else(tmp_path):

@@ -26,6 +26,11 @@ def samples_of(run: Run, loads: list[Part]) -> tuple[pd.DataFrame, pd.DataFrame,
                 f"{file.path}: {file.node} was measured from {measured}, the run phase is {moment(first)} to "
                 f"{moment(last)}: no sample in it; another day, or a wrong clock (--clock-offset {file.node}=SECONDS)?"
             )
+        same = next((f for f, of in zip(run.sa, parts, strict=False) if _alike(of, frame)), None)
+        if same is not None:
+            raise DataError(f"{file.path}: {file.node} has the same samples as {same.node}; expected a file of its own")
+        if (host := frame.attrs["host"]) != file.node and any(host == other.node for other in run.sa):
+            run.notices.append(f"{file.path}: was written on {host}, but given as {file.node}: is it the right file?")
         parts.append(frame)
         nodes.append((file.node, file.tier, cores))
     if run.prometheus:
@@ -51,6 +56,12 @@ def samples_of(run: Run, loads: list[Part]) -> tuple[pd.DataFrame, pd.DataFrame,
     nodes += _missing(run, nodes)
     named = pd.DataFrame(nodes, columns=["node", "tier", "cpu_cores"]).astype({"cpu_cores": float})
     return pd.concat(parts, ignore_index=True), named, hidden
+
+
+def _alike(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    """Of two machines, figures differ."""
+    own = ["node", "tier", "t_s"]  # t_s: a file may be given with another offset of the clock
+    return one.drop(columns=own).equals(other.drop(columns=own))
 
 
 def _missing(run: Run, nodes: list[tuple]) -> list[tuple[str, str, None]]:

@@ -12,7 +12,7 @@ import pandas as pd
 from ntier_analysis.contracts import implied
 from ntier_analysis.contracts.files import read_bytes
 from ntier_analysis.errors import DataError
-from ntier_analysis.parsers.sysstat import cpus, sysstat
+from ntier_analysis.parsers.sysstat import cpus, host, sysstat
 from ntier_analysis.sysstat import is_sa
 
 TIERS = (*implied.TIERS, "client", "controller", "host")
@@ -48,7 +48,8 @@ class NodeFile:
 
 
 def read_node(file: NodeFile, *, containers: bool) -> tuple[pd.DataFrame, int | None]:
-    """Tidy samples on the client's clock, with the CPU use in cores, and the number of CPUs (None in a container)."""
+    """Tidy samples on the client's clock, with the CPU use in cores, and the number of CPUs (None in a container).
+    `attrs["host"]`: the machine that wrote the file."""
     content = read_bytes(file.path)
     if content.removeprefix(BOM_UTF8).lstrip()[:1] != b"{" and not is_sa(content):
         raise DataError(f"{file.path}: neither sysstat's own format nor its JSON; {EXPECTED}")
@@ -56,9 +57,10 @@ def read_node(file: NodeFile, *, containers: bool) -> tuple[pd.DataFrame, int | 
     if frame.empty:
         raise DataError(f"{file.path}: no records; {EXPECTED}")
     frame = frame.assign(t_s=frame["t_s"] - file.offset_s, node=file.node, tier=file.tier, source="sysstat")
+    frame.attrs["host"] = host(file.path, content)
     if containers:
         return frame, None
     cores = cpus(file.path, content)
     busy = frame[(frame["resource"] == "cpu") & (frame["metric"] == "utilization_pct")]
     used = busy.assign(metric="used_cores", unit="cores", value=busy["value"] * cores / 100)
-    return pd.concat([frame, used], ignore_index=True), cores
+    return pd.concat([frame, used], ignore_index=True), cores  # both have the attrs

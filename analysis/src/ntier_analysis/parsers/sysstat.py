@@ -102,6 +102,8 @@ def sysstat(
             times.append(t)
             intervals.append(interval)
             for key, value in _values(record, own_machine, network_bits_s):
+                if not isinstance(value, int | float):
+                    raise TypeError(f"{' '.join(key[:3])}: {str(value)[:40]!r} is no number")
                 wide.setdefault(key, {})[number] = value
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{path}: record {number + 1}: {type(error).__name__} {error}") from error
@@ -135,12 +137,22 @@ def cpus(path: Path, content: bytes | None = None) -> int:
         item = file.table("cpu-load").item if "cpu-load" in file.activities else np.zeros(0, int)
         return len(np.unique(item[item > 0])) or file.cpus
     host = _host(path, content)
-    if single := {str(cpu["cpu"]) for record in host["statistics"] for cpu in record.get("cpu-load", ())} - {"all"}:
+    if single := {str(cpu["cpu"]) for record in host["statistics"] for cpu in _loads(record)} - {"all"}:
         return len(single)
     count = host.get("number-of-cpus")
     if not isinstance(count, int) or count < 1:
         raise DataError(f"{path}: number-of-cpus is {count!r}, expected a whole number from 1")
     return count
+
+
+def host(path: Path, content: bytes) -> str:
+    """The machine on which the file was written; empty if it does not say."""
+    return read(str(path), content).host if is_sa(content) else str(_host(path, content).get("nodename", ""))
+
+
+def _loads(record: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """Of each CPU; 11.6 and earlier have another name for them with -A."""
+    return record.get("cpu-load") or record.get("cpu-load-all") or ()
 
 
 def _host(path: Path, content: bytes) -> dict[str, Any]:
@@ -169,7 +181,7 @@ def _time(stamp: dict[str, Any]) -> tuple[float, float]:
 def _values(record: dict[str, Any], own_machine: bool, network_bits_s: float | None):
     busy = "utilization_pct" if own_machine else "busy_pct"
     cores = []
-    for cpu in record.get("cpu-load", ()):
+    for cpu in _loads(record):
         if cpu["cpu"] == "all":
             idle = cpu["idle"] + cpu["iowait"] + cpu["steal"]
             yield ("cpu", "", busy, "pct"), 100 - idle

@@ -67,6 +67,13 @@ def test_a_run_of_the_same_name_is_replaced(raw, tmp_path):
     assert read_table(tmp_path, "trials")["trial"].tolist() == ["u00500.r01", "u00500.r02"]
 
 
+def test_one_test_twice_is_told_to_be_no_repetition(raw, tmp_path):
+    first = import_runs([a_run(raw, 500)], tmp_path)
+    again = import_runs([a_run(raw, 500, rep=2)], tmp_path)
+    assert not any("ran at the same time" in text for text in first)
+    assert any("u00500.r01 and u00500.r02 ran at the same time" in text for text in again)
+
+
 def test_a_node_whose_clock_is_wrong_can_be_corrected(raw, tmp_path):
     _, sa = files_of(raw, 900)
     late = [NodeFile(f.node, f.tier, shifted(f.path, 3600, tmp_path / f"{f.node}.json")) for f in sa]

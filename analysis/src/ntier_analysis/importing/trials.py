@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pandas as pd
@@ -97,6 +98,13 @@ def said(sweep: str, tables: Frames) -> list[str]:
         wrong = checks[(checks["trial"] == row.trial) & checks["required"] & (checks["outcome"] != Outcome.PASS.value)]
         details = "; ".join(f"{c.id} {c.title}: {c.detail}" for c in wrong.itertuples()) or row.invalid_reasons
         texts.append(f"{sweep}, {row.trial}: INVALID ({row.invalid_reasons}): {details}")
+    timed = trials.dropna(subset=["run_start_s", "run_end_s"]).sort_values("run_start_s")
+    for one, other in itertools.pairwise(timed.itertuples()):
+        if other.run_start_s < one.run_end_s:
+            texts.append(
+                f"{sweep}: {one.trial} and {other.trial} ran at the same time; one test that is imported twice is no "
+                "repetition: the intervals become too narrow"
+            )
     if (names := tables["interactions"]["interaction"].nunique()) > MANY_NAMES:
         texts.append(
             f"{sweep}: {names:,} names of interactions, each an interaction of its own; do they carry numbers "

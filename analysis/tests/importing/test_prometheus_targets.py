@@ -31,7 +31,7 @@ def test_two_scrape_jobs_of_one_exporter_are_not_added_up(tmp_path):
         read(dump(tmp_path / "d", series))
 
 
-@pytest.mark.parametrize("label", ["replica", "prometheus_replica"])
+@pytest.mark.parametrize("label", ["replica", "prometheus_replica", "prometheus", "receive_replica"])
 def test_two_servers_that_scrape_one_target_are_not_added_up(tmp_path, label):
     own, twin = (cpu("db1:9100", times) for times in (SECONDS, SECONDS + 0.3))
     series = relabelled(own, f'{label}="a"') | relabelled(twin, f'{label}="b"')
@@ -39,7 +39,7 @@ def test_two_servers_that_scrape_one_target_are_not_added_up(tmp_path, label):
         read(dump(tmp_path / "d", series))
 
 
-@pytest.mark.parametrize("label", ["replica", "prometheus_replica"])
+@pytest.mark.parametrize("label", ["replica", "prometheus_replica", "prometheus", "receive_replica"])
 def test_a_server_that_alone_has_a_label_scrapes_the_same_target(tmp_path, label):
     own, twin = (cpu("db1:9100", times) for times in (SECONDS, SECONDS + 0.3))
     with pytest.raises(DataError, match=rf"of instance=db1:9100 and of instance=db1:9100, {label}=b are of the same"):

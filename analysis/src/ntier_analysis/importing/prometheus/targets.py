@@ -10,9 +10,9 @@ from ntier_analysis.errors import DataError
 from ntier_analysis.importing.mapping import Exporter
 from ntier_analysis.parsers.prometheus import Series
 
-COPIES = ("prometheus_replica", "replica")
-"""External labels of two Prometheus servers that scrape the same targets; they are on every series of a server, and one
-of the servers may have none."""
+COPIES = ("prometheus_replica", "replica", "prometheus", "receive_replica", "thanos_replica")
+"""External labels of two Prometheus servers that scrape the same targets, as Prometheus Operator and Thanos set them;
+they are on every series of a server, and one of the servers may have none."""
 
 
 def target(series: Series) -> tuple[str, str]:

@@ -395,6 +395,9 @@ def test_a_killed_gatling_had_its_users_until_its_last_request(tmp_path):
     (part,) = plateaus(gatling(log).users)
     assert part.users == 10
     assert part.end_s == 1790000060.0
+    log.write_text(log.read_text() + "REQUEST\t\tHome\t17900000")
+    with pytest.raises(DataError, match=r"simulation.log:72: REQUEST with 3 fields.* is incomplete: delete it"):
+        gatling(log)
 
 
 @pytest.mark.parametrize("kind", ["k6", "gatling"])

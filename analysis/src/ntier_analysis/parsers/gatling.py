@@ -8,6 +8,7 @@ Times are ms since 1970. This is the form of 3.4 to 3.10; the binary form of lat
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,9 @@ def gatling(path: Path) -> Generated:
     ok: list[bool] = []
     users: list[tuple[float, int]] = []
     begun = False
-    for number, line in enumerate(lines(path), start=1):
+
+    def take(line: bytes, number: int) -> None:
+        nonlocal begun
         place = f"{path}:{number}"
         kind, *fields = text_of(line, path).split("\t") if number == 1 else _fields(line, place)
         if kind == "RUN":
@@ -47,6 +50,14 @@ def gatling(path: Path) -> Generated:
             ok.append(good)
             if len(names) > MOST:
                 raise DataError(f"{place}: more than {MOST:,} requests; import it in parts")
+
+    for number, (line, following) in enumerate(itertools.pairwise(itertools.chain(lines(path), [None])), start=1):
+        try:
+            take(line, number)
+        except DataError as error:
+            if number == 1 or following is not None:
+                raise
+            raise DataError(f"{error}; the last line of a run that was killed is incomplete: delete it") from None
     if not begun:
         raise DataError(f"{path}: no line RUN: not Gatling's simulation.log")
     if not names:

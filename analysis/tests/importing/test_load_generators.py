@@ -66,6 +66,33 @@ def test_parts_that_a_file_names_are_the_trials(scrapes, tmp_path):
     assert not trials["not_validated"].str.contains("the think time").any()
 
 
+@pytest.mark.parametrize(
+    ("row", "empty"), [("2005,2080,1400", True), ("1990,2060,1400", False), ("2000,2063,1400", False)]
+)
+def test_a_load_of_whose_time_there_are_no_requests_is_refused(scrapes, tmp_path, row, empty):
+    """Its throughput would be too low by a quarter; the requests end before 2060 s."""
+    path, loads = load_files.k6_csv(tmp_path / "run.csv"), tmp_path / "loads.csv"
+    loads.write_text(f"start,end,users\n1005,1050,1000\n{row}\n")
+    run = Run(k6=(path,), prometheus=str(scrapes), topology="1/1/1/1M", loads=loads, think_time_s=7.0)
+    if not empty:
+        import_runs([run], tmp_path / "store")
+        return
+    with pytest.raises(
+        DataError, match=r"has requests from .* to 14:47:39, the load of 1400 is from .*14:46:45 UTC to 14:48:00"
+    ):
+        import_runs([run], tmp_path / "store")
+
+
+@pytest.mark.parametrize(("users", "told"), [(1000, False), (1400, True)])
+def test_users_who_are_not_those_of_the_file_are_told(scrapes, tmp_path, users, told):
+    path, loads = load_files.k6_csv(tmp_path / "run.csv"), tmp_path / "loads.csv"
+    loads.write_text(f"start,end,users\n1005,1050,{users}\n")
+    run = Run(k6=(path,), prometheus=str(scrapes), topology="1/1/1/1M", loads=loads, think_time_s=7.0)
+    notices = import_runs([run], tmp_path / "store")
+    said = "1400 users told from 2026-09-21 14:30:05 UTC to 14:30:50, but it has 1000 on average then"
+    assert any(said in text for text in notices) == told, notices
+
+
 def test_without_a_generator_the_file_of_loads_tells_the_figures(scrapes, tmp_path):
     loads = tmp_path / "loads.csv"
     loads.write_text(

@@ -17,12 +17,17 @@ from ntier_analysis.importing.prometheus import AROUND_S
 from ntier_analysis.importing.run import Run, check_order, check_request, order
 from ntier_analysis.importing.trials import MEASURED, TARGET, Frames, checked, keep, same, stored
 from ntier_analysis.ingest import summary
+from ntier_analysis.parsers.generated import mean_of_steps
 from ntier_analysis.setting import THINK_DIFFERS
 from ntier_analysis.statistics.backlog import backlog
 from ntier_analysis.store.schema import TABLES
 from ntier_analysis.store.tables import locked
 from ntier_analysis.store.validation import validated
-from ntier_analysis.wording import moment
+from ntier_analysis.validity.imported import LAW
+from ntier_analysis.wording import clock, counted, moment
+
+RARE = 5
+"""So many mean distances between two requests are no pause by chance (1 in 150)."""
 
 
 def import_runs(runs: list[Run], store: Path, *, replace: bool = False) -> list[str]:
@@ -51,6 +56,9 @@ def _trials(run: Run) -> list[dict[str, pd.DataFrame]]:
     check_request(run)
     load = load_of(run)
     parts = parts_of(run, load)
+    if run.loads is not None or run.users:
+        for part in parts:
+            _compare_told(run, load, part)
     samples, nodes, hidden = samples_of(run, parts)
     check_order(run, nodes["tier"].tolist())
     rows = [_row(run, load, part) for part in parts]
@@ -70,6 +78,27 @@ def _trials(run: Run) -> list[dict[str, pd.DataFrame]]:
         unknown = (*load.unknown, *hidden, *notes)
         trials.append(checked(tables, single=single, think_time_given=given or bool(notes), unknown=unknown))
     return trials
+
+
+def _compare_told(run: Run, load: Load, part: Part) -> None:
+    """What the user says of a load, with what the file says of it. Raises DataError for a load of whose time the file
+    has no request for long: throughput would be too low."""
+    where, length = f"{moment(part.start_s)} to {clock(part.end_s)}", part.end_s - part.start_s
+    if load.done is not None:
+        first, last = float(load.done["start_s"].min()), float(load.done["t_s"].max())
+        empty_s = max(first - part.start_s, 0.0) + max(part.end_s - last, 0.0)
+        between_s = length / max(1, int(load.done["t_s"].between(part.start_s, part.end_s).sum()))
+        if empty_s > max(LAW * length, RARE * between_s):
+            raise DataError(
+                f"{load.name}: has requests from {moment(first)} to {clock(last)}, the load of {part.users} is from "
+                f"{where}"
+            )
+    if len(load.users) and run.load_model != LoadModel.OPEN:
+        users = mean_of_steps(load.users, part.start_s, part.end_s)
+        if abs(users - part.users) > LAW * part.users:
+            run.notices.append(
+                f"{load.name}: {counted(part.users, 'user')} told from {where}, but it has {users:.0f} on average then"
+            )
 
 
 def _of_part(

@@ -49,6 +49,13 @@ def steps(t_s: object, users: object) -> pd.DataFrame:
     return frame.drop_duplicates("t_s", keep="last").reset_index(drop=True)
 
 
+def mean_of_steps(users: pd.DataFrame, start_s: float, end_s: float) -> float:
+    """Mean of `steps` from start_s to end_s; 0 before the first."""
+    t, n = users["t_s"].to_numpy(float), np.append(0.0, users["users"].to_numpy(float))
+    edges = np.concatenate([[start_s], t[(t > start_s) & (t < end_s)], [end_s]])
+    return float(np.average(n[np.searchsorted(t, edges[:-1], side="right")], weights=np.diff(edges)))
+
+
 def spread(t_s: np.ndarray) -> np.ndarray:
     """Times in whole seconds -> evenly over their second, in the order of the file: a second in which all is done at
     its first instant would look like a pause."""

@@ -122,6 +122,11 @@ def test_nodes_are_missing_of_the_tiers_that_are_there(tiers, names, missing):
     assert [node for node, *_ in _missing(run, [(*name, 1.0) for name in names])] == missing
 
 
+def test_a_topology_of_thousands_of_nodes_is_an_error(raw, tmp_path):
+    with pytest.raises(DataError, match="the topology has 5000 nodes of tier db, allowed are at most 999"):
+        import_runs([a_run(raw, 300, topology="1/1/1/5000M")], tmp_path)
+
+
 def test_i14_counts_the_tiers_as_the_import_does():
     nodes = [("web1", "web"), ("middleware1", "middleware"), ("app1", "app"), ("app2", "app"), ("db1", "db")]
     run = Run(topology="1/1/2/1", tiers="web,middleware,app,db")
@@ -283,6 +288,27 @@ def test_a_list_of_runs(raw, tmp_path):
     path.write_text("jtl,sa,colour\na,b,red\n")
     with pytest.raises(DataError, match=r"runs.csv:2: column 'colour'; allowed are jtl, k6, locust, gatling, sa, "):
         read_list(path, Run())
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("users=0", "users is '0', expected a whole number from 1, below 1,000,000,000"),
+        ("users=99999999999999999999", "users is '9+', expected a whole number from 1"),
+        ("rep=-1", "rep is '-1', expected a whole number from 1"),
+        ("ramp_up_s=-5", "ramp_up_s is '-5', expected a number >= 0"),
+        ("ramp_down_s=nan", "ramp_down_s is 'nan', expected a number >= 0"),
+        ("slo_ms=inf", "slo_ms is 'inf', expected a number >= 0"),
+    ],
+)
+def test_a_figure_of_a_run_that_cannot_be_is_an_error_with_its_line(tmp_path, row, message):
+    name, value = row.split("=")
+    (tmp_path / "runs.csv").write_text(f"jtl,{name}\nrun.jtl,{value}\n")
+    with pytest.raises(DataError, match=rf"runs\.csv:2: {message}"):
+        read_list(tmp_path / "runs.csv", Run())
+    given = {name: float(value) if name.endswith(("_s", "_ms")) else int(value)}
+    with pytest.raises(DataError, match=f"^{name} is .*expected"):
+        import_runs([Run(jtl=(tmp_path / "run.jtl",), **given)], tmp_path / "store")
 
 
 def test_a_measured_sweep_is_not_mixed_with_imported_runs(raw, tmp_path):

@@ -14,7 +14,7 @@ from ntier_analysis.contracts import implied
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.described import repetitions
 from ntier_analysis.errors import DataError
-from ntier_analysis.importing.trials import TARGET, checked, keep, stored
+from ntier_analysis.importing.trials import TARGET, checked, keep, stored, unmeasured
 from ntier_analysis.ingest import summary
 from ntier_analysis.parsers.csvfile import line_of, read_csv
 from ntier_analysis.parsers.generated import in_whole_seconds, spread
@@ -297,12 +297,8 @@ def _nodes(sweep: str, trials: pd.DataFrame, samples: pd.DataFrame, notices: lis
     if not order and not set(own) <= set(W_A_C_D):
         notices.append(f"{sweep}: the order of the tiers {', '.join(own)} is unknown; add a column tiers to "
                        'trials.csv, from the client inwards: "frontend,backend,db"')  # fmt: skip
-    names = set(seen["node"])
     wanted = counts_of(str(trials["topology"].iloc[0]), ",".join(order), own) or dict.fromkeys(order, 1)
-    lacking = []
-    for tier, count in wanted.items():
-        free = (name for k in range(1, 1000) if (name := f"{tier}{k}") not in names)
-        lacking += [(next(free), tier) for _ in range(count - int((seen["tier"] == tier).sum()))]
+    lacking = unmeasured(wanted, seen["tier"].tolist(), set(seen["node"]))
     if lacking:
         notices.append(f"{sweep}: nodes without any sample: {', '.join(n for n, _ in lacking)}")
     nodes = pd.concat([seen, pd.DataFrame(lacking, columns=["node", "tier"])], ignore_index=True)

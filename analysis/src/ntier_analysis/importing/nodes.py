@@ -10,6 +10,7 @@ from ntier_analysis.importing.mapping import read_mapping
 from ntier_analysis.importing.prometheus import scraped
 from ntier_analysis.importing.run import Run
 from ntier_analysis.importing.sysstat_files import read_node
+from ntier_analysis.importing.trials import unmeasured
 from ntier_analysis.validity.imported import counts_of
 from ntier_analysis.wording import moment
 
@@ -67,12 +68,8 @@ def _alike(one: pd.DataFrame, other: pd.DataFrame) -> bool:
 def _missing(run: Run, nodes: list[tuple]) -> list[tuple[str, str, None]]:
     """Nodes of the topology without samples: the verdict must know that they were not measured."""
     counts = counts_of(run.topology, run.tiers, (tier for _, tier, _ in nodes)) or {}
-    names = {node for node, *_ in nodes}
-    missing = []
-    for tier, count in counts.items():
-        lacking = count - sum(of == tier for _, of, _ in nodes)
-        free = (name for k in range(1, 1000) if (name := f"{tier}{k}") not in names)
-        missing += [(next(free), tier, None) for _ in range(lacking)]
+    lacking = unmeasured(counts, [tier for _, tier, _ in nodes], {node for node, *_ in nodes})
+    missing = [(node, tier, None) for node, tier in lacking]
     if missing:
         what = "a sysstat file" if not run.prometheus else "samples"
         run.notices.append(f"topology {run.topology} has nodes without {what}: {', '.join(n for n, *_ in missing)}")

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from ntier_analysis.contracts.files import read_text
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.errors import DataError
@@ -15,6 +17,8 @@ from ntier_analysis.importing.sysstat_files import NodeFile
 from ntier_analysis.validity.imported import NO_SERVERS, W_A_C_D, listed_in
 
 GENERATORS = ("jtl", "k6", "locust", "gatling")
+WHOLE, MOST = ("users", "rep"), 10**9
+NOT_NEGATIVE = ("ramp_up_s", "ramp_down_s", "think_time_s", "slo_ms")
 _TOPOLOGY = re.compile(r"\d+(/\d+)*[A-Z]*")
 
 
@@ -59,7 +63,7 @@ def read_list(path: Path, common: Run) -> list[Run]:
     """A CSV file with a line per run: jtl (or k6, locust, gatling), sa (several joined by `;`, paths from the file's
     folder) and any of users, topology, sweep, trial, rep, ramp_up_s, ramp_down_s, think_time_s; what is
     left out is as in `common`."""
-    kinds = {"users": int, "rep": int} | dict.fromkeys(("ramp_up_s", "ramp_down_s", "think_time_s", "slo_ms"), float)
+    kinds = dict.fromkeys(WHOLE, int) | dict.fromkeys(NOT_NEGATIVE, float)
     allowed = ["jtl", "k6", "locust", "gatling", "sa", "topology", "sweep", "trial", *kinds]
     try:
         rows = list(csv.DictReader(read_text(path).splitlines(), skipinitialspace=True, strict=True))
@@ -76,7 +80,9 @@ def read_list(path: Path, common: Run) -> list[Run]:
             try:
                 given[name] = kinds.get(name, str)(text.strip())
             except ValueError:
-                raise DataError(f"{path}:{line}: {name} is {text!r}, expected a number") from None
+                raise DataError(f"{path}:{line}: {name} is {text[:40]!r}, expected a number") from None
+            if expected := _expected(name, given[name]):
+                raise DataError(f"{path}:{line}: {name} is {text[:40]!r}, expected {expected}")
         for name, kind in (*((g, lambda t: path.parent / t) for g in GENERATORS),
                            ("sa", lambda t: NodeFile.parse(t, path.parent))):  # fmt: skip
             if name in given:
@@ -89,8 +95,20 @@ def read_list(path: Path, common: Run) -> list[Run]:
     return runs
 
 
+def _expected(name: str, value: float | str | None) -> str:
+    """What is allowed, if this is not."""
+    if name in WHOLE and not (value is None or 1 <= float(value) < MOST):
+        return f"a whole number from 1, below {MOST:,}"
+    if name in NOT_NEGATIVE and not (value is None or 0 <= float(value) < np.inf):
+        return "a number >= 0"
+    return ""
+
+
 def check_request(run: Run) -> None:
     """Raises DataError if files are missing, or exclude each other."""
+    for name in (*WHOLE, *NOT_NEGATIVE):
+        if expected := _expected(name, value := getattr(run, name)):
+            raise DataError(f"{name} is {value}, expected {expected}")
     given = [name for name in GENERATORS if getattr(run, name)]
     if len(given) > 1:
         raise DataError(f"expected files of one load generator, there are --{' and --'.join(given)}")

@@ -23,7 +23,21 @@ MEASURED = ("trials", "samples", "nodes", "interactions")
 MANY_NAMES = 200
 """Of interactions: if there are more, the import warns. Nobody writes as many by hand (a bulletin board has 24)."""
 
+MOST_NODES = 999
+"""Of a tier."""
+
 Frames = dict[str, pd.DataFrame]
+
+
+def unmeasured(counts: dict[str, int], tiers: list[str], names: set[str]) -> list[tuple[str, str]]:
+    """(name, tier) of the nodes that the topology has beside those that were measured. `tiers`: of each of these."""
+    found: list[tuple[str, str]] = []
+    for tier, count in counts.items():
+        if count > MOST_NODES:
+            raise DataError(f"the topology has {count} nodes of tier {tier}, allowed are at most {MOST_NODES}")
+        free = (name for k in itertools.count(1) if (name := f"{tier}{k}") not in names)
+        found += [(next(free), tier) for _ in range(count - tiers.count(tier))]
+    return found
 
 
 def checked(tables: Frames, single: bool, *, think_time_given: bool = True, unknown: tuple[str, ...] = ()) -> Frames:

@@ -109,7 +109,7 @@ def is_imported(trials: pd.DataFrame) -> bool:
 
 def without_options(texts: Iterable[str]) -> list[str]:
     """Advice for imported sweeps: who measured elsewhere has no variables of make."""
-    return [re.sub(r" \((?:REPS|PHASES)=[^)]*\)", "", text) for text in texts]
+    return [re.sub(r" \((?:repeat with )?(?:REPS|PHASES)=[^)]*\)", "", text) for text in texts]
 
 
 def as_text(values: Iterable) -> str:

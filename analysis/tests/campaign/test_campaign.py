@@ -344,6 +344,7 @@ def test_think_times_of_imports_that_differ_as_measured_means_do_are_on_one_map(
         changed(tmp_path, mesh.write_sweep(tmp_path, topology), target="imported", think_time_s=think_s)
     found = read_campaign(tmp_path)
     assert "think_time_s is 4.98 to 5.01, measured, and taken as one" in found.warnings
+    assert any(w.endswith("not differences between deployments.") for w in found.warnings), "no variable of make"
     keys = {str(c.topology): c.map_key for c in found.cells}
     assert keys["1/1/1/1M"] == keys["1/1/1/2M"] != keys["1/1/1/4M"]
 

@@ -68,8 +68,8 @@ def test_version_and_help():
     assert said("check", "-h") == said("check", "--help")
 
 
-NO_STORE = {"validate", "demo"}
-"""A raw trial; and a store that the command makes itself."""
+NO_STORE = {"validate", "demo", "standby"}
+"""A raw trial; a store that the command makes itself; other commands, with theirs."""
 
 
 def test_every_command_has_the_option():

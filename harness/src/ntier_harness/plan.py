@@ -14,10 +14,10 @@ from ntier_harness.errors import RequestError
 from ntier_harness.request import number
 from ntier_harness.spec import SEARCH_LEAST, SEARCH_MOST, USERS, Spec
 
-# Per trial beside its phases, and of that per node and client: 10.1 s (9.3 to 11.0, 3 trials) with five of them, 19.8 s
-# (15.8 to 22.4, 6 trials) with fourteen, by the steps in the manifests (docs/decisions/per-trial-path.md).
-OVERHEAD_S, OVERHEAD_NODE_S = 5.0, 1.0
-JUDGE_S = 6.0  # a search waits for the outcome: 3.6 s of judging, and 1 s for each trial that the decision reads again
+# Per trial beside its phases, and of that per node and client: 5.9 s (5.0 to 6.5, 4 trials) with five of them; 8.9 s
+# (8.4 to 9.5, 10 trials) with nine and ten, before the stop became shorter (docs/decisions/per-trial-path.md).
+OVERHEAD_S, OVERHEAD_NODE_S = 3.5, 0.5
+JUDGE_S = 2.5  # a search waits for outcome and decision: 1.5 to 2.9 s with nine and ten nodes and clients
 UP_S, DEPLOY_S, REPORT_S = 20.0, 45.0, 15.0
 ATTEMPTS_MOST = 20  # that a command or the file of a campaign may ask for
 INSTALL_S = 900.0

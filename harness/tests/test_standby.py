@@ -53,6 +53,16 @@ def test_a_killed_program_is_started_again(runner):
     assert pid(runner) != before
 
 
+def test_a_program_that_ended_by_itself_leaves_no_pipes(runner):
+    """As after each large trial: of a long campaign no file could be opened any more."""
+    runner.ask(VERSION)
+    before = len(os.listdir("/proc/self/fd"))
+    os.kill(pid(runner), signal.SIGKILL)
+    runner.analysis._process.wait()
+    runner.ask(VERSION)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_program_that_dies_over_a_question_leaves_it_to_another(runner):
     runner.ask(VERSION)
     held = pid(runner)

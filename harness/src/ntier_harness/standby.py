@@ -33,6 +33,7 @@ class Standby:
     def __init__(self, popen: Callable[..., subprocess.Popen[bytes]], check: Callable[[], None], tick_s: float) -> None:
         self._popen, self._check, self._tick_s = popen, check, tick_s
         self._process: subprocess.Popen[bytes] | None = None
+        self._end: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -62,8 +63,9 @@ class Standby:
 
     def _up(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
+            self._end()  # else the pipes of each that ended by itself would stay open
             self._process = self._popen([ANALYSIS, "standby"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            weakref.finalize(self, end, self._process)
+            self._end = weakref.finalize(self, end, self._process)
         return self._process
 
     def _line(self, process: subprocess.Popen[bytes], late: Callable[[], bool]) -> bytes:

@@ -84,6 +84,31 @@ def test_a_trial_that_cannot_be_read_counts_as_none(sweep, read):
         file.write_text(text)
 
 
+def test_a_file_that_could_not_be_read_is_looked_for_again(sweep, read):
+    """A disk of the network may be away for a moment."""
+    file = sweep / "u01400.r01" / "nodes" / "db1"
+    whole = next_of_raw(sweep, GOAL)
+    searching._seen.cache_clear()
+    away = file.rename(file.with_name("away"))
+    try:
+        assert next_of_raw(sweep, GOAL) != whole
+    finally:
+        away.rename(file)
+    assert next_of_raw(sweep, GOAL) == whole
+
+
+def test_a_failed_trial_is_seen_as_in_the_store(sweep, tmp_path, read):
+    file = sweep / "u01400.r01" / "manifest.json"
+    text = file.read_text()
+    try:
+        failed = {"state": "failed", "failure": "web1: no answer", "validity": None}
+        file.write_text(json.dumps(json.loads(text) | failed))
+        ingest.ingest_sweep(sweep, tmp_path / "store")
+        assert next_of_raw(sweep, GOAL) == searched(tmp_path / "store", sweep.name, GOAL)
+    finally:
+        file.write_text(text)
+
+
 def test_a_trial_from_above_is_not_seen(sweep, read):
     file = sweep / "u01400.r01" / "manifest.json"
     text, without = file.read_text(), next_of_raw(sweep, GOAL, ["u01400.r01"])

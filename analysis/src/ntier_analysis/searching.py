@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -41,7 +42,8 @@ def next_of_raw(sweep: Path, goal: Goal, without: Iterable[str] = ()) -> Step:
     skipped = set(without)
     found = attempts(sweep) if sweep.is_dir() else {}
     newest = {name: folders[-1] for name, folders in found.items() if name not in skipped}
-    seen = [s for name, folder in newest.items() if (s := _seen(sweep.name, name, folder, record(folder))) is not None]
+    looked_at = (_looked_at(sweep.name, name, folder, record(folder)) for name, folder in newest.items())
+    seen = [s for s in looked_at if s is not None]
     if not seen:
         return next_step([], goal)
     trials = by_load(joined([s.row for s in seen]))
@@ -50,14 +52,27 @@ def next_of_raw(sweep: Path, goal: Goal, without: Iterable[str] = ()) -> Step:
     return next_step(data, goal, sweep_scale(trials), cores_of_idle(pd.concat([s.idle for s in seen])))
 
 
+class Damaged(Exception):
+    """`args[0]`: what there is of a trial, a file of which cannot be read."""
+
+
+def _looked_at(*trial: Any) -> Seen | None:
+    """As `_seen`. What could not be read is not kept: it may be there the next time."""
+    try:
+        return _seen(*trial)
+    except Damaged as damaged:
+        return damaged.args[0]
+
+
 @lru_cache(maxsize=TRIALS_KEPT)
 def _seen(sweep: str, name: str, folder: Path, _record: bytes) -> Seen | None:
     """None of a trial from above, and of one that cannot be read. The record names the digest of each file, so what is
-    kept is of these files."""
+    kept is of these files. Raises Damaged."""
     try:
-        tables = trial_tables(RawTrial(folder)).tables
+        found = trial_tables(RawTrial(folder))
     except DataError:
-        return None
+        raise Damaged(None) from None
+    tables = found.tables
     if "trials" not in apart(tables):
         return None
     whose = {"sweep": sweep, "trial": name}
@@ -66,4 +81,7 @@ def _seen(sweep: str, name: str, folder: Path, _record: bytes) -> Seen | None:
         for t in ("trials", "samples", "nodes", "interactions")
     )
     data, _ = trial_data(trials, samples, nodes, done)
-    return Seen(trials, data, idle_use(trials, samples))
+    seen = Seen(trials, data, idle_use(trials, samples))
+    if found.problems:
+        raise Damaged(seen)
+    return seen

@@ -223,8 +223,8 @@ def _judged(claim: Claim, others: Others, store: Path, kept: Mapping[tuple[str, 
     """`kept`: what an expectation said of a sweep."""
     here = [_part(claim, sweep, text, others, store) for sweep, text in claim.parts]
     found = [
-        part if part[0] is not Judged.NOT_MEASURED else kept.get(named, part)
-        for named, part in zip(claim.parts, here, strict=True)
+        said if said[0] is not Judged.NOT_MEASURED else kept.get(named, said)
+        for named, said in zip(claim.parts, here, strict=True)
     ]
     return of_parts(claim, found)
 

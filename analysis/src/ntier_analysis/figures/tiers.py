@@ -33,8 +33,8 @@ def before(order: tuple[str, ...]) -> str:
 
 
 def levels(trial, samples: pd.DataFrame, logged_ms: float | None, order: tuple[str, ...]) -> pd.DataFrame:
-    """Time per interaction, ms, that is spent in a tier and in all behind it (`client`: in all): level, ms, n, source.
-    `waiting`: part of a tier's that waits for a connection to the next one.
+    """Time per interaction, ms, that is spent in a tier and in all behind it (`client`: in all): level, ms, n, source;
+    `waiting_ms`: what of a tier's is the wait for a connection to the next one.
 
     What no log times is read off Little's law: mean number within / completions per second. trial: a row of the
     store's trials; samples: of its run phase; logged_ms: time in the first tier per interaction by its access log;

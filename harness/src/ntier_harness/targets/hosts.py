@@ -197,7 +197,8 @@ class Hosts(Free):
 
     def _free(self, nodes: list[Node]) -> None:
         """A machine that does not answer is left out and noted: one that is dead must not hold up the others for ever.
-        When it is back, it is known as ours by its owner's file. So is one that became another deployment's."""
+        When it is back, it is known as ours by its owner's file. One that became another deployment's is
+        left out, too."""
         connected = Nodes(self.runner, self.paths, nodes)
         silent = [n for n, answers in zip(nodes, self._answer(connected), strict=True) if not answers]
         self._left = [

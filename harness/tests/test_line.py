@@ -4,9 +4,11 @@ outcome is on disk."""
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from ntier_harness import ledger, sweep
+from ntier_harness import runner as runner_module
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.load import Generator
 from ntier_harness.runner import Runner
@@ -122,7 +124,22 @@ CLOCK = "while read _; do date +%s.%N; done"
 
 def test_facts_and_the_clock_come_over_one_connection():
     lines, offset, trip = Runner().exchange(["sh", "-c", f"echo facts; {CLOCK}"], 3, 1)
-    assert lines == ["facts\n"]
+    assert lines == ["facts"]
     assert abs(offset) <= trip
     with pytest.raises(WorkError, match="services are ill"):
         Runner().exchange(["sh", "-c", "echo services are ill >&2; exit 1"], 3, 1)
+
+
+def test_an_exchange_that_hangs_ends_in_time_and_says_so(monkeypatch):
+    monkeypatch.setattr(runner_module, "EXCHANGE_S", 0.3)
+    with pytest.raises(WorkError, match=r"no answer within 0\.3 s"):
+        Runner().exchange(["sh", "-c", "exec sleep 60"], 3)
+
+
+def test_a_request_to_stop_does_not_wait_for_a_node_that_resets():
+    runner = Runner()
+    threading.Timer(0.3, runner.stop.request).start()
+    began = time.monotonic()
+    with pytest.raises(Interrupted):
+        runner.exchange(["sh", "-c", "exec sleep 60"], 3, 1)
+    assert time.monotonic() - began < 30

@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ntier_harness.answers import Answers
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.standby import Gone, Standby
 
 T = TypeVar("T")
 TICK_S = 0.2  # how long a request to stop may go unnoticed
+EXCHANGE_S, LINE_S = 15, 20  # an exchange may take this long, and so much more for each line that comes before it
 MARK = "NTIER_HARNESS"
 """In the environment of every process that a harness starts, and of theirs: `identity`."""
 
@@ -317,27 +319,28 @@ class Runner:
         """The `first` lines that a program prints, then (offset, round trip) of the exchange with the smallest round
         trip: a line is sent, the program answers with its time (epoch, s). Raises WorkError if it does not answer."""
         process = self._popen(argv, stdin=subprocess.PIPE)
-        watchdog = threading.Timer(15 + 20 * first, process.kill)
-        watchdog.start()
-        lines, best = [], (0.0, float("inf"))
+        answers = Answers(process.stdout, self.stop.check, TICK_S)
+        limit_s = EXCHANGE_S + LINE_S * first
+        until_s = time.monotonic() + limit_s
+        lines, best, late = [], (0.0, float("inf")), False
         try:
-            lines = [process.stdout.readline().decode(errors="replace") for _ in range(first)]
+            lines = [answers.next(until_s).decode(errors="replace") for _ in range(first)]
             for _ in range(n):
                 sent = time.time()
                 process.stdin.write(b"\n")
                 process.stdin.flush()
-                answer = float(process.stdout.readline())
+                answer = float(answers.next(until_s))
                 received = time.time()
                 if received - sent < best[1]:
                     best = (answer - (sent + received) / 2, received - sent)
-        except (OSError, ValueError):
-            best = None
+        except (OSError, EOFError, ValueError) as error:  # a time-out is an OSError
+            best, late = None, isinstance(error, TimeoutError)
         finally:
-            watchdog.cancel()
             process.kill()
             _, err = process.communicate()
         if best is None:
-            said = err.decode(errors="replace").strip() or "no time from the node's clock"
+            said = f"no answer within {limit_s} s" if late else err.decode(errors="replace").strip()
+            said = said or "no time from the node's clock"
             raise WorkError(f"{' '.join(argv[:1] + argv[-1:])}: {said.splitlines()[-1]}")
         return lines, *best
 

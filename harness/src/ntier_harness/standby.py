@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
+from ntier_harness.answers import Answers
 from ntier_harness.errors import WorkError
 
 ANALYSIS = str(Path(sys.executable).with_name("ntier-analysis"))
@@ -45,19 +45,18 @@ class Standby:
         """Exit code, output and errors of a command of the analysis. Raises Gone; WorkError after `timeout_s`, and what
         `check` raises: then the program is ended."""
         with self._lock:
-            process, began = self._up(), time.monotonic()
+            process, until_s = self._up(), time.monotonic() + timeout_s
             try:
                 process.stdin.write(json.dumps(argv[1:]).encode() + b"\n")
                 process.stdin.flush()
-                line = self._line(process, lambda: time.monotonic() - began > timeout_s)
-                answer = json.loads(line)
+                answer = json.loads(Answers(process.stdout, self._check, self._tick_s).next(until_s))
                 return answer["code"], answer["out"], answer["err"]
             except BaseException as error:
                 self._process = None
                 end(process, at_once=True)
                 if isinstance(error, TimeoutError):
                     raise WorkError(f"{' '.join(argv[:1] + argv[-1:])}: no answer within {timeout_s:g} s") from None
-                if isinstance(error, OSError | ValueError | KeyError | TypeError):
+                if isinstance(error, OSError | EOFError | ValueError | KeyError | TypeError):
                     raise Gone from None
                 raise
 
@@ -67,20 +66,6 @@ class Standby:
             self._process = self._popen([ANALYSIS, "standby"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
             self._end = weakref.finalize(self, end, self._process)
         return self._process
-
-    def _line(self, process: subprocess.Popen[bytes], late: Callable[[], bool]) -> bytes:
-        """Raises TimeoutError when it is late, ValueError if the output ends within the line."""
-        output, line = process.stdout.fileno(), b""
-        while not line.endswith(b"\n"):
-            if select.select([output], [], [], self._tick_s)[0]:
-                if not (part := os.read(output, 1 << 16)):
-                    raise ValueError
-                line += part
-                continue
-            self._check()
-            if late():
-                raise TimeoutError
-        return line
 
 
 def end(process: subprocess.Popen[bytes], *, at_once: bool = False) -> None:

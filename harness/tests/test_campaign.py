@@ -368,7 +368,7 @@ def test_a_campaign_may_grow_and_nothing_else(lab, parse):
 def test_the_ledger_of_a_running_campaign(lab, parse, capsys):
     machine, parsed = lab(), parse(TWO)
     planned = campaign_ledger.data(machine, parsed)
-    assert planned["left_s"] == pytest.approx(2 * (32 + 10) + 2 * (32 + 11) + 2 * (20 + 45 + 76 + 15) + 1, abs=1)
+    assert planned["left_s"] == pytest.approx(2 * (32 + 6) + 2 * (32 + 6.5) + 2 * (20 + 45 + 76 + 15) + 1, abs=1)
     machine.runner.stop_at_s = machine.runner.now() + 200
     with pytest.raises(Interrupted):
         campaign.run(machine, parsed, "c.yaml")

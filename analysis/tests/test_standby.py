@@ -35,7 +35,7 @@ def read(monkeypatch):
         return real(trial, *rest, **more)
 
     monkeypatch.setattr(searching, "trial_tables", noted)
-    searching._seen.cache_clear()
+    searching._kept.clear()
     return names
 
 
@@ -88,7 +88,7 @@ def test_a_file_that_could_not_be_read_is_looked_for_again(sweep, read):
     """A disk of the network may be away for a moment."""
     file = sweep / "u01400.r01" / "nodes" / "db1"
     whole = next_of_raw(sweep, GOAL)
-    searching._seen.cache_clear()
+    searching._kept.clear()
     away = file.rename(file.with_name("away"))
     try:
         assert next_of_raw(sweep, GOAL) != whole
@@ -150,6 +150,18 @@ def test_an_error_that_nobody_expected_ends_the_command_only():
     answers, code, _ = served([["a"], ["b"]], [sys.executable, "-c", CALLED.format("0", "1 / 0")])
     assert code == 0
     assert [(a["code"], a["err"].splitlines()[-1]) for a in answers] == [(1, "ZeroDivisionError: division by zero")] * 2
+
+
+def test_a_command_that_ends_with_a_sentence_has_said_it():
+    answers, _, _ = served([["a"]], [sys.executable, "-c", CALLED.format("import sys", "sys.exit('no such thing')")])
+    assert answers == [{"code": 1, "out": "", "err": "no such thing\n"}]
+
+
+def test_no_more_trials_are_kept_than_allowed(sweep, read, monkeypatch):
+    monkeypatch.setattr(searching, "TRIALS_KEPT", 2)
+    step = next_of_raw(sweep, GOAL)
+    assert len(searching._kept) == 2
+    assert next_of_raw(sweep, GOAL) == step
 
 
 def test_it_ends_after_its_answer_when_it_holds_much_memory():

@@ -140,4 +140,6 @@ def test_the_archive_of_classes_is_made_when_told_to_and_only_read_by_runs(java_
     (out / "driver.json").write_text(json.dumps(settings))
     start_driver(out, str(java), home)
     wait_for_end(out)
-    assert started.read_text().splitlines()[1].endswith("-version"), "another JVM's archive is not read unasked"
+    asked, run = started.read_text().splitlines()[1:]
+    assert asked.endswith("-version"), "another JVM is asked first what it can"
+    assert f"-XX:SharedArchiveFile={archive}" in run or f"-XX:SharedArchiveFile={home}.jsa" in run

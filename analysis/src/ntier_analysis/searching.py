@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -42,8 +40,7 @@ def next_of_raw(sweep: Path, goal: Goal, without: Iterable[str] = ()) -> Step:
     skipped = set(without)
     found = attempts(sweep) if sweep.is_dir() else {}
     newest = {name: folders[-1] for name, folders in found.items() if name not in skipped}
-    looked_at = (_looked_at(sweep.name, name, folder, record(folder)) for name, folder in newest.items())
-    seen = [s for s in looked_at if s is not None]
+    seen = [s for name, folder in newest.items() if (s := _seen(sweep.name, name, folder)) is not None]
     if not seen:
         return next_step([], goal)
     trials = by_load(joined([s.row for s in seen]))
@@ -52,36 +49,33 @@ def next_of_raw(sweep: Path, goal: Goal, without: Iterable[str] = ()) -> Step:
     return next_step(data, goal, sweep_scale(trials), cores_of_idle(pd.concat([s.idle for s in seen])))
 
 
-class Damaged(Exception):
-    """`args[0]`: what there is of a trial, a file of which cannot be read."""
+_kept: dict[Path, tuple[bytes, Seen | None]] = {}
+"""Trial -> its record when it was read, which names the digest of each file, and what was seen."""
 
 
-def _looked_at(*trial: Any) -> Seen | None:
-    """As `_seen`. What could not be read is not kept: it may be there the next time."""
-    try:
-        return _seen(*trial)
-    except Damaged as damaged:
-        return damaged.args[0]
-
-
-@lru_cache(maxsize=TRIALS_KEPT)
-def _seen(sweep: str, name: str, folder: Path, _record: bytes) -> Seen | None:
-    """None of a trial from above, and of one that cannot be read. The record names the digest of each file, so what is
-    kept is of these files. Raises Damaged."""
+def _seen(sweep: str, name: str, folder: Path) -> Seen | None:
+    """None of a trial from above, and of one that cannot be read. What could not be read is not kept: it may be there
+    the next time."""
+    written = record(folder)
+    if folder in _kept and _kept[folder][0] == written:
+        return _kept[folder][1]
     try:
         found = trial_tables(RawTrial(folder))
     except DataError:
-        raise Damaged(None) from None
-    tables = found.tables
-    if "trials" not in apart(tables):
         return None
+    seen = _of_tables(sweep, name, found.tables) if "trials" in apart(found.tables) else None
+    if not found.problems:
+        while len(_kept) >= TRIALS_KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[folder] = written, seen
+    return seen
+
+
+def _of_tables(sweep: str, name: str, tables: dict[str, pd.DataFrame]) -> Seen:
     whose = {"sweep": sweep, "trial": name}
     trials, samples, nodes, done = (
         tables[t].assign(**whose) if t in tables else TABLES[t].empty_table().to_pandas()
         for t in ("trials", "samples", "nodes", "interactions")
     )
     data, _ = trial_data(trials, samples, nodes, done)
-    seen = Seen(trials, data, idle_use(trials, samples))
-    if found.problems:
-        raise Damaged(seen)
-    return seen
+    return Seen(trials, data, idle_use(trials, samples))

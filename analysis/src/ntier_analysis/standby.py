@@ -52,7 +52,10 @@ def code_of(do: Callable[[list[str]], None], words: list[str]) -> int:
     try:
         do(words)
     except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        print(ended.code, file=sys.stderr)
+        return 1
     except Exception:
         import traceback
 

@@ -376,8 +376,8 @@ SENTENCES = [
     ),
     (
         {"verdict": "none", "knee_users": None},
-        "Nothing limits 1/2/1/2M up to 9,000 users: throughput follows N/(Z+R), users by the time that each thinks and "
-        "waits.",
+        "Nothing limits 1/2/1/2M up to 9,000 users: throughput follows N/(Z+R), the users divided by think and "
+        "response time.",
     ),
     (
         {"verdict": "hidden", "bottlenecks": [], "max_throughput_at_least": True},

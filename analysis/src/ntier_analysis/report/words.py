@@ -84,7 +84,7 @@ def verdict_sentence(verdict: dict, scale: float) -> str:
     if kind == "none" and not _of_users(verdict):
         return f"Nothing limits {topology} at any of its loads."
     if kind == "none":
-        law = "N/(Z+R), users by the time that each thinks and waits"
+        law = "N/(Z+R), the users divided by think and response time"
         return f"Nothing limits {topology} up to {users:,} users: throughput follows {law}."
     if kind == "hidden":
         return (

@@ -21,7 +21,8 @@ from ntier_harness.runner import Spawned
 from ntier_harness.ssh import Nodes
 
 HEARTBEAT_S = 5.0  # progress.csv has a line each second; longer silence means that the client hangs
-LEAD_S = 1.0  # from the moment when all is ready to the common start: telling the clients takes 0.1-0.3 s
+LEAD_S = 0.4  # from the moment when all is ready to the common start, at least: telling the clients takes 0.1-0.3 s
+LEAD_CALLS = 3.0  # of such calls as the slowest client has just needed one for: on slow machines, over long ways
 READY_POLL_S = 0.1  # also of tail, which would look once a second whether the file is there
 MAX_BOOT_S = 60.0  # JMeter's JVM needs 3-4 s; on a busy machine several times that
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
@@ -92,6 +93,8 @@ class Generator:
     local_dir: Path
     patience_s: float = HEARTBEAT_S
     watched_s: float = 0.0
+    call_s: dict[str, float] = field(default_factory=dict)
+    """What a call of each client took, s."""
     start_s: float | None = None
     finished_s: float | None = None
     """Of fixed work: when the last client was done, by its heartbeat."""
@@ -122,7 +125,9 @@ class Generator:
         file.write_text(text)
         directory = self.run.directory
         steps = [f"mkdir -p {directory}", self.driver.prepare(self.run), f"cat > {directory}/driver.json"]
+        began = self.nodes.runner.monotonic()
         self.nodes.call(client, " && ".join(filter(None, steps)), input=text)
+        self.call_s[client.name] = self.nodes.runner.monotonic() - began
         self.nodes.call(client, shlex.join([f"{BIN}/run-driver", directory, *self.driver.command()]), timeout=30)
 
     def watch(self) -> None:
@@ -159,7 +164,7 @@ class Generator:
         WorkError if one was told too late: its users would come late."""
         self.await_ready()
         runner = self.nodes.runner
-        start_s = runner.now() + LEAD_S
+        start_s = runner.now() + max(LEAD_S, LEAD_CALLS * max(self.call_s.values()))
         file = self.run.start_file
         command = f"echo {round(start_s * 1000)} > {file}.new && mv {file}.new {file}"
         runner.parallel(lambda client: self.nodes.call(client, command), self.nodes.clients)

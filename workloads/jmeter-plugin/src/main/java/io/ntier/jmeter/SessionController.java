@@ -24,6 +24,7 @@ import org.apache.jmeter.threads.JMeterContext;
 import org.apache.jmeter.threads.JMeterContextService;
 import org.apache.jmeter.threads.JMeterThread;
 import org.apache.jmeter.threads.JMeterVariables;
+import org.apache.jmeter.util.JMeterUtils;
 import org.apache.jorphan.util.JMeterStopTestNowException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -39,6 +40,8 @@ public class SessionController extends GenericController
     private static final long serialVersionUID = 1;
     /** Variable with the web server of the user, for the samplers. */
     static final String HOST = "host";
+    /** JMeter's property by which the JVM ends as soon as the test does. */
+    private static final String ENDS_AT_ONCE = "jmeterengine.force.system.exit";
 
     private static final Logger LOG = LoggerFactory.getLogger(SessionController.class);
 
@@ -120,7 +123,8 @@ public class SessionController extends GenericController
                 traceEvery,
                 schedule,
                 isBlank(startFile) ? null : file(startFile),
-                isBlank(out) ? null : directory());
+                isBlank(out) ? null : directory(),
+                JMeter.isNonGUI() && JMeterUtils.getPropDefault(ENDS_AT_ONCE, false));
     }
 
     private Path directory() {
@@ -141,6 +145,11 @@ public class SessionController extends GenericController
     /** JMeter hands over null for a field that is missing in the plan. */
     static boolean isBlank(String text) {
         return text == null || text.isBlank();
+    }
+
+    /** Whether the user of a thread is cut off, so that nobody need wait for it. */
+    boolean cutOff(int index) {
+        return trial != null && trial.cutOff(index);
     }
 
     /** Names of the states that users of the running test can reach. */

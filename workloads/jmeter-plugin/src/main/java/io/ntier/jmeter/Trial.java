@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.Map;
 import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletableFuture;
@@ -38,6 +39,7 @@ final class Trial implements Closeable {
      * @param schedule starts and end
      * @param startFile where the schedule's start will be found, epoch ms; null: the schedule's own counts
      * @param out directory of the logs; null: none are written
+     * @param endsAtOnce whether the JVM ends as soon as the test does
      */
     record Setup(
             Mix users,
@@ -52,12 +54,15 @@ final class Trial implements Closeable {
             int traceEvery,
             Schedule schedule,
             Path startFile,
-            Path out) {}
+            Path out,
+            boolean endsAtOnce) {}
 
     private static final Logger LOG = LoggerFactory.getLogger(Trial.class);
     private static final long BEAT_MS = 1000;
     /** A request may start just when the end strikes; the stop is repeated until nobody is left. */
     private static final long STOP_AGAIN_MS = 100;
+    /** A user who is neither cut off nor gone so long after the end needs its request to be aborted. */
+    private static final long CUT_OFF_MS = 2_000;
     /** How often the start file is looked for: far less than what a caller needs to write it on several clients. */
     private static final long LOOK_MS = 20;
     /** A caller that died must not leave its JVM waiting for ever. */
@@ -70,7 +75,7 @@ final class Trial implements Closeable {
     private final RecordFile users;
     private final RecordFile progress;
     private final RecordFile traces;
-    private final Set<User> running = ConcurrentHashMap.newKeySet();
+    private final Map<Integer, User> running = new ConcurrentHashMap<>();
     private final Set<User> leavers = ConcurrentHashMap.newKeySet();
     private final CompletableFuture<Schedule> schedule = new CompletableFuture<>();
     private final ScheduledExecutorService clock;
@@ -169,8 +174,8 @@ final class Trial implements Closeable {
         boolean leaves = known.leaves(index);
         int id = leaves ? setup.firstLeaver() + index - known.staying() : setup.firstUser() + index;
         SplittableRandom role = Streams.of(setup.seed(), id, Streams.Purpose.ROLE);
-        User user = new User(this, id, role.nextDouble() < setup.authorShare(), known.endOf(index), interrupt);
-        running.add(user);
+        User user = new User(this, index, id, role.nextDouble() < setup.authorShare(), known.endOf(index), interrupt);
+        running.put(index, user);
         if (leaves) {
             leavers.add(user);
         }
@@ -192,7 +197,7 @@ final class Trial implements Closeable {
 
     void logUser(User user, String line) {
         leavers.remove(user);
-        if (running.remove(user)) {
+        if (running.remove(user.index, user)) {
             counters.users.decrementAndGet();
             if (users != null) {
                 users.append(line);
@@ -216,8 +221,19 @@ final class Trial implements Closeable {
         }
     }
 
+    /**
+     * To abort the requests of a thousand users takes a second of CPU. If the JVM ends with the test, its end aborts
+     * them all.
+     */
     private void stopUsers() {
-        running.forEach(User::stop);
+        boolean cutsOff = setup.endsAtOnce() && System.currentTimeMillis() < schedule().endMs() + CUT_OFF_MS;
+        running.values().forEach(cutsOff ? User::cutOff : User::stop);
+    }
+
+    /** Whether the trial is over for the user with this index while it waits for an answer, and nothing aborts that. */
+    boolean cutOff(int index) {
+        User user = running.get(index);
+        return setup.endsAtOnce() && user != null && user.isCutOff();
     }
 
     private void stopLeavers() {
@@ -234,7 +250,7 @@ final class Trial implements Closeable {
 
     private synchronized void finish() throws IOException {
         clock.shutdownNow();
-        running.forEach(User::end);
+        running.values().forEach(User::end);
         if (progress != null) {
             progress.append(counters.beat(nowUs() / 1e6));
             thinks.close();

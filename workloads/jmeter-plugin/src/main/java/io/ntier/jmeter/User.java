@@ -16,6 +16,9 @@ final class User {
     /** Interactions after which a user that started at home may stand anywhere: two mean sessions of RUBBoS. */
     private static final int SETTLED = 24;
 
+    /** Number of its thread. */
+    final int index;
+
     final int id;
     final boolean author;
     final Walk walk;
@@ -44,8 +47,9 @@ final class User {
      * @param endMs when its time is over, epoch ms: at the end of the trial, or earlier if it leaves
      * @param interrupt aborts the request under way
      */
-    User(Trial trial, int id, boolean author, long endMs, Runnable interrupt) {
+    User(Trial trial, int index, int id, boolean author, long endMs, Runnable interrupt) {
         this.trial = trial;
+        this.index = index;
         this.id = id;
         this.author = author;
         this.endMs = endMs;
@@ -224,21 +228,30 @@ final class User {
 
     /** Stops the user when its time is over: a request under way is booked as pending and aborted. */
     void stop() {
-        boolean aborted;
-        synchronized (this) {
-            if (!stopped && requesting) {
-                pendingUs = Math.max(0, Trial.nowUs() - requestStartUs);
-                if (begun) {
-                    begun = false;
-                    trial.counters.abort();
-                }
-            }
-            stopped = true;
-            aborted = pendingUs >= 0;
-        }
-        if (aborted) {
+        if (cutOff()) {
             interrupt.run();
         }
+    }
+
+    /**
+     * Stops the user when its time is over: a request under way is booked as pending, and goes on. True if there is
+     * one.
+     */
+    synchronized boolean cutOff() {
+        if (!stopped && requesting) {
+            pendingUs = Math.max(0, Trial.nowUs() - requestStartUs);
+            if (begun) {
+                begun = false;
+                trial.counters.abort();
+            }
+        }
+        stopped = true;
+        return pendingUs >= 0;
+    }
+
+    /** Whether it is stopped and waits for an answer, which does not count any more. */
+    synchronized boolean isCutOff() {
+        return pendingUs >= 0 && requesting;
     }
 
     /** Ends the user's life: its line goes into users.csv, once. */

@@ -1,6 +1,7 @@
 package io.ntier.jmeter;
 
 import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -26,8 +27,11 @@ public class UserGroup extends AbstractThreadGroup {
     static final String THREADS = "UserGroup.threads";
     private static final long serialVersionUID = 1;
     private static final long WAIT_MS = DEFAULT_THREAD_STOP_TIMEOUT.toMillis();
+    /** How often the end looks whether all that still run are cut off. */
+    private static final long LOOK_MS = 20;
 
     private final transient Map<JMeterThread, Thread> running = new ConcurrentHashMap<>();
+    private transient List<SessionController> controllers = List.of();
     private transient volatile boolean stopped;
 
     public UserGroup() {
@@ -47,6 +51,7 @@ public class UserGroup extends AbstractThreadGroup {
             throw SessionController.fail(e.getMessage());
         }
         stopped = false;
+        controllers = controllersIn(tree);
         dropUnreachable(tree);
         JMeterVariables variables = JMeterContextService.getContext().getVariables();
         for (int i = 0; i < getNumThreads() && !stopped; i++) {
@@ -57,10 +62,14 @@ public class UserGroup extends AbstractThreadGroup {
         }
     }
 
-    private static void dropUnreachable(ListedHashTree tree) {
+    private static List<SessionController> controllersIn(ListedHashTree tree) {
         SearchByClass<SessionController> search = new SearchByClass<>(SessionController.class);
         tree.traverse(search);
-        for (SessionController controller : search.getSearchResults()) {
+        return List.copyOf(search.getSearchResults());
+    }
+
+    private void dropUnreachable(ListedHashTree tree) {
+        for (SessionController controller : controllers) {
             HashTree children = tree.search(controller);
             Set<String> states = controller.states();
             for (Object child : new ArrayList<>(children.list())) {
@@ -124,11 +133,16 @@ public class UserGroup extends AbstractThreadGroup {
         return running.values().stream().allMatch(thread -> ended(thread, WAIT_MS));
     }
 
+    /** Not for users who are cut off (see {@link Trial#cutOff}): the end of the JVM ends them. */
     @Override
     public void waitThreadsStopped() {
-        while (!running.isEmpty()) {
-            running.values().forEach(thread -> ended(thread, WAIT_MS));
+        while (!running.keySet().stream().allMatch(this::cutOff)) {
+            running.values().stream().findAny().ifPresent(thread -> ended(thread, LOOK_MS));
         }
+    }
+
+    private boolean cutOff(JMeterThread user) {
+        return controllers.stream().anyMatch(controller -> controller.cutOff(user.getThreadNum()));
     }
 
     private static boolean ended(Thread thread, long waitMs) {

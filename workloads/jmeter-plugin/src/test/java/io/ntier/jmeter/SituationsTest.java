@@ -177,7 +177,7 @@ class SituationsTest {
         reader.setDatabaseAuthors(10);
         reader.testStarted();
         try (Trial trial = new Trial(new Trial.Setup(
-                authors, authors, 1, 1, 0, 0, 1000, new Situations(0, 0), 1000, 0, schedule, null, folder))) {
+                authors, authors, 1, 1, 0, 0, 1000, new Situations(0, 0), 1000, 0, schedule, null, folder, false))) {
             User user = trial.newUser(0, () -> {});
             JMeterContext context = JMeterContextService.getContext();
             context.setVariables(new JMeterVariables());

@@ -4,7 +4,6 @@ verdict by other sweeps all read this list."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -107,9 +106,9 @@ def is_imported(trials: pd.DataFrame) -> bool:
     return "target" in trials and len(trials) > 0 and bool((trials["target"] == IMPORTED).all())
 
 
-def without_options(texts: Iterable[str]) -> list[str]:
-    """Advice for imported sweeps: who measured elsewhere has no variables of make."""
-    return [re.sub(r" \((?:repeat with )?(?:REPS|PHASES)=[^)]*\)", "", text) for text in texts]
+def by_make(how: str, imported: bool) -> str:
+    """` (REPS=3)`, behind advice to measure; nothing of imports: who measured elsewhere has no variables of make."""
+    return "" if imported else f" ({how})"
 
 
 def as_text(values: Iterable) -> str:

@@ -349,6 +349,15 @@ def test_think_times_of_imports_that_differ_as_measured_means_do_are_on_one_map(
     assert keys["1/1/1/1M"] == keys["1/1/1/2M"] != keys["1/1/1/4M"]
 
 
+@pytest.mark.parametrize(("target", "again"), [("imported", ""), ("local", " (repeat with REPS=3)")])
+def test_who_measured_elsewhere_has_no_variables_of_make(tmp_path, target, again):
+    for topology in ("1/1/1/1M", "1/1/1/2M"):
+        changed(tmp_path, mesh.write_sweep(tmp_path, topology), target=target)
+    asked = answer(read_campaign(tmp_path), PRICES, 100, 1000)
+    assert any(w.endswith(f"differ by, so the answer is maybe{again}") for w in asked.warnings), asked.warnings
+    assert any(w.endswith(f"not differences between deployments{again}.") for w in asked.warnings)
+
+
 def test_one_sweep_that_is_named_is_no_choice(tmp_path):
     names = [mesh.write_sweep(tmp_path, topology) for topology in ("1/1/1/1M", "1/1/1/2M")]
     with pytest.raises(DataError, match="1 sweep of those named; to set topologies beside each other takes two"):

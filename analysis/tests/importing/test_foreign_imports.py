@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import good_import as good
+import ntier_analysis
 import numpy as np
 import pandas as pd
 import pytest
@@ -123,6 +126,15 @@ def test_advice_names_no_variable_of_make(tmp_path):
     verdict = judged(tmp_path, tables)
     assert any(text.startswith("repeat the loads beyond the knee: 2 trials") for text in verdict.next)
     assert not any("REPS=" in text or "PHASES=" in text for text in verdict.next)
+
+
+def test_each_variable_of_make_in_advice_goes_through_one_function():
+    """Which leaves it out for imports. (Trials from above, of recovery.py, are no part of an import.)"""
+    source = Path(ntier_analysis.__file__).parent
+    lines = [(f.name, line) for f in source.rglob("*.py") for line in f.read_text().splitlines()]
+    named = [(f, line) for f, line in lines if re.search(r"\b(REPS|PHASES|USERS)=", line)]
+    assert len(named) > 8
+    assert [x for x in named if "by_make(" not in x[1] and x[0] not in ("recovery.py", "setting.py")] == []
 
 
 def test_a_comparison_of_imports_names_no_variable_of_make(tmp_path):

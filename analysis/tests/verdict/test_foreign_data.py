@@ -186,4 +186,7 @@ def test_what_is_hidden_while_the_system_warms_up_need_not_be_later(pct, verdict
                                           for n in (30, 60, 200, 250, 300)])  # fmt: skip
     assert found.verdict == "hidden"
     begun = Check(id="S2.sweep", title="", required=False, outcome=Outcome.FAIL, value=pct, reason="", detail="")
-    assert unless_cold(found, [begun]).verdict == verdict
+    judged = unless_cold(found, [begun])
+    assert judged.verdict == verdict
+    elsewhere = unless_cold(found, [begun], imported=True)  # who has no variables of make
+    assert elsewhere.next == [text.replace(" (PHASES=standard)", "") for text in judged.next]

@@ -48,6 +48,12 @@ def test_no_gain_contradicts_the_tier_and_agrees_with_another():
     assert evidence(sweep("1/1/1/1M", 100.0, "app"), sweep("1/1/1/2M", 100.0))[0].endswith("agrees with the verdict")
 
 
+@pytest.mark.parametrize(("imports", "turns"), [((), "in turns (REPS=3):"), (("1/1/1/1M",), "in turns:")])
+def test_who_measured_elsewhere_has_no_variables_of_make(imports, turns):
+    found = with_replicas([sweep("1/1/1/1M", 100.0), sweep("1/1/1/2M", 100.0)], {}, imports=imports)[0]
+    assert turns in found.next[0]
+
+
 def test_a_lower_bound_proves_no_absence_of_a_gain():
     assert evidence(sweep("1/1/1/1M", 100.0), sweep("1/1/1/2M", 100.0, at_least=True))[0].endswith("undecided")
     assert evidence(sweep("1/1/1/1M", 100.0, at_least=True), sweep("1/1/1/2M", 180.0)) == []

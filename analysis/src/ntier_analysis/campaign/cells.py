@@ -12,7 +12,7 @@ import pandas as pd
 from ntier_analysis.contracts import Topology
 from ntier_analysis.contracts.topology import DBMS
 from ntier_analysis.described import loads
-from ntier_analysis.setting import MUST_EQUAL, as_text, setting
+from ntier_analysis.setting import IMPORTED, MUST_EQUAL, as_text, by_make, setting
 from ntier_analysis.statistics.values import Interval
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.wording import counted, resource
@@ -88,6 +88,10 @@ class Cell:
     slo_ms: float = math.nan
     commits: tuple[str, ...] = ()
     saturation_interval: tuple[float, float] = (math.nan, math.nan)
+
+    @property
+    def imported(self) -> bool:
+        return ("target", (IMPORTED,)) in self.map_key.setting
 
     @property
     def x(self) -> int:
@@ -253,9 +257,10 @@ def campaign(cells: Iterable[Cell], *, join_names: bool = False) -> Campaign:
         )
     single = [c for c in mapped.cells if c.estimate is not None and c.repetitions < 2]
     if single:
+        again = by_make("repeat with REPS=3", all(c.imported for c in single))
         warnings.append(
             f"Measured only once: {len(single)} of {counted(len(mapped.cells), 'topology')}. The intervals and tests "
-            "of their maxima cover differences between trials of one deployment, not differences between deployments "
-            "(repeat with REPS=3)."
+            "of their maxima cover differences between trials of one deployment, not differences between "
+            f"deployments{again}."
         )
     return replace(mapped, warnings=warnings)

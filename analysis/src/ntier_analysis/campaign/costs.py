@@ -15,7 +15,7 @@ from ntier_analysis.campaign.cells import Campaign, Cell
 from ntier_analysis.contracts.files import read_json
 from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.errors import DataError
-from ntier_analysis.setting import MUST_EQUAL, as_text
+from ntier_analysis.setting import MUST_EQUAL, as_text, by_make
 from ntier_analysis.statistics.throughput import at_load
 from ntier_analysis.statistics.values import Interval, estimated, reach_of
 
@@ -274,8 +274,9 @@ def answer(campaign: Campaign, prices: Prices, throughput_per_s: float, slo_ms: 
     rows = cheapest(campaign.cells, prices, throughput_per_s, slo_ms)
     once = rows[(rows["trials"] == 1) & (rows["low_per_s"] >= throughput_per_s)]
     if len(once):
+        again = by_make("repeat with REPS=3", all(c.imported for c in campaign.cells if c.sweep in set(once["sweep"])))
         warnings.append(
             f"only one trial at the load shown of {', '.join(once['topology'].unique())}: its interval lacks what "
-            "trials differ by, so the answer is maybe (repeat with REPS=3)"
+            f"trials differ by, so the answer is maybe{again}"
         )
     return Answer(throughput_per_s, slo_ms, prices, rows, warnings, unchecked)

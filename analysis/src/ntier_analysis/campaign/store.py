@@ -9,7 +9,7 @@ from ntier_analysis.campaign.cells import Campaign, campaign, cell
 from ntier_analysis.contracts import TopologyError
 from ntier_analysis.contracts.versions import tested
 from ntier_analysis.errors import DataError
-from ntier_analysis.setting import is_imported, with_one_think_time, without_options
+from ntier_analysis.setting import with_one_think_time
 from ntier_analysis.store.tables import read_table
 from ntier_analysis.trial import manifest_beside
 from ntier_analysis.verdict.store import verdicts
@@ -43,8 +43,7 @@ def read_campaign(
         raise DataError(f"{store}: {some}; to set topologies beside each other takes two or more{told}")
     mapped = campaign(cells, join_names=join_names)
     versions = _versions(store, [c.sweep for c in mapped.cells])
-    own = without_options(mapped.warnings) if all(map(is_imported, wanted.values())) else mapped.warnings
-    return replace(mapped, warnings=[*left_out, *as_one, *own, *versions])
+    return replace(mapped, warnings=[*left_out, *as_one, *mapped.warnings, *versions])
 
 
 def _versions(store: Path, names: list[str]) -> list[str]:

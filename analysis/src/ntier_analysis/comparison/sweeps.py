@@ -14,7 +14,7 @@ from ntier_analysis.comparison.values import METRICS, Side, read_side
 from ntier_analysis.contracts.implied import USERS
 from ntier_analysis.described import LoadAxis, axis_of, factor_of, order_of, ordered
 from ntier_analysis.errors import DataError
-from ntier_analysis.setting import is_imported, without_options
+from ntier_analysis.setting import by_make, is_imported
 from ntier_analysis.statistics import ratios
 from ntier_analysis.statistics.groups import opened
 from ntier_analysis.statistics.throughput import BATCHES
@@ -312,9 +312,10 @@ def _advise(comparison: Comparison) -> None:
             "at least one sweep reaches no maximum; below the knee throughput depends on the users, not on the system"
         )
     if any(r.basis == BATCHES_ONLY for r in rows):
+        imported = is_imported(comparison.a.trials) and is_imported(comparison.b.trials)
         warnings.append(
             "without repetitions the intervals of single loads lack the variance between runs, often the larger part; "
-            "measure both in turn (REPS=5)"
+            f"measure both in turn{by_make('REPS=5', imported)}"
         )
     if any("not interleaved" in r.basis for r in rows):
         warnings.append(
@@ -327,5 +328,3 @@ def _advise(comparison: Comparison) -> None:
     told = [r for r in rows if r is not comparison.primary and r.ratio is not None]
     if len(told) >= 20:
         warnings.append(f"{len(told)} further ratios at 95 %: about {len(told) / 20:.0f} differ by chance alone")
-    if is_imported(comparison.a.trials) and is_imported(comparison.b.trials):
-        comparison.warnings = without_options(warnings)

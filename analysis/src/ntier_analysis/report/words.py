@@ -9,6 +9,7 @@ import pandas as pd
 from ntier_analysis.contracts.implied import TIERS, USERS
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.prediction.forecast import Forecast, beyond
+from ntier_analysis.setting import by_make, is_imported
 from ntier_analysis.wording import counted, interval, join, number, resource, share, some_are, why_invalid
 
 EXPLORATORY_S = 180.0
@@ -179,11 +180,10 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     if len(bad):
         named = "; ".join(f"{t.trial} ({why_invalid(t) or 'not collected'})" for t in bad.itertuples())
         sentences.append(f"{some_are(len(bad), len(trials), 'trial')} INVALID and not used in the verdict: {named}.")
-    imported = _not_validated(trials)
-    sentences += imported
+    sentences += _not_validated(trials)
     run_s = (trials["run_end_s"] - trials["run_start_s"]).median()
     if run_s < EXPLORATORY_S:
-        how = "" if imported else f" (PHASES=60/{EXPLORATORY_S:.0f}/10)"
+        how = by_make(f"PHASES=60/{EXPLORATORY_S:.0f}/10", is_imported(trials))
         sentences.append(
             f"Exploratory: run phases of {run_s:.0f} s. For claims measure {EXPLORATORY_S:.0f} s{how}, or give each "
             "number's interval."
@@ -194,7 +194,7 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
             "The loads do not enclose the knee: the maximum throughput needs two loads below it and three above."
         )
     if len(checks):
-        sentences += _speed(checks[checks["id"] == "H6"])
+        sentences += _speed(checks[checks["id"] == "H6"], is_imported(trials))
     open_checks = checks[(checks["outcome"] == "undecidable") & checks["required"]] if len(checks) else checks
     if len(open_checks):
         names = ", ".join(f"{i} ({n})" for i, n in open_checks["id"].value_counts().items())
@@ -219,7 +219,7 @@ def _not_validated(trials: pd.DataFrame) -> list[str]:
     ]
 
 
-def _speed(speed: pd.DataFrame) -> list[str]:
+def _speed(speed: pd.DataFrame, imported: bool) -> list[str]:
     """Whether the machine itself was faster at some moments than at others, by check H6."""
     uneven = speed[speed["outcome"] == "fail"]
     if 2 * len(uneven) <= len(speed):
@@ -227,7 +227,7 @@ def _speed(speed: pd.DataFrame) -> list[str]:
     return [
         f"The machine's own speed varied in {len(uneven)} of {counted(len(speed), 'trial')}: the same work cost up to "
         f"{uneven['value'].max():.0f} % more CPU time in some seconds than in others (check H6). Loads, and sweeps of "
-        "other hours, may differ by that alone: repeat before you compare (REPS=3)."
+        f"other hours, may differ by that alone: repeat before you compare{by_make('REPS=3', imported)}."
     ]
 
 

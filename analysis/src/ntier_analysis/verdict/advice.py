@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ntier_analysis.contracts.system import LoadModel
+from ntier_analysis.setting import by_make
 from ntier_analysis.verdict.causes import FULL, SOFT
 from ntier_analysis.verdict.context import NO_ROOM_PCT, Context
 from ntier_analysis.verdict.data import SweepVerdict, TrialData
@@ -67,7 +68,7 @@ def _names(some: list[Load]) -> str:
 
 
 def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialData], context: Context) -> list[str]:
-    some = members or valid
+    some, imported = members or valid, valid[0].imported
     texts = [*_outside(some, context), *_higher(result, members)]
     missing = sorted({n for t in some for n in unmeasured([s for s in t.saturations if is_server(s.tier)], t.nodes)})
     if missing:
@@ -77,15 +78,17 @@ def _unknown(result: SweepVerdict, valid: list[TrialData], members: list[TrialDa
     if len({t.load.level for t in valid}) < 2:
         texts.append(_another_load(valid[0].load))
     if np.mean([t.load.unmet for t in some]) >= COUNTS:
-        texts.append("run the loads beyond the knee longer (PHASES=standard): in so short a run requests only pile up")
+        longer = f"run the loads beyond the knee longer{by_make('PHASES=standard', imported)}"
+        texts.append(f"{longer}: in so short a run requests only pile up")
     texts = texts or _full_pools(some)
     named = {(b.tier, b.resource) for _, v in result.trials for b in v.bottlenecks}
     if not texts and len(named) > 1:
-        texts.append("repeat the loads beyond the knee (REPS=3) or run them longer (PHASES=standard): they disagree")
+        longer = f"or run them longer{by_make('PHASES=standard', imported)}"
+        texts.append(f"{_repeat(imported)} {longer}: they disagree")
     texts = texts or _two_full(some)
     if not texts and all(t.load.spans is None for t in some):
         texts.append("record single interactions: they show when users wait and what limits then")
-    return [*_stopped(result, some), *(texts or ["repeat the loads beyond the knee (REPS=3)"])]
+    return [*_stopped(result, some), *(texts or [_repeat(imported)])]
 
 
 def _outside(some: list[TrialData], context: Context) -> list[str]:
@@ -158,7 +161,8 @@ def _two_full(some: list[TrialData]) -> list[str]:
     if len(both) < 2:
         return []
     names = " and ".join(" ".join(group) for group in both)
-    return [f"run the loads beyond the knee longer (PHASES=standard): {names} are full, and one may have room"]
+    longer = f"run the loads beyond the knee longer{by_make('PHASES=standard', some[0].imported)}"
+    return [f"{longer}: {names} are full, and one may have room"]
 
 
 def _no_room(s: Saturation) -> bool:
@@ -244,7 +248,11 @@ def _unbounded(result: SweepVerdict, members: list[TrialData]) -> list[str]:
     found = result.max_throughput
     if found is None or np.isfinite(found.low) or len(members) < 2:
         return []
-    return [f"repeat the loads beyond the knee (REPS=3): {len(members)} trials give the maximum no interval"]
+    return [f"{_repeat(members[0].imported)}: {len(members)} trials give the maximum no interval"]
+
+
+def _repeat(imported: bool) -> str:
+    return f"repeat the loads beyond the knee{by_make('REPS=3', imported)}"
 
 
 def _round(users: float) -> int:

@@ -55,3 +55,5 @@ class TrialData:
     """Tiers from the client inwards, as far as they are known."""
     complete: frozenset[str] = frozenset()
     """Tiers that have as many nodes as the system allows."""
+    imported: bool = False
+    """Whether it was measured elsewhere."""

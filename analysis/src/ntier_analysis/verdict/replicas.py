@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import permutations
 
 from ntier_analysis.contracts.layout import Layout
 from ntier_analysis.contracts.system import Replicas
+from ntier_analysis.setting import by_make
 from ntier_analysis.statistics.ratios import of_intervals
 from ntier_analysis.verdict.causes import SOFT
 from ntier_analysis.verdict.data import SweepVerdict
@@ -33,6 +35,7 @@ def with_replicas(
     setting: dict[str, tuple],
     layouts: dict[str, Layout] | None = None,
     kinds: dict[str, dict[str, Replicas]] | None = None,
+    imports: Collection[str] = (),
 ) -> list[SweepVerdict]:
     """Each sweep with what every other one says of it that has one node more and the same `setting` (whatever else must
     be equal: mix, middleware, scale). `layouts`: their nodes; by the topology's notation where not given. `kinds`:
@@ -48,10 +51,10 @@ def with_replicas(
             kind = (kinds or {}).get(small.sweep, {}).get(tier)
             if seen := gain(small, large, tier, _unrelieved(small, large, tier, (here, there), kind)):
                 gains[small.sweep].append(seen)
-    return [_witnessed(v, gains[v.sweep]) for v in found]
+    return [_witnessed(v, gains[v.sweep], v.sweep in imports) for v in found]
 
 
-def _witnessed(verdict: SweepVerdict, gains: list[Gain]) -> SweepVerdict:
+def _witnessed(verdict: SweepVerdict, gains: list[Gain], imported: bool) -> SweepVerdict:
     evidence = [*verdict.evidence, *(g.text for g in gains)]
     against = [g for g in gains if g.contradicts]
     if not against:
@@ -59,7 +62,7 @@ def _witnessed(verdict: SweepVerdict, gains: list[Gain]) -> SweepVerdict:
     named = " and ".join(f"{b.tier} {b.resource}" for b in verdict.bottlenecks) or verdict.verdict
     evidence.append(f"the samples alone say {verdict.verdict} ({named}); the added nodes refute it")
     more = f"this topology and the one with more {against[0].tier} nodes"
-    ask = f"repeat {more} in turns (REPS=3): their results contradict"
+    ask = f"repeat {more} in turns{by_make('REPS=3', imported)}: their results contradict"
     return replace(verdict, verdict="unknown", kind="", bottlenecks=[], evidence=evidence, next=[ask, *verdict.next])
 
 

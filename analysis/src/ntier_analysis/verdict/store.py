@@ -15,7 +15,7 @@ from ntier_analysis.contracts.system import Replicas
 from ntier_analysis.described import order_of, system_of
 from ntier_analysis.errors import DataError
 from ntier_analysis.places import table_file
-from ntier_analysis.setting import IMPORTED, MUST_EQUAL, plain, told, without_options
+from ntier_analysis.setting import IMPORTED, MUST_EQUAL, plain, told
 from ntier_analysis.store.tables import locked, read_table, read_values, sweeps, table_inputs, write_tables
 from ntier_analysis.verdict.data import SweepVerdict
 from ntier_analysis.verdict.moves import CHAIN_METRICS, Chain, Looked, long_chains, looked_at
@@ -41,10 +41,9 @@ def verdicts(store: Path, names: list[str]) -> list[SweepVerdict]:
     alike = {name: tuple(rest) for name, (_, *rest) in setting.items()}
     layouts = {name: layout for name, (layout, *_) in setting.items()}
     kinds = {v.sweep: _kinds(store, v.sweep) for v in found if v.verdict == "single"}
-    heard = with_replicas(found, alike, layouts, kinds)
-    heard = with_settings(heard, setting)[: len(wanted)]
     imports = {name for name, (_, same, _) in setting.items() if (IMPORTED,) in same}
-    heard = [replace(v, next=without_options(v.next)) if v.sweep in imports else v for v in heard]
+    heard = with_replicas(found, alike, layouts, kinds, imports)
+    heard = with_settings(heard, setting)[: len(wanted)]
     return [replace(v, evidence=[*v.evidence, *made_elsewhere(v, store)]) for v in heard]
 
 

@@ -14,7 +14,7 @@ from ntier_analysis.contracts import Check, Outcome
 from ntier_analysis.contracts.implied import THINK_S, USERS
 from ntier_analysis.contracts.system import LoadModel
 from ntier_analysis.described import by_load, system_of
-from ntier_analysis.setting import is_imported, without_options
+from ntier_analysis.setting import by_make, is_imported
 from ntier_analysis.statistics.throughput import BATCHES, MIN_BATCH_S, batch_rates
 from ntier_analysis.validity.loads import VISITS
 from ntier_analysis.validity.sweep import STEADY_CHECKS, steadiness, sweep_checks, unused_checks
@@ -63,9 +63,7 @@ def sweep_verdict(
     judged = judge_sweep(sweep, topology, data, sweep_scale(trials), searched=searched)
     unsettled = [t.load.trial for t in data if not t.load.settled]
     checks = sweep_checks(trials, samples, nodes, interactions, unsettled=unsettled)
-    judged = unless_cold(judged, checks)
-    if is_imported(trials):
-        judged.next = without_options(judged.next)
+    judged = unless_cold(judged, checks, imported=is_imported(trials))
     judged.checks_off = system_of(trials).checks_off if len(trials) else {}
     judged.evidence += unused_checks(judged.checks_off)
     judged.evidence += not_validated(trials)
@@ -122,7 +120,7 @@ def judge(
     }
 
 
-def unless_cold(judged: SweepVerdict, checks: list[Check]) -> SweepVerdict:
+def unless_cold(judged: SweepVerdict, checks: list[Check], *, imported: bool = False) -> SweepVerdict:
     """A resource that is short while the system warms up limits nothing later, measured or not. So no bottleneck is
     named, and none is called hidden, if the runs begin with a quarter less throughput than they go on with. Loads that
     do not settle in the run say nothing of that: an answer takes most of it, so that few come at first."""
@@ -131,8 +129,8 @@ def unless_cold(judged: SweepVerdict, checks: list[Check]) -> SweepVerdict:
     cold = begun.outcome is Outcome.FAIL and (begun.value or 0.0) <= COLD_PCT and valid >= COLD_TRIALS
     if not cold or not (judged.bottlenecks or judged.verdict == "hidden"):
         return judged
-    advice = ["give the system more time to warm up (PHASES=standard), and repeat the sweep", *judged.next]
-    return replace(judged, verdict="unknown", kind="", bottlenecks=[], migration=[], next=advice)
+    warmer = f"give the system more time to warm up{by_make('PHASES=standard', imported)}, and repeat the sweep"
+    return replace(judged, verdict="unknown", kind="", bottlenecks=[], migration=[], next=[warmer, *judged.next])
 
 
 def noticed(checks: list[Check]) -> list[str]:
@@ -164,6 +162,7 @@ def trial_data(
     by_trial = {str(k): v for k, v in samples[wanted].groupby("trial", sort=False)}
     done = {str(k): v for k, v in interactions.groupby("trial", sort=False)} if interactions is not None else {}
     at_most = {t.name: t.most for t in system_of(trials).tiers if t.most is not None} if len(trials) else {}
+    elsewhere = is_imported(trials)
     data, found = [], {}
     for _, row in by_load(trials).iterrows():
         name = str(row["trial"])
@@ -177,7 +176,7 @@ def trial_data(
         trial = _data(load, found[name], rows if measured else None, own, order)
         counts = Counter(trial.nodes.values())
         complete = frozenset(tier for tier, most in at_most.items() if counts[tier] >= most)
-        data.append(replace(trial, complete=complete))
+        data.append(replace(trial, complete=complete, imported=elsewhere))
     return data, found
 
 

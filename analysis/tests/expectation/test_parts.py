@@ -8,8 +8,9 @@ from functools import partial
 import numpy as np
 import pytest
 from ntier_analysis.demo import SWEEP
+from ntier_analysis.errors import DataError
 from ntier_analysis.expectation import claims
-from ntier_analysis.expectation.claims import Claim, Judged, of_parts, part
+from ntier_analysis.expectation.claims import Claim, Judged, Said, of_parts, part
 from ntier_analysis.expectation.expressions import evaluate
 from ntier_analysis.expectation.outcomes import bounded
 from ntier_analysis.expectation.quantities import quantity, read_facts
@@ -125,11 +126,44 @@ def test_what_differed_as_the_only_part_of_a_claim_does_not_as_one_of_many(demo,
         "a: {says: A, place: '1', paper: x, sweep: gone, expect: 'knee_users >= 3'}\n"
         f"b: {{says: B, place: '1', paper: x, expect: {{gone: 'knee_users >= 3', {SWEEP}: 'knee_users >= 3'}}}}\n"
     )
-    kept = {("a", "gone", "knee_users >= 3"): (Judged.DIFFERS, "2 [1, 2.9]")}
+    kept = {("a", "gone", "knee_users >= 3"): Said(Judged.DIFFERS, "2 [1, 2.9]")}
     one, two = claims.judge(claims.read(tmp_path / "claims.yaml"), demo, kept)
     assert (one.judged, two.judged) == (Judged.DIFFERS, Judged.UNDECIDED)
-    own = kept | {("b", "gone", "knee_users >= 3"): (Judged.DIFFERS, "1 [0.5, 1.1]")}
+    own = kept | {("b", "gone", "knee_users >= 3"): Said(Judged.DIFFERS, "1 [0.5, 1.1]", 2)}
     assert claims.judge(claims.read(tmp_path / "claims.yaml"), demo, own)[1].judged is Judged.DIFFERS
+
+
+def test_a_claim_that_has_got_more_parts_judges_anew_what_was_kept_of_it(demo, tmp_path):
+    """The file of outcomes says as one of how many parts each was judged."""
+    file, outcomes = tmp_path / "claims.yaml", tmp_path / "outcomes.csv"
+    claim = "a: {says: A, place: '1', paper: x, expect: {gone: 'knee_users >= 3'MORE}}\n"
+    kept = {("a", "gone", "knee_users >= 3"): Said(Judged.DIFFERS, "2 [1, 2.9]")}
+
+    def judged(more: str, kept: dict) -> Claim:
+        file.write_text(claim.replace("MORE", more))
+        (found,) = claims.judge(claims.read(file), demo, kept)
+        claims.write_parts([found], outcomes)
+        return found
+
+    assert judged("", kept).judged is Judged.DIFFERS
+    assert claims.read_parts(outcomes) == kept
+    later = judged(f", {SWEEP}: 'knee_users >= 3'", claims.read_parts(outcomes))
+    assert later.found[0] == (
+        Judged.UNDECIDED,
+        "2 [1, 2.9]; differs by itself, and as one of 2 parts it may by chance",
+    )
+    assert {said.parts for said in claims.read_parts(outcomes).values()} == {2}
+
+
+@pytest.mark.parametrize(("line", "parts"), [("a,gone,x >= 3,differs,2", 1), ("a,gone,x >= 3,differs,2,7", 7)])
+def test_outcomes_that_do_not_say_of_how_many_parts_were_judged_each_by_itself(tmp_path, line, parts):
+    file = tmp_path / "outcomes.csv"
+    names = claims.PART_COLUMNS[: line.count(",") + 1]
+    file.write_text(f"{','.join(names)}\n{line}\n")
+    assert claims.read_parts(file) == {("a", "gone", "x >= 3"): Said(Judged.DIFFERS, "2", parts)}
+    file.write_text(f"{','.join(claims.PART_COLUMNS)}\n{line[: line.rindex(',')]}\n")
+    with pytest.raises(DataError, match=r"outcomes.csv, line 2: "):
+        claims.read_parts(file)
 
 
 def test_of_how_many_trials_a_side_is_is_kept(tmp_path):

@@ -231,6 +231,6 @@ def test_what_another_store_said_of_a_sweep_counts_in_every_claim_with_that_expe
     (tmp_path / "claims.yaml").write_text(
         text + text.replace("a:", "b:", 1).replace(">= 3", ">= 4") + text.replace("a:", "c:", 1)
     )
-    kept = {("a", "gone", "knee_users >= 3"): (claims.Judged.HOLDS, "5 [4, 6]")}
+    kept = {("a", "gone", "knee_users >= 3"): claims.Said(claims.Judged.HOLDS, "5 [4, 6]")}
     found = claims.judge(claims.read(tmp_path / "claims.yaml"), demo, kept)
     assert [c.judged for c in found] == [claims.Judged.HOLDS, claims.Judged.NOT_MEASURED, claims.Judged.HOLDS]

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ntier_analysis.comparison.values import has_valid_trial
 from ntier_analysis.contracts.files import read_yaml
@@ -49,7 +49,18 @@ class Judged(StrEnum):
 
 Part = tuple[str, str, str]
 """Claim, sweep, expectation."""
-PART_COLUMNS = ("claim", "sweep", "expectation", "outcome", "seen")
+PART_COLUMNS = ("claim", "sweep", "expectation", "outcome", "seen", "parts")
+BEFORE = PART_COLUMNS[:-1]
+"""Of files that do not say of how many parts; those of before 2026-11-29 were judged each by itself."""
+
+
+class Said(NamedTuple):
+    """Of a part, as one of so many."""
+
+    judged: Judged
+    seen: str
+    parts: int = 1
+
 
 _OF = {Outcome.HOLDS: Judged.HOLDS, Outcome.FAILS: Judged.DIFFERS, Outcome.UNDECIDED: Judged.UNDECIDED}
 
@@ -58,7 +69,7 @@ _OF = {Outcome.HOLDS: Judged.HOLDS, Outcome.FAILS: Judged.DIFFERS, Outcome.UNDEC
 class Claim:
     """`says`: the sentence and `place` where it stands; `paper`: the value there; `parts`: sweeps and what must hold of
     each, in the language of `check`, all of them together; `unjudged`: why there are none; `anchors`: sweep -> its
-    anchor, of those that it names; `seen` and `judged`: by the store; `found`: the same of each part."""
+    anchor, of those that it names; `seen` and `judged`: by the store; `found`: of each part."""
 
     name: str
     says: str
@@ -70,6 +81,8 @@ class Claim:
     judged: Judged = Judged.NOT_MEASURED
     seen: str = ""
     found: tuple[tuple[Judged, str], ...] = ()
+    as_one_of: tuple[int, ...] = ()
+    """Parts among which each part was judged: those of the claim, or, if it was kept, of the claim at that time."""
 
     @property
     def sweeps(self) -> list[str]:
@@ -164,29 +177,29 @@ def alternatives(pattern: str) -> list[str]:
 def judge(
     claims: list[Claim],
     store: Path,
-    kept: Mapping[Part, tuple[Judged, str]] | None = None,
+    kept: Mapping[Part, Said] | None = None,
     operands: Kept | None = None,
 ) -> list[Claim]:
     """The claims with what the store says of them. A sweep that is not there was not measured. Of other stores, perhaps
     of other machines: `operands`, what they had of a side of a ratio (`operands_of`), and `kept`, what they said of a
     part (`read_parts`), where the operands do not tell."""
-    known, sizes = _facts(claims, store), {claim.name: len(claim.parts) for claim in claims}
+    known = _facts(claims, store)
     return [
-        _judged(claim, Others(known, claim.anchors, operands or {}), store, _kept(claim, kept or {}, sizes))
+        _judged(claim, Others(known, claim.anchors, operands or {}), store, _kept(claim, kept or {}))
         for claim in claims
     ]
 
 
-def _kept(claim: Claim, kept: Mapping[Part, tuple[Judged, str]], sizes: Mapping[str, int]) -> dict:
+def _kept(claim: Claim, kept: Mapping[Part, Said]) -> dict[tuple[str, str], Said]:
     """(Sweep, expectation) -> what it was, in this claim or else in another one. What differed as one of fewer parts
     may not differ as one of as many as here; a verdict has no interval."""
-    found = {}
-    for (name, sweep, text), (judged, seen) in kept.items():
-        fewer = sizes.get(name, 1) < len(claim.parts) and not text.startswith("verdict")
-        if name != claim.name and judged is Judged.DIFFERS and fewer:
-            judged, seen = Judged.UNDECIDED, _as_one_of(seen, len(claim.parts))
+    found: dict[tuple[str, str], Said] = {}
+    several = len(claim.parts)
+    for (name, sweep, text), said in kept.items():
+        if said.judged is Judged.DIFFERS and said.parts < several and not text.startswith("verdict"):
+            said = Said(Judged.UNDECIDED, _as_one_of(said.seen, several), several)
         if name == claim.name or (sweep, text) not in found:
-            found[sweep, text] = judged, seen
+            found[sweep, text] = said
     return found
 
 
@@ -219,14 +232,15 @@ def _measured(sweep: str, store: Path) -> bool:
         return False
 
 
-def _judged(claim: Claim, others: Others, store: Path, kept: Mapping[tuple[str, str], tuple[Judged, str]]) -> Claim:
+def _judged(claim: Claim, others: Others, store: Path, kept: Mapping[tuple[str, str], Said]) -> Claim:
     """`kept`: what an expectation said of a sweep."""
-    here = [_part(claim, sweep, text, others, store) for sweep, text in claim.parts]
+    here = [Said(*_part(claim, sweep, text, others, store), len(claim.parts)) for sweep, text in claim.parts]
     found = [
-        said if said[0] is not Judged.NOT_MEASURED else kept.get(named, said)
+        said if said.judged is not Judged.NOT_MEASURED else kept.get(named, said)
         for named, said in zip(claim.parts, here, strict=True)
     ]
-    return of_parts(claim, found)
+    judged = of_parts(claim, [(said.judged, said.seen) for said in found])
+    return replace(judged, as_one_of=tuple(said.parts for said in found))
 
 
 def of_parts(claim: Claim, found: list[tuple[Judged, str]]) -> Claim:
@@ -298,26 +312,28 @@ def write_parts(claims: list[Claim], file: Path) -> None:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(PART_COLUMNS)
         for claim in claims:
-            for (sweep, text), (judged, seen) in zip(claim.parts, claim.found, strict=False):
+            for (sweep, text), (judged, seen), parts in zip(claim.parts, claim.found, claim.as_one_of, strict=False):
                 if judged is not Judged.NOT_MEASURED:
-                    writer.writerow((claim.name, sweep, text, judged, seen))
+                    writer.writerow((claim.name, sweep, text, judged, seen, parts))
 
 
-def read_parts(file: Path) -> dict[Part, tuple[Judged, str]]:
+def read_parts(file: Path) -> dict[Part, Said]:
     """Of `write_parts`; what an expectation that has changed since saw is not taken for the new one. Raises DataError
     naming the file and the line."""
     if not file.exists():
         return {}
     with file.open(newline="") as lines:
         reader = csv.DictReader(lines)
-        if tuple(reader.fieldnames or ()) != PART_COLUMNS:
+        if tuple(reader.fieldnames or ()) not in (PART_COLUMNS, BEFORE):
             raise DataError(f"{file}: expected the columns {', '.join(PART_COLUMNS)}")
         try:
             return {
-                (row["claim"], row["sweep"], row["expectation"]): (Judged(row["outcome"]), row["seen"])
+                (row["claim"], row["sweep"], row["expectation"]): Said(
+                    Judged(row["outcome"]), row["seen"], int(row.get("parts", 1))
+                )
                 for row in reader
             }
-        except ValueError as error:
+        except (ValueError, TypeError) as error:  # TypeError: a line that ends before the column
             raise DataError(f"{file}, line {reader.line_num}: {error}") from None
 
 

@@ -184,6 +184,23 @@ def test_of_many_pools_the_fullest_are_drawn_and_the_others_are_named():
     assert "fullest" not in loads.pools(pd.DataFrame(rows[:4]), 1.0).caption
 
 
+def test_pools_that_are_equally_full_have_one_line_with_all_their_names():
+    """Most are never full, and the others full at the same loads: the last one drawn hid the rest."""
+    shares = {"web1 workers": (0, 0), "app1 queue": (0, 0.004), "app1 threads": (0, 1), "app2 threads": (0, 1),
+              "db1 threads": (0, 0.9)}  # fmt: skip
+    rows = [pool(share, users) | dict(zip(("node", "item"), name.split(), strict=True)) | {"tier": name.split()[0][:-1]}
+            for name, both in shares.items() for share, users in zip(both, (1000, 2000), strict=True)]  # fmt: skip
+    drawing = loads.pools(pd.DataFrame(rows), 1.0)
+    drawn = {" ".join(line.get_label().split()): list(line.get_ydata()) for line in drawing.figure.axes[0].lines}
+    assert drawn == {
+        "web1 workers and app1 queue": [0, 0],
+        "app1 threads and app2 threads": [0, 100],
+        "db1 threads": [0, 90],
+    }
+    assert "full equally often at each load, to 1 %, have one line" in drawing.caption
+    assert drawing.data["item"].nunique() == 3
+
+
 @pytest.mark.parametrize(("model", "who"), [("closed", "users"), ("work", "workers")])
 def test_workers_are_not_called_users(model, who):
     with over(LoadAxis(who=LoadModel(model).who)):

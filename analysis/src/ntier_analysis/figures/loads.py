@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from textwrap import fill
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from ntier_analysis.figures.style import (
     PAGE_IN,
     THRESHOLD_PCT,
     THROUGHPUT_COLOR,
+    Look,
     styled,
     thousands,
     tier_look,
@@ -44,6 +46,12 @@ MOST_POOLS = 10
 """Pools that a figure has room to name."""
 POOL_LOOKS = ({}, {"fillstyle": "none"}, {"marker": "+"})
 """Of four pools each, which have four kinds of lines: their tier gives them all one colour and marker."""
+SAME_PCT = 1.0
+"""Shares that differ by less lie on one another: the width of a line, of an axis of two inches."""
+SEVERAL_TIERS = Look("0.35", "x", "-")
+"""Of a line that pools of several tiers have in common."""
+LEGEND_LETTERS = 52
+"""Of one column of a legend, as wide as the figure."""
 OPEN_REACH = 1.5
 """An interval that is not bounded above is drawn up to so many times the value, with an arrow."""
 
@@ -225,16 +233,19 @@ def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
     with styled():
         figure = Figure(figsize=(COLUMN_IN, 2.6 + 0.1 * len(shown)))  # with room for the legend
         axes = figure.subplots()
-        for number, (tier, node, item) in enumerate(sorted(shown, key=lambda pool: (tier_order(pool[0]), pool[1:]))):
-            look, rows = tier_look(tier), valid[(valid["node"] == node) & (valid["item"] == item)]
-            shares = 100 * rows.groupby("users")["saturation"].mean()
+        ordered = sorted(shown, key=lambda pool: (tier_order(pool[0]), pool[1:]))
+        lines = _as_one_line({pool: _full_pct(valid, pool) for pool in ordered})
+        for number, alike in enumerate(lines):
+            tiers = {tier for tier, _, _ in alike}
+            look = tier_look(tiers.pop()) if len(tiers) == 1 else SEVERAL_TIERS
             style = {"marker": look.marker, "linestyle": ("-", "--", ":", "-.")[number % 4]} | POOL_LOOKS[number // 4]
-            axes.plot(shares.index, shares, color=look.color, label=f"{node} {item}".strip(), **style)
+            shares = _full_pct(valid, alike[0])
+            axes.plot(shares.index, shares, color=look.color, label=fill(_names(alike), LEGEND_LETTERS), **style)
         axes.set(xlabel=axis_label(), ylabel="share of the run when full [%]", ylim=(-3, 103), xlim=(0, None))
         drawn = saturation.set_index(["tier", "node", "item"]).drop(others)
         _invalid_marks(axes, drawn.assign(full_pct=100 * drawn["saturation"]), "full_pct")
         users_ticks(axes.xaxis, saturation["users"])
-        figure.legend(loc="outside lower center", ncols=2)
+        figure.legend(loc="outside lower center", ncols=2 if len(lines) == len(shown) else 1)
     known = valid.dropna(subset="saturation").sort_values(["saturation", "utilization_mean_pct"])
     finding = "How full the pools were was not measured in a valid trial."
     if len(known):
@@ -250,11 +261,36 @@ def pools(saturation: pd.DataFrame, scale: float) -> Drawing:
         f"Soft resources: share of the samples of the run phase in which the pool was full. {POOL_FULL} n = {_span(n)} "
         f"samples per trial; scale {scale:g}." + _invalid_text(saturation)
     )
+    if len(lines) < len(shown):
+        caption += f" Pools that are full equally often at each load, to {SAME_PCT:g} %, have one line."
     if others:
-        names = join([f"{node} {item}".strip() for _, node, item in others])
-        caption += f" In print only the {MOST_POOLS} fullest pools have a line, not {names}."
+        caption += f" In print only the {MOST_POOLS} fullest pools have a line, not {_names(others)}."
     columns = ["users", "trial", "valid", "node", "tier", "item", "saturation", "utilization_mean_pct", "n"]
     return Drawing("pools", figure, finding, caption, saturation[columns])
+
+
+def _full_pct(rows: pd.DataFrame, pool: tuple) -> pd.Series:
+    """By load."""
+    _, node, item = pool
+    return 100 * rows[(rows["node"] == node) & (rows["item"] == item)].groupby("users")["saturation"].mean()
+
+
+def _as_one_line(shares: dict[tuple, pd.Series]) -> list[list[tuple]]:
+    """Pools by the line that they have in common: one would hide the other, most often at 0 or 100 %."""
+    lines: list[list[tuple]] = []
+    for pool, own in shares.items():
+        same = (line for line in lines if own.index.equals(shares[line[0]].index)
+                and np.allclose(own, shares[line[0]], rtol=0, atol=SAME_PCT, equal_nan=True))  # fmt: skip
+        line = next(same, None)
+        if line is None:
+            lines.append([pool])
+        else:
+            line.append(pool)
+    return lines
+
+
+def _names(pools: list[tuple]) -> str:
+    return join([f"{node} {item}".strip() for _, node, item in pools])
 
 
 def _fullest(valid: pd.DataFrame) -> tuple[list[tuple], list[tuple]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from ntier_analysis.cli import app
 from ntier_analysis.contracts.files import lines
 from ntier_analysis.errors import DataError
+from ntier_analysis.figures.waterfall import PARTS
 from ntier_analysis.ingest import ingest_sweep
 from ntier_analysis.ondemand.slow import run
 from ntier_analysis.statistics.waterfalls import segments, with_requests
@@ -198,14 +200,14 @@ def test_traced_interactions_are_parted_by_tier(folder, followed, tmp_path):
         assert {n: parts[n] for n in shares} == pytest.approx(
             {n: v * s["within_ms"] for n, v in shares.items()}, abs=0.1
         )
-        assert s["held"] == ("db1" if logged else "middleware or the database")
+        assert s["held"] == ("db1" if logged else "middleware or db")
         assert [step["what"] for step in s["course"]] == ["server", "program", "wait", "statement", "database"][
             : 4 + logged
         ]
         assert all(-2 <= step["at_ms"] <= s["response_time_ms"] + 2 for step in s["course"])
     assert 0 < seen < 20
     assert Image.open(out).text["Title"] == told["finding"]
-    assert "middleware or the database" in told["finding"]
+    assert "middleware or db" in told["finding"]
 
 
 def test_of_all_interactions_those_without_an_id_are_told_as_before(folder, followed):
@@ -224,7 +226,36 @@ def test_an_application_that_wrote_nothing_is_said_not_guessed(folder, followed,
     told = json.loads(run(folder / "store", SWEEP, "", 5, tmp_path / "raw", None, json=True, traced=True))
     assert {s["missing"] for s in told["slowest"]} == {"no span of the application"}
     assert all(s["program_ms"] is None and s["within_ms"] > 0 for s in told["slowest"])
-    assert "None of them could be followed behind the web server" in told["finding"]
+    assert "None of them could be followed behind web." in told["finding"]
+
+
+def test_tiers_have_the_names_that_their_system_gives_them(folder, followed, tmp_path):
+    """Once with a tier between the program and the database, once with neither that tier nor one before the program."""
+    for tiers in (["edge", "service", "router", "store"], ["service", "store"]):
+        raw = tmp_path / tiers[0]
+        shutil.copytree(followed, raw)
+        (manifest,) = raw.rglob("manifest.json")
+        document = json.loads(manifest.read_text())
+        document["system"] = {"name": "toy", "title": "Toy", "tiers": [{"name": t, "title": t} for t in tiers]}
+        document["system"] |= {"load_model": "closed", "factor": {"name": "users", "title": "users", "value": 1000}}
+        names = dict(
+            zip(
+                ("web", "app", "middleware", "db"),
+                tiers if len(tiers) == 4 else (tiers[0], *3 * tiers[1:]),
+                strict=True,
+            )
+        )
+        for node in document["nodes"]:
+            node["tier"] = names.get(node["tier"], node["tier"])
+        manifest.write_text(json.dumps(document))
+        for traced in (True, False):
+            out = raw / f"slow{traced}.png"
+            text = run(folder / "store", SWEEP, "", 20, raw, out, json=False, traced=traced)
+            picture = Image.open(out).text
+            said = f"{picture['Title']} {picture['Description']} {' '.join(label for label, *_ in PARTS.values())}"
+            assert f"passed before {tiers[0]} began with it" in said
+            assert re.findall(r"web server|application|middleware\b|database\b(?!\})|before web|web and", said) == []
+            assert f" {tiers[0]} and behind " in text
 
 
 def test_a_trial_without_traces_says_how_to_get_them(folder):

@@ -12,24 +12,24 @@ from ntier_analysis.statistics.traces import BEHIND_WEB
 from ntier_analysis.wording import counted
 
 PARTS = {
-    "before": ("before the web server", "#dddddd", "...."),
-    "within": ("web server and all behind it", IN_ORDER[1].color, "////"),
-    "server": ("web server, wait for a thread", IN_ORDER[0].color, r"\\\\"),
+    "before": ("before {server}", "#dddddd", "...."),
+    "within": ("{server} and all behind it", IN_ORDER[1].color, "////"),
+    "server": ("{server}, wait for a thread", IN_ORDER[0].color, r"\\\\"),
     "wait": ("wait for a connection", "#f5f5f5", "xx"),
-    "program": ("application", IN_ORDER[1].color, ""),
+    "program": ("{program}", IN_ORDER[1].color, ""),
     "between": ("statements: {between}", IN_ORDER[2].color, ""),
-    "database": ("statements: database", IN_ORDER[3].color, ""),
+    "database": ("statements: {database}", IN_ORDER[3].color, ""),
     "behind": ("statements: {behind}", IN_ORDER[4].color, "////"),
-    "after": ("after the page: its pictures, the way back", IN_ORDER[0].color, ""),
+    "after": ("after the page: what it embeds, the way back", IN_ORDER[0].color, ""),
     "unknown": ("request not known", "white", "xxxx"),
 }
-"""Label, colour and hatch; `within` where no tier behind the web server can be told from another."""
+"""Label, colour and hatch; `within` where no tier behind the first can be told from another."""
 
 
 def waterfall(rows: pd.DataFrame, told: str, caption: str, names: dict[str, str]) -> Drawing:
     """rows: the slowest first, with `interaction, user, response_time_ms, before, within, after` and the parts of
     `within` (`statistics.traces.BEHIND_WEB`), ms (NaN: unknown), and `meanwhile`, a few words for the end of the bar.
-    told: the finding; names: what `between` and `behind` are called."""
+    told: the finding; names: what the parts are called (`ondemand.followed.called`)."""
     parts = rows[["before", "within", *BEHIND_WEB, "after"]].astype(float)
     parts = parts.assign(unknown=np.where(parts["within"].isna(), rows["response_time_ms"], 0.0))
     parts["within"] = parts["within"].where(parts["program"].isna(), 0.0)

@@ -29,11 +29,11 @@ def _clock_error_s(raw: RawTrial, nodes: Iterable[str]) -> float | None:
     return sum(sorted(errors)[-2:])
 
 
-def clocks(raw: RawTrial, rows: pd.DataFrame) -> str:
+def clocks(raw: RawTrial, rows: pd.DataFrame, server: str) -> str:
     nodes = {*rows["client"], *filter(None, rows["web_node"])} & set(raw.nodes)
     error_s = _clock_error_s(raw, sorted(nodes))
     known = "by an unknown time" if error_s is None else f"by up to {1000 * error_s:.1f} ms"
-    return f"Clocks of client and web server may differ {known}: so much may be 'before' instead of 'after'."
+    return f"Clocks of client and {server} may differ {known}: so much may be 'before' instead of 'after'."
 
 
 def on_one_clock(raw: RawTrial) -> pd.DataFrame:
@@ -112,11 +112,17 @@ def _by_trace(traced: Traced) -> dict[str, Traced]:
     }
 
 
-def behind_web(raw: RawTrial) -> dict[str, str]:
-    """What the parts are called: the tiers between the application's and the databases' are behind its statements."""
+def called(raw: RawTrial) -> dict[str, str]:
+    """Parts by the tiers in which they pass: `server`, the first; `program`, which writes spans, else
+    the second; `database`, the last. Those between the latter two are behind the program's statements."""
     order = raw.system.order
     writers = [order.index(raw.nodes[n].tier) for n in raw.spans if raw.nodes[n].tier in order]
-    middle = order[min(writers) + 1 : -1] if writers else order[2:-1]
-    tiers = " and ".join(middle)
-    behind = f"{tiers} or the database" if tiers else "the database or the way to it"
-    return {"between": tiers or "the way to the database", "behind": behind}
+    program, last = min(writers, default=min(1, len(order) - 1)), order[-1]
+    tiers = " and ".join(order[program + 1 : -1])
+    return {
+        "server": order[0],
+        "program": order[program],
+        "between": tiers or f"the way to {last}",
+        "database": last,
+        "behind": f"{tiers} or {last}" if tiers else f"{last} or the way to it",
+    }

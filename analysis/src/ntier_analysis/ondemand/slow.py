@@ -10,7 +10,7 @@ from ntier_analysis.contracts.files import check_file
 from ntier_analysis.errors import DataError
 from ntier_analysis.figures.waterfall import waterfall
 from ntier_analysis.ondemand.command import FORMATS, of_trial, write
-from ntier_analysis.ondemand.followed import behind_web, clocks, on_one_clock, requests, traced_of, with_parts
+from ntier_analysis.ondemand.followed import called, clocks, on_one_clock, requests, traced_of, with_parts
 from ntier_analysis.places import raw_beside
 from ntier_analysis.report.data import SweepData, read_sweep
 from ntier_analysis.statistics.traces import BEHIND_WEB, Traced, course
@@ -20,13 +20,13 @@ from ntier_analysis.trial import RawTrial
 FULL_PCT = 95.0  # the threshold of a saturation
 SHOWN_FULL = 0.5  # share of its time in which a CPU was full, from which on it is named beside the interaction
 NOT_SEEN = (
-    "No log says how much of the time behind the web server an interaction spent in the application, the middleware "
-    "and the databases; what was full meanwhile tells of the node, not of this interaction."
+    "No log says how much of the time behind {server} an interaction spent in which tier; what was full meanwhile "
+    "tells of the node, not of this interaction."
 )
 SEEN = (
-    "Traced interactions carry an id through all tiers. 'server' includes the way to the application and the wait for "
-    "a thread of it, 'between' the middleware and the ways to it. 'behind': of statements too short for the database's "
-    "log, what may have been the database's. '?': not told apart."
+    "Traced interactions carry an id through all tiers. 'server' ({server}) includes the way to {program} and the wait "
+    "for a thread of it, 'between' is {between} with the ways there. 'behind': of statements too short for the log of "
+    "{database}, what may have been there. '?': not told apart."
 )
 
 
@@ -61,19 +61,19 @@ def run(
     followed = inside[inside["trace_id"] != ""]
     if traced and followed.empty:
         raise DataError(f"{source.folder}: no interaction was traced; a sweep with TRACE=100 traces one of 100")
-    among, web, names = followed if traced else inside, requests(source), behind_web(source)
+    among, web, names = followed if traced else inside, requests(source), called(source)
     everything = traced_of(source, web) if len(followed) else None
     slowest = among.sort_values("response_time_ms", ascending=False, kind="stable").head(top)
     rows = with_parts(with_requests(slowest, done, web), everything)
     rows["user"] = rows["client"] + "/" + rows["user"].astype(str)
     rows["held"] = [_held(row, names) for row in rows.itertuples()]
     rows["meanwhile"] = [_full(data, chosen.trial, row) for row in rows.itertuples()]
-    finding = _finding(rows, len(among), traced)
+    finding = _finding(rows, len(among), names["server"], traced=traced)
     if traced:
         finding += _shares(with_parts(followed.assign(candidates=0), everything), names)
     if not chosen.valid:
         finding += f" The trial is INVALID ({chosen.invalid_reasons}), so this may not be the system's own."
-    notes = _notes(source, rows)
+    notes = _notes(source, rows, names)
     if len(followed) and not traced:
         notes.append(f"{len(followed)} of {len(inside):,} are traced: --traced chooses among them.")
     if out is not None:
@@ -81,17 +81,19 @@ def run(
         write(waterfall(rows, finding, caption, names), data.origin, out)
     if json:
         head = {"sweep": sweep, "trial": chosen.trial, "interactions": len(among), "finding": finding}
-        return _json(rows, head, notes, everything)
+        return _json(rows, head, NOT_SEEN.format_map(names), notes, everything)
     shown = _course(rows, everything) if everything is not None else []
-    return "\n".join([f"{sweep}, trial {chosen.trial}: {finding}", "", _table(rows), "", *shown, *notes])
+    return "\n".join(
+        [f"{sweep}, trial {chosen.trial}: {finding}", "", _table(rows, names["server"]), "", *shown, *notes]
+    )
 
 
-def _notes(source: RawTrial, rows: pd.DataFrame) -> list[str]:
+def _notes(source: RawTrial, rows: pd.DataFrame, names: dict[str, str]) -> list[str]:
     """How the requests were found, and what the parts do not tell."""
     known = rows["trace_id"] != ""
     notes = [] if known.all() else [_matching(rows[~known])]
-    notes += [SEEN, clocks(source, rows)] if known.any() else []
-    return notes if known.all() else [*notes, NOT_SEEN]
+    notes += [SEEN.format_map(names), clocks(source, rows, names["server"])] if known.any() else []
+    return notes if known.all() else [*notes, NOT_SEEN.format_map(names)]
 
 
 def _full(data: SweepData, trial: str, row) -> str:
@@ -116,13 +118,13 @@ def _held(row, names: dict[str, str]) -> str:
             f"the wait for a connection of {row.app_node}": row.wait,
             row.app_node: row.program,
             names["between"]: row.between,
-            row.db_node or "database": row.database,
+            row.db_node or names["database"]: row.database,
             names["behind"]: row.behind,
         }
     return max(parts, key=parts.__getitem__)
 
 
-def _finding(rows: pd.DataFrame, of: int, traced: bool) -> str:
+def _finding(rows: pd.DataFrame, of: int, server: str, *, traced: bool) -> str:
     known = rows[rows["candidates"] == 1]
     text = f"The slowest of {of:,} {'traced ' * traced}interactions took {rows['response_time_ms'].max() / 1000:.2f} s"
     if known.empty:
@@ -131,7 +133,7 @@ def _finding(rows: pd.DataFrame, of: int, traced: bool) -> str:
     shares = {name: 100 * value / sums.sum() for name, value in sums.items()}
     shown = f"the {len(rows)} shown" if len(known) == len(rows) else f"{len(known)} shown whose request is known"
     return (
-        f"{text}. Of the time of {shown}, {shares['before']:.0f} % passed before the web server began, "
+        f"{text}. Of the time of {shown}, {shares['before']:.0f} % passed before {server} began with it, "
         f"{shares['within']:.0f} % in it and behind it, {shares['after']:.0f} % after the page."
     )
 
@@ -140,12 +142,11 @@ def _shares(rows: pd.DataFrame, names: dict[str, str]) -> str:
     """Where the time of all traced interactions passed: a sample of the trial's."""
     known = rows[(rows["candidates"] == 1) & rows["program"].notna()]
     if known.empty:
-        return " None of them could be followed behind the web server."
+        return f" None of them could be followed behind {names['server']}."
     sums = known[["before", *BEHIND_WEB, "after"]].astype(float).sum()
-    called = names | {"before": "before the web server", "server": "web server and wait for a thread",
-                      "wait": "wait for a connection", "program": "application", "database": "databases",
-                      "after": "after the page"}  # fmt: skip
-    parts = [f"{called[n]} {100 * v / sums.sum():.0f} %" for n, v in sums.items() if v >= 0.005 * sums.sum()]
+    told = names | {"before": f"before {names['server']}", "server": f"{names['server']} and wait for a thread",
+                    "wait": "wait for a connection", "after": "after the page"}  # fmt: skip
+    parts = [f"{told[n]} {100 * v / sums.sum():.0f} %" for n, v in sums.items() if v >= 0.005 * sums.sum()]
     return f" Of the time of all {len(known)} that were followed to the end: {', '.join(parts)}."
 
 
@@ -156,10 +157,11 @@ def _matching(rows: pd.DataFrame) -> str:
     return f"{text}: {', '.join(filter(None, parts))}." if unknown or none else f"{text}; each fits exactly one."
 
 
-def _table(rows: pd.DataFrame) -> str:
-    shown = rows.rename(columns={"response_time_ms": "ms", "within": "web and behind"})
+def _table(rows: pd.DataFrame, server: str) -> str:
+    within = f"{server} and behind"
+    shown = rows.rename(columns={"response_time_ms": "ms", "within": within})
     parts = [*BEHIND_WEB] if (rows["trace_id"] != "").any() else []
-    shown = shown[["ms", "interaction", "user", "before", "web and behind", *parts, "after", "held", "meanwhile"]]
+    shown = shown[["ms", "interaction", "user", "before", within, *parts, "after", "held", "meanwhile"]]
     return shown.to_string(index=False, float_format="{:.0f}".format, na_rep="?")
 
 
@@ -177,7 +179,7 @@ def _course(rows: pd.DataFrame, traced: Traced) -> list[str]:
     return []
 
 
-def _json(rows: pd.DataFrame, head: dict, notes: list[str], traced: Traced | None) -> str:
+def _json(rows: pd.DataFrame, head: dict, not_seen: str, notes: list[str], traced: Traced | None) -> str:
     import orjson
 
     names = ["start_s", "t_s", "interaction", "user", "url", "response_time_ms", "connect_ms", "ok", "before", "within",
@@ -189,5 +191,5 @@ def _json(rows: pd.DataFrame, head: dict, notes: list[str], traced: Traced | Non
     if traced is not None:
         for record in records:
             record["course"] = course(traced.of(record["trace_id"]), record["start_s"]) if record["trace_id"] else []
-    document = head | {"slowest": records} | ({"not_seen": NOT_SEEN} if traced is None else {"notes": notes})
+    document = head | {"slowest": records} | ({"not_seen": not_seen} if traced is None else {"notes": notes})
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode()

@@ -148,7 +148,7 @@ def _tiers(data: SweepData) -> Section | None:
     levels = measured.tier_levels(data)
     if levels.empty:
         return None
-    note = "Where an interaction spends its time, by the web server's log and by what each tier reports as in use."
+    note = "Where an interaction spends its time, by the log of the first tier and by what each reports as in use."
     return Section("Time in each tier", note, [Pair(tiers.per_tier(levels, data.trials), None, True)])
 
 

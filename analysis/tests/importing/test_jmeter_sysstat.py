@@ -59,6 +59,28 @@ def test_runs_of_known_truth_get_the_right_verdict(raw, tmp_path):
     assert any("utilization law: db1 needs 10." in text or "db1 needs 9." in text for text in verdict.evidence)
 
 
+def test_that_parts_may_be_counted_is_said_where_threads_have_no_names(raw, tmp_path):
+    """Each page with its redirect, `ViewStory-0`: twice the interactions, half the response time."""
+    (file,), _ = files_of(raw, 300)
+    pages = pd.read_csv(file, dtype=str).drop(columns="threadName")
+    both = pd.concat([pages, pages.assign(label=pages["label"] + "-0")]).sort_values("timeStamp", kind="stable")
+    both.to_csv(tmp_path / "run.jtl", index=False)
+    notices = import_runs([a_run(raw, 300, jtl=(tmp_path / "run.jtl",))], tmp_path / "store")
+    assert any(
+        text.endswith(
+            "within another one of the same name left out (redirects, embedded files, what a controller "
+            f"sums up); the other {len(pages)} are the interactions"
+        )
+        for text in notices
+    ), notices
+    assert any("no column threadName: samples within others" in text for text in notices)
+    (told,) = read_table(tmp_path / "store", "trials")["not_validated"]
+    assert "unless they have JMeter's numbers" in told
+    import_runs([a_run(raw, 300)], tmp_path / "named")
+    rates = [read_table(tmp_path / s, "trials")["throughput_per_s"].item() for s in ("store", "named")]
+    assert rates[0] == pytest.approx(rates[1])
+
+
 def test_a_run_of_the_same_name_is_replaced(raw, tmp_path):
     for _ in range(2):
         import_runs([a_run(raw, 500)], tmp_path)

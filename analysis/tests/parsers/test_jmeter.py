@@ -102,6 +102,46 @@ def test_redirects_and_embedded_files_are_parts_of_their_sample(tmp_path):
     assert frame.loc[~frame["part"], "interaction"].value_counts().to_dict() == {"Home": 20, "Story": 20}
 
 
+def without_threads(lines):
+    at = FULL.split(",").index("threadName")
+    return [",".join(field for i, field in enumerate(line.split(",")) if i != at) for line in [FULL, *lines]]
+
+
+@pytest.mark.parametrize("stamp", ["start", "end"])
+def test_parts_show_by_their_names_where_threads_have_none(tmp_path, stamp):
+    """Two users at once, who are not told apart."""
+    lines = []
+    for page in range(20):
+        for begin in (1000 * page, 1000 * page + 30):
+            late = 1 if stamp == "end" else 0
+            lines += [
+                sample(begin + 100 * late, 100, "Home"),
+                sample(begin + 40 * late, 40, "Home-0"),
+                sample(begin + 40 + 60 * late, 60, "Home-1"),
+                sample(begin + 40 + 60 * late, 60, "Home-1-0"),
+                sample(begin + 100, 0, "Home-2"),
+                sample(begin + 101 + 200 * late, 200, "Story"),
+            ]
+    frame = jtl(write(tmp_path, *without_threads(lines)), stamp=stamp)
+    assert frame.loc[~frame["part"], "interaction"].value_counts().to_dict() == {"Home": 40, "Story": 40}
+    assert not frame.attrs["threads_named"]
+
+
+def test_samples_that_merely_have_numbers_are_interactions(tmp_path):
+    """Where threads have no names: steps of a script, all begun while other users wait for the first one."""
+    lines = []
+    for page in range(20):
+        lines += [
+            sample(100 * page, 500, "Buy"),
+            sample(100 * page + 7, 20, "Buy-0"),
+            sample(100 * page + 27, 5, "Buy-1"),
+        ]
+    assert not jtl(write(tmp_path, *without_threads(lines)))["part"].any()
+    assert not jtl(write(tmp_path, *without_threads(sample(100 * n, 50, f"Item-{n % 9}") for n in range(20))))[
+        "part"
+    ].any()
+
+
 @pytest.mark.parametrize("pause", [0, 300])
 def test_a_controller_without_its_message_contains_its_samples(tmp_path, pause):
     """jmeter.save.saveservice.response_message=false; a timer between the samples is in the controller's IdleTime."""

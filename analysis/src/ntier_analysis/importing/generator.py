@@ -22,6 +22,12 @@ from ntier_analysis.parsers.locust import locust
 from ntier_analysis.validity.imported import NO_THINK
 from ntier_analysis.wording import clock, counted, moment
 
+NO_THREADS = (
+    "samples within others (redirects, embedded files, nested transactions) count as interactions of their own, unless "
+    "they have JMeter's numbers (Home-0, Home-1)"
+)
+"""What is not known of a JTL that does not name threads."""
+
 
 @dataclass(frozen=True)
 class Load:
@@ -67,12 +73,15 @@ def load_of(run: Run) -> Load:
 def _of_jmeter(run: Run) -> Load:
     """All samples that count as an interaction, and the threads at the same time: each JMeter counts its own, and the
     file of a distributed test has several."""
-    parts, threads, ends = [], [], []
+    parts, threads, ends, unknown = [], [], [], []
     read = [(path, jtl(path, stamp=run.stamp)) for path in run.jtl]
     _refuse_same(read)
     for path, frame in read:
         if frame.empty:
             raise DataError(f"{path}: no samples")
+        if not frame.attrs.pop("threads_named"):
+            unknown = [NO_THREADS]
+            run.notices.append(f"{path}: no column threadName: {NO_THREADS}")
         hosts = sorted(frame["host"].unique())
         names = {host: f"client{number}" for number, host in enumerate(hosts, start=len(threads) + 1)}
         frame["client"] = frame.pop("host").map(names)
@@ -88,16 +97,16 @@ def _of_jmeter(run: Run) -> Load:
             )
             frame = frame[frame["transaction"]]
         elif frame["part"].any():
-            n = int(frame["part"].sum())
+            n, same = int(frame["part"].sum()), "name" if unknown else "thread"
             run.notices.append(
-                f"{path}: {counted(n, 'sample')} within another one of the same thread left out (redirects, embedded "
+                f"{path}: {counted(n, 'sample')} within another one of the same {same} left out (redirects, embedded "
                 f"files, what a controller sums up); the other {len(frame) - n} are the interactions"
             )
             frame = frame[~frame["part"]]
         parts.append(frame)
     frame = pd.concat(parts, ignore_index=True).sort_values("t_s", kind="stable", ignore_index=True)
     frame["bytes"] = frame["bytes"].round().astype("Int64")
-    return Load(frame, _summed(_ended(threads, ends)), None, float("nan"), (), str(run.jtl[0]))
+    return Load(frame, _summed(_ended(threads, ends)), None, float("nan"), tuple(unknown), str(run.jtl[0]))
 
 
 def _refuse_same(files: list[tuple[Path, pd.DataFrame]]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ntier_analysis.errors import DataError
@@ -38,7 +39,8 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
     `stamp`: whether timeStamp is the `start` or the `end` of a sample (sampleresult.timestamp.start). `threads`:
     active threads of that JMeter (NaN if not recorded); `host`: where it ran (empty if not recorded); `transaction`:
     the sample sums up others, and is in no such sample; `part`: it lies within another sample of its thread, as a
-    redirect or an embedded file does. Raises DataError naming file, line and column, also for XML and for a file
+    redirect or an embedded file does. attrs `threads_named`: whether the file tells threads apart; else parts show only
+    by their names. Raises DataError naming file, line and column, also for XML and for a file
     without header."""
     delimiter = _delimiter(path, header_line(path))
     raw = read_csv(path, NEEDED, optional=OPTIONAL, delimiter=delimiter, strict=True)
@@ -70,12 +72,15 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
     )
     frame["part"] = False
     threads = _threads(frame["host"], path, delimiter)
-    if threads is not None:
+    if threads is None:
+        frame["part"] = _parts_by_name(frame)
+    else:
         sums = _nested(frame[frame["transaction"]], threads)
         frame.loc[sums.index[sums["inside"]], "transaction"] = False
         found = _nested(frame, threads)
         if found["across"].sum() <= SHARED * found["inside"].sum():
             frame["part"] = found["inside"] & ~found["beside"]
+    frame.attrs["threads_named"] = threads is not None
     return frame.sort_values("t_s", kind="stable", ignore_index=True)
 
 
@@ -86,6 +91,26 @@ def _threads(hosts: pd.Series, path: Path, delimiter: str) -> pd.Series | None:
     except DataError:
         return None
     return hosts.groupby([hosts, names]).ngroup()
+
+
+def _parts_by_name(frame: pd.DataFrame) -> pd.Series:
+    """Where no thread is named: `Home-0` and its like are parts of `Home` if each lies within one of that name, and
+    each `Home-0` begins with one, as JMeter's first part does. (Others of such names do so by chance at most.)"""
+    part = pd.Series(False, index=frame.index)
+    bases = frame["interaction"].str.replace(_NUMBERED, "", regex=True)
+    for (_, base), rows in frame.groupby([frame["host"], bases]):
+        of_base = rows["interaction"] == base
+        outer, inner = rows[of_base].sort_values("start_s"), rows[~of_base]
+        firsts = inner[inner["interaction"] == f"{base}-0"]
+        if outer.empty or firsts.empty:
+            continue
+        begins, ends = (1000 * outer["start_s"]).round(), (1000 * outer["t_s"]).round().cummax().to_numpy()
+        last = np.searchsorted(begins, (1000 * inner["start_s"]).round(), side="right") - 1
+        within = (last >= 0) & (ends[last] >= (1000 * inner["t_s"]).round())
+        begun = (1000 * firsts["start_s"]).round().isin(begins)
+        if min(within.mean(), begun.mean()) >= 1 - SHARED:
+            part[inner.index] = True
+    return part
 
 
 def _nested(samples: pd.DataFrame, threads: pd.Series) -> pd.DataFrame:

@@ -358,6 +358,19 @@ def test_a_tier_that_hardly_works_tells_nothing_of_stops():
     assert stopped_tier(PAUSES, [web, app, used("db1", 60, 0)], 0.0) == "db"  # without a middleware's CPU
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("blind", ["web1", "middleware1", "db1"])
+def test_a_cpu_that_nobody_read_tells_nothing_of_stops_without_a_warning(blind):
+    """All its samples are missing, or those of the pauses."""
+    for missing in (np.ones(600, dtype=bool), STILL):
+        found = [replace(s, values=np.where(missing, np.nan, s.values)) if s.node == blind else s
+                 for s in tiers(used("db1", 60, 0))]  # fmt: skip
+        assert stopped_tier(PAUSES, found, 0.0) is None
+        pauses_in_use(found, 20.0, 0.0, TIERS)
+        stopped_part(load(pauses=PAUSES), found, TIERS)
+        workers(PAUSES, found, 0.0)
+
+
 def test_what_completes_nothing_shows_no_stops():
     nothing = replace(load(pauses=PAUSES), throughput_per_s=0.0)
     assert not len(stopped_part(nothing, works_off(), TIERS))

@@ -118,10 +118,10 @@ def _idle_spans(found: list[Saturation], start: float, order: tuple[str, ...]) -
     interval of its samples, s. None if a disk of it is busy: its CPU may idle while all wait for the disk."""
     for tier in reversed(order):
         use, interval = _use(found, tier)
-        if len(use) and np.nanmean(use) >= MIN_USE_PCT:
+        if len(use) and mean_of(use) >= MIN_USE_PCT:
             if any(s.tier == tier and s.resource == "disk" and s.utilization_mean_pct >= BUSY_PCT for s in found):
                 break
-            idle = np.nan_to_num(use, nan=100.0) <= IDLE * np.nanmean(use)
+            idle = np.nan_to_num(use, nan=100.0) <= IDLE * mean_of(use)
             edges = np.flatnonzero(np.diff(np.concatenate([[0], idle.astype(int), [0]])))
             coarsest = max(s.interval_s for s in found if s.tier == tier and s.resource == "cpu" and len(s.values))
             return start + interval * edges.reshape(-1, 2), coarsest
@@ -178,7 +178,7 @@ def _someone_sends(pauses: np.ndarray, found: list[Saturation], start: float, or
     """Whether the first tier that works goes on in the pauses: else the users may all think at once."""
     for tier in order:
         use, interval = _use(found, tier)
-        if len(use) and np.nanmean(use) >= MIN_USE_PCT:
+        if len(use) and mean_of(use) >= MIN_USE_PCT:
             return _idle_share(use, _inside(pauses, len(use), interval, start)) > IDLE
     return False
 
@@ -187,7 +187,7 @@ def _idle_share(use: np.ndarray, inside: np.ndarray) -> float:
     """Mean use in the pauses against that in the rest; NaN if there is none of either."""
     if not inside.any() or inside.all():
         return float("nan")
-    return float(np.nanmean(use[inside]) / max(np.nanmean(use[~inside]), 1e-9))
+    return mean_of(use[inside]) / max(mean_of(use[~inside]), 1e-9)
 
 
 def stopped_tier(
@@ -196,7 +196,7 @@ def stopped_tier(
     """The tier that stopped in the pauses; None if that cannot be told, or something saturated explains them."""
     for tier in order:
         use, interval = _use(found, tier)
-        if not len(use) or np.nanmean(use) < MIN_USE_PCT:
+        if not len(use) or mean_of(use) < MIN_USE_PCT:
             continue
         share = _idle_share(use, _inside(pauses, len(use), interval, start))
         if share <= IDLE:
@@ -222,7 +222,7 @@ def workers(
     early, late = np.column_stack([pauses[:, 0], middle]), np.column_stack([middle, pauses[:, 1]])
     for tier in reversed(order):
         use, interval = _use(found, tier)
-        if not len(use) or np.nanmean(use) < MIN_USE_PCT:
+        if not len(use) or mean_of(use) < MIN_USE_PCT:
             continue
         if _against_rest(use, late, pauses, interval, start) >= ACTIVE:
             here = [s for s in cpus if s.tier == tier and _idle(s, pauses, start) < EXPLAINED]
@@ -243,22 +243,19 @@ def _against_rest(use: np.ndarray, part: np.ndarray, pauses: np.ndarray, interva
     inside, between = _inside(part, len(use), interval, start), ~_inside(pauses, len(use), interval, start)
     if not inside.any() or not between.any():
         return float("nan")
-    return float(np.nanmean(use[inside]) / max(np.nanmean(use[between]), 1e-9))
+    return mean_of(use[inside]) / max(mean_of(use[between]), 1e-9)
 
 
 def _collects(s: Saturation, pauses: np.ndarray, start: float) -> float:
     """Share of the pauses in which collections stop a program; NaN if it is not known."""
     interval = s.interval_s * len(s.values) / max(len(s.collections), 1)
     inside = s.collections[_inside(pauses, len(s.collections), interval, start)]
-    known = inside[~np.isnan(inside)]
-    return float(known.mean()) / 100 if len(known) else float("nan")
+    return mean_of(inside) / 100
 
 
 def used_between(s: Saturation, pauses: np.ndarray, start: float) -> float:
     """Mean utilization between the pauses, %; NaN if it is not known."""
-    values = s.values[~_inside(pauses, len(s.values), s.interval_s, start)]
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+    return mean_of(s.values[~_inside(pauses, len(s.values), s.interval_s, start)])
 
 
 def full_pools(pauses: np.ndarray, found: list[Saturation], start: float) -> list[Saturation]:
@@ -318,7 +315,7 @@ def held_behind(
     shares = {}
     for tier in behind:
         use, interval = _use(found, tier)
-        if len(use) and np.nanmean(use) >= MIN_USE_PCT:
+        if len(use) and mean_of(use) >= MIN_USE_PCT:
             shares[tier] = _idle_share(use, _inside(pauses, len(use), interval, start))
     devices = [s for s in found if s.tier in behind and s.resource not in ("pool", "cpu") and len(s.values)]
     if any(_used(s, pauses, start) >= BUSY_PCT for s in devices):
@@ -328,16 +325,13 @@ def held_behind(
 
 def _used(s: Saturation, pauses: np.ndarray, start: float) -> float:
     """Mean utilization in the pauses, %; NaN if it is not known."""
-    values = s.values[_inside(pauses, len(s.values), s.interval_s, start)]
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+    return mean_of(s.values[_inside(pauses, len(s.values), s.interval_s, start)])
 
 
 def _saturated(s: Saturation, pauses: np.ndarray, start: float, *, within: bool = True) -> float:
     """Share of the pauses (or of the rest) in which a resource was saturated; NaN if it is not known."""
     marks = s.indicator[_inside(pauses, len(s.indicator), s.interval_s, start) == within]
-    known = marks[~np.isnan(marks)]
-    return float(known.mean()) if len(known) else float("nan")
+    return mean_of(marks)
 
 
 def full_between(pauses: np.ndarray, found: list[Saturation], start: float) -> list[tuple[Saturation, float]]:
@@ -353,6 +347,12 @@ def idle_in(pauses: np.ndarray, s: Saturation, start: float) -> bool:
 
 def share_of_run(spans: np.ndarray, load: Load) -> float:
     return float(np.diff(spans).sum() / (load.end_s - load.start_s))
+
+
+def mean_of(values: np.ndarray) -> float:
+    """Of those that are known; NaN where none is (np.nanmean would warn)."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def _use(found: list[Saturation], tier: str) -> tuple[np.ndarray, float]:

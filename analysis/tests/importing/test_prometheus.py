@@ -219,9 +219,12 @@ def test_containers_of_a_pod_that_have_a_clock_each_are_added_up(tmp_path):
     assert metrics.notices == []
 
 
+NONE = -1.0
+
+
 def pod(containers: dict[str, tuple[float, float, float]]) -> dict[str, list[tuple[float, float]]]:
-    """Pod app1 as the kubelet's cAdvisor shows it: container -> cores used, its quota in cores (0: none), throttled
-    periods per second."""
+    """Pod app1 as the kubelet's cAdvisor shows it: container -> cores used, its quota in cores (0: none, NONE:
+    told as -1), throttled periods per second."""
     series: dict[str, list[tuple[float, float]]] = {}
     for name, (cores, quota, throttled) in containers.items():
         labels = f'{{container="{name}",instance="kubelet:10250",name="k8s_{name}",pod="app1"}}'
@@ -229,7 +232,7 @@ def pod(containers: dict[str, tuple[float, float, float]]) -> dict[str, list[tup
         series["container_spec_cpu_period" + labels] = [(t, 100_000.0) for t in SECONDS]
         if quota:
             counter = "container_cpu_cfs_throttled_periods_total"
-            series["container_spec_cpu_quota" + labels] = [(t, 100_000 * quota) for t in SECONDS]
+            series["container_spec_cpu_quota" + labels] = [(t, 100_000 * quota if quota > 0 else -1.0) for t in SECONDS]
             series[counter + labels] = [(t, throttled * (t - T0)) for t in SECONDS]
     return series
 
@@ -241,6 +244,7 @@ def pod(containers: dict[str, tuple[float, float, float]]) -> dict[str, list[tup
         ({"web": (0.5, 1.0, 3.0), "log": (0.25, 1.0, 0.0)}, 50, 2, 30),
         ({"web": (1.0, 1.0, 9.0), "proxy": (0.1, 2.0, 0.0)}, 100, 3, 90),  # full, though the pod has room
         ({"web": (0.5, 1.0, 3.0), "log": (0.9, 0.0, 0.0)}, 50, 1, 30),
+        ({"web": (0.5, 1.0, 3.0), "log": (0.9, NONE, 0.0)}, 50, 1, 30),
     ],
 )
 def test_each_container_of_a_pod_has_its_own_quota(tmp_path, containers, utilization_pct, cores, throttled_pct):
@@ -252,6 +256,17 @@ def test_each_container_of_a_pod_has_its_own_quota(tmp_path, containers, utiliza
     assert metrics.cores == {"app1": cores}
     throttled = metrics.samples.query("metric == 'throttled_pct'")["value"]
     assert throttled.tolist() == pytest.approx([throttled_pct] * 60)
+
+
+def test_a_pod_without_any_quota_has_no_cores_and_no_utilization_of_its_own(tmp_path):
+    """A quota of -1 is none: no cores below 0, and what it used is known."""
+    mapping = tmp_path / "m.yaml"
+    mapping.write_text(DEFAULT.read_text().replace("node: name # of", "node: pod # of"))
+    for quota in (0.0, NONE):
+        metrics = read(dump(tmp_path / f"d{quota:g}", pod({"web": (0.5, quota, 0.0)})), mapping=mapping)
+        assert metrics.cores == {}
+        assert utilization(metrics, "app1").empty
+        assert used(metrics) == pytest.approx(np.full(60, 0.5))
 
 
 def test_a_quota_is_that_of_its_container_also_on_a_clock_of_its_own(tmp_path):

@@ -41,18 +41,22 @@ class _Part(BaseModel):
 
 class Term(_Part):
     """Series of one metric, summed: `rate` (of a counter, per second), `gauge`, or `count` (how many series there are).
-    `where`, `without`: label -> regular expression that all of its value matches."""
+    `where`, `without`: label -> regular expression that all of its value matches. `positive`: a gauge of 0 or less
+    is as if it was not there (a quota of -1 is none)."""
 
     rate: Name | None = None
     gauge: Name | None = None
     count: Name | None = None
     where: dict[Name, Pattern] = Field(default_factory=dict)
     without: dict[Name, Pattern] = Field(default_factory=dict)
+    positive: bool = False
 
     @model_validator(mode="after")
     def _one(self) -> Term:
         if sum(name is not None for name in (self.rate, self.gauge, self.count)) != 1:
             raise ValueError("expected one of rate, gauge and count")
+        if self.positive and self.gauge is None:
+            raise ValueError("positive: only of a gauge")
         return self
 
     @property

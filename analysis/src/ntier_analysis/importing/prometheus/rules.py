@@ -115,6 +115,10 @@ def _term(term: Term, rule: Rule, series: list[Series], scrapes: Scrapes) -> dic
             continue
         if rule.item is not None and not s.labels.get(rule.item):
             continue
+        if term.positive:
+            s = Series(s.name, s.labels, s.t[s.v > 0], s.v[s.v > 0])
+            if not len(s.t):
+                continue
         v = np.ones(len(s.v)) if term.count else s.v
         if term.rate:
             v = _rate(s, scrapes)

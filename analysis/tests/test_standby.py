@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ntier_analysis import ingest, searching
+from ntier_analysis import cli, ingest, searching
 from ntier_analysis.searching import next_of_raw
 from ntier_analysis.verdict.search import Goal
 from ntier_analysis.verdict.store import searched
@@ -39,10 +39,10 @@ def read(monkeypatch):
     return names
 
 
-def served(lines: list, program: list | None = None) -> tuple[list[dict], int, str]:
+def served(lines: list, program: list | None = None, within_s: float = 120) -> tuple[list[dict], int, str]:
     """Answers, exit code and errors of the program that was given these lines."""
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    done = subprocess.run(program or [PROGRAM, "standby"], input=text, capture_output=True, text=True)
+    done = subprocess.run(program or [PROGRAM, "standby"], input=text, capture_output=True, text=True, timeout=within_s)
     return [json.loads(line) for line in done.stdout.splitlines()], done.returncode, done.stderr
 
 
@@ -82,6 +82,19 @@ def test_a_trial_that_cannot_be_read_counts_as_none(sweep, read):
         assert next_of_raw(sweep, GOAL) == without
     finally:
         file.write_text(text)
+
+
+@pytest.mark.parametrize(("name", "said"), [("typo", "there is no such folder"), ("file", "is no folder")])
+def test_raw_results_that_are_not_there_are_an_error(tmp_path, capsys, name, said):
+    """And no sweep that has yet to begin, whose first load is the lowest."""
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["search", "s", "--raw", str(tmp_path / name), "--users", "200,700"])
+    assert ended.value.code == 2
+    place = tmp_path / name
+    assert capsys.readouterr().err == (
+        f"error: {place}: {said}; expected a folder of raw results, with a folder for each sweep\n"
+    )
 
 
 def test_a_file_that_could_not_be_read_is_looked_for_again(sweep, read):
@@ -150,6 +163,27 @@ def test_an_error_that_nobody_expected_ends_the_command_only():
     answers, code, _ = served([["a"], ["b"]], [sys.executable, "-c", CALLED.format("0", "1 / 0")])
     assert code == 0
     assert [(a["code"], a["err"].splitlines()[-1]) for a in answers] == [(1, "ZeroDivisionError: division by zero")] * 2
+
+
+def test_what_is_asked_to_stand_by_while_it_does_says_so():
+    """It read the commands that came after as those of a second one, and answered none."""
+    answers, code, _ = served([["standby"], ["--version"]], within_s=30)
+    assert (code, [a["code"] for a in answers]) == (0, [2, 0])
+    assert answers[0]["err"] == "error: standby: is up already; expected another command\n"
+
+
+def test_a_command_that_reads_its_input_leaves_the_others_theirs():
+    read = CALLED.format("import sys", "print(repr(sys.stdin.read()), repr(open(0, closefd=False).read()))")
+    answers, _, _ = served([["a"], ["b"]], [sys.executable, "-c", read])
+    assert [a["out"] for a in answers] == ["'' ''\n"] * 2
+
+
+def test_too_little_memory_ends_it_without_an_answer():
+    """Who asks then starts a program of its own, as for one that was killed; an answer would have failed the trial."""
+    short = "from ntier_analysis import cli; cli.app = lambda words: bytearray(1 << 62); cli.standby()"
+    answers, code, said = served([["a"], ["b"]], [sys.executable, "-c", short])
+    assert (answers, code) == ([], 1)
+    assert "MemoryError" in said
 
 
 def test_a_command_that_ends_with_a_sentence_has_said_it():

@@ -310,6 +310,7 @@ class DryRunner(Runner):
         users = [int(u) for u in argv[argv.index("--users") + 1].split(",")]
         open_ = {argv[i + 1] for i, word in enumerate(argv) if word == "--without"}
         raw = Path(argv[argv.index("--raw") + 1]) / argv[-1]
+        assert raw.parent.is_dir(), "the analysis refuses raw results that are not there"
         done = [json.loads(f.read_text()) for f in raw.glob("u*/manifest.json")]
         tried = {m["users"] for m in done if m["trial"] not in open_ and m["rep"] == 1}
         valid = {m["users"] for m in done if (m["validity"] or {}).get("valid")}

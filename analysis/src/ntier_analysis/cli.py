@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -49,11 +51,12 @@ def standby() -> None:
     from ntier_analysis.standby import load, serve
 
     load()
-    serve(main)
+    serve(partial(main, alone=False))
 
 
-def main(words: list[str] | None = None) -> None:
-    """Entry point: errors become one line and the promised exit code. `words`: instead of the program's arguments."""
+def main(words: list[str] | None = None, *, alone: bool = True) -> None:
+    """Entry point: errors become one line and the promised exit code. `words`: instead of the program's arguments.
+    Raises MemoryError unless `alone`: who stays up ends then."""
     try:
         app(words)
     except DataError as error:
@@ -65,10 +68,14 @@ def main(words: list[str] | None = None) -> None:
         sys.stdout = None
         sys.exit(1)
     except OSError as error:  # a full disk
+        if error.errno == errno.ENOMEM and not alone:
+            raise MemoryError from error
         place = f"{error.filename}: " if error.filename else ""
         print(f"error: {place}{error.strerror or error}", file=sys.stderr)
         sys.exit(1)
     except MemoryError:
+        if not alone:
+            raise
         print("error: not enough memory for these data (a limit of the shell or container?)", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:

@@ -35,8 +35,11 @@ class Seen:
 
 
 def next_of_raw(sweep: Path, goal: Goal, without: Iterable[str] = ()) -> Step:
-    """The next step of the search whose trials lie in the folder `sweep` (perhaps none); those in `without` are not
-    finished. A trial that cannot be read counts as none."""
+    """The next step of the search whose trials lie in the folder `sweep` (perhaps none yet); those in `without` are not
+    finished. A trial that cannot be read counts as none. Raises DataError if nothing is where sweeps should lie."""
+    if not sweep.parent.is_dir():
+        there = "is no folder" if sweep.parent.exists() else "there is no such folder"
+        raise DataError(f"{sweep.parent}: {there}; expected a folder of raw results, with a folder for each sweep")
     skipped = set(without)
     found = attempts(sweep) if sweep.is_dir() else {}
     newest = {name: folders[-1] for name, folders in found.items() if name not in skipped}

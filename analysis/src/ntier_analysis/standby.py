@@ -19,12 +19,21 @@ MOST_BYTES = 1 << 30
 machine that carries an experiment needs it. Who asks starts it again."""
 
 
+_up: list[bool] = []
+"""Whether it is: not empty."""
+
+
 def serve(do: Callable[[list[str]], None]) -> None:
     """Reads lines from stdin, each a JSON list of words, and does each with `do`; answers each with a line {code, out,
-    err}. Ends with its input. Raises DataError for a line that is none."""
-    with os.fdopen(os.dup(1), "wb") as answers:
+    err}. Ends with its input, and without an answer if there is too little memory for one: a program that has not done
+    others before may have room. Raises DataError for a line that is none, and MemoryError then."""
+    if _up:
+        raise DataError("standby: is up already; expected another command")
+    _up.append(True)
+    with os.fdopen(os.dup(0), "rb") as lines, os.fdopen(os.dup(1), "wb") as answers, Path(os.devnull).open() as none:
+        os.dup2(none.fileno(), 0)  # a command that reads its input would take the next commands for it
         os.dup2(2, 1)  # what a library prints past Python must not come between the answers
-        for line in sys.stdin.buffer:
+        for line in lines:
             _answer(answers, do, _words(line))
             if held_bytes() > MOST_BYTES:
                 return
@@ -48,7 +57,7 @@ def held_bytes() -> int:
 
 def code_of(do: Callable[[list[str]], None], words: list[str]) -> int:
     """The exit code that a program would have that does this and ends. An error that nobody expected is written to
-    stderr, as Python does."""
+    stderr, as Python does. Raises MemoryError."""
     try:
         do(words)
     except SystemExit as ended:
@@ -56,6 +65,8 @@ def code_of(do: Callable[[list[str]], None], words: list[str]) -> int:
             return ended.code or 0
         print(ended.code, file=sys.stderr)
         return 1
+    except MemoryError:
+        raise
     except Exception:
         import traceback
 

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from ntier_analysis import api
+from ntier_analysis.report.drawings import LOAD_FIGURES
 from ntier_analysis.store.tables import read_table, write_table
 
 ROOT = Path(__file__).parents[3]
@@ -41,11 +42,25 @@ def test_a_store_shows_its_first_sweep_unless_another_is_named(store, tmp_path):
         na.Store(tmp_path).sweep()
 
 
+def test_a_store_tells_whether_it_has_a_sweep(store, sweep):
+    """By its name. (Compared with the sweeps themselves, no name was there.)"""
+    assert SWEEP in store
+    assert sweep in store
+    assert f"{SWEEP}x" not in store
+
+
 def test_figures_that_a_sweep_does_not_have_are_left_out(sweep):
-    assert [d.name for d in sweep.figures("pools of none", "response-time", "throughput")] == [
+    assert [d.name for d in sweep.figures("statements-per-replica", "response-time", "throughput")] == [
         "throughput",
         "response-time",
     ]
+    assert {d.name for d in sweep.figures()} <= set(LOAD_FIGURES)
+
+
+def test_a_figure_that_no_sweep_has_is_an_error(sweep):
+    """A name with a slip drew nothing, and said nothing."""
+    with pytest.raises(na.DataError, match=r"no figure 'utilisation'; there may be: throughput, .*pools"):
+        sweep.figures("throughput", "utilisation")
 
 
 # ---- examples ------------------------------------------------------------------------------------------------------

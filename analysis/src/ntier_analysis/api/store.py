@@ -92,6 +92,15 @@ class Store:
         """Over the sweeps, in order of their names."""
         return map(self.sweep, self.sweeps)
 
+    def __contains__(self, name: object) -> bool:
+        """Whether the store has a sweep of this name.
+
+        >>> import ntier_analysis as na
+        >>> "1-1-1-1M.browse_only.shardingsphere" in na.Store.demo(), "1-2-1-2M" in na.Store.demo()
+        (True, False)
+        """
+        return (name.name if isinstance(name, Sweep) else name) in self.sweeps
+
     @property
     def trials(self) -> pd.DataFrame:
         """The trials of all sweeps; columns as `Sweep.trials`, with sweep.

@@ -17,7 +17,7 @@ from ntier_analysis.figures.load_axis import listed, over
 from ntier_analysis.figures.style import THRESHOLD_PCT
 from ntier_analysis.recovery import as_rows, recoveries
 from ntier_analysis.report.data import SweepData, read_sweep
-from ntier_analysis.report.drawings import density_figures, load_figures, telling_trials
+from ntier_analysis.report.drawings import LOAD_FIGURES, density_figures, load_figures, telling_trials
 from ntier_analysis.report.measured import DENSITY_INTERVAL_S
 from ntier_analysis.report.tables import demands, hottest
 from ntier_analysis.store.schema import PHASES
@@ -236,12 +236,15 @@ class Sweep:
 
     def figures(self, *names: str) -> list[Drawing]:
         """The report's figures over the loads: throughput, response time, utilization, pools, course of three trials.
-        With names those of them that this sweep has: nothing is drawn of what was not measured.
+        With names those of them that this sweep has: nothing is drawn of what was not measured. Raises DataError for a
+        name that no sweep has.
 
         >>> import ntier_analysis as na
         >>> [d.name for d in na.Store.demo().sweep("1-1-1-1M.browse_only.shardingsphere").figures()][:2]
         ['throughput', 'response-time']
         """
+        if unknown := [name for name in names if name not in LOAD_FIGURES]:
+            raise DataError(f"{self.name}: no figure {unknown[0]!r}; there may be: {', '.join(LOAD_FIGURES)}")
         with over(self._data.axis):
             drawings = [pair.drawing for pair in load_figures(self._data)]
         return [d for d in drawings if d.name in names] if names else drawings

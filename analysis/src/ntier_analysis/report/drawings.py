@@ -39,6 +39,10 @@ class Pair:
     wide: bool = False
 
 
+LOAD_FIGURES = ("throughput", "response-time", "utilization", "timeline", "statements-per-replica", "pools")
+"""Names of those that there may be."""
+
+
 def load_figures(data: SweepData) -> list[Pair]:
     """Throughput, response time, utilization, pools and the course of three trials."""
     trials, plateau = data.trials, data.plateau

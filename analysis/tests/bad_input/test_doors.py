@@ -432,6 +432,8 @@ OPTIONS = [
     ("compare", "s", "t", "--store", "{at}/store", "--anyway", "--margin"),
     ("search", "s", "--store", "{at}/store", "--users"), ("search", "s", "--store", "{at}/store", "--users", "200,1000", "--precision"),
     ("search", "s", "--store", "{at}/store", "--users", "200,1000", "--most"),
+    ("foresee", "s", "--store", "{at}/store", "--topology", "1/1/1/1M", "--scale", "1", "--run-s"),
+    ("foresee", "s", "--store", "{at}/store", "--topology", "1/1/1/1M", "--run-s", "60", "--scale"),
     ("predict", "s", "--store", "{at}/store", "--topo"), ("predict", "s", "--store", "{at}/store", "--topo", "1/1/1/1ML", "--cores"),
     ("check", "{at}/store", "--expect"), ("verdict", "{at}/store", "--sweep"),
 ]  # fmt: skip
@@ -449,6 +451,17 @@ def test_an_odd_number_is_refused_or_taken(good, tmp_path, arguments):
             assert "Invalid value" in done.err, done  # of the command line's own parser
         else:
             doors.orderly(done, 0, 3)
+
+
+@pytest.mark.parametrize("command", [("verdict",), ("judge",), ("densities", "--out", "new")])
+def test_a_sweep_in_the_place_of_its_store_is_told_where_the_store_goes(good, tmp_path, monkeypatch, command):
+    """Other commands take sweeps only."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/store").symlink_to(good / "store")
+    monkeypatch.chdir(tmp_path)
+    done = doors.call(cli.main, *command, "s")
+    doors.refused(done, "s: is a sweep of results/store, and no store: name the store before it, results/store s")
+    assert not (tmp_path / "new").exists()
 
 
 # ---- raw trials ----------------------------------------------------------------------------------------------------

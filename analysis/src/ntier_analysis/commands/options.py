@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -61,8 +62,11 @@ Slo = Annotated[float | None, typer.Option(help="Objective of the 95th percentil
 
 
 def placed(option: str | None, arguments: list[str] | None) -> tuple[str, list[str]]:
-    """The store and the other arguments: without the option --store, the first argument is the store."""
+    """The store and the other arguments: without the option --store, the first argument is the store. Raises
+    DataError for a sweep in its place."""
     if option is not None:
         return option, arguments or []
     first, *others = arguments or [str(STORE)]
+    if not os.path.exists(first) and os.path.isfile(STORE / "trials" / f"{first}.parquet"):
+        raise DataError(f"{first}: is a sweep of {STORE}, and no store: name the store before it, {STORE} {first}")
     return first, others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from pathlib import Path
@@ -135,7 +136,7 @@ def foresee(
     sweep: Annotated[str, typer.Argument(help="Name of the sweep; it need not be in the store yet.")],
     topology: Annotated[str, typer.Option(help="Its topology; trials of its other sweeps count, too.")],
     scale: Annotated[float, typer.Option(help="Its scale.")],
-    run_s: Annotated[float, typer.Option(help="Length of its runs, s.", min=1)],
+    run_s: Annotated[float, typer.Option(help="Length of its runs, s.", min=1, max=1e6)],
     store: Store = STORE,
     most: Annotated[int, typer.Option(help="Largest number of trials beyond the knee.", min=2, max=1000)] = 30,
     json: AsJson = False,
@@ -147,6 +148,8 @@ def foresee(
 
     from ntier_analysis.verdict.foresight import as_json, foresight
 
+    if not (scale > 0 and math.isfinite(scale)):
+        raise DataError(f"--scale is {scale:g}, allowed is a number above 0")
     told = as_json(foresight(store, sweep, topology, scale), run_s, most)
     if json:
         print(orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS).decode())

@@ -158,7 +158,7 @@ def of_interactions(data: SweepData, request: Request) -> Drawing:
 
 def per_tier(data: SweepData, request: Request) -> Drawing:
     levels = measured.tier_levels(data)
-    _not_empty(levels, "neither the web server's log nor readings of threads in use are there")
+    _not_empty(levels, "neither the log of the first tier nor readings of threads in use are there")
     return tiers.per_tier(levels, data.trials)
 
 

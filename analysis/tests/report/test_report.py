@@ -112,6 +112,11 @@ def test_what_was_not_validated_of_an_import_is_a_warning(report):
     # an option of `make` helps those only who measure by it
     assert any("For claims measure 180 s (PHASES=60/180/10), or give" in t for t in measured)
     assert any("For claims measure 180 s, or give" in t for t in told)
+    uneven = pd.DataFrame({"id": "H6", "required": False, "outcome": ["fail"] * 3, "value": [31.0, 204.2, 9]})
+    for trials, end in ((data.trials, " (REPS=3)."), (data.trials.assign(target="imported"), "compare.")):
+        assert any(
+            "repeat before you compare" in t and t.endswith(end) for t in words.warnings(trials, uneven, data.verdict)
+        )
 
 
 def test_the_explained_share_is_that_of_the_verdict(report):

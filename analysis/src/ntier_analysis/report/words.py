@@ -180,10 +180,11 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
     if len(bad):
         named = "; ".join(f"{t.trial} ({why_invalid(t) or 'not collected'})" for t in bad.itertuples())
         sentences.append(f"{some_are(len(bad), len(trials), 'trial')} INVALID and not used in the verdict: {named}.")
-    sentences += _not_validated(trials)
+    sentences += (told := _not_validated(trials))
+    imported = bool(told) or is_imported(trials)
     run_s = (trials["run_end_s"] - trials["run_start_s"]).median()
     if run_s < EXPLORATORY_S:
-        how = by_make(f"PHASES=60/{EXPLORATORY_S:.0f}/10", is_imported(trials))
+        how = by_make(f"PHASES=60/{EXPLORATORY_S:.0f}/10", imported)
         sentences.append(
             f"Exploratory: run phases of {run_s:.0f} s. For claims measure {EXPLORATORY_S:.0f} s{how}, or give each "
             "number's interval."
@@ -194,7 +195,7 @@ def warnings(trials: pd.DataFrame, checks: pd.DataFrame, verdict: dict) -> list[
             "The loads do not enclose the knee: the maximum throughput needs two loads below it and three above."
         )
     if len(checks):
-        sentences += _speed(checks[checks["id"] == "H6"], is_imported(trials))
+        sentences += _speed(checks[checks["id"] == "H6"], imported)
     open_checks = checks[(checks["outcome"] == "undecidable") & checks["required"]] if len(checks) else checks
     if len(open_checks):
         names = ", ".join(f"{i} ({n})" for i, n in open_checks["id"].value_counts().items())

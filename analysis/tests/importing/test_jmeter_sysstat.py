@@ -73,7 +73,7 @@ def test_that_parts_may_be_counted_is_said_where_threads_have_no_names(raw, tmp_
         )
         for text in notices
     ), notices
-    assert any("no column threadName: samples within others" in text for text in notices)
+    assert any("threads are not told apart (threadName): samples within others" in text for text in notices)
     (told,) = read_table(tmp_path / "store", "trials")["not_validated"]
     assert "unless they have JMeter's numbers" in told
     import_runs([a_run(raw, 300)], tmp_path / "named")

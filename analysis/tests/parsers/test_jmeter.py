@@ -124,7 +124,7 @@ def test_parts_show_by_their_names_where_threads_have_none(tmp_path, stamp):
             ]
     frame = jtl(write(tmp_path, *without_threads(lines)), stamp=stamp)
     assert frame.loc[~frame["part"], "interaction"].value_counts().to_dict() == {"Home": 40, "Story": 40}
-    assert not frame.attrs["threads_named"]
+    assert not frame.attrs["threads_told"]
 
 
 def test_samples_that_merely_have_numbers_are_interactions(tmp_path):
@@ -172,7 +172,19 @@ def test_a_transaction_ends_after_its_pauses(tmp_path, stamp):
 def test_samples_of_several_threads_of_one_name_are_all_interactions(tmp_path):
     """Files of two JMeters put together, without Hostname: some samples lie within others by chance."""
     lines = [sample(300 * n, 400, "Home") for n in range(20)] + [sample(300 * n + 10, 20, "Story") for n in range(20)]
-    assert not jtl(write(tmp_path, FULL, *lines))["part"].any()
+    frame = jtl(write(tmp_path, FULL, *lines))
+    assert not frame["part"].any()
+    assert not frame.attrs["threads_told"]
+    parts = [sample(300 * n, 100, f"Home-{part}") for n in range(20) for part in range(2)]
+    frame = jtl(write(tmp_path, FULL, *lines, *parts))  # told by their numbers
+    assert frame.loc[~frame["part"], "interaction"].value_counts().to_dict() == {"Home": 20, "Story": 20}
+
+
+def test_threads_that_overlap_by_a_millisecond_now_and_then_are_told_apart(tmp_path):
+    lines = [sample(300 * n, 300 + (n == 7), "Home") for n in range(60)]
+    frame = jtl(write(tmp_path, FULL, *lines))
+    assert frame.attrs["threads_told"]
+    assert not frame["part"].any()
 
 
 def test_hosts_have_threads_of_their_own(tmp_path):

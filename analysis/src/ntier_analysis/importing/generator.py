@@ -26,7 +26,7 @@ NO_THREADS = (
     "samples within others (redirects, embedded files, nested transactions) count as interactions of their own, unless "
     "they have JMeter's numbers (Home-0, Home-1)"
 )
-"""What is not known of a JTL that does not name threads."""
+"""What is not known of a JTL that does not tell threads apart."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ def _of_jmeter(run: Run) -> Load:
     for path, frame in read:
         if frame.empty:
             raise DataError(f"{path}: no samples")
-        if not frame.attrs.pop("threads_named"):
+        if not frame.attrs.pop("threads_told"):
             unknown = [NO_THREADS]
-            run.notices.append(f"{path}: no column threadName: {NO_THREADS}")
+            run.notices.append(f"{path}: threads are not told apart (threadName): {NO_THREADS}")
         hosts = sorted(frame["host"].unique())
         names = {host: f"client{number}" for number, host in enumerate(hosts, start=len(threads) + 1)}
         frame["client"] = frame.pop("host").map(names)

@@ -39,7 +39,7 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
     `stamp`: whether timeStamp is the `start` or the `end` of a sample (sampleresult.timestamp.start). `threads`:
     active threads of that JMeter (NaN if not recorded); `host`: where it ran (empty if not recorded); `transaction`:
     the sample sums up others, and is in no such sample; `part`: it lies within another sample of its thread, as a
-    redirect or an embedded file does. attrs `threads_named`: whether the file tells threads apart; else parts show only
+    redirect or an embedded file does. attrs `threads_told`: whether the file tells threads apart; else parts show only
     by their names. Raises DataError naming file, line and column, also for XML and for a file
     without header."""
     delimiter = _delimiter(path, header_line(path))
@@ -73,14 +73,16 @@ def jtl(path: Path, *, stamp: str = "start") -> pd.DataFrame:
     frame["part"] = False
     threads = _threads(frame["host"], path, delimiter)
     if threads is None:
-        frame["part"] = _parts_by_name(frame)
+        frame["part"], told = _parts_by_name(frame), False
     else:
         sums = _nested(frame[frame["transaction"]], threads)
         frame.loc[sums.index[sums["inside"]], "transaction"] = False
         found = _nested(frame, threads)
-        if found["across"].sum() <= SHARED * found["inside"].sum():
-            frame["part"] = found["inside"] & ~found["beside"]
-    frame.attrs["threads_named"] = threads is not None
+        across = found["across"].sum()
+        own = across <= SHARED * found["inside"].sum()
+        frame["part"] = found["inside"] & ~found["beside"] if own else _parts_by_name(frame)
+        told = own or across <= SHARED * len(frame)  # some overlap by the clock's milliseconds
+    frame.attrs["threads_told"] = told
     return frame.sort_values("t_s", kind="stable", ignore_index=True)
 
 
@@ -94,8 +96,8 @@ def _threads(hosts: pd.Series, path: Path, delimiter: str) -> pd.Series | None:
 
 
 def _parts_by_name(frame: pd.DataFrame) -> pd.Series:
-    """Where no thread is named: `Home-0` and its like are parts of `Home` if each lies within one of that name, and
-    each `Home-0` begins with one, as JMeter's first part does. (Others of such names do so by chance at most.)"""
+    """Where threads are not told apart: `Home-0` and its like are parts of `Home` if each lies within one of that name,
+    and each `Home-0` begins with one, as JMeter's first part does. (Others of such names do so by chance at most.)"""
     part = pd.Series(False, index=frame.index)
     bases = frame["interaction"].str.replace(_NUMBERED, "", regex=True)
     for (_, base), rows in frame.groupby([frame["host"], bases]):

@@ -453,6 +453,13 @@ def test_an_odd_number_is_refused_or_taken(good, tmp_path, arguments):
             doors.orderly(done, 0, 3)
 
 
+@pytest.mark.parametrize("margin", ["200", "0", "nan"])
+def test_a_margin_is_refused_in_the_unit_in_which_it_was_given(good, margin):
+    """Per cent: of --margin 200 it said that 2 is no share."""
+    done = doors.call(cli.main, "compare", "s", "t", "--store", good / "store", "--anyway", "--margin", margin)
+    doors.refused(done, f"--margin is {margin}, allowed are per cent between 0 and 100")
+
+
 @pytest.mark.parametrize("command", [("verdict",), ("judge",), ("densities", "--out", "new")])
 def test_a_sweep_in_the_place_of_its_store_is_told_where_the_store_goes(good, tmp_path, monkeypatch, command):
     """Other commands take sweeps only."""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ntier_analysis.commands.options import STORE, AsJson, Mix, PricesFile, Slo, Store, Sweeps
+from ntier_analysis.errors import DataError
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -30,6 +31,8 @@ def compare(
     Prints ratios with 95 % intervals."""
     from ntier_analysis.comparison.command import run
 
+    if not 0 < margin < 100:
+        raise DataError(f"--margin is {margin:g}, allowed are per cent between 0 and 100")
     print(run(a, b, store, margin / 100, anyway=anyway, loads=not brief, out=out, json=json))
 
 

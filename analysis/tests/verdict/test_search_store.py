@@ -6,7 +6,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import doors
 import pytest
+from ntier_analysis import cli
 from ntier_analysis.errors import DataError
 from ntier_analysis.ingest import decisions, ingest_sweep
 from ntier_analysis.places import table_file
@@ -115,6 +117,26 @@ def foreseen(made, sweep, topology="1/1/1/1M", scale="1"):
     done = subprocess.run([*command, "--run-s", "60", "--most", "12", "--json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("wrong", [("--run-s", "inf"), ("--run-s", "1e308"), ("--scale", "nan"), ("--scale", "0")])
+def test_a_run_without_end_and_a_scale_that_is_none_are_refused(folder, wrong):
+    made, sweep = folder
+    asked = [
+        "foresee",
+        sweep.name,
+        "--store",
+        made / "store",
+        "--topology",
+        "1/1/1/1M",
+        "--scale",
+        "1",
+        "--run-s",
+        "60",
+    ]
+    assert doors.call(cli.main, *asked).code == 0
+    done = doors.call(cli.main, *asked, *wrong)
+    assert (done.code, wrong[0] in done.err) == (2, True), done
 
 
 def test_trials_beyond_the_knee_foresee_the_width_of_the_interval(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import re
 import socket
 import subprocess
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -265,24 +267,80 @@ def test_units_and_the_command_that_resets_are_told_to_the_node(shop, tmp_path):
 def test_what_came_goes_again_if_it_is_ours(tmp_path, whose):
     home, remote = tmp_path / "opt", tmp_path / "run"
     command = existing.leave(OURS).replace("/opt/ntier", str(home)).replace("/run/ntier", str(remote))
-    claim = existing.claim(whose).replace("/opt/ntier", str(home))
+    claim = existing.claim(whose, existing.OWNER_FILE, f"{tmp_path}/none").replace("/opt/ntier", str(home))
     remote.mkdir()
     subprocess.run(["sh", "-c", claim], check=True)
     subprocess.run(["sh", "-c", command], check=True)
     assert home.exists() == remote.exists() == (whose != OURS)
 
 
-def test_of_two_who_found_a_machine_free_one_gets_it(tmp_path):
-    def claims(whose: str) -> str:
-        command = existing.claim(whose, f"{tmp_path}/ntier/owner")
-        return subprocess.run(["sh", "-c", command], check=True, capture_output=True, text=True).stdout.strip()
+def claims(whose: str, file: str, other: str = "/none") -> subprocess.Popen[str]:
+    command = ["sh", "-c", existing.claim(whose, file, other)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    assert claims("first-1") == "first-1"
-    assert claims("second's 2") == "first-1"
-    assert claims("first-1") == "first-1"
+
+def owner_after(claim: subprocess.Popen[str]) -> str:
+    out, err = claim.communicate()
+    assert claim.returncode == 0, err
+    return out.strip()
+
+
+def test_of_two_who_found_a_machine_free_one_gets_it(tmp_path):
+    file = f"{tmp_path}/ntier/owner"
+    assert owner_after(claims("first-1", file)) == "first-1"
+    assert owner_after(claims("second's 2", file)) == "first-1"
+    assert owner_after(claims("first-1", file)) == "first-1"
     (tmp_path / "ntier" / "owner").write_text("")  # as after a crash while it was written
-    assert claims("second's 2") == "second's 2"
+    assert owner_after(claims("second's 2", file)) == "second's 2"
     assert [file.name for file in (tmp_path / "ntier").iterdir()] == ["owner"]
+
+
+def test_of_two_who_find_an_empty_owner_file_at_once_one_gets_the_machine(tmp_path):
+    """As a full disk leaves it. The first one is held where it has seen that the file is empty."""
+    folder, bin_ = tmp_path / "ntier", tmp_path / "bin"
+    folder.mkdir()
+    bin_.mkdir()
+    (folder / "owner").write_text("")
+    held = bin_ / "held"
+    os.mkfifo(held)
+    for name in ("rm", "mv"):  # what takes the place of the empty file
+        (bin_ / name).write_text(
+            f'#!/bin/sh\n[ ! -p {held} ] || {{ echo >{bin_}/there; cat {held}; }}\n/bin/{name} "$@"\n'
+        )
+        (bin_ / name).chmod(0o755)
+    command = ["sh", "-c", existing.claim("first-1", f"{folder}/owner", "/none")]
+    path = {"PATH": f"{bin_}:{os.environ['PATH']}"}
+    first = subprocess.Popen(command, env=os.environ | path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (bin_ / "there").exists():
+        time.sleep(0.01)
+    second = claims("second-2", f"{folder}/owner")
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        second.wait(0.5)
+    gate = held.open("w")
+    held.unlink()
+    gate.close()
+    told = {owner_after(first), owner_after(second)}
+    assert told == {(folder / "owner").read_text().strip()}
+
+
+def test_of_two_kinds_of_deployment_one_gets_the_machine(tmp_path):
+    deployed, running = f"{tmp_path}/etc/owner", f"{tmp_path}/opt/owner"
+    assert owner_after(claims("first-1", deployed, running)) == "first-1"
+    assert owner_after(claims("second-2", running, deployed)) == "first-1"
+    assert not (tmp_path / "opt").exists()
+
+
+def test_a_full_disk_is_said_and_leaves_no_claim(tmp_path):
+    """A folder of ours without an owner's name would be taken for somebody else's the next time."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "tee").write_text("#!/bin/sh\n: >$1\nexec /usr/bin/tee /dev/full\n")
+    (tmp_path / "bin" / "tee").chmod(0o755)
+    command = existing.claim("first-1", f"{tmp_path}/ntier/owner", "/none")
+    path = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", command], env=os.environ | path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert done.stderr.splitlines()[-1].endswith("No space left on device")
+    assert not (tmp_path / "ntier").exists()
 
 
 def test_a_request_with_another_answer_says_which():

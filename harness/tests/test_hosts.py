@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,16 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ntier_analysis.contracts.nodes import Node
-from ntier_harness import stolen
+from ntier_harness import node_commands, stolen
 from ntier_harness.errors import RequestError, WorkError
 from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
+from ntier_harness.request import make_spec
 from ntier_harness.runner import Done, Runner
 from ntier_harness.ssh import Access, Nodes, options
 from ntier_harness.targets import hosts
 from ntier_harness.targets.heartbeats import parse
 from ntier_harness.targets.hosts import Hosts
 from ntier_harness.targets.inventory import Host, Inventory, assign, read_inventory, wanted_nodes
+
+from .conftest import QuietScreen
+from .page import copy_checkout, files_shown
 
 TIERS = ("web", "app", "middleware", "db", "client")
 
@@ -96,8 +102,6 @@ def test_low_cost_nodes_are_low_cost_machines(spec):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sets(st.sampled_from(["web", "app", "middleware", "db", "client"])), min_size=4, max_size=6))
 def test_an_assignment_is_found_whenever_there_is_one(tiers):
-    from ntier_harness.request import make_spec
-
     one = make_spec({"topo": "1/1/1/1M", "target": "hosts"}, Path(__file__).resolve().parents[2], 2)
     lab = machines(*((tuple(sorted(t)), None) for t in tiers))
     wanted = wanted_nodes(one)
@@ -207,10 +211,83 @@ def test_a_machine_that_became_another_deployments_is_left_alone(tmp_path, monke
     monkeypatch.setattr(target._terraform, "destroy", lambda _log: None)
     assert [target.present(node) for node in nodes] == [True, False]
     with pytest.raises(RequestError, match=r"hosts: db1 \(192.0.2.2\): another deployment has just taken it"):
-        target._claim(nodes, "/etc/ntier/owner")
+        target._claim(nodes, set(), *hosts.OWNER_FILES)
     with pytest.raises(WorkError, match=r"db1 \(192.0.2.2\) belongs to another deployment by now \(other-1\)"):
         target.down(tmp_path / "log")
     assert freed == ["web1"]
+
+
+SSH = """#!/bin/sh
+# Stand-in: this machine, with a folder for each node's /etc and /opt.
+for command; do before=$last last=$command; done
+place=$NODES/${before##*@}
+mkdir -p $place
+echo "$command" | sed "s#/opt/ntier#$place/opt#g; s#/etc/ntier#$place/etc#g" >$place/command
+echo "$command" >>$place/called
+exec sh $place/command
+"""
+
+
+@pytest.fixture
+def machines_by_ssh(tmp_path, monkeypatch) -> Path:
+    """Folder with one for each machine that SSH reaches."""
+    folder, program = tmp_path / "nodes", tmp_path / "bin/ssh"
+    program.parent.mkdir()
+    program.write_text(SSH)
+    program.chmod(0o755)
+    monkeypatch.setenv("NODES", str(folder))
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return folder
+
+
+def test_of_two_who_want_the_same_machines_neither_keeps_some(machines_by_ssh, tmp_path):
+    """Else each would wait for the other's. What was one's own before stays."""
+    target = Hosts(Runner(), Paths(tmp_path, tmp_path, tmp_path, "hosts"), None)
+    (tmp_path / "hosts").mkdir()
+    nodes = [Node(name=n, tier=n[:-1], index=1, role="r", address=f"192.0.2.{i}", node_type="normal")
+             for i, n in enumerate(("web1", "app1", "db1"), 1)]  # fmt: skip
+    files = [machines_by_ssh / node.address / "etc/owner" for node in nodes]
+    for file, owner in ((files[1], target.owner), (files[2], "other-1")):
+        file.parent.mkdir(parents=True)
+        file.write_text(owner)
+    with pytest.raises(RequestError, match=r"hosts: db1 \(192.0.2.3\): another deployment has just taken it"):
+        target._claim(nodes, {"web1", "db1"}, *hosts.OWNER_FILES)
+    assert not files[0].parent.exists()
+    assert [file.read_text().strip() for file in files[1:]] == [target.owner, "other-1"]
+
+
+@pytest.mark.parametrize("system", ["shop", "rubbos"])
+@pytest.mark.parametrize("owner", ["other-1", ""])
+def test_machines_that_are_anothers_by_now_are_not_deployed_to(system, owner, machines_by_ssh, tmp_path, monkeypatch):
+    """Whether a system is deployed there, or runs there already and only gets our programs."""
+    root, file = tmp_path / "checkout", {"shop": "opt/owner", "rubbos": "etc/owner"}[system]
+    copy_checkout(root)
+    for name, text in files_shown().items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    paths = Paths(root, tmp_path / "state", tmp_path / "results", "hosts")
+    paths.place.mkdir(parents=True)
+    spec = make_spec(
+        {"system": system, "topo": {"shop": "1/1", "rubbos": "1/1/1/1M"}[system], "target": "hosts"}, root, 2
+    )
+    names = [name for name, _, _ in wanted_nodes(spec)]
+    nodes = [Node(name=n, tier=n[:-1], index=1, role="r", address=f"192.0.2.{i}", node_type="normal")
+             for i, n in enumerate(names, 1)]  # fmt: skip
+    paths.nodes.write_text(json.dumps([n.model_dump() for n in nodes]))
+    for node in nodes:
+        (machines_by_ssh / node.address / file).parent.mkdir(parents=True)
+        (machines_by_ssh / node.address / file).write_text(f"{owner}\n")
+    monkeypatch.setattr(node_commands, "ready_to_deploy", lambda *_: None)  # nothing is installed here
+    lab = Lab(Runner(), paths, Hosts(Runner(), paths, None), QuietScreen())
+    with pytest.raises(RequestError) as error:
+        node_commands.deploy_only(lab, spec, check=False)
+    assert str(error.value).startswith(f"hosts: web1 (192.0.2.1) belongs to {owner or 'nobody'}, ")
+    assert str(error.value).endswith(f"not to this deployment ({lab.target.owner}); run: ntier up")
+    for node in nodes:
+        (called,) = (machines_by_ssh / node.address / "called").read_text().splitlines()
+        assert "cat /etc/ntier/owner /opt/ntier/owner" in called
+        (machines_by_ssh / node.address / file).write_text(lab.target.owner)
+    lab.target.stay()
 
 
 def test_machines_are_measured_from_one_that_has_neither_incus_nor_git(tmp_path, monkeypatch):

@@ -45,12 +45,22 @@ for wanted in json.load(sys.stdin):
 """
 
 
-def claim(owner: str, file: str = OWNER_FILE) -> str:
-    """Command that writes the owner's name, unless another name is there by then: two who looked at the machine at the
-    same time both found it free. It prints the name that is there. Of two links only one is made."""
-    own = f"{file}.$$"
-    take = f"{{ test -s {file} || rm -f {file}; }}; ln {own} {file} 2>/dev/null; rm -f {own}; cat {file}"
-    return f"mkdir -p {Path(file).parent} && echo {shlex.quote(owner)} >{own} && {{ {take}; }}"
+def claim(owner: str, file: str, other: str) -> str:
+    """Command that writes the owner's name to `file`, unless another name is there by then, or in `other`, where it is
+    for the other kind of deployment: two who looked at the machine at the same time both found it free. It prints the
+    name that is there. A file that is empty, as a crash or a full disk leaves it, is nobody's. The lock leaves nothing
+    behind."""
+    folder, new, whose = Path(file).parent, f"{file}.new", f"cat {file} {other} 2>/dev/null | head -n 1"
+    free = f'owner={shlex.quote(owner)}; there=$({whose}); [ "${{there:-$owner}}" = "$owner" ]'
+    write = f'echo "$owner" | tee {new} >/dev/null && mv {new} {file} || {{ rm -f {new}; rmdir {folder}; exit 1; }}'
+    end = f"{whose}; rmdir {folder} 2>/dev/null; true"
+    return f"mkdir -p {folder} && exec 9</etc && flock 9 && {{ if {free}; then {write}; fi; {end}; }}"
+
+
+def unclaim(owner: str, file: str) -> str:
+    """Command that takes the claim back, where nothing else was done since."""
+    mine = f'[ "$(cat {file} 2>/dev/null)" = {shlex.quote(owner)} ]'
+    return f"if {mine}; then rm -f {file}; rmdir {Path(file).parent} 2>/dev/null; fi; true"
 
 
 def leave(owner: str) -> str:

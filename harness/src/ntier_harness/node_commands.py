@@ -70,12 +70,12 @@ def deploy_only(lab: Lab, spec: Spec, *, check: bool) -> None:
     """Deploys onto the nodes that are up."""
     with sweep.locked(lab):
         ready_to_deploy(lab, spec)
+        if check and not spec.system.definition.deploys:
+            raise RequestError(f"check: nothing is deployed of system {spec.system.name} (deploy: none)")
+        lab.target.stay()
         if check:
-            if not spec.system.definition.deploys:
-                raise RequestError(f"check: nothing is deployed of system {spec.system.name} (deploy: none)")
             playbook(lab, spec, "deploy", check=True)
             return
-        lab.target.stay()
         ran = deploy(lab, spec, settings.values(spec))
         lab.nodes.disconnect()
         lab.screen.close()

@@ -113,7 +113,8 @@ class Target(Protocol):
     def over(self) -> bool: ...
 
     def stay(self) -> None:
-        """Nodes that would end by themselves while nobody is there do not, as long as this process lives."""
+        """Nodes that would end by themselves while nobody is there do not, as long as this process lives. Raises
+        RequestError if they are another deployment's by now."""
 
     def remarks(self) -> list[str]: ...
 

@@ -36,7 +36,9 @@ PACKAGES = {"ssh": "openssh-client", "java": "default-jdk-headless", "mvn": "mav
 FORGET_ANSIBLE = """for home in /root $(getent passwd "$SUDO_USER" | cut -d: -f6); do
   rmdir $home/.ansible/tmp $home/.ansible
 done 2>/dev/null; true"""
-WHOSE = f"cat {OWNER_FILE} {existing.OWNER_FILE} 2>/dev/null | head -n 1"
+OWNER_FILES = (OWNER_FILE, existing.OWNER_FILE)
+"""Of a machine on which a system is deployed, and of one where it runs already."""
+WHOSE = f"cat {' '.join(OWNER_FILES)} 2>/dev/null | head -n 1"
 
 
 class Hosts(Free):
@@ -157,18 +159,37 @@ class Hosts(Free):
         durable.write(self.paths.access, json.dumps(access, indent=1))
         nodes = self._terraform.apply(self.variables(spec, hosts, surveys), log)
         durable.write(self._surveys_file, json.dumps({n: s.cores for n, s in surveys.items()}))
-        self._claim(nodes, OWNER_FILE if deploys else existing.OWNER_FILE)
+        free = {name for name, survey in surveys.items() if not survey.owner}
+        self._claim(nodes, free, *(OWNER_FILES if deploys else reversed(OWNER_FILES)))
         return nodes
 
-    def _claim(self, nodes: list[Node], file: str) -> None:
-        """Raises RequestError naming the machines that became another deployment's since they were looked at."""
-        connected, command = Nodes(self.runner, self.paths, nodes), existing.claim(self.owner, file)
+    def _claim(self, nodes: list[Node], free: set[str], file: str, other: str) -> None:
+        """Raises RequestError naming the machines that became another deployment's since they were looked at. Those
+        that were `free` then are given up: two who want the same machines would wait for each other's."""
+        connected, command = Nodes(self.runner, self.paths, nodes), existing.claim(self.owner, file, other)
         owners = self.runner.parallel(lambda n: connected.call(n, command).out.strip(), nodes)
-        if taken := [f"{n.name} ({n.address})" for n, owner in zip(nodes, owners, strict=True) if owner != self.owner]:
+        taken = [n for n, owner in zip(nodes, owners, strict=True) if owner != self.owner]
+        if taken:
+            got = [n for n in nodes if n.name in free and n not in taken]
+            self.runner.parallel(lambda n: connected.call(n, existing.unclaim(self.owner, file)), got)
+            names = ", ".join(f"{n.name} ({n.address})" for n in taken)
             raise RequestError(
-                f"hosts: {', '.join(taken)}: another deployment has just taken it; wait for its ntier down, or give "
-                "other machines"
+                f"hosts: {names}: another deployment has just taken it; wait for its ntier down, or give other machines"
             )
+
+    def stay(self) -> None:
+        """Raises RequestError naming the machines that are not this deployment's any more: their owner gave them away,
+        or installed them anew, and what is there is not ours to change."""
+        nodes = self._nodes()
+        connected = Nodes(self.runner, self.paths, nodes)
+        owners = self.runner.parallel(lambda n: connected.call(n, WHOSE).out.strip(), nodes)
+        lost = [
+            f"{n.name} ({n.address}) belongs to {owner or 'nobody'}"
+            for n, owner in zip(nodes, owners, strict=True)
+            if owner != self.owner
+        ]
+        if lost:
+            raise RequestError(f"hosts: {', '.join(lost)}, not to this deployment ({self.owner}); run: ntier up")
 
     def variables(self, spec: Spec, hosts: dict[str, Host], surveys: dict[str, Survey]) -> dict[str, Any]:
         """Input of the Terraform root."""

@@ -60,8 +60,9 @@ class Strangers:
         return _unfit(said) or _foreign(said, owner, self)
 
 
-MEASURES = {"/usr/bin/python3": "python3", "sadc": "sysstat", "sadf": "sysstat", "zstd": "zstd", "tar": "tar"}
-"""What `ntier-node` runs -> its package."""
+MEASURES = {"/usr/bin/python3": "python3", "sadc": "sysstat", "sadf": "sysstat", "zstd": "zstd", "tar": "tar",
+            "flock": "util-linux"}  # fmt: skip
+"""What claiming a machine and `ntier-node` run -> its package."""
 PYTHON_LEAST = (3, 9)
 PATHS = "PATH=/usr/libexec/sysstat:/usr/lib/sysstat:$PATH"
 

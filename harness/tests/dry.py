@@ -125,7 +125,7 @@ class DryRunner(Runner):
         return self.world.now
 
     def monotonic(self) -> float:
-        return self.world.now
+        return self.world.now - self.world.state.get("set_s", 0.0)
 
     def sleep(self, seconds: float) -> None:
         self.stop.check()

@@ -60,6 +60,9 @@ class World:
             node["jmeter"]["killed_s"] = self.now
         elif kind == "collector_kill":
             node["dead"] = {fault["collector"]: self.now}
+        elif kind in ("clock_set_back", "machine_asleep"):  # nodes have their machine's clock
+            self.state["now"] += fault["seconds"]
+            self.state["set_s"] = self.state.get("set_s", 0.0) + fault["seconds"]
         elif kind == "quota_lost":
             node["allowance"] = ""
         elif kind == "service_restart":

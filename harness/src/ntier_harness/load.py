@@ -27,6 +27,7 @@ READY_POLL_S = 0.1  # also of tail, which would look once a second whether the f
 MAX_BOOT_S = 60.0  # JMeter's JVM needs 3-4 s; on a busy machine several times that
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
 JVM_CRASH = "A fatal error has been detected by the Java Runtime Environment"
+CLOCK_STEP_S = 1.0  # a clock that is kept right by its speed gains or loses 0.4 s in the longest run (500 ppm of 720 s)
 CLOCKS_APART_S = 0.05  # as check C4 (docs/validity.md): clients start by their own clocks
 
 
@@ -95,6 +96,8 @@ class Generator:
     watched_s: float = 0.0
     call_s: dict[str, float] = field(default_factory=dict)
     """What a call of each client took, s."""
+    apart_s: float = 0.0
+    """The time at `watch`, less that of a clock that nobody sets and that stands still while the machine sleeps."""
     start_s: float | None = None
     finished_s: float | None = None
     """Of fixed work: when the last client was done, by its heartbeat."""
@@ -133,6 +136,7 @@ class Generator:
     def watch(self) -> None:
         """Follows each client's heartbeat through one connection that stays open."""
         self.watched_s = self.nodes.runner.now()
+        self.apart_s = self.watched_s - self.nodes.runner.monotonic()
         for client in self.nodes.clients:
             output = self._output(client.name)
             output.unlink(missing_ok=True)
@@ -178,8 +182,9 @@ class Generator:
 
     def poll(self) -> Progress:
         """Reads new heartbeats. Raises WorkError if a client has been silent for HEARTBEAT_S, has ended before its
-        time, or breaks the contract."""
+        time, or breaks the contract, and if this machine's clock was set."""
         now = self.nodes.runner.now()
+        self._check_clock(now)
         for name, tail in self.tails.items():
             try:
                 if self.heartbeats[name].take(tail.lines(), now):
@@ -200,6 +205,13 @@ class Generator:
         if progress.t_s > first.t_s:
             progress.throughput_per_s = (progress.completed - first.completed) / (progress.t_s - first.t_s)
         return progress
+
+    def _check_clock(self, now: float) -> None:
+        """The phases end by this clock: set back by an hour, it would make the last one an hour longer."""
+        step = now - self.nodes.runner.monotonic() - self.apart_s
+        if self.tails and abs(step) > CLOCK_STEP_S:
+            what = "slept, or its clock was set ahead," if step > 0 else "had its clock set back"
+            raise WorkError(f"clock: this machine {what} by {abs(step):.0f} s while users ran")
 
     def _ended(self, name: str) -> None:
         """The connection ends with the program. A program that ends well may do so a moment before its time; one with a

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
+from ntier_harness import standby
 from ntier_harness.errors import Interrupted, WorkError
 from ntier_harness.runner import Runner
 from ntier_harness.standby import ANALYSIS, END_WAIT_S, end
@@ -42,6 +44,27 @@ def test_one_program_answers_what_each_would_have_said_alone(runner):
         runner.ask([ANALYSIS, "validate", "nowhere"])
     assert runner.ask(VERSION).out == alone.out, "an error ends the command and not the program"
     assert pid(runner) == first
+
+
+@pytest.fixture
+def another_program(tmp_path, monkeypatch) -> Path:
+    """The analysis, of which what stays up fails at every question."""
+    file = tmp_path / "ntier-analysis"
+    answer = '{"code": 1, "out": "", "err": "ImportError: cannot import name x"}'
+    stays_up = f"[ $1 != standby ] || while read -r line; do echo '{answer}'; done"
+    file.write_text(f'#!/bin/sh\n{stays_up}\n[ $1 = standby ] || exec {ANALYSIS} "$@"\n')
+    file.chmod(0o755)
+    monkeypatch.setattr(standby, "ANALYSIS", str(file))
+    return file
+
+
+def test_what_fails_in_the_program_that_stays_up_is_asked_of_a_new_one(runner, another_program):
+    """As after an update of the analysis while a campaign runs: each trial would fail by it."""
+    argv = [str(another_program), "--version"]
+    assert runner.ask(argv).out.startswith("ntier-analysis ")
+    assert runner.analysis._process is None
+    with pytest.raises(WorkError, match="nowhere"):
+        runner.ask([str(another_program), "validate", "nowhere"])
 
 
 def test_a_killed_program_is_started_again(runner):

@@ -256,10 +256,14 @@ class Runner:
 
     def ask(self, argv: list[str], timeout: float = 60) -> Done:
         """Runs a command of the analysis to its end, as `run` does, in the program that stays up for that; in one of
-        its own if that one is gone (killed for want of memory)."""
+        its own if that one is gone (killed for want of memory), or fails by itself (code 1; a wrong file is 2): for
+        want of memory, or because it was installed anew since it began, and half of it is of another version."""
         try:
             done = Done(argv, *self.analysis.ask(argv, timeout))
         except Gone:
+            return self.run(argv, timeout=timeout)
+        if done.code == 1:
+            self.analysis.end()
             return self.run(argv, timeout=timeout)
         if done.code:
             raise WorkError(f"{' '.join(argv[:4])}: {done.problem}")

@@ -60,6 +60,12 @@ class Standby:
                     raise Gone from None
                 raise
 
+    def end(self) -> None:
+        """Ends the program; the next question starts another one."""
+        with self._lock:
+            self._process = None
+            self._end()
+
     def _up(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._end()  # else the pipes of each that ended by itself would stay open

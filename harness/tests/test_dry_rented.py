@@ -18,7 +18,7 @@ from ntier_harness.lab import Lab
 from ntier_harness.paths import Paths
 from ntier_harness.plan_view import plan_data, plan_text
 from ntier_harness.spec import Spec
-from ntier_harness.targets.paying import Paying
+from ntier_harness.targets.paying import DOWN_S, LOOK_S, Paying
 
 from .conftest import QuietScreen
 from .dry import DryRunner, DryTarget
@@ -201,7 +201,16 @@ def test_the_moment_is_before_the_hour_that_the_budget_does_not_pay(rented, spec
     assert lab.target._timer is None  # nothing is rented yet
     with sweep.locked(lab):
         lab.target.up(spec(), lab.paths.logs / "terraform.log")
-    assert lab.target._timer.interval == pytest.approx(3600 - 300, abs=10)
+    assert lab.target._timer.interval == LOOK_S
+    since = lab.target.ledger.open()[0].from_s
+    lab.runner.world.state["now"] = since + 3600 - DOWN_S - 5  # as after a sleep, in which timers stand still
+    lab.target._look()
+    assert lab.target._timer.interval == pytest.approx(5, abs=0.1)
+    assert not lab.target.over()
+    lab.runner.world.state["now"] += 6
+    lab.target._look()
+    assert lab.target.over()
+    assert lab.runner.stop.requested
     lab.target.give_back()
 
 

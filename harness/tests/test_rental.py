@@ -20,7 +20,7 @@ from ntier_harness.paths import Paths
 from ntier_harness.plan_view import price_lines
 from ntier_harness.runner import Runner
 from ntier_harness.targets import asking, calibration, clearing, kind, make_target, openstack_account, rented
-from ntier_harness.targets.account import OWNER, Hardware
+from ntier_harness.targets.account import NODE, OWNER, Hardware, Thing
 from ntier_harness.targets.calibration import unequal
 from ntier_harness.targets.hcloud_account import HcloudAccount
 from ntier_harness.targets.hosts import Hosts
@@ -123,6 +123,10 @@ def test_a_sweep_answers_for_its_own_machines_and_for_those_that_it_found(tmp_pa
     ledger.rent({"db1": SMALL}, "", 20)  # by `ntier up`
     assert ledger.spent(30, "mine") == 0.5
     assert ledger.spent(30) == 1.0
+    ledger.find("mine")
+    ledger.find("mine")
+    ledger.give_back(40)  # it did not answer, say
+    assert [ledger.spent(50, work) for work in ("mine", "other", "later")] == [0.5, 0.5, 0]
 
 
 @settings(max_examples=30, deadline=None)
@@ -173,6 +177,17 @@ def test_a_trial_that_would_exceed_the_budget_is_not_begun(tmp_path: Path) -> No
         BudgetReached, match=r"would bring the cost to 1.50 EUR, allowed are 1.00 EUR \(1.00 EUR so far"
     ):
         payer.afford(200)
+
+
+def test_machines_that_go_during_a_sweep_stay_in_its_cost(tmp_path: Path) -> None:
+    """Of two machines of `ntier up` one falls silent, and another one takes its place."""
+    payer = Payer(tmp_path, "1.4EUR")
+    payer.ledger.rent({"db1": SMALL, "web1": SMALL}, "", 0)
+    payer.begin("mine")
+    payer.ledger.give_back(10, {"db1"})
+    payer.ledger.rent({"db1": SMALL}, "mine", 20)
+    with pytest.raises(BudgetReached, match=r"would bring the cost to 1.50 EUR, allowed are 1.40 EUR"):
+        payer.afford(60)
 
 
 def test_a_budget_that_lasts_for_no_trial_is_refused_before_anything_is_rented(tmp_path: Path, spec) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from ntier_analysis.wording import counted
 
 from ntier_harness import plan
-from ntier_harness.errors import BudgetReached, RequestError
+from ntier_harness.errors import BudgetReached, RequestError, WorkError
 from ntier_harness.paths import Paths
 from ntier_harness.plan import INSTALL_S
 from ntier_harness.runner import Runner
@@ -18,6 +18,8 @@ from ntier_harness.spec import Spec
 from ntier_harness.targets.inventory import wanted_nodes
 from ntier_harness.targets.rental import HOUR_S, Ledger, Offer, hours, money, parse_budget, priced, read_offer
 
+LOOK_S = 60.0
+"""A timer stands still while this machine sleeps, and paid hours do not: the clock is looked at this often."""
 DOWN_S = 300.0
 """Kept free at the end of a budget, for giving back: fourteen machines take some 10 s where the API answers at once."""
 
@@ -140,6 +142,7 @@ class Paying:
         """With a budget, the run is asked to stop at the last moment, whatever it is doing then."""
         self.work = work
         self._over = False
+        self.ledger.find(work)
         self.watch_budget()
 
     def watch_budget(self) -> None:
@@ -150,9 +153,22 @@ class Paying:
         if self.budget is None or not self.work or not self.ledger.open():
             return
         left = last_moment(self.ledger, self.budget, self.work, self.runner.now()) - DOWN_S - self.runner.now()
-        self._timer = threading.Timer(max(0.0, left), self._end)
+        if left <= 0:
+            self._end()
+        else:
+            self._look_in(min(left, LOOK_S))
+
+    def _look_in(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._look)
         self._timer.daemon = True
         self._timer.start()
+
+    def _look(self) -> None:
+        """In the timer's thread, where an error would end the watch without a word."""
+        try:
+            self.watch_budget()
+        except (OSError, WorkError, RequestError):
+            self._look_in(LOOK_S)
 
     def _end(self) -> None:
         self._over = True

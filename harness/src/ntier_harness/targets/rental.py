@@ -87,7 +87,8 @@ def hours(seconds: float) -> int:
 
 class Rented(BaseModel):
     """A machine from the moment before it was asked for until it was seen to be gone. `work`: the sweep or campaign
-    that it was rented for; empty: by `ntier up`."""
+    that it was rented for; empty: by `ntier up`. `found_by`: others that began while it was there, and answer for it,
+    too."""
 
     node: str
     type: str
@@ -95,6 +96,10 @@ class Rented(BaseModel):
     from_s: float
     until_s: float | None = None
     work: str = ""
+    found_by: list[str] = Field(default_factory=list)
+
+    def is_of(self, work: str) -> bool:
+        return work == self.work or work in self.found_by
 
     def cost(self, at_s: float) -> float:
         return self.price_per_hour * hours(min(at_s, self.until_s or at_s) - self.from_s)
@@ -152,9 +157,18 @@ class Ledger:
         if gone:
             self._write(known)
 
+    def find(self, work: str) -> None:
+        """Notes that this work begins with the machines that are open: it answers for them also once they are gone."""
+        known = self.machines()
+        found = [m for m in known if m.until_s is None and not m.is_of(work)]
+        for machine in found:
+            machine.found_by.append(work)
+        if found:
+            self._write(known)
+
     def spent(self, at_s: float, work: str | None = None) -> float:
-        """Cost until then. `work`: only rentals for it, and open rentals of any work; None: all."""
-        return sum(m.cost(at_s) for m in self.machines() if work is None or m.work == work or m.until_s is None)
+        """Cost until then. `work`: only rentals for it or found by it, and open rentals of any work; None: all."""
+        return sum(m.cost(at_s) for m in self.machines() if work is None or m.until_s is None or m.is_of(work))
 
     def _write(self, machines: list[Rented]) -> None:
         record = _Record(currency=self.currency, machines=machines)

@@ -188,6 +188,7 @@ def test_machines_that_go_during_a_sweep_stay_in_its_cost(tmp_path: Path) -> Non
     payer.ledger.rent({"db1": SMALL}, "mine", 20)
     with pytest.raises(BudgetReached, match=r"would bring the cost to 1.50 EUR, allowed are 1.40 EUR"):
         payer.afford(60)
+    payer.give_back()  # ends the watch
 
 
 def test_a_budget_that_lasts_for_no_trial_is_refused_before_anything_is_rented(tmp_path: Path, spec) -> None:
@@ -235,6 +236,39 @@ def test_the_prices_of_the_location_that_is_tried_count(tmp_path, spec, monkeypa
     ccx13 = next(said for said in target._remarks if said.startswith("ccx13"))
     assert ccx13.startswith("ccx13 costs 0.1658 EUR per hour today, machines.json of ")
     assert "says 0.0829" in ccx13
+
+
+@pytest.mark.parametrize("up", [True, False], ids=["machines are up", "an attempt broke off"])
+def test_where_no_machine_is_free_what_is_up_stays_and_what_is_not_comes_elsewhere(tmp_path, spec, monkeypatch, up):
+    target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud"), None, None)
+    target.paths.place.mkdir()
+    asked, tried, downs = spec(target="hcloud", topo="1/1/1/2M"), [], []
+    there = {n: t for n, t in target.node_types(asked).items() if n != "db2"}
+    things = [Thing("machine", name, name, labels={NODE: name}) for name in there]
+    if up:
+        target.ledger.rent({n: target.offer.of(t) for n, t in there.items()}, "", 0)
+        target.paths.nodes.write_text("[]")
+    target._location_file.write_text(json.dumps("nbg1"))
+
+    def apply(*_) -> None:
+        tried.append(target.location())
+        raise Failed("no machines", "error (resource_unavailable)")
+
+    account = SimpleNamespace(prices=lambda _: {}, find=lambda _: things)
+    monkeypatch.setattr(type(target), "account", account)
+    monkeypatch.setattr(target._terraform, "ids", lambda: set(there))
+    for name, instead in (("_apply", apply), ("note_account", lambda: None), ("down", downs.append)):
+        monkeypatch.setattr(target, name, instead)
+    with pytest.raises(WorkError) as error:
+        target._rent(asked, tmp_path / "log")
+    if up:
+        assert str(error.value).startswith("hcloud: nbg1 has no free machine for db2; those that are there stay. Try")
+        assert "ntier down --target hcloud: then each of fsn1, nbg1, hel1 is tried" in str(error.value)
+        assert (tried, downs) == (["nbg1"], [])
+        assert {m.node for m in target.ledger.open()} == set(there)  # db2 costs nothing
+    else:
+        assert str(error.value).startswith("hcloud: no machines are free in nbg1, fsn1, hel1")
+        assert tried == ["nbg1", "fsn1", "hel1"]
 
 
 def test_what_comes_beside_machines_that_are_up_has_the_prices_of_today(tmp_path, spec, monkeypatch) -> None:

@@ -204,6 +204,38 @@ def test_where_no_machines_are_free_the_next_location_has_them(rental: Rental) -
     assert rental.fake.count() == {}
 
 
+def test_where_one_more_machine_is_not_free_those_that_are_up_stay(rental: Rental) -> None:
+    first, second = rental.fake.locations
+    rental.up()
+    machines = rental.world.read("machines.json")
+    rental.fake.faults = [Fault("capacity", location=first, times=99)]
+    with pytest.raises(WorkError) as error:
+        rental.up(topo="1/1/1/2P")
+    assert str(error.value).startswith(
+        f"{rental.fake.target}: {first} has no free machine for db2; those that are there stay. Try later, or other "
+        f"types; or, if all may be anew, ntier down --target {rental.fake.target}: then each of {first}, {second}"
+    )
+    assert rental.node_names() == NODES
+    assert sorted(m["node"] for m in rental.ledger() if not m["until_s"]) == NODES  # db2 costs nothing
+    rental.up()
+    assert rental.world.read("machines.json") == machines
+    rental.down()
+    assert rental.fake.count() == {}
+    rental.up(topo="1/1/1/2P")
+    assert rental.lab().target.location() == second
+    rental.down()
+
+
+def test_an_attempt_that_broke_off_does_not_keep_from_other_locations(rental: Rental) -> None:
+    """Nothing of it is up, so all locations are tried."""
+    first, second = rental.fake.locations
+    rental.lab().target._location_file.parent.mkdir(parents=True, exist_ok=True)
+    rental.lab().target._location_file.write_text(json.dumps(first))
+    rental.fake.faults = [Fault("capacity", location=first, times=99)]
+    assert rental.up().target.location() == second
+    rental.down()
+
+
 def test_a_silent_machine_is_replaced_once(rental: Rental) -> None:
     rental.world.silence("203.0.113.1")
     lab = rental.lab()

@@ -240,8 +240,8 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
         return nodes, hosts
 
     def _rent(self, spec: Spec, log: Path) -> list[Node]:
-        """In the first location that has the machines. Raises WorkError naming those that have not, RequestError if the
-        budget does not cover the prices of the next one."""
+        """In the first location that has the machines; where some are up, in theirs. Raises WorkError naming those that
+        have not, RequestError if the budget does not cover the prices of the next one."""
         locations = self._places()
         for place in locations:
             if place != locations[0]:
@@ -256,13 +256,32 @@ class Rented(Paying, Imaging, Reaching, Clearing, Hosts):
             except Failed as error:
                 if not self.no_capacity.search(error.said):
                     raise
+                if self.paths.nodes.exists():
+                    raise self._no_more(spec, place) from None
                 self.down(log)
         raise WorkError(f"{self.name}: no machines are free in {', '.join(locations)}; try later, or other types")
 
+    def _no_more(self, spec: Spec, place: str) -> WorkError:
+        """The error where some machines are up and others cannot come beside them: those may hold what took an hour, or
+        be wanted for something else."""
+        with contextlib.suppress(WorkError):  # what was asked for and did not come costs nothing
+            self.clear_strays()
+        there = {m.node for m in self.ledger.open()}
+        lacking = ", ".join(name for name in self.node_types(spec) if name not in there)
+        return WorkError(
+            f"{self.name}: {place} has no free machine for {lacking}; those that are there stay. Try later, or other "
+            f"types; or, if all may be anew, ntier down --target {self.name}: then each of "
+            f"{', '.join(self.offer.locations)} is tried"
+        )
+
     def _places(self) -> list[str]:
-        """Locations to try, in their order: the one where machines are, or all."""
+        """Locations to try, in their order: the one where machines are up, or all, first where an attempt broke off."""
         there = self.location()
-        return [there] if there in self.offer.locations else list(self.offer.locations)
+        if there not in self.offer.locations:
+            return list(self.offer.locations)
+        if self.paths.nodes.exists():
+            return [there]
+        return [there, *(place for place in self.offer.locations if place != there)]
 
     def _note_rental(self, spec: Spec) -> None:
         """Before a machine is asked for."""

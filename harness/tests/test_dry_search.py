@@ -56,6 +56,23 @@ def test_an_interrupted_search_goes_on_with_the_load_it_had_chosen(lab, spec):
     assert [d["users"] for d in record(machine, s)["decisions"]] == [1000, 7000, 13000, None]
 
 
+@pytest.mark.parametrize(
+    ("users", "says"),
+    [(1000, "asks for 1000 users, which were tried already; see that"), (0.5, "printed no decision"),
+     ([], "printed no decision")],
+)  # fmt: skip
+def test_a_decision_of_another_version_is_one_clear_error(lab, spec, users, says):
+    """As by an analysis that was installed anew while the search ran."""
+    s, machine = spec(users="1000,7000", search="capacity"), lab()
+    sweep.run(machine, spec(users="1000"))
+    machine = lab()
+    machine.runner._searched = lambda _argv: {"users": users, "reason": "plateau", "why": "it is new"}
+    with pytest.raises(WorkError, match=says):
+        sweep.run(machine, s)
+    assert loads(machine, s) == ["u01000.r01"]
+    assert sweep.run(lab(), s) == 0
+
+
 def test_a_load_that_cannot_be_measured_is_replaced_and_told(lab, spec):
     s, machine = spec(users="1000:13000:1000", search="capacity"), lab(invalid=["host_busy"] * 3)
     assert sweep.run(machine, s) == 1

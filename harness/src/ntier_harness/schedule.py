@@ -200,6 +200,7 @@ class Search:
 
     def _decide(self) -> Trial | None:
         step = self._ask()
+        self._check_new(step["users"])
         before = self.record()
         again = before["decisions"][-1:] == [step]
         made = before | self._goal() | {"decisions": before["decisions"] + [step] * (not again)}
@@ -214,6 +215,14 @@ class Search:
         self.lab.screen.event("search", **step)
         self.lab.screen.say(f"search: {self._stop() if users is None else f'{users} users'}: {step['why']}")
         return None if users is None else Trial(users, 1, trial_seed(self.spec.seed, users, 1))
+
+    def _check_new(self, users: int | None) -> None:
+        """Raises WorkError for a load that needs no trial: the search would ask for it without end."""
+        if users is not None and unfinished([Trial(users, 1, 0)], self.folder, self.attempts) is None:
+            raise WorkError(
+                f"search: {ANALYSIS} asks for {users} users, which were tried already; see that it is of the same "
+                f"version as this program, and that all in {self.folder} can be read"
+            )
 
     def _save(self, made: dict[str, Any]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -245,9 +254,8 @@ class Search:
              "--most", str(self.spec.most_loads + more), "--most-if-few", str(self.spec.most_loads_if_few + more),
              *(part for key in open_ for part in ("--without", key)), self.spec.sweep], timeout=900)  # fmt: skip
         try:
-            step = json.loads(done.out)
-            return {"users": step["users"], "reason": step["reason"], "why": step["why"]}
-        except (ValueError, KeyError, TypeError):
+            return _Decision.model_validate_json(done.out).model_dump()
+        except ValueError:
             raise WorkError(f"search: {ANALYSIS} printed no decision: {done.out[:200]!r}") from None
 
     def _next_attempt(self, users: int, rep: int, tries: dict[str, list[ledger.Attempt]]) -> int | None:

@@ -238,6 +238,19 @@ def test_the_prices_of_the_location_that_is_tried_count(tmp_path, spec, monkeypa
     assert "says 0.0829" in ccx13
 
 
+def test_a_key_of_which_a_full_disk_left_half_is_made_anew(tmp_path, spec) -> None:
+    target, asked = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud")), spec(target="hcloud")
+    target.make_keys(asked)
+    public = target.key.with_suffix(".pub")
+    kept, host = public.read_text(), (target.host_keys / "db1").read_text()
+    target.make_keys(asked)
+    assert public.read_text() == kept
+    public.write_text("")
+    target.make_keys(asked)
+    assert public.read_text().startswith("ssh-ed25519 ")
+    assert (target.host_keys / "db1").read_text() == host
+
+
 @pytest.mark.parametrize("up", [True, False], ids=["machines are up", "an attempt broke off"])
 def test_where_no_machine_is_free_what_is_up_stays_and_what_is_not_comes_elsewhere(tmp_path, spec, monkeypatch, up):
     target = kind("hcloud")(Runner(), Paths(ROOT, tmp_path, tmp_path, "hcloud"), None, None)

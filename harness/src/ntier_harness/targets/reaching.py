@@ -75,11 +75,13 @@ class Reaching:
             return otherwise
 
     def make_keys(self, spec: Spec) -> None:
-        """Our key, and a host key for each node, so that no first connection is blind."""
+        """Our key, and a host key for each node, so that no first connection is blind. Anew if half of one is missing,
+        or empty, as a full disk leaves it."""
         self.host_keys.mkdir(parents=True, exist_ok=True, mode=0o700)
         for file in (self.key, *(self.host_keys / name for name, _, _ in wanted_nodes(spec))):
-            if not (file.exists() and file.with_name(f"{file.name}.pub").exists()):
-                for half in (file, file.with_name(f"{file.name}.pub")):
+            halves = (file, file.with_name(f"{file.name}.pub"))
+            if not all(half.exists() and half.stat().st_size for half in halves):
+                for half in halves:
                     half.unlink(missing_ok=True)
                 self.runner.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", file.name, "-f", str(file)])
 

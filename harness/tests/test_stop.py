@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+
+import pytest
 
 WHILE_IT_WAITS = """
 import signal, sys
@@ -56,6 +59,40 @@ def test_a_hang_up_stops_unless_nohup_is_before_the_command():
         usual = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)}
         done = subprocess.run([*before, *command], capture_output=True, text=True, timeout=60, **usual)
         assert (done.returncode, done.stdout.strip()) == (0, stops)
+
+
+UNHEARD = """
+import signal
+from ntier_harness.errors import Interrupted
+from ntier_harness.runner import Stop
+from ntier_harness.screen import make_screen
+screen, stop = make_screen(), Stop()
+stop.on_first = lambda: screen.say("stopping")
+stop.install()
+screen.say("[1/2] u01000.r01")
+screen.warn("no valid attempt")
+screen.close()
+signal.raise_signal(signal.SIGHUP)
+try:
+    stop.check()
+except Interrupted:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("stderr", ["a log on a full disk", "a program that has ended", "nothing"])
+def test_work_goes_on_and_stops_where_nobody_can_read_what_is_said(stderr):
+    """A closed terminal, say, with rented machines that are to be given back."""
+    command = [sys.executable, "-c", UNHEARD]
+    redirected = {"a log on a full disk": "2>/dev/full", "a program that has ended": "", "nothing": "2>&-"}[stderr]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(["sh", "-c", f'exec "$@" {redirected}', "sh", *command], stdout=subprocess.PIPE,
+                              stderr=write, text=True, timeout=60)  # fmt: skip
+    finally:
+        os.close(write)
+    assert done.stdout == "interrupted\n"
 
 
 def test_at_any_line_of_a_wait():

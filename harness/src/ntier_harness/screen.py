@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -41,6 +42,14 @@ def outcome(manifest: Manifest) -> str:
     return "valid" if manifest.valid else "invalid" if manifest.validity else "failed"
 
 
+def tell(text: str) -> None:
+    """On stderr. Where nobody can read it any more (a terminal that was closed, a log on a full disk), what is measured
+    goes on."""
+    with contextlib.suppress(OSError):
+        if sys.stderr:  # else it was closed from the beginning, and print would take stdout
+            print(text, file=sys.stderr, flush=True)
+
+
 class Screen:
     """Plain lines; `LiveScreen` adds one line that changes in place. `events` is where `--json` lines go, or None."""
 
@@ -53,7 +62,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         if not self.as_json:
-            print(text, file=sys.stderr, flush=True)
+            tell(text)
 
     def event(self, kind: str, **values: Any) -> None:
         """With `--json`: one JSON line per event on stdout."""
@@ -61,7 +70,7 @@ class Screen:
             print(json.dumps({"event": kind, "t_s": round(time.time(), 3), **values}), flush=True)
 
     def warn(self, text: str) -> None:
-        print(f"warning: {text}", file=sys.stderr, flush=True)
+        tell(f"warning: {text}")
 
     def trial(self, trial: Trial, attempt: int, number: int, of: int, left_s: float, *, at_most: bool = False) -> None:
         self.label = f"[{number}/{of}] {trial.attempt_key(attempt)}"
@@ -128,7 +137,8 @@ class LiveScreen(Screen):
         self._live: Live | None = None
 
     def say(self, text: str) -> None:
-        self.console.print(text, markup=False)
+        with contextlib.suppress(OSError):
+            self.console.print(text, markup=False)
 
     def step(self, step: str) -> None:
         self._show(f"{self.label}  {step}")
@@ -140,18 +150,20 @@ class LiveScreen(Screen):
         from rich.live import Live
         from rich.text import Text
 
-        if self._live is None:
-            self._live = Live(console=self.console, refresh_per_second=4, transient=True)
-            self._live.start()
-        self._live.update(Text(text))
+        with contextlib.suppress(OSError):
+            if self._live is None:
+                self._live = Live(console=self.console, refresh_per_second=4, transient=True)
+                self._live.start()
+            self._live.update(Text(text))
 
     def close(self) -> None:
-        if self._live:
-            self._live.stop()
-            self._live = None
+        live, self._live = self._live, None
+        if live:
+            with contextlib.suppress(OSError):
+                live.stop()
 
 
 def make_screen(*, as_json: bool = False) -> Screen:
     """A live screen on a terminal that can show one, plain lines otherwise."""
-    live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not as_json
+    live = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not as_json
     return LiveScreen() if live else Screen(as_json=as_json)

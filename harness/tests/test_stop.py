@@ -61,6 +61,33 @@ def test_a_hang_up_stops_unless_nohup_is_before_the_command():
         assert (done.returncode, done.stdout.strip()) == (0, stops)
 
 
+SIGNALS = """
+import signal, sys
+from ntier_harness.errors import Interrupted
+from ntier_harness.runner import Stop
+stop = Stop()
+stop.install()
+for name in sys.argv[1:]:
+    stop.request() if name == "budget" else signal.raise_signal(signal.Signals[name])
+with stop.deferred():
+    stop.check()
+print("what must not be cut is done", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("signals", "ends_at_once"),
+    [("SIGHUP SIGHUP", False), ("budget SIGINT", False), ("SIGINT SIGINT", True), ("SIGHUP SIGTERM", True),
+     ("budget SIGINT SIGINT", True)],
+)  # fmt: skip
+def test_a_second_signal_ends_at_once_but_not_a_closed_terminals_two(signals, ends_at_once):
+    """While machines are given back, say: because a budget is used up, or the terminal was closed."""
+    usual = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)}
+    command = [sys.executable, "-c", SIGNALS, *signals.split()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, **usual)
+    assert (done.returncode, "is done" in done.stdout) == ((130, False) if ends_at_once else (0, True))
+
+
 UNHEARD = """
 import signal
 from ntier_harness.errors import Interrupted

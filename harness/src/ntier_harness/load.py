@@ -27,7 +27,7 @@ READY_POLL_S = 0.1  # also of tail, which would look once a second whether the f
 MAX_BOOT_S = 60.0  # JMeter's JVM needs 3-4 s; on a busy machine several times that
 RATE_OVER_S = 5.0  # what progress shows as throughput: the mean of so many seconds
 JVM_CRASH = "A fatal error has been detected by the Java Runtime Environment"
-CLOCK_STEP_S = 1.0  # a clock that is kept right by its speed gains or loses 0.4 s in the longest run (500 ppm of 720 s)
+CLOCK_STEP_S = 1.0  # smaller ones move no phase by more than a heartbeat; NTP's slow corrections change both clocks
 CLOCKS_APART_S = 0.05  # as check C4 (docs/validity.md): clients start by their own clocks
 
 

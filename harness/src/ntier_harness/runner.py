@@ -86,13 +86,14 @@ class Done:
 
 class Stop:
     """A request to stop (SIGINT, SIGTERM, SIGHUP). The first is seen at the next wait, except in `deferred` parts; the
-    second ends the process at once, with what is on disk (which is always in order).
+    second ends the process at once, with what is on disk (which is always in order). Not so a second SIGHUP: a terminal
+    that is closed sends two, one by its shell and one by the kernel. Nor the first signal after `request`.
 
     `deferred` holds for what its caller does, and for the threads it starts (`Runner.parallel`); work beside it goes
     its own way."""
 
     def __init__(self) -> None:
-        self._untold = self._requested = False
+        self._untold = self._requested = self._signalled = False
         self._deferred = contextvars.ContextVar("deferred", default=False)
         self.on_first: Callable[[], None] = lambda: None
 
@@ -101,12 +102,13 @@ class Stop:
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # else nohup asked for this
                 signal.signal(number, self._handle)
 
-    def _handle(self, _number: int, _frame: Any) -> None:
+    def _handle(self, number: int, _frame: Any) -> None:
         """Takes no lock and prints nothing: what it interrupts may hold the lock (that of `threading.Event`, or of the
         stream), and would wait for itself."""
-        if self._requested:
+        if not self._signalled:
+            self._signalled = self._untold = self._requested = True
+        elif number != signal.SIGHUP:
             os._exit(130)
-        self._untold = self._requested = True
 
     def request(self) -> None:
         self._requested = True

@@ -139,6 +139,22 @@ def test_a_reset_says_what_still_waits_and_ends_when_it_has_gone(place):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_the_collector_understands_what_pgbouncer_shows(place, tmp_path):
+    client = place.client()
+    time.sleep(0.5)  # by now a connection to the database is begun, which answers nothing
+    argv = [sys.executable, str(place.folder / "collectors.d/middleware_status"), str(tmp_path)]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as collector:
+        time.sleep(1.7)
+        collector.terminate()
+        _, said = collector.communicate(timeout=30)
+    client.kill()
+    client.wait()
+    assert said == ""
+    lines = (tmp_path / "middleware_status.csv").read_text().splitlines()
+    assert len(lines) >= 2
+    assert {line.partition(",")[2] for line in lines[1:]} == {"db1,0,,2,,"}
+
+
 def test_a_reset_without_pgbouncer_fails(place):
     (place.folder / "pgbouncer/pgbouncer.ini").write_text(
         (place.folder / "pgbouncer/pgbouncer.ini").read_text().replace(f"= {place.port}", "= 1")

@@ -63,6 +63,23 @@ def test_interrupt_ends_within_15_s_and_the_same_command_goes_on(lab, spec):
     assert sweep.run(lab(), s) == 0
 
 
+def test_a_reader_that_has_gone_is_an_interruption_and_no_fault_of_the_trial(lab, spec, monkeypatch):
+    """As of `ntier sweep --json | head`."""
+    s, machine = spec(users="1000"), lab()
+
+    def gone(*_):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(machine.screen, "tick", gone)
+    with pytest.raises(BrokenPipeError):
+        sweep.run(machine, s)
+    (made,) = trials(machine, s)["u01000.r01"]
+    assert made.outcome == "interrupted"
+    assert made.manifest.failure == "interrupted: [Errno 32] Broken pipe during ramp_up"
+    assert not machine.runner.world.state["spawned"]
+    assert sweep.run(lab(), s) == 0
+
+
 def test_interruptions_do_not_use_up_attempts(lab, spec):
     s = spec(users="1000")
     for _ in range(5):

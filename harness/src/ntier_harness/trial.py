@@ -168,7 +168,7 @@ class Attempt:
 
     def reason(self, error: Exception) -> str:
         """Why the attempt failed, for its record. Notes whether the sweep can go on."""
-        if isinstance(error, Interrupted) or durable.is_disk(error):
+        if isinstance(error, Interrupted | BrokenPipeError) or durable.is_disk(error):  # nobody reads --json any more
             self.ends_sweep = self.ends_sweep or error
             what = "stopped by the user" if isinstance(error, Interrupted) else str(error)
             return f"{ledger.INTERRUPTED}: {what} during {self.step}"

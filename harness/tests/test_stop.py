@@ -88,6 +88,21 @@ def test_a_second_signal_ends_at_once_but_not_a_closed_terminals_two(signals, en
     assert (done.returncode, "is done" in done.stdout) == ((130, False) if ends_at_once else (0, True))
 
 
+RENTING = """
+import signal
+from ntier_harness.commands.begin import make_lab
+make_lab(target="hcloud")
+signal.raise_signal(signal.SIGINT)
+signal.raise_signal(signal.SIGINT)
+"""
+
+
+def test_who_ends_it_at_once_is_told_of_rented_machines():
+    done = subprocess.run([sys.executable, "-c", RENTING], capture_output=True, text=True, timeout=60)
+    said = "machines that are rented by now stay, and may cost money, until: ntier down --target hcloud"
+    assert (done.returncode, done.stderr) == (130, f"warning: {said}\n")
+
+
 UNHEARD = """
 import signal
 from ntier_harness.errors import Interrupted

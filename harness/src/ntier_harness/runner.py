@@ -96,6 +96,8 @@ class Stop:
         self._untold = self._requested = self._signalled = False
         self._deferred = contextvars.ContextVar("deferred", default=False)
         self.on_first: Callable[[], None] = lambda: None
+        self.last_words = ""
+        """Said when the second signal ends the process."""
 
     def install(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -103,11 +105,13 @@ class Stop:
                 signal.signal(number, self._handle)
 
     def _handle(self, number: int, _frame: Any) -> None:
-        """Takes no lock and prints nothing: what it interrupts may hold the lock (that of `threading.Event`, or of the
-        stream), and would wait for itself."""
+        """Takes no lock and prints nothing by a stream: what it interrupts may hold the lock (that of
+        `threading.Event`, or of the stream), and would wait for itself."""
         if not self._signalled:
             self._signalled = self._untold = self._requested = True
         elif number != signal.SIGHUP:
+            with contextlib.suppress(OSError):
+                os.write(2, self.last_words.encode())
             os._exit(130)
 
     def request(self) -> None:

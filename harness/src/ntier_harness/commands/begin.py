@@ -63,6 +63,10 @@ def make_lab(
     place = make_target(target, runner, paths, hosts, machines, budget)
     screen = make_screen(as_json=as_json)
     runner.stop.on_first = lambda: screen.say("stopping: collecting what there is (a second Ctrl-C stops at once)")
+    if place.rents:
+        runner.stop.last_words = (
+            f"warning: machines that are rented by now stay, and may cost money, until: ntier down --target {target}\n"
+        )
     runner.stop.install()
     command = shlex.join(["ntier", *sys.argv[1:]])
     return Lab(runner, paths, place, screen, command)

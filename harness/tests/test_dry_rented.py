@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -204,11 +205,12 @@ def test_the_moment_is_before_the_hour_that_the_budget_does_not_pay(rented, spec
     assert lab.target._timer.interval == LOOK_S
     since = lab.target.ledger.open()[0].from_s
     lab.runner.world.state["now"] = since + 3600 - DOWN_S - 5  # as after a sleep, in which timers stand still
-    lab.target._look()
+    lab.target.watch_budget()
     assert lab.target._timer.interval == pytest.approx(5, abs=0.1)
     assert not lab.target.over()
     lab.runner.world.state["now"] += 6
-    lab.target._look()
+    lab.target._look_in(0.2)
+    time.sleep(0.5)
     assert lab.target.over()
     assert lab.runner.stop.requested
     lab.target.give_back()

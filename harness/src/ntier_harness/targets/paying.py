@@ -165,6 +165,8 @@ class Paying:
 
     def _look(self) -> None:
         """In the timer's thread, where an error would end the watch without a word."""
+        if self._timer is not threading.current_thread():  # ended meanwhile
+            return
         try:
             self.watch_budget()
         except (OSError, WorkError, RequestError):
@@ -233,6 +235,7 @@ class Paying:
         """They go with the work that they were rented for; those of `ntier up` stay until `ntier down`."""
         if self._timer:
             self._timer.cancel()
+            self._timer = None
         there = self.ledger.open()
         return bool(there) and (self._over or any(m.work for m in there))
 

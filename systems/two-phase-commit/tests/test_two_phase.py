@@ -23,7 +23,7 @@ import crash_matrix  # noqa: E402
 import psycopg  # noqa: E402
 from clusters import Cluster, alive, clusters, free_port  # noqa: E402
 from trials import SELECTS, Trial, on_each, program, refused  # noqa: E402
-from twophase.acid import Refused, TwoPhase  # noqa: E402
+from twophase.acid import Refused, TwoPhase, Untold  # noqa: E402
 from twophase.base import Applied, Delivery, commit  # noqa: E402
 from twophase.changes import Change, draw  # noqa: E402
 from twophase.decisions import DecisionLog, LogError, LogLost  # noqa: E402
@@ -333,6 +333,32 @@ def test_the_program_that_verifies_a_deployment(two):
     with psycopg.connect(two[1].conninfo) as connection:
         connection.execute("UPDATE items SET stock = stock + 1 WHERE id = 5")
     assert program("check", two).returncode == 1
+
+
+# ---- the outcome is told later ---------------------------------------------------------------------------------------
+
+
+def test_who_tells_an_outcome_ends_the_session_that_did_not_hear_it_and_no_other(two, tmp_path):
+    """Of 12 sessions at the node, the second and those whose numbers begin alike."""
+
+    async def main() -> list[bool]:
+        (node,) = places([two[0].conninfo], "c0.1")
+        sessions = [await node.connect() for _ in range(12)]
+        coordinator = TwoPhase([node], [], DecisionLog(tmp_path))
+        coordinator.untold.append(Untold("c0.1.7", node, commits=False, session=node.sessions[sessions[1]]))
+        task = asyncio.create_task(coordinator.tell_outcomes())
+        while coordinator.untold:
+            await asyncio.sleep(0.05)
+        task.cancel()
+        live = []
+        for session in sessions:
+            with contextlib.suppress(psycopg.OperationalError):
+                await session.execute("SELECT 1")
+            live.append(not session.closed)
+            await session.close()
+        return live
+
+    assert asyncio.run(asyncio.wait_for(main(), 30)) == [True, False] + 10 * [True]
 
 
 # ---- a link that is cut ----------------------------------------------------------------------------------------------

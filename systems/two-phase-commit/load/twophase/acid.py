@@ -173,15 +173,16 @@ async def tell(connection: Connection, name: str, *, commits: bool) -> None:
         return
 
 
-async def end_sessions(connection: Connection, prefix: str) -> None:
-    """Ends the sessions whose names begin so, and waits until they are gone. A server goes on with a PREPARE
-    TRANSACTION after its client has died: only without these sessions no transaction can become prepared any more."""
+async def end_sessions(connection: Connection, whose: str) -> None:
+    """Ends the session of this name, or all of a coordinator, and waits until they are gone. A server goes on with a
+    PREPARE TRANSACTION after its client has died: only without these sessions no transaction can become prepared any
+    more. Names are compared part by part: session COORDINATOR.RUN.NODE.1 is not the beginning of ...NODE.10."""
     query = (
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-        "WHERE starts_with(application_name, %s) AND pid <> pg_backend_pid()"
+        "WHERE starts_with(application_name || '.', %s) AND pid <> pg_backend_pid()"
     )
-    while prefix:
-        row = await (await connection.execute(query, [prefix])).fetchone()
+    while whose:
+        row = await (await connection.execute(query, [f"{whose}."])).fetchone()
         if not row or not row[0]:
             return
         await asyncio.sleep(0.05)

@@ -63,7 +63,7 @@ async def recover(nodes: Sequence[Place], log: DecisionLog) -> Recovered:
                 f"{node.title}: cannot connect, so nobody knows what is in doubt there: {first_line(error)}"
             ) from None
         async with connection:
-            await end_sessions(connection, f"{log.coordinator}.")
+            await end_sessions(connection, log.coordinator)
             foreign = 0
             for found in await connection.tpc_recover():
                 if found.format_id != FORMAT or not found.gtrid.startswith(f"{log.coordinator}."):

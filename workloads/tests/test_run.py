@@ -211,6 +211,7 @@ def test_a_request_that_is_cut_off_began_when_its_user_had_thought(board, run_jm
         ({"start_file": "/etc/hostname"}, r"start file '/etc/hostname' has no time in epoch ms"),
         ({"today": "tomorrow"}, r"date 'tomorrow' is not of the form 2026-01-31"),
         ({"threads": "fibres"}, r"threads 'fibres': allowed are auto, virtual, platform"),
+        ({"database_users": 0}, r"registered users 0: must be 1 to 2146483647"),
         ({"think_mean_ms": -5}, r"think time mean -5.0 ms is not in 0..3600000"),
     ],
 )

@@ -43,11 +43,23 @@ final class ContentChecks {
             if (header) {
                 checks.rules
                         .computeIfAbsent(line.substring(0, comma), state -> new ArrayList<>())
-                        .add(line.substring(comma + 1).split("\\|"));
+                        .add(alternatives(line, comma + 1, source));
             }
             header = true;
         }
         return checks;
+    }
+
+    /** An empty one would stand in every page, and one that cannot be filled in would end the user who meets it. */
+    private static String[] alternatives(String line, int from, String source) {
+        String[] alternatives = line.substring(from).split("\\|", -1);
+        for (String one : alternatives) {
+            if (one.isEmpty() || one.replaceAll("\\$\\{\\w+}", "").contains("${")) {
+                throw new IllegalArgumentException(source + ": '" + line
+                        + "': between | must stand what a page can contain, with parameters as ${name}");
+            }
+        }
+        return alternatives;
     }
 
     /** True if there is a rule for the state. */

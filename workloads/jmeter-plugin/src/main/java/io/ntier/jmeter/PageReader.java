@@ -2,6 +2,7 @@ package io.ntier.jmeter;
 
 import java.time.LocalDate;
 import java.time.YearMonth;
+import java.time.ZoneOffset;
 import java.time.format.DateTimeParseException;
 import org.apache.jmeter.assertions.AssertionResult;
 import org.apache.jmeter.processor.PostProcessor;
@@ -51,7 +52,14 @@ public class PageReader extends AbstractTestElement implements PostProcessor, Te
     @Override
     public void testStarted() {
         try {
-            LocalDate date = SessionController.isBlank(today) ? LocalDate.now() : LocalDate.parse(today);
+            if (!(contentShare >= 0 && contentShare <= 1)) {
+                throw new IllegalArgumentException("content share " + contentShare + " is not in 0..1");
+            }
+            if (tries < 1 || retryPauseMs < 0) {
+                throw new IllegalArgumentException(tries + " tries with pauses of " + retryPauseMs
+                        + " ms: must be 1 or more tries, and 0 ms or more");
+            }
+            LocalDate date = day(today);
             YearMonth oldest = SessionController.isBlank(oldestStory)
                     ? YearMonth.from(date).minusYears(OLDEST_STORY_YEARS)
                     : YearMonth.parse(oldestStory);
@@ -70,6 +78,11 @@ public class PageReader extends AbstractTestElement implements PostProcessor, Te
         } catch (RuntimeException e) {
             throw SessionController.fail(e.getMessage());
         }
+    }
+
+    /** The given day; blank: today. The data's days are UTC. */
+    static LocalDate day(String text) {
+        return SessionController.isBlank(text) ? LocalDate.now(ZoneOffset.UTC) : LocalDate.parse(text);
     }
 
     @Override

@@ -22,10 +22,25 @@ final class Parameters {
      * @param authors author1..authorN
      * @param storiesPerPage asked for in every list
      */
-    record Board(Words words, StoryDates dates, int users, int authors, int storiesPerPage) {}
+    record Board(Words words, StoryDates dates, int users, int authors, int storiesPerPage) {
+        Board {
+            check("registered users", users, Integer.MAX_VALUE - NEW_USERS);
+            check("authors", authors, Integer.MAX_VALUE);
+            check("stories per page", storiesPerPage, MOST_STORIES_PER_PAGE);
+        }
+
+        private static void check(String what, int number, int most) {
+            if (number < 1 || number > most) {
+                throw new IllegalArgumentException(what + " " + number + ": must be 1 to " + most);
+            }
+        }
+    }
 
     /** New users get a number up to this far above the registered ones. */
     private static final int NEW_USERS = 1_000_000;
+
+    /** The board refuses more (rubbos-app: Params). */
+    private static final int MOST_STORIES_PER_PAGE = 100;
 
     /** Prefix of the names of what is remembered, in a user's situation; other names are parameters of the request. */
     static final String MEMORY = "last.";

@@ -175,6 +175,8 @@ class SituationsTest {
         reader.setDictionary(Files.write(folder.resolve("words.txt"), List.of("one")).toString());
         reader.setDatabaseUsers(10);
         reader.setDatabaseAuthors(10);
+        reader.setStoriesPerPage(20);
+        reader.setTries(1);
         reader.testStarted();
         try (Trial trial = new Trial(new Trial.Setup(
                 authors, authors, 1, 1, 0, 0, 1000, new Situations(0, 0), 1000, 0, schedule, null, folder, false))) {

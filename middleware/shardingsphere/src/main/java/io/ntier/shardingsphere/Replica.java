@@ -5,6 +5,7 @@ import com.zaxxer.hikari.metrics.IMetricsTracker;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.Iterator;
+import java.util.Locale;
 import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.atomic.LongAdder;
 
@@ -88,7 +89,7 @@ final class Replica implements IMetricsTracker {
     /** One line of the status file; the columns are {@link StatusWriter#HEADER}. */
     String statusLine(final long nowMs) {
         int awaiting = pool.getHikariPoolMXBean().getThreadsAwaitingConnection();
-        return String.format("%d.%03d,%s,%d,%d,%d,%d,%d%n", nowMs / 1000, nowMs % 1000, name,
+        return String.format(Locale.ROOT, "%d.%03d,%s,%d,%d,%d,%d,%d%n", nowMs / 1000, nowMs % 1000, name,
                 pending() + awaiting, awaiting, pool.getMaximumPoolSize(), executed.sum(), chosen.sum());
     }
 }

@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.util.Locale;
 import java.util.Map;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
@@ -72,6 +73,20 @@ class ReplicaTest {
             Replicas.register(Map.of(), null);
         }
         assertEquals(1, Files.readAllLines(file).size());
+    }
+
+    /** Such as Persian, Bengali and Marathi have. */
+    @Test
+    void aLocaleWithDigitsOfItsOwnChangesNoLine() {
+        HikariConfig config = new HikariConfig();
+        config.setDataSource(dying());
+        Locale before = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag("fa-IR"));
+        try (HikariDataSource pool = new HikariDataSource(config)) {
+            assertEquals("1700000000.042,db1,0,0,10,0,0", new Replica("db1", pool, null).statusLine(1_700_000_000_042L).strip());
+        } finally {
+            Locale.setDefault(before);
+        }
     }
 
     @Test

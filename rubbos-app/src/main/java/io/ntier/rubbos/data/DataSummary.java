@@ -15,7 +15,7 @@ final class DataSummary {
     static void write(Path folder, Profile profile, long seed, long referenceTime, Map<String, TableFile> tables,
                       double depthMean, int depthMax) throws IOException {
         String perTable = tables.entrySet().stream()
-                .map(e -> String.format("    \"%s\": {\"rows\": %d, \"bytes\": %d}", e.getKey(), e.getValue().rows(), e.getValue().bytes()))
+                .map(e -> "    \"" + e.getKey() + "\": {\"rows\": " + e.getValue().rows() + ", \"bytes\": " + e.getValue().bytes() + "}")
                 .collect(Collectors.joining(",\n"));
         long rows = tables.values().stream().mapToLong(TableFile::rows).sum();
         long bytes = tables.values().stream().mapToLong(TableFile::bytes).sum();

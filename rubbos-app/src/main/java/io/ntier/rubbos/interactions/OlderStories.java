@@ -8,6 +8,7 @@ import io.ntier.rubbos.html.Paging;
 import io.ntier.rubbos.html.StoryHtml;
 import io.ntier.rubbos.web.Params;
 import java.sql.SQLException;
+import java.time.LocalDate;
 import java.time.YearMonth;
 import java.util.List;
 
@@ -41,7 +42,7 @@ public final class OlderStories implements Interaction {
             StoryHtml.none(page, "no such day in this month", paging);
             return;
         }
-        String date = "%04d-%02d-%02d".formatted(year, month, day);
+        LocalDate date = LocalDate.of(year, month, day);
         List<Story> stories = stories(db, STORIES_OF_DAY, date, size, pageNumber);
         if (stories.isEmpty()) {
             stories = stories(db, OLD_STORIES_OF_DAY, date, size, pageNumber);
@@ -53,7 +54,8 @@ public final class OlderStories implements Interaction {
         }
     }
 
-    private static List<Story> stories(Db db, String sql, String date, int size, int pageNumber) throws SQLException {
+    /** A LocalDate as text has the digits of SQL, whatever the locale of the machine; a format has those of the locale. */
+    private static List<Story> stories(Db db, String sql, LocalDate date, int size, int pageNumber) throws SQLException {
         return db.list(sql, row ->
                 new Story(row.getLong(1), row.getString(2), null, Db.date(row, 3), row.getString(4)),
                 date + " 00:00:00", date + " 23:59:59", size, (long) size * pageNumber);

@@ -13,6 +13,7 @@ import java.time.Instant;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.junit.jupiter.api.BeforeAll;
@@ -51,6 +52,21 @@ class DataTest {
         write(again, 1);
         for (String table : TABLES) {
             assertArrayEquals(Files.readAllBytes(folder.resolve(table + ".tsv")), Files.readAllBytes(again.resolve(table + ".tsv")), table);
+        }
+    }
+
+    /** Such as Persian, Bengali and Marathi have. */
+    @Test
+    void aLocaleWithDigitsOfItsOwnChangesNoByte(@TempDir Path again) throws Exception {
+        Locale before = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag("fa-IR"));
+        try {
+            write(again, 1);
+        } finally {
+            Locale.setDefault(before);
+        }
+        for (String file : List.of("data.json", "stories.tsv", "users.tsv")) {
+            assertEquals(-1, Files.mismatch(folder.resolve(file), again.resolve(file)), file);
         }
     }
 

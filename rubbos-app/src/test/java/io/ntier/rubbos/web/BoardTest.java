@@ -14,6 +14,7 @@ import java.time.LocalDate;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterAll;
@@ -118,6 +119,22 @@ class BoardTest {
             assertEquals(stories - 1, marker(page, "rows"));
             assertEquals(table.equals("stories") ? 1 : 2, marker(page, "statements"));
         }
+    }
+
+    /** Such as Persian, Bengali and Marathi have: the day that the database is asked for has those of SQL. */
+    @Test
+    void aLocaleWithDigitsOfItsOwnFindsTheSameStories() throws Exception {
+        LocalDate day = database.date("SELECT MIN(date) FROM stories").toLocalDate().plusDays(1);
+        String path = "OlderStories?day=" + day.getDayOfMonth() + "&month=" + day.getMonthValue() + "&year=" + day.getYear();
+        int stories = marker(page(path), "rows");
+        Locale before = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag("fa-IR"));
+        try {
+            assertEquals(stories, marker(page(path), "rows"));
+        } finally {
+            Locale.setDefault(before);
+        }
+        assertTrue(stories > 0);
     }
 
     @Test

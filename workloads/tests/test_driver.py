@@ -91,6 +91,34 @@ def test_a_plan_of_its_own_thread_group_starts_and_ends_when_it_is_told(java, jm
     assert {file.name: file.read_bytes() for file in plans.iterdir()} == before
 
 
+LOGO_BYTES = 9724
+
+
+def test_a_plan_of_its_own_thread_group_loads_what_it_loads_elsewhere(java, jmeter_home, board, tmp_path):
+    """Style sheets too, if it asks for what a page embeds; a picture that is in the page itself is no request."""
+    plan = (PLANS / "own.jmx").read_text().replace(">/product/${product}<", ">/rubbos/browse.html<")
+    plan = plan.replace(">/<", ">/rubbos/browse.html<")
+    asks = '<boolProp name="HTTPSampler.image_parser">true</boolProp>'
+    plan = plan.replace("</HTTPSamplerProxy>", f"{asks}</HTTPSamplerProxy>")
+    (tmp_path / "products.csv").write_text("one\n")
+    (tmp_path / "own.jmx").write_text(plan)
+    out = tmp_path / "trial"
+    out.mkdir()
+    settings = told(out, {"plan": tmp_path / "own.jmx"})
+    settings |= {"workers": 1, "think_time_s": 0.2, "phases": {"ramp_up_s": 0, "run_s": 3, "ramp_down_s": 0}}
+    sheet, inside = "/rubbos/style/RUBBoS_logo.jpg", "data:image/gif;base64,R0lGODlhAQABAAAAACw="
+    page = f'<link rel="stylesheet" type="text/css" href="{sheet}"><img src="{inside}">'
+    settings["entry"] = {"addresses": ["127.0.0.1"], "port": board(f"insert={page}"), "path": ""}
+    settings["jmeter"] |= {"own_thread_group": True, "properties": OWN}
+    (out / "driver.json").write_text(json.dumps(settings))
+    start_driver(out, java, jmeter_home)
+    wait_for_end(out)
+    records = rows(out / "interactions.jtl.csv")
+    assert records
+    assert all(int(r["bytes"]) > 2 * LOGO_BYTES for r in records), "the logo and the style sheet"
+    assert all(r["success"] == "true" for r in records), records[0]
+
+
 def test_a_name_that_cannot_be_filled_in_is_refused_with_those_that_can(java, jmeter_home, tmp_path):
     out = tmp_path / "trial"
     out.mkdir()

@@ -27,6 +27,9 @@ public final class EmbeddedImages extends BaseParser {
         try {
             List<URL> urls = new ArrayList<>(); // not a set: URL.hashCode() resolves host names
             for (String link : seen) {
+                if (link.startsWith("data:")) {
+                    continue; // the picture itself
+                }
                 urls.add(new URL(base, link.replace("&amp;", "&")));
             }
             return urls.iterator();

@@ -12,6 +12,7 @@ THREADS = 8  # alter_threads, unless it is given
 # Deliveries from and to 7 other nodes: 14; collector, administrator, connections that are being closed.
 SPARE_CONNECTIONS = 40
 REPLICATED = ("logical", "quorum")  # workloads
+MOST_DELAYED = 32  # alter threads beside a relay, which the driver allows (load/twophase/drive.py)
 
 
 def connections(request: Request) -> int:
@@ -34,13 +35,16 @@ class Rules:
         nodes, standbys = request.counts["node"], request.given.get("standbys", 0)
         if request.workload in REPLICATED and nodes < 2:
             raise ValueError(f"topo: {nodes}; workload {request.workload} needs 2 nodes or more")
-        if request.workload in REPLICATED and (delay := request.given.get("delay_ms", 0)):
-            raise ValueError(
-                f"set delay_ms: {delay}; workload {request.workload} allows 0 only (systems/two-phase-commit)"
-            )
+        threads = request.given.get("alter_threads", THREADS)
+        if delay := request.given.get("delay_ms", 0):
+            if request.workload in REPLICATED:
+                raise ValueError(
+                    f"set delay_ms: {delay}; workload {request.workload} allows 0 only (systems/two-phase-commit)"
+                )
+            if threads > MOST_DELAYED:
+                raise ValueError(f"set alter_threads: {threads}; with delay_ms allowed are 0 to {MOST_DELAYED}")
         if request.workload == "quorum" and standbys >= nodes:
             raise ValueError(f"set standbys: {standbys}; with {nodes} nodes allowed are 0 to {nodes - 1}")
-        threads = request.given.get("alter_threads", THREADS)
         most = request.given.get("db_max_connections")
         if most is not None and most < connections(request):
             raise ValueError(

@@ -97,6 +97,13 @@ def test_fewer_connections_than_processes_are_refused():
         make_spec(asked, SYSTEM.parents[1], cores=8)
 
 
+def test_connections_that_postgresql_keeps_for_its_superuser_serve_no_process():
+    asked = {"system": "mediawiki", "topo": "1/2/1P", "set": ["app_children=30"]}
+    assert values(make_spec(asked | {"set": [*asked["set"], "db_max_connections=63"]}, SYSTEM.parents[1], cores=8))
+    with pytest.raises(RequestError, match="keeps 3 for its superuser; allowed are 63 or more"):
+        make_spec(asked | {"set": [*asked["set"], "db_max_connections=62"]}, SYSTEM.parents[1], cores=8)
+
+
 def test_readers_of_both_mixes_are_the_same():
     one, other = (
         [line for line in (SYSTEM / f"load/mixes/{name}.csv").read_text().splitlines() if not line.startswith("#")]

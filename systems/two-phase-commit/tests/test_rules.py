@@ -9,6 +9,7 @@ from ntier_harness.errors import RequestError
 from ntier_harness.request import make_spec
 from ntier_harness.settings import values
 from ntier_harness.systems import find
+from twophase.drive import MOST_DELAYED
 
 ROOT = Path(__file__).resolve().parents[3]
 LOAD = find(ROOT, "two-phase-commit").definition.load
@@ -31,3 +32,12 @@ def test_a_node_accepts_the_connections_of_all_select_threads():
         RequestError, match=r"set db_max_connections: 340; 8 alter threads and 300 select threads need 348"
     ):
         make_spec(request | {"set": ["db_max_connections=340"]}, ROOT, cores=8)
+
+
+def test_more_threads_than_the_driver_delays_are_refused_before_nodes_are_made():
+    asked = {"system": "two-phase-commit", "topo": "2"}
+    make_spec(asked | {"set": [f"alter_threads={MOST_DELAYED}", "delay_ms=5"]}, ROOT, cores=8)
+    make_spec(asked | {"set": [f"alter_threads={MOST_DELAYED + 1}"]}, ROOT, cores=8)
+    for more in ({"set": ["alter_threads=33", "delay_ms=5"]}, {"set": ["alter_threads=33"], "factor": "delay_ms=0,5"}):
+        with pytest.raises(RequestError, match=r"set alter_threads: 33; with delay_ms allowed are 0 to 32"):
+            make_spec(asked | more, ROOT, cores=8)

@@ -41,7 +41,7 @@ def noted(folder: Path, program: str) -> tuple[list[dict[str, str]], float]:
         assert time.time() < deadline
         time.sleep(0.05)
     assert (folder / "driver.rc").read_text() == "0\n", (folder / "driver.out").read_text()
-    with (folder / "driver_cpu.csv").open() as file:
+    with (folder / "driver_cpu.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file)), float((folder / "driver.out").read_text())
 
 
@@ -65,3 +65,22 @@ def test_cpu_of_the_driver_and_of_its_busiest_thread(tmp_path, share):
     if of_threads:  # the busiest one used less than all together
         busiest, cores = (sum(float(line[name]) for line in of_threads) for name in ("busiest_pct", "cores"))
         assert 0.5 * 100 * cores < busiest < 0.99 * 100 * cores
+
+
+NAMED = """
+import ctypes, time
+
+ctypes.CDLL(None).prctl(15, NAME)  # PR_SET_NAME
+time.sleep(3)
+print(time.process_time())
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "noted_as"), [("Επισκέπτες 1-1".encode(), "Επισκέπ\ufffd"), (b"\xff, \"x\"", "\ufffd x ")]
+)
+def test_a_thread_may_have_any_name(tmp_path, monkeypatch, name, noted_as):
+    """The kernel keeps 15 bytes, which may end in the middle of a character. A JVM's threads have names of the plan."""
+    monkeypatch.setenv("LC_ALL", "C")
+    lines, _ = noted(tmp_path, NAMED.replace("NAME", repr(name)))
+    assert {line["thread"] for line in lines} == {noted_as}

@@ -35,7 +35,7 @@ final class Words {
      * lines do not count.
      *
      * @throws IllegalArgumentException naming file and line, if a word is longer than {@link Texts#LONGEST_WORD}, not of printable
-     *                                  ASCII characters or has a backslash, or if there is no word
+     *                                  ASCII characters, has a backslash or means something to clients, or if there is no word
      */
     static List<String> read(Path file) throws IOException {
         Set<String> words = new LinkedHashSet<>();
@@ -49,6 +49,10 @@ final class Words {
             if (word.length() > Texts.LONGEST_WORD || word.chars().anyMatch(c -> c <= ' ' || c > '~' || c == '\\')) {
                 throw new IllegalArgumentException("--dictionary " + file + " line " + number + ": not a word of at most "
                         + Texts.LONGEST_WORD + " ASCII characters, no backslash");
+            }
+            if (word.contains("ERROR") || word.contains("Sorry")) {
+                throw new IllegalArgumentException("--dictionary " + file + " line " + number + ": RUBBoS' clients take a page with \""
+                        + word + "\" for a failed or an empty one");
             }
             words.add(word);
         }

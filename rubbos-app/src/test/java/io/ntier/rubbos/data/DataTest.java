@@ -110,7 +110,8 @@ class DataTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"'a\nb\u00e9', line 2", "'\n\n', has no word", "abcdefghijklmnopqrstuvwxyzabcdefg, line 1"})
+    @CsvSource({"'a\nb\u00e9', line 2", "'\n\n', has no word", "abcdefghijklmnopqrstuvwxyzabcdefg, line 1",
+        "'error\nsorry\nERROR 7', 'line 3: RUBBoS'' clients take a page with \"ERROR\"'", "'Sorry', 'line 1: RUBBoS'"})
     void aWrongDictionaryIsNamed(String lines, String message, @TempDir Path own) throws Exception {
         Path file = Files.writeString(own.resolve("words"), lines);
         String failure = assertThrows(IllegalArgumentException.class, () -> Words.read(file)).getMessage();

@@ -79,6 +79,36 @@ def test_a_run_does_all_selects_in_turns_and_the_nodes_agree_afterwards(two, tmp
     assert program("check", two).returncode == 0
 
 
+UNDO = """
+WITH gone AS (DELETE FROM orders WHERE id = %s RETURNING moves)
+UPDATE items SET stock = stock - (m->>1)::bigint FROM gone, jsonb_array_elements(moves) AS m WHERE id = (m->>0)::int
+"""
+INVENT = "INSERT INTO orders VALUES (%s || 'x', '[]')"  # it begins like those of this run
+NEWS = {"lacks": (UNDO, "lacks 1 committed alters"), "has": (INVENT, "has 1 refused alters")}
+
+
+@pytest.mark.parametrize("news", NEWS)
+def test_what_threads_were_told_of_their_alters_is_compared_with_what_is_there(two, tmp_path, ended, news):
+    """A commit that all nodes have lost alike, and a refused alter that all have, as a whole: each node is right in
+    itself, and all agree."""
+    statement, says = NEWS[news]
+
+    def disturb() -> None:
+        first = [(None,)]
+        while first[0][0] is None or first[0] != first[-1]:
+            time.sleep(0.05)
+            first = on_each(two, "SELECT min(id) FROM orders")
+        for node in two:
+            with psycopg.connect(node.conninfo) as connection:
+                connection.execute("LOCK TABLE items IN EXCLUSIVE MODE")  # after all alters that are under way
+                connection.execute(statement, [first[0][0]])
+
+    work = ended(two, tmp_path, "acid", disturb).work
+    assert work["state"]["converged"]
+    assert work["state"]["atomic"]
+    assert work["state"]["broken"] == [f"node{n} ({node.end}) {says}" for n, node in enumerate(two, 1)]
+
+
 @pytest.mark.parametrize("mode", ["acid", "base"])
 def test_a_single_node_is_driven_too_and_queues_nothing(two, tmp_path, ended, mode):
     trial = ended(two[:1], tmp_path, mode)

@@ -26,13 +26,14 @@ from twophase.builtin import commit as commit_with_quorum
 from twophase.changes import Change, draw
 from twophase.decisions import DecisionLog
 from twophase.delays import Delays, delayed
-from twophase.places import UNREACHABLE, Place, Unfit, examine, first_line, places
+from twophase.places import UNREACHABLE, Place, Unfit, examine, first_line, places, scalar
 from twophase.recovery import PROMISES, Foreign, check, recover
 
 HEARTBEAT = "t_s,users,started,completed,failed,in_flight,response_time_mean_ms,selects,alters,untold\n"
 RESULTS = "timeStamp,elapsed,label,responseCode,threadName,success,failureMessage,bytes,Latency,Connect,drawn\n"
 APPLIED = "t_s,origin,peer,changes,oldest_ms,late\n"
 LAG = "t_s,origin,peer,behind_bytes,lag_ms\n"
+OWN_ORDERS = "SELECT count(*) FROM orders WHERE starts_with(id, %s)"
 SELECT = "SELECT id, stock FROM items WHERE id BETWEEN %s AND %s ORDER BY stock, id LIMIT 10"
 ATTEMPTS = 10  # to find nothing in doubt, s
 END_S = 2.0  # for alters that are under way when the time is over
@@ -70,6 +71,7 @@ class Work:
         self.log = DecisionLog(state / f"client{self.told['client'] + 1}")
         self.nodes: list[Place] = []
         self.items = self.active = self.started = self.completed = self.failed = 0
+        self.cut_off_alters = 0  # at the end: nobody was told what became of them
         self.done, self.pending = Counter[str](), Counter[int]()
         self.lately: list[float] = []
         self.took: dict[str, list[float]] = {"select": [], "alter": []}  # of those that succeeded, ms
@@ -202,6 +204,7 @@ class Work:
             self.over.set()
             if alters:
                 _, late = await asyncio.wait(alters, timeout=END_S)
+                self.cut_off_alters = len(late)
                 for task in late:  # what is in doubt then, the next run recovers
                     task.cancel()
         return finished_s, cut_off
@@ -212,8 +215,10 @@ class Work:
         state: dict[str, Any] = {}
         if not cut_off:
             with contextlib.suppress(TimeoutError, *UNREACHABLE):
-                found = await asyncio.wait_for(check(self.nodes), CHECK_S)
-                told = {"atomic": found.atomic, "converged": found.converged, "broken": found.broken(self.mode)}
+                async with asyncio.timeout(CHECK_S):
+                    found = await check(self.nodes)
+                    broken = found.broken(self.mode) + (await self._miscounted() if drained else [])
+                told = {"atomic": found.atomic, "converged": found.converged, "broken": broken}
                 state = asdict(found) | told
         statements = self.done["alter"] * (2 * self.transfers + 1)
         summary = {
@@ -224,6 +229,19 @@ class Work:
             "stale_ms": spread(self.stale), "late": self.late, "state": state,
         }  # fmt: skip
         (self.folder / "work.json").write_text(json.dumps(summary, indent=1) + "\n")
+
+    async def _miscounted(self) -> list[str]:
+        """Alters of this client and run that became something else than their threads were told. Of one that is refused
+        only two-phase commit says that it is on no node."""
+        told, found = self.done["alter"], []
+        for node in self.nodes:
+            async with await node.connect() as connection:
+                there = await scalar(connection, OWN_ORDERS, [self.log.name(0).removesuffix("0")])
+            if there < told:
+                found.append(f"{node.title} lacks {told - there} committed alters")
+            if self.mode == "acid" and there > told + self.cut_off_alters:
+                found.append(f"{node.title} has {there - told - self.cut_off_alters} refused alters")
+        return found
 
     async def _drained(self, *, cut_off: bool) -> bool:
         """Whether all changes have reached all nodes."""
